@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from keet.comparison.noise import between_sessions, within_session
+from keet.comparison.timing.noise_model import deviation_across_days, deviation_within_hour
 from keet.ingest import read_profile
 from kernels_samples.samples import HERE, Sample, load_samples
 
@@ -168,8 +168,8 @@ def table() -> Iterator[str]:
 
 def _noise(ns: float, runs: int, sessions: int, differ: int) -> float:
     """Two standard deviations of the ratio of two means."""
-    within = within_session(ns) ** 2
-    between = differ * (between_sessions(ns) ** 2 - within)
+    within = deviation_within_hour(ns) ** 2
+    between = differ * (deviation_across_days(ns) ** 2 - within)
     return 2 * math.sqrt(between / sessions + within / runs)
 
 

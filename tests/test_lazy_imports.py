@@ -69,7 +69,7 @@ def test_help_and_show_need_less() -> None:
 
 NOT_FOR_A_REPORT_ALONE = (
     "keet.explanation.model_explanation",
-    "keet.verification.sentences",
+    "keet.verification.text.sentences",
     "keet.explanation.whole_run",
     "keet.explanation.launch_in_run",
     "keet.analysis.replay.reasons",

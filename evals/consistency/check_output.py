@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from evals.consistency.command_output import Printed
-from keet.verification.checked import Check, Verdict
+from keet.verification.verdicts import CheckedNumber, ClaimVerdict
 from keet.verification.verify import verify_text
 
 
@@ -42,8 +42,8 @@ class Checked(NamedTuple):
 
 def check(printed: Printed) -> Checked:
     found = verify_text(printed.text, printed.launches, known=printed.known, both_sides=True)
-    doubts: dict[Verdict, list[Doubt]] = {verdict: [] for verdict in Verdict}
-    checks: list[Check] = []
+    doubts: dict[ClaimVerdict, list[Doubt]] = {verdict: [] for verdict in ClaimVerdict}
+    checks: list[CheckedNumber] = []
     for checked in found:
         said = " ".join(checked.sentence.text.split())
         for each in checked.checks:
@@ -52,7 +52,7 @@ def check(printed: Printed) -> Checked:
                 Doubt(printed.form, printed.subject, each.number.text, each.reason, said)
             )
         for relation in checked.relations:
-            if relation.verdict is Verdict.CONTRADICTED:
+            if relation.verdict is ClaimVerdict.CONTRADICTED:
                 doubts[relation.verdict].append(
                     Doubt(printed.form, printed.subject, relation.text, relation.reason, said)
                 )
@@ -61,33 +61,33 @@ def check(printed: Printed) -> Checked:
         printed.form,
         printed.subject,
         len(checks),
-        len(doubts[Verdict.CONFIRMED]),
+        len(doubts[ClaimVerdict.CONFIRMED]),
         *_by_metrics(printed, checks),
-        tuple(doubts[Verdict.CONTRADICTED]),
-        tuple(doubts[Verdict.NOT_FOUND]),
+        tuple(doubts[ClaimVerdict.CONTRADICTED]),
+        tuple(doubts[ClaimVerdict.NOT_FOUND]),
         len(after),
-        after.count(Verdict.CONFIRMED),
-        after.count(Verdict.CONTRADICTED),
+        after.count(ClaimVerdict.CONFIRMED),
+        after.count(ClaimVerdict.CONTRADICTED),
     )
 
 
-def _by_metrics(printed: Printed, checks: Iterable[Check]) -> tuple[int, int]:
+def _by_metrics(printed: Printed, checks: Iterable[CheckedNumber]) -> tuple[int, int]:
     """How many are confirmed without what keet computes; how many are refuted only without it."""
     found = verify_text(printed.text, printed.launches, both_sides=True)
     alone = {each.number.start: each.verdict for checked in found for each in checked.checks}
-    confirmed = [each.number.start for each in checks if each.verdict is Verdict.CONFIRMED]
+    confirmed = [each.number.start for each in checks if each.verdict is ClaimVerdict.CONFIRMED]
     verdicts = [alone.get(start) for start in confirmed]
-    return verdicts.count(Verdict.CONFIRMED), verdicts.count(Verdict.CONTRADICTED)
+    return verdicts.count(ClaimVerdict.CONFIRMED), verdicts.count(ClaimVerdict.CONTRADICTED)
 
 
-def _changed_verdicts(printed: Printed, checks: Iterable[Check]) -> list[Verdict]:
+def _changed_verdicts(printed: Printed, checks: Iterable[CheckedNumber]) -> list[ClaimVerdict]:
     """Of the numbers that were confirmed, with another first digit. `At most 3x` stays true where
     it says 6x: bounds are left out."""
     text, spots = printed.text, set()
     for each in checks:
         number = each.number
         digit = re.search(r"\d", number.text)
-        if each.verdict is Verdict.CONFIRMED and digit and not number.bound:
+        if each.verdict is ClaimVerdict.CONFIRMED and digit and not number.bound:
             at = text.index(number.text[digit.start()], number.start)
             text = text[:at] + _another(text[at]) + text[at + 1 :]
             spots.add(number.start)

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keet.cli import dispatch
-from keet.comparison.known import knowledge_of
+from keet.comparison.verify_values import computed_values
 from keet.errors import KeetError
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
-from keet.verification.known import Knowledge
+from keet.verification.values.named_values import ComputedValues
 
 OF_ONE = {
     "explain": ("explain", "--no-model"),
@@ -34,7 +34,7 @@ class Printed(NamedTuple):
     """The report that it is about."""
     text: str
     launches: Sequence[Launch]
-    known: Knowledge
+    known: ComputedValues
 
 
 class Unread(NamedTuple):
@@ -54,7 +54,7 @@ def texts_of_report(path: Path) -> Iterator[Printed | Unread]:
     except KeetError as error:
         yield Unread(path.name, str(error).partition(": ")[2] or str(error))
         return
-    known = knowledge_of([profile])
+    known = computed_values([profile])
     for form, (command, *options) in OF_ONE.items():
         yield _printed(form, _name(path), [command, str(path), *options], profile.launches, known)
     yield from _two_launches(path, profile)
@@ -62,7 +62,7 @@ def texts_of_report(path: Path) -> Iterator[Printed | Unread]:
 
 def texts_of_pair(before: Path, after: Path) -> Iterator[Printed | Unread]:
     profiles = [read_profile(path) for path in (before, after)]
-    known = knowledge_of(profiles)
+    known = computed_values(profiles)
     launches = [launch for profile in profiles for launch in profile.launches]
     for form, (command, *options) in OF_TWO.items():
         arguments = [command, str(before), str(after), *options]
@@ -71,8 +71,8 @@ def texts_of_pair(before: Path, after: Path) -> Iterator[Printed | Unread]:
 
 def _two_launches(path: Path, profile: Profile) -> Iterator[Printed | Unread]:
     """The longest launch against another of its kernel, or against the next longest."""
-    from keet.comparison.difference import compare
-    from keet.comparison.sides import Run, Side
+    from keet.comparison.compare import compare
+    from keet.comparison.pairing.sides import Capture, Side
 
     ranked = sorted(profile.launches, key=lambda launch: -launch.rank_time)
     first, *others = ranked
@@ -80,8 +80,8 @@ def _two_launches(path: Path, profile: Profile) -> Iterator[Printed | Unread]:
     second = next(iter(alike or others), None)
     if second is None:
         return
-    before, after = (Side((Run(profile, (launch,)),)) for launch in (first, second))
-    known = knowledge_of([profile], compare(before, after, guess=True))
+    before, after = (Side((Capture(profile, (launch,)),)) for launch in (first, second))
+    known = computed_values([profile], compare(before, after, guess=True))
     for form, (command, *options) in OF_TWO.items():
         chosen = ["--launch", f"{first.id}:{second.id}", "--force"]
         arguments = [command, str(path), *chosen, *options]
@@ -99,7 +99,7 @@ def _printed(
     subject: str,
     arguments: list[str],
     launches: Sequence[Launch],
-    known: Knowledge,
+    known: ComputedValues,
 ) -> Printed | Unread:
     out = io.StringIO()
     try:

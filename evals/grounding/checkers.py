@@ -8,8 +8,8 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from evals.grounding.explanations import Material
-from keet.verification.checked import Check, RelationCheck, Verdict
 from keet.verification.grounding import check_grounding
+from keet.verification.verdicts import CheckedNumber, ClaimVerdict, RelationCheck
 from keet.verification.verify import verify_text
 
 
@@ -43,7 +43,7 @@ def _own(material: Material, said: str) -> Judged:
 def verified(material: Material, texts: Sequence[str]) -> list[Judged]:
     """All at once, a paragraph each: a paragraph knows nothing of those before it."""
     ends = list(accumulate(len(text) + 2 for text in texts))
-    found: list[list[Check | RelationCheck]] = [[] for _ in texts]
+    found: list[list[CheckedNumber | RelationCheck]] = [[] for _ in texts]
     at, launches = 0, material.slow.profile.launches
     text, told = "\n\n".join(texts), [material.told.launch]
     for sentence in verify_text(text, told, launches, material.known):
@@ -53,12 +53,12 @@ def verified(material: Material, texts: Sequence[str]) -> list[Judged]:
     return [_worst(checks) for checks in found]
 
 
-def _worst(checks: Iterable[Check | RelationCheck]) -> Judged:
+def _worst(checks: Iterable[CheckedNumber | RelationCheck]) -> Judged:
     reasons = {check.verdict: check.reason for check in checks}
-    if Verdict.CONTRADICTED in reasons:
-        return Judged(Outcome.REFUTED, reasons[Verdict.CONTRADICTED])
-    if Verdict.NOT_FOUND in reasons:
-        return Judged(Outcome.DOUBTED, reasons[Verdict.NOT_FOUND])
+    if ClaimVerdict.CONTRADICTED in reasons:
+        return Judged(Outcome.REFUTED, reasons[ClaimVerdict.CONTRADICTED])
+    if ClaimVerdict.NOT_FOUND in reasons:
+        return Judged(Outcome.DOUBTED, reasons[ClaimVerdict.NOT_FOUND])
     return _PASSED if reasons else Judged(Outcome.PASSED, "no number was seen")
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from keet.comparison.difference import Difference, compare_explanations
-from keet.comparison.known import knowledge_of
+from keet.comparison.compare import Difference, compare_explanations
+from keet.comparison.verify_values import computed_values
 from keet.errors import NotAvailable
 from keet.evidence import Evidence
 from keet.explanation.analyst import explain
 from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.ingest import read_profile
 from keet.units import Quantity
-from keet.verification.known import Knowledge
+from keet.verification.values.named_values import ComputedValues
 from kernels_samples.samples import Sample
 
 ASKED = (
@@ -51,9 +51,9 @@ class Material:
         return self.sample.name
 
     @cached_property
-    def known(self) -> Knowledge:
+    def known(self) -> ComputedValues:
         """What keet computes of `slow`, as `keet verify` knows it."""
-        return knowledge_of([self.slow.profile])
+        return computed_values([self.slow.profile])
 
     @cached_property
     def difference(self) -> Difference:

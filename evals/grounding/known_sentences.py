@@ -15,11 +15,11 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.comparison.known import knowledge_of
+from keet.comparison.verify_values import computed_values
 from keet.ingest import read_profile
 from keet.profile import Profile
-from keet.verification.checked import Verdict
-from keet.verification.known import Knowledge
+from keet.verification.values.named_values import ComputedValues
+from keet.verification.verdicts import ClaimVerdict
 from keet.verification.verify import verify_text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -94,15 +94,15 @@ def judge(sentence: Sentence) -> Judged:
 
 
 @cache
-def _report(path: str) -> tuple[Profile, Knowledge]:
+def _report(path: str) -> tuple[Profile, ComputedValues]:
     profile = read_profile(ROOT / path)
-    return profile, knowledge_of([profile])
+    return profile, computed_values([profile])
 
 
-def _outcome(verdicts: Sequence[Verdict]) -> Outcome:
-    if Verdict.CONTRADICTED in verdicts:
+def _outcome(verdicts: Sequence[ClaimVerdict]) -> Outcome:
+    if ClaimVerdict.CONTRADICTED in verdicts:
         return Outcome.CONTRADICTED
-    if verdicts and all(verdict is Verdict.CONFIRMED for verdict in verdicts):
+    if verdicts and all(verdict is ClaimVerdict.CONFIRMED for verdict in verdicts):
         return Outcome.CONFIRMED
     return Outcome.UNCLEAR
 

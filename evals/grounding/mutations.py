@@ -13,7 +13,7 @@ from typing import NamedTuple
 from evals.grounding.explanations import Material
 from evals.grounding.true_sentences import Base, bases_of
 from keet.evidence import Evidence
-from keet.verification.matching import same_kind
+from keet.verification.number_match import same_kind
 
 Mutation = Callable[[Base, Material, random.Random], str | None]
 """A false sentence; None: this one can't be made so."""

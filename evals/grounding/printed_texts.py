@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from evals.contexts import details_page
 from evals.grounding.explanations import Material
-from keet.comparison.telling import texts_of as texts_of_difference
+from keet.comparison.sentences import texts_of as texts_of_difference
 from keet.evidence import Evidence
 from keet.explanation.analyst import explain
 from keet.explanation.explained import Explanation, texts_of
@@ -23,8 +23,8 @@ from keet.render.markdown.context import context_text, longest
 from keet.render.markdown.explain import explain_markdown
 from keet.render.terminal.console import to_text
 from keet.render.terminal.explain import explain_view
-from keet.verification.checked import Verdict
 from keet.verification.grounding import check_grounding
+from keet.verification.verdicts import ClaimVerdict
 from keet.verification.verify import verify_text
 
 REPORTS = Path(__file__).parents[2] / "tests" / "data" / "reports"
@@ -114,7 +114,7 @@ def _verified(form: str, material: Material, text: str, launches: Sequence[Launc
     wrong = (
         Wrong(material.name, check.number.text, check.reason)
         for check in checks
-        if check.verdict is Verdict.CONTRADICTED
+        if check.verdict is ClaimVerdict.CONTRADICTED
     )
-    confirmed = sum(check.verdict is Verdict.CONFIRMED for check in checks)
+    confirmed = sum(check.verdict is ClaimVerdict.CONFIRMED for check in checks)
     return Checked(form, "verify", material.name, len(checks), confirmed, tuple(wrong))

@@ -12,7 +12,7 @@ from keet_tools.case import Answer, Case
 from keet_tools.registry import call_tool, offered
 from keet_tools.telling import Telling, shorten
 
-from keet.comparison.difference import PairDifference
+from keet.comparison.compare import PairDifference
 from keet.explanation.explained import LaunchExplanation
 from keet.patterns import regex
 from keet.profile import shape_text

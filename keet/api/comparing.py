@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from keet.comparison.gate import Gate
+    from keet.comparison.pairing.sides import Side
     from keet.comparison.result import Difference
-    from keet.comparison.sides import Side
     from keet.render.json.diff import AttributionDocument, DiffDocument, GateDocument, PairDocument
     from keet.render.json.diff_account import PartChangeDocument
 
@@ -77,9 +77,9 @@ def diff(  # noqa: PLR0913 - the options of the command
         keet.NotComparable: the two sides differ in more than the program; `force` goes on.
         keet.KeetError: for every other reason, with one line that says what to do.
     """
-    from keet.comparison.difference import compare
-    from keet.comparison.gating import gate_difference
-    from keet.comparison.refusal import check_comparable
+    from keet.comparison.compare import compare
+    from keet.comparison.gate import gate_difference
+    from keet.comparison.option_advice import check_comparable
 
     names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
     if after is None and launches is None:

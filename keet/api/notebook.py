@@ -63,13 +63,13 @@ def profile_html(profile: Profile) -> str:
 def explain_html(explanation: Explanation, *, everything: bool) -> str:
     from keet.explanation.program import program_of
     from keet.render.common.program import shown_launches, verified_text
-    from keet.verification.own_texts import Grounded
+    from keet.verification.explanation_check import ExplanationCheck
 
     program = program_of(explanation)
     launches = explanation.launches
     closing = element(
         "p",
-        verified_text(explanation, Grounded(explanation, program)),
+        verified_text(explanation, ExplanationCheck(explanation, program)),
         " print(…) shows the whole answer, .to_html() makes a page of it.",
         class_="muted",
     )
@@ -113,7 +113,7 @@ def account_html(account: AccountTable) -> str:
 
 
 def diff_html(difference: Difference, gate: Gate | None) -> str:
-    from keet.comparison.telling import headline
+    from keet.comparison.sentences import headline
     from keet.render.common.diff import gate_verdict, reason_text, side_name, time_headings
 
     names = (side_name(difference.before), side_name(difference.after))

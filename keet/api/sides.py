@@ -11,7 +11,7 @@ from keet.errors import UsageError
 from keet.profile import Profile
 
 if TYPE_CHECKING:
-    from keet.comparison.sides import Side
+    from keet.comparison.pairing.sides import Side
 
 Reports = Report | Sequence[Report]
 """A report, a folder of runs, `baseline:NAME`, or several runs of the same program."""
@@ -57,8 +57,8 @@ def side_of(
     kernel: Kernel | None,
     times: tuple[int, int] | None,
 ) -> Side:
-    from keet.comparison.sides import Run, Side, distinct_runs
+    from keet.comparison.pairing.sides import Capture, Side, distinct_captures
 
     number = launches[which] if launches else None
-    runs = [Run(each, chosen_launches(each, number, kernel)) for each in profiles]
-    return Side(distinct_runs(runs), times[which] if times else None)
+    runs = [Capture(each, chosen_launches(each, number, kernel)) for each in profiles]
+    return Side(distinct_captures(runs), times[which] if times else None)

@@ -28,9 +28,9 @@ from keet.errors import ExitCode, KeetError, NotComparable, UsageError, one_line
 from keet.texts import visible
 
 if TYPE_CHECKING:
-    from keet.comparison.difference import Difference
+    from keet.comparison.compare import Difference
     from keet.comparison.gate import Gate
-    from keet.comparison.sides import Side
+    from keet.comparison.pairing.sides import Side
 
 EXAMPLES = """\
 examples:
@@ -143,8 +143,8 @@ def run(args: Namespace) -> int:
 
 
 def _run(args: Namespace) -> int:
-    from keet.comparison.difference import compare
-    from keet.comparison.gating import gate_difference
+    from keet.comparison.compare import compare
+    from keet.comparison.gate import gate_difference
 
     check_page(args, sys.stdout)
     if args.metric and args.gate is None:
@@ -189,7 +189,7 @@ def _paths(name: str) -> list[Path]:
 
 
 def _side(args: Namespace, paths: Sequence[Path], which: int) -> Side:
-    from keet.comparison.sides import Run, Side, distinct_runs
+    from keet.comparison.pairing.sides import Capture, Side, distinct_captures
     from keet.ingest import read_profile
 
     source = args.source_before if which == 0 else args.source
@@ -202,8 +202,8 @@ def _side(args: Namespace, paths: Sequence[Path], which: int) -> Side:
         chosen = Namespace(
             launch=frozenset({args.launch[which]}) if args.launch else None, kernel=args.kernel
         )
-        runs.append(Run(profile, selected_launches(profile, chosen)))
-    return Side(distinct_runs(runs), args.times[which])
+        runs.append(Capture(profile, selected_launches(profile, chosen)))
+    return Side(distinct_captures(runs), args.times[which])
 
 
 def _run_table(args: Namespace, which: int, reports: int) -> Path | None:

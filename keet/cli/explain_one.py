@@ -79,7 +79,7 @@ def _against(args: Namespace) -> Explanation:
 
 
 def _print_against(args: Namespace, explanation: Explanation, against: Explanation) -> int:
-    from keet.comparison.difference import compare_explanations
+    from keet.comparison.compare import compare_explanations
     from keet.explanation.analyst import with_first
 
     difference = compare_explanations(against, explanation)

@@ -11,7 +11,7 @@ from keet.cli.arguments import Destination
 from keet.errors import IngestError
 
 if TYPE_CHECKING:
-    from keet.comparison.difference import Difference
+    from keet.comparison.compare import Difference
     from keet.explanation.explained import Explanation
     from keet.render.terminal.layout import Renderable
 

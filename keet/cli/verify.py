@@ -57,9 +57,9 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from keet.comparison.known import knowledge_of
+    from keet.comparison.verify_values import computed_values
     from keet.ingest import read_profile
-    from keet.verification.checked import Verdict
+    from keet.verification.verdicts import ClaimVerdict
     from keet.verification.verify import verify_text
 
     text = _read(args.text)
@@ -67,13 +67,13 @@ def run(args: Namespace) -> int:
     launches = [launch for profile in profiles for launch in selected_launches(profile, args)]
     everything = [launch for profile in profiles for launch in profile.launches]
     compares = len(profiles) > 1
-    known = knowledge_of(profiles)
+    known = computed_values(profiles)
     found = verify_text(text, launches, everything, known, both_sides=compares)
     for profile in profiles:
         if profile.run:
-            from keet.verification.run_claims import with_run_claims
+            from keet.verification.checks.run_check import with_run_checks
 
-            found = with_run_claims(found, profile)
+            found = with_run_checks(found, profile)
     out = Destination(args, sys.stdout)
     if args.format == "json":
         from keet.render.json.encoding.writing import json_text
@@ -84,7 +84,7 @@ def run(args: Namespace) -> int:
         from keet.render.terminal.verify import verify_view
 
         out.show(lambda _: verify_view(profiles[-1], found))
-    wrong = any(Verdict.CONTRADICTED in checked.verdicts for checked in found)
+    wrong = any(ClaimVerdict.CONTRADICTED in checked.verdicts for checked in found)
     return ExitCode.CHECK_FAILED if wrong else ExitCode.DONE
 
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from keet.catalog import metric_named, metrics, unit_of
-from keet.comparison.reasons import Reason
+from keet.comparison.caveats.caveat import Caveat
+from keet.comparison.pairing.sides import Capture, KernelGroup
 from keet.comparison.result import Difference, PairDifference
-from keet.comparison.sides import Group, Run
-from keet.errors import UsageError
+from keet.errors import NotComparable, UsageError
 from keet.profile import Launch
 from keet.records import NamedTuple
 from keet.units import Quantity
@@ -29,6 +29,10 @@ _HIGHER = ("occupancy", "hit_rate", "efficiency", "ipc", "bytes_per_sector", "th
            "threads_per_warp", "eligible_warps", "per_second")  # fmt: skip
 _FIXED = ("launch__", "sass__", "smsp__inst_executed", "smsp__sass_inst", "derived__local_spilling")
 """Begin names of metrics that do not vary from run to run."""
+
+
+_TIME = ("duration", "gpu__time_duration.sum")
+"""Names of the time itself as a metric."""
 
 
 class GatedMetric(NamedTuple):
@@ -85,6 +89,41 @@ class Gate(NamedTuple):
     @property
     def failed(self) -> bool:
         return bool(self.regressions)
+
+
+def gate_difference(difference: Difference, percent: float, metrics: Sequence[str]) -> Gate:
+    """Gate the metrics, or the time where none is named. Raises if nothing can be gated."""
+    gate = join([_gate(difference, parse_metric(name), percent) for name in metrics or _TIME[:1]])
+    if not gate.checked:
+        raise NotComparable(_nothing_gated(difference))
+    return gate
+
+
+def _gate(difference: Difference, metric: GatedMetric, percent: float) -> Gate:
+    if metric.name in _TIME and metric.better == "lower":
+        return gate_time(difference, percent)
+    if not known_metric(difference, metric.name):
+        report = difference.after.first.profile.provenance.path
+        raise UsageError(
+            f"--metric {metric.name}: neither report has such a metric; see: keet metrics {report}"
+        )
+    gate = gate_metric(difference, metric, percent)
+    if len(gate.missing) == gate.checked:
+        raise NotComparable(
+            f"--metric {metric.name}: no kernel has it on both sides, so nothing was gated; "
+            "collect it on both"
+        )
+    return gate
+
+
+def _nothing_gated(difference: Difference) -> str:
+    if difference.no_total:
+        from keet.comparison.sentences import headline
+
+        return f"nothing was gated. {headline(difference).rstrip('.')}"
+    if why := undecided_total(difference):
+        return f"nothing was gated: {why}; record both runs with keet profile"
+    return "no kernel has a time on both sides, so nothing was gated; profile them with durations"
 
 
 def parse_metric(text: str) -> GatedMetric:
@@ -188,7 +227,7 @@ def undecided_total(difference: Difference) -> str | None:
     return "kernels may have run at the same time"
 
 
-def _is_mixed(reasons: Sequence[Reason]) -> bool:
+def _is_mixed(reasons: Sequence[Caveat]) -> bool:
     return any(reason.id == "mixed_launches" for reason in reasons)
 
 
@@ -223,7 +262,7 @@ def gate_metric(difference: Difference, metric: GatedMetric, percent: float) -> 
     ]  # a fused kernel has no registers, or bytes, that three others had
     for pair in pairs:
         sides = [
-            _values(side.runs, group, metric.name)
+            _values(side.captures, group, metric.name)
             for side, group in (
                 (difference.before, pair.pairing.before[0]),
                 (difference.after, pair.pairing.after[0]),
@@ -236,7 +275,7 @@ def gate_metric(difference: Difference, metric: GatedMetric, percent: float) -> 
     return Gate(percent, tuple(found), len(pairs), (), tuple(missing))
 
 
-def _values(runs: Sequence[Run], group: Group, name: str) -> list[Quantity]:
+def _values(runs: Sequence[Capture], group: KernelGroup, name: str) -> list[Quantity]:
     """The typical launch's, in each run that has the kernel."""
     found = []
     for run in runs:

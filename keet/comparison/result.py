@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.comparison.account import PartChange
-from keet.comparison.attribution import Attribution
-from keet.comparison.both_sides import Change, WeighedLaunch
-from keet.comparison.causes import Outcome
-from keet.comparison.next_step import NextStep
-from keet.comparison.pairing import How, Pairing
-from keet.comparison.reasons import Reason
-from keet.comparison.sides import Side
-from keet.comparison.time_evidence import Speedup
-from keet.comparison.timing import Timing
-from keet.comparison.weighing import Basis, NoTotal
+from keet.comparison.causes.account_changes import PartChange
+from keet.comparison.causes.attribution import Attribution
+from keet.comparison.causes.explained_pair import WeightedLaunch
+from keet.comparison.causes.finding_changes import Outcome
+from keet.comparison.causes.next_step import NextStep
+from keet.comparison.caveats.caveat import Caveat
+from keet.comparison.number_change import NumberChange
+from keet.comparison.pairing.pairs import How, Pairing
+from keet.comparison.pairing.sides import Side
+from keet.comparison.timing.pair_timing import Timing
+from keet.comparison.timing.time_evidence import Speedup
+from keet.comparison.timing.weighting import Basis, NoTotal
 from keet.evidence import Evidence
 from keet.records import NamedTuple
 
@@ -24,13 +25,13 @@ class PairDifference(NamedTuple):
 
     pairing: Pairing
     timing: Timing
-    time: Change | None
+    time: NumberChange | None
     """Evidence of the times of both sides, all launches together."""
     speedup: Speedup | None
-    reasons: tuple[Reason, ...]
+    reasons: tuple[Caveat, ...]
     attribution: tuple[Attribution, ...]
     outcome: Outcome
-    weighed: tuple[tuple[WeighedLaunch, ...], tuple[WeighedLaunch, ...]] = ((), ())
+    weighed: tuple[tuple[WeightedLaunch, ...], tuple[WeightedLaunch, ...]] = ((), ())
     """The launches of both sides that were explained."""
     account: tuple[PartChange, ...] = ()
     """Where the time of both sides went; empty: not known, or the replays do not show it."""
@@ -38,7 +39,7 @@ class PairDifference(NamedTuple):
     basis: Basis = "reports"
     launches: tuple[float | None, float | None] = (None, None)
     """What the times are of: see `Basis`; of `per_launch`, the launches of the reports."""
-    counted: Change | None = None
+    counted: NumberChange | None = None
     """Evidence of `launches`, where they are those of the runs."""
     by_durations: bool = False
     """The times are sums of the launches' durations, which may overlap."""
@@ -76,7 +77,7 @@ class PairDifference(NamedTuple):
 class Spans(NamedTuple):
     """From the start of the first kernel of a run to the end of its last kernel."""
 
-    time: Change
+    time: NumberChange
     factor: Evidence
     """How many times as long the longer one is."""
 
@@ -90,10 +91,10 @@ class Difference(NamedTuple):
 
     before: Side
     after: Side
-    reasons: tuple[Reason, ...]
+    reasons: tuple[Caveat, ...]
     pairs: tuple[PairDifference, ...]
     timing: Timing
-    time: Change | None
+    time: NumberChange | None
     speedup: Speedup | None
     noise: Evidence
     evidence: tuple[Evidence, ...]
@@ -101,9 +102,9 @@ class Difference(NamedTuple):
     no_total: NoTotal | None = None
     chosen_only: bool = False
     """Of whole runs: the total is of launches that were chosen."""
-    launches: Change | None = None
+    launches: NumberChange | None = None
     """Launches of the runs; None: times are not of whole runs."""
-    not_profiled: Change | None = None
+    not_profiled: NumberChange | None = None
     """Time of the kernels that no launch of either report stands for, in the runs."""
     by_durations: bool = False
     """Of whole runs: times are sums of durations, because a table does not tell which kernels ran
@@ -136,12 +137,12 @@ class Difference(NamedTuple):
         return len(self.pairs) + (self.not_profiled is not None)
 
     @property
-    def forbidden(self) -> tuple[Reason, ...]:
+    def forbidden(self) -> tuple[Caveat, ...]:
         """Why the two can't be compared, where they can't."""
         return tuple(reason for reason in self.all_reasons if reason.severity == "forbids")
 
     @property
-    def all_reasons(self) -> tuple[Reason, ...]:
+    def all_reasons(self) -> tuple[Caveat, ...]:
         return (*self.reasons, *(r for pair in self.pairs for r in pair.reasons))
 
     @property

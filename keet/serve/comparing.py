@@ -16,11 +16,11 @@ from keet.serve.shelf import OpenReport, Shelf
 from keet.serve.work import Work
 
 if TYPE_CHECKING:
-    from keet.comparison.difference import Difference
-    from keet.comparison.sides import Side
+    from keet.comparison.compare import Difference
+    from keet.comparison.pairing.sides import Side
     from keet.render.json.diff import DiffDocument
     from keet.render.json.verify import NumberCheck, RelationDocument, VerifyDocument
-    from keet.verification.checked import CheckedSentence
+    from keet.verification.verdicts import CheckedSentence
 
 _PAIRS = 10
 _CHECKS = 50
@@ -51,8 +51,8 @@ def diff(shelf: Shelf, asked: Diff, work: Work) -> Reply:
 
 
 def _compare(before: OpenReport, after: OpenReport, asked: Diff, work: Work) -> Difference:
-    from keet.comparison.difference import compare
-    from keet.comparison.refusal import check_comparable
+    from keet.comparison.compare import compare
+    from keet.comparison.option_advice import check_comparable
 
     work.begin("comparing")
     sides = _side(before, asked.before_launch, asked), _side(after, asked.after_launch, asked)
@@ -64,9 +64,9 @@ def _compare(before: OpenReport, after: OpenReport, asked: Diff, work: Work) -> 
 
 
 def _side(report: OpenReport, launch: int | None, asked: Diff) -> Side:
-    from keet.comparison.sides import Run, Side
+    from keet.comparison.pairing.sides import Capture, Side
 
-    return Side((Run(report.profile, chosen(report.profile, launch, asked.kernel)),))
+    return Side((Capture(report.profile, chosen(report.profile, launch, asked.kernel)),))
 
 
 def _reply(difference: Difference, before: str, after: str, offset: int) -> Reply:
@@ -118,7 +118,7 @@ def verify(shelf: Shelf, asked: Verify, work: Work) -> Reply:
 def _verified(reports: Sequence[OpenReport], asked: Verify, work: Work) -> Reply:
     from keet.render.json.verify import verify_document
     from keet.render.terminal.verify import verify_view
-    from keet.verification.checked import Verdict
+    from keet.verification.verdicts import ClaimVerdict
 
     found = sorted(_found(reports, asked, work), key=_rank)
     profiles = [report.profile for report in reports]
@@ -132,7 +132,7 @@ def _verified(reports: Sequence[OpenReport], asked: Verify, work: Work) -> Reply
         for check, at in checks[asked.offset : asked.offset + count]:
             on_page.setdefault(at, set()).add(check.start)
         here = [_cropped(found[at], starts) for at, starts in on_page.items()]
-        advice = {Verdict(word): line for word, line in _ADVICE.items()}
+        advice = {ClaimVerdict(word): line for word, line in _ADVICE.items()}
         return view_text(verify_view(profiles[-1], found, shown=here, advice=advice))
 
     page, text, end = with_text(page, "check", text_of)
@@ -140,7 +140,7 @@ def _verified(reports: Sequence[OpenReport], asked: Verify, work: Work) -> Reply
         report=reports[-1].name,
         before=reports[0].name if len(reports) > 1 else None,
         summary=document.summary,
-        wrong=any(Verdict.CONTRADICTED in checked.verdicts for checked in found),
+        wrong=any(ClaimVerdict.CONTRADICTED in checked.verdicts for checked in found),
         checks=page.entries,
         **page_fields(page),
     )
@@ -187,21 +187,21 @@ def _by_sentence(
 
 
 def _found(reports: Sequence[OpenReport], asked: Verify, work: Work) -> Sequence[CheckedSentence]:
-    from keet.comparison.known import knowledge_of
+    from keet.comparison.verify_values import computed_values
     from keet.verification.verify import verify_text
 
     work.begin("checking the text")
     profiles = [report.profile for report in reports]
     launches = [launch for each in profiles for launch in chosen(each, asked.launch, asked.kernel)]
     everything = [launch for each in profiles for launch in each.launches]
-    known = knowledge_of(profiles, on_launch=work.steps("explaining launch"))
+    known = computed_values(profiles, on_launch=work.steps("explaining launch"))
     both = len(profiles) > 1
     found = verify_text(
         asked.text, launches, everything, known, both_sides=both, before_sentence=work.check
     )
     for profile in profiles:
         if profile.run:
-            from keet.verification.run_claims import with_run_claims
+            from keet.verification.checks.run_check import with_run_checks
 
-            found = with_run_claims(found, profile)
+            found = with_run_checks(found, profile)
     return list(found)

@@ -52,7 +52,7 @@ def _reply(name: str, asked: Explain, explanation: Explanation) -> Reply:
     from keet.explanation.program import program_of
     from keet.render.common.program import shown_launches
     from keet.render.markdown.explain import page_markdown
-    from keet.verification.own_texts import Grounded
+    from keet.verification.explanation_check import ExplanationCheck
 
     program = program_of(explanation)
     everything = asked.launch is not None or asked.kernel is not None
@@ -66,7 +66,7 @@ def _reply(name: str, asked: Explain, explanation: Explanation) -> Reply:
 
     page, text, end = with_text(page, "launch", text_of, "launches")
     hidden = _hidden(len(explanation.asked) - len(shown))
-    checked = Grounded(explanation, program)
+    checked = ExplanationCheck(explanation, program)
     result = ExplainResult(
         report=name,
         device=device_document(shown[0].launch.device),

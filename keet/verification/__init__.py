@@ -1,1 +1,6 @@
-"""Texts by others checked against a report, number by number: `keet verify`."""
+"""Check the numbers of texts: keet's own against their evidence, texts by others against a report.
+
+`grounding` and `explanation_check` check keet's own texts. `verify` checks any text, in three steps
+of one folder each: `text` (what the text claims), `values` (what the report and keet say), `checks`
+(whether they agree). A step imports only the steps before it.
+"""

@@ -20,11 +20,11 @@ from keet.evidence import Evidence
 from keet.profile import Launch
 from keet.records import NamedTuple
 from keet.units import Quantity
-from keet.verification.matching import Amount, agrees, amounts, fits, is_any, is_near, same_kind
-from keet.verification.numbers import SaidNumber, find_numbers
+from keet.verification.number_match import Amount, agrees, amounts, fits, is_any, is_near, same_kind
+from keet.verification.text.numbers import TextNumber, find_numbers
 
 if TYPE_CHECKING:
-    from keet.verification.sentences import Sentence
+    from keet.verification.text.sentences import SentenceSpan
 
 # Compiled when they are searched for: the texts of most launches need none of them.
 _RATIO = r"(?i)×|\b(?:times|fold|factor|ratio|share|of|per|half|out of)\b|\dx\b"
@@ -43,11 +43,11 @@ _MARGIN = 1e-6
 class Verified(NamedTuple):
     """A number, and the ids of the evidence that it is; none for a fact of the launch."""
 
-    number: SaidNumber
+    number: TextNumber
     evidence: tuple[str, ...]
 
 
-class Stray(NamedTuple):
+class UnsupportedNumber(NamedTuple):
     """A number that nothing bears out."""
 
     text: str
@@ -55,19 +55,19 @@ class Stray(NamedTuple):
     reason: str
 
 
-class Grounding(NamedTuple):
+class GroundingResult(NamedTuple):
     """What became of the numbers of a text."""
 
     numbers: int
     verified: tuple[Verified, ...]
-    stray: tuple[Stray, ...]
+    stray: tuple[UnsupportedNumber, ...]
 
     @property
     def holds(self) -> bool:
         return not self.stray
 
 
-_NO_NUMBERS = Grounding(0, (), ())
+_NO_NUMBERS = GroundingResult(0, (), ())
 
 
 def check_grounding(
@@ -75,12 +75,12 @@ def check_grounding(
     evidence: Iterable[Evidence],
     *,
     launch: Launch | None = None,
-) -> Grounding:
-    """Verify the numbers of `text`; `Grounds` does so for several texts about the same."""
-    return Grounds(evidence, launch).check(text)
+) -> GroundingResult:
+    """Verify the numbers of `text`; `EvidenceIndex` does so for several texts about the same."""
+    return EvidenceIndex(evidence, launch).check(text)
 
 
-class Grounds:
+class EvidenceIndex:
     """What the numbers of some texts may rest on: evidence, and the launch, which lends its shapes
     and names. Whether a number is said of the right thing is not asked: what keet builds needs no
     such guess."""
@@ -90,12 +90,12 @@ class Grounds:
         self._launch = launch
         self._fitting: dict[tuple[str, bool], Sequence[str]] = {}
 
-    def check(self, text: str) -> Grounding:
+    def check(self, text: str) -> GroundingResult:
         numbers = _numbers_of(text, self._names)
         if not numbers:
             return _NO_NUMBERS
-        verified, stray = _Checker(text, numbers, self).check()
-        return Grounding(len(numbers), tuple(verified), tuple(stray))
+        verified, stray = _TextChecker(text, numbers, self).check()
+        return GroundingResult(len(numbers), tuple(verified), tuple(stray))
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
@@ -119,7 +119,7 @@ class Grounds:
     def _in_order(self) -> tuple[Evidence, ...]:
         return tuple(self.pieces.values())
 
-    def alike(self, number: SaidNumber) -> list[tuple[Evidence, Sequence[Amount]]]:
+    def alike(self, number: TextNumber) -> list[tuple[Evidence, Sequence[Amount]]]:
         """Evidence of a unit and size that the number may have, and what it can mean in that unit.
         In the order of the evidence: most of it is of another kind, or of another size."""
         found: list[tuple[int, Sequence[Amount]]] = []
@@ -130,14 +130,14 @@ class Grounds:
         found.sort(key=itemgetter(0))
         return [(self._in_order[order], readings) for order, readings in found]
 
-    def _units_of(self, number: SaidNumber) -> Sequence[str]:
+    def _units_of(self, number: TextNumber) -> Sequence[str]:
         """Units of evidence in which the number can be meant: that depends on its own alone."""
         key = number.unit, number.alone is not None
         if key not in self._fitting:
             self._fitting[key] = [unit for unit in self._by_unit if fits(number, unit)]
         return self._fitting[key]
 
-    def is_fact(self, number: SaidNumber) -> bool:
+    def is_fact(self, number: TextNumber) -> bool:
         """Whether the launch has that number or shape, or each size is evidence of its own."""
         if shape := number.shape:
             known = all(size in self._values for size in shape)
@@ -158,7 +158,7 @@ class Grounds:
 
 
 @lru_cache(maxsize=256)
-def _numbers_of(text: str, names: tuple[str, ...]) -> Sequence[SaidNumber]:
+def _numbers_of(text: str, names: tuple[str, ...]) -> Sequence[TextNumber]:
     """Kept: a page checks a launch for its prompt context, and again with all others."""
     return find_numbers(text, names)
 
@@ -174,49 +174,49 @@ class _Sizes(NamedTuple):
         return self.orders[bisect_left(self.sizes, least) : bisect_right(self.sizes, most)]
 
 
-class _Checker:
+class _TextChecker:
     """The numbers of one text."""
 
-    def __init__(self, text: str, numbers: Sequence[SaidNumber], grounds: Grounds) -> None:
+    def __init__(self, text: str, numbers: Sequence[TextNumber], grounds: EvidenceIndex) -> None:
         self._text = text
         self._numbers = numbers
         self._grounds = grounds
         self._pieces = grounds.pieces
 
     @cached_property
-    def _sentences(self) -> list[Sentence]:
-        from keet.verification.sentences import sentences
+    def _sentences(self) -> list[SentenceSpan]:
+        from keet.verification.text.sentences import split_sentences
 
-        return list(sentences(self._text))
+        return list(split_sentences(self._text))
 
-    def check(self) -> tuple[list[Verified], list[Stray]]:
+    def check(self) -> tuple[list[Verified], list[UnsupportedNumber]]:
         """First what stands for itself; then what is computed from that."""
         direct = {number: self._direct(number) for number in self._numbers}
         shown = {piece for entry in direct.values() if entry for piece in entry.evidence}
         verified: list[Verified] = []
-        stray: list[Stray] = []
+        stray: list[UnsupportedNumber] = []
         for number, entry in direct.items():
             found = entry or self._computed(number, shown)
             if found:
                 verified.append(found)
             else:
-                stray.append(Stray(number.text, number.start, self._reason(number)))
+                stray.append(UnsupportedNumber(number.text, number.start, self._reason(number)))
         return verified, stray
 
-    def _sentence(self, number: SaidNumber) -> Sentence:
-        from keet.verification.sentences import Sentence
+    def _sentence(self, number: TextNumber) -> SentenceSpan:
+        from keet.verification.text.sentences import SentenceSpan
 
         around = (s for s in self._sentences if s.start <= number.start < s.end)
-        return next(around, Sentence(self._text, 0))
+        return next(around, SentenceSpan(self._text, 0))
 
-    def _direct(self, number: SaidNumber) -> Verified | None:
+    def _direct(self, number: TextNumber) -> Verified | None:
         alike = self._grounds.alike(number)
         found = [piece.id for piece, readings in alike if self._is(number, piece, readings)]
         if found or self._grounds.is_fact(number):
             return Verified(number, tuple(found))
         return None
 
-    def _is(self, number: SaidNumber, piece: Evidence, readings: Sequence[Amount]) -> bool:
+    def _is(self, number: TextNumber, piece: Evidence, readings: Sequence[Amount]) -> bool:
         """`readings`: what the number can mean in the unit of the piece."""
         if is_any(readings, piece.value, number) and (
             number.bound is None or is_near(number, Quantity(piece.value, piece.unit))
@@ -227,7 +227,7 @@ class _Checker:
             return is_any(readings, -piece.value, number)
         return False
 
-    def _computed(self, number: SaidNumber, shown: set[str]) -> Verified | None:
+    def _computed(self, number: TextNumber, shown: set[str]) -> Verified | None:
         """Of two pieces that the reader can see: printed or named in the text."""
         visible = [p for p in self._pieces.values() if p.id in shown or self._mentions(p)]
         words = self._sentence(number).text
@@ -244,19 +244,19 @@ class _Checker:
     def _lower(self) -> str:
         return self._text.lower()
 
-    def _reason(self, number: SaidNumber) -> str:
+    def _reason(self, number: TextNumber) -> str:
         if number.shape:
             return "no grid or block of that shape"
         near = self._nearest(number)
         return f"{near.label} is {near}" if near else "nothing in the evidence has that unit"
 
-    def _nearest(self, number: SaidNumber) -> Evidence | None:
+    def _nearest(self, number: TextNumber) -> Evidence | None:
         """What the writer may have meant: the closest value of that kind."""
         alike = [p for p in self._pieces.values() if fits(number, p.unit, lenient=True)]
         return min(alike, key=lambda p: _distance(number.value, p.value), default=None)
 
 
-def _sizes(readings: Sequence[Amount], number: SaidNumber) -> tuple[float, float]:
+def _sizes(readings: Sequence[Amount], number: TextNumber) -> tuple[float, float]:
     """Between which a value must lie, sign aside, to be the number: a little more than that."""
     most = max(abs(value) + half for value, half in readings)
     if number.bound or not math.isfinite(most):
@@ -292,7 +292,7 @@ def _facts(launch: Launch) -> Iterator[Quantity]:
 
 
 def _results(
-    first: Evidence, second: Evidence, number: SaidNumber, words: str
+    first: Evidence, second: Evidence, number: TextNumber, words: str
 ) -> Iterator[Quantity]:
     """What two pieces give together, where the words say that they are put together."""
     a, b = first.value, second.value

@@ -15,29 +15,36 @@ from keet.patterns import regex
 from keet.profile import Launch
 from keet.progress import counted
 from keet.units import Quantity
-from keet.verification.binding import Claim, bind, names_tightly
-from keet.verification.capacities import capacity, with_capacity_units
-from keet.verification.checked import Check, CheckedSentence, Verdict
-from keet.verification.clauses import clause_of, might_be
-from keet.verification.comparing import compared
-from keet.verification.context_terms import terms_in
-from keet.verification.known import Knowledge, SentenceWords
-from keet.verification.launch_names import known_launches
-from keet.verification.lexicon import NCU_NAME, STALL_SHARE, TIME_SHARE, Term
-from keet.verification.limiter_check import UNIT_SHARES
-from keet.verification.matching import agrees, fits
-from keet.verification.mistakes import explain_mistake, same_value
-from keet.verification.numbers import SaidNumber, find_numbers
-from keet.verification.passages import without_asides, without_citations, without_quotes
-from keet.verification.places import find_places, places_within, wordlike_files
-from keet.verification.printed_labels import PrintedLabels
-from keet.verification.qualifiers import qualified
-from keet.verification.readings import Facts, Reading, with_sum
-from keet.verification.relation_check import RelationChecker
-from keet.verification.sentences import Sentence, sentences
-from keet.verification.shares import shares, unknown_sides, with_factors
-from keet.verification.spelled import spelled_numbers
-from keet.verification.topics import Topics
+from keet.verification.checks.limiter_check import UNIT_SHARES
+from keet.verification.checks.mistake_hints import explain_mistake, same_value
+from keet.verification.checks.ratio_check import check_ratio
+from keet.verification.checks.related_numbers import (
+    with_factors,
+    with_shares,
+    without_unknown_sides,
+)
+from keet.verification.checks.relation_check import RelationChecker
+from keet.verification.number_match import agrees, fits
+from keet.verification.text.claims import Claim, find_claims, names_tightly
+from keet.verification.text.clauses import clause_of, is_hypothetical, qualified
+from keet.verification.text.current_topic import CurrentTopic
+from keet.verification.text.hardware_capacities import capacity, with_capacity_units
+from keet.verification.text.ignored_passages import (
+    without_asides,
+    without_citations,
+    without_quotes,
+)
+from keet.verification.text.launch_names import known_launches
+from keet.verification.text.metric_names import NCU_NAME, STALL_SHARE, TIME_SHARE, Term
+from keet.verification.text.metric_names_in_context import terms_in
+from keet.verification.text.number_words import spelled_numbers
+from keet.verification.text.numbers import TextNumber, find_numbers
+from keet.verification.text.sentences import SentenceSpan, split_sentences
+from keet.verification.text.source_places import find_places, places_within, wordlike_files
+from keet.verification.values.export_labels import ExportLabels
+from keet.verification.values.named_values import ComputedValues, SentenceWords
+from keet.verification.values.report_values import ReportValue, ReportValues, with_sum
+from keet.verification.verdicts import CheckedNumber, CheckedSentence, ClaimVerdict
 
 _BOUND_SLACK = 0.02
 """Of a bound, as `over 60 %` is said of 59.7 % too."""
@@ -73,7 +80,7 @@ def verify_text(  # noqa: PLR0913
     text: str,
     launches: Sequence[Launch],
     everything: Sequence[Launch] | None = None,
-    known: Knowledge | None = None,
+    known: ComputedValues | None = None,
     *,
     both_sides: bool = False,
     before_sentence: Callable[[], None] | None = None,
@@ -87,19 +94,19 @@ def verify_text(  # noqa: PLR0913
     is checked: it may raise to stop.
     """
     plain = without_citations(text)
-    verifier = _Verifier(plain, launches, everything or launches, known or Knowledge())
+    verifier = _Verifier(plain, launches, everything or launches, known or ComputedValues())
     found: list[CheckedSentence] = []
     for sentence in verifier.sentences():
         if before_sentence is not None:
             before_sentence()
         checked = _as_written(verifier.sentence(sentence), text)
-        found.append(checked if both_sides else unknown_sides(checked))
+        found.append(checked if both_sides else without_unknown_sides(checked))
     return found
 
 
 def _as_written(checked: CheckedSentence, text: str) -> CheckedSentence:
     start, end = checked.sentence.start, checked.sentence.end
-    return checked._replace(sentence=Sentence(text[start:end], start))
+    return checked._replace(sentence=SentenceSpan(text[start:end], start))
 
 
 class _Verifier:
@@ -108,27 +115,27 @@ class _Verifier:
         text: str,
         launches: Sequence[Launch],
         everything: Sequence[Launch],
-        known: Knowledge,
+        known: ComputedValues,
     ) -> None:
         self._text = text
         self._launches = tuple(launches)
         self._everything = known_launches(everything)
         self._computed = known
-        self._facts = Facts(self._everything, self._readings_asked)
+        self._facts = ReportValues(self._everything, self._readings_asked)
         self._relations = RelationChecker(self._facts)
-        self._printed = PrintedLabels()
+        self._printed = ExportLabels()
         self._files = wordlike_files(text, self._everything.of_each_kernel)
         self._places = find_places(text, self._files)
         self._unquoted = without_quotes(text, self._everything.of_each_kernel, self._places)
         plain = without_asides(self._unquoted)
         written = find_numbers(self._without_files(plain), self._everything.names)
         self._numbers = sorted([*written, *spelled_numbers(plain)], key=lambda number: number.start)
-        self._topics = Topics(text, self._everything)
+        self._topics = CurrentTopic(text, self._everything)
 
-    def sentences(self) -> Iterator[Sentence]:
+    def sentences(self) -> Iterator[SentenceSpan]:
         """A semicolon in quoted code ends no sentence."""
-        for start, end in ((each.start, each.end) for each in sentences(self._unquoted)):
-            yield Sentence(self._text[start:end], start)
+        for start, end in ((each.start, each.end) for each in split_sentences(self._unquoted)):
+            yield SentenceSpan(self._text[start:end], start)
 
     def _readings_asked(self) -> Iterator[str]:
         """Of all names in the text, and what claims of a limiter need."""
@@ -136,7 +143,7 @@ class _Verifier:
             yield from (each for term in terms_in(sentence.text) for each in term.readings)
         yield from ("duration", *UNIT_SHARES)
 
-    def sentence(self, sentence: Sentence) -> CheckedSentence:
+    def sentence(self, sentence: SentenceSpan) -> CheckedSentence:
         self._topics.enter(sentence)
         here = [
             n._replace(start=n.start - sentence.start, end=n.end - sentence.start)
@@ -146,10 +153,10 @@ class _Verifier:
         here, left = here[:_MOST_NUMBERS], here[_MOST_NUMBERS:]
         places = places_within(self._places, sentence.start, sentence.end)
         self._topics.rows(sentence, places)
-        claims = bind(sentence, here, self._everything, places, self._topics.place)
+        claims = find_claims(sentence, here, self._everything, places, self._topics.place)
         self._words = SentenceWords(sentence.text, here)
-        found = shares([self._check(claim, claims) for claim in claims], sentence.text)
-        found += [Check(number, Verdict.NOT_FOUND, None, _TOO_MANY) for number in left]
+        found = with_shares([self._check(claim, claims) for claim in claims], sentence.text)
+        found += [CheckedNumber(number, ClaimVerdict.NOT_FOUND, None, _TOO_MANY) for number in left]
         related = self._relations.check(sentence, claims, self._spoken_of)
         found, related = with_factors(found, related)
         checks = tuple(self._in_text(check, sentence) for check in found)
@@ -164,12 +171,12 @@ class _Verifier:
             text = re.sub(rf"\b{name}:\d+", lambda match: "_" * len(match[0]), text)
         return text
 
-    def _numbers_of(self, sentence: Sentence) -> Sequence[SaidNumber]:
+    def _numbers_of(self, sentence: SentenceSpan) -> Sequence[TextNumber]:
         first = bisect_left(self._numbers, sentence.start, key=lambda number: number.start)
         last = bisect_left(self._numbers, sentence.end, key=lambda number: number.start)
         return self._numbers[first:last]
 
-    def _in_text(self, check: Check, sentence: Sentence) -> Check:
+    def _in_text(self, check: CheckedNumber, sentence: SentenceSpan) -> CheckedNumber:
         number = check.number
         moved = number._replace(
             start=number.start + sentence.start, end=number.end + sentence.start
@@ -184,52 +191,54 @@ class _Verifier:
     def _spoken_of(self) -> tuple[Launch, ...]:
         return self._topics.launches or self._launches
 
-    def _check(self, claim: Claim, claims: Sequence[Claim]) -> Check:
+    def _check(self, claim: Claim, claims: Sequence[Claim]) -> CheckedNumber:
         """By the names in the text, then by what keet computes."""
         if claim.number.shape:
             return self._shape(claim)
         if said := capacity(claim.sentence.text, claim.number):
-            return Check(claim.number, Verdict.CONFIRMED, None, said)
+            return CheckedNumber(claim.number, ClaimVerdict.CONFIRMED, None, said)
         found = self._by_names(claim, claims)
-        if found.verdict is Verdict.CONFIRMED or self._computed.is_empty:
+        if found.verdict is ClaimVerdict.CONFIRMED or self._computed.is_empty:
             return found
         around = self._words.around(claim.number, self._topics.rows_of(claim))
         # Below the title of a source line stands keet's own layout, in which words are short.
-        exact = found.verdict is Verdict.CONTRADICTED and names_tightly(claim)
+        exact = found.verdict is ClaimVerdict.CONTRADICTED and names_tightly(claim)
         exact = exact and self._topics.place is None
         reading = self._computed.find(claim.number, around, self._subjects(claim), exact=exact)
         if reading is None:
             return found
-        return Check(claim.number, Verdict.CONFIRMED, reading, str(reading))
+        return CheckedNumber(claim.number, ClaimVerdict.CONFIRMED, reading, str(reading))
 
-    def _by_names(self, claim: Claim, claims: Sequence[Claim]) -> Check:
+    def _by_names(self, claim: Claim, claims: Sequence[Claim]) -> CheckedNumber:
         number = claim.number
-        if (ratio := compared(claim, self._facts, self._spoken_of)) is not None:
-            return Check(number, Verdict(ratio.verdict), ratio.reading, ratio.reason)
+        if (ratio := check_ratio(claim, self._facts, self._spoken_of)) is not None:
+            return CheckedNumber(number, ClaimVerdict(ratio.verdict), ratio.reading, ratio.reason)
         printed = self._printed.find(claim, self._subjects(claim))
         readings = [*printed, *self._readings(claim)]
         fitting = [reading for reading in readings if _agrees(number, reading)]
-        if fitting and not (number.bound and might_be(claim)):
+        if fitting and not (number.bound and is_hypothetical(claim)):
             return _fits_one(claim, readings[0], fitting)
         if printed:
             reason = f"{printed[0]}, under a label that names no single metric"
-            return Check(number, Verdict.NOT_FOUND, None, reason)
+            return CheckedNumber(number, ClaimVerdict.NOT_FOUND, None, reason)
         if not readings:
             return self._wrong_unit(claim) or self._nothing(claim)
         return self._differs(claim, claims, readings)
 
-    def _differs(self, claim: Claim, claims: Sequence[Claim], readings: list[Reading]) -> Check:
+    def _differs(
+        self, claim: Claim, claims: Sequence[Claim], readings: list[ReportValue]
+    ) -> CheckedNumber:
         """Wrong, where the text surely means what was measured."""
-        if might_be(claim):
+        if is_hypothetical(claim):
             reason = "the text says what might be, not what was"
         elif not claim.firm and claim.place is None:
             reason = f"the text does not say clearly what it is; {readings[0]}"
         else:
             why = explain_mistake(claim, claims, readings, self._facts, self._everything)
-            return Check(claim.number, Verdict.CONTRADICTED, readings[0], why)
-        return Check(claim.number, Verdict.NOT_FOUND, None, reason)
+            return CheckedNumber(claim.number, ClaimVerdict.CONTRADICTED, readings[0], why)
+        return CheckedNumber(claim.number, ClaimVerdict.NOT_FOUND, None, reason)
 
-    def _readings(self, claim: Claim) -> Iterator[Reading]:
+    def _readings(self, claim: Claim) -> Iterator[ReportValue]:
         """What the claim's name stands for, in units that fit, the likeliest first."""
         ids = qualified(claim.term.readings if claim.term else (), clause_of(claim))
         if claim.number.unit == "ns" and not (ids or claim.place or claim.misfit):
@@ -245,9 +254,11 @@ class _Verifier:
         together = "duration" in ids and _TOGETHER.search(claim.sentence.text)
         if together and (total := self._facts.total_time):
             off = self._facts.total_rounding
-            yield Reading("Duration of all launches", total, None, None, None, off)
+            yield ReportValue("Duration of all launches", total, None, None, None, off)
 
-    def _of_line(self, claim: Claim, ids: Sequence[str], launch: Launch) -> list[Reading] | None:
+    def _of_line(
+        self, claim: Claim, ids: Sequence[str], launch: Launch
+    ) -> list[ReportValue] | None:
         """A source line's own numbers, where the claim is about one; `None` where it is not."""
         place, number = claim.place, claim.number
         if place is None or not number.unit:
@@ -259,37 +270,39 @@ class _Verifier:
             return None
         return self._facts.read_line(ids, launch, place)
 
-    def _wrong_unit(self, claim: Claim) -> Check | None:
+    def _wrong_unit(self, claim: Claim) -> CheckedNumber | None:
         """The name right before the number is one that is never given in that unit."""
         term = claim.misfit
-        if term is None or might_be(claim):
+        if term is None or is_hypothetical(claim):
             return None
         for launch in self._subjects(claim):
             for reading in self._facts.read(term.readings, launch):
                 reason = f"{reading}: not the unit of {claim.number.text}"
-                return Check(claim.number, Verdict.CONTRADICTED, reading, reason)
+                return CheckedNumber(claim.number, ClaimVerdict.CONTRADICTED, reading, reason)
         return None
 
-    def _nothing(self, claim: Claim) -> Check:
+    def _nothing(self, claim: Claim) -> CheckedNumber:
         number, term = claim.number, claim.term or claim.misfit
         if term is None:
             alike = same_value(number, self._facts, self._subjects(claim))
             hint = f"; the same value has {alike.label}" if alike else ""
             reason = f"the text does not say what it is{hint}"
         elif (unknown := _unknown_name(term)) and not self._known(unknown):
-            return Check(number, Verdict.CONTRADICTED, None, f"there is no metric {unknown}")
+            return CheckedNumber(
+                number, ClaimVerdict.CONTRADICTED, None, f"there is no metric {unknown}"
+            )
         elif "samples_total" in term.readings and number.unit == "%":
             reason = "the text does not say of which source line or stall"
         else:
             reason = f"the report has no {_label(term)}"
-        return Check(number, Verdict.NOT_FOUND, None, reason)
+        return CheckedNumber(number, ClaimVerdict.NOT_FOUND, None, reason)
 
     def _known(self, name: str) -> bool:
         return metric_named(name) is not None or any(
             launch.metric(name) is not None for launch in self._everything
         )
 
-    def _shape(self, claim: Claim) -> Check:
+    def _shape(self, claim: Claim) -> CheckedNumber:
         """A grid or a block, by the word before it, or either."""
         number = claim.number
         before = claim.sentence.text[: number.start].lower()
@@ -303,25 +316,31 @@ class _Verifier:
             for word in wanted[:1] or every:
                 if shape := every[word]:
                     if _padded(number.shape or ()) == shape:
-                        return Check(number, Verdict.CONFIRMED, None, f"the {word} of #{launch.id}")
+                        return CheckedNumber(
+                            number, ClaimVerdict.CONFIRMED, None, f"the {word} of #{launch.id}"
+                        )
                     shapes[word] = shape
         if not wanted or not shapes:
-            return Check(number, Verdict.NOT_FOUND, None, "no grid or block of that shape")
+            return CheckedNumber(
+                number, ClaimVerdict.NOT_FOUND, None, "no grid or block of that shape"
+            )
         word, right = next(iter(shapes.items()))
         said = "x".join(map(str, right)).removesuffix("x1")
-        return Check(number, Verdict.CONTRADICTED, None, f"the {word} is {said}")
+        return CheckedNumber(number, ClaimVerdict.CONTRADICTED, None, f"the {word} is {said}")
 
 
-def _fits_one(claim: Claim, likeliest: Reading, fitting: Sequence[Reading]) -> Check:
+def _fits_one(
+    claim: Claim, likeliest: ReportValue, fitting: Sequence[ReportValue]
+) -> CheckedNumber:
     """`L1 is under 10 %` must hold for L1, not just for one of its stages."""
     part = claim.term is not None and claim.term.entry.part
     if part and claim.number.bound == "below" and likeliest.label not in {r.label for r in fitting}:
         reason = f"the text does not say clearly what it is; {likeliest}; {fitting[0]}"
-        return Check(claim.number, Verdict.NOT_FOUND, None, reason)
-    return Check(claim.number, Verdict.CONFIRMED, fitting[0], str(fitting[0]))
+        return CheckedNumber(claim.number, ClaimVerdict.NOT_FOUND, None, reason)
+    return CheckedNumber(claim.number, ClaimVerdict.CONFIRMED, fitting[0], str(fitting[0]))
 
 
-def _agrees(number: SaidNumber, reading: Reading) -> bool:
+def _agrees(number: TextNumber, reading: ReportValue) -> bool:
     if number.bound:  # `less than 4` is wrong for 4.4, which 4 would be right for
         number = number._replace(half=min(number.half, _BOUND_SLACK * abs(number.value)))
     rounding = reading.rounding
@@ -339,7 +358,7 @@ def _agrees(number: SaidNumber, reading: Reading) -> bool:
     return agrees(binary, reading.quantity, rounding=rounding)
 
 
-def _as_rounded(number: SaidNumber, quantity: Quantity) -> Quantity:
+def _as_rounded(number: TextNumber, quantity: Quantity) -> Quantity:
     """38.547 is printed as 38.55, which people round to 38.6."""
     value = quantity.value
     printed = Quantity(float(f"{value:.4g}"), quantity.unit)

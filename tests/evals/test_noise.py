@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from evals import noise
-from keet.comparison.noise import between_sessions, within_session
+from keet.comparison.timing.noise_model import deviation_across_days, deviation_within_hour
 
 ONE = {("a", "slow", "same"): [100.0, 110.0, 121.0], ("a", "slow", "warm"): [55.165]}
 OTHER = {("a", "slow", "same"): [220.0], ("b", "slow", "same"): [1.0]}
@@ -26,7 +26,7 @@ def test_what_is_assumed_is_what_was_seen() -> None:
     every = [*captures, noise.shipped({key[0] for each in captures for key in each})]
     within = [pair for each in captures for pair in noise.within(each)]
     between = [p for i, one in enumerate(every) for o in every[:i] for p in noise.between(one, o)]
-    for pairs, assumed in ((within, within_session), (between, between_sessions)):
+    for pairs, assumed in ((within, deviation_within_hour), (between, deviation_across_days)):
         logs = [change / assumed(ns) for ns, change in pairs if ns >= 20_000]
         assert 0.5 < noise.rms(logs) < 1.15
 

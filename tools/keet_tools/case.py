@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from keet.comparison.difference import Difference, compare_explanations
+from keet.comparison.compare import Difference, compare_explanations
 from keet.evidence import Evidence
 from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.profile import Absent

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from keet.catalog import MetricSpec, metrics
-from keet.comparison.attribution import Attribution
-from keet.comparison.difference import Difference, PairDifference
-from keet.comparison.telling import (
+from keet.comparison.causes.attribution import Attribution
+from keet.comparison.compare import Difference, PairDifference
+from keet.comparison.sentences import (
     basis_text,
     headline,
     not_profiled_text,

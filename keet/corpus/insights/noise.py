@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from keet.comparison import noise
+from keet.comparison.timing import noise_model
 
 TIED = 2.0
 """Deviations up to which one time is not slower than another."""
@@ -21,11 +21,11 @@ WORTH_TELLING_OF_FEW = 1.5
 
 def between_sessions(duration_us: float) -> float:
     """Standard deviation of ln(ratio) of two captures in different sessions."""
-    return noise.between_sessions(1000 * duration_us)
+    return noise_model.deviation_across_days(1000 * duration_us)
 
 
 def within_session(duration_us: float) -> float:
-    return noise.within_session(1000 * duration_us)
+    return noise_model.deviation_within_hour(1000 * duration_us)
 
 
 def differs(one_us: float, other_us: float, deviations: float = TIED) -> bool:

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 from keet.catalog import findings
-from keet.comparison.attribution import Attribution
+from keet.comparison.causes.attribution import Attribution
+from keet.comparison.caveats.caveat import Caveat
 from keet.comparison.gate import Gate
-from keet.comparison.reasons import Reason
+from keet.comparison.pairing.sides import KernelGroup, Side
 from keet.comparison.result import Difference, PairDifference
-from keet.comparison.sides import Group as KernelGroup
-from keet.comparison.sides import Side
-from keet.comparison.telling import (
+from keet.comparison.sentences import (
     counted_launches,
     headline,
     pair_headline,
@@ -77,12 +76,12 @@ def side_name(side: Side) -> str:
     path = provenance.snapshot or provenance.path
     folder = PurePath(path).parent
     name = f"baseline {folder.name}" if folder.parent.name == "baselines" else None
-    if len(side.runs) == 1:
+    if len(side.captures) == 1:
         return name or path
-    return f"{name or folder} ({len(side.runs)} runs)"
+    return f"{name or folder} ({len(side.captures)} runs)"
 
 
-def reason_text(reason: Reason) -> str:
+def reason_text(reason: Caveat) -> str:
     return reason.text if reason.no_verdict else f"{_SEVERITY[reason.severity]}: {reason.text}"
 
 

@@ -16,7 +16,7 @@ from keet.explanation.program import ProgramExplanation, ProgramRow
 from keet.explanation.run_texts import count_text, share_text
 from keet.profile import shape_text
 from keet.units import Quantity
-from keet.verification.own_texts import Grounded
+from keet.verification.explanation_check import ExplanationCheck
 
 ROWS = 8
 """Kernels that an explanation lists."""
@@ -176,7 +176,7 @@ def whose_text(ids: Sequence[int], explanation: Explanation) -> str:
     return f" (launch {', '.join(map(str, ids[:_IDS]))}{more})"
 
 
-def verified_text(explanation: Explanation, own: Grounded) -> str:
+def verified_text(explanation: Explanation, own: ExplanationCheck) -> str:
     """Whether the printed numbers were confirmed by what they are about, and where to read on."""
     table = " and the table of the run" if explanation.whole_run else ""
     if missing := own.numbers - own.verified:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from keet.comparison.attribution import Attribution
+from keet.comparison.causes.attribution import Attribution
 from keet.comparison.gate import Gate
 from keet.comparison.result import Difference, PairDifference
 from keet.errors import one_line

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from keet.comparison.attribution import Attribution
+from keet.comparison.causes.attribution import Attribution
+from keet.comparison.caveats.caveat import Caveat
 from keet.comparison.gate import Gate
-from keet.comparison.reasons import Reason
 from keet.comparison.result import Difference, PairDifference
-from keet.comparison.telling import (
+from keet.comparison.sentences import (
     NOT_PROFILED,
     basis_text,
-    grounded,
+    check_sentences,
     noise_text,
     not_compared_text,
     nothing_next,
@@ -129,7 +129,7 @@ class _DiffParts:
         )
 
     def closing(self) -> Iterator[str]:
-        checked = grounded(self._difference)
+        checked = check_sentences(self._difference)
         yield (
             f"keet {__version__}: {len(checked.verified)} of {checked.numbers} numbers verified "
             f"against {sources(self._difference)}."
@@ -267,7 +267,7 @@ def _fact(name: str, *content: Content) -> Html:
     return fragment(element("dt", name), element("dd", content))
 
 
-def _reasons(reasons: Sequence[Reason]) -> Html:
+def _reasons(reasons: Sequence[Caveat]) -> Html:
     """The gravest first; of many launches, the others are folded."""
     ranked = sorted(reasons, key=lambda reason: [*_SEVERITIES].index(reason.severity))
     rows = [element("li", reason_text(each), class_=_SEVERITIES[each.severity]) for each in ranked]

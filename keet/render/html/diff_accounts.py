@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keet.comparison.account import PartChange
+from keet.comparison.causes.account_changes import PartChange
 from keet.evidence import Evidence
 from keet.records import NamedTuple
 from keet.render.html.account import OTHER, Segment, account_bar, kind_of, swatch

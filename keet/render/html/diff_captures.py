@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from keet.analysis.source_lines.hotspots import find_hotspots
+from keet.comparison.pairing.sides import Side
 from keet.comparison.result import Difference, PairDifference
-from keet.comparison.sides import Side
 from keet.profile import Absent, Launch
 from keet.profile.launch import shape_text
 from keet.render.common.device import describe_device
@@ -79,8 +79,10 @@ def _plain(number: Quantity | None) -> str:
 def _facts_of(side: Side) -> dict[str, Html]:
     profile = side.first.profile
     origin = profile.provenance
-    devices = dict.fromkeys(describe_device(d) for run in side.runs for d in run.profile.devices)
-    reports = [element("code", one_line(run.profile.provenance.path)) for run in side.runs]
+    devices = dict.fromkeys(
+        describe_device(d) for run in side.captures for d in run.profile.devices
+    )
+    reports = [element("code", one_line(run.profile.provenance.path)) for run in side.captures]
     launches = len(side.first.launches)
     texts: dict[str, str | None] = {
         "GPU": ", ".join(devices),
@@ -101,5 +103,5 @@ def _facts_of(side: Side) -> dict[str, Html]:
 
 
 def _notes(side: Side) -> dict[str, Html]:
-    notes: Sequence[str] = [n for run in side.runs for n in run.profile.provenance.notes]
+    notes: Sequence[str] = [n for run in side.captures for n in run.profile.provenance.notes]
     return {"Notes": joined(map(one_line, notes), element("br"))} if notes else {}

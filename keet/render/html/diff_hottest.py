@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
-from keet.comparison.both_sides import WeighedLaunch
+from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.profile import Absent
 from keet.profile.names import file_name
 from keet.render.common.hotspots import hotspots_notes, waiting_for
@@ -23,7 +23,7 @@ _LONGEST = 200
 
 
 def hottest_code(
-    before: Sequence[WeighedLaunch], after: Sequence[WeighedLaunch], lacks: Sequence[str]
+    before: Sequence[WeightedLaunch], after: Sequence[WeightedLaunch], lacks: Sequence[str]
 ) -> Html:
     """`lacks`: why the sources can't be aligned."""
     why = f"The sources can't be shown side by side: {', '.join(lacks)}." if lacks else None
@@ -38,7 +38,7 @@ def hottest_code(
     )
 
 
-def _launch(each: WeighedLaunch, word: str) -> Html:
+def _launch(each: WeightedLaunch, word: str) -> Html:
     launch = each.explanation.launch
     found = find_hotspots(launch)
     kernel = one_line(launch.kernel)
@@ -66,7 +66,7 @@ def _headings(found: Hotspots, *, timed: bool) -> Iterator[Html]:
     yield element("th", "Waits for", scope="col")
 
 
-def _rows(each: WeighedLaunch, found: Hotspots, *, timed: bool) -> Iterator[Html]:
+def _rows(each: WeightedLaunch, found: Hotspots, *, timed: bool) -> Iterator[Html]:
     launch = each.explanation.launch
     lines, starts = source_lines(launch), function_starts(launch)
     # Code that was not analysed is not fetched for a table.
@@ -86,7 +86,7 @@ def _rows(each: WeighedLaunch, found: Hotspots, *, timed: bool) -> Iterator[Html
         )
 
 
-def _time(each: WeighedLaunch, share: float) -> Html:
+def _time(each: WeightedLaunch, share: float) -> Html:
     time = "" if each.time is None else str(Quantity(share * each.time, "ns"))
     return element("td", time, class_="number")
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from keet.analysis.findings import Finding
 from keet.catalog import findings
-from keet.comparison.attribution import Attribution
-from keet.comparison.both_sides import WeighedLaunch
+from keet.comparison.causes.attribution import Attribution
+from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.result import Difference, PairDifference
-from keet.comparison.telling import how_paired, limits, pair_headline
+from keet.comparison.sentences import how_paired, limits, pair_headline
 from keet.evidence import Evidence
 from keet.explanation.explained import LaunchExplanation
 from keet.explanation.gain_texts import times_text
@@ -48,7 +48,7 @@ Links = Mapping[tuple[str, Location], str]
 """Ids of source lines on the page, by side."""
 
 
-_Sides = Mapping[str, Sequence[WeighedLaunch]]
+_Sides = Mapping[str, Sequence[WeightedLaunch]]
 """Launches by side."""
 
 
@@ -227,7 +227,7 @@ def _gain(each: LaunchExplanation, finding: Finding) -> str:
 
 
 def _raised(
-    launches: Sequence[WeighedLaunch], finding_id: str
+    launches: Sequence[WeightedLaunch], finding_id: str
 ) -> tuple[LaunchExplanation, Finding] | None:
     """Of the launch that takes longest among those that have it."""
     ranked = sorted(launches, key=lambda each: -(each.time or 0.0))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from keet.comparison.both_sides import WeighedLaunch
-from keet.comparison.lines import (
+from keet.comparison.causes.explained_pair import WeightedLaunch
+from keet.comparison.causes.line_changes import (
     NOTHING,
     SURE,
     LineCost,
@@ -76,7 +76,7 @@ class _Names:
 
 
 def source_sides(
-    before: Sequence[WeighedLaunch], after: Sequence[WeighedLaunch], anchors: Anchors
+    before: Sequence[WeightedLaunch], after: Sequence[WeightedLaunch], anchors: Anchors
 ) -> SourceSides:
     """Both sources side by side; where one is missing, the hottest lines of each side."""
     one, other = read_lines(before), read_lines(after)

@@ -28,11 +28,11 @@ from keet.render.html.prose import prose
 from keet.render.html.roofline import roofline_figure
 from keet.texts import one_line, shortened
 from keet.units import Quantity
-from keet.verification.own_texts import Grounded
+from keet.verification.explanation_check import ExplanationCheck
 from keet.version import __version__
 
 if TYPE_CHECKING:
-    from keet.comparison.difference import Difference
+    from keet.comparison.compare import Difference
 
 _NAMED = 3
 """Launches that the bar links to."""
@@ -351,7 +351,7 @@ def _footer(reports: Sequence[_Report]) -> list[Content]:
     """What keet vouches for; no date but those of the reports, so that pages can be compared."""
     parts: list[Content] = []
     for report in reports:
-        own = Grounded(report.explanation, report.program)
+        own = ExplanationCheck(report.explanation, report.program)
         unchecked = [element("li", text) for text in own.unchecked]
         parts += [
             element("p", _verified(report, own)),
@@ -369,7 +369,7 @@ def _model_footer(explanation: Explanation) -> Html | None:
     return model_footer(explanation)
 
 
-def _verified(report: _Report, own: Grounded) -> str:
+def _verified(report: _Report, own: ExplanationCheck) -> str:
     by_model = any(each.statement for each in report.shown)
     cases = "" if by_model else cases_text(report.shown)
     return f"{verified_text(report.explanation, own)} {cases}".rstrip()

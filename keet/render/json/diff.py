@@ -6,16 +6,16 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from keet.comparison.attribution import Attribution, Kind
-from keet.comparison.both_sides import Change
+from keet.comparison.causes.attribution import Attribution, AttributionKind
+from keet.comparison.caveats.caveat import Caveat, Severity
 from keet.comparison.gate import Gate, Regression
-from keet.comparison.pairing import How
-from keet.comparison.reasons import Reason, Severity
+from keet.comparison.number_change import NumberChange
+from keet.comparison.pairing.pairs import How
+from keet.comparison.pairing.sides import KernelGroup, Side
 from keet.comparison.result import Difference, PairDifference
-from keet.comparison.sides import Group, Side
-from keet.comparison.telling import grounded, headline, pair_headline
-from keet.comparison.timing import Word
-from keet.comparison.weighing import Basis
+from keet.comparison.sentences import check_sentences, headline, pair_headline
+from keet.comparison.timing.pair_timing import VerdictWord
+from keet.comparison.timing.weighting import Basis
 from keet.explanation.explained import Explanation
 from keet.profile.launch import Location
 from keet.render.json.diff_account import PartChangeDocument, part_change_document
@@ -55,7 +55,7 @@ class ComparabilityDocument(Document):
 
 
 class ChangeVerdictDocument(Document):
-    word: Word
+    word: VerdictWord
     speedup: float | None = field(
         description="time before over time after; null: not measured, or the times do not tell "
         "which way it changed because kernels overlap"
@@ -84,7 +84,7 @@ class PlaceDocument(Document):
 
 
 class AttributionDocument(Document):
-    kind: Kind
+    kind: AttributionKind
     what: str
     unit: str | None = field(description="the hardware unit, where one is meant")
     share: float | None = field(
@@ -216,7 +216,7 @@ def _explain_against_fields(
 
 def diff_document(difference: Difference, gate: Gate | None) -> DiffDocument:
     reasons = difference.all_reasons
-    checked = grounded(difference)
+    checked = check_sentences(difference)
     return DiffDocument(
         before=_side(difference.before),
         after=_side(difference.after),
@@ -239,7 +239,7 @@ def diff_document(difference: Difference, gate: Gate | None) -> DiffDocument:
 
 
 def _side(side: Side) -> SideDocument:
-    first, *others = (report_document(run.profile) for run in side.runs)
+    first, *others = (report_document(run.profile) for run in side.captures)
     return SideDocument(
         **vars(first),
         devices=[device_document(device) for device in side.first.profile.devices],
@@ -248,7 +248,7 @@ def _side(side: Side) -> SideDocument:
     )
 
 
-def _reason(reason: Reason) -> ReasonDocument:
+def _reason(reason: Caveat) -> ReasonDocument:
     return ReasonDocument(id=reason.id, severity=reason.severity, text=reason.text)
 
 
@@ -270,7 +270,7 @@ def _verdict(told: Difference | PairDifference, text: str) -> ChangeVerdictDocum
     )
 
 
-def _times(time: Change) -> TimesDocument:
+def _times(time: NumberChange) -> TimesDocument:
     before, after = (
         quantity_document(Quantity(each.value, each.unit).to("us"))
         for each in (time.before, time.after)
@@ -308,7 +308,7 @@ def _pair(pair: PairDifference) -> PairDocument:
     )
 
 
-def _ids(groups: Sequence[Group]) -> list[int]:
+def _ids(groups: Sequence[KernelGroup]) -> list[int]:
     return sorted(launch.id for group in groups for launch in group.launches)
 
 

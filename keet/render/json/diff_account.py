@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keet.comparison.account import PartChange
+from keet.comparison.causes.account_changes import PartChange
 from keet.render.json.encoding.fields import Document, field
 
 

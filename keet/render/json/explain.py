@@ -50,7 +50,7 @@ from keet.render.json.whole_run import (
     replay_document,
     run_document,
 )
-from keet.verification.own_texts import Tally, check_launch, check_program, check_run
+from keet.verification.explanation_check import CheckCount, check_launch, check_program, check_run
 
 if TYPE_CHECKING:
     from keet.explanation.model_explanation import Authorship
@@ -205,7 +205,7 @@ def explain_fields(explanation: Explanation) -> Iterator[tuple[str, Any]]:
     yield "report", report_document(profile)
     yield "device", device_document(explanation.asked[0].device)
     yield "devices", [device_document(device) for device in profile.devices]
-    passed, own = OnePass(explanation), Tally()
+    passed, own = OnePass(explanation), CheckCount()
     own.add(check_run(explanation))
     yield "launches", _launches(explanation, passed, own)
     program = passed.program()
@@ -219,14 +219,14 @@ def explain_fields(explanation: Explanation) -> Iterator[tuple[str, Any]]:
         yield "program", program_document(program)
 
 
-def _launches(explanation: Explanation, passed: OnePass, own: Tally) -> Iterator[Fields]:
+def _launches(explanation: Explanation, passed: OnePass, own: CheckCount) -> Iterator[Fields]:
     """Launches may be explained while they are written: each is gone through once."""
     for each in passed:
         yield _launch_fields(explanation, each)
         own.add(check_launch(each))
 
 
-def _grounding(explanation: Explanation, own: Tally) -> GroundingDocument:
+def _grounding(explanation: Explanation, own: CheckCount) -> GroundingDocument:
     """A model's numbers are printed by keet; sentences with others are unchecked."""
     if explanation.author is None:
         return GroundingDocument(

@@ -11,7 +11,7 @@ from keet.profile import Profile
 from keet.render.json.encoding.fields import Document, field
 from keet.render.json.report import quantity_document, report_document
 from keet.render.json.shared_types import Producer, QuantityDocument, ReportDocument
-from keet.verification.checked import Check, CheckedSentence, Verdict
+from keet.verification.verdicts import CheckedNumber, CheckedSentence, ClaimVerdict
 
 _Verdict = Literal["confirmed", "contradicted", "not_found"]
 
@@ -87,9 +87,9 @@ def verify_document(
         text=name,
         summary=VerifySummary(
             numbers=len(checks),
-            **{verdict.value: counts[verdict.value] for verdict in Verdict},
+            **{verdict.value: counts[verdict.value] for verdict in ClaimVerdict},
             relations=RelationSummary(
-                **{verdict.value: related[verdict.value] for verdict in Verdict}
+                **{verdict.value: related[verdict.value] for verdict in ClaimVerdict}
             ),
         ),
         checks=checks,
@@ -115,7 +115,7 @@ def _relations(sentences: Iterable[CheckedSentence]) -> Iterator[RelationDocumen
             )
 
 
-def _check(check: Check, sentence: str) -> NumberCheck:
+def _check(check: CheckedNumber, sentence: str) -> NumberCheck:
     number, reading = check.number, check.reading
     is_amount = number.shape is None and math.isfinite(number.value)
     return NumberCheck(

@@ -22,7 +22,7 @@ from keet.render.common.finding import confidence_of, forecast_of
 from keet.render.common.occupancy import occupancy_limit
 from keet.render.common.places import place_shares, unplaced_shares
 from keet.render.markdown.costed_source import CostedSource
-from keet.verification.own_texts import Grounded
+from keet.verification.explanation_check import ExplanationCheck
 
 _VERDICT, _RUN, _REASONS, _TIME, _CAUSES, _ACROSS, _SOURCE, _LIMITS, _CHECK, _GAPS = range(10)
 _HEADINGS = {
@@ -339,7 +339,7 @@ def _gaps(
         yield TextPiece(_GAPS, f"- {told}", group="remedy")
     for sentence in hints.sentences:
         yield TextPiece(_GAPS, f"- {one_line(sentence)}", group="remedy")
-    for claim in Grounded(explanation).unchecked:
+    for claim in ExplanationCheck(explanation).unchecked:
         yield TextPiece(_GAPS, f"- not supported by the report: {one_line(claim)}", group="gap")
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keet.comparison.attribution import Attribution
+from keet.comparison.causes.attribution import Attribution
 from keet.comparison.gate import Gate
 from keet.comparison.result import Difference, PairDifference
-from keet.comparison.telling import (
+from keet.comparison.sentences import (
     NOT_PROFILED,
     basis_text,
-    grounded,
+    check_sentences,
     how_paired,
     limits,
     pair_headline,
@@ -72,7 +72,7 @@ def _heading(difference: Difference, gate: Gate | None) -> str:
 
 
 def _sides(difference: Difference) -> str:
-    devices = {d: None for run in difference.after.runs for d in run.profile.devices}
+    devices = {d: None for run in difference.after.captures for d in run.profile.devices}
     names = prose(", ".join(map(describe_device, devices)))
     return f"{code(side_name(difference.before))} → {code(side_name(difference.after))} on {names}"
 
@@ -137,7 +137,7 @@ def _closing(difference: Difference) -> Iterator[str]:
         yield f"{prose(share)}."
     if step and difference.timing.word != "unchanged":
         yield f"**Next**: {prose(step.text)}. {prose(step.action)}"
-    checked = grounded(difference)
+    checked = check_sentences(difference)
     yield (
         f"<sub>keet {__version__}: {len(checked.verified)} of {checked.numbers} numbers verified "
         f"against {sources(difference)}. Percentages before an item are shares of the time saved "

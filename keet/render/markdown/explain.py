@@ -48,7 +48,7 @@ from keet.render.markdown.statement import (
     why_markdown,
 )
 from keet.render.markdown.whole_run import replay_markdown, unlike_markdown
-from keet.verification.own_texts import Grounded
+from keet.verification.explanation_check import ExplanationCheck
 from keet.version import __version__
 
 _RADIUS = 2
@@ -270,7 +270,7 @@ def _not_judged(explanation: Explanation) -> Iterator[str]:
 
 
 def _closing(explanation: Explanation, program: ProgramExplanation | None) -> Iterator[str]:
-    author, own = explanation.author, Grounded(explanation, program)
+    author, own = explanation.author, ExplanationCheck(explanation, program)
     yield from unsupported_markdown(own.unchecked)
     verified = verified_text(explanation, own)
     if author:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keet.comparison.attribution import Attribution
+from keet.comparison.causes.attribution import Attribution
+from keet.comparison.caveats.caveat import Caveat
 from keet.comparison.gate import Gate
-from keet.comparison.reasons import Reason
 from keet.comparison.result import Difference, PairDifference
-from keet.comparison.telling import (
+from keet.comparison.sentences import (
     NOT_PROFILED,
     basis_text,
-    grounded,
+    check_sentences,
     headline,
     how_paired,
     limits,
@@ -77,14 +77,14 @@ def diff_view(difference: Difference, gate: Gate | None, top: int, width: int) -
 
 
 def _heading(difference: Difference) -> Text:
-    devices = {d: None for run in difference.after.runs for d in run.profile.devices}
+    devices = {d: None for run in difference.after.captures for d in run.profile.devices}
     return Text.assemble(
         (side_name(difference.before), "bold"), " → ", (side_name(difference.after), "bold"),
         f" on {', '.join(map(describe_device, devices))}",
     )  # fmt: skip
 
 
-def _reasons(reasons: Sequence[Reason]) -> Iterator[Renderable]:
+def _reasons(reasons: Sequence[Caveat]) -> Iterator[Renderable]:
     for reason in reasons:
         style = {"forbids": "bold red", "weakens": "yellow", "note": "dim"}[reason.severity]
         yield Text(reason_text(reason), style=style)
@@ -175,7 +175,7 @@ def _closing(difference: Difference, told: Sequence[PairDifference]) -> Iterator
         yield Indented(action, 2)
     else:
         yield Text.assemble(("Next: ", "bold"), nothing_next(difference))
-    checked = grounded(difference)
+    checked = check_sentences(difference)
     verified = f"{len(checked.verified)} of {checked.numbers} numbers verified against "
     shares = f" {_SHARES}" if any(each.share for pair in told for each in pair.attribution) else ""
     yield Text(f"{verified}{sources(difference)}.{shares}", style="dim")

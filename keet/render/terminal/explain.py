@@ -35,7 +35,7 @@ from keet.render.terminal.line_count import line_count
 from keet.render.terminal.program import program_view
 from keet.render.terminal.show import command_view
 from keet.render.terminal.whole_run import replay_view, unlike_view
-from keet.verification.own_texts import Grounded
+from keet.verification.explanation_check import ExplanationCheck
 
 _SCREEN, _COLUMNS = 45, 100
 """Lines of one launch that a model explains, on a terminal of so many columns."""
@@ -261,6 +261,6 @@ def _without_code(explanation: Explanation, shown: Sequence[LaunchExplanation]) 
 def _verified(
     explanation: Explanation, program: ProgramExplanation | None, shown: Sequence[LaunchExplanation]
 ) -> Iterator[Renderable]:
-    own = Grounded(explanation, program)
+    own = ExplanationCheck(explanation, program)
     cases = "" if any(each.statement for each in shown) else cases_text(shown)
     yield Text(f"{verified_text(explanation, own)} {cases}".rstrip(), style="dim")

@@ -8,17 +8,19 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from keet.profile import Profile
 from keet.render.terminal.layout import Group, Indented, Renderable, Table, Text
-from keet.verification.checked import Check, CheckedSentence, RelationCheck, Verdict
+from keet.verification.verdicts import CheckedNumber, CheckedSentence, ClaimVerdict, RelationCheck
 
 _MARKS = {
-    Verdict.CONFIRMED: ("ok", "green"),
-    Verdict.CONTRADICTED: ("WRONG", "bold red"),
-    Verdict.NOT_FOUND: ("?", "yellow"),
+    ClaimVerdict.CONFIRMED: ("ok", "green"),
+    ClaimVerdict.CONTRADICTED: ("WRONG", "bold red"),
+    ClaimVerdict.NOT_FOUND: ("?", "yellow"),
 }
-_WORST = (Verdict.CONTRADICTED, Verdict.NOT_FOUND, Verdict.CONFIRMED)
-_NEXT: Mapping[Verdict, str] = {
-    Verdict.CONTRADICTED: "wrong: correct the text; keet metrics {report} PATTERN has the values",
-    Verdict.NOT_FOUND: (
+_WORST = (ClaimVerdict.CONTRADICTED, ClaimVerdict.NOT_FOUND, ClaimVerdict.CONFIRMED)
+_NEXT: Mapping[ClaimVerdict, str] = {
+    ClaimVerdict.CONTRADICTED: (
+        "wrong: correct the text; keet metrics {report} PATTERN has the values"
+    ),
+    ClaimVerdict.NOT_FOUND: (
         "?: name the metric, and the launch, beside the number; keet show {report} says what was "
         "not collected"
     ),
@@ -30,7 +32,7 @@ def verify_view(
     found: Sequence[CheckedSentence],
     *,
     shown: Sequence[CheckedSentence] | None = None,
-    advice: Mapping[Verdict, str] = _NEXT,
+    advice: Mapping[ClaimVerdict, str] = _NEXT,
 ) -> Group:
     """Sentences without anything to check are left out.
 
@@ -78,7 +80,7 @@ def _marked(checked: CheckedSentence) -> Text:
     return text
 
 
-def _spans(checked: CheckedSentence) -> Iterator[tuple[int, int, Verdict]]:
+def _spans(checked: CheckedSentence) -> Iterator[tuple[int, int, ClaimVerdict]]:
     """In the sentence. A number inside a comparison has the colour of the comparison."""
     by = checked.sentence.start
     for each in checked.relations:
@@ -88,7 +90,7 @@ def _spans(checked: CheckedSentence) -> Iterator[tuple[int, int, Verdict]]:
             yield check.number.start - by, check.number.end - by, check.verdict
 
 
-def _belongs(check: Check, relations: Sequence[RelationCheck]) -> bool:
+def _belongs(check: CheckedNumber, relations: Sequence[RelationCheck]) -> bool:
     """`ten times higher than`: the comparison says it all."""
     return any(each.start <= check.number.start < each.end for each in relations)
 
@@ -102,11 +104,11 @@ def _notes(checked: CheckedSentence) -> Iterator[Text]:
     said = [(check.number.text, check.verdict, check.reason) for check in numbers]
     said += [(each.text, each.verdict, each.reason) for each in checked.relations]
     for words, verdict, reason in said:
-        if verdict is not Verdict.CONFIRMED:
+        if verdict is not ClaimVerdict.CONFIRMED:
             yield Text.assemble((_flat(words), _MARKS[verdict][1]), f": {reason}")
 
 
-def _summary(numbers: Counter[Verdict], relations: Counter[Verdict]) -> Text:
+def _summary(numbers: Counter[ClaimVerdict], relations: Counter[ClaimVerdict]) -> Text:
     if not numbers and not relations:
         return Text("the text holds no number to check")
     told = [_counted(numbers, "number", "not found")] if numbers else []
@@ -114,11 +116,11 @@ def _summary(numbers: Counter[Verdict], relations: Counter[Verdict]) -> Text:
     return Text("\n".join(told), "bold")
 
 
-def _counted(counts: Counter[Verdict], noun: str, unknown: str) -> str:
+def _counted(counts: Counter[ClaimVerdict], noun: str, unknown: str) -> str:
     total = counts.total()
     words = [
-        f"{counts[Verdict.CONFIRMED]:,} confirmed",
-        f"{counts[Verdict.CONTRADICTED]:,} contradicted",
-        f"{counts[Verdict.NOT_FOUND]:,} {unknown}",
+        f"{counts[ClaimVerdict.CONFIRMED]:,} confirmed",
+        f"{counts[ClaimVerdict.CONTRADICTED]:,} contradicted",
+        f"{counts[ClaimVerdict.NOT_FOUND]:,} {unknown}",
     ]
     return f"{total:,} {noun}{'s' * (total != 1)}: {', '.join(words)}"

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from keet.comparison.difference import Difference, compare
-from keet.comparison.sides import Group, Run, Side, groups_of
+from keet.comparison.compare import Difference, compare
+from keet.comparison.pairing.sides import Capture, KernelGroup, Side, groups_of
 from keet.ingest import read_profile
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import (
@@ -79,7 +79,7 @@ def is_healthy(name: str) -> bool:
 
 
 def side(*profiles: Profile, times: int | None = None) -> Side:
-    return Side(tuple(Run(profile, profile.launches) for profile in profiles), times)
+    return Side(tuple(Capture(profile, profile.launches) for profile in profiles), times)
 
 
 def sample_sides(name: str) -> tuple[Side, Side]:
@@ -231,9 +231,9 @@ def _launch(number: int, kernel: Kernel, device: Device) -> Launch:
     )
 
 
-def groups(*kernels: Kernel | str) -> tuple[Group, ...]:
+def groups(*kernels: Kernel | str) -> tuple[KernelGroup, ...]:
     return groups_of(made(*kernels).launches)
 
 
-def names(launches: Sequence[Group]) -> list[str]:
+def names(launches: Sequence[KernelGroup]) -> list[str]:
     return [group.key.name.partition("(")[0] for group in launches]

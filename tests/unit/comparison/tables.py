@@ -8,7 +8,7 @@ from typing import Any
 
 from compared import Kernel, made
 
-from keet.comparison.difference import Difference
+from keet.comparison.compare import Difference
 from keet.profile import Profile
 from keet.profile.run_table import KernelRun, RunTable
 

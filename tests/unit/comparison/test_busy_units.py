@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keet.analysis.hardware.ceilings import Ceiling
-from keet.comparison.both_sides import _busy_share
+from keet.comparison.causes.explained_pair import _busy_share
 from keet.evidence import Evidence
 
 

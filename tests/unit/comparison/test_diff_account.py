@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from keet.analysis.account import Account, TimePart
 from keet.analysis.ledger import Ledger
-from keet.comparison.account import PartChange, account_changes, leading_parts
-from keet.comparison.both_sides import BothSides, WeighedLaunch
-from keet.comparison.difference import Difference, compare
-from keet.comparison.telling import grounded
-from keet.comparison.timing import Timing
+from keet.comparison.causes.account_changes import PartChange, account_changes, leading_parts
+from keet.comparison.causes.explained_pair import ExplainedPair, WeightedLaunch
+from keet.comparison.compare import Difference, compare
+from keet.comparison.sentences import check_sentences
+from keet.comparison.timing.pair_timing import Timing
 from keet.evidence import Evidence
 from keet.units import Quantity
 from tests.rows import each_row
@@ -112,7 +112,7 @@ def test_what_one_side_does_not_split_is_compared_whole(part_id: str, lacking: s
     assert sum(each.time.fell for each in pair.account) == pytest.approx(
         pair.timing.saved, rel=1e-3
     )
-    assert grounded(found).stray == ()
+    assert check_sentences(found).stray == ()
     said = [each.what for each in pair.attribution if each.kind == "account"]
     assert part_id in ("idle", "issuing") or any(part.not_split in what for what in said)
 
@@ -204,11 +204,11 @@ def test_no_part_is_made_up(before: list[_Made], after: list[_Made]) -> None:
 def _changes(before: Sequence[_Made], after: Sequence[_Made]) -> tuple[PartChange, ...]:
     one, other = ([_weighed(each) for each in made] for made in (before, after))
     old, new = (sum(each.ns * each.weight for each in made) for made in (before, after))
-    sides = BothSides(one, other, Ledger(), "pair")
+    sides = ExplainedPair(one, other, Ledger(), "pair")
     return account_changes(sides, Timing(old, new, 0.0, 0.0), changed=True)
 
 
-def _weighed(made: _Made) -> WeighedLaunch:
+def _weighed(made: _Made) -> WeightedLaunch:
     book = Ledger()
     measured = {
         "duration": "duration",
@@ -234,7 +234,7 @@ def _weighed(made: _Made) -> WeighedLaunch:
     )
     account = Account(tuple(_parts(made, book)))
     explanation: Any = SimpleNamespace(view=view, account=account)
-    return WeighedLaunch(explanation, made.weight, None)
+    return WeightedLaunch(explanation, made.weight, None)
 
 
 def _parts(made: _Made, book: Ledger) -> list[TimePart]:

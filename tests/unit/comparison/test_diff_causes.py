@@ -22,9 +22,9 @@ from compared import (
 
 from keet.analysis.findings import Forecast
 from keet.analysis.ledger import Ledger
-from keet.comparison.both_sides import BothSides, WeighedLaunch
-from keet.comparison.causes import Outcome, changed_causes, outcome
-from keet.comparison.difference import Difference
+from keet.comparison.causes.explained_pair import ExplainedPair, WeightedLaunch
+from keet.comparison.causes.finding_changes import Outcome, changed_findings, outcome
+from keet.comparison.compare import Difference
 from tests.rows import each_row
 
 
@@ -69,18 +69,18 @@ def test_a_finding_has_one_fate() -> None:
 # --- findings that cross the limit of 10 %
 
 
-def _sides(after: str, here: float, there: float) -> BothSides:
+def _sides(after: str, here: float, there: float) -> ExplainedPair:
     """A launch whose first finding would gain `here` times, and one where it would gain `there`
     times: minor below 1.1."""
     (flip,) = sample_difference("matrix_flip").pairs
     slow = flip.weighed[0][0]
     other = slow if after == "slow" else flip.weighed[1][0]
-    return BothSides(
+    return ExplainedPair(
         [_with_gain(slow, slow, here)], [_with_gain(other, slow, there)], Ledger(), "p"
     )
 
 
-def _with_gain(each: WeighedLaunch, of: WeighedLaunch, gain: float) -> WeighedLaunch:
+def _with_gain(each: WeightedLaunch, of: WeightedLaunch, gain: float) -> WeightedLaunch:
     finding = of.explanation.findings[0]
     assert finding.id == "uncoalesced_global"
     again = [replace(finding, forecast=Forecast(1.0, gain, gain))]
@@ -110,10 +110,10 @@ def test_a_finding_is_fixed_where_its_cost_and_its_number_fell(
 def test_a_larger_part_of_a_shorter_time_is_no_cause() -> None:
     """77.8 % excess sectors before, 0 % after: had it cost 1.05x before and 1.5x after, it would
     cost less time for the launch is shorter, and still not be why."""
-    assert [cause.id for cause in changed_causes(_sides("fast", 3.0, 1.05))] == [
+    assert [cause.id for cause in changed_findings(_sides("fast", 3.0, 1.05))] == [
         "uncoalesced_global"
     ]
-    assert changed_causes(_sides("fast", 1.2, 1.5)) == []
+    assert changed_findings(_sides("fast", 1.2, 1.5)) == []
 
 
 def test_a_number_that_got_worse_shows_no_improvement() -> None:

@@ -20,10 +20,10 @@ from compared import (
     without,
 )
 
-from keet.comparison.comparability import compare_captures, compare_launches
-from keet.comparison.difference import compare
-from keet.comparison.pairing import pair_groups
-from keet.comparison.sides import Run, Side, groups_of
+from keet.comparison.caveats.comparability import compare_captures, compare_launches
+from keet.comparison.compare import compare
+from keet.comparison.pairing.pairs import pair_groups
+from keet.comparison.pairing.sides import Capture, Side, groups_of
 from keet.profile import Device, Profile
 from tests.rows import each_row
 
@@ -346,5 +346,5 @@ def test_launches_of_one_report_with_other_work_are_another_problem() -> None:
         Kernel("conv", 1e5, grid=(64, 3, 1), metrics=work),
         Kernel("conv", 4e5, grid=(48, 5, 1), metrics=more),
     )
-    one, other = (Side((Run(layers, (launch,)),)) for launch in layers.launches)
+    one, other = (Side((Capture(layers, (launch,)),)) for launch in layers.launches)
     assert [reason.id for reason in compare(one, other, guess=True).forbidden] == ["problem_size"]

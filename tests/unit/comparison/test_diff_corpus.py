@@ -11,10 +11,10 @@ import pytest
 from compared import difference, read
 from test_diff_samples import check_mirrored
 
-from keet.comparison.difference import Difference
-from keet.comparison.pairing import pair_groups
-from keet.comparison.sides import groups_of
-from keet.comparison.telling import grounded
+from keet.comparison.compare import Difference
+from keet.comparison.pairing.pairs import pair_groups
+from keet.comparison.pairing.sides import groups_of
+from keet.comparison.sentences import check_sentences
 from keet.errors import KeetError
 from keet.profile import Profile
 from tests.conftest import corpus_files, needs_corpus
@@ -88,11 +88,11 @@ def test_each_report_against_itself() -> None:
         assert found.timing.word in ("unchanged", "inconclusive"), path.name
         assert found.timing.speedup in (1, None)
         assert {reason.id for reason in found.forbidden} <= {"no_times"}
-        assert grounded(found).stray == ()
+        assert check_sentences(found).stray == ()
 
 
 def _check_sense(found: Difference, before: Profile, after: Profile) -> None:
-    assert grounded(found).stray == ()
+    assert check_sentences(found).stray == ()
     assert all(math.isfinite(each.value) for each in found.evidence if each.derived_from)
     devices = [{launch.device.name for launch in each.launches} for each in (before, after)]
     if devices[0] != devices[1]:

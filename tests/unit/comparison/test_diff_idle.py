@@ -7,8 +7,14 @@ from dataclasses import replace
 from compared import Kernel, difference, made, sample
 from tables import in_run, ran, row, table
 
-from keet.comparison.difference import Difference
-from keet.comparison.telling import basis_text, grounded, headline, span_text, unprofiled_text
+from keet.comparison.compare import Difference
+from keet.comparison.sentences import (
+    basis_text,
+    check_sentences,
+    headline,
+    span_text,
+    unprofiled_text,
+)
 from keet.profile import Profile
 from keet.profile.run_table import Migrations
 from tests.rows import each_row
@@ -36,7 +42,7 @@ def test_runs_with_much_idle_time_have_their_length_told(
     found = _spans(before, after)
     assert span_text(found) == text
     assert headline(found).startswith("Unchanged: GPU time 1 ms → 1 ms in the run")
-    assert grounded(found).stray == ()
+    assert check_sentences(found).stray == ()
 
 
 def test_two_gpus_are_idle_only_if_both_are() -> None:
@@ -142,7 +148,7 @@ def test_the_next_step_claims_nothing_where_the_replay_is_not_the_run() -> None:
     assert plain.next_step
     assert plain.next_step.share
     assert plain.next_step.text.endswith(f"; that is {plain.next_step.share:.0f} of the GPU time")
-    assert grounded(plain).stray == ()
+    assert check_sentences(plain).stray == ()
 
 
 def test_what_was_not_profiled_is_said_beside_the_next_step() -> None:
@@ -153,4 +159,4 @@ def test_what_was_not_profiled_is_said_beside_the_next_step() -> None:
     )
     less = ran(("hot", 10, 4e6), ("small", 1, 6e6), profiled=["small"])
     assert unprofiled_text(difference(less, less)) is None
-    assert grounded(found).stray == ()
+    assert check_sentences(found).stray == ()

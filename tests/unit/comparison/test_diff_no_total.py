@@ -8,10 +8,10 @@ import pytest
 from compared import INSTRUCTIONS, LAUNCHED, Kernel, difference, made, reasons, sample, side
 from test_diff_samples import check_mirrored
 
-from keet.comparison.difference import Difference, compare
+from keet.comparison.compare import Difference, compare
 from keet.comparison.gate import gate_time
-from keet.comparison.sides import Run, Side, all_captured
-from keet.comparison.telling import grounded, headline, pair_headline
+from keet.comparison.pairing.sides import Capture, Side, all_captured
+from keet.comparison.sentences import check_sentences, headline, pair_headline
 from keet.profile import Profile
 from kernels_samples.casebook.cases import Case, cases_of
 from kernels_samples.casebook.family import load_families, load_split
@@ -33,7 +33,7 @@ def _no_total(found: Difference) -> bool:
         assert {pair.basis for pair in found.pairs} == {"per_launch"}
     else:
         assert {pair.basis for pair in found.pairs} == {"reports"}
-    assert grounded(found).stray == ()
+    assert check_sentences(found).stray == ()
     return refused
 
 
@@ -82,7 +82,7 @@ def test_one_side_that_holds_all_launches_is_not_enough() -> None:
 
 def test_chosen_launches_are_not_all_launches() -> None:
     before, after = (made(*[Kernel("step", 3e5)] * 10, command_line=_ALL) for _ in range(2))
-    chosen = Side((Run(before, before.launches[:4]),))
+    chosen = Side((Capture(before, before.launches[:4]),))
     assert _no_total(compare(chosen, side(after)))
     assert not _no_total(compare(side(before), side(after)))
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tables import in_run, row
 
-from keet.comparison.difference import Difference
+from keet.comparison.compare import Difference
 from keet.comparison.gate import gate_time
-from keet.comparison.telling import basis_text, grounded, headline, pair_headline
+from keet.comparison.sentences import basis_text, check_sentences, headline, pair_headline
 from keet.profile import Profile
 from keet.profile.run_table import RunTable
 from keet.profile.timeline import Record, tabulate
@@ -60,7 +60,7 @@ def test_sums_of_durations_are_called_that() -> None:
         "the launches' durations are added up on both sides, which is more than the GPU time where "
         "kernels overlap"
     ]
-    assert grounded(found).stray == ()
+    assert check_sentences(found).stray == ()
 
 
 def test_launches_that_took_longer_than_alone_may_have_overlapped() -> None:
@@ -188,5 +188,5 @@ def test_a_verdict_holds_for_durations_too(
         if pair.timing.word == "slower":
             assert spent[0] < spent[1]
     assert not found.timing.undecided
-    assert grounded(found).stray == ()
+    assert check_sentences(found).stray == ()
     assert "durations" not in reasons(found)

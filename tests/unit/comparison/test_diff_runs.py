@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from tables import in_run, ran, row, rows_of, table
 from test_diff_samples import check_mirrored, check_numbers
 
-from keet.comparison.difference import Difference, compare
+from keet.comparison.compare import Difference, compare
 from keet.comparison.gate import gate_time
-from keet.comparison.sides import Run, Side
-from keet.comparison.telling import (
+from keet.comparison.pairing.sides import Capture, Side
+from keet.comparison.sentences import (
     basis_text,
-    grounded,
+    check_sentences,
     headline,
     how_paired,
     not_profiled_text,
@@ -45,7 +45,7 @@ def test_launches_that_became_one_are_faster() -> None:
     )
     (pair,) = found.pairs
     assert pair_headline(pair) == "7.39x faster: 451 us → 61 us in the run (400 launches → 1)"
-    assert grounded(found).stray == ()
+    assert check_sentences(found).stray == ()
     assert not found.forbidden
 
 
@@ -120,7 +120,7 @@ def test_a_kernel_that_the_table_lacks_has_no_known_time() -> None:
     )
     assert found.not_profiled
     assert found.not_profiled.before.value == 4e5
-    assert grounded(found).stray == ()
+    assert check_sentences(found).stray == ()
 
 
 # --- launches that were resized
@@ -205,7 +205,7 @@ def test_a_replay_that_is_not_the_run_explains_nothing(before: float, after: flo
     assert pair.attribution == ()
     assert reasons(found)["replay_differs"] == "note"
     assert found.timing.speedup == pytest.approx(before / after)
-    assert grounded(found).stray == ()
+    assert check_sentences(found).stray == ()
 
 
 def test_both_times_are_told_where_the_replay_is_not_the_run() -> None:
@@ -220,7 +220,7 @@ def test_both_times_are_told_where_the_replay_is_not_the_run() -> None:
 
 
 def _chosen(profile: Profile, *numbers: int) -> Side:
-    return Side((Run(profile, tuple(profile.launches[n] for n in numbers)),))
+    return Side((Capture(profile, tuple(profile.launches[n] for n in numbers)),))
 
 
 def test_of_chosen_launches_the_total_is_theirs() -> None:
@@ -373,7 +373,7 @@ def test_rows_add_up_and_swapped_sides_mirror(before: Profile, after: Profile) -
     assert found.timing.after == pytest.approx(after.run.busy_ns)
     assert rows_of(found) == pytest.approx((before.run.busy_ns, after.run.busy_ns))
     check_mirrored(found, swapped)
-    assert grounded(found).stray == ()
+    assert check_sentences(found).stray == ()
 
 
 @settings(max_examples=25, deadline=None)

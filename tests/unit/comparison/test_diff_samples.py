@@ -17,9 +17,9 @@ from compared import (
     truth,
 )
 
-from keet.comparison.account import PartChange
-from keet.comparison.difference import Difference, PairDifference
-from keet.comparison.telling import grounded
+from keet.comparison.causes.account_changes import PartChange
+from keet.comparison.compare import Difference, PairDifference
+from keet.comparison.sentences import check_sentences
 from tests.rows import each_row
 
 _ROUNDING = 1e-3
@@ -59,7 +59,7 @@ def _first_two(found: Difference) -> list[str | None]:
 
 
 def check_numbers(found: Difference) -> None:
-    told = grounded(found)
+    told = check_sentences(found)
     assert told.stray == ()
     assert told.numbers > 3
     assert all(math.isfinite(each.value) for each in found.evidence)
@@ -160,4 +160,4 @@ def test_other_reports_mirror(before: str, after: str) -> None:
     found, swapped = difference(one, other), difference(other, one)
     check_mirrored(found, swapped)
     check_account(found)
-    assert grounded(found).stray == grounded(swapped).stray == ()
+    assert check_sentences(found).stray == check_sentences(swapped).stray == ()

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from compared import NAMES, Kernel, groups, made, pipeline, sample, side
 
-from keet.comparison.code import alike_sources, is_toolkit, same_code, shared_lines, telling_lines
-from keet.comparison.pairing import pair_groups
-from keet.comparison.sides import groups_of, threads_of, time_in
+from keet.comparison.pairing.code_similarity import (
+    alike_sources,
+    distinctive_lines,
+    is_toolkit,
+    same_code,
+    shared_lines,
+)
+from keet.comparison.pairing.pairs import pair_groups
+from keet.comparison.pairing.sides import groups_of, threads_of, time_in
 from tests.rows import each_row
 
 
@@ -75,7 +81,7 @@ def test_versions_of_a_file_and_another_file() -> None:
 def test_tiny_files_have_nothing_in_common_by_chance() -> None:
     boilerplate = "#include <cstdio>\nint i = blockIdx.x * blockDim.x + threadIdx.x;\nreturn i;\n"
     texts = [boilerplate + "alpha(one);", boilerplate + "omega(two);"]
-    assert shared_lines(*map(telling_lines, texts)) == 0
+    assert shared_lines(*map(distinctive_lines, texts)) == 0
     assert shared_lines(frozenset(), frozenset()) == 0
 
 

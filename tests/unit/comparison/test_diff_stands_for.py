@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import in_run, row, table
 
-from keet.comparison.difference import Difference
+from keet.comparison.compare import Difference
 from keet.comparison.gate import gate_time
-from keet.comparison.telling import grounded, headline
+from keet.comparison.sentences import check_sentences, headline
 from keet.profile import Profile
 from tests.conftest import TESTS
 
@@ -65,7 +65,7 @@ def test_launches_unlike_the_profiled_one_are_not_accounted_for() -> None:
         "; most of the kernel's time is in launches unlike the profiled one: what it saves in the "
         "run is not known"
     )
-    assert grounded(found).stray == ()
+    assert check_sentences(found).stray == ()
     (back,) = difference(after, before).pairs
     assert back.attribution == ()
 
@@ -166,7 +166,7 @@ def test_the_next_step_names_the_likely_reason_for_a_gap() -> None:
         "relax: 116x as long in the run as under replay, likely because of managed or host memory"
     )
     assert step.action.startswith("Call cudaMemPrefetchAsync before the launch")
-    assert grounded(found).stray == ()
+    assert check_sentences(found).stray == ()
 
 
 def test_kernels_that_share_the_gpu_are_nothing_to_fix() -> None:

@@ -10,10 +10,10 @@ from compared import DURATION, MIRRORED, Kernel, difference, made, pipeline, sca
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.comparison.difference import compare
-from keet.comparison.pairing import pair_groups
-from keet.comparison.sides import Side, groups_of
-from keet.comparison.timing import Timing, time_pair, total
+from keet.comparison.compare import compare
+from keet.comparison.pairing.pairs import pair_groups
+from keet.comparison.pairing.sides import Side, groups_of
+from keet.comparison.timing.pair_timing import Timing, time_pair, total_timing
 from keet.profile import Profile
 from tests.rows import each_row
 
@@ -200,7 +200,7 @@ def test_kernels_of_one_side_are_as_noisy_as_others() -> None:
 
 
 def test_a_total_of_nothing_is_inconclusive() -> None:
-    assert total([]).word == "inconclusive"
+    assert total_timing([]).word == "inconclusive"
 
 
 _TIMES = st.lists(st.floats(1e3, 1e8), min_size=1, max_size=4)

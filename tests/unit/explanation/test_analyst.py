@@ -8,7 +8,7 @@ import pytest
 from keet.explanation.analyst import explain
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import Device, KernelName, Launch, Profile, Provenance, RawMetric, Workload
-from keet.verification.own_texts import Grounded
+from keet.verification.explanation_check import ExplanationCheck
 from tests.rows import each_row
 
 
@@ -41,7 +41,7 @@ def test_every_number_of_an_explanation_has_evidence(
     """Whatever the report lacks, each launch has an account that adds up and a first sentence."""
     profile = profile_of(name)
     told = explain(profile, profile.launches, 5, sass=False)
-    assert Grounded(told).unchecked == ()
+    assert ExplanationCheck(told).unchecked == ()
     assert {each.launch.id for each in told.launches} == {each.id for each in profile.launches}
     for each in told.launches:
         assert each.verdict.headline

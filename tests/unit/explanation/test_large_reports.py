@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.analysis.capture.coverage import Gap
-from keet.comparison.difference import compare
-from keet.comparison.sides import Run, Side
+from keet.comparison.compare import compare
+from keet.comparison.pairing.sides import Capture, Side
 from keet.explanation.analyst import explain
 from keet.explanation.explained import Explanation
 from keet.explanation.large_reports import fair_shares, launches_to_explain
@@ -28,7 +28,7 @@ from keet.render.common.program import (
 )
 from keet.render.json.explain import explain_document
 from keet.render.markdown.explain import explain_markdown
-from keet.verification.own_texts import Grounded
+from keet.verification.explanation_check import ExplanationCheck
 from tests.many_launches import different, repeated
 
 TOUR = "tour_full.ncu-rep"
@@ -42,7 +42,7 @@ def view_of(profile: Profile, most: int) -> Explanation:
 def program(explanation: Explanation) -> ProgramExplanation:
     found = program_of(explanation)
     assert found is not None
-    for grounding in Grounded(explanation, found).checked:
+    for grounding in ExplanationCheck(explanation, found).checked:
         assert grounding.holds, grounding.stray
     return found
 
@@ -277,7 +277,7 @@ def test_a_comparison_grows_with_its_kernels() -> None:
     counts = []
     for kernels in (100, 200, 400):
         profile = different(_profiles[TOUR], kernels)
-        sides = [Side((Run(profile, profile.launches),)) for _ in range(2)]
+        sides = [Side((Capture(profile, profile.launches),)) for _ in range(2)]
         compare(*sides)  # what is read once is not counted
         counts.append(_calls(lambda sides=sides: compare(*sides)))  # type: ignore[misc]
     first, second, third = counts

@@ -24,7 +24,7 @@ from keet.explanation.program import ProgramExplanation, program_of
 from keet.profile import Launch, Profile, RunTable
 from keet.profile.repeated_launches import by_kernel_and_shape, median, representative
 from keet.profile.run_table import KernelRun
-from keet.verification.own_texts import Grounded
+from keet.verification.explanation_check import ExplanationCheck
 from tests.many_launches import DURATION, copied, repeated
 
 PIPELINE = "pipeline_before.ncu-repz"
@@ -39,7 +39,7 @@ def explained(profile: Profile) -> Explanation:
 def program(explanation: Explanation) -> ProgramExplanation:
     found = program_of(explanation)
     assert found is not None
-    for grounding in Grounded(explanation, found).checked:
+    for grounding in ExplanationCheck(explanation, found).checked:
         assert grounding.holds, grounding.stray
     return found
 

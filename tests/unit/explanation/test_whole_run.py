@@ -16,7 +16,7 @@ from keet.explanation.whole_run import launches_text, share_text
 from keet.profile import KernelRun, Profile, RunTable
 from keet.profile.run_table import Migrations, ProfiledLaunch, Recorder, SkippedKernel
 from keet.render.common.whole_run import profiled_text, rows_of, spread_text
-from keet.verification.own_texts import Grounded
+from keet.verification.explanation_check import ExplanationCheck
 from tests.rows import each_row
 
 MS, US = 1e6, 1e3
@@ -74,8 +74,12 @@ def test_launches_come_by_what_they_stand_for(profile_of: ProfileOf) -> None:
 def test_every_number_is_grounded(profile_of: ProfileOf) -> None:
     without = explain(profile_of(TOUR), profile_of(TOUR).launches, 5)
     told = explained(profile_of(TOUR), *PLAIN, kernel("far", 3, 100.0, longest_ns=90 * MS))
-    assert Grounded(told).verified == Grounded(told).numbers > Grounded(without).numbers
-    assert Grounded(told).unchecked == ()
+    assert (
+        ExplanationCheck(told).verified
+        == ExplanationCheck(told).numbers
+        > ExplanationCheck(without).numbers
+    )
+    assert ExplanationCheck(told).unchecked == ()
 
 
 def test_nothing_changes_without_a_table(profile_of: ProfileOf) -> None:
@@ -207,7 +211,7 @@ def test_a_launch_that_stands_for_much_longer_ones(profile_of: ProfileOf) -> Non
         "<0.1% of the time that it stands for: the 170 launches took 14 us to 500 ms, 29.43 ms on "
         "average. What follows may not hold for the others."
     )
-    assert Grounded(told).verified == Grounded(told).numbers
+    assert ExplanationCheck(told).verified == ExplanationCheck(told).numbers
 
 
 def test_a_launch_that_stands_for_others_of_its_length(profile_of: ProfileOf) -> None:
@@ -223,7 +227,7 @@ def test_a_launch_that_stands_for_others_of_its_length(profile_of: ProfileOf) ->
     assert found.unlike is None
     assert found.alike is not None
     assert found.alike.value == pytest.approx(100)
-    assert Grounded(told).verified == Grounded(told).numbers
+    assert ExplanationCheck(told).verified == ExplanationCheck(told).numbers
 
 
 def test_a_shape_that_the_run_does_not_have(profile_of: ProfileOf) -> None:
@@ -263,7 +267,7 @@ def test_a_launch_that_differs_is_named_first(profile_of: ProfileOf) -> None:
         "normalise (#2) took 14.69 us under ncu's replay and 2.41 ms in the plain run: likely "
         "managed or host memory. What is said of it below is of the replay."
     ]
-    assert Grounded(told).verified == Grounded(told).numbers
+    assert ExplanationCheck(told).verified == ExplanationCheck(told).numbers
 
 
 def test_a_replay_with_cold_caches(profile_of: ProfileOf) -> None:
@@ -284,7 +288,7 @@ def test_a_replay_with_cold_caches(profile_of: ProfileOf) -> None:
         "ruled_out",
         "the replay ran at 1.96 GHz, and this GPU goes up to 1.98 GHz",
     )
-    assert Grounded(told).verified == Grounded(told).numbers
+    assert ExplanationCheck(told).verified == ExplanationCheck(told).numbers
 
 
 def test_more_gaps_than_are_named(profile_of: ProfileOf) -> None:
@@ -329,7 +333,7 @@ def test_a_table_with_one_time_for_launches_of_two_sizes(profile_of: ProfileOf) 
         "possible",
         "the table has one time for all 100 launches, which may differ",
     )
-    assert Grounded(told).verified == Grounded(told).numbers
+    assert ExplanationCheck(told).verified == ExplanationCheck(told).numbers
 
 
 # --- rows

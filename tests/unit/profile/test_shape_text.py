@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.profile import shape_text
-from keet.verification.numbers import find_numbers
+from keet.verification.text.numbers import find_numbers
 
 SIZES = st.tuples(*[st.integers(1, 5000)] * 3)
 

@@ -16,9 +16,9 @@ from keet.render.markdown.context import context_text
 from keet.render.markdown.explain import explain_markdown
 from keet.render.terminal.console import to_text
 from keet.render.terminal.explain import explain_view
-from keet.verification.checked import Verdict
-from keet.verification.computed import Computed
-from keet.verification.known import Knowledge
+from keet.verification.values.launch_values import LaunchValues
+from keet.verification.values.named_values import ComputedValues
+from keet.verification.verdicts import ClaimVerdict
 from keet.verification.verify import verify_text
 from tests.rows import each_row
 
@@ -120,7 +120,7 @@ def test_each_finding_says_what_its_fix_gained() -> None:
 @pytest.mark.slow
 def test_verify_confirms_what_is_printed(sample: str) -> None:
     told = explained(sample, sass=True)
-    known = Knowledge(Computed(told.profile).sources)
+    known = ComputedValues(LaunchValues(told.profile).sources)
     terminal = to_text(explain_view(told, 80), 80)
     for text in (terminal, explain_markdown(told), context_text(told, 2000)):
         checks = [
@@ -129,6 +129,6 @@ def test_verify_confirms_what_is_printed(sample: str) -> None:
             for check in each.checks
         ]
         assert len(checks) >= 15
-        assert [c for c in checks if c.verdict is Verdict.CONTRADICTED] == []
-        doubts = [c.number.text for c in checks if c.verdict is Verdict.NOT_FOUND]
+        assert [c for c in checks if c.verdict is ClaimVerdict.CONTRADICTED] == []
+        doubts = [c.number.text for c in checks if c.verdict is ClaimVerdict.NOT_FOUND]
         assert len(doubts) <= 0.05 * len(checks), doubts

@@ -10,8 +10,9 @@ import pytest
 
 from keet import texts
 from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
-from keet.comparison import code, lines
-from keet.comparison.lines import LineCost, SideLines, match_lines
+from keet.comparison.causes import line_changes
+from keet.comparison.causes.line_changes import LineCost, SideLines, match_lines
+from keet.comparison.pairing import code_similarity
 from keet.explanation.analyst import explain
 from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.ingest import read_profile
@@ -186,10 +187,10 @@ class TestMany:
 class TestDifference:
     def test_files_are_compared_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Files of one path are not compared with others, and what is matched stays matched."""
-        telling = _counted(monkeypatch, lines, "telling_lines")
-        aligned = _counted(monkeypatch, lines, "align")
+        telling = _counted(monkeypatch, line_changes, "distinctive_lines")
+        aligned = _counted(monkeypatch, line_changes, "align")
         before, after = _side(40, "a", ""), _side(40, "b", "")
-        lines._aligned.cache_clear()
+        line_changes._aligned.cache_clear()
         matched = match_lines(before, after)
         assert (len(telling), len(aligned)) == (0, 40)
         assert len(paired_files(before, after)) == 40
@@ -202,12 +203,12 @@ class TestDifference:
 
     def test_kernels_of_many_files_read_each_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
         launch = one(FLIP, 0).launch
-        read = _counted(monkeypatch, code, "telling_lines")
+        read = _counted(monkeypatch, code_similarity, "distinctive_lines")
         files = {f"f{n}.cu": f"other_{n}(first);\n" * 3 for n in range(30)}
         used = {n: Location(f"f{n}.cu", 1) for n in range(30)}
         monkeypatch.setitem(launch.__dict__, "source_files", files)
         monkeypatch.setitem(launch.__dict__, "locations", used)
-        assert code.alike_sources(launch, launch) is False
+        assert code_similarity.alike_sources(launch, launch) is False
         assert len(read) == 60
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
-from keet.comparison.both_sides import WeighedLaunch
-from keet.comparison.difference import Difference, compare
-from keet.comparison.lines import LineCost, SideLines, read_lines
-from keet.comparison.sides import Run, Side
-from keet.comparison.telling import pair_headline
+from keet.comparison.causes.explained_pair import WeightedLaunch
+from keet.comparison.causes.line_changes import LineCost, SideLines, read_lines
+from keet.comparison.compare import Difference, compare
+from keet.comparison.pairing.sides import Capture, Side
+from keet.comparison.sentences import pair_headline
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
 from keet.profile.launch import Location
@@ -59,7 +59,7 @@ def difference(name: str) -> Difference:
 
 
 def _compared(before: Profile, after: Profile) -> Difference:
-    return compare(*(Side((Run(each, each.launches),)) for each in (before, after)))
+    return compare(*(Side((Capture(each, each.launches),)) for each in (before, after)))
 
 
 def text_of(page: str) -> str:
@@ -292,7 +292,7 @@ def test_many_samples_are_no_warning() -> None:
 def test_lines_of_a_part_of_the_launch_have_shares_and_no_times(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def partly(launches: Sequence[WeighedLaunch]) -> SideLines | str:
+    def partly(launches: Sequence[WeightedLaunch]) -> SideLines | str:
         found = read_lines(launches)
         return found if isinstance(found, str) else found._replace(sampled=False)
 

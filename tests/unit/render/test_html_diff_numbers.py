@@ -13,9 +13,9 @@ from typing import NamedTuple
 import pytest
 
 from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
-from keet.comparison.difference import Difference, compare
-from keet.comparison.lines import SideLines, match_lines, read_lines
-from keet.comparison.sides import Run, Side
+from keet.comparison.causes.line_changes import SideLines, match_lines, read_lines
+from keet.comparison.compare import Difference, compare
+from keet.comparison.pairing.sides import Capture, Side
 from keet.ingest import read_profile
 from keet.profile import Location
 from keet.render.html.diff import diff_page
@@ -40,7 +40,9 @@ def difference(name: str) -> Difference:
     own = [REPORTS / f"{name}_{side}.ncu-repz" for side in ("before", "after")]
     sample = [SAMPLES / name / f"{side}.ncu-rep" for side in ("slow", "fast")]
     before, after = (read_profile(path) for path in (own if own[0].exists() else sample))
-    return compare(Side((Run(before, before.launches),)), Side((Run(after, after.launches),)))
+    return compare(
+        Side((Capture(before, before.launches),)), Side((Capture(after, after.launches),))
+    )
 
 
 @cache

@@ -25,9 +25,9 @@ from keet.render.terminal.console import to_text
 from keet.render.terminal.explain import explain_view
 from keet.render.terminal.layout import Group
 from keet.render.terminal.program import program_view
-from keet.verification.checked import Verdict
-from keet.verification.known import Knowledge
-from keet.verification.known_program import known_program
+from keet.verification.values.named_values import ComputedValues
+from keet.verification.values.program_values import program_values
+from keet.verification.verdicts import ClaimVerdict
 from keet.verification.verify import verify_text
 from tests.conftest import CORPUS, REPORTS, Keet, needs_corpus
 from tests.many_launches import copied, repeated
@@ -165,14 +165,14 @@ def test_public_reports_with_many_launches(keet: Keet) -> None:
 def test_verify_knows_every_number_of_the_program(many: Explanation) -> None:
     program = program_of(many)
     assert program is not None
-    known = Knowledge(general=lambda: known_program(program))
+    known = ComputedValues(general=lambda: program_values(program))
     launches = [each.launch for each in many.launches]
     text = to_text(Group(*program_view(program, 100)), 100)
     checks = [c for each in verify_text(text, launches, known=known) for c in each.checks]
     verdicts = Counter(check.verdict for check in checks)
     assert len(checks) > 40
-    assert verdicts[Verdict.CONTRADICTED] == 0
-    assert verdicts[Verdict.CONFIRMED] >= 0.95 * len(checks)
+    assert verdicts[ClaimVerdict.CONTRADICTED] == 0
+    assert verdicts[ClaimVerdict.CONFIRMED] >= 0.95 * len(checks)
 
 
 @needs_corpus

@@ -9,7 +9,7 @@ from keet.catalog import metrics
 from keet.evidence import Evidence
 from keet.units import Quantity, parse_unit
 from keet.verification.grounding import check_grounding
-from keet.verification.numbers import find_numbers
+from keet.verification.text.numbers import find_numbers
 from tests.rows import each_row
 
 L2 = "lts__throughput.avg.pct_of_peak_sustained_elapsed"

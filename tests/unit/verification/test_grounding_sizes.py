@@ -17,7 +17,7 @@ BEFORE = st.sampled_from(
 )
 
 
-def checked_without_sizes(text: str, evidence: list[Evidence]) -> grounding.Grounding:
+def checked_without_sizes(text: str, evidence: list[Evidence]) -> grounding.GroundingResult:
     early = grounding._sizes
     grounding._sizes = lambda *_: (0.0, math.inf)
     try:

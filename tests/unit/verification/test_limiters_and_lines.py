@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from keet.comparison.known import knowledge_of
+from keet.comparison.verify_values import computed_values
 from keet.ingest import read_profile
 from keet.profile import Profile
-from keet.verification.checked import CheckedSentence
+from keet.verification.verdicts import CheckedSentence
 from keet.verification.verify import verify_text
 from tests.printed_pages import Cell, Shown, csv_page
 from tests.rows import each_row
@@ -22,7 +22,7 @@ def flip() -> Profile:
 
 
 def checked(text: str, profile: Profile) -> list[CheckedSentence]:
-    return verify_text(text, profile.launches, known=knowledge_of([profile]))
+    return verify_text(text, profile.launches, known=computed_values([profile]))
 
 
 @each_row(

@@ -4,9 +4,9 @@ import pytest
 
 from keet.catalog import metrics
 from keet.units import base_unit, symbol
-from keet.verification.numbers import find_numbers
-from keet.verification.sentences import sentences
-from keet.verification.unit_words import unit_at
+from keet.verification.text.numbers import find_numbers
+from keet.verification.text.sentences import split_sentences
+from keet.verification.text.unit_spellings import unit_at
 from tests.rows import each_row
 
 
@@ -159,7 +159,7 @@ def test_sentences() -> None:
         "- one item\n- another\n```\ncode. Here. 5\n```\n"
         "A paragraph that was wrapped at some width\nand goes on. | a | b |\n"
     )
-    assert [sentence.text for sentence in sentences(text)] == [
+    assert [sentence.text for sentence in split_sentences(text)] == [
         "The kernel, e.g. this one, takes 5.5 us.",
         "It is slow!",
         "- one item",
@@ -167,5 +167,5 @@ def test_sentences() -> None:
         "A paragraph that was wrapped at some width\nand goes on.",
         "| a | b |",
     ]
-    assert all(text[s.start : s.end] == s.text for s in sentences(text))
-    assert all(len(s.text) <= 1000 for s in sentences("word " * 1000))
+    assert all(text[s.start : s.end] == s.text for s in split_sentences(text))
+    assert all(len(s.text) <= 1000 for s in split_sentences("word " * 1000))

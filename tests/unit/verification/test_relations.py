@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from keet.profile import Profile
-from keet.verification.checked import RelationCheck
-from keet.verification.relations import find_relations
+from keet.verification.text.relations import find_relations
+from keet.verification.verdicts import RelationCheck
 from keet.verification.verify import verify_text
 from tests.rows import each_row
 

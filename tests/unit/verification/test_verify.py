@@ -9,8 +9,8 @@ import pytest
 from keet.catalog import metrics, synonyms
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
-from keet.verification.checked import Check, Verdict
-from keet.verification.lexicon import find_terms
+from keet.verification.text.metric_names import find_terms
+from keet.verification.verdicts import CheckedNumber, ClaimVerdict
 from keet.verification.verify import verify_text
 from tests.conftest import CORPUS, REPORTS, needs_corpus
 from tests.long_texts import CLAIMS, repeated
@@ -20,7 +20,7 @@ SAMPLES = Path(__file__).parents[3] / "kernels_samples"
 TOUR = "tour_full.ncu-rep"
 
 
-def checks(text: str, profile: Profile) -> list[Check]:
+def checks(text: str, profile: Profile) -> list[CheckedNumber]:
     return [check for found in verify_text(text, profile.launches) for check in found.checks]
 
 
@@ -112,7 +112,9 @@ UNKNOWN = [
 def test_right(text: str, profile_of) -> None:
     found = checks(text, profile_of(TOUR))
     assert found
-    assert [(c.number.text, c.reason) for c in found if c.verdict is not Verdict.CONFIRMED] == []
+    assert [
+        (c.number.text, c.reason) for c in found if c.verdict is not ClaimVerdict.CONFIRMED
+    ] == []
 
 
 @each_row("lie", WRONG)
@@ -193,7 +195,7 @@ def test_what_another_launch_does_too_is_no_change_of_topic(profile_of) -> None:
 
 def test_what_was_not_collected_is_not_found(profile_of) -> None:
     (check,) = checks("The L2 hit rate is 89.9 %.", profile_of("metrics_only.ncu-rep"))
-    assert check.verdict is Verdict.NOT_FOUND
+    assert check.verdict is ClaimVerdict.NOT_FOUND
     assert check.reason == "the report has no L2 Hit Rate"
 
 
@@ -201,7 +203,7 @@ def test_a_choice_of_launches(profile_of) -> None:
     profile = profile_of(TOUR)
     (found,) = verify_text("It takes 12.26 us.", profile.launches[:1], profile.launches)
     (check,) = found.checks
-    assert check.verdict is Verdict.CONTRADICTED
+    assert check.verdict is ClaimVerdict.CONTRADICTED
     assert "that of launch 1" in check.reason
 
 
@@ -235,7 +237,7 @@ def test_source_lines() -> None:
     )
     assert set(verdicts(right, profile)) == {"confirmed"}
     (check,) = checks("slow.cu:96 has 14.4 % of the samples.", profile)
-    assert check.verdict is Verdict.CONTRADICTED
+    assert check.verdict is ClaimVerdict.CONTRADICTED
     assert check.reason == (
         "Share of the samples of slow.cu:96 is 17.42 %; 14.4 % is that of slow.cu:95"
     )
@@ -295,14 +297,17 @@ def rule_texts(profile: Profile) -> Iterator[tuple[Launch, str]]:
 def test_what_nvidia_says_of_a_launch_is_never_contradicted() -> None:
     """Their texts are about the same numbers, in words of their own."""
     paths = [*CORPUS.glob("*.ncu-rep"), *SAMPLES.glob("*/slow.ncu-rep"), *REPORTS.glob("*.ncu-rep")]
-    counts = dict.fromkeys(Verdict, 0)
+    counts = dict.fromkeys(ClaimVerdict, 0)
     for path in sorted(paths):
         for launch, text in rule_texts(read_profile(path)):
             for found in verify_text(text, [launch]):
                 for check in found.checks:
-                    assert check.verdict is not Verdict.CONTRADICTED, (found.sentence.text, check)
+                    assert check.verdict is not ClaimVerdict.CONTRADICTED, (
+                        found.sentence.text,
+                        check,
+                    )
                     counts[check.verdict] += 1
-    assert counts[Verdict.CONFIRMED] > 400
+    assert counts[ClaimVerdict.CONFIRMED] > 400
 
 
 @each_row("piece", CLAIMS, few=2)

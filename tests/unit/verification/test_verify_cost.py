@@ -6,11 +6,11 @@ from types import FrameType
 
 import pytest
 
-from keet.comparison.known import knowledge_of
+from keet.comparison.verify_values import computed_values
 from keet.ingest import read_profile
 from keet.profile import Profile
-from keet.verification.numbers import find_numbers
-from keet.verification.places import find_places
+from keet.verification.text.numbers import find_numbers
+from keet.verification.text.source_places import find_places
 from keet.verification.verify import verify_text
 from tests.rows import each_row
 
@@ -49,7 +49,7 @@ def test_calls_grow_with_the_length(unit: str, flip: Profile) -> None:
 
 
 def test_each_part_of_a_run_of_digits_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from keet.verification import numbers
+    from keet.verification.text import numbers
 
     asked: list[int] = []
     original = numbers._number_at
@@ -67,7 +67,7 @@ def test_each_part_of_a_run_of_digits_is_read_once(monkeypatch: pytest.MonkeyPat
 @each_row("unit", UNITS)
 def test_hostile_texts_end(unit: str, flip: Profile) -> None:
     text = unit * (20_000 // len(unit))
-    verify_text(text, flip.launches, known=knowledge_of([flip]))
+    verify_text(text, flip.launches, known=computed_values([flip]))
 
 
 @each_row(

@@ -1,0 +1,305 @@
+"""The difference of two accounts: where the time of a pair went, before and after.
+
+Each launch that was explained has an account (`keet.analysis.account`) whose parts add up to its
+time. The time of a part on a side is the sum over the side's launches, so the differences of all
+parts add up to the time that was saved or lost. Accounts are as detailed as their reports: a part
+is split further only where every launch of both sides has it split in the same way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from keet.analysis.account import UNKNOWN, TimePart
+from keet.comparison.causes.explained_pair import ExplainedPair, WeightedLaunch
+from keet.comparison.number_change import NumberChange
+from keet.comparison.timing.pair_timing import Timing
+from keet.evidence import Evidence
+from keet.records import NamedTuple
+
+_STATES = "warp states"
+_IDLE, _ACTIVE, _ISSUING, _WAITING, _REST = "idle", "active", "issuing", "waiting", "rest"
+_INSTRUCTIONS = "issuing.instructions"
+_COARSE = {
+    _IDLE: "SMs idle: launch, last wave or uneven work",
+    _ACTIVE: "SMs active",
+    _REST: "SMs idle, or their schedulers without a warp that could issue",
+    _INSTRUCTIONS: "instructions",
+}
+"""Labels of parts that are compared as a whole, because one side does not split them."""
+
+_WITHIN = {_IDLE: "SMs idle", _ISSUING: "issuing instructions", _WAITING: "waiting"}
+
+
+class PartChange(NamedTuple):
+    """A part of the time, before and after."""
+
+    id: str
+    """As in the account of a launch: `waiting.busy.dram`. `rest` is what is neither issuing nor
+    told apart on both sides."""
+    time: NumberChange
+    share: Evidence | None
+    """Of the time saved or lost, in per cent; None where the time did not change."""
+    children: tuple[PartChange, ...] = ()
+    not_split: str = ""
+    """Why it has no children although the account of a side has them."""
+
+    def __str__(self) -> str:
+        why = f" (not split further: {self.not_split})" if self.not_split else ""
+        return f"{self._label} {self.time.numbers}{why}"
+
+    @property
+    def _label(self) -> str:
+        """With what it is a part of, where its own label does not say it."""
+        label, (within, *inner) = self.time.label, self.id.split(".")
+        known = _WITHIN.get(within) if inner else None
+        if known is not None and not label.startswith(known):
+            label = f"{known}: {label}"
+        return f"{label}{',' if ': ' in label else ':'}"
+
+
+def account_changes(
+    sides: ExplainedPair, timing: Timing, *, changed: bool
+) -> tuple[PartChange, ...]:
+    """The outermost parts, the largest change first. Empty where a launch has no duration, or
+    nothing is told apart on both sides. `changed`: the time did, so that shares of it are given."""
+    if not (sides.before and sides.after) or not _is_finite(sides):
+        return ()
+    found = _AccountComparison(sides, timing, changed=changed).parts()
+    known = [each for part in found for each in part.children or (part,) if _is_known(each)]
+    return found if known and (len(found) > 1 or len(found[0].children) > 1) else ()
+
+
+def _is_known(part: PartChange) -> bool:
+    return part.id.rpartition(".")[2] != UNKNOWN
+
+
+def leading_parts(account: Iterable[PartChange], least: float) -> Iterator[PartChange]:
+    """The innermost parts that account for at least `least` per cent of the difference; a part
+    whose children are all smaller is given itself."""
+    for part in account:
+        large = [child for child in part.children if _weight(child) >= least]
+        yield from large or ([part] if _weight(part) >= least else [])
+
+
+def _weight(part: PartChange) -> float:
+    return abs(float(part.share.value)) if part.share else 0.0
+
+
+def _is_finite(sides: ExplainedPair) -> bool:
+    launches = (*sides.before, *sides.after)
+    shares = (p.share.value for each in launches for p in each.explanation.account.all())
+    return all(map(math.isfinite, (*shares, *(each.time or math.nan for each in launches))))
+
+
+# --- what accounts tell apart
+
+
+class _Detail(NamedTuple):
+    """What an account tells apart, and by what. Of several accounts: None where they differ."""
+
+    idle: str | None
+    """SMs without a block, from those with one."""
+    launch: str | None
+    """Launch and drain, from SMs that are idle while others work."""
+    issuing: str | None
+    lanes: str | None
+    """Lanes that are off, from those that execute an instruction."""
+    purpose: str | None
+    """What issued instructions are for."""
+    waits: str | None
+    """What schedulers wait for."""
+
+
+_Tells = Callable[[WeightedLaunch], bool]
+
+
+def _detail(each: WeightedLaunch) -> _Detail:
+    view = each.explanation.view
+    purpose = "machine code" if view.code is not None else "opcodes" if view.opcodes else ""
+    return _Detail(
+        idle=_word(_tells_idle(each)),
+        launch=_word(_tells_launch(each)),
+        issuing=_word(_tells_issuing(each)),
+        lanes=_word(_tells_lanes(each)),
+        purpose=purpose,
+        waits=_STATES if _tells_issuing(each) and _tells_states(each) else _unit_waits(each),
+    )
+
+
+def _word(is_told: object) -> str:
+    return "told" if is_told else ""
+
+
+def _tells_idle(each: WeightedLaunch) -> bool:
+    view = each.explanation.view
+    return view.get("sm_active_cycles") is not None and bool(view.value("elapsed_cycles"))
+
+
+def _tells_launch(each: WeightedLaunch) -> bool:
+    return _tells_idle(each) and bool(each.explanation.view.value("sm_active_cycles_max"))
+
+
+def _tells_issuing(each: WeightedLaunch) -> bool:
+    return each.explanation.view.ceilings.reached("issue") is not None
+
+
+def _tells_states(each: WeightedLaunch) -> bool:
+    return bool(each.explanation.view.stalls)
+
+
+def _tells_lanes(each: WeightedLaunch) -> bool:
+    return (each.explanation.view.value("active_threads_per_warp") or 0) > 0
+
+
+def _unit_waits(each: WeightedLaunch) -> str:
+    """Without warp states, an account knows the busiest unit only; what waits for another unit is
+    not attributed then, and not nothing."""
+    account = each.explanation.account
+    parts = (part for name in (_WAITING, _ACTIVE) if (part := account.part(name)))
+    return " ".join(c.id for part in parts for c in part.children if not c.id.endswith(UNKNOWN))
+
+
+def _common(details: Sequence[_Detail]) -> _Detail:
+    fields = ({detail[at] for detail in details} for at in range(len(_Detail._fields)))
+    return _Detail(*(next(iter(found)) if len(found) == 1 else None for found in fields))
+
+
+# --- sums of parts
+
+
+class _Sum:
+    """The time of a part on both sides."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.ns = {"before": 0.0, "after": 0.0}
+        self.sources: dict[str, list[Evidence]] = {"before": [], "after": []}
+
+    def add(self, side: str, ns: float, *sources: Evidence) -> None:
+        self.ns[side] += ns
+        self.sources[side] += sources
+
+
+class _AccountComparison:
+    def __init__(self, sides: ExplainedPair, timing: Timing, *, changed: bool) -> None:
+        self._sides = sides
+        self._saved = timing.saved if changed else 0.0
+        self._times = {"before": timing.before, "after": timing.after}
+        self._detail = _common([_detail(each) for each in (*sides.before, *sides.after)])
+        self._tops: dict[str, _Sum] = {}
+        self._children: dict[str, dict[str, _Sum]] = {}
+
+    def parts(self) -> tuple[PartChange, ...]:
+        for side, launches in self._sides.sides:
+            scale = self._scale(side, launches)
+            for each in launches:
+                self._add(side, each, scale)
+        return tuple(
+            self._change(name, found, self._within(name), self._not_split(name))
+            for name, found in _by_change(self._tops)
+        )
+
+    def _scale(self, side: str, launches: Sequence[WeightedLaunch]) -> float:
+        """The explained launches are those of the first run: with several runs, the time of the
+        pair is an average."""
+        own, whole = sum(each.time or 0.0 for each in launches), self._times[side]
+        return whole / own if whole and own else 1.0
+
+    def _add(self, side: str, each: WeightedLaunch, scale: float) -> None:
+        time, duration = each.time, each.duration
+        if time is None or duration is None:
+            return
+        ns = scale * time / 100  # shares are per cent
+        for part in each.explanation.account.parts:
+            top = self._top(part.id)
+            label = _COARSE[top] if self._is_coarse(top) else part.label
+            whole = self._tops.setdefault(top, _Sum(label))
+            whole.add(side, ns * part.share.value, part.share, duration)
+            for child in part.children:
+                if name := self._child(part, child):
+                    label = _COARSE[name] if name != child.id else child.label
+                    split = self._children.setdefault(top, {}).setdefault(name, _Sum(label))
+                    split.add(side, ns * child.share.value, child.share, duration)
+
+    def _top(self, part_id: str) -> str:
+        """The outermost part that it is compared in."""
+        detail, name = self._detail, part_id
+        if name == "launch" and detail.launch is None:
+            name = _IDLE
+        if name in (_ISSUING, _WAITING) and detail.issuing is None:
+            name = _ACTIVE
+        return _REST if detail.idle is None and name != _ISSUING else name
+
+    def _is_coarse(self, top: str) -> bool:
+        detail = self._detail
+        return (
+            top == _REST
+            or (top == _IDLE and detail.launch is None)
+            or (top == _ACTIVE and detail.issuing is None)
+        )
+
+    def _child(self, part: TimePart, child: TimePart) -> str | None:
+        """The part that it is compared in within its outermost one; None: in none."""
+        detail = self._detail
+        if self._is_coarse(self._top(part.id)):
+            return None
+        if part.id in (_WAITING, _ACTIVE):
+            return child.id if detail.waits is not None else None
+        if part.id != _ISSUING or None not in (detail.purpose, detail.lanes):
+            return child.id
+        if detail.lanes is None:
+            return None
+        return child.id if child.id.endswith("lanes_off") else _INSTRUCTIONS
+
+    def _within(self, top: str) -> tuple[PartChange, ...]:
+        found = _by_change(self._children.get(top, {}))
+        return tuple(self._change(name, each) for name, each in found)
+
+    def _change(
+        self, name: str, found: _Sum, children: tuple[PartChange, ...] = (), not_split: str = ""
+    ) -> PartChange:
+        what = f"account {name}"
+        before, after = (
+            self._sides.time_entry(
+                side, what, found.label, found.ns[side], found.sources[side] or _durations(launches)
+            )
+            for side, launches in self._sides.sides
+        )
+        change = NumberChange(found.label, before, after)
+        share = self._sides.percent(
+            f"share of {what}", "of the difference", change.fell, self._saved
+        )
+        return PartChange(name, change, share, children, not_split)
+
+    # --- why a part has no children
+
+    def _not_split(self, top: str) -> str:
+        detail = self._detail
+        lacks: dict[str, tuple[str | None, str, _Tells]] = {
+            _REST: (None, "a count of active cycles", _tells_idle),
+            _IDLE: (detail.launch, "the active cycles of the longest SM", _tells_launch),
+            _ACTIVE: (detail.waits, "a count of issue slots", _tells_issuing),
+            _WAITING: (detail.waits, _STATES, _tells_states),
+            _ISSUING: (detail.lanes, "a count of active threads", _tells_lanes),
+        }
+        common, what, tells = lacks.get(top, ("", "", _tells_idle))
+        if common is None:
+            return self._lacks(what, tells)
+        unlike = top == _ISSUING and detail.purpose is None
+        return "the machine code was not analysed on both sides" if unlike else ""
+
+    def _lacks(self, what: str, tells: _Tells) -> str:
+        lacking = [side for side, launches in self._sides.sides if not all(map(tells, launches))]
+        one = len(lacking) == 1
+        return f"the report {lacking[0]} lacks {what}" if one else f"both reports lack {what}"
+
+
+def _durations(launches: Sequence[WeightedLaunch]) -> list[Evidence]:
+    """What a time of zero follows from: the accounts of these launches have no such part."""
+    return [each.duration for each in launches if each.duration is not None]
+
+
+def _by_change(sums: dict[str, _Sum]) -> list[tuple[str, _Sum]]:
+    return sorted(sums.items(), key=lambda item: -abs(item[1].ns["before"] - item[1].ns["after"]))

@@ -1,0 +1,290 @@
+"""What accounts for the difference: causes first, then the parts of the time that changed.
+
+A cause's share is an estimate: what keet's forecast says the flaw cost before, less what it costs
+after. The parts of the account add up to the difference; busy times of units overlap. All are
+shares of the difference in time; a negative one worked against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from keet.comparison.causes.account_changes import PartChange, leading_parts
+from keet.comparison.causes.explained_pair import ExplainedPair
+from keet.comparison.causes.finding_changes import FindingChange, changed_findings
+from keet.comparison.causes.line_changes import LineChange, LineCost, changed_lines, sampled_time
+from keet.comparison.number_change import NumberChange
+from keet.comparison.pairing.pairs import How
+from keet.comparison.timing.pair_timing import Timing
+from keet.evidence import Evidence
+from keet.profile.launch import Location
+from keet.profile.names import file_name
+from keet.records import NamedTuple
+from keet.units import Quantity
+
+AttributionKind = Literal["fusion", "cause", "account", "unit", "line", "work"]
+_CAUSES, _PARTS, _UNITS, _LINES = 3, 4, 2, 4
+_LEAST = 0.1
+"""Share of the difference below which something does not account for it."""
+_BUSY = {"DRAM": 0.4, "L2": 0.4, "L1": 0.4}
+"""Share of its peak that a unit must reach on a side for its load to matter: latency grows long
+before a memory's bandwidth ends, while a pipe at half its peak is no news."""
+_BUSY_PIPE = 0.6
+_MUCH = 0.3
+"""Relative change of the instructions that is a reason by itself."""
+_MOVED = 0.1
+"""Relative change of a number below which it is not worth a word."""
+_WORK = (
+    "inst_executed_total",
+    "registers_per_thread",
+    "achieved_occupancy_pct",
+    "dram_bytes_read",
+    "dram_bytes_written",
+    "l2_sectors",
+)
+_AMOUNTS = ("inst_executed_total", "l2_sectors")
+"""Added up over a run. Not what DRAM moved: ncu empties the caches before each replay, so many
+launches of a run may find in the L2 what each replay reads from DRAM."""
+_WITH_CACHES = ("dram_bytes_read", "dram_bytes_written")
+
+
+class Attribution(NamedTuple):
+    """One thing that accounts for the difference."""
+
+    kind: AttributionKind
+    what: str
+    unit: str | None
+    """The hardware unit, where one is meant."""
+    share: Evidence | None
+    """Of the time that was saved or lost, in per cent; `None` where time did not change."""
+    evidence: tuple[Evidence, ...]
+    finding: str | None = None
+    place: tuple[Location | None, Location | None] | None = None
+    """The source line before and after."""
+    where: str = ""
+    """The same in words, with which `what` begins."""
+    code: str = ""
+    """What stands there."""
+    samples: tuple[int, int] | None = None
+    """Of a line: those that its times before and after rest on."""
+
+
+def attribute(
+    sides: ExplainedPair,
+    timing: Timing,
+    how: How,
+    account: Sequence[PartChange],
+    *,
+    splits: bool = True,
+) -> Iterator[Attribution]:
+    """`splits`: the time of the run is split among units and lines as under replay."""
+    changed = timing.word in ("faster", "slower")
+    saved = timing.saved if changed else 0.0
+    told = [*_fusion(sides, how), *_causes(sides, saved), *_less_work(sides, timing)]
+    if changed and splits:
+        told += [*_units(sides, account, saved), *_lines(sides, saved)]
+    yield from told
+    cited = {evidence.id for each in told for evidence in each.evidence}
+    yield from (each for each in _work(sides) if cited.isdisjoint(e.id for e in each.evidence))
+
+
+# --- kernels that became one, or several
+
+
+def _fusion(sides: ExplainedPair, how: How) -> Iterator[Attribution]:
+    if how not in ("fused", "split"):
+        return
+    moved = [volume for unit in ("DRAM", "L2") for volume in sides.volumes(unit)]
+    moved = [volume for volume in moved if volume.moved >= _MOVED][:2]
+    numbers = "; ".join(map(str, moved))
+    word = "fused into one kernel" if how == "fused" else "split into several kernels"
+    text = f"{word}: {numbers}" if numbers else word
+    evidence = tuple(e for volume in moved for e in (volume.before, volume.after))
+    yield Attribution("fusion", text, None, None, evidence)
+
+
+# --- causes
+
+
+def _causes(sides: ExplainedPair, saved: float) -> Iterator[Attribution]:
+    told = 0
+    for cause in changed_findings(sides):
+        # The forecasts are estimates: one can't have saved more than all.
+        most = max(-abs(saved), min(abs(saved), cause.saved))
+        share = sides.percent(f"share of {cause.id}", "of the difference (estimated)", most, saved)
+        if (share.value < 100 * _LEAST) if share is not None else not cause.worth:
+            continue
+        if told and not cause.worth:
+            return  # where larger causes explain the difference, minor ones do not matter
+        yield _told(cause, share)
+        told += 1
+        if told == _CAUSES:
+            return
+
+
+def _told(cause: FindingChange, share: Evidence | None) -> Attribution:
+    shown = cause.shown_by
+    text = f"{cause.label}: {cause.became}{f'; {shown}' if shown else ''}"
+    evidence = shown.evidence if shown else ()
+    unit = cause.on.explanation.verdict.limiter
+    return Attribution("cause", text, unit, share, evidence, cause.id)
+
+
+def _less_work(sides: ExplainedPair, timing: Timing) -> Iterator[Attribution]:
+    """Instructions that need not be executed any more, or that came on top, explain time where no
+    flaw does; how much, no counter says."""
+    change = sides.summed("inst_executed_total")
+    if change is None or change.moved < _MUCH or change.fell * timing.saved <= 0:
+        return
+    word = "fewer" if change.fell > 0 else "more"
+    text = f"{word} instructions: {change}"
+    yield Attribution("cause", text, "issue", None, (change.before, change.after))
+
+
+# --- parts of the account, and units that none of them names
+
+
+def _units(
+    sides: ExplainedPair, account: Sequence[PartChange], saved: float
+) -> Iterator[Attribution]:
+    told = _Units(sides)
+    yield from told.parts(account)
+    yield from told.busy(saved)
+
+
+class _Units:
+    """Tells of each unit, and of each count, once."""
+
+    def __init__(self, sides: ExplainedPair) -> None:
+        self._sides = sides
+        self._times = dict(sides.units())
+        self._said: set[str] = set()
+
+    def parts(self, account: Sequence[PartChange]) -> Iterator[Attribution]:
+        leading = leading_parts(account, 100 * _LEAST)
+        names = {name.lower().replace(" ", "_"): name for name in self._times}
+        for part in sorted(leading, key=lambda part: -abs(part.time.fell))[:_PARTS]:
+            _, is_busy, slug = part.id.rpartition("busy.")
+            busy = names.get(slug) if is_busy else None
+            moved = self._volumes(busy, part.time) if busy else []
+            unit = "issue" if part.id.startswith("issuing") else busy
+            yield self._told("account", str(part), unit, part.share, [part.time, *moved])
+
+    def busy(self, saved: float) -> Iterator[Attribution]:
+        found = []
+        for unit, change in self._times.items():
+            is_busy = self._sides.busiest(unit) >= _BUSY.get(unit, _BUSY_PIPE)
+            share = self._sides.percent(f"share of {unit}", "of the difference", change.fell, saved)
+            large = share is not None and abs(share.value) >= 100 * _LEAST
+            if unit not in self._said and is_busy and large:
+                found.append((unit, change, share))
+        for unit, change, share in sorted(found, key=lambda each: -abs(each[1].fell))[:_UNITS]:
+            moved = self._volumes(unit, change)
+            yield self._told("unit", str(change), unit, share, [change, *moved])
+
+    def _volumes(self, unit: str, time: NumberChange) -> list[NumberChange]:
+        """What the unit had to do. A count that rose is not why the unit was busy for less."""
+        found = [
+            volume
+            for volume in self._sides.volumes(unit)
+            if volume.fell * time.fell > 0
+            and volume.moved >= _MOVED
+            and volume.label not in self._said
+        ]
+        return sorted(found, key=lambda volume: -volume.moved)[:2]
+
+    def _told(
+        self,
+        kind: AttributionKind,
+        what: str,
+        unit: str | None,
+        share: Evidence | None,
+        shown: list[NumberChange],
+    ) -> Attribution:
+        self._said |= {unit or "", *(volume.label for volume in shown[1:])}
+        text = "".join((what, *(f", {volume}" for volume in shown[1:])))
+        evidence = tuple(e for change in shown for e in change.evidence)
+        return Attribution(kind, text, unit, share, evidence)
+
+
+# --- lines
+
+
+def _lines(sides: ExplainedPair, saved: float) -> Iterator[Attribution]:
+    found = changed_lines(sides.before, sides.after)
+    if isinstance(found, str):
+        return
+    for change in found[:_LINES]:
+        yield _line(sides, change, saved)
+
+
+def _line(sides: ExplainedPair, change: LineChange, saved: float) -> Attribution:
+    where = _where(change)
+    before, after = (
+        sides.book.derived(
+            f"{sides.name} {side}: samples",
+            Quantity(ns, "ns"),
+            f"time at {where}, {side}",
+            line=where,
+        )
+        for side, (ns, *_) in zip(("before", "after"), change.costs, strict=True)
+    )
+    bounds = [*_bounds(sides, change, where)]
+    share = sides.percent("share", "of the difference", change.fell, saved, line=where)
+    place = (change.before, change.after)
+    text = f"{where} {' → '.join(map(_time_text, change.costs, change.most))}"
+    code = "} (end of the function)" if change.code == "}" else change.code
+    evidence = (before, after, *bounds)
+    samples = (change.costs[0].samples, change.costs[1].samples)
+    return Attribution("line", text, None, share, evidence, None, place, where, code, samples)
+
+
+def _bounds(sides: ExplainedPair, change: LineChange, where: str) -> Iterator[Evidence]:
+    """Of a side where no sample hit the line."""
+    for side, most in zip(("before", "after"), change.most, strict=True):
+        if most is not None:
+            yield sides.book.derived(
+                f"{sides.name} {side}: samples, at most",
+                Quantity(most, "ns"),
+                f"most time at {where} that no sample rules out, {side} (3 samples' worth)",
+                line=where,
+            )
+
+
+def _time_text(cost: LineCost, most: float | None) -> str:
+    if most is not None:
+        return f"below about {sampled_time(most)}"
+    return sampled_time(cost.ns, cost.deviation)
+
+
+def _where(change: LineChange) -> str:
+    one, other = (
+        f"{file_name(place.file)}:{place.line}" if place else None
+        for place in (change.before, change.after)
+    )
+    if one and other:
+        return one if one == other else f"{one} → {other}"
+    return f"{one} (gone)" if one else f"{other} (new)"
+
+
+# --- numbers of the launch that changed
+
+
+def _work(sides: ExplainedPair) -> Iterator[Attribution]:
+    if len(sides.before) != 1 or len(sides.after) != 1:
+        return
+    for metric in _WORK:
+        if sides.whole_run and metric in _WITH_CACHES:
+            continue
+        change = _change_of(sides, metric)
+        if change and change.moved >= _MOVED:
+            yield Attribution("work", str(change), None, None, (change.before, change.after))
+
+
+def _change_of(sides: ExplainedPair, metric: str) -> NumberChange | None:
+    """Of one launch; of a run, amounts are those of all launches."""
+    if sides.whole_run and metric in _AMOUNTS:
+        return sides.summed(metric)
+    one, other = (side[0].explanation.view.get(metric) for side in (sides.before, sides.after))
+    return NumberChange(one.label, one, other) if one and other else None

@@ -1,0 +1,215 @@
+"""Both sides of a pair: launches that were explained, numbers before and after, sums over launches.
+
+A side may have several launches (fused kernels) that stand for many (repetitions, a whole run), so
+each number of a side is a sum over its launches, each weighted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from keet.analysis.ledger import Ledger
+from keet.catalog import metric_with_id
+from keet.comparison.number_change import LaunchTimes, NumberChange
+from keet.comparison.timing.weighting import RunDoubt
+from keet.evidence import Evidence
+from keet.explanation.explained import LaunchExplanation
+from keet.records import NamedTuple
+from keet.units import Quantity
+
+_VOLUMES = {
+    "DRAM": (("dram_bytes_read",), ("dram_bytes_written",)),
+    "L2": (("l2_sectors",),),
+    "L1": (
+        ("global_load_sectors", "global_store_sectors"),
+        ("shared_load_wavefronts", "shared_store_wavefronts"),
+        ("local_load_sectors", "local_store_sectors"),
+    ),
+    "LSU": (
+        ("shared_load_wavefronts", "shared_store_wavefronts"),
+        ("global_load_requests", "global_store_requests"),
+    ),
+    "FMA": (("thread_inst_fp32",),),
+    "ALU": (("thread_inst_integer",),),
+    "FP64": (("thread_inst_fp64",),),
+    "FP16": (("thread_inst_fp16",),),
+    "XU": (("thread_inst_conversion",),),
+    "issue": (("inst_executed_total",),),
+}
+"""What a unit's work is counted in: each a sum of metrics of the catalog."""
+_LABELS = {
+    "dram_bytes_read": "bytes read from DRAM",
+    "dram_bytes_written": "bytes written to DRAM",
+    "l2_sectors": "L2 sectors",
+    "global_load_sectors": "sectors of global accesses",
+    "shared_load_wavefronts": "shared-memory wavefronts",
+    "local_load_sectors": "sectors of local memory",
+    "global_load_requests": "requests of global accesses",
+    "thread_inst_fp32": "FP32 thread instructions",
+    "thread_inst_integer": "integer thread instructions",
+    "thread_inst_fp64": "FP64 thread instructions",
+    "thread_inst_fp16": "FP16 thread instructions",
+    "thread_inst_conversion": "conversion thread instructions",
+    "inst_executed_total": "warp instructions",
+}
+
+
+class WeightedLaunch(NamedTuple):
+    """A launch that was explained, and how many launches it stands for."""
+
+    explanation: LaunchExplanation
+    weight: float
+    """How many launches as long as this one make the time of its kernel."""
+    volume: float | None
+    """How many launches as large as this one make the work of its kernel; None: not known, for
+    launches of other shapes do other work."""
+    alike: float | None = None
+    """Part of the kernel's time in the run, 0 to 1, in launches between half and twice as long.
+    None: not known, or no run is known."""
+    doubt: RunDoubt | None = None
+    """Why this launch does not tell what its kernel would save in the run."""
+
+    @property
+    def duration(self) -> Evidence | None:
+        return self.explanation.view.get("duration")
+
+    @property
+    def time(self) -> float | None:
+        """Nanoseconds of all launches that it stands for; None: not measured."""
+        return None if self.duration is None else self.weight * float(self.duration.value)
+
+
+Share = Callable[[WeightedLaunch], tuple[float, tuple[Evidence, ...]] | None]
+"""A part of a launch's time, 0 to 1, and what it was computed from."""
+
+
+class ExplainedPair:
+    """Both sides of a pair, with a book for what is computed from both."""
+
+    def __init__(  # noqa: PLR0913 - what is known of a pair
+        self,
+        before: Sequence[WeightedLaunch],
+        after: Sequence[WeightedLaunch],
+        book: Ledger,
+        name: str,
+        *,
+        whole_run: bool = False,
+        launches: LaunchTimes | None = None,
+    ) -> None:
+        self.before, self.after = tuple(before), tuple(after)
+        self.whole_run = whole_run
+        """The launches stand for launches of a run, other numbers of them on the two sides."""
+        self.launches = launches
+        """None: launches are compared one by one."""
+        self.book = book
+        self.name = name
+        """Tells the pair's evidence from that of other pairs."""
+
+    @property
+    def sides(self) -> tuple[tuple[str, tuple[WeightedLaunch, ...]], ...]:
+        return ("before", self.before), ("after", self.after)
+
+    # --- busy times of units
+
+    def units(self) -> Iterator[tuple[str, NumberChange]]:
+        """The time that each unit was busy, of those that were measured on both sides. These times
+        overlap: each says how much less (or more) that unit had to do."""
+        names = dict.fromkeys(
+            c.name for each in (*self.before, *self.after) for c in each.explanation.ceilings
+        )
+        for name in names:
+            change = self._times(f"busy {name}", f"{name} busy", _busy_share(name))
+            if change:
+                yield name, change
+
+    def busiest(self, unit: str) -> float:
+        """The largest share of its peak that the unit reached in any launch, 0 to 1."""
+        launches = (*self.before, *self.after)
+        reached = (
+            c.share for each in launches for c in each.explanation.ceilings if c.name == unit
+        )
+        return max(reached, default=0.0)
+
+    def _times(self, what: str, label: str, share: Share) -> NumberChange | None:
+        before, after = (
+            self._time(side, launches, what, label, share) for side, launches in self.sides
+        )
+        return NumberChange(label, before, after) if before and after else None
+
+    def _time(
+        self, side: str, launches: Sequence[WeightedLaunch], what: str, label: str, share: Share
+    ) -> Evidence | None:
+        total, sources = 0.0, []
+        for each in launches:
+            found, duration, time = share(each), each.duration, each.time
+            if found is None or duration is None or time is None:
+                return None
+            total += found[0] * time
+            sources += [*found[1], duration]
+        return self.time_entry(side, what, label, total, sources)
+
+    # --- volumes
+
+    def volumes(self, unit: str) -> list[NumberChange]:
+        """What the unit had to move or execute, where both sides were counted. ncu empties the
+        caches before each replay: over a run, what DRAM moved is not known."""
+        if self.whole_run and unit == "DRAM":
+            return []
+        found = [self.summed(*metrics) for metrics in _VOLUMES.get(unit, ())]
+        return [change for change in found if change]
+
+    def summed(self, *metric_ids: str) -> NumberChange | None:
+        label = _LABELS.get(metric_ids[0]) or metric_with_id(metric_ids[0]).label
+        before, after = (
+            self._sum(side, launches, label, metric_ids) for side, launches in self.sides
+        )
+        return NumberChange(label, before, after) if before and after else None
+
+    def _sum(
+        self, side: str, launches: Sequence[WeightedLaunch], label: str, metric_ids: Sequence[str]
+    ) -> Evidence | None:
+        total, sources = 0.0, []
+        for each in launches:
+            found = [each.explanation.view.get(metric) for metric in metric_ids]
+            known = [number for number in found if number is not None]
+            if len(known) != len(metric_ids) or each.volume is None:
+                return None
+            total += each.volume * sum(float(number.value) for number in known)
+            sources += known
+        if len(sources) == 1 and total == sources[0].value:
+            return sources[0]
+        unit = metric_with_id(metric_ids[0]).unit
+        return self._entry(side, "+".join(metric_ids), Quantity(total, unit), label, sources)
+
+    # --- evidence
+
+    def time_entry(
+        self, side: str, what: str, label: str, ns: float, sources: Sequence[Evidence]
+    ) -> Evidence:
+        whole = ns if ns >= 1 else 0.0  # sums of counters leave fractions of a nanosecond
+        return self._entry(side, what, Quantity(whole, "ns"), label, sources)
+
+    def _entry(
+        self, side: str, what: str, amount: Quantity, label: str, sources: Sequence[Evidence]
+    ) -> Evidence:
+        name = f"{self.name} {side}: {what}"
+        return self.book.derived(name, amount, f"{label}, {side}", *sources)
+
+    def percent(
+        self, what: str, label: str, part: float, whole: float, line: str | None = None
+    ) -> Evidence | None:
+        """A share of what was saved or lost."""
+        if not whole:
+            return None
+        share = Quantity(100 * part / whole, "%")
+        return self.book.derived(f"{self.name}: {what}", share, label, line=line)
+
+
+def _busy_share(unit: str) -> Share:
+    def share(each: WeightedLaunch) -> tuple[float, tuple[Evidence, ...]] | None:
+        found = next((c for c in each.explanation.ceilings if c.name == unit), None)
+        # A share above the peak comes from clocks that differ between passes: no unit is busy for
+        # longer than the launch takes.
+        return (min(1.0, found.share), (found.reached,)) if found else None
+
+    return share

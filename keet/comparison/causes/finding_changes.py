@@ -1,0 +1,325 @@
+"""Causes that went, came or stayed: the findings of both sides, held against each other.
+
+Findings are ranked by what they would gain; below 10 % they are minor. A finding that crosses this
+line has not changed for that alone: what it costs and the number that shows it must have changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from keet.analysis.diagnosis import MOST
+from keet.analysis.findings import Finding
+from keet.analysis.launch_view import LaunchView
+from keet.catalog import capabilities, findings, metric_named, metric_with_id, stalls
+from keet.comparison.causes.explained_pair import ExplainedPair, WeightedLaunch
+from keet.comparison.number_change import LaunchTimes, NumberChange
+from keet.evidence import Evidence
+from keet.profile import Launch
+from keet.records import NamedTuple
+from keet.units import Quantity
+
+_MOVED = 0.05
+"""Of a finding's number: less is no reason to say that a cause is gone."""
+_LEFT = 0.5
+"""Of what a finding costs, as a share of the time: where more than this is left, it is not fixed,
+even if what is left is minor."""
+_NOTHING = 0.005
+"""Share of the time that a finding costs below which it is called gone."""
+_GONE = 0.8
+"""Of the number that counts a flaw: where it fell by less, the flaw is not called gone."""
+_AMOUNTS = ("ns", "byte", "sector", "inst", "request", "wavefront", "conflict")
+"""Units of what a launch takes, moves or executes: it depends on how much a launch has to do."""
+_STALL_SHARE = "stall_share_"
+_BETTER_HIGHER = frozenset(
+    (
+        "access_width",
+        "active_threads_per_warp",
+        "grid_size",
+        "issue_active_pct",
+        "sm_evenness",
+        "theoretical_occupancy_pct",
+    )
+)
+_BETTER_LOWER = frozenset(
+    (
+        "bank_conflict_share",
+        "dram_reads_per_byte",
+        "excess_sectors_share",
+        "fp64_share",
+        "l2_reads_per_byte",
+        "l2_slice_skew",
+        "local_share",
+        "overhead_share",
+    )
+)
+"""Numbers of findings, by id of the catalog or keet's own name, and which way they get better."""
+
+
+class Outcome(NamedTuple):
+    """What became of the findings, by id, the costliest first."""
+
+    fixed: tuple[str, ...]
+    new: tuple[str, ...]
+    remaining: tuple[str, ...]
+    unknown: tuple[str, ...]
+    """On one side, and the other report does not say."""
+
+
+class FindingChange(NamedTuple):
+    """A finding whose cost changed."""
+
+    id: str
+    saved: float
+    """Nanoseconds that it cost before and no longer does, as the forecasts have them; negative
+    where it is new."""
+    finding: Finding
+    """As told by the side where it costs more."""
+    on: WeightedLaunch
+    shown_by: NumberChange | LaunchTimes | None
+    """The number of the finding on both sides; None where the other side does not have it."""
+    whole: bool
+    """On the other side it costs nothing worth a word."""
+    worth: bool
+    """On one of the sides it would gain 10 % or more."""
+
+    @property
+    def label(self) -> str:
+        return findings()[self.id].label
+
+    @property
+    def became(self) -> str:
+        if self.whole and not self._is_still_there:
+            return "gone" if self.saved >= 0 else "new"
+        return "costs less" if self.saved >= 0 else "costs more"
+
+    @property
+    def _is_still_there(self) -> bool:
+        """It costs nothing on the other side, but its number there is not near zero."""
+        shown = self.shown_by
+        return isinstance(shown, NumberChange) and _is_flaw(shown) and shown.moved < _GONE
+
+
+def outcome(sides: ExplainedPair) -> Outcome:
+    before, after = _worth(sides.before), _worth(sides.after)
+    gone = {each: _fate(each, sides.before, sides.after) for each in before}
+    came = {each: _fate(each, sides.after, sides.before) for each in after}
+    return Outcome(
+        tuple(each for each, fate in gone.items() if fate == "alone"),
+        tuple(each for each, fate in came.items() if fate == "alone"),
+        tuple(dict.fromkeys(e for e, fate in (gone | came).items() if fate == "both")),
+        tuple(dict.fromkeys(e for e, fate in (gone | came).items() if fate == "unknown")),
+    )
+
+
+def _fate(
+    finding_id: str, here: Sequence[WeightedLaunch], there: Sequence[WeightedLaunch]
+) -> Literal["alone", "both", "unknown"]:
+    """Whether a finding of this side is one of the other side too. Where its numbers are the same
+    there, or it costs about as much, it is: the other side only just missed the limit."""
+    if finding_id in _worth(there):
+        return "both"
+    if not _judged(finding_id, here, there) or _may_be_cut_off(there):
+        return "unknown"
+    shown = [f for each in here for f in each.explanation.findings if f.id == finding_id]
+    alone = len(here) == len(there) == 1
+    changes = [c for f in shown for c in _changes(f, there, forwards=True, alone=alone)]
+    fell = _cost_share(finding_id, there) <= _LEFT * _cost_share(finding_id, here)
+    return "alone" if fell and _has_moved(changes) else "both"
+
+
+def _has_moved(changes: Sequence[NumberChange]) -> bool:
+    """A finding's first number is what it is about: the others may change for other reasons (more
+    registers make more waves of the same grid). True where there is none to go by."""
+    return not changes or changes[0].moved >= _MOVED
+
+
+def _may_be_cut_off(launches: Sequence[WeightedLaunch]) -> bool:
+    """A launch has as many findings as are kept: another may have been worth a change too."""
+    return any(len(each.explanation.findings) >= MOST for each in launches)
+
+
+def _worth(launches: Sequence[WeightedLaunch]) -> list[str]:
+    """Findings that are worth a change, the costliest first."""
+    costs: dict[str, float] = {}
+    for each in launches:
+        for finding in each.explanation.findings:
+            costs[finding.id] = costs.get(finding.id, 0.0) + _cost(each, finding)
+    return sorted(costs, key=lambda finding_id: -costs[finding_id])
+
+
+def _judged(
+    finding_id: str, here: Sequence[WeightedLaunch], there: Sequence[WeightedLaunch]
+) -> bool:
+    """Both sides were judged by the same numbers: without one of them a finding is not raised, or
+    what is seen is taken for something else, and neither is news then."""
+    shown = [each for each in here if finding_id in {finding.id for finding in _raised(each)}]
+    return all(
+        _lacks(each) == _lacks(other)
+        and all(_has(other.explanation.launch, name) for name in _measured(each))
+        for each in shown
+        for other in there
+    )
+
+
+def _measured(each: WeightedLaunch) -> Iterator[str]:
+    """What the launch was judged by, without keet's own numbers: those are in no report."""
+    told = each.explanation
+    return (name for name in told.judged_by if _has(told.launch, name))
+
+
+def _lacks(each: WeightedLaunch) -> set[str]:
+    """Sections that were not collected, by what they tell."""
+    judging = {capability.label for capability in capabilities().values()}
+    return judging & {skipped.check for skipped in each.explanation.skipped}
+
+
+def _has(launch: Launch, name: str) -> bool:
+    """Under this name or one that other versions of ncu give it."""
+    found = launch.metric(name)
+    spec = metric_named(name)
+    if found is not None and found.value is not None:
+        return True
+    return spec is not None and launch.find(spec.id) is not None
+
+
+# --- what a finding costs
+
+
+def _cost(each: WeightedLaunch, finding: Finding) -> float:
+    """Nanoseconds that would go if it were fixed alone."""
+    return (each.time or 0.0) * (1 - 1 / finding.forecast.likely)
+
+
+def _side_cost(finding_id: str, launches: Sequence[WeightedLaunch]) -> float:
+    raised = ((each, f) for each in launches for f in _raised(each) if f.id == finding_id)
+    return sum(_cost(each, finding) for each, finding in raised)
+
+
+def _cost_share(finding_id: str, launches: Sequence[WeightedLaunch]) -> float:
+    """Of the time of the side, 0 to 1."""
+    whole = sum(each.time or 0.0 for each in launches)
+    return _side_cost(finding_id, launches) / whole if whole else 0.0
+
+
+def changed_findings(sides: ExplainedPair) -> list[FindingChange]:
+    """Findings by what they cost less (or more) after, those that are minor on both sides last.
+    Those whose numbers did not move are left out, for then a limit was crossed and nothing was
+    fixed."""
+    ids = dict.fromkeys(f.id for each in (*sides.before, *sides.after) for f in _raised(each))
+    costs = {i: _side_cost(i, sides.before) - _side_cost(i, sides.after) for i in ids}
+    causes = [cause for i, saved in costs.items() if (cause := _cause(sides, i, saved))]
+    return sorted(causes, key=lambda cause: (not cause.worth, -abs(cause.saved)))
+
+
+def _cause(sides: ExplainedPair, finding_id: str, saved: float) -> FindingChange | None:
+    here, there = (sides.before, sides.after) if saved >= 0 else (sides.after, sides.before)
+    shown = [(each, f) for each in here for f in _raised(each) if f.id == finding_id]
+    left, share = _cost_share(finding_id, there), _cost_share(finding_id, here)
+    # A flaw that takes a larger part of a shorter time is no reason why it is shorter.
+    if not shown or left >= share:
+        return None
+    whole = left < _NOTHING
+    if whole and not _judged(finding_id, here, there):
+        return None
+    each, finding = max(shown, key=lambda item: _cost(*item))
+    alone = len(here) == len(there) == 1
+    changes = list(_changes(finding, there, forwards=saved >= 0, alone=alone))
+    if not (changes or whole) or not _has_moved(changes):
+        return None
+    shown_by = _shown_by(sides, finding, changes)
+    if isinstance(shown_by, NumberChange) and _contradicts(shown_by, saved):
+        return None
+    worth = finding_id in (*_worth(here), *_worth(there))
+    return FindingChange(finding_id, saved, finding, each, shown_by, whole, worth)
+
+
+def _contradicts(change: NumberChange, saved: float) -> bool:
+    """The number got worse while the finding is said to cost less, or the other way round."""
+    if _name(change) in _BETTER_HIGHER:
+        return change.fell * saved > 0
+    return _is_flaw(change) and change.fell * saved < 0
+
+
+def _is_flaw(change: NumberChange) -> bool:
+    """The number counts what should not be there."""
+    name = _name(change)
+    return name in _BETTER_LOWER or name.startswith(_STALL_SHARE)
+
+
+def _name(change: NumberChange) -> str:
+    spec = metric_named(change.before.metric)
+    return spec.id if spec else change.before.metric
+
+
+# --- the number that shows it
+
+
+def _shown_by(
+    sides: ExplainedPair, finding: Finding, changes: Sequence[NumberChange]
+) -> NumberChange | LaunchTimes | None:
+    """The finding's first number, else what that was computed from: others may be there for many
+    findings. Where launches changed in number, what one of them has to do changed with it."""
+    launches, shown = sides.launches, next(_own(finding, changes), None)
+    if shown is None or launches is None or shown.before.unit not in _AMOUNTS:
+        return shown
+    if _is_metric(shown.before, "duration"):
+        return launches
+    return shown if launches.as_many else None
+
+
+def _own(finding: Finding, changes: Sequence[NumberChange]) -> Iterator[NumberChange]:
+    """Not the number of executed instructions that a share was divided by: it may fall for any
+    reason."""
+    first = finding.evidence[0]
+    for own in (first.id, *(first.derived_from or ())[:1]):
+        yield from (
+            change
+            for change in changes
+            if own in (change.before.id, change.after.id)
+            and (own == first.id or not _is_metric(change.before, "inst_executed"))
+        )
+
+
+def _is_metric(evidence: Evidence, metric_id: str) -> bool:
+    return metric_named(evidence.metric) == metric_with_id(metric_id)
+
+
+def _raised(each: WeightedLaunch) -> tuple[Finding, ...]:
+    return (*each.explanation.findings, *each.explanation.minor)
+
+
+def _changes(
+    finding: Finding, there: Sequence[WeightedLaunch], *, forwards: bool, alone: bool
+) -> Iterator[NumberChange]:
+    """The finding's numbers, with the same number of the other side. Where several kernels do the
+    work, that of the longest, and shares only: their counts would have to be added."""
+    longest = max(there, key=lambda each: each.weight * each.explanation.launch.rank_time)
+    for evidence in finding.evidence:
+        found = _same_number(evidence, longest) if alone or evidence.unit == "%" else None
+        if found is not None:
+            pair = (evidence, found) if forwards else (found, evidence)
+            yield NumberChange(evidence.label, *pair)
+
+
+def _same_number(evidence: Evidence, each: WeightedLaunch) -> Evidence | None:
+    view = each.explanation.view
+    if evidence.metric.startswith(_STALL_SHARE):
+        return _stall_share(view, evidence)
+    known = view.ledger.entry_named(evidence.metric)
+    if known is not None or evidence.derived_from is not None:
+        return known
+    return view.ledger.named(evidence.metric, evidence.label)
+
+
+def _stall_share(view: LaunchView, evidence: Evidence) -> Evidence | None:
+    """0 % where the report says that no warp waited for this."""
+    reason = evidence.metric.removeprefix(_STALL_SHARE)
+    if share := view.stall(reason):
+        return share
+    found = (view.ledger.named(name, evidence.label) for name in stalls()[reason].metrics)
+    cycles = next((each for each in found if each is not None), None)
+    if not view.stalls or cycles is None or cycles.value:
+        return None
+    return view.ledger.derived(evidence.metric, Quantity(0.0, "%"), evidence.label, cycles)

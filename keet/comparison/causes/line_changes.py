@@ -1,0 +1,275 @@
+"""Source lines of both sides, matched by what they say and not by their numbers."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+
+from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
+from keet.comparison.causes.explained_pair import WeightedLaunch
+from keet.comparison.causes.line_alignment import align
+from keet.comparison.pairing.code_similarity import distinctive_lines, is_toolkit, share_in_common
+from keet.profile.launch import Location
+from keet.records import NamedTuple
+from keet.texts import bounded_lines
+from keet.units import Quantity
+
+_LEAST = 0.03
+"""Of the longer side's time: a line that moved by less is not worth a look."""
+SURE = 2.0
+"""Standard deviations of sampling that a difference must exceed."""
+_NONE_SEEN = 3.0
+"""Rule of three: what none of n samples hit has less than 3/n of the time, with 95 % confidence."""
+
+
+class LineCost(NamedTuple):
+    """Time of one line on one side, by its share of the samples."""
+
+    ns: float
+    deviation: float
+    """What chance in sampling makes of it, if samples are independent. Those of SMs that run in
+    step are not, so it may be more."""
+    samples: int = 0
+
+
+NOTHING = LineCost(0.0, 0.0)
+"""Of a line that is not there."""
+
+
+def sampled_time(ns: float, deviation: float = math.inf, unit: str | None = None) -> str:
+    """`94 us`, `1.4 us`: two digits, three where the deviation is below 1 %, and all that stand
+    before the point. `unit`: as the amount itself suggests, unless given."""
+    amount = Quantity(ns, "ns")
+    scaled = amount.to(unit or amount.scaled_unit())
+    size = math.floor(math.log10(scaled.value)) if scaled.value > 0 else 2
+    behind = (2 if deviation < 0.01 * ns else 1) - size
+    return f"{scaled.value:,.{max(0, behind)}f} {scaled.unit}"
+
+
+class LineChange(NamedTuple):
+    """A line before and after; one is `None` where the line is gone or new."""
+
+    before: Location | None
+    after: Location | None
+    code: str
+    """As it reads after, or read before."""
+    costs: tuple[LineCost, LineCost]
+    most: tuple[float | None, float | None] = (None, None)
+    """Nanoseconds that it may take on a side where it is there and no sample hit it."""
+
+    @property
+    def fell(self) -> float:
+        return self.costs[0].ns - self.costs[1].ns
+
+
+class SideLines(NamedTuple):
+    """The lines of a side: their files' texts and what each line cost."""
+
+    files: Mapping[str, Sequence[str]]
+    costs: Mapping[Location, LineCost]
+    whole: float = 0.0
+    """Nanoseconds of the side, those of instructions without a line among them."""
+    sampled: bool = True
+    """False: the costs are no times. A launch was sampled for a part of its time only, or has
+    executions and no samples; they still tell which lines are hot."""
+    samples: int = 0
+    """All of the side, those of instructions without a line among them."""
+    per_sample: float = 0.0
+    """Nanoseconds that one sample stands for: of several launches, where that is most."""
+
+    @property
+    def unseen(self) -> float:
+        """Nanoseconds that a line without a sample may take."""
+        return _NONE_SEEN * self.per_sample
+
+    def cost(self, location: Location) -> LineCost:
+        """Of a line that is there. Chance may have kept a sample or so from one that has none."""
+        return self.costs.get(location) or LineCost(0.0, self.per_sample)
+
+    def share(self, location: Location) -> float:
+        """Of the samples of the side, 0 to 1."""
+        cost = self.costs.get(location)
+        return cost.ns / self.whole if cost and self.whole else 0.0
+
+
+def changed_lines(
+    before: Sequence[WeightedLaunch], after: Sequence[WeightedLaunch]
+) -> list[LineChange] | str:
+    """Lines whose time changed by more than sampling does, the largest change first; or why that
+    can't be told."""
+    sides = []
+    for word, launches in (("before", before), ("after", after)):
+        lines = read_lines(launches)
+        if isinstance(lines, str):
+            return f"{lines} {word}"
+        if not lines.sampled:
+            return f"no samples of the whole launch {word}"
+        sides.append(lines)
+    one, other = sides
+    matched = match_lines(one, other)
+    whole = max(sum(cost.ns for cost in side.costs.values()) for side in sides)
+    changes = [
+        change
+        for change, deviation in _pairs(one, other, matched)
+        if abs(change.fell) > max(SURE * deviation, _LEAST * whole)
+    ]
+    return sorted(changes, key=lambda change: -abs(change.fell))
+
+
+def read_lines(launches: Sequence[WeightedLaunch]) -> SideLines | str:
+    """What the lines of one side cost, all launches that stand for it together; or what is
+    missing."""
+    sampled, samples, per_sample = True, 0, 0.0
+    files: dict[str, Sequence[str]] = {}
+    costs: dict[Location, LineCost] = {}
+    for each in launches:
+        launch = each.explanation.launch
+        found = find_hotspots(launch, "line") if launch.locations else None
+        if not isinstance(found, Hotspots):
+            return "no source lines"
+        sampled = sampled and found.ranked_by == "samples" and not found.partial
+        samples += found.total
+        per_sample = max(per_sample, (each.time or 0.0) / found.total if found.total else 0.0)
+        files |= {path: bounded_lines(text) for path, text in launch.source_files.items() if text}
+        for location, cost in _costs(each, found):
+            costs[location] = _added(costs.get(location), cost)
+    if not any(location.file in files for location in costs):
+        return "no text of the sources (--source DIR)"
+    whole = sum(each.time or 0.0 for each in launches)
+    return SideLines(files, costs, whole, sampled, samples, per_sample)
+
+
+def _costs(each: WeightedLaunch, found: Hotspots) -> Iterator[tuple[Location, LineCost]]:
+    whole = each.time or 0.0
+    for spot in found.spots:
+        if spot.location and spot.share:
+            deviation = math.sqrt(spot.share * (1 - spot.share) / found.total)
+            count = spot.samples or 0
+            yield spot.location, LineCost(whole * spot.share, whole * deviation, count)
+
+
+def _added(one: LineCost | None, other: LineCost) -> LineCost:
+    if one is None:
+        return other
+    deviation = math.hypot(one.deviation, other.deviation)
+    return LineCost(one.ns + other.ns, deviation, one.samples + other.samples)
+
+
+def _pairs(
+    one: SideLines, other: SideLines, matched: Mapping[Location, Location]
+) -> Iterator[tuple[LineChange, float]]:
+    """Each line that costs something, once, with the deviation of its difference."""
+    places: list[tuple[Location | None, Location | None]]
+    places = [(location, matched.get(location)) for location in one.costs]
+    backwards = {after: before for before, after in matched.items()}
+    places += [
+        (backwards.get(place), place)
+        for place in other.costs
+        if backwards.get(place) not in one.costs
+    ]
+    for before, after in places:
+        costs = (_cost_at(one, before), _cost_at(other, after))
+        code = _code(other, after) if after else _code(one, before)
+        most = (_most(one, before, costs[0]), _most(other, after, costs[1]))
+        deviation = math.hypot(*(cost.deviation for cost in costs))
+        yield LineChange(before, after, code, costs, most), deviation
+
+
+def _cost_at(side: SideLines, place: Location | None) -> LineCost:
+    return side.cost(place) if place else NOTHING
+
+
+def _most(side: SideLines, place: Location | None, cost: LineCost) -> float | None:
+    return side.unseen if place and not cost.samples else None
+
+
+def _code(text: SideLines, location: Location | None) -> str:
+    if location is None:
+        return ""
+    lines = text.files.get(location.file, ())
+    return lines[location.line - 1].strip() if 1 <= location.line <= len(lines) else ""
+
+
+# --- matching
+
+
+class FileMatch(NamedTuple):
+    """A file and its version on the other side."""
+
+    before: str
+    after: str
+    lines: Sequence[tuple[int, int]]
+    """Numbers, from 0, of lines that are the same or versions of one another, in the order of the
+    file before."""
+
+
+def match_lines(one: SideLines, other: SideLines) -> dict[Location, Location]:
+    return {
+        Location(file, b + 1): Location(partner, a + 1)
+        for file, partner, lines in match_files(one, other)
+        for b, a in lines
+    }
+
+
+def match_files(one: SideLines, other: SideLines) -> list[FileMatch]:
+    """The same pairs whichever side comes first: swapped sides must mirror."""
+    if list(one.files.values()) > list(other.files.values()):
+        return [
+            FileMatch(before, after, sorted((b, a) for a, b in lines))
+            for after, before, lines in match_files(other, one)
+        ]
+    return [
+        FileMatch(file, partner, _aligned(tuple(one.files[file]), tuple(other.files[partner])))
+        for file, partner in file_pairs(one, other)
+    ]
+
+
+@lru_cache(maxsize=256)
+def _aligned(one: tuple[str, ...], other: tuple[str, ...]) -> Sequence[tuple[int, int]]:
+    """Kept: a page shows side by side what the comparison has matched before."""
+    return align(one, other)
+
+
+def file_pairs(one: SideLines, other: SideLines) -> Iterator[tuple[str, str]]:
+    """Each file with cost and its version on the other side, each at most once: the same path,
+    then most lines in common; a single file that is left on both sides was rewritten."""
+    here, there = (_files_with_cost(side) for side in (one, other))
+    for path in sorted({*here}.intersection(there)):
+        here.remove(path)
+        there.remove(path)
+        yield path, path
+    own, others = ([f for f in side if not is_toolkit(f)] for side in (here, there))
+    for a, b in _by_kinship(_telling(one, own), _telling(other, others)):
+        if a in own and b in others:
+            own.remove(a)
+            others.remove(b)
+            yield a, b
+    if len(own) == len(others) == 1:
+        yield own[0], others[0]
+
+
+def _by_kinship(
+    here: Mapping[str, frozenset[str]], there: Mapping[str, frozenset[str]]
+) -> list[tuple[str, str]]:
+    """Files that have lines in common, the most alike first."""
+    having: dict[str, list[str]] = {}
+    for b, lines in there.items():
+        for line in lines:
+            having.setdefault(line, []).append(b)
+    ranked = [
+        (-kinship, sorted((a, b)), a, b)
+        for a, lines in here.items()
+        for b, common in Counter(b for line in lines for b in having.get(line, ())).items()
+        if (kinship := share_in_common(common, min(len(lines), len(there[b]))))
+    ]
+    return [(a, b) for _, _, a, b in sorted(ranked)]
+
+
+def _telling(side: SideLines, files: Sequence[str]) -> dict[str, frozenset[str]]:
+    return {file: distinctive_lines("\n".join(side.files[file])) for file in files}
+
+
+def _files_with_cost(text: SideLines) -> list[str]:
+    return [f for f in dict.fromkeys(place.file for place in text.costs) if f in text.files]

@@ -1,0 +1,197 @@
+"""Whether two sides may be compared at all, and what weakens the comparison.
+
+A reason that forbids it stops `keet diff` (exit 6) unless the user goes on with --force. One that
+weakens it is weighed: it adds to what a difference must exceed before it counts as one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+from keet.analysis.capture.coverage import find_coverage
+from keet.analysis.capture.ncu_options import setting_of
+from keet.comparison.caveats.caveat import Caveat
+from keet.comparison.caveats.work_per_launch import SAME_WORK, compare_work, log_change, log_growth
+from keet.comparison.pairing.code_similarity import same_code
+from keet.comparison.pairing.pairs import Pairing
+from keet.comparison.pairing.sides import Side, all_captured, groups_of, time_in
+from keet.profile import Device, Launch, Profile
+from keet.profile.names import file_name
+
+_CLOCKS = 0.03
+"""Two captures on one H200 differ by 1 % in SM clock; 8 % is what power limits take."""
+_FREE_CLOCKS = 0.15
+"""Assumed, not measured: what free against fixed clocks may do where neither report has them."""
+WARM_CACHES = 0.5
+"""Seen on an H200 (docs/diff.md): with warm caches, kernels took 0.63 to 1.07 times as long."""
+
+
+def compare_captures(before: Side, after: Side) -> tuple[Caveat, ...]:
+    """What the reports as such say: where and how they were taken."""
+    one, other = before.first.profile, after.first.profile
+    return (
+        *_same_file(one, other),
+        *_devices(before, after),
+        *_cache_control(one, other),
+        *_versions(one, other),
+        *_coverage(one, other),
+        *_runs(before, after),
+    )
+
+
+def _same_file(one: Profile, other: Profile) -> Iterator[Caveat]:
+    if one.provenance.sha256 == other.provenance.sha256:
+        yield Caveat("same_file", "note", "both sides are the same report")
+
+
+def _devices(before: Side, after: Side) -> Iterator[Caveat]:
+    sides = [
+        {launch.device for run in side.captures for launch in run.launches}
+        for side in (before, after)
+    ]
+    if not all(sides):
+        return
+    kinds: tuple[tuple[str, Callable[[Device], object]], ...] = (
+        # Older versions of ncu leave the maker's name out.
+        ("different GPUs: {} before, {} after", lambda device: _model(device.name)),
+        (
+            "different GPUs: compute capability {} before, {} after",
+            lambda device: device.compute_capability,
+        ),
+        ("{} SMs before, {} after: a part of the GPU", lambda device: device.sm_count),
+    )
+    for text, kind in kinds:
+        one, other = (sorted({str(kind(d)) for d in side if kind(d)}) for side in sides)
+        if one and other and one != other:
+            yield Caveat("device", "forbids", text.format(", ".join(one), ", ".join(other)))
+            return
+    if any(device.name is None for side in sides for device in side):
+        text = "a report does not name its GPU: whether both have the same one is not known"
+        yield Caveat("device_unknown", "note", text)
+
+
+def _model(name: str | None) -> str | None:
+    return name.removeprefix("NVIDIA ") if name else None
+
+
+def _different(one: Profile, other: Profile, option: str) -> str:
+    """How ncu was called with other settings; empty where it was not, or that is not known."""
+    before, after = (setting_of(each, option) for each in (one, other))
+    if before is None or after is None or before.value == after.value:
+        return ""
+    told = [f"{x.value}{' (default)' * x.is_default}" for x in (before, after)]
+    return f"--{option} {told[0]} before, {told[1]} after"
+
+
+def _cache_control(one: Profile, other: Profile) -> Iterator[Caveat]:
+    told = _different(one, other, "cache-control")
+    if not told:
+        return
+    text = f"{told}: kernels start with other contents of the caches"
+    yield Caveat("cache_control", "weakens", text, WARM_CACHES)
+
+
+def _versions(one: Profile, other: Profile) -> Iterator[Caveat]:
+    kinds = {
+        "ncu": ("ncu", one.provenance.ncu_version, other.provenance.ncu_version),
+        "cuda": ("CUDA", one.provenance.cuda_version, other.provenance.cuda_version),
+        "driver": ("the driver", one.provenance.driver_version, other.provenance.driver_version),
+    }
+    for kind, (label, before, after) in kinds.items():
+        if before and after and before != after:
+            text = f"{label} {before} before, {after} after"
+            yield Caveat(f"{kind}_version", "note", text)
+    if text := _different(one, other, "clock-control"):
+        if _knows_clocks(one) and _knows_clocks(other):
+            yield Caveat("clock_control", "note", text)  # the clocks themselves are weighed
+        else:
+            yield Caveat("clock_control", "weakens", text, _FREE_CLOCKS)
+
+
+def _knows_clocks(profile: Profile) -> bool:
+    return all(launch.get("sm_frequency") for launch in profile.launches)
+
+
+def _coverage(one: Profile, other: Profile) -> Iterator[Caveat]:
+    """What one side has and the other lacks, by name: nothing is said of it."""
+    lacking = [{g.label for g in find_coverage(each).gaps} for each in (one, other)]
+    before, after = lacking
+    for here, there, side in ((before, after, "before"), (after, before, "after")):
+        if only := sorted(here - there):
+            text = f"{side} has no {', no '.join(only)}: that is not compared"
+            yield Caveat("metric_sets", "note", text)
+
+
+def _runs(before: Side, after: Side) -> Iterator[Caveat]:
+    if before.scale != after.scale:
+        one, other = (f"{n} time{'s' * (n != 1)}" for n in (before.scale, after.scale))
+        text = f"each launch counts {one} before and {other} after"
+        yield Caveat("times", "note", text)
+    for side, word in ((before, "before"), (after, "after")):
+        known = groups_of(side.first.launches)
+        odd = [run for run in side.captures[1:] if any(time_in(run, [g]) is None for g in known)]
+        if odd:
+            names = ", ".join(file_name(run.profile.provenance.path) for run in odd)
+            text = (
+                f"{word}, {names} has other launches than the first run: only what both have counts"
+            )
+            yield Caveat("other_launches", "note", text)
+        yield from _odd_runs(side, word)
+
+
+def _odd_runs(side: Side, word: str) -> Iterator[Caveat]:
+    """Runs of one side are averaged: each must have done the same."""
+    first = {group.key: group for group in groups_of(side.first.launches)}
+    for run in side.captures[1:]:
+        for group in groups_of(run.launches):
+            known = first.get(group.key)
+            same = Pairing((known,), (group,), "same") if known else None
+            change = log_growth(same, "inst_executed_total") if same else None
+            if change is not None and abs(change) > SAME_WORK:
+                name = file_name(run.profile.provenance.path)
+                text = f"{word}, {name} did other work in {group.kernel} than the first run"
+                yield Caveat("other_runs", "forbids", text)
+                break
+
+
+# --- one pair
+
+
+def compare_launches(pairing: Pairing, *profiles: Profile) -> tuple[Caveat, ...]:
+    """What weakens or forbids the comparison of one pair of kernels. `profiles`: of both sides, to
+    tell whether they hold all launches."""
+    if not pairing.before or not pairing.after:
+        return ()
+    one, other = (max(side, key=lambda launch: launch.rank_time) for side in pairing.typical)
+    clocks = _clocks(one, other)
+    if pairing.how in ("fused", "split"):
+        return tuple(clocks)  # they do the work of several, in another shape: that is the point
+    one_program = len({profile.provenance.sha256 for profile in profiles}) == 1
+    named_alike = one.name.full == other.name.full
+    same = (one_program and named_alike) or same_code(one, other)
+    return (*_counts(pairing, profiles), *clocks, *compare_work(pairing, one, other, same=same))
+
+
+def _counts(pairing: Pairing, profiles: Sequence[Profile]) -> Iterator[Caveat]:
+    one, other = (
+        sum(len(group.launches) for group in side) for side in (pairing.before, pairing.after)
+    )
+    if one == other:
+        return
+    text = f"{pairing.kernel}: {one} launch{'es' * (one != 1)} before, {other} after"
+    if all(map(all_captured, profiles)):
+        text += "; the total counts each one that is in the reports"
+        yield Caveat("launch_counts", "note", text)
+    else:
+        text += ", and not all launches may have been captured: --times N:M says how many there are"
+        yield Caveat("launch_counts", "weakens", text, abs(math.log(other / one)))
+
+
+def _clocks(one: Launch, other: Launch) -> Iterator[Caveat]:
+    for metric, label in (("sm_frequency", "SM"), ("dram_frequency", "DRAM")):
+        before, after = one.get(metric), other.get(metric)
+        change = log_change(before, after)
+        if before and after and change is not None and abs(change) > _CLOCKS:
+            text = f"{one.kernel}: the {label} clock was {before} before and {after} after"
+            yield Caveat("clocks", "weakens", text, abs(change))

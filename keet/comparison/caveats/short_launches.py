@@ -1,0 +1,43 @@
+"""What ncu adds to the time of each launch, where the two sides do not have as many."""
+
+from __future__ import annotations
+
+import math
+
+from keet.comparison.caveats.caveat import Caveat
+from keet.comparison.pairing.pairs import Pairing
+from keet.units import Quantity
+
+_ADDED_NS = 1200.0
+"""What ncu counts besides, for starting and ending a launch: 0.4 to 1.4 us were seen on an H200
+against CUPTI (docs/profiling.md), 1.2 us for a kernel of 1.2 us."""
+_SHORT_NS = 10_000.0
+"""Below, that is more than a tenth of the launch."""
+
+
+def short_launches(pairing: Pairing, before: float, after: float) -> Caveat | None:
+    """`before`, `after`: how many launches the times are of. With as many on both sides, what ncu
+    adds is the same on both, and does not turn the sign."""
+    one, other = (_one_launch(pairing, which) for which in (0, 1))
+    if one is None or other is None or math.isclose(before, after) or min(one, other) >= _SHORT_NS:
+        return None
+    doubt = abs(_added(one) - _added(other))
+    word, shortest, wrong = ("before", one, "high") if one < other else ("after", other, "low")
+    text = (
+        f"{pairing.kernel}: ncu adds about {Quantity(_ADDED_NS, 'ns')} to each launch, and one "
+        f"takes {Quantity(shortest, 'ns')} {word} with it: the speed-up may "
+        f"be {math.exp(doubt):.1f}x too {wrong}"
+    )
+    return Caveat("short_launches", "weakens", text, doubt)
+
+
+def _one_launch(pairing: Pairing, which: int) -> float | None:
+    """The average time under ncu; None where a launch has none."""
+    times = [group.times for group in pairing.sides[which]]
+    known = [ns for each in times if each for ns in each]
+    return sum(known) / len(known) if known and all(times) else None
+
+
+def _added(ns: float) -> float:
+    """The logarithm of the measured time over the time without what ncu adds."""
+    return -math.log1p(-min(_ADDED_NS / ns, 0.5))

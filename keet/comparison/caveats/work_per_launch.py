@@ -1,0 +1,251 @@
+"""Whether one launch does as much on both sides.
+
+Edits of a kernel leave the work of a launch as it is: about as many instructions in all, and the
+same output. A launch that took over the work of many others executes more instructions and either
+writes more (a batch of small grids became one large grid) or does more per thread (a loop of
+launches moved into the kernel), and takes longer. Measured on the samples and on the casebook's
+work families: docs/diff.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from keet.comparison.caveats.caveat import Caveat, advised
+from keet.comparison.pairing.code_similarity import uses_tensor_cores
+from keet.comparison.pairing.pairs import Pairing
+from keet.comparison.pairing.sides import KernelGroup, threads_of
+from keet.profile import Launch
+from keet.units import Quantity
+
+SAME_WORK = math.log(1.1)
+OTHER_WORK = math.log(2)
+"""Instructions and requests of the same code: what another launch shape may cost is less."""
+_FOLLOWS = 0.5
+"""Of the growth of threads that of instructions must reach: a product of matrices has 1.5."""
+_CLOSE = 0.02
+_OTHER_LAUNCHES = (math.log(4), math.log(30))
+"""Threads and instructions by which one launch exceeds the other where it does the work of many:
+no edit of a kernel seen so far made it run 30 times the instructions on four times the threads."""
+_LOOPS = math.log(10)
+_LOOPS_RENAMED = math.log(4)
+"""Instructions, in all and per thread, by which a launch exceeds the other where it may have taken
+over a loop of launches. Edits of the samples and of the casebook's 195 work pairs stay below 10
+times, those to tensor cores apart. Under another name, less is needed: `smooth_step` and
+`smooth_all`."""
+_BATCH = math.log(1.5)
+"""Instructions and output by which a launch exceeds the other where it may be a batch of them."""
+_CLOSE_PER_THREAD = 0.25
+"""Logarithm of the instructions per thread, where they count as the same."""
+
+
+def compare_work(
+    pairing: Pairing, one: Launch, other: Launch, *, same: bool | None
+) -> Iterator[Caveat]:
+    if same is False or pairing.how in ("template", "renamed"):
+        yield from _other_launches(one, other)
+    elif same or log_growth(pairing, "inst_executed_total") is not None:
+        yield from _other_problem(pairing, certain=bool(same))
+    else:
+        yield from _other_grid(pairing)
+
+
+def _other_problem(pairing: Pairing, *, certain: bool) -> Iterator[Caveat]:
+    """The same code that executes more, and moves more, has got another problem.
+
+    In another shape it may do so for other reasons (a table that each block loads, a loop that
+    each block runs): then the work must have grown along with the threads. Where it is not certain
+    that the code is the same, each thread must have done the same."""
+    work = log_growth(pairing, "inst_executed_total")
+    asked = log_growth(pairing, "global_load_requests", "global_store_requests")
+    if work is None or abs(work) <= SAME_WORK or (asked is not None and abs(asked) <= SAME_WORK):
+        return
+    threads = _more_threads(pairing)
+    follows = abs(threads) > SAME_WORK and work / threads >= _FOLLOWS
+    plainly = min(abs(work), abs(asked or 0.0)) > OTHER_WORK
+    if pairing.how != "same" and not (follows or plainly):
+        return
+    if not certain and (pairing.how == "same" or abs(work - threads) > _CLOSE):
+        return
+    before, after = (_sum_of(side, "inst_executed_total") for side in pairing[:2])
+    text = (
+        f"{pairing.kernel}: another problem size or other input: the same code executed {before} "
+        f"before and {after} after"
+    )
+    yield Caveat("problem_size", "forbids", text)
+
+
+def _other_grid(pairing: Pairing) -> Iterator[Caveat]:
+    """Nothing but the shape is known: a time that moved along with the threads may be that of
+    another problem."""
+    threads = _more_threads(pairing)
+    times = log_growth(pairing, "duration")
+    if abs(threads) <= SAME_WORK or times is None or times * threads <= 0:
+        return
+    before, after = (_sizes(side) for side in pairing[:2])
+    text = (
+        f"{pairing.kernel}: {before} threads a launch before, {after} after; whether the problem "
+        "is the same, the reports do not tell (ncu --section InstructionStats)"
+    )
+    yield Caveat("launch_size", "weakens", text, abs(threads))
+
+
+def _sizes(groups: Sequence[KernelGroup]) -> str:
+    return ", ".join(f"{threads_of(group):,}" for group in groups)
+
+
+def _more_threads(pairing: Pairing) -> float:
+    """The logarithm of after over before."""
+    one, other = ([float(threads_of(group)) for group in side] for side in pairing[:2])
+    return _growth(one, other)
+
+
+def log_growth(pairing: Pairing, *metric_ids: str) -> float | None:
+    """The logarithm of after over before; `None` where a launch has no value."""
+    one, other = ([_values(side, metric) for metric in metric_ids] for side in pairing[:2])
+    if not all((*one, *other)):
+        return None
+    return _growth(*([sum(parts) for parts in zip(*side, strict=True)] for side in (one, other)))
+
+
+def _growth(one: Sequence[float], other: Sequence[float]) -> float:
+    """Of all launches where there are as many; else of one launch, and none where the launches of
+    a side differ by as much."""
+    if min(sum(one), sum(other)) <= 0:
+        return 0.0
+    if len(one) != len(other) and min(one) <= max(other) and min(other) <= max(one):
+        return 0.0
+    return math.log(sum(other) / len(other) * len(one) / sum(one))
+
+
+def _values(groups: Sequence[KernelGroup], metric_id: str) -> list[float]:
+    """Launch by launch; nothing where one has no value."""
+    found = [launch.get(metric_id) for group in groups for launch in group.launches]
+    known = [float(each.value) for each in found if each]
+    return known if len(known) == len(found) else []
+
+
+def _sum_of(groups: Sequence[KernelGroup], metric_id: str) -> Quantity:
+    unit = groups[0].typical.get(metric_id)
+    return Quantity(sum(_values(groups, metric_id)), unit.unit if unit else "")
+
+
+def _other_launches(one: Launch, other: Launch) -> Iterator[Caveat]:
+    threads = _threads(other) - _threads(one)
+    instructions = log_change(one.get("inst_executed_total"), other.get("inst_executed_total"))
+    least = _OTHER_LAUNCHES
+    if instructions is None or abs(threads) < least[0] or abs(instructions) < least[1]:
+        return
+    if threads * instructions < 0:
+        return
+    side = "after" if instructions > 0 else "before"
+    what = (
+        f"{one.kernel}: a launch {side} executes {math.exp(abs(instructions)):,.0f} times the "
+        "instructions of one on the other side, on more threads: it seems to do the work of many "
+        "launches"
+    )
+    how = "say how often each is launched:"
+    yield advised("work_per_launch", what, how, "--times N:M", abs(instructions))
+
+
+def _threads(launch: Launch) -> float:
+    """The logarithm of the number of threads."""
+    sizes = [math.prod(size) for size in (launch.grid, launch.block) if size]
+    return math.log(max(1, math.prod(sizes)))
+
+
+def log_change(before: Quantity | None, after: Quantity | None) -> float | None:
+    if before is None or after is None or not (before.value > 0 and after.value > 0):
+        return None
+    return math.log(after.value / before.value)
+
+
+def work_of_many_caveat(pairing: Pairing) -> Caveat | None:
+    """Why one launch may do the work of many on the other side, where nothing rules that out.
+
+    Only a launch that takes longer and executes more is suspected: of one that takes less time for
+    more work, the total has the right sign in any case."""
+    one, other = (max(side, key=lambda launch: launch.rank_time) for side in pairing.typical)
+    work = _growth_of_one(pairing, "inst_executed_total")
+    time = _growth_of_one(pairing, "duration")
+    if work is None:
+        return _unknown_work(pairing)
+    if time is None or work * time <= 0:
+        return None
+    if pairing.how in ("fused", "split"):
+        many = abs(work) >= _LOOPS_RENAMED
+    else:
+        many = _took_over_loop(pairing, one, other, work) or _is_batch(one, other, work)
+    return _many(pairing, work) if many and not _other_instructions(one, other) else None
+
+
+def _growth_of_one(pairing: Pairing, metric_id: str) -> float | None:
+    """The logarithm of after over before, of one launch; of fused kernels, one of each."""
+    sides = [[launch.get(metric_id) for launch in side] for side in pairing.typical]
+    if pairing.how not in ("fused", "split"):
+        sides = [
+            [max(side, key=lambda launch: launch.rank_time).get(metric_id)]
+            for side in pairing.typical
+        ]
+    one, other = ([float(each.value) for each in side if each] for side in sides)
+    if len(one) < len(sides[0]) or len(other) < len(sides[1]):
+        return None
+    return log_change(Quantity(sum(one), ""), Quantity(sum(other), ""))
+
+
+def _many(pairing: Pairing, work: float) -> Caveat:
+    side = "after" if work > 0 else "before"
+    text = (
+        f"{pairing.kernel}: a launch {side} executes {_times(abs(work))} times the instructions of "
+        "one on the other side, and takes longer: it may do the work of several launches"
+    )
+    return Caveat("launch_work", "weakens", text, abs(work))
+
+
+def _times(growth: float) -> str:
+    times = math.exp(growth)
+    return f"{times:,.0f}" if times >= 10 else f"{times:.1f}"
+
+
+def _unknown_work(pairing: Pairing) -> Caveat | None:
+    """Nobody counted instructions: of a kernel under another name, nothing says that a launch does
+    as much; of one in another shape, a time that moved along speaks against it."""
+    if pairing.how in ("fused", "split"):
+        return None
+    if pairing.how != "renamed":
+        return next(_other_grid(pairing), None)
+    text = (
+        f"{pairing.kernel}: whether a launch does as much on both sides, the reports do not tell "
+        "(ncu --section InstructionStats)"
+    )
+    return Caveat("launch_work", "weakens", text, abs(log_growth(pairing, "duration") or 0.0))
+
+
+def _other_instructions(one: Launch, other: Launch) -> bool:
+    """Tensor cores on one side: an instruction there does the work of many."""
+    used = [uses_tensor_cores(each) for each in (one, other)]
+    return None not in used and used[0] != used[1]
+
+
+def _took_over_loop(pairing: Pairing, one: Launch, other: Launch, work: float) -> bool:
+    """More instructions in all, and more per thread."""
+    least = _LOOPS_RENAMED if pairing.how == "renamed" else _LOOPS
+    per_thread = work - (_threads(other) - _threads(one))
+    return per_thread * work > 0 and min(abs(work), abs(per_thread)) >= least
+
+
+def _is_batch(one: Launch, other: Launch, work: float) -> bool:
+    """More instructions, and more output along with them. Requests and sectors of stores both
+    count: wider stores change the one, coalesced ones the other."""
+    stored = [
+        log_change(one.get(metric), other.get(metric))
+        for metric in ("global_store_requests", "global_store_sectors")
+    ]
+    requests, sectors = stored
+    if requests is None or sectors is None:
+        threads = _threads(other) - _threads(one)
+        return abs(threads) >= _BATCH and abs(work - threads) <= _CLOSE_PER_THREAD
+    output = min(abs(requests), abs(sectors)) if requests * sectors > 0 else 0.0
+    follows = abs(work) >= _FOLLOWS * output and requests * work > 0
+    return follows and min(output, abs(work)) >= _BATCH

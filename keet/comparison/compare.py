@@ -1,0 +1,405 @@
+"""What changed from one side to the other, pair by pair and in total."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from keet.analysis.ledger import LaunchLedger, Ledger
+from keet.comparison.causes.account_changes import account_changes
+from keet.comparison.causes.attribution import attribute
+from keet.comparison.causes.explained_pair import ExplainedPair, WeightedLaunch
+from keet.comparison.causes.finding_changes import Outcome, outcome
+from keet.comparison.causes.next_step import find_next_step, with_share_of_run
+from keet.comparison.caveats.caveat import Caveat, doubt_of
+from keet.comparison.caveats.comparability import compare_captures
+from keet.comparison.number_change import LaunchTimes
+from keet.comparison.option_advice import name_keet_diff_options
+from keet.comparison.pairing.pairs import Pairing, pair_groups
+from keet.comparison.pairing.sides import Capture, KernelGroup, Side, groups_of
+from keet.comparison.result import Difference, PairDifference, Spans
+from keet.comparison.timing.basis_choice import (
+    choose_weighting,
+    guessed_pair_caveats,
+    no_pair_caveat,
+    one_sided_caveat,
+    pair_caveats,
+    table_caveats,
+)
+from keet.comparison.timing.overlapping_kernels import (
+    mixed_launches_caveat,
+    opposite_durations_caveat,
+    pair_overlap_caveat,
+    total_overlap_caveat,
+)
+from keet.comparison.timing.pair_timing import Timing
+from keet.comparison.timing.run_caveats import launches_unlike, replay_differs, replay_not_scaled
+from keet.comparison.timing.run_weighting import RunWeighting
+from keet.comparison.timing.time_evidence import TimeEvidence
+from keet.evidence import Evidence
+from keet.explanation.analyst import OnLaunch, explain
+from keet.explanation.explained import Explanation, LaunchExplanation
+from keet.profile import Launch
+from keet.units import Quantity
+
+__all__ = ["Difference", "PairDifference", "compare", "compare_explanations"]
+
+_LOOKED_INTO = 12
+"""Pairs that are explained, those with most time; the others have their times."""
+_FINDINGS = 5
+_IDLE = 0.2
+"""Part of a run without a kernel from which its length is told besides the GPU time."""
+_MOST = 0.5
+"""Part of the time in kernels that were not profiled from which that is said beside what to do
+next."""
+_NO_TIMES = Caveat(
+    "no_times",
+    "forbids",
+    "a launch has no duration: profile it with: ncu --section SpeedOfLight, or "
+    "--metrics gpu__time_duration.sum",
+)
+_NOTHING = Outcome((), (), (), ())
+_SIDES = ("before", "after")
+"""In the ids of evidence."""
+
+Explained = Callable[[Launch], LaunchExplanation | None]
+"""An explanation that is there already, of a launch."""
+
+
+def compare(  # noqa: PLR0913 - options
+    before: Side,
+    after: Side,
+    *,
+    guess: bool = False,
+    scope: str = "diff",
+    explained: Explained = lambda _: None,
+    on_launch: OnLaunch = lambda *_: None,
+) -> Difference:
+    """`guess`: pair what is alone in its place, even where nothing else speaks for it; what was
+    paired so is told. `scope`: of the ids of what is computed from both sides."""
+    comparer = _Comparer(before, after, scope, explained, on_launch)
+    return comparer.run(guess=guess)
+
+
+def compare_explanations(
+    before: Explanation,
+    after: Explanation,
+    *,
+    scope: str = "diff",
+    guess: bool = False,
+) -> Difference:
+    """Of reports that are explained already: their evidence keeps its ids."""
+    if before.report_scope == after.report_scope and before.profile is not after.profile:
+        raise ValueError("evidence of two reports needs different ids: explain with report_scope")
+    known = {id(each.launch): each for told in (before, after) for each in told.launches}
+    sides = (Side((Capture(told.profile, told.asked),)) for told in (before, after))
+    found = compare(
+        *sides, guess=guess, scope=scope, explained=lambda launch: known.get(id(launch))
+    )
+    return name_keet_diff_options(found)
+
+
+class _Comparer:
+    def __init__(
+        self, before: Side, after: Side, scope: str, explained: Explained, on_launch: OnLaunch
+    ) -> None:
+        self._before, self._after = before, after
+        self._explained = explained
+        self._analyst = partial(explain, top=_FINDINGS, on_launch=on_launch)
+        self._book = Ledger(scope)
+        self._evidence = TimeEvidence(self._book)
+        self._ledgers: list[LaunchLedger] = []
+        self._told: dict[int, LaunchExplanation] = {}
+        """Launches that are looked into, by their identity."""
+
+    def run(self, *, guess: bool) -> Difference:
+        groups = [groups_of(side.first.launches) for side in self._sides]
+        pairings = pair_groups(*groups, guess=guess)
+        sure = pair_groups(*groups) if guess else pairings
+        found = [pair_caveats(each, *self._sides) for each in pairings]
+        self._weighing = choose_weighting(pairings, found, *self._sides)
+        captures = self._weighing.applying(compare_captures(*self._sides))
+        reasons = [*captures, *no_pair_caveat(pairings), *guessed_pair_caveats(pairings, sure)]
+        reasons += table_caveats(self._weighing, pairings)
+        doubt = doubt_of(reasons)
+        timed = [
+            self._timed(each, self._weighing.of_pair(each, told), doubt, captures)
+            for each, told in zip(pairings, found, strict=True)
+        ]
+        timings = [timing for *_, timing in timed]
+        whole = self._same_or(self._weighing.total(pairings, timings), captures)
+        if whole.unmeasured:
+            reasons.append(_NO_TIMES)
+        if open_total := self._open_total(timed, whole):
+            reasons.append(open_total)
+            whole = whole._replace(undecided=True)
+        lone = one_sided_caveat(self._weighing, pairings, timings, whole)
+        if lone:
+            reasons.append(lone)
+            whole = whole._replace(doubt=whole.doubt + lone.doubt)
+        looked_into = _longest([(each, timing) for each, _, timing in timed])
+        self._explain([timed[number][0] for number in sorted(looked_into)])
+        pairs = tuple(
+            self._pair(number, each, reason, timing, deep=number in looked_into)
+            for number, (each, reason, timing) in enumerate(timed)
+        )
+        return self._difference(tuple(reasons), pairs, whole)
+
+    def _timed(
+        self,
+        pairing: Pairing,
+        reasons: tuple[Caveat, ...],
+        doubt: float,
+        captures: Sequence[Caveat],
+    ) -> tuple[Pairing, tuple[Caveat, ...], Timing]:
+        timing = self._weighing.timing(pairing, doubt + doubt_of(reasons))
+        timing, runs = self._same_or(timing, captures), self._weighing
+        if not isinstance(runs, RunWeighting) or self._is_same(timing, captures):
+            return pairing, reasons, timing
+        both = (
+            pair_overlap_caveat(runs, pairing, timing),
+            mixed_launches_caveat(runs, pairing, of=pairing.kernel),
+        )
+        found = tuple(reason for reason in both if reason)
+        return pairing, (*reasons, *found), timing._replace(undecided=bool(found))
+
+    def _open_total(
+        self, timed: Sequence[tuple[Pairing, tuple[Caveat, ...], Timing]], whole: Timing
+    ) -> Caveat | None:
+        runs = self._weighing
+        if not isinstance(runs, RunWeighting):
+            return None
+        overlapping = [(p, t) for p, found, t in timed if any(r.id == "overlap" for r in found)]
+        counted = [pairing for pairing, *_ in timed if runs.counts(pairing)]
+        mixed = mixed_launches_caveat(runs, *counted, of="the total")
+        return total_overlap_caveat(runs, overlapping, whole) or mixed
+
+    def _is_same(self, timing: Timing, captures: Sequence[Caveat]) -> bool:
+        """One report against itself, with one table of the run."""
+        runs = self._weighing
+        same = any(reason.id == "same_file" for reason in captures)
+        same = same and (not isinstance(runs, RunWeighting) or runs.same_tables())
+        return same and timing.before == timing.after
+
+    def _same_or(self, timing: Timing, captures: Sequence[Caveat]) -> Timing:
+        """One report against itself has no noise."""
+        if self._is_same(timing, captures):
+            return timing._replace(noise=0.0, doubt=0.0)
+        return timing
+
+    @property
+    def _sides(self) -> tuple[Side, Side]:
+        return self._before, self._after
+
+    def _difference(
+        self, reasons: tuple[Caveat, ...], pairs: tuple[PairDifference, ...], whole: Timing
+    ) -> Difference:
+        name = "all kernels"
+        time = self._evidence.times(name, whole, ())
+        speedup = self._evidence.speedup(name, whole, time)
+        noise = Quantity(100 * whole.noise, "%")
+        said = self._book.derived("noise of the total", noise, "what chance may change")
+        found = Difference(
+            self._before,
+            self._after,
+            reasons,
+            pairs,
+            whole,
+            time,
+            speedup,
+            said,
+            (),
+            self._weighing.basis,
+            self._weighing.no_total,
+        )
+        runs = self._weighing if isinstance(self._weighing, RunWeighting) else None
+        if runs:
+            found = self._of_runs(runs, found)
+        whole_ns = None if found.no_total or found.run_unknown else whole.after or 0.0
+        left = (each for pair in pairs for each in pair.weighed[1])
+        step = find_next_step(left, whole_ns, runs.named if runs else "the whole")
+        if step and runs:
+            step = with_share_of_run(step, self._book)
+        return found._replace(next_step=step, evidence=self._all_evidence())
+
+    def _of_runs(self, runs: RunWeighting, found: Difference) -> Difference:
+        """With what is known of whole runs only."""
+        launches = runs.all_launches([pair.pairing for pair in found.pairs])
+        rest = runs.rest
+        more = (
+            ()
+            if runs.chosen_only or runs.no_total
+            else opposite_durations_caveat(runs, found.timing)
+        )
+        found = found._replace(
+            reasons=(*found.reasons, *more),
+            chosen_only=runs.chosen_only,
+            launches=self._evidence.pair_of("all kernels", "launches", "launch", launches),
+            not_profiled=self._evidence.times("kernels not profiled", rest, ()) if rest else None,
+            by_durations=runs.by_durations,
+            shared=any((runs.concurrency(which, None) or 1.0) > 1 for which in (0, 1)),
+        )
+        return found._replace(span=self._span(runs), unprofiled_share=self._unprofiled_share(found))
+
+    def _span(self, runs: RunWeighting) -> Spans | None:
+        spans = runs.spans()
+        if spans is None or runs.chosen_only or max(runs.idle(0), runs.idle(1)) <= _IDLE:
+            return None
+        what = "from the first to the last kernel"
+        time = self._evidence.pair_of("all kernels", what, "ns", spans)
+        return Spans(time, self._evidence.longer("all kernels", what, time))
+
+    def _unprofiled_share(self, found: Difference) -> Evidence | None:
+        if found.not_profiled is None or found.time is None:
+            return None
+        part, whole = found.not_profiled.after, found.time.after
+        if part.value <= _MOST * whole.value:
+            return None
+        what = "share of the kernels that were not profiled after"
+        return self._evidence.share("all kernels", what, part, whole)
+
+    def _all_evidence(self) -> tuple[Evidence, ...]:
+        # What several launches show together is in the ledger of each.
+        evidence = {each.id: each for book in (*self._ledgers, self._book) for each in book}
+        return tuple(evidence.values())
+
+    def _pair(
+        self,
+        number: int,
+        pairing: Pairing,
+        reasons: tuple[Caveat, ...],
+        timing: Timing,
+        *,
+        deep: bool,
+    ) -> PairDifference:
+        name = f"pair {number}"
+        weighed = self._weighed(pairing) if deep else ((), ())
+        durations = [each.duration for side in weighed for each in side if each.duration]
+        runs = self._weighing if isinstance(self._weighing, RunWeighting) else None
+        time = self._evidence.times(name, timing, () if runs else durations)
+        speedup = self._evidence.speedup(name, timing, time)
+        before, after = (self._weighing.launches(which, pairing) for which in (0, 1))
+        pair = PairDifference(
+            pairing,
+            timing,
+            time,
+            speedup,
+            reasons,
+            (),
+            _NOTHING,
+            weighed,
+            basis=self._weighing.basis,
+            launches=(before, after),
+        )
+        if runs:
+            return self._pair_of_runs(runs, pair, name)
+        if not all(weighed):
+            return pair
+        # What ncu adds to a short launch is no part of what units and warps did.
+        short = any(reason.id == "short_launches" for reason in reasons)
+        return self._accounted(pair, name, splits=not short)
+
+    def _accounted(
+        self, pair: PairDifference, name: str, *, explains: bool = True, splits: bool = True
+    ) -> PairDifference:
+        """With what changed. `explains`: the replays show what happened in the runs; `splits`: the
+        time of the runs is split as under replay."""
+        weighed, timing = pair.weighed, pair.timing
+        of_run = self._weighing.basis == "run"
+        launches = self._launch_times(pair, name)
+        sides = ExplainedPair(*weighed, self._book, name, whole_run=of_run, launches=launches)
+        changed = timing.word in ("faster", "slower")
+        split = explains and splits
+        account = account_changes(sides, timing, changed=changed) if split else ()
+        told = attribute(sides, timing, pair.how, account, splits=splits) if explains else ()
+        return pair._replace(
+            attribution=tuple(told),
+            account=account,
+            outcome=outcome(sides),
+            limiters=(_limiter(weighed[0]), _limiter(weighed[1])),
+        )
+
+    def _launch_times(self, pair: PairDifference, name: str) -> LaunchTimes | None:
+        """Where launches are not compared one by one."""
+        runs = self._weighing if isinstance(self._weighing, RunWeighting) else None
+        times = runs.durations(pair.pairing) if runs else (pair.timing.before, pair.timing.after)
+        known = [n for n in pair.launches if n]
+        if len(known) < 2 or None in times or pair.basis == "per_launch":
+            return None
+        if not runs and known[0] == known[1]:
+            return None
+        each = [(ns or 0.0) / n for ns, n in zip(times, known, strict=True)]
+        return LaunchTimes(
+            self._evidence.pair_of(name, "launches", "launch", known),
+            self._evidence.pair_of(name, "time of a launch", "ns", each),
+        )
+
+    def _pair_of_runs(self, runs: RunWeighting, pair: PairDifference, name: str) -> PairDifference:
+        gaps = [*replay_differs(runs, pair.pairing), *launches_unlike(runs, pair.pairing)]
+        unknown = pair.timing.unmeasured or pair.timing.undecided
+        unscaled = [] if gaps or unknown else list(replay_not_scaled(runs, pair.pairing))
+        if all(pair.weighed):
+            explains = not (gaps or unknown)
+            pair = self._accounted(pair, name, explains=explains, splits=not unscaled)
+        known = [each for each in pair.launches if each is not None]
+        launches = (
+            self._evidence.pair_of(name, "launches", "launch", known) if len(known) == 2 else None
+        )
+        return pair._replace(
+            counted=launches,
+            reasons=(*pair.reasons, *gaps, *unscaled),
+            by_durations=runs.by_durations,
+            known_time=self._evidence.one_side(name, pair.timing)
+            if pair.timing.unmeasured
+            else None,
+        )
+
+    def _weighed(
+        self, pairing: Pairing
+    ) -> tuple[tuple[WeightedLaunch, ...], tuple[WeightedLaunch, ...]]:
+        before, after = (
+            tuple(
+                self._weigh(which, pairing, *each)
+                for each in zip(pairing.sides[which], pairing.typical[which], strict=True)
+            )
+            for which in (0, 1)
+        )
+        return before, after
+
+    def _weigh(
+        self, which: int, pairing: Pairing, group: KernelGroup, launch: Launch
+    ) -> WeightedLaunch:
+        weight = self._weighing.part(which, pairing, group, launch)
+        runs = self._weighing if isinstance(self._weighing, RunWeighting) else None
+        doubt = runs.doubt(which, pairing, launch, weight.alike) if runs else None
+        told = self._told[id(launch)]
+        return WeightedLaunch(told, weight.time, weight.volume, weight.alike, doubt)
+
+    def _explain(self, pairings: Sequence[Pairing]) -> None:
+        """A side at once: what its report lacks is looked up a single time."""
+        for which, side in enumerate(self._sides):
+            launches = [launch for pairing in pairings for launch in pairing.typical[which]]
+            unknown = [launch for launch in launches if self._explained(launch) is None]
+            fresh = self._analyst(side.first.profile, unknown, report_scope=_SIDES[which])
+            self._told |= {id(told.launch): told for told in fresh.launches}
+            for launch in launches:
+                told = self._explained(launch) or self._told[id(launch)]
+                self._told[id(launch)] = told
+                self._ledgers.append(told.view.ledger)
+
+
+def _longest(timed: Sequence[tuple[Pairing, Timing]]) -> set[int]:
+    """By time, then by names that do not depend on which side comes first."""
+
+    def rank(number: int) -> tuple[float, list[str]]:
+        pairing, timing = timed[number]
+        names = sorted(group.key.name for group in (*pairing.before, *pairing.after))
+        return -((timing.before or 0) + (timing.after or 0)), names
+
+    return set(sorted(range(len(timed)), key=rank)[:_LOOKED_INTO])
+
+
+def _limiter(launches: Sequence[WeightedLaunch]) -> str:
+    """Of the kernel that takes longest."""
+    longest = max(launches, key=lambda each: each.weight * each.explanation.launch.rank_time)
+    return longest.explanation.verdict.limiter

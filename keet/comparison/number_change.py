@@ -1,0 +1,94 @@
+"""A number before and after, with the evidence of both."""
+
+from __future__ import annotations
+
+import math
+
+from keet.evidence import Evidence
+from keet.records import NamedTuple
+from keet.units import Quantity
+
+_COUNTED = {
+    "sector": "sector",
+    "inst": "instruction",
+    "request": "request",
+    "wavefront": "wavefront",
+    "register/thread": "registers per thread",
+    "block": "grid size",
+    "thread": "active threads",
+}
+"""Units, and the word in a label that makes saying them superfluous."""
+
+
+class NumberChange(NamedTuple):
+    """One number on both sides."""
+
+    label: str
+    before: Evidence
+    after: Evidence
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        return (self.before, self.after)
+
+    @property
+    def fell(self) -> float:
+        return float(self.before.value) - float(self.after.value)
+
+    @property
+    def moved(self) -> float:
+        """The difference over the larger one: 0 where they are equal, 1 where one is nothing."""
+        most = max(abs(self.before.value), abs(self.after.value))
+        return abs(self.fell) / most if most else 0.0
+
+    @property
+    def numbers(self) -> str:
+        """`81,943,825 → 17,192,797`: where the label says what is counted, the unit does not say
+        it again."""
+        one, other = (_written(each, self.label) for each in self.evidence)
+        return f"{one} → {other}"
+
+    def __str__(self) -> str:
+        """`L2 sectors 81,943,825 → 17,192,797`"""
+        return f"{self.label} {self.numbers}"
+
+
+def _written(evidence: Evidence, label: str) -> str:
+    if _counts(evidence.unit, label):
+        return Quantity(evidence.value, evidence.unit).parts()[0]
+    return f"{evidence:.1f}" if evidence.unit == "%" else str(evidence)
+
+
+def _counts(unit: str, label: str) -> bool:
+    """The label names what is counted."""
+    word = _COUNTED.get(unit)
+    return word is not None and word in label.lower()
+
+
+class LaunchTimes(NamedTuple):
+    """How many launches the times of a pair are of, and how long one takes on average."""
+
+    counted: NumberChange
+    each: NumberChange
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        counted, each = self.counted, self.each
+        return (counted.before, each.before, counted.after, each.after)
+
+    @property
+    def as_many(self) -> bool:
+        return math.isclose(self.counted.before.value, self.counted.after.value)
+
+    def __str__(self) -> str:
+        """`400 launches of 1.15 us → 1 of 53.44 us`"""
+        one, other = (count_text(each) for each in (self.counted.before, self.counted.after))
+        noun = "launch" if one == "1" else "launches"
+        return f"{one} {noun} of {self.each.before} → {other} of {self.each.after}"
+
+
+def count_text(number: Evidence) -> str:
+    """A fraction where several profiled launches share launches that nothing tells apart."""
+    value = float(number.value)
+    digits = 0 if abs(value - round(value)) < 0.05 or value >= 100 else 1
+    return f"{value:,.{digits}f}"

@@ -1,0 +1,43 @@
+"""Advice that names options: rewritten for callers whose options differ from those of `keet diff`.
+
+The texts of caveats name options of `keet diff`. The Python API and the MCP tools have their own
+names for them, and other commands (`keet explain --against`) do not have them at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from keet.comparison.caveats.caveat import Caveat
+from keet.comparison.result import Difference
+from keet.errors import NotComparable
+from keet.patterns import regex
+
+_OF_DIFF = regex(r"(?<!keet diff )(--run-table-before|--times N:M|--launch A:B)")
+
+
+def check_comparable(difference: Difference, options: Mapping[str, str], force: str) -> None:
+    """`options`: what users call options of `keet diff`. `force`: how to compare all the same."""
+    if not difference.forbidden:
+        return
+    first, *others = difference.forbidden
+    more = f" (and {len(others)} more reason{'s' * (len(others) > 1)})" if others else ""
+    raise NotComparable(f"{first.text_with(options)}{more}; to compare all the same: {force}")
+
+
+def name_keet_diff_options(found: Difference) -> Difference:
+    """Options that only `keet diff` has are named with it."""
+    why = found.no_total
+    return found._replace(
+        reasons=_named(found.reasons),
+        pairs=tuple(pair._replace(reasons=_named(pair.reasons)) for pair in found.pairs),
+        no_total=why and why._replace(remedy=_of_diff(why.remedy)),
+    )
+
+
+def _named(reasons: Sequence[Caveat]) -> tuple[Caveat, ...]:
+    return tuple(reason._replace(text=_of_diff(reason.text)) for reason in reasons)
+
+
+def _of_diff(text: str) -> str:
+    return _OF_DIFF.sub(r"keet diff \1", text)

@@ -1,0 +1,130 @@
+"""Whether two launches ran the same code, and whether their sources are versions of one another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import product
+
+from keet.analysis.source_lines.hotspots import InstructionTable
+from keet.patterns import regex
+from keet.profile import Launch
+from keet.texts import code_lines
+
+_SHARED = 0.4
+"""Of the lines of the shorter file that must be in the other: an edit leaves more, another program
+has braces and includes in common."""
+_FOREIGN = 0.15
+"""Below this, two texts are taken for two programs. Some rewrites of the samples share as little:
+those are paired by their names, which come first."""
+_FEWEST = 3
+"""Lines: two tiny files have one in common by chance."""
+_TELLING = 8
+"""Characters that a line needs to tell something."""
+_EVERYBODYS = regex(
+    r"^#|^using |^extern |^return|^else|__syncthreads\(\);$|blockDim\.x [*] ?blockIdx\.x"
+    r"|blockIdx\.x [*] ?blockDim\.x|^if \(\w+ (>=|<) \w+\)( return;| [{])?$"
+)
+"""Lines that every second program has."""
+_LIBRARY = regex(
+    r"/cuda[^/]*/(.*/)?include/|/(site|dist)-packages/|^/usr/(local/)?(include|lib)"
+    r"|/include/(cub|thrust|cuda|nv|cutlass|cute)/|/triton/language/"
+)
+"""Headers that are everybody's: the toolkit's and those of frameworks."""
+
+
+def same_code(one: Launch, other: Launch) -> bool | None:
+    """By what was executed; `None` where a report does not say enough.
+
+    The machine code itself is not in exports and snapshots. Registers, opcodes and the layout of
+    the executed instructions are, and an edit that leaves all of them alone has changed constants.
+    """
+    signs = [(_registers(each), _opcodes(each), _layout(each)) for each in (one, other)]
+    known = [(a, b) for a, b in zip(*signs, strict=True) if a is not None and b is not None]
+    if any(a != b for a, b in known):
+        return False
+    return True if signs[0][2] is not None and signs[1][2] is not None else None
+
+
+def _registers(launch: Launch) -> float | None:
+    found = launch.get("registers_per_thread")
+    return float(found.value) if found else None
+
+
+def _opcodes(launch: Launch) -> frozenset[str] | None:
+    found = launch.find("inst_by_opcode")
+    parts = launch.instances(found.name) if found else None
+    if parts is None or parts.ids is None:
+        return None
+    return frozenset(opcode for opcode, count in parts.by_name().items() if count)
+
+
+def uses_tensor_cores(launch: Launch) -> bool | None:
+    """By its opcodes (`HMMA`, `IMMA`, `HGMMA`); `None` where they are not known."""
+    opcodes = _opcodes(launch)
+    return None if opcodes is None else any("MMA" in opcode for opcode in opcodes)
+
+
+def _layout(launch: Launch) -> tuple[tuple[int, str], ...] | None:
+    """Where each executed instruction lies, and the text of its source line where it is known."""
+    addresses = InstructionTable(launch).addresses
+    if not addresses:
+        return None
+    texts = {path: code_lines(text or "") for path, text in launch.source_files.items()}
+    return tuple((a - addresses[0], _line_text(launch, texts, a)) for a in addresses)
+
+
+def _line_text(launch: Launch, texts: dict[str, list[str]], address: int) -> str:
+    location = launch.locations.get(address)
+    lines = texts.get(location.file, []) if location else []
+    return lines[location.line - 1].strip() if location and location.line <= len(lines) else ""
+
+
+def alike_sources(one: Launch, other: Launch) -> bool | None:
+    """The kernels lie in versions of one source file; `None` where the reports do not tell."""
+    pairs = list(product(_own_files(one), _own_files(other)))
+    if any(_versions(a, b) for a, b in pairs):
+        return True
+    texts = [(a, b) for (_, a), (_, b) in pairs if a is not None and b is not None]
+    if not texts or len(texts) < len(pairs):
+        return None
+    return None if any(shared_lines(a, b) >= _FOREIGN for a, b in texts) else False
+
+
+def _own_files(launch: Launch) -> Iterator[tuple[str, frozenset[str] | None]]:
+    """Files that the kernel's code comes from, and their telling lines; the toolkit's headers are
+    everybody's."""
+    used = {location.file for location in launch.locations.values()}
+    for path, text in launch.source_files.items():
+        if path in used and not is_toolkit(path):
+            yield path, None if text is None else distinctive_lines(text)
+
+
+def is_toolkit(path: str) -> bool:
+    return _LIBRARY.search(path.replace("\\", "/")) is not None
+
+
+def _versions(
+    one: tuple[str, frozenset[str] | None], other: tuple[str, frozenset[str] | None]
+) -> bool:
+    if one[1] is None or other[1] is None:
+        return one[0] == other[0]
+    return shared_lines(one[1], other[1]) >= _SHARED
+
+
+def shared_lines(one: frozenset[str], other: frozenset[str]) -> float:
+    """Share of the telling lines of the text with fewer of them that is in the other too."""
+    fewer, more = sorted((one, other), key=len)
+    return share_in_common(len(fewer & more), len(fewer))
+
+
+def share_in_common(common: int, lines: int) -> float:
+    """Nothing where it may be chance."""
+    return common / lines if common >= _FEWEST else 0.0
+
+
+@lru_cache(maxsize=64)
+def distinctive_lines(text: str) -> frozenset[str]:
+    """Those that not every second program has, without their indentation."""
+    lines = (" ".join(line.split()) for line in text.splitlines())
+    return frozenset(x for x in lines if len(x) >= _TELLING and not _EVERYBODYS.search(x))

@@ -1,0 +1,303 @@
+"""Which launches of one side do the work of which launches of the other.
+
+Names come first, because people keep them: the whole name, the function, names that resemble each
+other. What is left is told by its place between kernels that were found: several in the place of
+one were fused into it. A guess is made only where something besides the place speaks for it, and
+nothing against it: two sources with nothing in common are two programs.
+
+Every likeness is the same in both directions, so that swapped sides give the same pairs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Literal
+
+from keet.comparison.pairing.code_similarity import alike_sources, same_code
+from keet.comparison.pairing.kernel_names import (
+    alike_arguments,
+    function_of,
+    may_be_parts,
+    may_be_same,
+    resemblance,
+)
+from keet.comparison.pairing.sides import KernelGroup, threads_of
+from keet.profile import Launch
+from keet.records import NamedTuple
+
+How = Literal["same", "reshaped", "template", "renamed", "fused", "split", "removed", "added"]
+_ALIKE = 0.6
+"""Of two names: `sum_blocks` and `block_sums` have 0.6."""
+
+
+_MANY = 40_000
+"""Pairs of names that are looked at in one place, or of one function: beyond, two programs are not
+worth the time."""
+
+
+class Pairing(NamedTuple):
+    """Kernels that do the same work; one side is empty where nothing on it does."""
+
+    before: tuple[KernelGroup, ...]
+    after: tuple[KernelGroup, ...]
+    how: How
+
+    @property
+    def sides(self) -> tuple[tuple[KernelGroup, ...], tuple[KernelGroup, ...]]:
+        return self.before, self.after
+
+    @property
+    def kernel(self) -> str:
+        """What people call it: the one name, or both."""
+        names = [
+            " + ".join(dict.fromkeys(group.kernel for group in side))
+            for side in (self.before, self.after)
+        ]
+        one, other = names
+        if one == other or not one or not other:
+            return one or other
+        return f"{one} → {other}"
+
+    @property
+    def typical(self) -> tuple[tuple[Launch, ...], tuple[Launch, ...]]:
+        """A launch that stands for each group. Of as many launches on both sides it is the same
+        one, say the fifth: the levels of a search must not be held against each other."""
+        if len(self.before) == len(self.after) == 1:
+            one, other = self.before[0].launches, self.after[0].launches
+            if len(one) == len(other):
+                at = _middle([a.rank_time + b.rank_time for a, b in zip(one, other, strict=True)])
+                return (one[at],), (other[at],)
+        before, after = (tuple(g.typical for g in side) for side in (self.before, self.after))
+        return before, after
+
+
+def _middle(times: Sequence[float]) -> int:
+    ranked = sorted(range(len(times)), key=lambda at: (times[at], at))
+    return ranked[(len(ranked) - 1) // 2]
+
+
+def pair_groups(
+    before: Sequence[KernelGroup], after: Sequence[KernelGroup], *, guess: bool = False
+) -> tuple[Pairing, ...]:
+    """Every group is in exactly one pairing. `guess`: what is alone in its place is paired, even
+    where nothing else speaks for it."""
+    matcher = _Matcher(before, after, guess=guess)
+    matcher.by_key()
+    matcher.by_name()
+    matcher.by_function()
+    matcher.by_place()
+    return tuple(matcher.result())
+
+
+class _Gap(NamedTuple):
+    """What is open in one place, on both sides."""
+
+    before: list[KernelGroup]
+    after: list[KernelGroup]
+    neighbours: list[int]
+    """Numbers of the pairs around it."""
+
+
+class _Matcher:
+    """Pairs what is open on both sides, from the surest sign to the weakest."""
+
+    def __init__(
+        self, before: Sequence[KernelGroup], after: Sequence[KernelGroup], *, guess: bool
+    ) -> None:
+        self._sides = (tuple(before), tuple(after))
+        self._guess = guess
+        self._pairs: list[Pairing] = []
+        self._paired: set[int] = set()
+
+    def _pair(self, before: Iterable[KernelGroup], after: Iterable[KernelGroup], how: How) -> None:
+        pairing = Pairing(tuple(before), tuple(after), how)
+        self._pairs.append(pairing)
+        self._paired |= {id(group) for group in (*pairing.before, *pairing.after)}
+
+    def _open(
+        self, key: Callable[[KernelGroup], Hashable]
+    ) -> Iterator[tuple[list[KernelGroup], list[KernelGroup]]]:
+        """What is not paired yet and has one key on both sides."""
+        one, other = (
+            _by(key, (group for group in side if id(group) not in self._paired))
+            for side in self._sides
+        )
+        return ((one[each], other[each]) for each in one if each in other)
+
+    def by_key(self) -> None:
+        for before, after in self._open(lambda group: group.key):
+            self._pair(before, after, "same")
+
+    def by_name(self) -> None:
+        """One kernel in several shapes: by size where there are as many on both sides, all
+        together where not, for then nobody can say which became which."""
+        for before, after in self._open(lambda group: group.key.name):
+            if len(before) != len(after):
+                self._pair(before, after, "reshaped")
+                continue
+            sides = [sorted(side, key=threads_of) for side in (before, after)]
+            for one, other in zip(*sides, strict=True):
+                self._pair([one], [other], "reshaped")
+
+    def by_function(self) -> None:
+        """Other template arguments or parameters: those with most in common first."""
+        for before, after in self._open(function_of):
+            if len(before) * len(after) <= _MANY:
+                for one, other in _likeliest(before, after, _common_arguments):
+                    self._pair([one], [other], "template")
+
+    # --- places
+
+    def by_place(self) -> None:
+        gaps = self._gaps()
+        for gap in gaps:
+            self._settle(list(gap.before), list(gap.after))
+        for gap in gaps:
+            if not gap.before or not gap.after:
+                self._attach(gap)
+
+    def _gaps(self) -> list[_Gap]:
+        """Places by the pair that comes before them, in an order that both sides agree on."""
+        number_of = {
+            id(group): number
+            for number, pair in enumerate(self._pairs)
+            for group in (*pair.before, *pair.after)
+        }
+        found: dict[int, _Gap] = {}
+        for here, side in enumerate(self._sides):
+            for group, around in _neighbours(side, number_of):
+                gap = found.setdefault(around[0], _Gap([], [], []))
+                (gap.after if here else gap.before).append(group)
+                gap.neighbours.extend(each for each in around if each >= 0)
+        return [found[number] for number in sorted(found, key=self._position)]
+
+    def _position(self, number: int) -> int:
+        """Of a pair among the launches of both sides."""
+        if number < 0:
+            return -1
+        pair = self._pairs[number]
+        return sum(min(g.launches[0].id for g in side) for side in (pair.before, pair.after))
+
+    def _settle(self, before: list[KernelGroup], after: list[KernelGroup]) -> None:
+        """What stands in the same place: renamed one by one, or fused, split, gone, new."""
+        if 1 not in (len(before), len(after)) and len(before) * len(after) <= _MANY:
+            for one, other in _likeliest(before, after, _alike):
+                self._pair([one], [other], "renamed")
+            before = [group for group in before if id(group) not in self._paired]
+            after = [group for group in after if id(group) not in self._paired]
+        if before and after and 1 in (len(before), len(after)):
+            how: How = "fused" if len(after) < len(before) else "split"
+            self._add(before, after, "renamed" if len(before) == len(after) else how)
+
+    def _add(self, before: list[KernelGroup], after: list[KernelGroup], how: How) -> None:
+        """One on one side does the work of all on the other, if each of them is related to it."""
+        several, single = (before, after[0]) if len(after) == 1 else (after, before[0])
+        related = (
+            may_be_same(several[0], single) if how == "renamed" else may_be_parts(several, single)
+        )
+        if related or (self._guess and how == "renamed"):
+            self._pair(before, after, how)
+
+    def _attach(self, gap: _Gap) -> None:
+        """Kernels without a counterpart whose neighbour was rewritten: their work went there."""
+        loose = gap.before or gap.after
+        for number in dict.fromkeys(gap.neighbours):
+            pair = self._pairs[number]
+            if _took_over(pair, loose):
+                self._pairs[number] = Pairing(
+                    _in_order((*pair.before, *gap.before)),
+                    _in_order((*pair.after, *gap.after)),
+                    "fused" if gap.before else "split",
+                )
+                self._paired |= {id(group) for group in loose}
+                return
+
+    def result(self) -> list[Pairing]:
+        before, after = (
+            [group for group in side if id(group) not in self._paired] for side in self._sides
+        )
+        pairs = [
+            *self._pairs,
+            *(Pairing((group,), (), "removed") for group in before),
+            *(Pairing((), (group,), "added") for group in after),
+        ]
+        return sorted(pairs, key=_first)
+
+
+def _by(
+    key: Callable[[KernelGroup], Hashable], groups: Iterable[KernelGroup]
+) -> Mapping[Hashable, list[KernelGroup]]:
+    found: dict[Hashable, list[KernelGroup]] = defaultdict(list)
+    for group in groups:
+        found[key(group)].append(group)
+    return found
+
+
+def _neighbours(
+    side: Sequence[KernelGroup], number_of: Mapping[int, int]
+) -> Iterator[tuple[KernelGroup, tuple[int, int]]]:
+    """Each open group with the numbers of the pairs before and after it; -1 at the ends."""
+    following, last = [-1] * len(side), -1
+    for at in reversed(range(len(side))):
+        following[at] = last
+        last = number_of.get(id(side[at]), last)
+    last = -1
+    for group, after in zip(side, following, strict=True):
+        if id(group) not in number_of:
+            yield group, (last, after)
+        last = number_of.get(id(group), last)
+
+
+def _likeliest(
+    before: Sequence[KernelGroup],
+    after: Sequence[KernelGroup],
+    likeness: Callable[[KernelGroup, KernelGroup], float],
+) -> Iterator[tuple[KernelGroup, KernelGroup]]:
+    """One by one, the most alike first; of equals, those that stand in the same order."""
+    ranked = sorted(
+        (-likeness(one, other), abs(b - a), b + a, b, a)
+        for (b, one), (a, other) in product(enumerate(before), enumerate(after))
+    )
+    ones, others = set(range(len(before))), set(range(len(after)))
+    for unlikeness, *_, b, a in ranked:
+        if unlikeness < 0 and b in ones and a in others:
+            ones.remove(b)
+            others.remove(a)
+            yield before[b], after[a]
+
+
+def _common_arguments(one: KernelGroup, other: KernelGroup) -> float:
+    """Of two instantiations of a function; equal shapes decide between equals."""
+    alike = alike_arguments(one, other)
+    same_shape = one.key[1:] == other.key[1:]
+    return alike + (0.01 if same_shape else 0.0) if alike else 0.0
+
+
+def _alike(one: KernelGroup, other: KernelGroup) -> float:
+    """Where several stand in one place, the name must tell which became which."""
+    alike = resemblance(one, other)
+    return alike if alike >= _ALIKE and may_be_same(one, other) else 0.0
+
+
+def _in_order(groups: Iterable[KernelGroup]) -> tuple[KernelGroup, ...]:
+    return tuple(sorted(groups, key=lambda group: group.launches[0].id))
+
+
+def _first(pair: Pairing) -> tuple[int, int]:
+    """As launched before; what is new, after all that."""
+    side = pair.before or pair.after
+    return (0 if pair.before else 1, side[0].launches[0].id)
+
+
+def _took_over(pair: Pairing, loose: Sequence[KernelGroup]) -> bool:
+    """The pair's kernel was rewritten, and lives with the loose ones in one source file."""
+    if len(pair.before) != 1 or len(pair.after) != 1:
+        return False
+    one, other = pair.before[0], pair.after[0]
+    if same_code(one.typical, other.typical) is not False:
+        return False
+    if any(group.key.name in (one.key.name, other.key.name) for group in loose):
+        return False  # one more launch of the same kernel is just that
+    return any(all(alike_sources(g.typical, each.typical) for g in loose) for each in (one, other))

@@ -1,0 +1,180 @@
+"""What is compared: the launches of one side, in one run of the program or in several."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+
+from keet.patterns import regex
+from keet.profile import Launch, Profile
+from keet.profile.launch import Dim3
+from keet.records import NamedTuple
+
+_SELECTING = regex(
+    r"(?<!\S)(-k|-s|--kernel-name|--kernel-id|--launch-skip|--nvtx-include|--nvtx-exclude"
+    r"|--launch-skip-before-match|--graph-profiling|--range-filter|--profile-from-start"
+    r"|--devices)[\s=]"
+)
+"""Options of ncu that choose launches."""
+
+
+class _Capture(NamedTuple):
+    profile: Profile
+    launches: tuple[Launch, ...]
+
+
+class Capture(_Capture):
+    """One report, and the launches of it that count."""
+
+    # No `__slots__`: what follows is asked for once per kernel, and kept.
+
+    @property
+    def partial(self) -> bool:
+        """Some launches of the report were chosen."""
+        return len(self.launches) != len(self.profile.launches)
+
+    @cached_property
+    def groups(self) -> Mapping[LaunchKey, KernelGroup]:
+        """In the order in which they are first launched."""
+        return {group.key: group for group in groups_of(self.launches)}
+
+    @cached_property
+    def is_captured(self) -> bool:
+        return all_captured(self.profile)
+
+    @cached_property
+    def _left_out(self) -> frozenset[str]:
+        """Kernels with launches that were not chosen."""
+        chosen = {launch.id for launch in self.launches}
+        return frozenset(
+            launch.name.full for launch in self.profile.launches if launch.id not in chosen
+        )
+
+    def holds_all(self, names: Collection[str]) -> bool:
+        """Every launch that the program made of these kernels counts here."""
+        if not self.partial or not self.is_captured:
+            return self.is_captured
+        return self._left_out.isdisjoint(names)
+
+
+def all_captured(profile: Profile) -> bool:
+    """ncu was told to profile every launch, or fewer came than it was told to."""
+    line = profile.provenance.command_line
+    if line is None or _SELECTING.search(line):
+        return False
+    limit = re.search(r"(?<!\S)(?:--launch-count|-c)(?:\s+|=)(\d+)", line)
+    return limit is None or len(profile.launches) < int(limit[1])
+
+
+def distinct_captures(runs: Sequence[Capture]) -> tuple[Capture, ...]:
+    """Each report once: a copy of a run would make the noise look smaller."""
+    return tuple({run.profile.provenance.sha256: run for run in reversed(runs)}.values())[::-1]
+
+
+class Side(NamedTuple):
+    """Before, or after: the same program, profiled once or several times."""
+
+    captures: tuple[Capture, ...]
+    times: int | None = None
+    """How often the program does what the report shows once; None: nobody said."""
+
+    @property
+    def scale(self) -> int:
+        return self.times or 1
+
+    @property
+    def has_tables(self) -> bool:
+        """The whole run is known, for each of its reports: a table that lacks launches does not
+        tell how long they took."""
+        return all(
+            run.profile.run is not None and run.profile.run.complete for run in self.captures
+        )
+
+    @property
+    def cut_short(self) -> bool:
+        """A table is there, and it lacks launches of the run."""
+        return any(run.profile.run and not run.profile.run.complete for run in self.captures)
+
+    @property
+    def knows_run(self) -> bool:
+        """The table of the run is there, or the reports hold every launch of it."""
+        return self.has_tables or all(all_captured(run.profile) for run in self.captures)
+
+    @property
+    def first(self) -> Capture:
+        """The run that is looked into; the others tell how far times vary."""
+        return self.captures[0]
+
+
+class LaunchKey(NamedTuple):
+    """What makes two launches repetitions of each other."""
+
+    name: str
+    grid: Dim3 | None
+    block: Dim3 | None
+
+
+def key_of(launch: Launch) -> LaunchKey:
+    return LaunchKey(launch.name.full, launch.grid, launch.block)
+
+
+class _KernelGroup(NamedTuple):
+    launches: tuple[Launch, ...]
+
+
+class KernelGroup(_KernelGroup):
+    """Launches of one kernel with one shape, in the order of the report."""
+
+    @cached_property
+    def key(self) -> LaunchKey:
+        return key_of(self.launches[0])
+
+    @property
+    def kernel(self) -> str:
+        return self.launches[0].kernel
+
+    @cached_property
+    def typical(self) -> Launch:
+        """The launch that stands for the others: the one in the middle by time."""
+        ranked = sorted(self.launches, key=lambda launch: (launch.rank_time, launch.id))
+        return ranked[(len(ranked) - 1) // 2]
+
+    @cached_property
+    def times(self) -> list[float] | None:
+        """Nanoseconds of each launch; `None` where one was not measured."""
+        found = [duration_of(launch) for launch in self.launches]
+        known = [time for time in found if time is not None]
+        return known if len(known) == len(found) else None
+
+
+def duration_of(launch: Launch) -> float | None:
+    """Nanoseconds, where they were measured."""
+    duration = launch.get("duration")
+    return float(duration.value) if duration else None
+
+
+def threads_of(group: KernelGroup) -> int:
+    """Threads of one launch; 1 where its shape is not known."""
+    return math.prod(size for dim in group.key[1:] for size in dim or ())
+
+
+def groups_of(launches: Sequence[Launch]) -> tuple[KernelGroup, ...]:
+    """In the order in which they are first launched."""
+    found: dict[LaunchKey, list[Launch]] = {}
+    for launch in launches:
+        found.setdefault(key_of(launch), []).append(launch)
+    return tuple(KernelGroup(tuple(members)) for members in found.values())
+
+
+def time_in(run: Capture, groups: Sequence[KernelGroup]) -> float | None:
+    """What these kernels took in a run, all launches together; `None` where one is not there."""
+    total = 0.0
+    for group in groups:
+        same = run.groups.get(group.key)
+        times = same.times if same else None
+        if times is None or len(times) != len(group.launches):
+            return None
+        total += sum(times)
+    return total

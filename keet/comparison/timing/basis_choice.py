@@ -1,0 +1,154 @@
+"""Which basis a comparison has, and what must be said of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from keet.comparison.caveats.caveat import Caveat, advised
+from keet.comparison.caveats.comparability import compare_launches
+from keet.comparison.pairing.pairs import Pairing
+from keet.comparison.pairing.sides import Side, all_captured
+from keet.comparison.timing.pair_timing import Timing, total_timing
+from keet.comparison.timing.run_caveats import run_caveats
+from keet.comparison.timing.run_weighting import SIDES, RunWeighting
+from keet.comparison.timing.weighting import (
+    Weighting,
+    weighting_without_tables,
+    with_suspected_work,
+)
+
+_UNDER_PROFILER = "times are those under the profiler"
+_IF_IT_FITS = "; if it does fit: "
+"""Before the option that `Profile.run_problem` advises."""
+_OPTIONS = ("--run-table-before", "--run-table")
+
+
+def pair_caveats(pairing: Pairing, before: Side, after: Side) -> tuple[Caveat, ...]:
+    found = compare_launches(pairing, before.first.profile, after.first.profile)
+    return with_suspected_work(pairing, found, before, after)
+
+
+def choose_weighting(
+    pairings: Sequence[Pairing], reasons: Sequence[Sequence[Caveat]], before: Side, after: Side
+) -> Weighting:
+    if _of_runs(before, after):
+        return RunWeighting(before, after, pairings)
+    return weighting_without_tables(before, after, pairings, reasons)
+
+
+def _of_runs(before: Side, after: Side) -> bool:
+    """Two launches of one report are compared as they are: both stand in the same run."""
+    told = before.times is not None or after.times is not None
+    return before.has_tables and after.has_tables and not told and not _within_report(before, after)
+
+
+def _within_report(before: Side, after: Side) -> bool:
+    one, other = before.first, after.first
+    same = one.profile.provenance.sha256 == other.profile.provenance.sha256
+    return same and [e.id for e in one.launches] != [e.id for e in other.launches]
+
+
+def table_caveats(weighing: Weighting, pairings: Sequence[Pairing]) -> Iterator[Caveat]:
+    """What must be said of the tables, and of a total that is not there."""
+    if isinstance(weighing, RunWeighting):
+        yield from run_caveats(weighing, pairings)
+        return
+    if weighing.no_total:
+        yield weighing.no_total.reason
+    before, after = weighing.sides
+    if before.has_tables and after.has_tables and _within_report(before, after):
+        text = "launches of one report are compared as the profiler measured them, one by one"
+        yield Caveat("run_table", "note", text)
+    for side, word in ((before, "before"), (after, "after")):
+        if side.cut_short:
+            text = (
+                f"the table of the run {word} lacks launches (the run was cut short, or not all "
+                "were recorded), so it is not used"
+            )
+            yield Caveat("run_table", "note", text)
+    yield from (Caveat("run_table", "note", text) for text in _not_used(before, after))
+
+
+def _not_used(before: Side, after: Side) -> Iterator[str]:
+    """Tables that are there and do not count."""
+    sides = (before, after)
+    problems = [list(_problems(side, which)) for which, side in enumerate(sides)]
+    if not _within_report(before, after):
+        yield from (text for found in problems for text in found)
+    if before.has_tables == after.has_tables or before.cut_short or after.cut_short:
+        return
+    lacks = 1 if before.has_tables else 0
+    has = SIDES[1 - lacks]
+    if problems[lacks]:
+        yield f"the table of the run {has} is not used either: {_UNDER_PROFILER}"
+        return
+    yield (
+        f"the table of the run is there {has} and not {SIDES[lacks]}, so it is not used: "
+        f"{_UNDER_PROFILER}; {_give_table(sides[lacks], lacks)}"
+    )
+
+
+def _problems(side: Side, which: int) -> Iterator[str]:
+    """Why tables beside the reports of a side are not used, and the option of this side."""
+    found = [run.profile.run_problem for run in side.captures if run.profile.run_problem]
+    for problem in dict.fromkeys(found):
+        what, advises, option = problem.partition(_IF_IT_FITS)
+        advice = (
+            option.replace("--run-table", _OPTIONS[which], 1) if len(side.captures) == 1 else ""
+        )
+        yield f"{SIDES[which]}: {what}{advises if advice else ''}{advice}"
+
+
+def _give_table(side: Side, which: int) -> str:
+    if len(side.captures) > 1:  # the option is for one report
+        return "keep a table beside each report of the other side"
+    return f"give the other with {_OPTIONS[which]} FILE"
+
+
+def no_pair_caveat(pairings: Sequence[Pairing]) -> Iterator[Caveat]:
+    if not any(each.before and each.after for each in pairings):
+        what = "no kernel is on both sides, by name, source or place"
+        yield advised("no_pair", what, "name two launches of one report with", "--launch A:B")
+
+
+def guessed_pair_caveats(pairings: Sequence[Pairing], sure: Sequence[Pairing]) -> Iterator[Caveat]:
+    for each in pairings:
+        if each not in sure and each.before and each.after:
+            text = f"{each.kernel}: nothing but its place says that these are the same kernel"
+            yield Caveat("guessed", "note", text)
+
+
+def one_sided_caveat(
+    weighing: Weighting, pairings: Sequence[Pairing], timings: Sequence[Timing], whole: Timing
+) -> Caveat | None:
+    """Kernels of one side count in the total, unless they may just not have been captured."""
+    timed = list(zip(pairings, timings, strict=True))
+    lone = [each for each, timing in timed if _is_lone(weighing, each, timing)]
+    paired = total_timing([timing for each, timing in timed if each.before and each.after])
+    if not lone:
+        return None
+    names = ", ".join(
+        f"{each.kernel} (only {'before' if each.before else 'after'})" for each in lone[:3]
+    )
+    more = f" and {len(lone) - 3} more" if len(lone) > 3 else ""
+    if weighing.basis == "run":
+        return Caveat("one_sided", "note", f"{names}{more}: the total counts that")
+    if weighing.basis == "reports" and (paired.speedup is None or whole.speedup is None):
+        return None
+    if all(all_captured(side.first.profile) for side in weighing.sides):
+        return Caveat("one_sided", "note", f"{names}{more}: the total counts that")
+    text = f"{names}{more}: gone or new, or just not captured on the other side"
+    factor = (whole.speedup or 1.0) / (paired.speedup or 1.0)
+    doubt = abs(math.log(factor)) if weighing.basis == "reports" else 0.0
+    return Caveat("one_sided", "weakens", text, doubt)
+
+
+def _is_lone(weighing: Weighting, pairing: Pairing, timing: Timing) -> bool:
+    if pairing.before and pairing.after:
+        return False
+    if not isinstance(weighing, RunWeighting):
+        return True
+    if not weighing.counts(pairing):
+        return False
+    return not timing.unmeasured and (timing.before is None or timing.after is None)

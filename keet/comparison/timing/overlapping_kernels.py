@@ -1,0 +1,141 @@
+"""Kernels that run at the same time: where the times of runs do not tell which way one changed.
+
+While n kernels run at once, each counts for 1/n of the GPU's busy time. So the part of a kernel
+changes when its neighbour appears or disappears, although its launches take as long as before. And
+sums of durations, which is all that some tables have, grow where kernels overlap and the program
+gets faster.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from keet.comparison.caveats.caveat import Caveat
+from keet.comparison.pairing.pairs import Pairing
+from keet.comparison.timing.pair_timing import Timing
+from keet.comparison.timing.run_weighting import SIDES, RunWeighting
+from keet.units import Quantity
+
+
+def pair_overlap_caveat(runs: RunWeighting, pairing: Pairing, timing: Timing) -> Caveat | None:
+    """Why no verdict can be given of a pair."""
+    if timing.speedup is None:
+        return None
+    why = _of_durations if runs.by_durations else _shared
+    found = why(runs, pairing, timing)
+    return _no_verdict(pairing.kernel, found) if found else None
+
+
+def _no_verdict(of: str, why: str) -> Caveat:
+    return Caveat("overlap", "weakens", f"No verdict on {of}: {why}", no_verdict=True)
+
+
+def mixed_launches_caveat(runs: RunWeighting, *pairings: Pairing, of: str) -> Caveat | None:
+    """`of`: a kernel, or the total of some."""
+    if not runs.mixed(pairings):
+        return None
+    whose = "this kernel" if len(pairings) == 1 else "these kernels"
+    text = f"No verdict on {of}: the table does not tell the launches of {whose} apart"
+    return Caveat("mixed_launches", "weakens", text, no_verdict=True)
+
+
+def _shared(runs: RunWeighting, pairing: Pairing, timing: Timing) -> str | None:
+    """The part of the busy time and the durations must tell the same, unless the launches of the
+    pair overlap only each other."""
+    if not any((runs.concurrency(which, pairing) or 1.0) > 1 for which in (0, 1)):
+        return None
+    if not any(runs.overlaps_others(which, pairing) for which in (0, 1)):
+        return None
+    before, after = runs.durations(pairing)
+    durations = timing._replace(before=before, after=after)
+    if timing.speedup is None or durations.speedup is None:
+        return None
+    apart = abs(math.log(timing.speedup / durations.speedup))
+    if apart <= timing.noise + timing.doubt and timing.word == durations.word:
+        return None
+    return (
+        f"launches ran at the same time, and the durations of its launches "
+        f"({_sides(durations)}) changed differently from its share of the GPU time "
+        f"({_sides(timing)})"
+    )
+
+
+def _of_durations(runs: RunWeighting, pairing: Pairing, timing: Timing) -> str | None:
+    return next(_overlapping(runs, pairing, timing), None) or next(_slowed(runs, pairing), None)
+
+
+def _overlapping(runs: RunWeighting, pairing: Pairing | None, timing: Timing) -> Iterator[str]:
+    """Where one side is known to overlap, and the other side is not known."""
+    for which, word in enumerate(SIDES):
+        concurrency = runs.concurrency(which, pairing)
+        if concurrency and math.log(concurrency) > timing.noise:
+            yield (
+                f"kernels ran at the same time in the run {word}; whether they did so "
+                f"{SIDES[1 - which]}, the table does not tell"
+            )
+
+
+def _slowed(runs: RunWeighting, pairing: Pairing) -> Iterator[str]:
+    """Launches that took much longer than alone on the GPU."""
+    for which, word in enumerate(SIDES):
+        if runs.overlap_known(which):
+            continue
+        for launch in (launch for group in pairing.sides[which] for launch in group.launches):
+            gap = runs.replay_gap(which, launch)
+            if gap is None or not gap.run_is_longer:
+                continue
+            average = runs.launches_took(which, launch, gap)
+            who, how = ("launches", ", on average") if average else ("a launch", "")
+            gap = average or gap
+            plain, replay = (Quantity(ns, "ns") for ns in (gap.plain_ns, gap.replay_ns))
+            yield (
+                f"{who} took {plain} in the run {word} and {replay} under replay{how}: kernels "
+                "may have run at the same time, and then the sum of durations grows although the "
+                "GPU is done sooner"
+            )
+
+
+def total_overlap_caveat(
+    runs: RunWeighting, open_pairs: Sequence[tuple[Pairing, Timing]], whole: Timing
+) -> Caveat | None:
+    """Why no verdict can be given of the total. A total of busy time is never in doubt for it.
+    `open_pairs`: those whose launches may overlap."""
+    if not runs.by_durations or whole.speedup is None:
+        return None
+    found = None if runs.chosen_only else next(_overlapping(runs, None, whole), None)
+    if found is None:
+        if _part(open_pairs, whole) <= whole.noise:
+            return None
+        names = _names([pairing for pairing, _ in open_pairs])
+        found = f"launches of {names} may have overlapped, and the tables do not record that"
+    return _no_verdict("the total", found)
+
+
+def _part(pairs: Sequence[tuple[Pairing, Timing]], whole: Timing) -> float:
+    """Of the time of the side where these pairs take more, 0 to 1."""
+    before = sum(timing.before or 0.0 for _, timing in pairs) / (whole.before or 1.0)
+    after = sum(timing.after or 0.0 for _, timing in pairs) / (whole.after or 1.0)
+    return max(before, after)
+
+
+def _names(pairings: Sequence[Pairing]) -> str:
+    more = f" and {len(pairings) - 3} more" if len(pairings) > 3 else ""
+    return ", ".join(pairing.kernel for pairing in pairings[:3]) + more
+
+
+def opposite_durations_caveat(runs: RunWeighting, timing: Timing) -> Iterator[Caveat]:
+    """Where the launches' durations tell another story than the busy time of the runs."""
+    before, after = runs.durations(None)
+    durations = timing._replace(before=before, after=after)
+    if {timing.word, durations.word} == {"faster", "slower"}:
+        text = (
+            f"all kernels: the sum of the launches' durations moved the other way "
+            f"({_sides(durations)}), because kernels overlap; what counts is the time in which the "
+            "GPU ran kernels"
+        )
+        yield Caveat("overlap", "note", text)
+
+
+def _sides(timing: Timing) -> str:
+    return " → ".join(str(Quantity(ns or 0.0, "ns")) for ns in (timing.before, timing.after))

@@ -1,0 +1,256 @@
+"""How much faster, and how far such a number can be trusted.
+
+Captures of one unchanged program differ from session to session, less within a session, and
+launches within one report by less again. So a report can't tell its own noise, and further runs of
+the same session only make the smaller part of it smaller; runs of other hours and days make all of
+it so.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Literal
+
+from keet.comparison.pairing.pairs import Pairing
+from keet.comparison.pairing.sides import Capture, KernelGroup, Side, time_in
+from keet.comparison.timing.noise_model import (
+    PLAIN_ACROSS_DAYS,
+    PLAIN_WITHIN_HOUR,
+    deviation_across_days,
+    deviation_within_hour,
+)
+from keet.records import NamedTuple
+
+VerdictWord = Literal["faster", "slower", "unchanged", "inconclusive"]
+
+_SESSION = timedelta(hours=1)
+"""Captures that are further apart count as taken under other conditions."""
+_TURNS = 3
+"""Runs of each side from which profiling by turns shows."""
+_ASSUMED_RUNS = 4
+"""How many further runs the assumed noise is worth against what the runs show."""
+_COVER = 2.0
+"""Standard deviations: 95 % of chance differences are smaller."""
+_COARSE = 0.1
+"""Noise beyond which "no difference was seen" is no news."""
+
+
+class Timing(NamedTuple):
+    """Time of a pair, all its launches together, in nanoseconds."""
+
+    before: float | None
+    after: float | None
+    noise: float
+    """What chance may change the ratio by: 0.05 is 5 %."""
+    doubt: float = 0.0
+    """What the comparison is weakened by besides: other clocks, other caches."""
+    unmeasured: bool = False
+    """A launch has no time of its own: what the others took is not the whole."""
+    undecided: bool = False
+    """The two times do not tell which way it changed: kernels overlap, or may."""
+
+    @property
+    def speedup(self) -> float | None:
+        """Time before over time after."""
+        known = self.before and self.after and not (self.unmeasured or self.undecided)
+        return self.before / self.after if known else None  # type: ignore[operator]
+
+    @property
+    def saved(self) -> float:
+        """Nanoseconds; negative where it got slower."""
+        return (self.before or 0.0) - (self.after or 0.0)
+
+    @property
+    def word(self) -> VerdictWord:
+        speedup = self.speedup
+        if speedup is None:
+            return "inconclusive"
+        change = abs(math.log(speedup))
+        if change > self.noise + self.doubt:
+            return "faster" if speedup > 1 else "slower"
+        clear = not self.doubt and self.noise <= _COARSE
+        return "unchanged" if clear else "inconclusive"
+
+
+class MeasuredSide(NamedTuple):
+    """A side of a pair: what all its launches took, run by run."""
+
+    times: list[float]
+    one_launch: float
+    """Nanoseconds of a launch, on average."""
+    sessions: int
+    """How many times somebody sat down to profile it."""
+    plain: bool = False
+    """Of runs without a profiler."""
+
+    @property
+    def within(self) -> float:
+        """Variance of the logarithm of one run's time, among runs of one session."""
+        deviation = PLAIN_WITHIN_HOUR if self.plain else deviation_within_hour(self.one_launch)
+        return deviation**2 / 2
+
+    @property
+    def between(self) -> float:
+        """What sessions add to that."""
+        deviation = PLAIN_ACROSS_DAYS if self.plain else deviation_across_days(self.one_launch)
+        return deviation**2 / 2 - self.within
+
+    @property
+    def spread(self) -> float:
+        """What these runs are expected to differ by."""
+        return self.within if self.sessions == 1 else self.within + self.between
+
+    def variance(self, scale: float, *, by_turns: bool) -> float:
+        """Of the mean of the runs. What sessions differ by, runs of one session don't show; but
+        where both sides were profiled by turns, it is the same for both."""
+        between = 0.0 if by_turns else self.between * (scale if self.sessions > 1 else 1.0)
+        return between / self.sessions + scale * self.within / len(self.times)
+
+
+Weights = tuple[Sequence[float], Sequence[float]]
+"""How often each group of a pairing counts, before and after."""
+
+
+def time_pair(
+    pairing: Pairing,
+    before: Side,
+    after: Side,
+    doubt: float = 0.0,
+    weights: Weights | None = None,
+) -> Timing:
+    """`weights`: as often as the reports have them, unless told otherwise."""
+    ones, others = weights or (
+        [float(before.scale)] * len(pairing.before),
+        [float(after.scale)] * len(pairing.after),
+    )
+    one = _measure(before, pairing.before, ones)
+    other = _measure(after, pairing.after, others)
+    missing = (pairing.before and not one) or (pairing.after and not other)
+    known = [each for each in (one, other) if each]
+    spread = _launch_variance(pairing, min((len(each.times) for each in known), default=1))
+    noise = 0.0 if missing else _noise(known, spread, by_turns=_by_turns(before, after))
+    return Timing(_mean(one), _mean(other), noise, doubt, bool(missing))
+
+
+def time_runs(
+    one: MeasuredSide | None,
+    other: MeasuredSide | None,
+    before: Side,
+    after: Side,
+    doubt: float = 0.0,
+) -> Timing:
+    """Of times that are known for whole runs: no launch stands for others by chance."""
+    known = [each for each in (one, other) if each]
+    noise = _noise(known, 0.0, by_turns=_by_turns(before, after))
+    return Timing(_mean(one), _mean(other), noise, doubt)
+
+
+def measured_runs(side: Side, times: Sequence[float]) -> MeasuredSide | None:
+    """Of plain runs. None: the kernels take no time."""
+    positive = [time for time in times if time > 0]
+    if not positive:
+        return None
+    return MeasuredSide(positive, math.inf, _sessions(_captured(side)), plain=True)
+
+
+def _mean(side: MeasuredSide | None) -> float | None:
+    return statistics.fmean(side.times) if side else None
+
+
+def _measure(
+    side: Side, groups: Sequence[KernelGroup], weights: Sequence[float]
+) -> MeasuredSide | None:
+    found = [_weighted_time(run, groups, weights) for run in side.captures] if groups else []
+    times = [time for time in found if time is not None]
+    if not times:
+        return None
+    launches = sum(w * len(group.launches) for w, group in zip(weights, groups, strict=True))
+    return MeasuredSide(times, statistics.fmean(times) / launches, _sessions(_captured(side)))
+
+
+def _weighted_time(
+    run: Capture, groups: Sequence[KernelGroup], weights: Sequence[float]
+) -> float | None:
+    found = [time_in(run, [group]) for group in groups]
+    known = [time for time in found if time is not None]
+    if len(known) != len(found):
+        return None
+    return sum(weight * time for weight, time in zip(weights, known, strict=True))
+
+
+def _sessions(captured: Sequence[datetime]) -> int:
+    """Told by when the reports were made; where they do not say, it was one."""
+    gaps = (later - earlier for earlier, later in itertools.pairwise(captured))
+    return 1 + sum(gap > _SESSION for gap in gaps)
+
+
+def _captured(side: Side) -> list[datetime]:
+    told = (run.profile.provenance.created for run in side.captures)
+    return sorted(datetime.fromisoformat(each) for each in told if each)
+
+
+def _by_turns(before: Side, after: Side) -> bool:
+    """Several runs of each in one session, and neither side was done before the other began."""
+    one, other = _captured(before), _captured(after)
+    if min(len(one), len(other)) < _TURNS or _sessions(sorted(one + other)) > 1:
+        return False
+    return one[0] < other[-1] and other[0] < one[-1]
+
+
+def _noise(sides: Sequence[MeasuredSide], launch_variance: float, *, by_turns: bool) -> float:
+    """What is on one side only is as uncertain as if it stood against its like."""
+    if not sides:
+        return 0.0
+    scale = _scale(sides)
+    runs = sum(side.variance(scale, by_turns=by_turns) for side in sides) * (2 / len(sides))
+    return _COVER * math.sqrt(runs + launch_variance)
+
+
+def _scale(sides: Sequence[MeasuredSide]) -> float:
+    """How far the runs differ, over how far they were assumed to: the assumption counts as some
+    further runs that differ just so."""
+    squares, degrees = 0.0, 0
+    for side in sides:
+        logs = [math.log(time) for time in side.times]
+        middle = statistics.fmean(logs)
+        squares += sum((each - middle) ** 2 for each in logs) / side.spread
+        degrees += len(logs) - 1
+    return (_ASSUMED_RUNS + squares) / (_ASSUMED_RUNS + degrees)
+
+
+def _launch_variance(pairing: Pairing, runs: int) -> float:
+    """What repeated launches of one report add. As many on both sides are held against each other
+    one by one: the fifth step of a solver may take longer than the first, on either side."""
+    sides = [_log_times(groups) for groups in (pairing.before, pairing.after)]
+    one, other = sides
+    if len(one) == len(other) > 1:
+        ratios = [a - b for a, b in zip(one, other, strict=True)]
+        return statistics.variance(ratios) / len(ratios) / runs
+    return sum(statistics.variance(side) / len(side) for side in sides if len(side) > 1) / runs
+
+
+def _log_times(groups: Sequence[KernelGroup]) -> list[float]:
+    """Of the launches of one kernel; several kernels have no common spread."""
+    times = groups[0].times if len(groups) == 1 else None
+    return [math.log(time) for time in times or ()]
+
+
+def total_timing(timings: Sequence[Timing]) -> Timing:
+    """Of everything. What weakens one pair weakens the total by the pair's share of the time; the
+    noise of captures is common to all kernels of a report, so it does not average out."""
+    before = _sum([t.before for t in timings])
+    after = _sum([t.after for t in timings])
+    weights = [(t.before or 0.0) + (t.after or 0.0) for t in timings]
+    whole = sum(weights) or 1.0
+    noise = sum(t.noise * w for t, w in zip(timings, weights, strict=True)) / whole
+    doubt = sum(t.doubt * w for t, w in zip(timings, weights, strict=True)) / whole
+    return Timing(before, after, noise, doubt, any(t.unmeasured for t in timings))
+
+
+def _sum(parts: Sequence[float | None]) -> float | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if known else None

@@ -1,0 +1,146 @@
+"""What must be said of times of whole runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from keet.analysis.replay.gap import ReplayGap
+from keet.comparison.caveats.caveat import Caveat
+from keet.comparison.caveats.comparability import WARM_CACHES
+from keet.comparison.pairing.pairs import Pairing
+from keet.comparison.timing.run_weighting import SIDES, RunWeighting
+from keet.profile import Launch
+from keet.profile.names import file_name
+from keet.profile.run_table import RECORDER_NAMES
+from keet.units import Quantity
+
+_MIGRATING = 0.4
+"""Two standard deviations, as everywhere. Seen on an H200: runs of one program with managed flags
+differed by 20 % (root mean square), and by 44 % at most (evals.plain_runs)."""
+_LISTED = 3
+
+
+def run_caveats(runs: RunWeighting, pairings: Sequence[Pairing]) -> Iterator[Caveat]:
+    for which, word in enumerate(SIDES):
+        yield from _other_program(runs, which, word)
+    yield from _recorders(runs)
+    yield from _durations(runs)
+    yield from _migrations(runs)
+    for which, word in enumerate(SIDES):
+        names = [pairings[number].kernel for number in runs.missing(which)]
+        if names:
+            more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+            text = (
+                f"the table of the run {word} has no kernel of this name: "
+                f"{', '.join(names[:_LISTED])}{more}; its time in the run is not known"
+            )
+            yield Caveat("not_in_run", "note", text)
+
+
+def _other_program(runs: RunWeighting, which: int, word: str) -> Iterator[Caveat]:
+    for run in runs.strange(which):
+        table = file_name(run.profile.run.path) if run.profile.run and run.profile.run.path else ""
+        named = f" ({table})" if table else ""
+        text = (
+            f"no kernel of {file_name(run.profile.provenance.path)} is in the table of the run "
+            f"{word}{named}: it is the table of another program, or names its kernels otherwise"
+        )
+        yield Caveat("other_program", "forbids", text)
+    if not runs.has_time(which):
+        text = f"the table of the run {word} has no time: all its kernels took 0 ns"
+        yield Caveat("no_run_time", "forbids", text)
+
+
+def _recorders(runs: RunWeighting) -> Iterator[Caveat]:
+    one, other = runs.recorder(0), runs.recorder(1)
+    if one == other:
+        return
+    text = f"the times before are {RECORDER_NAMES[one]}, those after {RECORDER_NAMES[other]}"
+    if "ncu" in (one, other):
+        yield Caveat("recorders", "weakens", text, WARM_CACHES)
+    else:
+        yield Caveat("recorders", "note", text)
+
+
+def _durations(runs: RunWeighting) -> Iterator[Caveat]:
+    words = [word for which, word in enumerate(SIDES) if not runs.overlap_known(which)]
+    if words:
+        text = (
+            f"the table of the run {' and '.join(words)} does not tell which kernels ran at the "
+            "same time: the launches' durations are added up on both sides, which is more than "
+            "the GPU time where kernels overlap"
+        )
+        yield Caveat("durations", "note", text)
+
+
+def _migrations(runs: RunWeighting) -> Iterator[Caveat]:
+    words = [word for which, word in enumerate(SIDES) if runs.migrates(which)]
+    if words:
+        text = (
+            f"managed memory moved during the run {' and '.join(words)}: runs of one program with "
+            "managed memory differed by 20 % (root mean square), and by 44 % at most"
+        )
+        yield Caveat("migrations", "weakens", text, _MIGRATING)
+
+
+# --- replay and run
+
+
+def replay_differs(runs: RunWeighting, pairing: Pairing) -> Iterator[Caveat]:
+    """Launches whose replay does not show what happened in the run."""
+    for which in (0, 1):
+        launches = [launch for group in pairing.sides[which] for launch in group.launches]
+        gaps = [(each, gap) for each in launches if (gap := runs.replay_gap(which, each))]
+        if gaps:
+            one = len(gaps) == 1 and not runs.launches_took(which, *gaps[0])
+            text = (
+                f"{_took(runs, which, gaps)}: {'its' if one else 'their'} counters do not explain "
+                "the difference, so no causes are given"
+            )
+            yield Caveat("replay_differs", "note", text)
+
+
+def replay_not_scaled(runs: RunWeighting, pairing: Pairing) -> Iterator[Caveat]:
+    """Launches so short that the profiler's share of the replay is large."""
+    for which in (0, 1):
+        launches = [launch for group in pairing.sides[which] for launch in group.launches]
+        found = [(each, gap) for each in launches if (gap := runs.replay_ratio(which, each))]
+        if found:
+            text = (
+                f"{_took(runs, which, found)}: too short to scale the replay's counters to the run"
+            )
+            yield Caveat("replay_not_scaled", "note", text)
+
+
+def launches_unlike(runs: RunWeighting, pairing: Pairing) -> Iterator[Caveat]:
+    """Pairs whose time is mostly in launches that took much longer or shorter than the profiled
+    ones."""
+    for which, word in enumerate(SIDES):
+        part = runs.unlike(which, pairing)
+        if part is not None:
+            share = f"{part:.0%}" if part >= 0.01 else "less than 1%"
+            text = (
+                f"{pairing.kernel}: launches between half and twice as long as the profiled ones "
+                f"make up {share} of its time in the run {word}: their counters may not hold "
+                "for the others, so no account is given"
+            )
+            yield Caveat("launches_unlike", "note", text)
+
+
+def _took(runs: RunWeighting, which: int, gaps: Sequence[tuple[Launch, ReplayGap]]) -> str:
+    """`relax took 5.25 us under replay and 549 us in the run before`; of several, each."""
+    launch, first = gaps[0]
+    word = SIDES[which]
+    if average := runs.launches_took(which, launch, first):
+        return f"launches of {launch.kernel} took {_both(average)} in the run {word}, on average"
+    one = f"{launch.kernel} took {_both(first)} in the run {word}"
+    if len(gaps) == 1:
+        return one
+    others = ", ".join(f"launch {each.id}: {_both(gap)}" for each, gap in gaps[1:_LISTED])
+    more = f", and {len(gaps) - _LISTED} more" if len(gaps) > _LISTED else ""
+    return f"{one} (launch {launch.id}; {others}{more})"
+
+
+def _both(gap: ReplayGap) -> str:
+    replay, plain = (Quantity(ns, "ns") for ns in (gap.replay_ns, gap.plain_ns))
+    return f"{replay} under replay and {plain}"

@@ -1,0 +1,322 @@
+"""Times of the whole run, before and after: what the profiled launches stand for.
+
+Each launch of a run counts for one profiled launch, or for none; so the times of the pairs and of
+the kernels that were not profiled add up to the busy time of the run.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+
+from keet.analysis.replay.gap import DIFFERS, ReplayGap, both_times, replay_gap
+from keet.comparison.caveats.caveat import Caveat
+from keet.comparison.caveats.work_per_launch import OTHER_WORK, log_growth
+from keet.comparison.pairing.pairs import Pairing
+from keet.comparison.pairing.sides import Capture, KernelGroup, Side, duration_of
+from keet.comparison.timing.pair_timing import Timing, measured_runs, time_runs, total_timing
+from keet.comparison.timing.run_times import PairRunTimes, TimeSum, mean_of, run_positions
+from keet.comparison.timing.weighting import Basis, LaunchWeight, NoTotal, RunDoubt, Weighting
+from keet.profile import Launch
+from keet.profile.run_table import Position, Recorder
+
+_ANSWERED = ("launch_counts", "work_per_launch", "launch_size", "launch_work", "other_launches")
+"""Reasons for doubt that a table of the run settles."""
+_OVERLAPS = 1.01
+"""Sum of durations over busy time from which kernels count as running at the same time."""
+_OTHERS = 0.01
+"""Of the busy time of a pair: overlapped time of other kernels that is not worth a doubt."""
+ALIKE = 0.5
+"""Part of a kernel's time that must be in launches about as long as the profiled ones, for their
+counters to explain it. `keet explain` warns from there on."""
+SIDES = ("before", "after")
+
+
+class RunWeighting(Weighting):
+    """Each profiled launch counts for the launches of the run that it stands for."""
+
+    basis: Basis = "run"
+
+    def __init__(self, before: Side, after: Side, pairings: Sequence[Pairing]) -> None:
+        super().__init__(before, after)
+        self._number = {id(pairing): number for number, pairing in enumerate(pairings)}
+        self._spent = tuple(PairRunTimes(side, n, pairings) for n, side in enumerate(self.sides))
+        self._partial = [any(run.partial for run in side.captures) for side in self.sides]
+        self.chosen_only = any(self._partial)
+        """The total is of the launches that were chosen, not of the run."""
+        self.by_durations = not all(self.overlap_known(which) for which in (0, 1))
+        """A table does not tell which kernels ran at the same time: then sums of durations are
+        compared on both sides, and never with the busy time of the other side."""
+        self.no_total = self._no_total(pairings)
+
+    def _no_total(self, pairings: Sequence[Pairing]) -> NoTotal | None:
+        for which, word in enumerate(SIDES):
+            found = [pairings[n] for n in self.missing(which)]
+            lacking = tuple(pairing.kernel for pairing in found if self.counts(pairing))
+            if lacking:
+                return NoTotal(
+                    f"the table of the run {word} does not have {_named(lacking)}",
+                    lacking,
+                    "what the run took is not known",
+                    "name the table of the run that was profiled",
+                    "kernels are gated by themselves",
+                )
+        return None
+
+    def applying(self, reasons: Sequence[Caveat]) -> tuple[Caveat, ...]:
+        """Clocks and caches of the profiler have no part in a run without it."""
+        return tuple(reason.noted for reason in reasons if reason.id not in _ANSWERED)
+
+    def of_pair(self, pairing: Pairing, reasons: Sequence[Caveat]) -> tuple[Caveat, ...]:
+        found = self.applying(reasons)
+        if not self._same_problem(pairing):
+            return found
+        return tuple(reason for reason in found if reason.id != "problem_size")
+
+    def _same_problem(self, pairing: Pairing) -> bool:
+        """The launches changed in number and in size so that the work stayed about the same."""
+        work = log_growth(pairing, "inst_executed_total")
+        one, other = (self.launches(which, pairing) for which in (0, 1))
+        if work is None or not one or not other or one == other:
+            return False
+        return abs(work + math.log(other / one)) <= OTHER_WORK
+
+    # --- times
+
+    def timing(self, pairing: Pairing, doubt: float) -> Timing:
+        number = self._number[id(pairing)]
+        spent = [[run[number] for run in side.pairs] for side in self._spent]
+        unknown = [number in side.unknown for side in self._spent]
+        if any(unknown):
+            before, after = (
+                None if lacks else self._mean_ns(runs)
+                for lacks, runs in zip(unknown, spent, strict=True)
+            )
+            return Timing(before, after, 0.0, doubt, unmeasured=True)
+        return self._timing(spent, doubt)
+
+    def _timing(self, spent: Sequence[Sequence[TimeSum]], doubt: float = 0.0) -> Timing:
+        one, other = (
+            measured_runs(side, [self._ns(each) for each in runs])
+            for side, runs in zip(self.sides, spent, strict=True)
+        )
+        before, after = map(self._mean_ns, spent)
+        return time_runs(one, other, *self.sides, doubt)._replace(before=before, after=after)
+
+    def _ns(self, spent: TimeSum | Position) -> float:
+        return spent.total_ns if self.by_durations else spent.busy_ns
+
+    def _mean_ns(self, runs: Sequence[TimeSum]) -> float | None:
+        return self._ns(mean_of(runs)) or None
+
+    @property
+    def rest(self) -> Timing | None:
+        """Of the kernels that no launch of either report stands for; None: not asked for."""
+        if self.chosen_only:
+            return None
+        found = self._timing([side.rest for side in self._spent])
+        return found if found.before or found.after else None
+
+    @property
+    def named(self) -> str:
+        """What the total is of."""
+        if self.chosen_only:
+            return "the chosen launches"
+        return "the durations" if self.by_durations else "the GPU time"
+
+    def total(self, pairings: Sequence[Pairing], timings: Sequence[Timing]) -> Timing:
+        counted = [t for p, t in zip(pairings, timings, strict=True) if self.counts(p)]
+        rest = self.rest
+        known = total_timing([*counted, *([rest] if rest else [])])
+        if self.no_total:
+            return known._replace(before=None, after=None, unmeasured=False)
+        if self.chosen_only:
+            return known
+        before, after = (self._mean_ns(side.whole) for side in self._spent)
+        return known._replace(before=before, after=after, unmeasured=False)
+
+    def counts(self, pairing: Pairing) -> bool:
+        """It is a part of the total. Where launches of one side only were chosen, what this side
+        lacks may just not have been chosen."""
+        if self._partial[0] == self._partial[1]:
+            return True
+        return all(self.launches(n, pairing) or not self._partial[n] for n in (0, 1))
+
+    # --- launches
+
+    def launches(self, which: int, pairing: Pairing) -> float | None:
+        side, number = self._spent[which], self._number[id(pairing)]
+        return None if number in side.unknown else mean_of([r[number] for r in side.pairs]).launches
+
+    def all_launches(self, pairings: Sequence[Pairing]) -> tuple[float, float]:
+        """Of what the total is of."""
+        if not self.chosen_only:
+            one, other = (mean_of(side.whole).launches for side in self._spent)
+            return one, other
+        counted = [pairing for pairing in pairings if self.counts(pairing)]
+        one, other = (sum(self.launches(n, p) or 0.0 for p in counted) for n in (0, 1))
+        return one, other
+
+    # --- what a launch that is looked into stands for
+
+    def part(
+        self, which: int, pairing: Pairing, group: KernelGroup, launch: Launch
+    ) -> LaunchWeight:
+        del pairing
+        positions = [self._position(which, each) for each in group.launches]
+        known = [each for each in positions if each is not None]
+        own = duration_of(launch)
+        count = sum(each.launches for each in known)
+        volume = count if all(each.shapes <= 1 for each in known) else None
+        weight = sum(map(self._ns, known)) / own if own else count
+        return LaunchWeight(weight, volume, _alike(known))
+
+    def doubt(
+        self, which: int, pairing: Pairing, launch: Launch, alike: float | None
+    ) -> RunDoubt | None:
+        """`alike`: of the part that the launch is looked into for."""
+        if self.replay_gap(which, launch):
+            return "replay"
+        if alike is not None and alike < ALIKE:
+            return "unlike"
+        return "mixed" if self._mixed(which, [pairing]) else None
+
+    def unlike(self, which: int, pairing: Pairing) -> float | None:
+        """Part of the time of a pair, 0 to 1, in launches about as long as the profiled ones, where
+        that is less than half."""
+        launches = (launch for group in pairing.sides[which] for launch in group.launches)
+        positions = [self._position(which, launch) for launch in launches]
+        alike = _alike([each for each in positions if each is not None])
+        return alike if alike is not None and alike < ALIKE else None
+
+    def mixed(self, pairings: Sequence[Pairing]) -> bool:
+        """The table does not tell launches of these pairs from those that other launches of a
+        report stand for."""
+        return any(self._mixed(which, pairings) for which in (0, 1))
+
+    def _mixed(self, which: int, pairings: Sequence[Pairing]) -> bool:
+        positions = run_positions(self.sides[which].first)
+        own = {x.id for p in pairings for group in p.sides[which] for x in group.launches}
+        assumed = {n for n in own if (found := positions.of(n)) and found.assumed}
+        return any(
+            not assumed.isdisjoint(sharing) and not own.issuperset(sharing)
+            for sharing in positions.profiled.values()
+        )
+
+    def _position(self, which: int, launch: Launch) -> Position | None:
+        return run_positions(self.sides[which].first).of(launch.id)
+
+    def replay_gap(self, which: int, launch: Launch) -> ReplayGap | None:
+        """Where the replay does not show what happened in the run."""
+        return replay_gap(launch, self._position(which, launch))
+
+    def launches_took(self, which: int, launch: Launch, gap: ReplayGap) -> ReplayGap | None:
+        """The averages of all profiled launches of the kernel and of all its launches in the run,
+        where the table has one time for all of them and several were profiled."""
+        position = self._position(which, launch)
+        if position is None or position.known_by != "kernel" or not position.profiled_ns:
+            return None
+        average = gap._replace(replay_ns=position.profiled_ns)
+        return average if position.profiled_ns != duration_of(launch) else None
+
+    def replay_ratio(self, which: int, launch: Launch) -> ReplayGap | None:
+        """Both times where one is much longer, however short the launch is: what the replay was
+        busy with is then not what the run was busy with."""
+        position = self._position(which, launch)
+        times = both_times(launch, position)
+        times = times and (self.launches_took(which, launch, times) or times)
+        return times if times and times.factor > DIFFERS else None
+
+    # --- what must be known besides
+
+    def missing(self, which: int) -> Iterator[int]:
+        """Numbers of the pairs with a kernel that the table of the side does not have."""
+        yield from sorted(self._spent[which].unknown)
+
+    def strange(self, which: int) -> Iterator[Capture]:
+        """Reports without any launch that is in the table of their run."""
+        for run in self.sides[which].captures:
+            launches = run.profile.launches
+            if launches and not any(run_positions(run).of(launch.id) for launch in launches):
+                yield run
+
+    def has_time(self, which: int) -> bool:
+        return all(each.total_ns > 0 for each in self._spent[which].whole)
+
+    def overlap_known(self, which: int) -> bool:
+        """The tables of the side tell which kernels ran at the same time."""
+        return all(run_positions(run).table.overlap_known for run in self.sides[which].captures)
+
+    def concurrency(self, which: int, pairing: Pairing | None) -> float | None:
+        """Of the kernels of a pair, or of all; None: not known."""
+        if not self.overlap_known(which):
+            return None
+        found = self._spent_on(which, pairing).concurrency
+        return found if found > _OVERLAPS else 1.0
+
+    def overlaps_others(self, which: int, pairing: Pairing) -> bool:
+        """Kernels outside the pair ran at the same time as any other. If they did not, the busy
+        time of the pair is exact, however much its launches overlap each other."""
+        own = self._spent_on(which, pairing)
+        others = mean_of(self._spent[which].whole).overlapped_ns - own.overlapped_ns
+        return others > _OTHERS * own.busy_ns
+
+    def same_tables(self) -> bool:
+        """Both sides have the same tables of the run."""
+        one, other = (
+            [run.profile.run and run.profile.run._replace(path=None) for run in side.captures]
+            for side in self.sides
+        )
+        return one == other
+
+    def spans(self) -> tuple[float, float] | None:
+        """Nanoseconds from the first to the last kernel; None where a table does not tell."""
+        found = [[run_positions(run).table.span_ns for run in side.captures] for side in self.sides]
+        known = [[span for span in spans if span] for spans in found]
+        if any(len(a) != len(b) for a, b in zip(known, found, strict=True)):
+            return None
+        one, other = map(statistics.fmean, known)
+        return one, other
+
+    def idle(self, which: int) -> float:
+        """Part of the time from first to last kernel in which the GPUs ran none, 0 to 1; 0 where a
+        table does not tell."""
+        tables = [run_positions(run).table for run in self.sides[which].captures]
+        spans = sum((t.span_ns or 0.0) * (t.gpus or 1) for t in tables)
+        busy = sum(table.busy_ns for table in tables)
+        known = spans and self.overlap_known(which)
+        return max(0.0, 1 - busy / spans) if known else 0.0
+
+    def migrates(self, which: int) -> bool:
+        """Managed memory moved while the kernels ran."""
+        moved = run_positions(self.sides[which].first).table.migrations
+        return moved is not None and moved.fault_groups > 0
+
+    def recorder(self, which: int) -> Recorder:
+        return run_positions(self.sides[which].first).table.recorder
+
+    def durations(self, pairing: Pairing | None) -> tuple[float, float]:
+        """The sum of the launches' durations, of a pair or of the runs."""
+        one, other = (self._spent_on(which, pairing).total_ns for which in (0, 1))
+        return one, other
+
+    def _spent_on(self, which: int, pairing: Pairing | None) -> TimeSum:
+        side = self._spent[which]
+        if pairing is None:
+            return mean_of(side.whole)
+        return mean_of([run[self._number[id(pairing)]] for run in side.pairs])
+
+
+def _alike(positions: Sequence[Position]) -> float | None:
+    """Part of their time in launches about as long; None where the table does not tell."""
+    known = [each.alike_ns for each in positions if each.alike_ns is not None]
+    busy = sum(each.busy_ns for each in positions)
+    if len(known) != len(positions) or not busy:
+        return None
+    return min(1.0, sum(known) / busy)
+
+
+def _named(kernels: Sequence[str]) -> str:
+    more = f" and {len(kernels) - 3} more kernels" if len(kernels) > 3 else ""
+    return f"{', '.join(kernels[:3])}{more}"

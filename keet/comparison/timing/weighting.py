@@ -1,0 +1,221 @@
+"""How often each launch of a report counts, and what a total is made of.
+
+- `reports`: the reports hold the launches that count, each as often as it is there or as `--times`
+  says.
+- `per_launch`: nobody knows how often the program launches each kernel, and something says that
+  this changed. Kernels are compared per launch, and there is no total.
+- `run`: the tables of both runs tell what each profiled launch stands for (`WholeRun`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from keet.comparison.caveats.caveat import Caveat
+from keet.comparison.caveats.short_launches import short_launches
+from keet.comparison.caveats.work_per_launch import work_of_many_caveat
+from keet.comparison.pairing.pairs import Pairing
+from keet.comparison.pairing.sides import KernelGroup, Side, duration_of
+from keet.comparison.timing.pair_timing import Timing, time_pair, total_timing
+from keet.profile import Launch
+from keet.records import NamedTuple
+
+Basis = Literal["run", "reports", "per_launch"]
+_SIZE_CHANGED = ("work_per_launch", "launch_size", "launch_work", "problem_size")
+_ABOUT_TIMES = ("work_per_launch", "launch_counts")
+
+
+RunDoubt = Literal["replay", "unlike", "mixed"]
+"""Its replay took much longer or shorter than the run; most time is in launches unlike it; the
+table of the run does not tell its launches from those of other launches of the report."""
+
+
+class LaunchWeight(NamedTuple):
+    """How often a launch that is looked into counts."""
+
+    time: float
+    """Its replay took the time of its kernel, so many times."""
+    volume: float | None
+    """What it moved and executed makes that of its kernel, so many times; None: not known."""
+    alike: float | None = None
+    """See `WeighedLaunch.alike`."""
+
+
+class NoTotal(NamedTuple):
+    """Why there is no total."""
+
+    cause: str
+    """`the number of launches changed`"""
+    kernels: tuple[str, ...]
+    why: str = "the reports do not hold all launches"
+    remedy: str = (
+        "profile both with keet profile, which records the whole run, name the tables of both "
+        "runs: --run-table-before FILE --run-table FILE, or say how often each is launched: "
+        "--times N:M"
+    )
+    gated: str = "kernels are gated per launch"
+    """What a gate judges instead."""
+
+    @property
+    def reason(self) -> Caveat:
+        named = ", ".join(self.kernels[:3])
+        more = f" and {len(self.kernels) - 3} more" if len(self.kernels) > 3 else ""
+        return Caveat("no_total", "note", f"{self.cause}: {named}{more}")
+
+
+class Weighting:
+    """Each launch counts as often as the reports have it."""
+
+    basis: Basis = "reports"
+    no_total: NoTotal | None = None
+
+    def __init__(self, before: Side, after: Side) -> None:
+        self.sides = (before, after)
+
+    def applying(self, reasons: Sequence[Caveat]) -> tuple[Caveat, ...]:
+        """Those that concern what is compared here, and as far as they do."""
+        known = [r.noted if r.id == "work_per_launch" else r for r in reasons]
+        if self.sides[0].scale == self.sides[1].scale == 1:
+            return tuple(known)
+        # Who says how often each is launched has answered that question.
+        return tuple(reason for reason in known if reason.id not in _ABOUT_TIMES)
+
+    def of_pair(self, pairing: Pairing, reasons: Sequence[Caveat]) -> tuple[Caveat, ...]:
+        found = self.applying(reasons)
+        more = short_launches(pairing, *self._launch_counts(pairing))
+        return (*found, more) if more else found
+
+    def _launch_counts(self, pairing: Pairing) -> tuple[float, float]:
+        """How many launches the time of each side is of."""
+        one, other = (
+            sum(w * len(group.launches) for w, group in zip(weights, groups, strict=True))
+            for weights, groups in zip(self._weights(pairing), pairing.sides, strict=True)
+        )
+        return one, other
+
+    def timing(self, pairing: Pairing, doubt: float) -> Timing:
+        return time_pair(pairing, *self.sides, doubt, self._weights(pairing))
+
+    def _weights(self, pairing: Pairing) -> tuple[list[float], list[float]]:
+        one, other = (
+            [float(side.scale)] * len(groups)
+            for side, groups in zip(self.sides, pairing.sides, strict=True)
+        )
+        return one, other
+
+    def total(self, pairings: Sequence[Pairing], timings: Sequence[Timing]) -> Timing:
+        del pairings
+        return total_timing(timings)
+
+    def part(
+        self, which: int, pairing: Pairing, group: KernelGroup, launch: Launch
+    ) -> LaunchWeight:
+        """`which`: 0 before, 1 after."""
+        weight = self._weights(pairing)[which][pairing.sides[which].index(group)]
+        own, times = duration_of(launch), group.times
+        counted = weight * (sum(times) / own if own and times else len(group.launches))
+        return LaunchWeight(counted, counted)
+
+    def launches(self, which: int, pairing: Pairing) -> float | None:
+        """What the time of the pair is of; None: not known."""
+        return self.sides[which].scale * sum(len(group.launches) for group in pairing.sides[which])
+
+
+class PerLaunchWeighting(Weighting):
+    """One launch against one launch; of fused kernels, one of each."""
+
+    basis: Basis = "per_launch"
+
+    def __init__(self, before: Side, after: Side, why: NoTotal) -> None:
+        super().__init__(before, after)
+        self.no_total = why
+
+    def applying(self, reasons: Sequence[Caveat]) -> tuple[Caveat, ...]:
+        """How many launches there are does not matter to the time of one."""
+        return tuple(r._replace(doubt=0.0) if r.id == "launch_counts" else r for r in reasons)
+
+    def _weights(self, pairing: Pairing) -> tuple[list[float], list[float]]:
+        one, other = (_per_launch(pairing, groups) for groups in pairing.sides)
+        return one, other
+
+    def total(self, pairings: Sequence[Pairing], timings: Sequence[Timing]) -> Timing:
+        del pairings
+        return total_timing(timings)._replace(before=None, after=None)
+
+    def launches(self, which: int, pairing: Pairing) -> float | None:
+        return float(sum(len(group.launches) for group in pairing.sides[which]))
+
+
+def _per_launch(pairing: Pairing, groups: Sequence[KernelGroup]) -> list[float]:
+    counts = [len(group.launches) for group in groups]
+    if pairing.how in ("fused", "split"):
+        return [1 / each for each in counts]
+    return [1 / sum(counts) for _ in counts]
+
+
+# --- whether there is a total
+
+
+def weighting_without_tables(
+    before: Side,
+    after: Side,
+    pairings: Sequence[Pairing],
+    reasons: Sequence[Sequence[Caveat]],
+) -> Weighting:
+    if before.times is not None or after.times is not None:
+        return Weighting(before, after)
+    paired = zip(pairings, reasons, strict=True)
+    open_pairs = [(p, found) for p, found in paired if not _is_whole(p, before, after)]
+    why = next(_changes(open_pairs), None)
+    return PerLaunchWeighting(before, after, why) if why else Weighting(before, after)
+
+
+def with_suspected_work(
+    pairing: Pairing, found: Sequence[Caveat], before: Side, after: Side
+) -> tuple[Caveat, ...]:
+    """The reasons of a pair, with that of a launch that may do the work of several. Where the
+    reports hold all launches, or the user said how often each is launched, it does not matter."""
+    told = before.times is not None or after.times is not None
+    sized = any(reason.id in _SIZE_CHANGED for reason in found)
+    alone = not (pairing.before and pairing.after)
+    if told or sized or alone or _is_whole(pairing, before, after):
+        return tuple(found)
+    more = work_of_many_caveat(pairing)
+    return (*found, more) if more else tuple(found)
+
+
+def _is_whole(pairing: Pairing, before: Side, after: Side) -> bool:
+    """The reports hold every launch of these kernels. A kernel that is missing on one side is
+    missing in its whole report, and not just among the launches that were chosen."""
+    names = {group.key.name for group in (*pairing.before, *pairing.after)}
+    return all(side.first.holds_all(names) for side in (before, after))
+
+
+def _changes(pairs: Sequence[tuple[Pairing, Sequence[Caveat]]]) -> Iterator[NoTotal]:
+    kinds: tuple[tuple[str, list[Pairing]], ...] = (
+        ("the number of launches changed", [p for p, _ in pairs if _other_count(p)]),
+        (
+            "kernels were fused or split",
+            [p for p, _ in pairs if p.how in ("fused", "split")],
+        ),
+        ("the work per launch may have changed", [p for p, found in pairs if _resized(found)]),
+        (
+            "some kernels are in one report only",
+            [p for p, _ in pairs if not (p.before and p.after)],
+        ),
+    )
+    for cause, found in kinds:
+        if found:
+            yield NoTotal(cause, tuple(pairing.kernel for pairing in found))
+
+
+def _other_count(pairing: Pairing) -> bool:
+    if not (pairing.before and pairing.after) or pairing.how in ("fused", "split"):
+        return False
+    one, other = (sum(len(group.launches) for group in side) for side in pairing.sides)
+    return one != other
+
+
+def _resized(reasons: Sequence[Caveat]) -> bool:
+    return any(reason.id in _SIZE_CHANGED for reason in reasons)

@@ -1,0 +1,118 @@
+"""The numbers of a comparison, for `keet verify`: see keet/verification/values/named_values.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from keet.profile import Launch, Profile
+from keet.profile.names import file_name
+from keet.units import Quantity
+from keet.verification.values.launch_values import LaunchValues
+from keet.verification.values.named_values import (
+    ComputedValues,
+    NamedValue,
+    content_words,
+    values_in_texts,
+    values_of_evidence,
+)
+
+if TYPE_CHECKING:
+    from keet.comparison.causes.attribution import Attribution
+    from keet.comparison.result import Difference, PairDifference
+    from keet.explanation.analyst import OnLaunch
+
+_COVERED = 0.5
+"""Of the words of an item, which a table may wrap."""
+
+
+def computed_values(
+    profiles: Sequence[Profile],
+    difference: Difference | None = None,
+    on_launch: OnLaunch = lambda *_: None,
+) -> ComputedValues:
+    """What keet computes of one report, or of two and of their difference: BEFORE, then AFTER."""
+    computed = [LaunchValues(each, on_launch) for each in profiles]
+    sources = [source for each in computed for source in each.sources]
+
+    def general() -> Iterator[NamedValue]:
+        for each in computed:
+            yield from each.program()
+        yield from _of_both(profiles, difference)
+
+    def of_view(launches: Sequence[Launch]) -> list[Launch]:
+        return [launch for each in computed for launch in each.of_view(launches)]
+
+    return ComputedValues(sources, general, of_view)
+
+
+def _of_both(profiles: Sequence[Profile], difference: Difference | None) -> Iterator[NamedValue]:
+    if difference is None and len(profiles) > 1:
+        from keet.comparison.compare import compare
+        from keet.comparison.pairing.sides import Capture, Side
+
+        before, after = (Side((Capture(profile, profile.launches),)) for profile in profiles)
+        difference = compare(before, after, guess=True)
+    if difference is not None:
+        yield from difference_values(difference)
+
+
+def difference_values(difference: Difference) -> Iterator[NamedValue]:
+    """Sentences and items of `keet diff`."""
+    from keet.comparison.sentences import texts_of
+
+    yield from values_in_texts(texts_of(difference), difference.evidence)
+    for pair in difference.pairs:
+        for each in pair.attribution:
+            yield from _share(each)
+            yield from _times(each)
+        yield from _pair(pair)
+    yield from _next_step(difference)
+    yield from values_of_evidence(difference.evidence)
+
+
+def _pair(pair: PairDifference) -> Iterator[NamedValue]:
+    """The row of a kernel: a long name is cut there."""
+    words = content_words(pair.kernel.partition("<")[0])
+    pieces = [pair.time.before, pair.time.after] if pair.time else []
+    pieces += [pair.speedup.factor] if pair.speedup else []
+    for piece in pieces:
+        quantity = Quantity(piece.value, piece.unit or "x")
+        yield NamedValue(piece.label, quantity, words, "sentence", None, _COVERED)
+    noise = Quantity(100 * pair.timing.noise, "%")
+    yield NamedValue("noise of the times", noise, words, "sentence", None, _COVERED)
+
+
+def _share(each: Attribution) -> Iterator[NamedValue]:
+    """Of the time saved or lost."""
+    if each.share is None:
+        return
+    quantity = Quantity(each.share.value, each.share.unit)
+    label = f"share of the difference: {each.share.label}"
+    for words in {content_words(each.what), content_words(each.what.partition(";")[0])}:
+        yield NamedValue(label, quantity, words, "sentence", None, _COVERED)
+
+
+def _times(each: Attribution) -> Iterator[NamedValue]:
+    """Of the line that an item names, before and after."""
+    rows = {(file_name(place.file), place.line) for place in each.place or () if place}
+    for piece in each.evidence:
+        quantity = Quantity(piece.value, piece.unit)
+        yield from (NamedValue(piece.label, quantity, frozenset(), "sentence", row) for row in rows)
+
+
+def _next_step(difference: Difference) -> Iterator[NamedValue]:
+    step = difference.next_step
+    if step is None:
+        return
+    if step.whole:
+        share = Quantity(100 * step.saved / step.whole, "%")
+        yield NamedValue("of the time after, saved by the next step", share, _WHOLE, "sentence")
+    if step.finding:
+        for factor in step.finding.forecast:
+            words = content_words(step.finding.title)
+            label = f"forecast for {step.finding.title.lower()}"
+            yield NamedValue(label, Quantity(factor, "x"), words, "sentence")
+
+
+_WHOLE = content_words("whole")

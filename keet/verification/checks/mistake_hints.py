@@ -1,0 +1,141 @@
+"""What went wrong with a number that is not what the text says: whose it is, or how it is off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from keet.catalog import metrics
+from keet.profile import Launch
+from keet.profile.launch_iteration import MAX_DECODED
+from keet.verification.number_match import agrees, amounts
+from keet.verification.text.claims import Claim
+from keet.verification.text.numbers import TextNumber
+from keet.verification.text.source_places import SourcePlace
+from keet.verification.values.report_values import ReportValue, ReportValues
+
+_NEAR = 0.1
+"""Up to a tenth off, a number was rounded; beyond, it is another."""
+
+
+def explain_mistake(
+    claim: Claim,
+    claims: Sequence[Claim],
+    readings: Sequence[ReportValue],
+    facts: ReportValues,
+    launches: Sequence[Launch],
+) -> str:
+    """The right value, and where the wrong one may come from."""
+    right = "; ".join(
+        dict.fromkeys(map(str, readings[: 1 if claim.term and claim.term.entry.part else 3]))
+    )
+    number = claim.number
+    for guess in (
+        _other_launch(claim, readings, facts, launches),
+        _swapped(claim, claims, readings, facts, launches),
+        _power(number, readings[0]),
+        _other_line(claim, readings, facts, launches),
+        _other_metric(number, readings[0], facts, launches),
+        _rounded(number, readings[0]),
+    ):
+        if guess:
+            return f"{right}; {guess}"
+    return right
+
+
+def _other_launch(
+    claim: Claim, readings: Sequence[ReportValue], facts: ReportValues, launches: Sequence[Launch]
+) -> str | None:
+    tried = {reading.launch for reading in readings}
+    for launch in launches if len(launches) <= MAX_DECODED else ():
+        if claim.term is None or claim.place or launch.id in tried:
+            continue
+        for other in facts.read(
+            claim.term.readings, launch, complement=claim.term.entry.complement
+        ):
+            if agrees(claim.number, other.quantity):
+                return f"{claim.number.text} is that of launch {launch.id}"
+    return None
+
+
+def _swapped(
+    claim: Claim,
+    claims: Sequence[Claim],
+    readings: Sequence[ReportValue],
+    facts: ReportValues,
+    launches: Sequence[Launch],
+) -> str | None:
+    """The number of another metric that the same sentence names."""
+    own = {reading.label for reading in readings}
+    mine = [launch for launch in launches if launch.id == readings[0].launch]
+    for other in claims:
+        if other.term is None or other.term == claim.term:
+            continue
+        for launch in mine:
+            for found in facts.read(other.term.readings, launch):
+                if found.label not in own and agrees(claim.number, found.quantity):
+                    return f"{claim.number.text} is {found.label}"
+    return None
+
+
+def _power(number: TextNumber, reading: ReportValue) -> str | None:
+    """Off by a prefix, or a fraction taken for a percentage."""
+    for value, half in amounts(number, reading.quantity.unit, lenient=True):
+        for factor in (1e3, 1e-3, 1e6, 1e-6, 1e9, 1e-9, 100.0, 0.01):
+            if abs(value * factor - reading.quantity.value) <= half * factor and value:
+                size = round(max(factor, 1 / factor))
+                return f"wrong by a factor of {size:,}"
+    return None
+
+
+def _other_line(
+    claim: Claim, readings: Sequence[ReportValue], facts: ReportValues, launches: Sequence[Launch]
+) -> str | None:
+    if claim.place is None or readings[0].line is None:
+        return None
+    ids = claim.term.readings if claim.term else ()
+    for launch in launches:
+        hotspots = facts.hotspots(launch) if launch.id == readings[0].launch else None
+        for spot in hotspots.spots if hotspots else ():
+            if spot.location is None:
+                continue
+            where = SourcePlace(0, 0, spot.location.file, spot.location.line)
+            for found in facts.read_line(ids, launch, where):
+                if found.label == readings[0].label and agrees(claim.number, found.quantity):
+                    return f"{claim.number.text} is that of {found.line}"
+    return None
+
+
+def _other_metric(
+    number: TextNumber, reading: ReportValue, facts: ReportValues, launches: Sequence[Launch]
+) -> str | None:
+    mine = [launch for launch in launches if launch.id == reading.launch]
+    found = same_value(number, facts, mine, reading.label)
+    return f"{number.text} is {found.label}" if found else None
+
+
+def _rounded(number: TextNumber, reading: ReportValue) -> str | None:
+    for value, _ in amounts(number, reading.quantity.unit, lenient=True):
+        if reading.quantity.value and abs(value / reading.quantity.value - 1) <= _NEAR:
+            return "rounded too far"
+    return None
+
+
+def same_value(
+    number: TextNumber, facts: ReportValues, launches: Sequence[Launch], label: str = ""
+) -> ReportValue | None:
+    """A metric with that value and unit: the keys of the catalog only, and no small counts."""
+    small = number.value.is_integer() and number.value < 100
+    # Of many launches, some metric of some launch has nearly every value: that tells nothing.
+    if not number.unit or number.bound or small or len(launches) > MAX_DECODED:
+        return None
+    return next(_alike(number, facts, launches, label), None)
+
+
+def _alike(
+    number: TextNumber, facts: ReportValues, launches: Sequence[Launch], label: str
+) -> Iterator[ReportValue]:
+    keys = tuple(spec.id for spec in metrics().values() if spec.key)
+    for launch in launches:
+        for reading in facts.read(keys, launch):
+            if reading.label != label and agrees(number, reading.quantity):
+                yield reading

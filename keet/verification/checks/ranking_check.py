@@ -1,0 +1,163 @@
+"""Whether something is the highest or lowest of its kind: `Drain is the largest stall reason`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from keet.catalog import stalls
+from keet.patterns import regex
+from keet.profile import Launch
+from keet.records import NamedTuple
+from keet.verification.text.clauses import qualified
+from keet.verification.text.metric_names import STALL_SHARE, Term, find_terms
+from keet.verification.text.metric_names_in_context import terms_in
+from keet.verification.text.relations import Relation
+from keet.verification.values.report_values import ReportValues
+from keet.verification.verdicts import ClaimVerdict
+
+_PIPES = ("FMA pipe", "ALU pipe", "FP64 pipe", "FP16 pipe", "tensor pipe", "LSU pipe", "XU pipe")
+_UNITS = ("DRAM throughput", "L2 throughput", "L1 throughput")
+_OF_ACTIVE = frozenset({"L1 throughput"})
+"""Small sets have it over active cycles alone, which is not comparable with the others."""
+_NO_STALLS = ("selected",)
+_MAYBE = ("not_selected",)
+"""A warp that could have run: some call it a stall, and some do not."""
+_STALL_NOUN = regex(r"\s*(?:\w+\s+)?stall|\s*reason", re.IGNORECASE)
+_PIPE_NOUN = regex(r"\s*(?:\w+\s+)?pipe(?:line)?s?\b", re.IGNORECASE)
+_UNIT_NOUN = regex(r"\s*(?:hardware |memory )?(?:unit|level)s?\b", re.IGNORECASE)
+_LAUNCH_NOUN = regex(
+    r"(?:[^.;]{0,40}?\bof (?:all|the|these|those)\b[^.;]{0,12}?)?"
+    r"\b(?:launch(?:es)?|kernels?|all|run)\b",
+    re.IGNORECASE,
+)
+_TIME = regex(r"longest|slowest|shortest|fastest|quickest", re.IGNORECASE)
+
+Known = tuple[ClaimVerdict, str]
+
+
+class _Ranked(NamedTuple):
+    """Values by name, and the one that is said to lead."""
+
+    values: Mapping[str, float]
+    said: str
+    unsure: frozenset[str] = frozenset()
+    """Names that may not belong to the group."""
+
+
+def check_ranking(
+    relation: Relation, text: str, facts: ReportValues, spoken_of: Sequence[Launch]
+) -> Known | None:
+    """None: keet does not know of which group."""
+    ranked = _ranked(relation, text, facts, spoken_of)
+    if ranked is None or ranked.said not in ranked.values or len(ranked.values) < 2:
+        return None
+    sign = 1 if relation.kind == "most" else -1
+    order = sorted(ranked.values, key=lambda name: -sign * ranked.values[name])
+    best = next(name for name in order if name not in ranked.unsure or name == ranked.said)
+    reason = ", ".join(f"{name} {ranked.values[name]:.4g}" for name in order[:3])
+    if ranked.said == order[0] or ranked.values[ranked.said] == ranked.values[order[0]]:
+        is_so = True
+    elif ranked.said == best or (_is_close(ranked, order[0]) and _is_printed(facts)):
+        return None
+    else:
+        is_so = False
+    verdict = (
+        ClaimVerdict.CONFIRMED if is_so is not relation.is_negated else ClaimVerdict.CONTRADICTED
+    )
+    return verdict, f"in order: {reason}"
+
+
+def _is_printed(facts: ReportValues) -> bool:
+    return any(launch.is_printed for launch in facts.launches.of_each_kernel)
+
+
+def _is_close(ranked: _Ranked, first: str) -> bool:
+    """So close to the first that the two decimals of an export may hide which is more."""
+    said, most = ranked.values[ranked.said], ranked.values[first]
+    return abs(said - most) <= max(0.02 * abs(most), 0.1)
+
+
+def _ranked(
+    relation: Relation, text: str, facts: ReportValues, spoken_of: Sequence[Launch]
+) -> _Ranked | None:
+    behind = text[relation.end :]
+    if _STALL_NOUN.match(behind):
+        return _of_stalls(relation, text, facts, spoken_of)
+    if _PIPE_NOUN.match(behind):
+        return _of_terms(_PIPES, relation, text, facts, spoken_of)
+    if _UNIT_NOUN.match(behind):
+        return _of_terms(_UNITS, relation, text, facts, spoken_of)
+    if _LAUNCH_NOUN.match(behind):
+        return _of_launches(relation, text, facts)
+    return None
+
+
+def _of_stalls(
+    relation: Relation, text: str, facts: ReportValues, spoken_of: Sequence[Launch]
+) -> _Ranked | None:
+    launches = _subjects(text, facts, spoken_of)
+    named = _nearest(relation, text, lambda term: term.readings[0].startswith(STALL_SHARE))
+    if named is None or len(launches) != 1:
+        return None
+    shares = {
+        reason: found[0].quantity.value
+        for reason in stalls()
+        if reason not in _NO_STALLS and (found := facts.read([STALL_SHARE + reason], launches[0]))
+    }
+    labels = {reason: stalls()[reason].label for reason in shares}
+    said = labels.get(named.readings[0].removeprefix(STALL_SHARE), "")
+    values = {labels[reason]: value for reason, value in shares.items()}
+    return _Ranked(values, said, frozenset(stalls()[each].label for each in _MAYBE))
+
+
+def _of_terms(
+    names: Sequence[str],
+    relation: Relation,
+    text: str,
+    facts: ReportValues,
+    spoken_of: Sequence[Launch],
+) -> _Ranked | None:
+    """The first reading of each: the share of its peak over the elapsed cycles."""
+    launches = _subjects(text, facts, spoken_of)
+    if len(launches) != 1:
+        return None
+    first = {find_terms(name)[0].readings[0]: name for name in names}
+    named = _nearest(relation, text, lambda term: term.readings[0] in first)
+    values = {
+        name: found[0].quantity.value
+        for reading, name in first.items()
+        if (found := facts.read([reading], launches[0]))
+    }
+    return _Ranked(values, first[named.readings[0]], _OF_ACTIVE) if named else None
+
+
+def _of_launches(relation: Relation, text: str, facts: ReportValues) -> _Ranked | None:
+    names = [name for name in facts.launches.named_in(text) if len(name.launches) == 1]
+    before = [name for name in names if name.start < relation.start] or names
+    term = _nearest(relation, text, lambda term: not (term.entry.weak or term.entry.verb))
+    is_time = _TIME.search(text, relation.start, relation.end)
+    if not before or (term is None and not is_time):
+        return None
+    ids = ("duration",) if is_time or term is None else qualified(term.readings, text)
+    values = {
+        f"#{launch.id}": found[0].quantity.value
+        for launch in facts.launches
+        if (found := facts.read(ids, launch))
+    }
+    return _Ranked(values, f"#{before[-1].launches[0].id}")
+
+
+def _subjects(text: str, facts: ReportValues, spoken_of: Sequence[Launch]) -> Sequence[Launch]:
+    named = [launch for name in facts.launches.named_in(text) for launch in name.launches]
+    return list(dict.fromkeys(named)) or spoken_of
+
+
+def _nearest(relation: Relation, text: str, fits: Callable[[Term], bool]) -> Term | None:
+    """The name that is said to lead: the nearest on either side."""
+    terms = [term for term in terms_in(text) if fits(term)]
+    return min(terms, key=lambda term: _distance(term, relation), default=None)
+
+
+def _distance(term: Term, relation: Relation) -> int:
+    return max(relation.start - term.end, term.start - relation.end)

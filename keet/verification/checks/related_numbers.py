@@ -1,0 +1,96 @@
+"""Numbers that belong together: shares of two others, and the two sides of a change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from keet.patterns import regex
+from keet.units import Quantity
+from keet.verification.number_match import agrees, same_kind
+from keet.verification.values.report_values import ReportValue
+from keet.verification.verdicts import CheckedNumber, CheckedSentence, ClaimVerdict, RelationCheck
+
+
+def with_shares(checks: list[CheckedNumber], text: str) -> list[CheckedNumber]:
+    """`8 of 32 MB (25 %)`, `94 % of the total`: the share that two numbers beside it give."""
+    known = [c.reading for c in checks if c.verdict is ClaimVerdict.CONFIRMED and c.reading]
+    return [_as_share(check, known, text) for check in checks]
+
+
+def _as_share(check: CheckedNumber, known: Sequence[ReportValue], text: str) -> CheckedNumber:
+    number = check.number
+    if check.verdict is not ClaimVerdict.NOT_FOUND or number.unit != "%":
+        return check
+    behind = re.match(r"\s*(?:of\b|\))", text[number.end :])
+    apposed = re.search(r"\bof\b.*,\s*(?:or\s+|i\.e\.\s+)?\Z", text[: number.start])
+    if not (behind or apposed):
+        return check
+    for part in known:
+        for whole in known:
+            share = _share(part, whole)
+            if share and agrees(number, share.quantity):
+                return CheckedNumber(number, ClaimVerdict.CONFIRMED, share, str(share))
+    return check
+
+
+def _share(part: ReportValue, whole: ReportValue) -> ReportValue | None:
+    if part.label == whole.label or not same_kind(part.quantity.unit, whole.quantity.unit):
+        return None
+    if not whole.quantity.value or part.quantity.unit == "%":
+        return None
+    value = Quantity(100 * part.quantity.value / whole.quantity.value, "%")
+    return ReportValue(f"{part.label} over {whole.label}", value, None, part.launch)
+
+
+def with_factors(
+    checks: Sequence[CheckedNumber], relations: Sequence[RelationCheck]
+) -> tuple[list[CheckedNumber], list[RelationCheck]]:
+    """The factor of a relation (`36 times as much as`) and the relation have one verdict."""
+    related = [_of_number(relation, checks) for relation in relations]
+    return [_of_relation(check, related) for check in checks], related
+
+
+def _of_relation(check: CheckedNumber, relations: Sequence[RelationCheck]) -> CheckedNumber:
+    """`36 times as much as`: the 36 is as right as the relation that it belongs to."""
+    for each in relations:
+        inside = each.start <= check.number.start < each.end
+        if inside and each.verdict is not ClaimVerdict.NOT_FOUND:
+            return CheckedNumber(check.number, each.verdict, None, each.reason)
+    return check
+
+
+def _of_number(relation: RelationCheck, checks: Sequence[CheckedNumber]) -> RelationCheck:
+    """`looks up 1.6 times the sectors of`: what keet computes too is no less right for that."""
+    for check in checks:
+        inside = relation.start <= check.number.start < relation.end
+        known = (
+            check.verdict is ClaimVerdict.CONFIRMED and relation.verdict is ClaimVerdict.NOT_FOUND
+        )
+        if inside and known and check.number.unit == "x":
+            return relation._replace(verdict=ClaimVerdict.CONFIRMED, reason=check.reason)
+    return relation
+
+
+_COMPARES = regex(r"\d\S{0,30}(?: \S{1,30})? (?:→|->)|\bbefore\b.*\bafter\b", re.DOTALL)
+_OTHER_SIDE = "one side of a comparison: name both reports (--report BEFORE --report AFTER)"
+
+
+def without_unknown_sides(checked: CheckedSentence) -> CheckedSentence:
+    """`16 → 26`: one report has one side of a change, and the other is not wrong for that."""
+    if not _COMPARES.search(checked.sentence.text):
+        return checked
+    relations = tuple(
+        each._replace(verdict=ClaimVerdict.NOT_FOUND, reason=_OTHER_SIDE)
+        if each.verdict is ClaimVerdict.CONTRADICTED
+        else each
+        for each in checked.relations
+    )
+    checks = tuple(map(_unknown_side, checked.checks))
+    return checked._replace(checks=checks, relations=relations)
+
+
+def _unknown_side(check: CheckedNumber) -> CheckedNumber:
+    if check.verdict is not ClaimVerdict.CONTRADICTED:
+        return check
+    return CheckedNumber(check.number, ClaimVerdict.NOT_FOUND, None, _OTHER_SIDE)

@@ -1,0 +1,286 @@
+"""Whether what a sentence says of two quantities is so: `DRAM is busier than L2`.
+
+Both sides are looked up under the names that the sentence gives them, in the launches that it
+speaks of. What is not understood is not judged: such a relation is neither right nor wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from keet.patterns import regex
+from keet.profile import Launch
+from keet.records import NamedTuple
+from keet.units import Quantity
+from keet.verification.checks.limiter_check import limiter_checks
+from keet.verification.checks.ranking_check import check_ranking
+from keet.verification.number_match import agrees, is_count, same_kind
+from keet.verification.text.claims import Claim
+from keet.verification.text.clauses import qualified
+from keet.verification.text.metric_names import (
+    STALL_SHARE,
+    TIME_SHARE,
+    PhraseMeaning,
+    Term,
+    find_terms,
+)
+from keet.verification.text.metric_names_in_context import terms_in
+from keet.verification.text.relations import Factor, Relation, find_relations
+from keet.verification.text.sentences import SentenceSpan
+from keet.verification.values.report_values import ReportValue, ReportValues
+from keet.verification.verdicts import ClaimVerdict, RelationCheck
+
+_NOT_THESE = regex(
+    r"\b(?:would|could|might|may|should|can|if|expect\w*|estimat\w*|forecast|potential\w*|ideal\w*"
+    r"|necessary|needed|after|before|previous\w*|baseline|original|old|usual\w*|typical\w*)\b",
+    re.IGNORECASE,
+)
+"""What is compared with something that the report does not hold."""
+_CLAUSE = regex(r";|\b(?:while|whereas|but|because)\b|\.\s", re.IGNORECASE)
+_CLAUSE_END = regex(rf"[,:]\s|{_CLAUSE.pattern}", re.IGNORECASE)
+_REACH = 70
+"""Characters behind a relation in which its second side is looked for."""
+_WHOLES = {"samples_total", TIME_SHARE}
+"""What shares are taken of; never one side of a relation."""
+_PARTED = regex(r"\b(?:are|is|were|was)\b")
+_CLOSE, _FAR = 0.15, 0.5
+"""Relative differences up to which two numbers are close, and from which on they are not."""
+_EQUAL = 0.02
+_MOST_PAIRS = 160_000
+"""Pairs of launches for which a relation is looked at."""
+_NOT_UNDERSTOOD = "not checked: keet does not know which two quantities are compared"
+
+
+class _Side(NamedTuple):
+    terms: Sequence[Term]
+    """The likeliest first."""
+    launches: tuple[Launch, ...]
+    """None that the sentence names: empty."""
+    text: str
+    said: tuple[Claim, ...]
+    is_part: bool = False
+    """Of the other side, in other units: conflicts of wavefronts."""
+
+
+_Pair = tuple[ReportValue, ReportValue]
+
+
+class RelationChecker:
+    def __init__(self, facts: ReportValues) -> None:
+        self._facts = facts
+
+    def check(
+        self, sentence: SentenceSpan, claims: Sequence[Claim], spoken_of: Sequence[Launch]
+    ) -> list[RelationCheck]:
+        """`spoken_of`: the launches where the sentence names none. Places are those of the
+        sentence."""
+        text = sentence.text
+        found = [
+            self._one(relation, text, claims, spoken_of)
+            for relation in find_relations(text)
+            if not _NOT_THESE.search(text)
+        ]
+        limits = () if _NOT_THESE.search(text) else limiter_checks(text, self._facts, spoken_of)
+        return [check for check in (*found, *limits) if check is not None]
+
+    def _one(
+        self, relation: Relation, text: str, claims: Sequence[Claim], spoken_of: Sequence[Launch]
+    ) -> RelationCheck | None:
+        if relation.kind in ("most", "least"):
+            known = check_ranking(relation, text, self._facts, spoken_of)
+        elif relation.kind == "unclear":
+            known = None
+        else:
+            known = self._compare(relation, text, claims, spoken_of)
+        if known is None:
+            if not (claims or terms_in(text)):
+                return None  # a sentence about something else
+            known = ClaimVerdict.NOT_FOUND, _NOT_UNDERSTOOD
+        said = text[relation.start : relation.end].strip()
+        return RelationCheck(said, relation.start, relation.start + len(said), *known)
+
+    def _compare(
+        self, relation: Relation, text: str, claims: Sequence[Claim], spoken_of: Sequence[Launch]
+    ) -> tuple[ClaimVerdict, str] | None:
+        verdicts: list[tuple[ClaimVerdict, str]] = []
+        left, right = self._sides(relation, text, claims)
+        for pairs in self._pairs(relation, left, right, spoken_of):
+            if (verdict := _judge(relation, pairs)) is not None:
+                verdicts.append(verdict)
+        kinds = {verdict for verdict, _ in verdicts}
+        if len(kinds) != 1:
+            return None  # so in one launch, and not in another
+        return verdicts[0]
+
+    def _sides(self, relation: Relation, text: str, claims: Sequence[Claim]) -> tuple[_Side, _Side]:
+        begin = max((m.end() for m in _CLAUSE.finditer(text, 0, relation.start)), default=0)
+        after = _CLAUSE_END.search(text, relation.end)
+        end = min(relation.end + _REACH, after.start() if after else len(text))
+        terms = list(filter(_is_operand, terms_in(text)))
+        before = [term for term in terms if begin <= term.start < relation.start][::-1]
+        inside = [term for term in terms if _within(term, relation.between)]
+        behind = [term for term in terms if relation.end <= term.start < end]
+        if (
+            not before
+            and not inside
+            and behind
+            and (cut := _PARTED.search(text, relation.end, end))
+        ):
+            # `half of the wavefronts are conflicts`: conflicts are half of the wavefronts
+            before = [term for term in behind if term.start >= cut.end()]
+            behind = [term for term in behind if term.start < cut.start()]
+            part = self._side(before, text, (relation.end, end), claims)
+            return part._replace(is_part=True), part._replace(terms=behind)
+        return (
+            self._side([*before, *inside], text, (begin, relation.start), claims),
+            self._side(behind, text, (relation.end, end), claims),
+        )
+
+    def _side(
+        self, terms: Sequence[Term], text: str, span: tuple[int, int], claims: Sequence[Claim]
+    ) -> _Side:
+        names = self._facts.launches.named_in(text[slice(*span)])
+        launches = dict.fromkeys(launch for name in names for launch in name.launches)
+        said = tuple(claim for claim in claims if span[0] <= claim.number.start < span[1])
+        return _Side(terms, tuple(launches), text[slice(*span)], said)
+
+    def _pairs(
+        self, relation: Relation, left: _Side, right: _Side, spoken_of: Sequence[Launch]
+    ) -> Iterator[list[_Pair]]:
+        """For each launch that the sentence is about, or each two launches."""
+        ones = left.launches or tuple(spoken_of)
+        if len(ones) * len(right.launches) > _MOST_PAIRS:
+            return  # not understood: it does not say which of them
+        for one in ones:
+            others = [other for other in right.launches if other != one] or [one]
+            for other in others:
+                yield self._of_launches(relation, left, right, one, other)
+
+    def _of_launches(
+        self, relation: Relation, left: _Side, right: _Side, one: Launch, other: Launch
+    ) -> list[_Pair]:
+        duration = [Term(0, 0, PhraseMeaning(("duration",)), 1)] if relation.about_time else []
+        for first in (*left.terms, *duration):
+            seconds = right.terms or _elliptic(first, left, right)
+            if one != other and not right.terms:
+                seconds = [first]
+            for second in seconds:
+                if one == other and first.readings == second.readings:
+                    continue
+                ours, theirs = self._read(first, left, one), self._read(second, right, other)
+                if pairs := _compatible(ours, theirs, is_part=left.is_part):
+                    return pairs
+            if one == other and not right.terms and right.said:
+                ours = self._read(first, left, one)
+                return list(product(ours[:1], _literal(right, ours)))
+        return []
+
+    def _read(self, term: Term, side: _Side, launch: Launch) -> list[ReportValue]:
+        ids = qualified(term.readings, side.text)
+        found = self._facts.read(ids, launch, complement=term.entry.complement)
+        said = [claim.number for claim in side.said if claim.term and claim.term[:2] == term[:2]]
+        exact = [r for r in found if any(agrees(n, r.quantity, lenient=True) for n in said)]
+        return exact or found
+
+
+def _is_operand(term: Term) -> bool:
+    """Words of any sentence are none, but for stalls; nor is what shares are taken of."""
+    is_stall = term.readings[0].startswith(STALL_SHARE)
+    return (is_stall or not term.entry.weak) and not _WHOLES.intersection(term.readings)
+
+
+def _within(term: Term, span: tuple[int, int]) -> bool:
+    return span[0] <= term.start < span[1]
+
+
+def _elliptic(first: Term, left: _Side, right: _Side) -> list[Term]:
+    """`half of the theoretical one`, behind `achieved occupancy`: the noun is the same."""
+    nouns = re.findall(r"[A-Za-z]+", left.text)
+    for word in re.findall(r"[A-Za-z]+", right.text)[:4]:
+        for noun in reversed(nouns):
+            terms = find_terms(f"{word} {noun}")
+            if len(terms) == 1 and terms[0].words == 2 and terms[0].readings != first.readings:
+                return terms
+    return []
+
+
+def _literal(side: _Side, ours: Sequence[ReportValue]) -> list[ReportValue]:
+    """The first number of a side that names nothing: `than the 32 of a full warp`."""
+    number = side.said[0].number
+    unit = number.unit or (ours[0].quantity.unit if ours else "")
+    if number.shape or not ours or not same_kind(unit, ours[0].quantity.unit):
+        return []
+    return [ReportValue(number.text, Quantity(number.value, unit), None, None)]
+
+
+def _compatible(
+    ours: Sequence[ReportValue], theirs: Sequence[ReportValue], *, is_part: bool = False
+) -> list[_Pair]:
+    """What can be compared, the likeliest first, all in its unit: one with one where both names
+    have several readings."""
+    several = len(ours) > 1 and len(theirs) > 1
+    both = zip(ours, theirs) if several else product(ours, theirs)
+    found = [(a, b) for a, b in both if _comparable(a.quantity.unit, b.quantity.unit, is_part)]
+    return [pair for pair in found if pair[0].quantity.unit == found[0][0].quantity.unit]
+
+
+def _comparable(ours: str, theirs: str, is_part: bool) -> bool:  # noqa: FBT001
+    return same_kind(ours, theirs) or (is_part and is_count(ours) and is_count(theirs))
+
+
+def _judge(relation: Relation, pairs: Sequence[_Pair]) -> tuple[ClaimVerdict, str] | None:
+    """By the likeliest pair; wrong only where no other reading makes it right."""
+    holds = [_surely_holds(relation, a, b) for a, b in pairs]
+    if not pairs or holds[0] is None:
+        return None
+    told = "; ".join(map(str, pairs[0]))
+    right = [each is not relation.is_negated for each in holds if each is not None]
+    if right[0]:
+        return ClaimVerdict.CONFIRMED, told
+    return None if any(right) else (ClaimVerdict.CONTRADICTED, told)
+
+
+def _surely_holds(relation: Relation, first: ReportValue, second: ReportValue) -> bool | None:
+    """None where rounding of an export hides it."""
+    a, b = first.quantity.value, second.quantity.value
+    holds = _holds(relation, a, b)
+    off = first.rounding, second.rounding
+    if not any(off):
+        return holds
+    ends = product((a - off[0], a + off[0]), (b - off[1], b + off[1]))
+    return holds if {_holds(relation, x, y) for x, y in ends} == {holds} else None
+
+
+def _holds(relation: Relation, a: float, b: float) -> bool | None:
+    """None: neither surely so nor surely not."""
+    factor = relation.factor
+    if relation.kind in ("same", "close"):
+        off = abs(a - b) / max(abs(a), abs(b), 1e-30)
+        limit = _CLOSE if relation.kind == "close" else _EQUAL
+        return True if off <= limit else False if off >= _FAR or relation.kind == "same" else None
+    down = relation.kind == "less"
+    if factor is None:
+        return a < b if down else a > b
+    if factor.unit == "x":
+        over, under = (b, a) if down else (a, b)
+        return _is(factor, over / under) if under else None
+    return _differs(factor, b - a if down else a - b, b)
+
+
+def _differs(factor: Factor, difference: float, whole: float) -> bool | None:
+    """A difference in the unit of both, or in per cent of the second."""
+    if factor.unit == "%":
+        return any(_is(factor, each) for each in (difference, 100 * difference / (whole or 1)))
+    if factor.unit in ("", "points", "point", "percentage points", "percentage point"):
+        return _is(factor, difference)
+    return None
+
+
+def _is(factor: Factor, value: float) -> bool:
+    if factor.bound == "above":
+        return value >= factor.value - 1e-9
+    if factor.bound == "below":
+        return value <= factor.value + 1e-9
+    return abs(value - factor.value) <= factor.half * 1.001

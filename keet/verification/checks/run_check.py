@@ -1,0 +1,238 @@
+"""Numbers of a text that are about the run of the whole program, held to its table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from keet.patterns import regex
+from keet.profile import Profile
+from keet.records import NamedTuple
+from keet.verification.number_match import agrees
+from keet.verification.text.clauses import NOT_MEASURED
+from keet.verification.text.numbers import TextNumber
+from keet.verification.text.sentences import SentenceSpan
+from keet.verification.values.report_values import ReportValue
+from keet.verification.values.run_values import RunSubject, RunSubjects, RunValueKind, run_subjects
+from keet.verification.verdicts import CheckedNumber, CheckedSentence, ClaimVerdict, RelationCheck
+
+_RUN = regex(
+    r"\b(?:the|its|a|this)\s+(?:(?:plain|whole)\s+)?run\b(?!\s*-?time)|\b(?:plain|whole)\s+run\b"
+    r"|\bGPU time\b",
+    re.IGNORECASE,
+)
+_IN_RUN = regex(
+    r"\bin\s+(?:the|its|a|this)\s+(?:(?:plain|whole)\s+)?run\b(?!\s*-?time)"
+    r"|\bin\s+(?:plain|whole)\s+runs?\b|\bwhen ncu measured its duration alone",
+    re.IGNORECASE,
+)
+"""Beside a time: `99% of the run` tells nothing of the time before it."""
+_OF_GPU_TIME = regex(r"\s*of\s+(?:GPU\s+time|the\s+(?:(?:plain|whole)\s+)?run)\b", re.IGNORECASE)
+_REPLAY = regex(r"\b(?:ncu|Nsight Compute|replay\w*|profiled)\b", re.IGNORECASE)
+_PARTED = (
+    (regex(r"[;:]"), 25),
+    (regex(r","), 15),
+    (regex(r"\band\b"), 12),
+    (regex(r"\b(?:while|whereas|but|against|than)\b"), 30),
+)
+"""What makes words of one sentence less likely to belong together, in letters."""
+_CLAUSE_END = regex(r"[,;:()]|\b(?:while|whereas|but|and)\b")
+_RUN_ITSELF = regex(
+    r"\b(?:run|program)(?:['’]s|:|\s+(?:took|takes|lasted|lasts|has|had|is|was|needs|needed|spent"
+    r"|(?:would|could|should|will|might|may|can)\s+(?:take|last|need)))"
+    r"(?:\s+(?:about|only|just|roughly|nearly|almost|a total of))*\s*\Z",
+    re.IGNORECASE,
+)
+"""Before a number of the run as a whole."""
+_PRONOUN = regex(r"\b(?:it|its|they|this (?:launch|kernel)|the (?:launch|kernel))\b", re.IGNORECASE)
+_LAUNCH = regex(r"\b[Ll]aunch\s+#?(\d+)\b|(?<![\w&])#(\d+)\b")
+_SINGLE = regex(
+    r"\bper launch\b|\beach\b|\bon average\b|\b(?:median|mean|typical|average|longest|shortest)\b"
+    r"|\b(?:this|a|every|one|single) launch\b",
+    re.IGNORECASE,
+)
+_TOTAL = regex(r"\bin total\b|\baltogether\b|\bin all\b|\bGPU time\b|\badd up\b", re.IGNORECASE)
+_OF_RUN = regex(r"\s*of\s+(?:the\s+)?(?:(?:whole|plain)\s+)?(?:run|GPU time)\b", re.IGNORECASE)
+_COUNTED: tuple[tuple[RunValueKind, re.Pattern[str]], ...] = (
+    ("launches", regex(r"\s*(?:of\s+its\s+shape|launch(?:es)?\b)")),
+    ("kernels", regex(r"\s*kernels?\b")),
+    ("faults", regex(r"\s*groups\s+of\s+(?:GPU\s+)?page\s+faults")),
+)
+_UNITS: Mapping[str, RunValueKind] = {
+    "%": "share",
+    "byte": "bytes",
+    "x": "factor",
+    "launch": "launches",
+    "kernel": "kernels",
+}
+_STANDS = regex(r"\bstands? for\b")
+_NEAR_BEHIND = 30
+_FARTHEST = 80
+"""Letters, and what parts them, between a number and what it is about."""
+_MIGHT_BE = "the text says what might be, not what was"
+
+
+def with_run_checks(found: Iterable[CheckedSentence], profile: Profile) -> list[CheckedSentence]:
+    """The checks of `verify_text`, with those of sentences about the run held to its table: what
+    ncu measured under replay is another time."""
+    subjects = run_subjects(profile)
+    if subjects is None:
+        return list(found)
+    checker = _RunChecker(subjects)
+    return [checker.checked(each) for each in found]
+
+
+class _Named(NamedTuple):
+    start: int
+    end: int
+    subject: RunSubject
+
+
+class _RunChecker:
+    def __init__(self, subjects: RunSubjects) -> None:
+        self._run = subjects.run
+        self._launches = {each.launch: each for each in subjects.parts if each.launch is not None}
+        self._kernels = {name: each for each in subjects.parts for name in each.names}
+        longest = sorted(map(re.escape, self._kernels), key=len, reverse=True)
+        self._names = re.compile(rf"(?<!\w)(?:{'|'.join(longest)})(?!\w)") if longest else None
+        self._topic: RunSubject | None = None
+        """What the text spoke of last: `it` in the next sentence."""
+
+    def checked(self, each: CheckedSentence) -> CheckedSentence:
+        named = self._named(each.sentence.text)
+        checks = tuple(self._check(check, each.sentence, named) for check in each.checks)
+        self._topic = named[0].subject if named else self._topic
+        about_run = any(new is not old for new, old in zip(checks, each.checks))
+        relations = tuple(map(_unjudged, each.relations)) if about_run else each.relations
+        return each._replace(checks=checks, relations=relations)
+
+    def _named(self, text: str) -> list[_Named]:
+        """Kernels and launches of the run that a sentence names; `#0 (relax)` is the launch."""
+        found = [
+            _Named(m.start(), m.end(), self._launches[number])
+            for m in _LAUNCH.finditer(text)
+            if (number := int(m[1] or m[2])) in self._launches
+        ]
+        for match in self._names.finditer(text) if self._names else ():
+            if not any(0 <= match.start() - launch.end <= 2 for launch in found):
+                found.append(_Named(match.start(), match.end(), self._kernels[match[0]]))
+        return sorted(found)
+
+    def _check(
+        self, check: CheckedNumber, sentence: SentenceSpan, named: Sequence[_Named]
+    ) -> CheckedNumber:
+        number, text = check.number, sentence.text
+        start, end = number.start - sentence.start, number.end - sentence.start
+        kinds = () if number.shape else _kinds(text, number, end, start)
+        if not kinds or not _is_about_run(text, start, end, kinds):
+            return check
+        of_run = kinds[0] in ("kernels", "faults", "bytes")
+        subject = self._run if of_run else self._subject(text, start, end, named)
+        readings = self._readings(subject, kinds, text, start, named)
+        if fitting := next((r for r in readings if agrees(number, r.quantity)), None):
+            return CheckedNumber(number, ClaimVerdict.CONFIRMED, fitting, str(fitting))
+        # `groups of` is one of these words.
+        if kinds != ("faults",) and NOT_MEASURED.search(_clause(text, start, end)):
+            return CheckedNumber(number, ClaimVerdict.NOT_FOUND, None, _MIGHT_BE)
+        return _contradicted(check, subject, kinds, text, end)
+
+    def _subject(
+        self, text: str, start: int, end: int, named: Sequence[_Named]
+    ) -> RunSubject | None:
+        """None: the text does not say."""
+        if _RUN_ITSELF.search(text[:start]):
+            return self._run
+        before = [each for each in named if each.end <= start]
+        if before:
+            return before[-1].subject
+        behind = [each for each in named if 0 <= each.start - end <= _NEAR_BEHIND]
+        if behind:
+            return behind[0].subject
+        return self._topic if _PRONOUN.search(text) else None
+
+    def _readings(
+        self,
+        subject: RunSubject | None,
+        kinds: tuple[RunValueKind, ...],
+        text: str,
+        start: int,
+        named: Sequence[_Named],
+    ) -> list[ReportValue]:
+        """Of the subject, or of all that it can be; of any launch for `stands for`, and of the run
+        too where a name comes only behind the number."""
+        if subject is None:
+            every = (self._run, *self._launches.values(), *self._kernels.values())
+            return [reading for each in every for reading in each.of(*kinds)]
+        found = subject.of(*kinds)
+        if _STANDS.search(text[:start]) or "factor" in kinds:
+            found += [r for each in self._launches.values() for r in each.of(*kinds)]
+        elif subject.launch is None and subject is not self._run and "launches" in kinds:
+            found = [reading for reading in found if reading.launch is None]
+        if any(each.start > start for each in named[:1]):
+            found += self._run.of(*kinds)
+        return found
+
+
+def _unjudged(relation: RelationCheck) -> RelationCheck:
+    """It was checked against times under replay, and the sentence is about the run."""
+    reason = "not checked: the sentence is about the run"
+    return relation._replace(verdict=ClaimVerdict.NOT_FOUND, reason=reason)
+
+
+def _contradicted(
+    check: CheckedNumber,
+    subject: RunSubject | None,
+    kinds: tuple[RunValueKind, ...],
+    text: str,
+    end: int,
+) -> CheckedNumber:
+    """With the right value, where it is clear what the number is meant to be."""
+    known = [subject.of(kind) for kind in kinds] if subject else []
+    right = [reading for some in known for reading in (some if len(kinds) == 1 else some[:1])]
+    clear = "share" not in kinds or _OF_RUN.match(text, end)
+    if right and clear and not {"factor", "bytes"} & set(kinds):
+        told = "; ".join(dict.fromkeys(str(reading) for reading in right[:2]))
+        return CheckedNumber(check.number, ClaimVerdict.CONTRADICTED, right[0], told)
+    if check.verdict is ClaimVerdict.CONTRADICTED or kinds[0] in ("total", "single"):
+        reason = "the text speaks of the run, and its table has no such number"
+        return CheckedNumber(check.number, ClaimVerdict.NOT_FOUND, None, reason)
+    return check
+
+
+def _is_about_run(text: str, start: int, end: int, kinds: tuple[RunValueKind, ...]) -> bool:
+    """What is said of the run stands nearer to the number than what is said of the replay."""
+    is_time = kinds[0] in ("total", "single")
+    if is_time and (_OF_GPU_TIME.match(text, end) or _RUN_ITSELF.search(text[:start])):
+        return True
+    run = _nearest(_IN_RUN if is_time else _RUN, text, start, end)
+    replay = _nearest(_REPLAY, text, start, end)
+    return run is not None and run <= _FARTHEST and (replay is None or run < replay)
+
+
+def _nearest(pattern: re.Pattern[str], text: str, start: int, end: int) -> int | None:
+    return min((_distance(text, m, start, end) for m in pattern.finditer(text)), default=None)
+
+
+def _distance(text: str, match: re.Match[str], start: int, end: int) -> int:
+    before = match.end() <= start
+    between = text[match.end() : start] if before else text[end : match.start()]
+    return len(between) + sum(cost * len(part.findall(between)) for part, cost in _PARTED)
+
+
+def _kinds(text: str, number: TextNumber, end: int, start: int) -> tuple[RunValueKind, ...]:
+    """What the number is, by its unit and the words beside it; nothing where the table of a run
+    has no such numbers."""
+    unit, _, per = number.unit.partition("/")
+    if unit in ("s", "ns"):
+        single = per == "launch" or bool(_SINGLE.search(text))
+        total = not per and bool(_TOTAL.search(_clause(text, start, end)))
+        return ("total", "single") if single == total else ("single",) if single else ("total",)
+    if not per and unit in _UNITS:
+        return (_UNITS[unit],)
+    return next(((kind,) for kind, words in _COUNTED if words.match(text, end)), ())
+
+
+def _clause(text: str, start: int, end: int) -> str:
+    before = [m.end() for m in _CLAUSE_END.finditer(text, 0, start)]
+    after = _CLAUSE_END.search(text, end)
+    return text[before[-1] if before else 0 : after.start() if after else len(text)]

@@ -1,0 +1,89 @@
+"""Checks the numbers of keet's own explanation: has each of them evidence?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from keet.explanation.explained import texts_of
+from keet.verification.grounding import (
+    EvidenceIndex,
+    GroundingResult,
+    UnsupportedNumber,
+    check_grounding,
+)
+
+if TYPE_CHECKING:
+    from keet.explanation.explained import Explanation, LaunchExplanation
+    from keet.explanation.program import ProgramExplanation
+
+
+class ExplanationCheck:
+    """The numbers of all texts of an explanation, and those without evidence.
+
+    Checked when it is first asked for. `program`: the launches together, where that is printed too.
+    """
+
+    def __init__(self, explanation: Explanation, program: ProgramExplanation | None = None) -> None:
+        self._explanation = explanation
+        self._program = program
+
+    @cached_property
+    def checked(self) -> tuple[GroundingResult, ...]:
+        """One entry per text, each checked against the evidence of its launch, run or program."""
+        told = self._explanation.launches
+        of_launches = (grounding for each in told for grounding in check_launch(each))
+        return (*check_run(self._explanation), *of_launches, *check_program(self._program))
+
+    @property
+    def numbers(self) -> int:
+        return sum(each.numbers for each in self.checked)
+
+    @property
+    def verified(self) -> int:
+        return sum(len(each.verified) for each in self.checked)
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """Numbers without evidence, and why."""
+        return tuple(_unchecked(stray) for each in self.checked for stray in each.stray)
+
+
+class CheckCount:
+    """The same numbers, counted while launches are explained one by one, and not kept."""
+
+    def __init__(self) -> None:
+        self.numbers = self.verified = 0
+        self.unchecked: list[str] = []
+
+    def add(self, checked: Iterable[GroundingResult]) -> None:
+        for each in checked:
+            self.numbers += each.numbers
+            self.verified += len(each.verified)
+            self.unchecked += map(_unchecked, each.stray)
+
+
+def check_run(explanation: Explanation) -> Iterator[GroundingResult]:
+    if (run := explanation.whole_run) is None:
+        return
+    for text, launch in run.said:
+        yield check_grounding(text, run.book, launch=launch)
+
+
+def check_launch(each: LaunchExplanation) -> Iterator[GroundingResult]:
+    texts = texts_of(each)  # which may add to the evidence
+    return map(EvidenceIndex(each.evidence, each.launch).check, texts)
+
+
+def check_program(program: ProgramExplanation | None) -> Iterator[GroundingResult]:
+    if program is None:
+        return
+    yield from map(EvidenceIndex(program.book).check, program.said)
+    for found in program.across:
+        yield check_grounding(found.text, found.evidence)
+
+
+def _unchecked(stray: UnsupportedNumber) -> str:
+    """A number without evidence, and why."""
+    return f"{stray.text}: {stray.reason}"

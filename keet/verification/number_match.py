@@ -1,0 +1,130 @@
+"""Whether a number in a text is a measured one, at the rounding with which it was printed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from keet.units import Number, Quantity, parse_unit
+from keet.verification.text.numbers import TextNumber
+
+_NOISE = 1e-12
+"""What binary fractions and unit conversions may add to a difference, relative to the value."""
+
+_WHOSE = {"thread", "block", "SM", "scheduler", "warp", "launch", "kernel", "SMSP", "lane", "line"}
+"""Whose number it is: `registers` and `registers/thread` are the same."""
+_OF_EACH = {"request", "sector", "inst", "wavefront", "issue"}
+"""Parts of a ratio that a text may leave to its words: `each request takes 32 sectors`."""
+_PLAIN = {"", "x"}
+"""Units of what is a mere number or a multiple."""
+_UNITLESS = {"x", "way", "wave", "wave/SM"}
+"""What ncu has no unit for."""
+_NEED_A_UNIT = {"s", "byte", "hz", "%", "flop"}
+"""Numbers of these say nothing without a unit."""
+
+
+Amount = tuple[float, float]
+"""A value, and half a unit of its last printed digit."""
+
+
+def agrees(
+    number: TextNumber, quantity: Quantity, *, lenient: bool = False, rounding: float = 0.0
+) -> bool:
+    """Whether the text's number is that quantity, in any unit that means the same.
+
+    `lenient` takes a bare number for a percentage too: for texts by others, whose tables name the
+    unit elsewhere. `rounding`: by how much the quantity may be off, as an export has it.
+    """
+    readings = amounts(number, quantity.unit, lenient=lenient)
+    return is_any(readings, quantity.value, number, rounding)
+
+
+def is_any(
+    readings: Iterable[Amount], measured: Number, number: TextNumber, rounding: float = 0.0
+) -> bool:
+    """Whether the number is that value in one of its readings, which `amounts` gives."""
+    if not math.isfinite(measured):
+        return False
+    bound = number.bound
+    for value, half in readings:  # no calls in here: each number meets all evidence of its launch
+        slack = half + rounding + _NOISE * max(abs(value), abs(measured))
+        if bound is None:
+            close = abs(value - measured) <= slack
+        elif bound == "above":
+            close = measured >= value - slack
+        else:
+            close = measured <= value + slack
+        if close:
+            return True
+    return False
+
+
+def is_near(number: TextNumber, quantity: Quantity) -> bool:
+    """For a bound: whether it is one that a person would give for that value.
+
+    Nine tenths of all percentages are `more than 10 %`: what such a bound says is true and next to
+    nothing, so that alone must not ground it.
+    """
+    if number.bound is None:
+        return True
+    steps = [_leading_step(value) for value, _ in amounts(number, quantity.unit)]
+    values = [value for value, _ in amounts(number, quantity.unit)]
+    return any(abs(v - quantity.value) <= step for v, step in zip(values, steps))
+
+
+def _leading_step(value: float) -> float:
+    """One unit of the first digit: 10 for 60, 100 for 250."""
+    return 10.0 ** math.floor(math.log10(abs(value))) if value else 1.0
+
+
+def fits(number: TextNumber, unit: str, *, lenient: bool = False) -> bool:
+    """Whether the number could be one of that unit at all."""
+    return next(amounts(number, unit, lenient=lenient), None) is not None
+
+
+def amounts(number: TextNumber, unit: str, *, lenient: bool = False) -> Iterator[Amount]:
+    """The number and its rounding in `unit`, in each way in which it can be meant."""
+    if number.shape:
+        return
+    if number.alone:
+        bare = number._replace(value=number.alone[0], half=number.alone[1], unit="", alone=None)
+        yield from _bare(bare, unit, lenient=False)
+    if not number.unit:
+        yield from _bare(number, unit, lenient=lenient)
+    elif number.unit == "%" and unit in _PLAIN:
+        yield number.value / 100, number.half / 100
+    elif unit in _PLAIN and (number.unit in _UNITLESS or (is_count(number.unit) and not lenient)):
+        yield number.value, number.half  # a ratio to which the text gives its noun
+    elif same_kind(number.unit, unit) and not (lenient and _of_another(number.unit, unit)):
+        factor = 10.0 ** (parse_unit(number.unit).power - parse_unit(unit).power)
+        yield number.value * factor, number.half * factor
+
+
+@lru_cache(maxsize=1024)
+def is_count(unit: str) -> bool:
+    """Whether numbers of that unit say something without it."""
+    return parse_unit(unit).kind.split("/")[0] not in _NEED_A_UNIT
+
+
+def _bare(number: TextNumber, unit: str, *, lenient: bool) -> Iterator[Amount]:
+    if is_count(unit) or (lenient and unit == "%"):
+        yield number.value, number.half
+    if lenient and unit == "%" and 0 < number.value <= 1:
+        yield number.value * 100, number.half * 100
+
+
+@lru_cache(maxsize=4096)
+def _of_another(said: str, measured: str) -> bool:
+    """`49 kB per thread` for what is 49 kB per block."""
+    parts, of = (set(parse_unit(unit).kind.split("/")[1:]) & _WHOSE for unit in (said, measured))
+    return bool(parts - of and of - parts)
+
+
+@lru_cache(maxsize=4096)
+def same_kind(said: str, measured: str) -> bool:
+    """Whether two units measure the same: `registers` and `register/thread` do, GB and GB/s not."""
+    head, *parts = parse_unit(said).kind.split("/")
+    wanted, *of = parse_unit(measured).kind.split("/")
+    added, left_out = set(parts) - set(of), set(of) - set(parts)
+    return head == wanted and added <= _WHOSE and left_out <= _WHOSE | _OF_EACH

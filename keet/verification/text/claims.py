@@ -1,0 +1,353 @@
+"""Binds each number of a sentence to what the sentence says it is: metric, launch, source line.
+
+Names and numbers that stand close together belong together. How far apart they are is counted in
+letters, and more for what parts a sentence: commas, `while`, another number in between.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import pairwise
+from typing import Protocol, TypeVar
+
+from keet.catalog import metric_with_id, unit_of
+from keet.patterns import regex
+from keet.records import NamedTuple
+from keet.verification.number_match import fits
+from keet.verification.text.hardware_capacities import capacity
+from keet.verification.text.launch_names import KnownLaunches, LaunchName
+from keet.verification.text.metric_names import (
+    DRAM_TRAFFIC,
+    L1_ELAPSED,
+    NCU_NAME,
+    ROOFLINE,
+    STALL_SHARE,
+    TIME_SHARE,
+    Term,
+)
+from keet.verification.text.metric_names_in_context import terms_in
+from keet.verification.text.numbers import TextNumber
+from keet.verification.text.sentences import SentenceSpan
+from keet.verification.text.source_places import SourcePlace, row_place
+
+_FARTHEST = 120
+_CLOSE_BEHIND = 30
+_AGAIN = 20
+"""What it costs to use a name for a second number."""
+_FIRM = 90
+"""Beyond, a number that differs may be another thing's."""
+_TIGHT = regex(
+    r"(?:[`*]*\s+(?:of|for|in)\s+(?:the\s+)?(?:kernel\s+|launch\s+)?[^\s,;()]+)?"
+    r"(?:['’s`*_:=|(\s]|\b(?:is|was|are|were|of|at|to|only|about|just|reaches|reached|equals|stands"
+    r"|has|shows|reads|value|averages?|amounts?)\b)*"
+)
+_TIGHT_BEHIND = regex(r"\s+(?:(?:are|is|were|was)\s+)?")
+_PARTS = (
+    (regex(r"\b(?:while|whereas|but|although|versus|vs|than|against|compared)\b"), 30),
+    (regex(r"\band\b"), 12),
+    (regex(r"[;—]|\. "), 25),
+    (regex(r","), 15),
+    (regex(r"\|"), 4),
+)
+_CAUSE = regex(r"\b(?:lost|due|owed) to\s+\Z|\b(?:caused by|because of)\s+\Z")
+"""Before a name that says why, not what."""
+_LISTED = regex(
+    r"\s*(?:,|/|,?\s*\b(?:and|or|against|versus|vs|compared\s+(?:to|with))\b\.?"
+    r"|\b(?:is|are|was|were)\s+(?:\w+\s+){0,3}(?:than|of|twice|half)\b|\b(?:exceed|outnumber)s?\b)"
+    r"\s*(?:the\s+|its\s+|for\s+|in\s+)?"
+)
+"""Between the items of a list; `L2 is busier than DRAM` is one for the numbers behind it."""
+_APPOSED = regex(r"[\s,(]*(?:i\.\s?e\.|that is|in other words|=|equal to|meaning)[\s,]*|\s*\(")
+_AT_OTHERS = regex(r"[^;:\n]{0,24}\bat other lines\b|\s*(?:per iteration|gives? the same)\b")
+"""Behind a number below the title of a source line: the number is not that line's."""
+_NEXT_CELL = regex(r"(?<!\s)[^\S\n]{2,}(?!\n)")
+"""Between columns of a laid-out row."""
+
+
+class Spanned(Protocol):
+    @property
+    def start(self) -> int: ...
+
+    @property
+    def end(self) -> int: ...
+
+
+Where = TypeVar("Where", bound=Spanned)
+
+
+class Claim(NamedTuple):
+    """A number, and what its sentence says that it is."""
+
+    number: TextNumber
+    term: Term | None
+    firm: bool
+    """Whether the number can be wrong: the name is surely meant for it."""
+    misfit: Term | None
+    """Where no name fits the unit: the name that stands right before."""
+    place: SourcePlace | None
+    subject: LaunchName | None
+    sentence: SentenceSpan
+
+
+def find_claims(
+    sentence: SentenceSpan,
+    numbers: Sequence[TextNumber],
+    launches: KnownLaunches,
+    places: Sequence[SourcePlace] = (),
+    title: SourcePlace | None = None,
+) -> list[Claim]:
+    """The claims of one sentence. Positions are those of the sentence. `places`: those that it
+    names. `title`: what the text is about, where its title is a source line."""
+    text = sentence.text
+    terms = [term for term in terms_in(text) if not _inside(term, places)]
+    names = launches.named_in(text)
+    terms = [term for term in terms if not _inside(term, names)]
+    leading = row_place(text, places, title)
+    free = [
+        number
+        for number in numbers
+        if capacity(text, number) is None and not (title and _AT_OTHERS.match(text, number.end))
+    ]
+    chosen = _assign(text, free, terms)
+    if not places:  # of a line, the share is one of the samples
+        chosen = _with_stalls(text, free, terms, chosen)
+    listed_places, listed_names = in_order(text, numbers, places), in_order(text, numbers, names)
+    return [
+        Claim(
+            number=number,
+            term=chosen[number].term if number in chosen else None,
+            firm=number in chosen and chosen[number].firm,
+            misfit=None if number in chosen else _misfit(text, number, terms),
+            place=leading
+            or listed_places.get(number)
+            or _nearest(text, number, _before(number, places, title), numbers)
+            or title,
+            subject=listed_names.get(number) or _subject(text, number, names, numbers),
+            sentence=sentence,
+        )
+        for number in numbers
+    ]
+
+
+def _before(
+    number: TextNumber, places: Sequence[SourcePlace], title: SourcePlace | None
+) -> Sequence[SourcePlace]:
+    """Below the title of a source line, a place behind a number is what the line waits for."""
+    return [place for place in places if place.end <= number.start] if title else places
+
+
+def _inside(term: Term, spans: Iterable[SourcePlace | LaunchName]) -> bool:
+    return any(span.start <= term.start < span.end for span in spans)
+
+
+class _Bond(NamedTuple):
+    """A pair that may belong together, and how far apart it is."""
+
+    cost: int
+    number: TextNumber
+    term: Term
+    again: bool = False
+    """The name has a number already."""
+
+    @property
+    def firm(self) -> bool:
+        counted = self.again and self.number.unit not in ("%", "ns", "byte/s", "byte")
+        return not self.term.entry.weak and not counted and self.cost <= _FIRM
+
+    def repeated(self) -> _Bond:
+        return self._replace(cost=self.cost + _AGAIN, again=True)
+
+
+def _assign(
+    text: str, numbers: Sequence[TextNumber], terms: Sequence[Term]
+) -> dict[TextNumber, _Bond]:
+    """Lists go by order, then the closest pairs first."""
+    amounts = [number for number in numbers if not number.shape]
+    listed = in_order(text, amounts, terms)
+    if not all(_fits(text, number, term) for number, term in listed.items()):
+        listed = {}
+    chosen = {number: _Bond(0, number, term) for number, term in listed.items()}
+    bonds = [
+        _Bond(_cost(text, number, term, numbers) + _weight(term), number, term)
+        for number in amounts
+        for term in terms
+        if number not in listed and _in_reach(text, number, term) and _fits(text, number, term)
+    ]
+    return _with_appositions(text, amounts, _closest_first(bonds, chosen))
+
+
+def _with_stalls(
+    text: str,
+    numbers: Sequence[TextNumber],
+    terms: Sequence[Term],
+    chosen: dict[TextNumber, _Bond],
+) -> dict[TextNumber, _Bond]:
+    """`Wait accounts for 17 % of the samples`: the share is that of the stall."""
+    stalled = [term for term in terms if term.readings[0].startswith(STALL_SHARE)]
+    for number, bond in chosen.items():
+        if stalled and number.unit == "%" and "samples_total" in bond.term.readings:
+            near = min(stalled, key=lambda term: _cost(text, number, term, numbers))
+            surely = near._replace(entry=near.entry._replace(weak=False))
+            chosen[number] = _Bond(_cost(text, number, near, numbers), number, surely)
+    return chosen
+
+
+def _with_appositions(
+    text: str, numbers: Sequence[TextNumber], chosen: dict[TextNumber, _Bond]
+) -> dict[TextNumber, _Bond]:
+    """`DRAM moves 242.5 GB/s, i.e. 5.0 % of peak`: the second number has the name of the first."""
+    for first, second in pairwise(numbers):
+        same = _APPOSED.fullmatch(text[first.end : second.start]) and chosen.get(first)
+        if same and _fits(text, second, same.term):
+            chosen[second] = _Bond(0, second, same.term)
+    return chosen
+
+
+def _closest_first(bonds: list[_Bond], chosen: dict[TextNumber, _Bond]) -> dict[TextNumber, _Bond]:
+    """A name that has its number goes back into the queue, as one that is used again."""
+    queue = [(bond.cost, index, bond) for index, bond in enumerate(bonds)]
+    heapify(queue)
+    used = {bond.term for bond in chosen.values()}
+    while queue and queue[0][0] <= _FARTHEST:
+        cost, index, bond = heappop(queue)
+        if bond.number in chosen:
+            continue
+        if bond.term in used and not bond.again:
+            heappush(queue, (cost + _AGAIN, index, bond.repeated()))
+            continue
+        chosen[bond.number] = bond
+        used.add(bond.term)
+    return chosen
+
+
+def _in_reach(text: str, number: TextNumber, term: Term) -> bool:
+    """Every letter between costs one: a look at the distance saves the rest. A name in a column
+    behind the number's own is that of another number."""
+    if max(term.start - number.end, number.start - term.end) > _FARTHEST:
+        return False
+    return not _NEXT_CELL.search(text, number.end, max(number.end, term.start))
+
+
+def in_order(
+    text: str, numbers: Sequence[TextNumber], spots: Sequence[Where]
+) -> dict[TextNumber, Where]:
+    """`L1 and L2 reach 49.2 % and 76.6 %`: a list of names, then as long a list of numbers."""
+    pairs: dict[TextNumber, Where] = {}
+    runs = _lists(text, numbers)
+    for names in _lists(text, spots):
+        behind = [run for run in runs if run[0].start >= names[-1].end]
+        if behind and len(behind[0]) == len(names):
+            pairs |= dict(zip(behind[0], names))
+    return pairs
+
+
+def _lists(text: str, spots: Sequence[Where]) -> list[list[Where]]:
+    """Runs of two or more that only commas and `and` part."""
+    runs: list[list[Where]] = []
+    for spot in spots:
+        if runs and _LISTED.fullmatch(text[runs[-1][-1].end : spot.start]):
+            runs[-1].append(spot)
+        else:
+            runs.append([spot])
+    return [run for run in runs if len(run) > 1]
+
+
+def _weight(term: Term) -> int:
+    """One word alone (`L2`, `time`) says less than a whole name."""
+    return 20 if term.entry.weak else 6 if term.words == 1 else 0
+
+
+def _cost(text: str, number: TextNumber, other: Spanned, numbers: Sequence[TextNumber]) -> int:
+    if other.start < number.end and other.end > number.start:
+        return 0  # the name is the number's own unit: `16 registers per thread`
+    before = other.end <= number.start
+    start, end = (other.end, number.start) if before else (number.end, other.start)
+    gap = text[start:end]
+    cost = len(gap) + (0 if before else 3)
+    cost += sum(price * len(part.findall(gap)) for part, price in _PARTS)
+    place = (bisect_left(numbers, at, key=lambda n: n.start) for at in (end, start))
+    cost += 25 * (next(place) - next(place))
+    if ")" in gap or (not before and re.match(r"\s*[),;]", gap)):
+        cost += 12
+    return cost
+
+
+def _nearest(
+    text: str, number: TextNumber, spots: Sequence[Where], numbers: Sequence[TextNumber]
+) -> Where | None:
+    return min(spots, key=lambda spot: _cost(text, number, spot, numbers), default=None)
+
+
+def _subject(
+    text: str, number: TextNumber, names: Sequence[LaunchName], numbers: Sequence[TextNumber]
+) -> LaunchName | None:
+    """The launch before, or one close behind: `12.26 us for transpose_tiles`."""
+    near = [
+        name
+        for name in names
+        if name.start < number.start or _cost(text, number, name, numbers) <= _CLOSE_BEHIND
+    ]
+    return _nearest(text, number, near, numbers)
+
+
+def _misfit(text: str, number: TextNumber, terms: Sequence[Term]) -> Term | None:
+    if re.match(r"\s*of\b", text[number.end :]):
+        return None  # a share of something else
+    for term in terms:
+        if _CAUSE.search(text, max(0, term.start - 24), term.start):
+            continue
+        flags = term.entry
+        vague = flags.weak or flags.verb or flags.part  # `DRAM: 0.136 flop/byte` is no share
+        named = number.unit and term.start < number.start and not vague
+        if named and _is_tight(text, number, term):
+            return term
+    return None
+
+
+def _is_tight(text: str, number: TextNumber, term: Term) -> bool:
+    """`The hit rate is only 89.9`, `89.9 hit rate`: nothing else can be meant."""
+    if term.start >= number.start:
+        between = text[number.end : term.start]
+        return term.start < number.end or bool(_TIGHT_BEHIND.fullmatch(between))
+    return leads_to(text[term.end : number.start])
+
+
+def names_tightly(claim: Claim) -> bool:
+    """Whether the name of a metric stands right at the number: `the duration is 69 us`."""
+    term = claim.term
+    if term is None or not claim.firm or term.entry.part or term.entry.verb:
+        return False
+    return _is_tight(claim.sentence.text, claim.number, term)
+
+
+def leads_to(between: str) -> bool:
+    """Whether a name and a number with only this between them belong together."""
+    return bool(_TIGHT.fullmatch(between))
+
+
+def _fits(text: str, number: TextNumber, term: Term) -> bool:
+    """Whether the number's unit is one in which the name could be given."""
+    if term.entry.verb and term.start > number.start:
+        return False
+    if (not number.unit or number.alone) and not _is_tight(text, number, term):
+        return False
+    return any(fits(number, unit, lenient=True) for unit in _units(term))
+
+
+def _units(term: Term) -> set[str]:
+    units = set()
+    for reading in term.readings:
+        if reading in (TIME_SHARE, L1_ELAPSED) or reading.startswith((STALL_SHARE, ROOFLINE)):
+            units.add("%")
+        elif reading == DRAM_TRAFFIC:
+            units.add("byte")
+        elif reading.startswith(NCU_NAME):
+            units.add(unit_of(reading.removeprefix(NCU_NAME)))
+        else:
+            units.add(metric_with_id(reading).unit)
+        if reading == "samples_total":
+            units.add("%")  # `21.8 % of the samples`: of a source line
+    return units

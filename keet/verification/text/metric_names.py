@@ -1,0 +1,221 @@
+"""Which metrics the words of a text name: the catalog's labels, ids, ncu names and synonyms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+from keet.catalog import hardware_units, metric_named, metrics, stalls, synonyms
+from keet.patterns import regex
+from keet.records import NamedTuple
+
+STALL_SHARE = "stall_share:"
+"""Before a stall reason: the reason's share of the samples, or of a warp's cycles."""
+TIME_SHARE = "time_share"
+L1_ELAPSED = "l1_over_elapsed"
+"""L1's share of its peak over the elapsed cycles, where ncu has that over the active ones alone."""
+ROOFLINE = "roofline:"
+"""Before the id of a ceiling of `keet roofline`: the share of its peak."""
+DRAM_TRAFFIC = "dram_traffic"
+"""Bytes read from DRAM and written to it."""
+NCU_NAME = "ncu:"
+"""Before a metric name of ncu's own, which the catalog need not know."""
+
+_TOKEN = regex(r"[A-Za-z]\w*__\w+(?:\.\w+)*|(?!(?<=['’])s\b)[A-Za-z0-9_]+")
+_OPTION = regex(r"(?<!\S)--[a-z][\w-]+")
+"""Of a command: `--warp-sampling-interval 6` is no claim."""
+_GAP = regex(r"(?:[\s()/*_`-]|'s|’s)*")
+"""What may stand between two words of a name; a comma or a full stop parts them."""
+_JOINS = {"and", "or", "both"}
+_BEFORE_GENERIC = regex(
+    r"(?:^|[^\w\s%]|\b(?:the|a|an|its|their|this|with|and|or|of|has|have|had|at|for|in|on|is|to|low"
+    r"|high|good|poor|cache|overall|kernel|launch|while|whose|despite|but|from|lower|higher|limits"
+    r"|reach|reaches|than|kernel's))\s*\Z",
+    re.IGNORECASE,
+)
+
+
+_NOT_BEFORE_PART = regex(
+    r"\b(?:in|from|to|into|through|via|past|per|a|an|each|hits?|miss(?:es)?|Nsight|active|idle)\s+\Z",
+    re.I,
+)
+"""Where something happens is not what is measured: `requests to L2`; nor what names another thing:
+`Nsight Compute`."""
+_AVERAGE = regex(r"\bAvg\.\s*\Z")
+_FOR_EACH = regex(r"\s+Per\s+[A-Z]")
+"""How ncu writes `Avg. Executed Instructions Per Scheduler`, which is not their number."""
+_AFTER_PART = regex(
+    r"['’s]*(?:\s*[^\w\s-]|\s+(?:\d|is|was|are|at|reach\w*|runs|idles?|sits?|stays?|and|or|with|while"
+    r"|only|has|to|but|of|by|as|for|hits|works|stands|near|nearly|about|being|were|gets|does|peaks"
+    r"|on|than|over|under|below|above|pipe|instead|operates|delivers|moves)\b|\s*\Z)",
+    re.IGNORECASE,
+)
+
+
+class PhraseMeaning(NamedTuple):
+    """What some words name; the flags are those of synonyms.toml."""
+
+    readings: tuple[str, ...]
+    complement: bool = False
+    generic: bool = False
+    verb: bool = False
+    weak: bool = False
+    part: bool = False
+    spelled: str = ""
+    """Where set, only this spelling is meant: `Wait`, not `wait`."""
+
+
+class Term(NamedTuple):
+    """A name of a metric in a text."""
+
+    start: int
+    end: int
+    entry: PhraseMeaning
+    words: int
+
+    @property
+    def readings(self) -> tuple[str, ...]:
+        """Catalog ids and the pseudo-ids above, in the order of how likely each is meant."""
+        return self.entry.readings
+
+
+class _Token(NamedTuple):
+    word: str
+    start: int
+    end: int
+
+
+def find_terms(text: str) -> list[Term]:
+    """The names of metrics in `text`, the longest that fits at each place."""
+    text = _OPTION.sub(lambda match: "," * len(match[0]), text)
+    tokens = [_Token(_normal(m[0]), m.start(), m.end()) for m in _TOKEN.finditer(text)]
+    found: list[Term] = []
+    index = 0
+    while index < len(tokens):
+        term = _at(text, tokens, index)
+        if term is None:
+            index += 1
+            continue
+        found += _coordinated(text, tokens, index, term, found)
+        found.append(term)
+        index += term.words
+    return sorted(found)
+
+
+def _normal(word: str) -> str:
+    """One form for singular and plural, and for both spellings of -ise."""
+    if "__" in word:
+        return word
+    word = word.lower().replace("utilis", "utiliz")
+    if word == "sms":
+        return word  # a number of them, where `SM` is a share of its peak
+    plural = len(word) > 2 and word.endswith("s") and not word.endswith(("ss", "us", "is"))
+    return word[:-1] if plural else word
+
+
+def words_of(phrase: str) -> tuple[str, ...]:
+    return tuple(_normal(match[0]) for match in _TOKEN.finditer(phrase))
+
+
+def _at(text: str, tokens: list[_Token], index: int) -> Term | None:
+    token = tokens[index]
+    if "__" in token.word and token.word[0].isalpha():
+        return Term(token.start, token.end, PhraseMeaning((NCU_NAME + token.word,)), 1)
+    for count in range(min(_longest(), _run(text, tokens, index)), 0, -1):
+        entry = _entries().get(tuple(t.word for t in tokens[index : index + count]))
+        end = tokens[index + count - 1].end
+        if entry is None or entry.spelled not in ("", text[token.start : end]):
+            continue
+        if _is_meant(entry, text[max(0, token.start - 24) : token.start], text[end:]):
+            return Term(token.start, end, entry, count)
+    return None
+
+
+def _is_meant(entry: PhraseMeaning, before: str, behind: str) -> bool:
+    """Whether the words around let a short name stand for itself."""
+    if _AVERAGE.search(before) and _FOR_EACH.match(behind):
+        return False
+    if entry.generic and not _BEFORE_GENERIC.search(before):
+        return False
+    return not entry.part or bool(not _NOT_BEFORE_PART.search(before) and _AFTER_PART.match(behind))
+
+
+def _run(text: str, tokens: list[_Token], index: int) -> int:
+    """How many words from here on stand together."""
+    count = 1
+    for before, after in zip(tokens[index:], tokens[index + 1 :]):
+        if count >= _longest() or not _GAP.fullmatch(text[before.end : after.start]):
+            break
+        count += 1
+    return count
+
+
+def _coordinated(
+    text: str, tokens: list[_Token], index: int, term: Term, found: list[Term]
+) -> list[Term]:
+    """`L1 and L2 hit rates`: the words behind L2 are meant for L1 too."""
+    head = tuple(t.word for t in tokens[index + 1 : index + term.words])
+    added: list[Term] = []
+    while head and index >= 2:
+        comma = "," in text[tokens[index - 1].end : tokens[index].start]
+        step = 2 if tokens[index - 1].word in _JOINS else 1 if comma else 0
+        entry = _entries().get((tokens[index - step].word, *head)) if step else None
+        if entry is None:
+            break
+        index -= step
+        first = tokens[index]
+        found[:] = [other for other in found if other.end <= first.start]
+        added.append(Term(first.start, first.end, entry, term.words))
+    return added
+
+
+@cache
+def _entries() -> Mapping[tuple[str, ...], PhraseMeaning]:
+    """Words to what they name; a synonym of the catalog goes before a label."""
+    labels: dict[tuple[str, ...], list[str]] = {}
+    for phrase, reading in (*_catalog_phrases(), *_unit_phrases()):
+        labels.setdefault(phrase, []).append(reading)
+    entries = {phrase: PhraseMeaning(tuple(readings)) for phrase, readings in labels.items()}
+    entries |= dict(_stall_phrases())
+    for synonym in synonyms().values():
+        entry = PhraseMeaning(synonym.metrics, *synonym[3:])
+        entries |= {words_of(phrase): entry for phrase in synonym.phrases}
+    return entries
+
+
+def _catalog_phrases() -> Iterator[tuple[tuple[str, ...], str]]:
+    for spec in metrics().values():
+        yield words_of(spec.id), spec.id
+        label = words_of(spec.label)
+        if len(label) > 1:  # `Threads`, `Selected`: words of any sentence
+            yield label, spec.id
+
+
+def _unit_phrases() -> Iterator[tuple[tuple[str, ...], str]]:
+    """What keet calls the share of a unit's peak: `L1 data stage (LSU) busy`."""
+    for unit in hardware_units().values():
+        label = words_of(unit.label)
+        for spec in filter(None, map(metric_named, unit.share_of_peak)):
+            yield (*label, "busy"), spec.id
+            if len(label) > 1:  # `L1 data stage (LSU) is 65% busy`
+                yield label, spec.id
+
+
+def _stall_phrases() -> Iterator[tuple[tuple[str, ...], PhraseMeaning]]:
+    for reason, stall in stalls().items():
+        counted = (f"stall_{reason}", f"samples_{reason}")
+        known = tuple(reading for reading in counted if reading in metrics())
+        entry = PhraseMeaning((STALL_SHARE + reason, *known))
+        label = words_of(stall.label)
+        forms = [("stall", *label), (*label, "stall"), ("stalled", "on", *label)]
+        if len(label) > 1:
+            forms.append(label)
+        else:
+            yield label, entry._replace(weak=True, spelled=stall.label)
+        yield from ((form, entry) for form in forms)
+
+
+@cache
+def _longest() -> int:
+    return max(map(len, _entries()))

@@ -1,0 +1,191 @@
+"""Finds what a sentence says of two quantities: `exceeds`, `more than twice`, `is the highest`.
+
+A relation has a word (or a few), what stands before it and what stands behind it. Which quantities
+those are, and whether the relation holds, is asked in `relation_check` and `ranking_check`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from keet.patterns import regex
+from keet.records import NamedTuple
+from keet.verification.text.number_bounds import Bound, bound_before
+from keet.verification.text.number_words import FRACTION, WORDS, fraction_of, value_of
+
+RelationKind = Literal["more", "less", "ratio", "same", "close", "most", "least", "unclear"]
+"""`ratio`: the first is a multiple of the second, with nothing said of more or less."""
+
+_ADVERB = (
+    r"(?:(?:far|much|slightly|well|way|significantly|considerably|even|still|clearly|just)\s+)?"
+)
+_MORE = r"more|higher|larger|greater|bigger|busier|longer|slower|heavier|hotter|wider|deeper"
+_LESS = r"less|fewer|lower|smaller|shorter|faster|quicker|idler|lighter|rarer|narrower"
+_FACTOR = (
+    rf"(?:(?P<times>(?<![\d.,])\d[\d,]{{0,14}}(?:\.\d+)?)\s?(?:x|×|times|-?fold)|(?P<words>{WORDS})(?:\s+times|-?fold)"
+    rf"|(?P<multiple>twice|thrice|double|triple)|(?P<part>{FRACTION}))"
+)
+_HEDGE = r"(?:(?:about|around|roughly|approximately|nearly|almost|some|only|exactly)\s+)?"
+_DIFFERENCE = (
+    r"(?P<difference>(?<![\d.,])\d[\d,]{0,14}(?:\.\d+)?"
+    r"\s?(?:%|points?|percentage points?|[a-zA-Z]{1,12})?)"
+)
+_BE = r"(?:is|are|was|were|lies?|stays?|remains?|sits?|falls?|runs?|stands?)"
+
+_COMPARED = regex(
+    rf"\b{_HEDGE}(?:{_FACTOR}\s+|{_DIFFERENCE}\s+)?{_ADVERB}"
+    rf"(?:(?P<more>{_MORE})|(?P<less>{_LESS}))\b(?P<between>(?:[^.;:]|\.(?=\d)){{0,80}}?)\bthan\b",
+    re.IGNORECASE,
+)
+_AS = regex(
+    rf"\b{_HEDGE}{_FACTOR}\s+as\s+(?P<how>\w+)(?P<between>(?:\s+\w+){{0,4}}?)\s+as\b",
+    re.IGNORECASE,
+)
+_MULTIPLE = regex(
+    rf"\b{_HEDGE}{_FACTOR}\s+(?:of\s+(?!an?\b)|(?=(?:the|its|their|that|those|what)\b))",
+    re.IGNORECASE,
+)
+_VERB = regex(
+    r"\b(?:(?P<more>exceed(?:s|ed|ing)?|outnumber(?:s|ed)?|surpass(?:es|ed)?|outweigh(?:s|ed)?"
+    r"|dominates? over|ahead of)|(?P<less>(?:lag|fall|trail)s? behind|falls? short of))\b",
+    re.IGNORECASE,
+)
+_BESIDE = regex(
+    rf"(?:\b(?i:{_BE})\s+|,\s*|{_DIFFERENCE}\s+){_ADVERB}(?:(?P<more>above)|(?P<less>below))\b"
+    r"(?=\s+(?:the|that|those|its|[A-Z]|\w+_))"
+)
+_SAME = regex(
+    r"\b(?P<same>(?:the same|equal|identical)(?:\s+\w+)?\s+(?:as|to)|equals?|as\s+\w+\s+as)\b"
+    r"|\b(?P<close>(?:close|similar|comparable)\s+(?:to|with))\b",
+    re.IGNORECASE,
+)
+_BEST = regex(
+    r"\b(?:(?P<most>(?:the|its|their)\s+(?:\w+\s+)?(?:highest|largest|longest|biggest|greatest|busiest"
+    r"|slowest|hottest|heaviest|dominant|main|leading|top|most\s+(?:common|frequent|\w+ed))"
+    r"|leads\s+the|tops\s+the|dominates?)"
+    r"|(?P<least>(?:the|its|their)\s+(?:\w+\s+)?(?:lowest|smallest|shortest|least|fastest|quickest"
+    r"|fewest)))\b",
+    re.IGNORECASE,
+)
+_ANY = regex(
+    r"th(?:an|ird)\b|est\b|half|quarter|\wth\b|twice|thrice|double|triple|times|fold|\d\s?[x×]|\bas\b"
+    r"|exceed|outnumber|surpass|outweigh|ahead|behind|short|above|below|same|equal|identical|close"
+    r"|similar|comparable|most|least|domina|main|lead|top",
+    re.IGNORECASE,
+)
+"""What every relation has one of: most sentences have none."""
+_ORDINAL = regex(r"\b(?:second|third|fourth|next|one of the)\b", re.IGNORECASE)
+_OF = regex(r"\bof\s+\Z", re.IGNORECASE)
+_NOT = regex(r"\b(?:not|isn't|aren't|doesn't|don't|never|no|nor|neither)(?:\s+\w+)?\s*\Z")
+_NUMBER_NEXT = regex(
+    rf"\s*(?:about\s+|~\s?)?(?:\d|(?:{WORDS}|twice|thrice|double|triple|{FRACTION})\b)",
+    re.IGNORECASE,
+)
+_SPEED = regex(r"\b(?:slower|faster|quicker|longer|shorter|long|fast|slow|quick)\b", re.I)
+_FACTORS = ("times", "words", "multiple", "part")
+_DOWN_HOW = ("few", "little", "small", "low", "short", "fast", "quick")
+_MULTIPLES = {"twice": 2.0, "double": 2.0, "thrice": 3.0, "triple": 3.0}
+_LOOSE = 0.1
+"""`twice` is 1.8 to 2.2 times."""
+
+
+class Factor(NamedTuple):
+    """How many times, or by how much."""
+
+    value: float
+    half: float
+    bound: Bound | None
+    unit: str = "x"
+    """`x`, or what a difference is given in as written; empty where it has no unit."""
+
+
+class Relation(NamedTuple):
+    start: int
+    end: int
+    kind: RelationKind
+    factor: Factor | None = None
+    is_negated: bool = False
+    about_time: bool = False
+    """`longer`, `faster`: durations, unless the sentence names something else."""
+    between: tuple[int, int] = (0, 0)
+    """Words inside the relation that say what is compared: `higher L2 hit rate than`."""
+
+
+def find_relations(text: str) -> list[Relation]:
+    """In order; one that lies inside another is left out."""
+    found: list[Relation] = []
+    if not _ANY.search(text):
+        return found
+    for relation in sorted(_all(text), key=lambda each: (each.start, -each.end)):
+        if not found or relation.start >= found[-1].end:
+            found.append(relation)
+    return found
+
+
+def _all(text: str) -> Iterator[Relation]:
+    for match in _COMPARED.finditer(text):
+        # `more than 60 %` is a bound
+        if _has_factor(match) or not _NUMBER_NEXT.match(text, match.end()):
+            yield _relation(match, "more" if match["more"] else "less")
+    for match in _AS.finditer(text):
+        down = match["how"].lower() in _DOWN_HOW
+        yield _relation(match, "less" if down else "ratio")
+    yield from (_relation(match, "ratio") for match in _MULTIPLE.finditer(text))
+    for match in (*_VERB.finditer(text), *_BESIDE.finditer(text)):
+        if not _NUMBER_NEXT.match(text, match.end()):
+            yield _relation(match, "more" if match["more"] else "less")
+    for match in _SAME.finditer(text):
+        if not _NUMBER_NEXT.match(text, match.end()):
+            yield _relation(match, "same" if match["same"] else "close")
+    for match in _BEST.finditer(text):
+        if _OF.search(text[max(0, match.start() - 6) : match.start()]):
+            continue  # `the cycles of the longest one`: no claim which one that is
+        ordinal = _ORDINAL.search(text, max(0, match.start() - 12), match.end())
+        yield _relation(match, "unclear" if ordinal else "most" if match["most"] else "least")
+
+
+def _has_factor(match: re.Match[str]) -> bool:
+    return any(match[name] for name in _FACTORS)
+
+
+def _relation(match: re.Match[str], kind: RelationKind) -> Relation:
+    text, groups = match.string, match.groupdict()
+    return Relation(
+        match.start(),
+        match.end(),
+        kind,
+        _factor(match),
+        bool(_NOT.search(text[max(0, match.start() - 20) : match.start()])),
+        bool(_SPEED.search(match[0])),
+        match.span("between") if groups.get("between") else (0, 0),
+    )
+
+
+def _factor(match: re.Match[str]) -> Factor | None:
+    said = match.groupdict()
+    name = next(
+        (n for n in ("times", "words", "multiple", "part", "difference") if said.get(n)), ""
+    )
+    if not name:
+        return None
+    words = said[name]
+    bound = bound_before(match.string[max(0, match.start(name) - 24) : match.start(name)])
+    if name == "times":
+        return Factor(*_digits(words), bound)
+    if name == "difference":
+        number, unit = re.fullmatch(r"([\d.,]+)\s?(.*)", words).groups()  # type: ignore[union-attr]
+        return Factor(*_digits(number), bound, unit)
+    if name == "words":
+        value = float(value_of(words))
+    else:
+        value = _MULTIPLES[words.lower()] if name == "multiple" else fraction_of(words)
+    return Factor(value, value * _LOOSE, bound)
+
+
+def _digits(number: str) -> tuple[float, float]:
+    """The value, and half a unit of its last digit."""
+    plain = number.replace(",", "")
+    places = len(plain.partition(".")[2])
+    return float(plain), 0.5 * 10.0**-places

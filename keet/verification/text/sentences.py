@@ -1,0 +1,93 @@
+"""A text cut into sentences, list items and table rows, each with its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from keet.patterns import regex
+from keet.records import NamedTuple
+
+_FENCE = regex(r"^(?:```|~~~).*?(?:^(?:```|~~~)[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
+_BLOCK = regex(
+    r"\n\s*\n|\n(?=\s*(?:[-*+•]\s|\d+[.)]\s|\||#{1,6} |>|[A-Z][a-z]+(?: [a-z]+)?: ))|(?<=\|)\n"
+)
+_END = regex(r"[.!?]['\")\]*_]*\s+|;\s+(?=[A-Za-z])")
+"""A semicolon before a new subject ends what holds together too: `L2 at 83 %; DRAM at 12 %`."""
+_ABBREVIATED = regex(r"\b(?:e\.g|i\.e|vs|approx|ca|avg|etc|no|fig|max|min|cf)\.\s*$", re.I)
+
+
+_LAYOUT = regex(r"\S {2,}\S|[\u2500-\u259f]|^[→•▸]")
+"""Columns and bars: what a program laid out in rows."""
+_TITLE = regex(r"#\d+ \S")
+"""How keet begins what it prints of a launch."""
+_CHANGE = regex(r"\d\S{0,30}(?: [^\W\d]\S{0,30})? →(?: \S{0,30}\d|\s*$)")
+"""A row of `keet diff`: `Registers Per Thread 16 → 26`."""
+_SHORT_LINE = 40
+"""A shorter line is not one that was wrapped."""
+_LONGEST = 1000
+"""Characters; what goes on longer is no sentence, and is cut at a space."""
+
+
+class SentenceSpan(NamedTuple):
+    text: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+
+def split_sentences(text: str) -> Iterator[SentenceSpan]:
+    """What holds together; fenced code is left out."""
+    without_code = _FENCE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    width = max(map(len, text.splitlines()), default=0)
+    for start, end in _pieces(without_code, _BLOCK, 0, len(text)):
+        for top, bottom in _paragraphs(without_code, start, end, width):
+            for first, last in _pieces(without_code, _END, top, bottom):
+                yield from _trimmed(text, without_code, first, last)
+
+
+def _paragraphs(text: str, start: int, end: int, width: int) -> Iterator[tuple[int, int]]:
+    """Lines that a wrapped paragraph may have; rows of a layout stand for themselves."""
+    begin = place = start
+    before: str | None = None
+    for line in text[start:end].splitlines(keepends=True):
+        if before is not None and not _goes_on(before, line, width):
+            yield begin, place
+            begin = place
+        before, place = line, place + len(line)
+    yield begin, end
+
+
+def _goes_on(before: str, line: str, width: int) -> bool:
+    indents = [len(part) - len(part.lstrip()) for part in (before, line)]
+    if _TITLE.match(before):
+        return False
+    if _CHANGE.search(before) or _CHANGE.search(line):
+        # A wrapped row was cut where the next word did not fit.
+        size = len(before.rstrip())
+        return size >= _SHORT_LINE and size + len((line.split() or [""])[0]) >= width
+    laid_out = any(_LAYOUT.search(part.strip()) for part in (before, line))
+    return indents[0] >= indents[1] - 4 and not laid_out and len(before.rstrip()) >= _SHORT_LINE
+
+
+def _trimmed(text: str, without_code: str, first: int, last: int) -> Iterator[SentenceSpan]:
+    while first < last:
+        cut = last
+        if last - first > _LONGEST:
+            cut = without_code.rfind(" ", first + 1, first + _LONGEST) + 1 or first + _LONGEST
+        part = without_code[first:cut]
+        if part.strip():
+            start = first + len(part) - len(part.lstrip())
+            yield SentenceSpan(text[start : first + len(part.rstrip())], start)
+        first = cut
+
+
+def _pieces(text: str, cut: re.Pattern[str], start: int, end: int) -> Iterator[tuple[int, int]]:
+    begin = start
+    for match in cut.finditer(text, start, end):
+        if not _ABBREVIATED.search(text[max(begin, match.end() - 12) : match.end()]):
+            yield begin, match.end()
+            begin = match.end()
+    yield begin, end

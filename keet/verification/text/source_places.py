@@ -1,0 +1,117 @@
+"""The places in code that a text names: `slow.cu:7`, `line 7`, an instruction's offset."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from keet.patterns import regex
+from keet.profile import Launch
+from keet.profile.names import file_name
+from keet.records import NamedTuple
+
+_LINE = regex(r"(?<=\w):(\d{1,9})(?!\d)|\b[Ll]ine\s(\d{1,9})(?!\d)")
+"""No line number has ten digits."""
+_FILE = regex(r"[\w./\\-]*\w\.[A-Za-z]\w*")
+_NO_LINE = regex(r"\bno source line\b|(?<![\w+])0x(?P<at>[0-9a-f]{4,6})\b")
+_WORD_AND_LINE = regex(r"\b([^\W\d]\w*):\d")
+_ROW_HEAD = regex(r"\s*-?\d[\d.,]*\s?%?(?:\s{2,}[\d.,]+)*\s{2,}")
+_TITLE = regex(r"#\d+ \S")
+
+NO_LINE = 0
+RowKey = tuple[str, int] | int | str
+"""A source line (name of the file, line), an instruction's offset in its function, or what the
+first cell of a row has: the name of a pointer."""
+
+
+class SourcePlace(NamedTuple):
+    """A source line that a sentence speaks of."""
+
+    start: int
+    end: int
+    file: str | None
+    """`None`: not said, and any file will do."""
+    line: int
+    """`NO_LINE` for code that has none."""
+    offset: int | None = None
+    """Of an instruction in its function, where the text names that instead of a line."""
+
+
+def find_places(text: str, files: Collection[str] = ()) -> list[SourcePlace]:
+    """In order. `files`: names of source files that look like words (`cmath`)."""
+    found = list(_lines(text))
+    for name in files:
+        odd = re.finditer(rf"(?<![\w./]){re.escape(name)}:(\d{{1,9}})(?!\d)", text)
+        found += [SourcePlace(m.start(), m.end(), name, int(m[1])) for m in odd]
+    found += [
+        SourcePlace(m.start(), m.end(), None, NO_LINE, int(m["at"], 16) if m["at"] else None)
+        for m in _NO_LINE.finditer(text)
+    ]
+    return sorted(found, key=lambda place: place.start)
+
+
+def _lines(text: str) -> Iterator[SourcePlace]:
+    """Searched from the colon back: a pattern that begins with the file's name would take time in
+    the square of the length of a long run of letters."""
+    last = 0
+    for match in _LINE.finditer(text):
+        if match[2]:
+            yield SourcePlace(match.start(), match.end(), None, int(match[2]))
+        elif (start := _path_start(text, match.start(), last)) is not None:
+            file = text[start : match.start()]
+            yield SourcePlace(start, match.end(), file, int(match[1]))
+        last = match.end()
+
+
+def _path_start(text: str, end: int, first: int) -> int | None:
+    """Where the name of a file that ends there begins; None where it is not one."""
+    start = end
+    while start > first and (text[start - 1].isalnum() or text[start - 1] in "_./\\-"):
+        start -= 1
+    return start if _FILE.fullmatch(text, start, end) else None
+
+
+def places_within(places: Sequence[SourcePlace], start: int, end: int) -> list[SourcePlace]:
+    """Those of one sentence of the text, with positions in the sentence."""
+    first = bisect_left(places, start, key=lambda place: place.start)
+    last = bisect_left(places, end, key=lambda place: place.start)
+    inside = (place for place in places[first:last] if place.end <= end)
+    return [p._replace(start=p.start - start, end=p.end - start) for p in inside]
+
+
+def row_place(
+    text: str, places: Sequence[SourcePlace], title: SourcePlace | None = None
+) -> SourcePlace | None:
+    """`53.4%  141  slow.cu:21  Long Scoreboard 99% for the load at slow.cu:18`: the place that the
+    row is about stands behind nothing but numbers, and all numbers are its own. Below the title of
+    a source line, rows begin with the offset of an instruction."""
+    first = places[0] if places else None
+    if first and title and first.start == 0 and first.offset is not None:
+        return first
+    return first if first and _ROW_HEAD.fullmatch(text, 0, first.start) else None
+
+
+def is_title(text: str) -> bool:
+    """How keet begins what it prints of a launch."""
+    return bool(_TITLE.match(text))
+
+
+def title_place(text: str, places: Sequence[SourcePlace]) -> SourcePlace | None:
+    """`#0 flip slow.cu:7`, as `keet hotspots --line` begins: the numbers below are that line's."""
+    last = places[-1] if places else None
+    return last if last and last.end == len(text) and last.file and is_title(text) else None
+
+
+def wordlike_files(text: str, launches: Iterable[Launch]) -> set[str]:
+    """Files without an ending that the text has lines of: `cmath:31`, of the standard library.
+
+    Line tables are only read where the text names something of that form.
+    """
+    said = {match[1] for match in _WORD_AND_LINE.finditer(text)}
+    files = {path for launch in launches for path in _files_of(launch)} if said else ()
+    return said.intersection(name for name in map(file_name, files) if name.isidentifier())
+
+
+def _files_of(launch: Launch) -> set[str]:
+    return {location.file for location in launch.locations.values()}

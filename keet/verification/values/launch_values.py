@@ -1,0 +1,370 @@
+"""What keet computes of a report's launches, for `keet verify`: see `known`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from keet.analysis.findings import Finding, Place
+from keet.analysis.kernel.opcode_mix import PURPOSES
+from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
+from keet.evidence import Evidence
+from keet.explanation.account_rows import rest_of, rows_of_any_size
+from keet.explanation.precedents import precedents_of
+from keet.profile import Absent, Launch, Profile
+from keet.profile.names import file_name
+from keet.units import Quantity
+from keet.verification.text.source_places import RowKey
+from keet.verification.values.line_values import (
+    access_values,
+    executed_shares,
+    loop_values,
+    row_key,
+    stall_values,
+    wait_values,
+)
+from keet.verification.values.named_values import (
+    NamedValue,
+    ValueSource,
+    content_words,
+    values_in_texts,
+    values_of_evidence,
+)
+from keet.verification.values.report_values import has_column
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.machine_code import MachineCode
+    from keet.explanation.analyst import OnLaunch
+    from keet.explanation.explained import Explanation, LaunchExplanation
+    from keet.explanation.launch_groups import LaunchGroup
+    from keet.explanation.program import ProgramExplanation
+
+_EVERY = 10_000
+"""Findings per launch: all of them."""
+
+
+_Maker = Callable[[Launch], Iterator[NamedValue]]
+
+
+class LaunchValues:
+    """The numbers of one report, for texts about its launches."""
+
+    def __init__(self, profile: Profile, on_launch: OnLaunch = lambda *_: None) -> None:
+        self._profile = profile
+        self._on_launch = on_launch
+        self._launches = frozenset(profile.launches)
+        self._codes: dict[Launch, MachineCode | None] = {}
+
+    @cached_property
+    def _explanation(self) -> Explanation:
+        """Of a large report, what a view of it explains: texts are written about that."""
+        from keet.explanation.analyst import explain
+        from keet.explanation.large_reports import MOST_EXPLAINED
+
+        launches = self._profile.launches
+        return explain(
+            self._profile, launches, _EVERY, on_launch=self._on_launch, most=MOST_EXPLAINED
+        )
+
+    @cached_property
+    def _explained(self) -> dict[Launch, LaunchExplanation]:
+        return {each.launch: each for each in self._explanation.launches}
+
+    def _explanation_of(self, launch: Launch) -> LaunchExplanation:
+        """Of a large report, other launches too, where a text names them or they were chosen."""
+        if launch not in self._explained:
+            self._explained[launch] = self._others.launches[self._places[launch]]
+        return self._explained[launch]
+
+    @cached_property
+    def _others(self) -> Explanation:
+        """Of all launches of a large report, each explained when it is asked for."""
+        from keet.explanation.analyst import explain
+
+        return explain(self._profile, self._profile.launches, _EVERY, keep=False)
+
+    @cached_property
+    def _places(self) -> dict[Launch, int]:
+        return {launch: place for place, launch in enumerate(self._others.asked)}
+
+    def of_view(self, launches: Sequence[Launch]) -> list[Launch]:
+        """Those that a view of the report explains."""
+        return [launch for launch in launches if launch in self._explained]
+
+    @cached_property
+    def _program(self) -> ProgramExplanation | None:
+        """None: the report has one launch."""
+        from keet.explanation.program import program_of
+
+        return program_of(self._explanation)
+
+    def explained(self, launch: Launch) -> Iterator[NamedValue]:
+        """Numbers of `keet explain` and `keet context`."""
+        from keet.explanation.explained import texts_of
+        from keet.verification.values.program_values import group_values
+
+        each = self._explanation_of(launch)
+        yield from _ceilings(each)
+        for finding in (*each.findings, *each.minor):
+            yield from _forecast(finding)
+            yield from _precedents(finding)
+            yield from _places(finding.places)
+        yield from _WORTH
+        for part in each.account.all():
+            yield from _window(part.label, [part.share, part.us])
+        for row in rows_of_any_size(each.view, each.account):
+            yield from _window(row.label, [row.share, row.us])
+        yield from _window("other", [rest_of(each.view, each.account.leading(3))])
+        yield from values_in_texts(texts_of(each), each.evidence, launch)
+        yield from values_of_evidence(each.evidence)
+        yield from group_values(self._groups.get(launch))
+        yield _count("launches of the report", len(self._profile.launches), "longest")
+
+    @cached_property
+    def _groups(self) -> dict[Launch, LaunchGroup]:
+        groups = self._program.groups if self._program else ()
+        return {launch: group for group in groups for launch in group.launches}
+
+    def program(self) -> Iterator[NamedValue]:
+        """The program before its launches."""
+        from keet.verification.values.program_values import program_values
+
+        yield from program_values(self._program) if self._program else ()
+
+    def roofline(self, launch: Launch) -> Iterator[NamedValue]:
+        """Rows and sentences of `keet roofline`."""
+        from keet.analysis.roofline.launch_roofline import find_roofline
+
+        found = find_roofline(launch)
+        for ceiling in found.ceilings:
+            pieces = (ceiling.reached, ceiling.achieved, ceiling.peak)
+            yield from _named({ceiling.name, ceiling.spoken}, pieces)
+            if ceiling.stage is not None:
+                yield from _named([ceiling.stage.label], [ceiling.stage.busy])
+        for entry in found.intensities:
+            words = content_words(f"{entry.level} ridge")
+            for piece in (entry.value, entry.ridge):
+                quantity = Quantity(piece.value, piece.unit)
+                yield NamedValue(piece.label, quantity, words, "sentence")
+                yield NamedValue(piece.label, quantity, content_words(entry.level), "cell")
+        if stage := found.uncounted:
+            yield from _named({stage.label, _SPOKEN.get(stage.id, stage.label)}, [stage.busy])
+        yield from values_in_texts([found.reading, *found.notes], [*found.ledger], launch)
+        together = content_words(" ".join(ceiling.name for ceiling in found.nearest))
+        for ceiling in found.nearest:
+            share = Quantity(ceiling.reached.value, "%")
+            yield NamedValue(ceiling.reached.label, share, together, "cell")
+        yield from values_of_evidence(found.ledger)
+
+    def rows(self, launch: Launch) -> Iterator[NamedValue]:
+        """Rows of `keet hotspots`."""
+        entries = _entries(launch)
+        for by in ("line", "instruction"):
+            found = find_hotspots(launch, by)
+            if isinstance(found, Absent):
+                return
+            noun = "source line" if by == "line" else "instruction"
+            yield _count(f"{noun}s with numbers", len(found.spots), noun)
+            total = "sample" if found.ranked_by == "samples" else "executed instruction"
+            yield _count(f"{total}s", found.total, total)
+            if found.partial:
+                covered = Quantity(100 * found.partial.share, "%")
+                words = content_words("samples cover launch")
+                yield NamedValue("share of the launch with samples", covered, words, "sentence")
+            yield from _rest(found)
+            yield from executed_shares(found)
+            for spot in found.spots:
+                if (row := _row_of(spot, entries)) is not None:
+                    yield from _spot(spot, row)
+                    yield from stall_values(spot, row)
+
+    def code(self, launch: Launch) -> Iterator[NamedValue]:
+        """What the executed instructions are for, in `keet hotspots`."""
+        found = self._code(launch)
+        if found is None:
+            return
+        for purpose, share in found.mix:
+            label = f"instructions for {purpose.value}"
+            words = content_words(PURPOSES[purpose.value])
+            yield NamedValue(label, Quantity(100 * share, "%"), words, "cell")
+        yield from _purposes(found)
+        yield from wait_values(found)
+        yield from loop_values(found)
+
+    def pointers(self, launch: Launch) -> Iterator[NamedValue]:
+        """Bytes read by pointer, in `keet hotspots`: takes the longest."""
+        found = self._code(launch)
+        if found:
+            yield from _pointers(found)
+            yield from access_values(found, _entries(launch))
+
+    def _code(self, launch: Launch) -> MachineCode | None:
+        from keet.analysis.sass.machine_code import machine_code
+
+        if launch not in self._codes:
+            found = machine_code(launch) if launch.find("inst_executed") else None
+            self._codes[launch] = None if isinstance(found, Absent) else found
+        return self._codes[launch]
+
+    @property
+    def sources(self) -> Sequence[ValueSource]:
+        """The cheapest first; of launches of another report there is nothing."""
+        made = (self.explained, self.roofline, self.rows, self.code)
+        cheap = [ValueSource(partial(self._own, make)) for make in made]
+        return [*cheap, ValueSource(partial(self._own, self.pointers), ("byte", "x"))]
+
+    def _own(self, make: _Maker, launch: Launch) -> Iterator[NamedValue]:
+        return make(launch) if launch in self._launches else iter(())
+
+
+_SPOKEN = {"issue_slots": "instruction issue"}
+"""What `keet roofline` calls a stage, where that is not its label."""
+
+
+def _count(label: str, count: int, words: str) -> NamedValue:
+    return NamedValue(label, Quantity(count, ""), content_words(words), "window")
+
+
+def _ceilings(each: LaunchExplanation) -> Iterator[NamedValue]:
+    for ceiling in each.ceilings:
+        yield from _named({ceiling.name, ceiling.spoken}, [ceiling.reached])
+
+
+def _window(label: str, pieces: Iterable[Evidence | None]) -> Iterator[NamedValue]:
+    """Evidence near a label, most of which is there."""
+    words = content_words(label)
+    for piece in filter(None, pieces):
+        yield NamedValue(label, Quantity(piece.value, piece.unit), words, "window", None, 0.6)
+
+
+def _named(names: Iterable[str], pieces: Iterable[Evidence | None]) -> Iterator[NamedValue]:
+    """Evidence right behind one of those names."""
+    for name in names:
+        words = content_words(name)
+        for piece in pieces:
+            if piece is not None and words:
+                yield NamedValue(piece.label, Quantity(piece.value, piece.unit), words, "cell")
+
+
+def _forecast(finding: Finding) -> Iterator[NamedValue]:
+    words = content_words(finding.title)
+    for factor in finding.forecast:
+        label = f"forecast for {finding.title.lower()}"
+        yield NamedValue(label, Quantity(factor, "x"), words, "sentence")
+
+
+_LEAST_GAIN = "the least gain that is worth a change"
+_WORTH = tuple(
+    NamedValue(_LEAST_GAIN, Quantity(10, "%"), content_words(words), "window")
+    for words in ("gain less", "gained less")
+)
+
+
+def _precedents(finding: Finding) -> Iterator[NamedValue]:
+    found = precedents_of(finding)
+    if found is None:
+        return
+    label = f"measured cases of {finding.title.lower()}"
+    for factor in (found.low, found.high):
+        yield NamedValue(label, Quantity(factor, "x"), content_words("fix gained"), "sentence")
+    words = content_words("measured case")
+    yield NamedValue(label, Quantity(found.cases, ""), words, "window")
+    words = content_words("case look gained")
+    yield NamedValue(
+        f"look-alikes among the {label}", Quantity(found.lookalikes, ""), words, "sentence"
+    )
+
+
+def _places(places: Iterable[Place]) -> Iterator[NamedValue]:
+    for place in places:
+        label, words = f"share of all {place.of}", content_words(place.of)
+        row = (file_name(place.file), place.line)
+        if not has_column(place.of):
+            yield NamedValue(label, Quantity(100 * place.share, "%"), words, "window", row, 0.6)
+        unplaced = Quantity(100 * place.unplaced, "%")
+        yield NamedValue(f"{label} without a source line", unplaced, words, "window", None, 1.0)
+
+
+def _entries(launch: Launch) -> list[int]:
+    """Where its functions begin."""
+    starts = launch.instances("launch__function_pcs")
+    return [int(pc) for pc in starts.values if isinstance(pc, int | float)] if starts else []
+
+
+def _row_of(spot: Spot, entries: Iterable[int]) -> RowKey | None:
+    """As the row is called in a text."""
+    if spot.address is not None:
+        return spot.address - max((entry for entry in entries if entry <= spot.address), default=0)
+    return row_key(spot.location)
+
+
+def _spot(spot: Spot, row: RowKey) -> Iterator[NamedValue]:
+    share = Quantity(100 * (spot.share or 0.0), "%")
+    yield NamedValue("share of all samples", share, frozenset(), "row", row)
+    for label, value, unit in (
+        ("samples", spot.samples, "sample"),
+        ("executed instructions", spot.executed, "inst"),
+        ("global sectors", spot.sectors_global, "sector"),
+        ("excess global sectors", spot.sectors_global_excess, "sector"),
+        ("shared wavefronts", spot.wavefronts_shared, "wavefront"),
+        ("excess shared wavefronts", spot.wavefronts_shared_excess, "wavefront"),
+        ("local sectors", spot.sectors_local, "sector"),
+    ):
+        if value is not None:
+            quantity = Quantity(value, unit)
+            yield NamedValue(label, quantity, frozenset(), "row", row)
+            yield NamedValue(label, quantity, content_words(label), "window", row, 0.5)
+    yield from _excess(spot, row)
+
+
+def _excess(spot: Spot, row: RowKey) -> Iterator[NamedValue]:
+    for label, part, whole in (
+        ("excess global sectors", spot.sectors_global_excess, spot.sectors_global),
+        ("excess shared wavefronts", spot.wavefronts_shared_excess, spot.wavefronts_shared),
+    ):
+        if part and whole:
+            words = content_words(label)
+            yield NamedValue(
+                f"share of {label}", Quantity(100 * part / whole, "%"), words, "sentence", row
+            )
+
+
+def _rest(found: Hotspots) -> Iterator[NamedValue]:
+    """`10 more lines: 0.4%`: the shares of the last rows, however many those are."""
+    noun = "more line" if found.by == "line" else "more instruction"
+    left = 0.0
+    for spot in reversed(found.spots):
+        left += 100 * (spot.share or 0.0)
+        yield NamedValue(
+            "share of the rows left out", Quantity(left, "%"), content_words(noun), "cell"
+        )
+
+
+def _purposes(code: MachineCode) -> Iterator[NamedValue]:
+    """What the instructions of each line are for."""
+    counted: dict[RowKey, Counter[str]] = {}
+    for position in code.program.ran:
+        location = code.locations.get(code.program.code[position].address)
+        own = counted.setdefault(row_key(location), Counter())
+        own[code.purposes[position].value] += code.program.counts[position]
+    for row, counts in counted.items():
+        for purpose, count in counts.items():
+            share = Quantity(100 * count / (counts.total() or 1), "%")
+            label = f"instructions for {purpose}"
+            yield NamedValue(label, share, content_words(purpose), "cell", row)
+
+
+def _pointers(code: MachineCode) -> Iterator[NamedValue]:
+    """Rows of the table of pointers: it names the lines of each."""
+    for reuse in code.reuse:
+        lines = {code.location(access.position) for access in reuse.accesses}
+        amounts = (reuse.requested_bytes, reuse.distinct_bytes_at_most, reuse.l2_bytes)
+        quantities = [Quantity(size, "byte") for size in amounts if size is not None]
+        if reuse.times is not None:
+            quantities.append(Quantity(reuse.times, "x"))
+        label = f"bytes read through {code.pointer_name(reuse.pointer)}"
+        rows = {code.pointer_name(reuse.pointer), *map(row_key, lines)}
+        for quantity in quantities:
+            yield from (NamedValue(label, quantity, frozenset(), "sentence", row) for row in rows)

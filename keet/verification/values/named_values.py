@@ -1,0 +1,324 @@
+"""Numbers that keet computes from a report, under the words that name them in a text.
+
+A text that quotes keet (a cause's share of the sectors, a forecast, a row of `keet hotspots`) holds
+numbers that are no metric of the report. Here each has a name, so that it can be checked too.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, lru_cache
+from itertools import chain
+from typing import Literal
+
+from keet.evidence import Evidence
+from keet.patterns import regex
+from keet.profile import Launch
+from keet.profile.launch_iteration import MAX_DECODED
+from keet.records import NamedTuple
+from keet.units import Quantity
+from keet.verification.grounding import check_grounding
+from keet.verification.number_match import agrees
+from keet.verification.text.metric_names import words_of
+from keet.verification.text.numbers import TextNumber
+from keet.verification.text.sentences import split_sentences
+from keet.verification.text.source_places import RowKey
+from keet.verification.values.report_values import ReportValue
+
+Scope = Literal["cell", "window", "sentence", "row"]
+"""Where the words have to stand: alone right before the number; between the numbers around it; in
+its sentence; nowhere, as the number is a cell of the row of a source line."""
+
+_FILLERS = frozenset(
+    words_of(
+        "the a an of at is are was were be to by in on and or for with its it that this these "
+        "those as than from not no now only about peak busy near ceiling close closest come comes "
+        "share there them they their has have all each per so if but while which what will would "
+        "could measured against"
+    )
+)
+"""Words that name nothing."""
+_OPPOSITES = tuple(
+    frozenset(words_of(pair))
+    for pair in (
+        "load store",
+        "read written",
+        "read write",
+        "l1 l2",
+        "long short",
+        "achieved theoretical",
+        "static dynamic",
+        "shared global local",
+        "active elapsed",
+        "hit miss",
+    )
+)
+"""Of names that are alike but for one word."""
+_BARS = regex(r"[\u2500-\u259f·●→|*`_]+")
+_SEPARATOR = regex(r"[,;:()\[\]]|\s{2,}|\n(?=\d)")
+_ALONE_BEHIND = regex(r"\s*\Z|\s{2}|\s*[│|]")
+_COVERED = 0.6
+"""Of a label's words: people leave some out."""
+_COVERED_OWN = 0.75
+"""Of the words around a number in a sentence of keet's own."""
+
+
+class NamedValue(NamedTuple):
+    """A number that keet computes, and how a text names it."""
+
+    label: str
+    quantity: Quantity
+    words: frozenset[str]
+    scope: Scope
+    row: RowKey | None = None
+    """Set for the numbers of one source line or instruction."""
+    covered: float = 1.0
+    """How many of the words have to be there, 0 to 1."""
+
+    def reading(self, launch: Launch | None) -> ReportValue:
+        line = f"{self.row[0]}:{self.row[1]}" if isinstance(self.row, tuple) else None
+        return ReportValue(self.label, self.quantity, None, launch.id if launch else None, line)
+
+
+class WordsAround(NamedTuple):
+    """The words around a number, and the row that it stands in."""
+
+    cell: frozenset[str]
+    window: frozenset[str]
+    sentence: frozenset[str]
+    rows: tuple[RowKey, ...]
+    is_cell: bool
+    """It is alone in a column."""
+
+    @property
+    def all(self) -> frozenset[str]:
+        return self.sentence | self.cell
+
+    def name(self, known: NamedValue) -> bool:
+        if known.row is None and not known.words:
+            return False
+        if known.row is not None and known.row not in self.rows:
+            return False
+        if known.scope == "row":
+            return self.is_cell
+        if known.scope == "cell":
+            return known.words == self.cell
+        near = self.window if known.scope == "window" else self.sentence
+        if _names_opposite(known.words, near):
+            return False
+        found = len(known.words & near)
+        return found >= min(2, len(known.words)) and found >= known.covered * len(known.words)
+
+
+def _names_opposite(words: frozenset[str], near: frozenset[str]) -> bool:
+    """`shared load bank conflicts` are not those of stores, most words being the same."""
+    missing = words - near
+    return any(bool(pair & missing) and bool((pair - words) & near) for pair in _OPPOSITES)
+
+
+@lru_cache(maxsize=512)
+def content_words(text: str) -> frozenset[str]:
+    """Words that name something, in one form for singular and plural."""
+    words = words_of(_BARS.sub(" ", text))
+    return frozenset(w for w in words if w not in _FILLERS and not w[0].isdigit())
+
+
+class SentenceWords:
+    """The words around each number of a sentence."""
+
+    def __init__(self, text: str, numbers: Sequence[TextNumber]) -> None:
+        self._text = text
+        self._starts = sorted(n.start for n in numbers)
+        self._ends = sorted(n.end for n in numbers)
+        self._all = content_words(text)
+        masked = list(_BARS.sub(lambda found: " " * len(found[0]), text))
+        for n in numbers:
+            masked[n.start : n.end] = ";" * (n.end - n.start)
+        self._masked = "".join(masked)
+        self._cells = list(_cells(self._masked))
+
+    def around(self, number: TextNumber, rows: Sequence[RowKey] = ()) -> WordsAround:
+        before = bisect_right(self._ends, number.start)
+        behind = bisect_left(self._starts, number.end)
+        start = self._ends[before - 1] if before else 0
+        end = self._starts[behind] if behind < len(self._starts) else len(self._text)
+        window = content_words(self._text[start:end])
+        return WordsAround(
+            cell=self._cell(number),
+            window=window if len(window) > 1 else self._all,
+            sentence=self._all,
+            rows=tuple(rows),
+            is_cell=self._is_alone(number),
+        )
+
+    def _cell(self, number: TextNumber) -> frozenset[str]:
+        """The nearest words before the number: of its own cell, else of one before."""
+        index = bisect_right(self._cells, number.start, key=lambda cell: cell.start) - 1
+        own = content_words(self._masked[self._cells[index].start : number.start])
+        return own or self._cells[index].before
+
+    def _is_alone(self, number: TextNumber) -> bool:
+        """In a column: behind a bar, two blanks or nothing."""
+        before = self._text[: number.start]
+        rest = before.rstrip()
+        begins = not rest or len(before) - len(rest) > 1 or rest[-1] in "│|"
+        return begins and bool(_ALONE_BEHIND.match(self._text, number.end))
+
+
+class _Cell(NamedTuple):
+    start: int
+    before: frozenset[str]
+    """The words of the nearest cell before that has any."""
+
+
+def _cells(masked: str) -> Iterator[_Cell]:
+    start, words = 0, frozenset[str]()
+    for match in _SEPARATOR.finditer(masked):
+        yield _Cell(start, words)
+        words = content_words(masked[start : match.start()]) or words
+        start = match.end()
+    yield _Cell(start, words)
+
+
+class ValueSource(NamedTuple):
+    """Where numbers of a launch come from."""
+
+    make: Callable[[Launch], Iterable[NamedValue]]
+    units: tuple[str, ...] = ()
+    """All numbers of it are in one of these; none: in any."""
+
+
+class ComputedValues:
+    """What keet computes of the launches of one or two reports, looked up when it is needed."""
+
+    def __init__(
+        self,
+        sources: Sequence[ValueSource] = (),
+        general: Callable[[], Iterable[NamedValue]] = tuple,
+        of_view: Callable[[Sequence[Launch]], Sequence[Launch]] = list,
+    ) -> None:
+        """`sources`: of one launch, the cheapest first. `general`: of no single launch. `of_view`:
+        of many launches, those that views explain, and so those that a text is about."""
+        self._sources = [_CachedSource(source) for source in sources]
+        self._general = general
+        self._of_view = of_view
+        self.is_empty = not sources and general is tuple
+
+    def find(
+        self,
+        number: TextNumber,
+        around: WordsAround,
+        launches: Sequence[Launch],
+        *,
+        exact: bool = False,
+    ) -> ReportValue | None:
+        """What the number is, where keet computes such a one of those launches. `exact`: only what
+        has the very name that stands before the number."""
+        if number.shape:
+            return None
+        if found := self._of_none.find(number, around):
+            return found.reading(None)
+        if len(launches) > MAX_DECODED:
+            launches = self._of_view(launches)
+        for source in self._sources:
+            for launch in launches if source.has(number) else ():
+                if found := source.of(launch).find(number, around, exact=exact):
+                    return found.reading(launch)
+        return None
+
+    @cached_property
+    def _of_none(self) -> _Index:
+        return _Index(self._general())
+
+
+class _CachedSource:
+    """Numbers of each launch, made once."""
+
+    def __init__(self, source: ValueSource) -> None:
+        self._source = source
+        self._made: dict[Launch, _Index] = {}
+
+    def has(self, number: TextNumber) -> bool:
+        return not self._source.units or number.unit in self._source.units
+
+    def of(self, launch: Launch) -> _Index:
+        if launch not in self._made:
+            self._made[launch] = _Index(self._source.make(launch))
+        return self._made[launch]
+
+
+class _Index:
+    """Numbers by the row that they belong to, and those of no row by their words."""
+
+    def __init__(self, known: Iterable[NamedValue]) -> None:
+        self._rows: dict[RowKey, list[NamedValue]] = defaultdict(list)
+        self._words: dict[str, list[NamedValue]] = defaultdict(list)
+        for each in known:
+            if each.row is not None:
+                self._rows[each.row].append(each)
+            for word in each.words if each.row is None else ():
+                self._words[word].append(each)
+
+    def find(
+        self, number: TextNumber, around: WordsAround, *, exact: bool = False
+    ) -> NamedValue | None:
+        of_rows = (known for key in around.rows for known in self._rows.get(key, ()))
+        of_words = (known for word in sorted(around.all) for known in self._words.get(word, ()))
+        for known in chain(of_rows, of_words):
+            named = known.words == around.cell if exact else around.name(known)
+            if named and _is(number, known.quantity):
+                return known
+        return None
+
+
+def _is(number: TextNumber, quantity: Quantity) -> bool:
+    """A forecast of 2x is no count of 2. Of a bound (`at most 1.2x`) the value itself has to be
+    known: nearly every other number is above or below it."""
+    exact = number._replace(bound=None)
+    return (quantity.unit != "x" or number.unit == "x") and agrees(exact, quantity)
+
+
+def values_of_evidence(evidence: Iterable[Evidence]) -> Iterator[NamedValue]:
+    """Evidence under its label."""
+    for piece in evidence:
+        words = content_words(piece.label)
+        if words:
+            quantity = Quantity(piece.value, piece.unit)
+            yield NamedValue(piece.label, quantity, words, "window", _row(piece), _COVERED)
+
+
+def _row(piece: Evidence) -> RowKey | None:
+    name, _, line = (piece.line or "").rpartition(":")
+    return (name, int(line)) if name and line.isdecimal() else None
+
+
+def values_in_texts(
+    texts: Iterable[str], evidence: Sequence[Evidence], launch: Launch | None = None
+) -> Iterator[NamedValue]:
+    """The evidence in keet's own sentences, under the words around each number."""
+    pieces = {piece.id: piece for piece in evidence}
+    for text in texts:
+        verified = check_grounding(text, evidence, launch=launch).verified
+        for sentence in split_sentences(text):
+            here = [v for v in verified if sentence.start <= v.number.start < sentence.end]
+            numbers = [_moved(v.number, -sentence.start) for v in here]
+            around = SentenceWords(sentence.text, numbers)
+            for number, entry in zip(numbers, here):
+                words = around.around(number).window
+                if number.shape is None and words:
+                    piece = pieces[entry.evidence[0]] if len(entry.evidence) == 1 else None
+                    yield _said(number, words, piece)
+
+
+def _said(number: TextNumber, words: frozenset[str], piece: Evidence | None) -> NamedValue:
+    """Held to the evidence; what was computed from two pieces is held to what is printed."""
+    label = piece.label if piece else "a number that keet prints"
+    same = piece is not None and agrees(number, Quantity(piece.value, piece.unit))
+    value, unit = (piece.value, piece.unit) if piece and same else (number.value, number.unit)
+    return NamedValue(label, Quantity(value, unit), words, "window", None, _COVERED_OWN)
+
+
+def _moved(number: TextNumber, by: int) -> TextNumber:
+    return number._replace(start=number.start + by, end=number.end + by)

@@ -1,0 +1,65 @@
+"""The numbers of the program view of `keet explain`, for `keet verify`: see `known`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from keet.explanation.launch_groups import LaunchGroup
+from keet.explanation.program import ProgramExplanation, ProgramRow
+from keet.units import Quantity
+from keet.verification.values.named_values import (
+    NamedValue,
+    content_words,
+    values_in_texts,
+    values_of_evidence,
+)
+
+_MOST_ROWS = 1000
+"""Behind which the others are summed up: no view lists so many."""
+_COVERED = 0.6
+"""Of the words of a name, the end of which may be cut off."""
+
+
+def group_values(group: LaunchGroup | None) -> Iterator[NamedValue]:
+    """`12.99 us to 24.16 us per launch`: what launches identical to one take."""
+    if group is not None and len(group.launches) > 1:
+        for label, ns in zip(("shortest launch", "longest launch"), group.durations, strict=True):
+            yield NamedValue(label, Quantity(ns, "ns"), content_words("launch"), "window")
+
+
+def program_values(program: ProgramExplanation) -> Iterator[NamedValue]:
+    """Sentences and rows."""
+    firsts = range(1, min(len(program.rows) - 1, _MOST_ROWS))
+    rows = [program.together(program.rows[first:]) for first in firsts]
+    for row in rows:
+        yield from _row(row, "others")
+        yield _count(len(row.members), "others")
+    for row in program.rows:
+        yield from _row(row, row.kernel)
+    for group in program.groups:
+        yield _count(len(group.members), "launches")
+    yield from _sentences(program)
+    yield from values_of_evidence(program.evidence.values())
+
+
+def _sentences(program: ProgramExplanation) -> Iterator[NamedValue]:
+    yield from values_in_texts(program.said, [*program.book])
+    for found in program.across:
+        yield from values_in_texts([found.text], found.evidence)
+    if program.run:
+        for text, launch in program.run.said:
+            yield from values_in_texts([text], [*program.run.book], launch)
+
+
+def _row(row: ProgramRow, name: str) -> Iterator[NamedValue]:
+    """The cells of a row, which has the kernel's name; a long name is cut there."""
+    words = content_words(name.partition("<")[0])
+    figures = [(p.label, Quantity(p.value, p.unit)) for p in (row.share, row.launches, row.total)]
+    if row.gain is not None:
+        figures.append((f"gain of {name}", Quantity(row.gain.likely, "x")))
+    for label, quantity in figures:
+        yield NamedValue(label, quantity, words, "sentence", None, _COVERED)
+
+
+def _count(number: int, words: str) -> NamedValue:
+    return NamedValue(words, Quantity(number, ""), content_words(words), "window")

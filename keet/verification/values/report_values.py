@@ -1,0 +1,363 @@
+"""The numbers of a report that a name in a text may stand for."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import PurePath
+
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.source_lines.hotspots import Grouping, Hotspots, Spot, find_hotspots
+from keet.catalog import metric_named, metric_with_id, stalls
+from keet.profile import Absent, Launch
+from keet.records import NamedTuple
+from keet.units import Number, Quantity, format_number
+from keet.verification.text.launch_names import known_launches
+from keet.verification.text.metric_names import (
+    DRAM_TRAFFIC,
+    L1_ELAPSED,
+    NCU_NAME,
+    ROOFLINE,
+    STALL_SHARE,
+    TIME_SHARE,
+)
+from keet.verification.text.source_places import NO_LINE, SourcePlace
+
+_SHARED = {
+    "excess wavefront": "wavefronts_shared_excess",
+    "excess sector": "sectors_global_excess",
+    "excessive sector": "sectors_global_excess",
+    "local sector": "sectors_local",
+    "sector": "sectors_global",
+    "global sector": "sectors_global",
+    "wavefront": "wavefronts_shared",
+    "executed instruction": "executed",
+    "instruction": "executed",
+}
+"""What a source line can have a share of, and the column of its row."""
+
+
+_COMPUTED_ROUNDING = 0.02
+_SHARE_ROUNDING = 0.1
+"""Relative, and in percentage points."""
+
+
+def has_column(of: str) -> bool:
+    """Whether each line's share of it can be read off the report: such a share is held to that,
+    whatever a finding says of the line."""
+    return of == "samples" or of.rstrip("s") in _SHARED
+
+
+class ReportValue(NamedTuple):
+    """A measured number under the name that people know."""
+
+    label: str
+    quantity: Quantity
+    metric: str | None
+    """ncu's name; `None` for what keet computed."""
+    launch: int | None
+    line: str | None = None
+    rounding: float = 0.0
+    """By how much the quantity may be off: an export has rounded numbers."""
+
+    def __str__(self) -> str:
+        whose = self.line or (f"#{self.launch}" if self.launch is not None else "")
+        return f"{self.label}{' of ' * bool(whose)}{whose} is {self.value}"
+
+    @property
+    def value(self) -> str:
+        if self.quantity.unit == "x":
+            return f"{format_number(self.quantity.value)}x"
+        return str(self.quantity)
+
+
+class ReportValues:
+    """Everything that can be asked of some launches of one report."""
+
+    def __init__(self, launches: Sequence[Launch], asked: Callable[[], Iterable[str]]) -> None:
+        """`asked`: ids that a text may ask for. Of many launches they are read at once, so that
+        none has to be decoded twice, and none is kept."""
+        self.launches = known_launches(launches)
+        self._asked = asked
+        self._hotspots: dict[tuple[Launch, Grouping], Hotspots | None] = {}
+        self._read: dict[str, dict[Launch, list[ReportValue]]] = defaultdict(dict)
+
+    def read(
+        self, reading_ids: Iterable[str], launch: Launch, *, complement: bool = False
+    ) -> list[ReportValue]:
+        """What the launch has for those ids; nothing for what was not measured."""
+        found = [reading for one in reading_ids for reading in self._cached(one, launch)]
+        return [_complement(reading) for reading in found] if complement else found
+
+    def _cached(self, reading_id: str, launch: Launch) -> list[ReportValue]:
+        known = self._read[reading_id]
+        if launch not in known:
+            known[launch] = self._now(reading_id, launch)
+            if self.launches.are_many:
+                self._read_all(launch)
+        return known[launch]
+
+    def _now(self, reading_id: str, launch: Launch) -> list[ReportValue]:
+        found = [r for r in self._one(reading_id, launch) if math.isfinite(r.quantity.value)]
+        if launch.is_printed:
+            found = [r._replace(rounding=_rounding(r, launch)) for r in found]
+        return found
+
+    def _read_all(self, launch: Launch) -> None:
+        for reading_id in self._text_asks_for:
+            known = self._read[reading_id]
+            if launch not in known:
+                known[launch] = self._now(reading_id, launch)
+        launch.release()
+
+    @cached_property
+    def _text_asks_for(self) -> frozenset[str]:
+        return frozenset(self._asked())
+
+    def _one(self, reading_id: str, launch: Launch) -> Iterator[ReportValue]:
+        if reading_id == TIME_SHARE:
+            yield from self._time_share(launch)
+        elif reading_id == L1_ELAPSED:
+            yield from _l1_over_elapsed(launch)
+        elif reading_id == DRAM_TRAFFIC:
+            yield from _dram_traffic(launch)
+        elif reading_id.startswith(STALL_SHARE):
+            yield from _stall_shares(launch, reading_id.removeprefix(STALL_SHARE))
+        elif reading_id.startswith(ROOFLINE):
+            yield from _roofline_share(launch, reading_id.removeprefix(ROOFLINE))
+        elif reading_id.startswith(NCU_NAME):
+            yield from _named(launch, reading_id.removeprefix(NCU_NAME))
+        else:
+            yield from _measured(launch, reading_id)
+
+    def _time_share(self, launch: Launch) -> Iterator[ReportValue]:
+        own = launch.get("duration")
+        if own and self.total_time:
+            share = Quantity(100 * own.value / self.total_time.value, "%")
+            yield ReportValue("Share of the time of all launches", share, None, launch.id)
+
+    @cached_property
+    def total_time(self) -> Quantity | None:
+        if self.launches.are_many:  # their times are kept, in contrast to their metrics
+            times: list[Number] = [x.rank_time for x in self.launches if x.rank_time]
+        else:
+            times = [found.value for x in self.launches if (found := x.get("duration"))]
+        return Quantity(sum(times), "ns") if len(times) > 1 else None
+
+    @cached_property
+    def total_rounding(self) -> float:
+        """By how much the total time may be off."""
+        return sum(r.rounding for x in self.launches for r in self._cached("duration", x)[:1])
+
+    def spot(self, launch: Launch, place: SourcePlace) -> Spot | None:
+        """The row of a place; `None` where it has no samples."""
+        hotspots = self.hotspots(launch, _grouping(place))
+        starts = _starts(launch) if place.offset is not None else ()
+        found = (s for s in (hotspots.spots if hotspots else ()) if _is_at(s, place, starts))
+        return next(found, None)
+
+    def hotspots(self, launch: Launch, by: Grouping = "line") -> Hotspots | None:
+        key = launch, by
+        if key not in self._hotspots:
+            found = find_hotspots(launch, by) if launch.locations or by != "line" else None
+            self._hotspots[key] = None if isinstance(found, Absent) else found
+        return self._hotspots[key]
+
+    def read_share(self, of: str, launch: Launch, place: SourcePlace) -> list[ReportValue]:
+        """A source line's share of what `of` names, such as `excess sectors`."""
+        hotspots = self.hotspots(launch, _grouping(place))
+        spot = self.spot(launch, place)
+        column = next((name for words, name in _SHARED.items() if of.startswith(words)), None)
+        if hotspots is None or spot is None or column is None:
+            return []
+        part = getattr(spot, column)
+        whole = sum(getattr(each, column) or 0 for each in hotspots.spots)
+        if part is None or not whole:
+            return []
+        share = Quantity(100 * part / whole, "%")
+        return [ReportValue(f"Share of the {of}", share, None, launch.id, _name(place))]
+
+    def read_line(
+        self, reading_ids: Iterable[str], launch: Launch, place: SourcePlace
+    ) -> list[ReportValue]:
+        """What a source line has for those ids, its share of the samples first."""
+        hotspots = self.hotspots(launch, _grouping(place))
+        if hotspots is None:
+            return []
+        name, spot = _name(place), self.spot(launch, place)
+        if spot is None:
+            none = Quantity(0.0, "%")
+            return [ReportValue(f"Share of the {hotspots.ranked_by}", none, None, launch.id, name)]
+        reasons = [r.removeprefix(STALL_SHARE) for r in reading_ids if r.startswith(STALL_SHARE)]
+        read = _line_stalls(spot, hotspots, reasons) if reasons else _line_costs(spot, hotspots)
+        return [ReportValue(label, value, None, launch.id, name) for label, value in read]
+
+
+def with_sum(readings: Sequence[ReportValue]) -> list[ReportValue]:
+    """`bank conflicts`: those of loads, of stores, or of both."""
+    loads = {r.label.replace("Load", "Store"): r for r in readings if "Load" in r.label}
+    both = [(loads[r.label], r) for r in readings if r.label in loads]
+    sums = (
+        ReportValue(
+            f"{load.label} and {store.label}",
+            Quantity(load.quantity.value + store.quantity.value, load.quantity.unit),
+            None,
+            load.launch,
+        )
+        for load, store in both
+        if load.quantity.unit == store.quantity.unit != "%"
+    )
+    return [*readings, *sums]
+
+
+def _grouping(place: SourcePlace) -> Grouping:
+    return "line" if place.offset is None else "instruction"
+
+
+def _starts(launch: Launch) -> list[int]:
+    """Where the launch's functions begin: offsets are counted from there."""
+    found = launch.instances("launch__function_pcs")
+    return [int(pc) for pc in found.values if isinstance(pc, int | float)] if found else []
+
+
+def _is_at(spot: Spot, place: SourcePlace, starts: Iterable[int]) -> bool:
+    """Any ending of a path will do for a file."""
+    where, address = spot.location, spot.address
+    if place.offset is not None and address is not None:
+        return address - max((pc for pc in starts if pc <= address), default=0) == place.offset
+    if where is None or place.line == NO_LINE:
+        return where is None and place.line == NO_LINE
+    return where.line == place.line and (place.file is None or _same_file(where.file, place.file))
+
+
+def _name(place: SourcePlace) -> str:
+    if place.offset is not None:
+        return f"{place.offset:#06x}"
+    if place.line == NO_LINE:
+        return "code without a source line"
+    return f"{PurePath(place.file).name}:{place.line}" if place.file else f"line {place.line}"
+
+
+def _same_file(path: str, said: str) -> bool:
+    parts, wanted = PurePath(path).parts, PurePath(said).parts
+    return parts[-len(wanted) :] == wanted
+
+
+def _rounding(reading: ReportValue, launch: Launch) -> float:
+    """Of what keet computes from an export: a share of small numbers is off by more."""
+    if reading.metric is not None:
+        return launch.rounding(reading.metric)
+    least = _SHARE_ROUNDING if reading.quantity.unit == "%" else 0.0
+    return max(_COMPUTED_ROUNDING * abs(reading.quantity.value), least)
+
+
+def _complement(reading: ReportValue) -> ReportValue:
+    quantity = Quantity(100 - reading.quantity.value, "%")
+    return reading._replace(label=f"100 % - {reading.label}", quantity=quantity)
+
+
+def _measured(launch: Launch, metric_id: str) -> Iterator[ReportValue]:
+    spec = metric_with_id(metric_id)
+    found = launch.find(metric_id)
+    if found is not None and found.quantity is not None and spec.total:
+        yield ReportValue(spec.label, found.quantity, found.name, launch.id)
+    elif (fact := _of_launch(launch, metric_id)) is not None:
+        yield ReportValue(spec.label, Quantity(fact, spec.unit), None, launch.id)
+
+
+def _l1_over_elapsed(launch: Launch) -> Iterator[ReportValue]:
+    ids = ("l1tex_throughput_pct", "sm_active_cycles", "elapsed_cycles")
+    busy, active, elapsed = map(launch.get, ids)
+    if busy and active and elapsed and elapsed.value:
+        share = Quantity(busy.value * active.value / elapsed.value, "%")
+        yield ReportValue("L1/TEX Cache Throughput (elapsed)", share, None, launch.id)
+
+
+def _dram_traffic(launch: Launch) -> Iterator[ReportValue]:
+    read, written = launch.get("dram_bytes_read"), launch.get("dram_bytes_written")
+    if read and written:
+        both = Quantity(read.value + written.value, "byte")
+        yield ReportValue("DRAM Bytes Read and Written", both, None, launch.id)
+
+
+def _roofline_share(launch: Launch, ceiling_id: str) -> Iterator[ReportValue]:
+    from keet.analysis.roofline.launch_roofline import find_roofline
+
+    for ceiling in find_roofline(launch).ceilings:
+        if ceiling.id == ceiling_id:
+            share = Quantity(ceiling.reached.value, "%")
+            yield ReportValue(ceiling.reached.label, share, None, launch.id)
+
+
+def _of_launch(launch: Launch, metric_id: str) -> int | None:
+    """What the report says of a launch without its metrics."""
+    shapes = {"grid_size": launch.grid, "block_size": launch.block}
+    if metric_id in ("device_sm_count", "launch_sm_count"):
+        return launch.device.sm_count
+    shape = shapes.get(metric_id)
+    return math.prod(shape) if shape else None
+
+
+def _named(launch: Launch, name: str) -> Iterator[ReportValue]:
+    found = launch.metric(name)
+    if found is not None and found.quantity is not None:
+        spec = metric_named(name)
+        yield ReportValue(spec.label if spec else name, found.quantity, name, launch.id)
+
+
+def _stall_shares(launch: Launch, reason: str) -> Iterator[ReportValue]:
+    label = stalls()[reason].label
+    for part, whole, of in (
+        (f"samples_{reason}", "samples_total", "samples"),
+        (f"stall_{reason}", "warp_cycles_per_issued_inst", "a warp's cycles"),
+    ):
+        share = _ratio(launch, part, whole)
+        if share is not None:
+            yield ReportValue(f"{label}'s share of {of}", share, None, launch.id)
+    # The states come from several passes and do not add up to the latency: the analyst's shares are
+    # of their sum.
+    if (summed := LaunchView(launch).stall(reason)) is not None:
+        share = Quantity(summed.value, "%")
+        yield ReportValue(f"{label}'s share of all states of a warp", share, None, launch.id)
+
+
+def _ratio(launch: Launch, part: str, whole: str) -> Quantity | None:
+    try:
+        over, under = launch.get(part), launch.get(whole)
+    except KeyError:  # a reason that only one of the two kinds of counters has
+        return None
+    return Quantity(100 * over.value / under.value, "%") if over and under and under.value else None
+
+
+def _line_costs(spot: Spot, hotspots: Hotspots) -> Iterator[tuple[str, Quantity]]:
+    if spot.share is not None:
+        yield f"Share of the {hotspots.ranked_by}", Quantity(100 * spot.share, "%")
+    for label, value, unit in (
+        ("Samples", spot.samples, "sample"),
+        ("Instructions Executed", spot.executed, "inst"),
+        ("Global Sectors", spot.sectors_global, "sector"),
+        ("Excess Global Sectors", spot.sectors_global_excess, "sector"),
+        ("Shared Wavefronts", spot.wavefronts_shared, "wavefront"),
+        ("Excess Shared Wavefronts", spot.wavefronts_shared_excess, "wavefront"),
+    ):
+        if value is not None:
+            yield label, Quantity(value, unit)
+
+
+def _line_stalls(
+    spot: Spot, hotspots: Hotspots, reasons: Sequence[str]
+) -> Iterator[tuple[str, Quantity]]:
+    """Of the line's samples, and of the launch's; a reason that is in no sample has none."""
+    counts = dict(spot.stalls)
+    for reason in reasons:
+        label, count = stalls()[reason].label, counts.get(reason, 0)
+        if spot.samples:
+            yield (
+                f"{label}'s share of the line's samples",
+                Quantity(100 * count / spot.samples, "%"),
+            )
+        if hotspots.total and hotspots.ranked_by == "samples":
+            yield f"{label}'s share of all samples", Quantity(100 * count / hotspots.total, "%")
+        yield f"{label} samples", Quantity(count, "sample")

@@ -1,0 +1,228 @@
+"""Numbers that keet computes are found in a text by their names, and only by those."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.analysis.findings import Place
+from keet.comparison.verify_values import computed_values
+from keet.ingest import read_profile
+from keet.profile import Profile
+from keet.units import Quantity
+from keet.verification.text.ignored_passages import without_asides, without_quotes
+from keet.verification.text.numbers import find_numbers
+from keet.verification.text.source_places import find_places
+from keet.verification.values.launch_values import _places
+from keet.verification.values.named_values import (
+    ComputedValues,
+    NamedValue,
+    SentenceWords,
+    WordsAround,
+    content_words,
+)
+from keet.verification.verdicts import CheckedNumber
+from keet.verification.verify import verify_text
+from tests.rows import each_row
+
+SAMPLES = Path(__file__).parents[3] / "kernels_samples"
+
+
+@pytest.fixture(scope="module")
+def flip() -> Profile:
+    return read_profile(SAMPLES / "matrix_flip" / "slow.ncu-rep")
+
+
+def around(text: str, index: int = 0) -> WordsAround:
+    numbers = find_numbers(text)
+    return SentenceWords(text, numbers).around(numbers[index])
+
+
+@each_row(
+    ("text", "index", "cell"),
+    [
+        ("L2 at 83% of peak; L1 at 51% of peak", 1, {"l1"}),
+        ("● L2     ████▎····· 23.0% 2.37 of 10.28 TB/s", 0, {"l2"}),
+        ("● L2     ████▎····· 23.0% 2.37 of 10.28 TB/s", 2, {"l2"}),
+        ("addresses and indices 38%, arithmetic on values 35%", 1, {"value", "arithmetic"}),
+        ("out[i] = a;   address 78%, memory 22%", 0, {"address"}),
+        ("No ceiling is near; L2 comes closest (36%).", 0, {"l2"}),
+    ],
+)
+def test_the_name_right_before_a_number(text: str, index: int, cell: set[str]) -> None:
+    assert around(text, index).cell == cell
+
+
+def test_a_column_of_a_row() -> None:
+    row = "53.4%  141  slow.cu:21  Long Scoreboard 99% for the load at slow.cu:18"
+    assert [around(row, index).is_cell for index in range(3)] == [True, True, False]
+
+
+def test_words_between_other_numbers_belong_to_those() -> None:
+    found = around("37 % of the sectors are excess and 12 % of the branches diverge", 1)
+    assert {"branche", "diverge"} <= found.window
+    assert "branche" not in around("37 % of sectors are excess, 12 % of branches diverge").cell
+
+
+FORECAST = NamedValue(
+    "forecast for bank conflicts", Quantity(2.1, "x"), content_words("bank conflicts"), "sentence"
+)
+
+
+def known(*entries: NamedValue) -> ComputedValues:
+    return ComputedValues(general=lambda: entries)
+
+
+@each_row(
+    ("text", "is_found"),
+    [
+        ("Without its bank conflicts it would be 2.1x faster.", True),
+        ("Without its bank conflicts it would be 2.2x faster.", False),
+        ("Without its atomics it would be 2.1x faster.", False),
+        ("There are 2.1 bank conflicts.", False),
+    ],
+)
+def test_both_the_name_and_the_value_have_to_fit(text: str, *, is_found: bool) -> None:
+    numbers = find_numbers(text)
+    found = known(FORECAST).find(numbers[0], SentenceWords(text, numbers).around(numbers[0]), ())
+    assert (found is not None) is is_found
+
+
+def test_a_number_without_words_needs_its_row() -> None:
+    cell = NamedValue("samples", Quantity(141, "sample"), frozenset(), "row", ("slow.cu", 21))
+    text = "53.4%  141  slow.cu:21  Wait 9%"
+    numbers = find_numbers(text)
+    here = SentenceWords(text, numbers).around(numbers[1], [("slow.cu", 21)])
+    elsewhere = SentenceWords(text, numbers).around(numbers[1], [("slow.cu", 22)])
+    assert known(cell).find(numbers[1], here, ())
+    assert not known(cell).find(numbers[1], elsewhere, ())
+
+
+def verdicts(text: str, profile: Profile) -> dict[str, str]:
+    found = verify_text(text, profile.launches, known=computed_values([profile]))
+    checks: list[CheckedNumber] = [check for sentence in found for check in sentence.checks]
+    return {check.number.text: check.verdict.value for check in checks}
+
+
+@each_row(
+    ("text", "verdict"),
+    [
+        ("41.7%  110  slow.cu:9  Drain 100% for the store at slow.cu:7", {"confirmed"}),
+        (
+            "41.8%  111  slow.cu:9  Drain 90% for the store at slow.cu:7",
+            {"contradicted", "not_found"},
+        ),
+        ("● L2     ████▎····· 23.0% 2.37 of 10.28 TB/s", {"confirmed"}),
+        (
+            "What the instructions are for: addresses and indices 74%, conditions and loops 17%",
+            {"confirmed"},
+        ),
+        (
+            "What the instructions are for: conditions and loops 74%, addresses and indices 17%",
+            {"not_found"},
+        ),
+        ("slow.cu:7: 100% of all excess sectors", {"confirmed"}),
+        ("slow.cu:7: 90% of all excess sectors", {"contradicted"}),
+        ("100% of all excess sectors are at slow.cu:5", {"contradicted"}),
+    ],
+)
+def test_what_keet_prints_of_a_launch(text: str, verdict: set[str], flip: Profile) -> None:
+    assert set(verdicts(text, flip).values()) <= verdict, verdicts(text, flip)
+    assert verdicts(text, flip)
+
+
+def test_rows_below_a_row_are_of_its_line(flip: Profile) -> None:
+    text = (
+        "41.3%  109  slow.cu:7  Long Scoreboard 95%\n"
+        "            out[x * n + y] = in[y * n + x];   address 78%, memory 22%\n"
+        "            78% of 75,497,472 global sectors in excess\n"
+    )
+    assert set(verdicts(text, flip).values()) == {"confirmed"}
+    wrong = text.replace("memory 22%", "memory 78%").replace("75,497,472", "75,497,473")
+    assert verdicts(wrong, flip)["75,497,473"] == "not_found"
+
+
+_SHARED_OUT = ("samples", "waiting warps")
+
+
+def test_a_share_of_the_samples_is_that_of_the_report(flip: Profile) -> None:
+    """A finding that shares out the samples in another way contradicts `keet hotspots`."""
+    rows = {of: [k.row for k in _places([Place("slow.cu", 9, 0.5, of)])] for of in _SHARED_OUT}
+    assert rows == {"samples": [None], "waiting warps": [("slow.cu", 9), None]}
+    text = "50% of all samples  slow.cu:9  }"
+    assert set(verdicts(text, flip).values()) == {"contradicted"}
+    assert set(verdicts(text.replace("50", "42"), flip).values()) == {"confirmed"}
+
+
+def test_a_change_is_of_two_reports(flip: Profile) -> None:
+    fast = read_profile(SAMPLES / "matrix_flip" / "fast.ncu-rep")
+    both = [*flip.launches, *fast.launches]
+    text = "Registers Per Thread 16 → 26\nAchieved Occupancy 74.8% → 93.7%\n"
+    found = verify_text(text, both, known=computed_values([flip, fast]))
+    assert {c.verdict.value for each in found for c in each.checks} == {"confirmed"}
+    wrong = text.replace("26", "27")
+    found = verify_text(wrong, both, known=computed_values([flip, fast]))
+    assert [c.verdict.value for each in found for c in each.checks].count("confirmed") == 3
+
+
+# --- passages that claim nothing
+
+
+@each_row(
+    "text",
+    [
+        "To check that too: ncu --set full -o more.ncu-rep ./app --n=16 4",
+        "profile again with: ncu --warp-sampling-interval 6",
+        "10 more lines: below; --top 20",
+        "5 of 5 numbers verified against the report",
+        "If cause 1 is gone, less is moved.",
+        "2_global_memory_coalescing.cuh is the file",
+    ],
+)
+def test_no_claim(text: str) -> None:
+    assert not find_numbers(without_asides(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It keeps 12 more registers than needed.",
+        "ncu shows 83 % for L2.",
+        "- 5 registers, and cause 1.2x of it",
+    ],
+)
+def test_still_a_claim(text: str) -> None:
+    assert find_numbers(without_asides(text))
+
+
+def test_quoted_code_is_no_claim(flip: Profile) -> None:
+    text = "100% of all excess sectors  slow.cu:12  const dim3 block(32, 8);\n3 registers"
+    left = without_quotes(text, flip.launches, find_places(text))
+    assert "block(" not in left
+    assert "100%" in left
+    assert "3 registers" in left
+
+
+@given(st.text(alphabet="ab1,; \n`-:%.slowcu#|→×", max_size=120))
+def test_a_passage_is_blanked_in_its_place(text: str) -> None:
+    left = without_asides(text)
+    assert len(left) == len(text)
+    assert all(new in (old, " ") for new, old in zip(left, text, strict=True))
+
+
+@given(st.text(alphabet="L2 at83%.,;:()\n-→×#", max_size=80))
+def test_any_text_can_be_verified(flip_launches: Callable[[], Profile], text: str) -> None:
+    profile = flip_launches()
+    for sentence in verify_text(text, profile.launches, known=known(FORECAST)):
+        for check in sentence.checks:
+            number = check.number
+            assert 0 <= number.start < number.end <= len(text)
+
+
+@pytest.fixture(scope="module")
+def flip_launches(flip: Profile) -> Callable[[], Profile]:
+    return lambda: flip
