@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from evals.answer_files import harmless
 from evals.runs import CONDITIONS, CUT, EMPTY, Answer, Prompt, Run, RunFolder, Task, now
-from keet.agent.wire import Chat, Fault, Message, Reply, Request
+from keet.agent.model.messages import Chat, Fault, Message, Reply, Request
 from keet.errors import NotAvailable
 
 MAX_OUTPUT: dict[Task, int] = {"mcq": 4000, "optimize": 16_000}

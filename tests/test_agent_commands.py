@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from keet.agent.run import Plan
-from keet.agent.settings import ModelSpec
-from keet.agent.time_limit import TimeLimit
-from keet.agent.transcript import read_transcript, request_text
-from keet.agent.wire import Fault, Reply, Request, Spent
+from keet.agent.model.messages import Fault, Reply, Request, Spent
+from keet.agent.model.settings import ModelSpec
+from keet.agent.model.time_limit import TimeLimit
+from keet.agent.options import ModelOptions
+from keet.agent.recorded.transcript import read_transcript, request_text
 from tests.conftest import Keet, Result
 from tests.json_documents import check_document
 
@@ -457,7 +457,7 @@ def test_a_model_that_is_not_even_opened_costs_no_answer(
         def opened(*_: object, error: BaseException = error) -> None:
             raise error
 
-        monkeypatch.setattr("keet.agent.providers.open_chat", opened)
+        monkeypatch.setattr("keet.agent.open_model.open_chat", opened)
         before = set(transcripts.glob("*"))
         result = keet(*command, "--model", "openai:x")
         assert result.code == 3
@@ -505,7 +505,7 @@ def test_a_damaged_cache_is_told_once(
     keet: Keet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("KEET_CACHE", str(tmp_path))
-    monkeypatch.setattr("keet.agent.providers.open_chat", lambda *_: Listener())
+    monkeypatch.setattr("keet.agent.open_model.open_chat", lambda *_: Listener())
     (tmp_path / "answers.sqlite").write_text("this is no base of data" * 100, encoding="utf-8")
     result = keet("explain", TILES, "--model", "openai:x")
     assert result.err.count("the cache was damaged") == 1
@@ -582,7 +582,7 @@ def test_no_more_calls_than_allowed(keet: Keet, script: Script, tmp_path: Path) 
 
 
 def test_show_prompt_sends_nothing(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keet.agent.providers.open_chat", lambda *_: pytest.fail("it was opened"))
+    monkeypatch.setattr("keet.agent.open_model.open_chat", lambda *_: pytest.fail("it was opened"))
     for command in (("explain", TILES), ("ask", TILES, "Why?")):
         result = keet(*command, "--show-prompt", "--model", "openai:gpt-5")
         assert result.code == 0
@@ -668,7 +668,7 @@ def test_what_is_shown_is_what_is_sent(
     from keet.agent import run
 
     listener = Listener()
-    monkeypatch.setattr(run, "_chat", lambda *_: listener)
+    monkeypatch.setattr(run, "open_run_chat", lambda *_: listener)
     keet(*command, *extra, "--model", "openai:x", "--no-cache")
     shown = keet(*command, *extra, "--model", "openai:x", "--show-prompt")
     known = listener.heard[: 1 if command[0] == "ask" else 2]
@@ -689,7 +689,7 @@ def test_tracing_is_announced(keet: Keet, script: Script, monkeypatch: pytest.Mo
     from keet.agent import run
 
     monkeypatch.setenv("LANGSMITH_TRACING", "true")
-    monkeypatch.setattr(run, "_chat", lambda *_: sys.stderr.write("opened\n") and None)
+    monkeypatch.setattr(run, "open_run_chat", lambda *_: sys.stderr.write("opened\n") and None)
     result = keet("explain", TILES, "--model", script(READING))
     assert result.err.index("LANGSMITH_TRACING") < result.err.index("opened")
 
@@ -758,10 +758,10 @@ def test_a_run_that_sent_nothing_leaves_nothing(keet: Keet, tmp_path: Path) -> N
 def test_what_was_asked_before_comes_from_the_cache(
     keet: Keet, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keet.agent.scripted import open_script
+    from keet.agent.recorded.scripted import open_script
 
     path = script(READING, CONCLUSION).removeprefix("scripted:")
-    monkeypatch.setattr("keet.agent.providers.open_chat", lambda *_: open_script(path))
+    monkeypatch.setattr("keet.agent.open_model.open_chat", lambda *_: open_script(path))
     runs = [keet("explain", TILES, "--model", "openai:x", "--format", "json") for _ in range(2)]
     first, second = (document_of(run) for run in runs)
     assert (first["usage"]["calls"], first["usage"]["cached"]) == (2, 0)
@@ -902,7 +902,7 @@ def test_reports_of_one_command_share_the_limit(
         given.append(limit)
         raise Fault("time_limit", "it took 7 s in all; raise --time-limit")
 
-    monkeypatch.setattr("keet.agent.providers.open_chat", opened)
+    monkeypatch.setattr("keet.agent.open_model.open_chat", opened)
     result = keet("explain", TILES, SERIES, "--model", "openai:x", "--time-limit", "7")
     first, second = given
     assert first is second
@@ -915,7 +915,7 @@ def test_reports_of_one_command_share_the_limit(
     given.clear()
     keet("explain", TILES, SERIES, "--model", "openai:x")
     assert given[0] is given[1]
-    one = Plan(ModelSpec("openai:x", None, 240.0, None)).limit().seconds
+    one = ModelOptions(ModelSpec("openai:x", None, 240.0, None)).limit().seconds
     assert given[0].seconds == 2 * one
 
 

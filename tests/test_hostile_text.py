@@ -240,8 +240,8 @@ WRITES = re.compile(
 """Ways to write that neither `keet.texts.visible_output` nor `keet.files.replacing` sees."""
 KNOWN = {
     "keet/files.py": "the place itself",
-    "keet/agent/cache.py": "keet's own database",
-    "keet/agent/transcript.py": "JSON lines, appended while a model answers",
+    "keet/agent/recorded/cache.py": "keet's own database",
+    "keet/agent/recorded/transcript.py": "JSON lines, appended while a model answers",
     "keet/agent/edits/nvcc.py": "a folder for the compiler",
     "keet/agent/edits/patches.py": "a folder for git apply",
     "keet/catalog/compiling.py": "make docs",

@@ -17,8 +17,8 @@ from packaging.requirements import Requirement
 
 import keet as keet_package
 from keet import extras
-from keet.agent.provider_faults import Asked, fault_of
-from keet.agent.settings import ModelSpec
+from keet.agent.model.faults import Asked, fault_of
+from keet.agent.model.settings import ModelSpec
 from keet.cli import COMMANDS
 from keet.corpus.layout import PARTS, SCHEMA_VERSION, STORE_FILE
 from keet.corpus.store import open_store

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from keet.agent.session import Limits
+from keet.agent.options import ModelLimits
 from tests.conftest import Keet
 
 BASE_URL = os.environ.get("KEET_TEST_BASE_URL")
@@ -31,7 +31,7 @@ def test_a_small_model_explains(keet: Keet, tmp_path: Path) -> None:
     alone = json.loads(keet("explain", REPORT, "--no-model", "--format", "json").out)
     assert result.code in (0, 3)
     assert document["usage"]["calls"] >= 1
-    assert document["usage"]["input_tokens"] <= Limits().input_tokens
+    assert document["usage"]["input_tokens"] <= ModelLimits().input_tokens
     for told, by_analyst in zip(document["launches"], alone["launches"]):
         if told["verdict"].get("by", "keet") == "keet":
             assert told["verdict"]["headline"] == by_analyst["verdict"]["headline"]

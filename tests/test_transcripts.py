@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from evals.public_reports import NOT_FOUND, public_report
-from keet.agent.session import Limits
-from keet.agent.transcript import read_transcript
+from keet.agent.options import ModelLimits
+from keet.agent.recorded.transcript import read_transcript
 from tests.conftest import Keet
 from tests.rows import each_row, mostly_slow
 from tests.test_agent_commands import no_compiler
@@ -28,7 +28,7 @@ INDEX = FOLDER / "index.toml"
 RUNS: dict[str, dict[str, Any]] = tomllib.loads(INDEX.read_text("utf-8")) if INDEX.exists() else {}
 EXPLAINED = [name for name, run in RUNS.items() if "question" not in run]
 ASKED = [name for name, run in RUNS.items() if "question" in run]
-MOST = Limits()
+MOST = ModelLimits()
 """Of one kernel or question."""
 MEDIAN_CALLS, MEDIAN_TOKENS = 4, 10_000
 

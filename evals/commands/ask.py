@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 
 from evals.runs import CUT, RunFolder
 from keet.cli.arguments import positive
-from keet.cli.model_options import HOW, tell
+from keet.cli.model_options import HOW
+from keet.cli.stderr_lines import print_progress
 from keet.errors import ExitCode, NotAvailable, UsageError
 
 if TYPE_CHECKING:
     from evals.ask_model import Asked
-    from keet.agent.settings import ModelSpec
-    from keet.agent.wire import Chat
+    from keet.agent.model.messages import Chat
+    from keet.agent.model.settings import ModelSpec
 
 EXAMPLES = """\
 examples:
@@ -52,7 +53,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     from evals.ask_model import ask_all
-    from keet.agent.providers import announce_tracing
+    from keet.agent.model.providers import announce_tracing
 
     folder = RunFolder(args.run)
     spec = _spec(folder, args)
@@ -61,11 +62,11 @@ def run(args: Namespace) -> int:
         return 0
     chat = _chat(spec)
     if line := announce_tracing():
-        tell(line)
+        print_progress(line)
     try:
-        asked = ask_all(folder, chat, tell, args.max_output, args.limit)
+        asked = ask_all(folder, chat, print_progress, args.max_output, args.limit)
     except KeyboardInterrupt:
-        tell("interrupted; answers are kept: run the same command again to go on")
+        print_progress("interrupted; answers are kept: run the same command again to go on")
         return ExitCode.INTERRUPTED
     sys.stdout.write(_told(folder, chat, asked))
     return ExitCode.SOME_FAILED if asked.without or asked.left_open else 0
@@ -73,7 +74,7 @@ def run(args: Namespace) -> int:
 
 def _spec(folder: RunFolder, args: Namespace) -> ModelSpec:
     """Of a folder that is no run nothing is asked."""
-    from keet.agent.settings import find_model
+    from keet.agent.model.settings import find_model
 
     _ = folder.run
     if (spec := find_model(args.model, args.base_url)) is None:
@@ -82,8 +83,8 @@ def _spec(folder: RunFolder, args: Namespace) -> ModelSpec:
 
 
 def _chat(spec: ModelSpec) -> Chat:
-    from keet.agent.providers import open_chat
-    from keet.agent.wire import Fault
+    from keet.agent.model.messages import Fault
+    from keet.agent.open_model import open_chat
 
     try:
         return open_chat(spec)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from evals.answer_files import batch_lines
 from evals.runs import RunFolder
-from keet.agent.settings import provider_of
+from keet.agent.model.settings import provider_of
 from keet.cli.arguments import Destination, positive
 
 EXAMPLES = """\

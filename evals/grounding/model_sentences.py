@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from keet_tools.case import Case
 
-from keet.agent.names import Vocabulary, vocabulary
+from keet.agent.vocabulary import Vocabulary, vocabulary
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile
 from keet.prose.names import Names

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from keet_tools.case import Case
 
 from keet.agent import prompts
-from keet.agent.answers import MOST_CORRECTIONS, Repair
-from keet.agent.draft import AnswerFault
+from keet.agent.answer_schemas import MOST_CORRECTIONS, Repair
+from keet.agent.checked_answer import AnswerFault
+from keet.agent.model.messages import Fault
 from keet.agent.session import Session
-from keet.agent.wire import Fault
 from keet.evidence import Evidence
 
 _SHOWN = 16

@@ -11,15 +11,24 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from keet.agent import prompts
-from keet.agent.answers import NoAnswer, schema_of, understand
-from keet.agent.redacting import Redactor
+from keet.agent.answer_schemas import NoAnswer, schema_of, understand
+from keet.agent.model.messages import (
+    CantCallTools,
+    Chat,
+    Fault,
+    Message,
+    Reply,
+    Request,
+    ToolCall,
+    ToolSpec,
+)
+from keet.agent.options import ModelLimits
+from keet.agent.privacy.redaction import Redactor
+from keet.agent.recorded.transcript import Transcript
 from keet.agent.toolbox import Toolbox
-from keet.agent.transcript import Transcript
-from keet.agent.wire import CantCallTools, Chat, Fault, Message, Reply, Request, ToolCall, ToolSpec
 from keet.errors import one_line
 from keet.explanation.model_explanation import Usage
 from keet.explanation.token_budget import guess_tokens
-from keet.records import NamedTuple
 
 Progress = Callable[[str], None]
 Shape = TypeVar("Shape", bound=BaseModel)
@@ -28,15 +37,6 @@ _CAREFUL = 1.04
 """A guess may be short by this, and the budget is kept all the same."""
 _ROUND = 900
 """Tokens that a round of tools may add."""
-
-
-class Limits(NamedTuple):
-    """Of one kernel or one question."""
-
-    calls: int = 6
-    input_tokens: int = 16_000
-    rounds: int = 2
-    """In which tools may be called."""
 
 
 class Session:
@@ -49,7 +49,7 @@ class Session:
         transcript: Transcript,
         redactor: Redactor,
         progress: Progress,
-        limits: Limits,
+        limits: ModelLimits,
         price: tuple[float, float] | None = None,
         is_replay: bool = False,
     ) -> None:

@@ -9,9 +9,9 @@ from keet_tools.case import Answer, Case
 from keet_tools.registry import call_tool, offered
 from pydantic import ValidationError
 
-from keet.agent.answers import SaidEdit
+from keet.agent.answer_schemas import SaidEdit
 from keet.agent.edits.placed import EditPlacer
-from keet.agent.wire import ToolSpec
+from keet.agent.model.messages import ToolSpec
 
 _COMPILE = ToolSpec(
     "compile_edit",

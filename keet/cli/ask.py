@@ -23,14 +23,13 @@ from keet.cli.model_options import (
     add_model,
     announce,
     check_files,
-    plan,
-    tell,
-    tell_problem,
+    model_options,
 )
+from keet.cli.stderr_lines import print_problem, print_progress
 from keet.errors import ExitCode, NotAvailable, UsageError
 
 if TYPE_CHECKING:
-    from keet.agent.run import Plan
+    from keet.agent.options import ModelOptions
     from keet.explanation.answered_question import AnsweredQuestion
     from keet.explanation.explained import Explanation
 
@@ -66,15 +65,15 @@ def run(args: Namespace) -> int:
     *reports, question = args.words
     _check(reports, question)
     check_files(args)
-    chosen = plan(args)
-    if chosen is None:
+    options = model_options(args)
+    if options is None:
         raise NotAvailable(
             f"a question needs a model: {HOW}; without one: keet explain {reports[0]}"
         )
     explanations = _explanations(args, [report_path(report) for report in reports])
     if args.show_prompt:
-        return _show_prompt(args, explanations, question, chosen)
-    return _ask(args, explanations, question, chosen)
+        return _show_prompt(args, explanations, question, options)
+    return _ask(args, explanations, question, options)
 
 
 def _check(reports: list[str], question: str) -> None:
@@ -108,23 +107,25 @@ def _explanations(args: Namespace, reports: list[Path]) -> list[Explanation]:
 
 
 def _show_prompt(
-    args: Namespace, explanations: list[Explanation], question: str, chosen: Plan
+    args: Namespace, explanations: list[Explanation], question: str, options: ModelOptions
 ) -> int:
-    from keet.agent.run import shown_prompts
+    from keet.agent.shown_prompts import shown_prompts
 
-    Destination(args, sys.stdout).write(shown_prompts(explanations, chosen, question))
+    Destination(args, sys.stdout).write(shown_prompts(explanations, options, question))
     return 0
 
 
-def _ask(args: Namespace, explanations: list[Explanation], question: str, chosen: Plan) -> int:
+def _ask(
+    args: Namespace, explanations: list[Explanation], question: str, options: ModelOptions
+) -> int:
     from keet.agent.run import ask
     from keet.cli.explain_output import print_explanation
     from keet.explanation.model_explanation import Authorship
 
     announce(args)
-    answered = ask(explanations, question, chosen, tell)
+    answered = ask(explanations, question, options, print_progress)
     if isinstance(answered, Authorship):
-        tell_problem(f"{answered.problem}; explained without a model")
+        print_problem(f"{answered.problem}; explained without a model")
         # No answer, but what the reports say without a model.
         print_explanation(args, *(told._replace(author=answered) for told in explanations))
         return ExitCode.NOT_AVAILABLE

@@ -24,12 +24,12 @@ from keet.cli.model_options import (
     add_edits,
     add_model,
     check_files,
-    plan,
+    model_options,
 )
 from keet.errors import NotAvailable, UsageError
 
 if TYPE_CHECKING:
-    from keet.agent.run import Plan
+    from keet.agent.options import ModelOptions
 
 EXAMPLES = """\
 examples:
@@ -98,7 +98,7 @@ def run(args: Namespace) -> int:
         check_page(args, sys.stdout)
     if args.no_model:
         _check_no_model(args)
-    chosen = None if args.no_model else plan(args)
+    chosen = None if args.no_model else model_options(args)
     if args.patch is not None:
         _check_patch(args, chosen)
     if len(args.reports) > 1 or args.reports[0].is_dir():
@@ -122,7 +122,7 @@ def _check_no_model(args: Namespace) -> None:
         raise UsageError(f"--no-model and {given[0]} exclude each other; leave one out")
 
 
-def _check_patch(args: Namespace, chosen: Plan | None) -> None:
+def _check_patch(args: Namespace, chosen: ModelOptions | None) -> None:
     if chosen is None:
         raise NotAvailable(f"--patch needs a model, which suggests the edits: {HOW}")
     if args.show_prompt:

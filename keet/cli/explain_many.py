@@ -10,12 +10,12 @@ from keet.cli.arguments import reports_in, selected_launches, top_of
 from keet.cli.explain_model import NO_MODEL, add_model_statements, model_exit_code
 from keet.cli.explain_output import explained_part, print_explanation
 from keet.cli.hints import tell_once
-from keet.cli.model_options import tell, tell_problem
+from keet.cli.stderr_lines import print_problem, print_progress
 from keet.errors import ExitCode, IngestError, UsageError
 from keet.texts import count_of
 
 if TYPE_CHECKING:
-    from keet.agent.run import Plan
+    from keet.agent.options import ModelOptions
     from keet.explanation.explained import Explanation
 
 MOST = 50
@@ -25,7 +25,7 @@ _SILENT = 2
 but a server that hangs takes ten minutes per report."""
 
 
-def explain_many(args: Namespace, chosen: Plan | None) -> int:
+def explain_many(args: Namespace, chosen: ModelOptions | None) -> int:
     """Returns the exit code: 5 if some reports can't be read; 3 if all were explained, but the
     model failed for each of them."""
     _check(args)
@@ -44,13 +44,13 @@ def explain_many(args: Namespace, chosen: Plan | None) -> int:
     if args.reports[0].is_dir() and len(explained) > 1:
         _suggest_batch(args.reports[0])
     if unread:
-        tell_problem(f"{len(unread)} of {count_of(len(paths), 'report')} can't be read; see above")
+        print_problem(f"{len(unread)} of {count_of(len(paths), 'report')} can't be read; see above")
         return ExitCode.SOME_FAILED
     return min((model_exit_code(each) for each in explained if each.author), default=0)
 
 
 def _explain_each(
-    args: Namespace, paths: list[Path], chosen: Plan | None
+    args: Namespace, paths: list[Path], chosen: ModelOptions | None
 ) -> tuple[list[Explanation], list[IngestError]]:
     """The explanations, and the errors of reports that can't be read."""
     explained: list[Explanation] = []
@@ -60,10 +60,10 @@ def _explain_each(
             explained += _explained(args, path, chosen)
         except IngestError as problem:
             unread.append(problem)
-            tell_problem(str(problem))
+            print_problem(str(problem))
         if chosen and _is_silent(explained):
             chosen = None
-            tell_problem(
+            print_problem(
                 f"the model did not answer for {_SILENT} reports in a row; the others are "
                 "explained without it"
             )
@@ -71,7 +71,9 @@ def _explain_each(
 
 
 def _suggest_batch(folder: Path) -> None:
-    tell(f"to compare these reports: keet batch {folder} -o STORE, then keet insights STORE")
+    print_progress(
+        f"to compare these reports: keet batch {folder} -o STORE, then keet insights STORE"
+    )
 
 
 def _is_silent(explained: list[Explanation]) -> bool:
@@ -116,7 +118,7 @@ def _report_paths(places: list[Path]) -> list[Path]:
     return found
 
 
-def _explained(args: Namespace, path: Path, chosen: Plan | None) -> list[Explanation]:
+def _explained(args: Namespace, path: Path, chosen: ModelOptions | None) -> list[Explanation]:
     """One explanation, or none if --kernel matches no launch of the report."""
     from keet.analysis.capture.profile_notes import profile_notes
     from keet.analysis.diagnosis import MOST as MOST_FINDINGS
@@ -125,7 +127,7 @@ def _explained(args: Namespace, path: Path, chosen: Plan | None) -> list[Explana
 
     profile = read_profile(path, source=args.source)
     for note in profile_notes(profile):
-        tell(f"{path}: {note}")
+        print_progress(f"{path}: {note}")
     try:
         launches = selected_launches(profile, args)
     except UsageError:

@@ -5,26 +5,30 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from keet.cli.model_options import announce, tell, tell_problem
+from keet.cli.model_options import announce
+from keet.cli.stderr_lines import print_problem, print_progress
 from keet.errors import ExitCode
 
 if TYPE_CHECKING:
-    from keet.agent.run import Plan
+    from keet.agent.options import ModelOptions
     from keet.explanation.explained import Explanation
 
 NO_MODEL = "Explained without a model. Add --model PROVIDER:NAME for code-level causes and patches."
 
 
 def add_model_statements(
-    args: Namespace, explanation: Explanation, chosen: Plan, against: Explanation | None = None
+    args: Namespace,
+    explanation: Explanation,
+    chosen: ModelOptions,
+    against: Explanation | None = None,
 ) -> Explanation:
     """Ask the model, and warn if it failed. `against`: the report before the change."""
     from keet.agent.run import explain_with_model
 
     announce(args)
-    explained = explain_with_model(explanation, chosen, tell, against)
+    explained = explain_with_model(explanation, chosen, print_progress, against)
     if explained.author and explained.author.problem:
-        tell_problem(f"{explained.author.problem}; {_what_is_left(explained)}")
+        print_problem(f"{explained.author.problem}; {_what_is_left(explained)}")
     return explained
 
 

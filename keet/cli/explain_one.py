@@ -11,16 +11,16 @@ from keet.cli.arguments import Destination, selected_launches, top_of
 from keet.cli.explain_model import NO_MODEL, add_model_statements, model_exit_code
 from keet.cli.explain_output import explained_part, print_against, print_explanation
 from keet.cli.hints import tell_once
-from keet.cli.model_options import tell, tell_problem
+from keet.cli.stderr_lines import print_problem, print_progress
 from keet.errors import ExitCode
 
 if TYPE_CHECKING:
-    from keet.agent.run import Plan
+    from keet.agent.options import ModelOptions
     from keet.explanation.explained import Explanation
     from keet.profile import Launch, Profile
 
 
-def explain_one(args: Namespace, chosen: Plan | None) -> int:
+def explain_one(args: Namespace, chosen: ModelOptions | None) -> int:
     """Returns the exit code."""
     explanation = _explanation(args, chosen)
     against = _against(args) if args.against else None
@@ -39,13 +39,13 @@ def explain_one(args: Namespace, chosen: Plan | None) -> int:
     return code or model_exit_code(explanation) or patched
 
 
-def _explanation(args: Namespace, chosen: Plan | None) -> Explanation:
+def _explanation(args: Namespace, chosen: ModelOptions | None) -> Explanation:
     from keet.analysis.capture.profile_notes import profile_notes
     from keet.ingest import read_profile
 
     profile = read_profile(args.reports[0], source=args.source, run_table=args.run_table)
     for note in profile_notes(profile):
-        tell(note)
+        print_progress(note)
     launches = selected_launches(profile, args)
     _prefetch_code(args, profile, launches)
     from keet.analysis.diagnosis import MOST
@@ -84,7 +84,7 @@ def _print_against(args: Namespace, explanation: Explanation, against: Explanati
 
     difference = compare_explanations(against, explanation)
     if forbidden := difference.forbidden:
-        tell_problem(f"the reports can't be compared: {forbidden[0].text}; see: keet diff --help")
+        print_problem(f"the reports can't be compared: {forbidden[0].text}; see: keet diff --help")
     top = top_of(args)
     print_against(args, with_first(explanation, top) if top else explanation, difference)
     return ExitCode.NOT_COMPARABLE if forbidden else 0
@@ -98,8 +98,8 @@ def _patched(args: Namespace, explanation: Explanation) -> int:
     return write_patch(args.patch, explanation)
 
 
-def _show_prompt(args: Namespace, explanations: Sequence[Explanation], chosen: Plan) -> int:
-    from keet.agent.run import shown_prompts
+def _show_prompt(args: Namespace, explanations: Sequence[Explanation], chosen: ModelOptions) -> int:
+    from keet.agent.shown_prompts import shown_prompts
 
     Destination(args, sys.stdout).write(shown_prompts(explanations, chosen))
     return 0

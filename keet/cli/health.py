@@ -130,7 +130,7 @@ def _gpu() -> Check:
 
 
 def _model() -> Check:
-    from keet.agent.settings import find_model
+    from keet.agent.model.settings import find_model
     from keet.cli.model_options import HOW
 
     try:
@@ -148,7 +148,7 @@ def _server(name: str, url: str) -> Check:
     """Whether somebody answers; nothing of a report is sent."""
     from threading import Thread
 
-    from keet.agent.secrets import scrub
+    from keet.agent.privacy.secrets import scrub
 
     found = scrub(f"{name or 'its first model'} at {url}")
     said: list[str | OSError | ValueError] = []
@@ -181,7 +181,7 @@ def _first_words(url: str) -> str | OSError | ValueError:
 
 
 def _key(name: str) -> Check:
-    from keet.agent.provider_faults import key_variable
+    from keet.agent.model.faults import key_variable
 
     variable = key_variable(name)
     if variable and not os.environ.get(variable):

@@ -5,18 +5,21 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import Destination, add_output, check_page, pattern, positive
-from keet.cli.model_options import add_model, announce, check_files, plan, tell, tell_problem
+from keet.cli.model_options import add_model, announce, check_files, model_options
+from keet.cli.stderr_lines import print_problem, print_progress
 from keet.cli.top import note_older
 from keet.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from keet.agent.run import Plan
-    from keet.cli.insights_model import Summed
-    from keet.corpus.insights.records import Insights
+    from keet.agent.insights_summary import InsightFacts, InsightSummaries
+    from keet.agent.options import ModelOptions
+    from keet.corpus.insights.records import Insights, Written
+    from keet.prose.text import Prose
     from keet.render.json.insights import InsightsDocument
 
 EXAMPLES = """\
@@ -53,49 +56,79 @@ def run(args: Namespace) -> int:
         check_page(args, sys.stdout)
     if args.no_model and (args.model or args.base_url):
         raise UsageError("--no-model and --model exclude each other; leave one out")
-    chosen = None if args.no_model else plan(args)
+    options = None if args.no_model else model_options(args)
     with open_store(args.store) as store:
         found = find_insights(store, args.kernel, args.top)
     if args.kernel is not None and not found.launches:
         raise UsageError(
             f"--kernel {args.kernel.pattern!r} matches no launch; see: keet top {args.store}"
         )
-    if args.show_prompt and chosen:
-        return _show_prompts(args, found, chosen)
-    summed = _summed(args, found, chosen) if chosen else None
-    _print(args, _document(args, found, summed))
+    if args.show_prompt and options:
+        return _show_prompts(args, found, options)
+    summaries = _summaries(args, found, options) if options else None
+    _print(args, _document(args, found, summaries))
     note_older(store)
-    return ExitCode.NOT_AVAILABLE if summed and summed.problem and not summed.said_something else 0
+    has_failed = summaries and summaries.problem and not summaries.has_text
+    return ExitCode.NOT_AVAILABLE if has_failed else 0
 
 
-def _show_prompts(args: Namespace, found: Insights, chosen: Plan) -> int:
-    from keet.cli.insights_model import shown_prompts
+def _show_prompts(args: Namespace, found: Insights, options: ModelOptions) -> int:
+    from keet.agent.insights_summary import shown_insight_prompts
 
-    Destination(args, sys.stdout).write(shown_prompts(found, chosen))
+    Destination(args, sys.stdout).write(shown_insight_prompts(_facts(found), options))
     return 0
 
 
-def _summed(args: Namespace, found: Insights, chosen: Plan) -> Summed:
-    from keet.cli.insights_model import sum_up
+def _facts(found: Insights) -> list[InsightFacts]:
+    """The insights as the agent takes them."""
+    from keet.agent.insights_summary import InsightFacts
+    from keet.corpus.insights.summaries import insight_evidence, insight_names, insight_text
+
+    return [
+        InsightFacts(
+            each.id, insight_text(each), tuple(insight_evidence(each)), insight_names(each)
+        )
+        for each in found.insights
+    ]
+
+
+def _summaries(args: Namespace, found: Insights, options: ModelOptions) -> InsightSummaries:
+    from keet.agent.insights_summary import summarise_insights
 
     announce(args)
-    return sum_up(found, chosen, tell)
+    return summarise_insights(_facts(found), options, print_progress)
 
 
-def _document(args: Namespace, found: Insights, summed: Summed | None) -> InsightsDocument:
+def _with_summaries(found: Insights, texts: Mapping[str, Prose]) -> Insights:
+    insights = (each._replace(written=_written(texts.get(each.id))) for each in found.insights)
+    return found._replace(insights=tuple(insights))
+
+
+def _written(prose: Prose | None) -> Written | None:
+    from keet.corpus.insights.records import Unchecked, Written
+
+    if prose is None:
+        return None
+    unchecked = (Unchecked(each.text, each.problem or "") for each in prose.problems)
+    return Written(str(prose), tuple(unchecked))
+
+
+def _document(
+    args: Namespace, found: Insights, summaries: InsightSummaries | None
+) -> InsightsDocument:
     from keet.render.json.insights import insights_document
 
-    if summed is None:
+    if summaries is None:
         return insights_document(found, str(args.store))
-    if summed.problem:
-        tell_problem(f"{summed.problem}; what the analyst found stands")
-    author = f"model:{summed.author}" if summed.said_something else "analyst"
+    if summaries.problem:
+        print_problem(f"{summaries.problem}; the insights below are keet's own, without a model")
+    author = f"model:{summaries.author}" if summaries.has_text else "analyst"
     return insights_document(
-        summed.insights,
+        _with_summaries(found, summaries.texts),
         str(args.store),
         author=author,
-        usage=summed.usage,
-        problem=summed.problem,
+        usage=summaries.usage,
+        problem=summaries.problem,
     )
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from keet.cli.arguments import check_output, named_reports, positive, same_file
-from keet.cli.quiet import loud_stderr
+from keet.cli.stderr_lines import print_problem
 from keet.errors import UsageError, one_line
 
 if TYPE_CHECKING:
-    from keet.agent.run import Plan
-    from keet.agent.settings import ModelSpec
+    from keet.agent.model.settings import ModelSpec
+    from keet.agent.options import ModelOptions
 
 HOW = "--model PROVIDER:NAME (or KEET_MODEL), --base-url URL for a server of your own"
 
@@ -108,27 +107,26 @@ def _differ(option: str, path: Path, other: str, known: Path | None) -> None:
         raise UsageError(f"{option} {path}: that is {other} too; name another file with {option}")
 
 
-def plan(args: Namespace) -> Plan | None:
+def model_options(args: Namespace) -> ModelOptions | None:
     """How the model is to be asked; None: nobody named one."""
-    from keet.agent.settings import ModelSpec, find_model
+    from keet.agent.model.settings import ModelSpec, find_model
 
     if args.replay is not None:
         if not args.replay.is_file():
             raise UsageError(f"--replay {one_line(str(args.replay))}: there is no such file")
-        return _plan(args, ModelSpec(f"replay:{args.replay.name}", None, 60.0, None))
+        return _options(args, ModelSpec(f"replay:{args.replay.name}", None, 60.0, None))
     spec = find_model(args.model, args.base_url, args.price, args.time_limit)
     if spec is None and args.show_prompt:
         spec = ModelSpec("none", None, 60.0, None)
-    return _plan(args, spec) if spec else None
+    return _options(args, spec) if spec else None
 
 
-def _plan(args: Namespace, spec: ModelSpec) -> Plan:
-    from keet.agent.run import MOST_LAUNCHES, Plan
-    from keet.agent.session import Limits
+def _options(args: Namespace, spec: ModelSpec) -> ModelOptions:
+    from keet.agent.options import MOST_LAUNCHES, ModelLimits, ModelOptions
 
-    return Plan(
+    return ModelOptions(
         spec=spec,
-        limits=Limits(input_tokens=args.token_budget),
+        limits=ModelLimits(input_tokens=args.token_budget),
         redact=args.redact,
         transcript=args.transcript,
         replay=args.replay,
@@ -153,24 +151,7 @@ def announce(args: Namespace) -> None:
     """Before anything is sent."""
     if args.replay is not None:
         return
-    from keet.agent.providers import announce_tracing
+    from keet.agent.model.providers import announce_tracing
 
     if line := announce_tracing():
-        tell_problem(line)  # --quiet must not hide who else gets the data
-
-
-def tell(line: str) -> None:
-    """Progress, on stderr: the result is what stdout has."""
-    _write(line, sys.stderr)
-
-
-def tell_problem(line: str) -> None:
-    """What failed while the command goes on: printed with --quiet, too."""
-    _write(line, loud_stderr())
-
-
-def _write(line: str, stream: TextIO) -> None:
-    from keet.agent.secrets import scrub
-
-    stream.write(f"keet: {one_line(scrub(line))}\n")
-    stream.flush()
+        print_problem(line)  # --quiet must not hide who else gets the data

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import same_file
-from keet.cli.model_options import tell, tell_problem
+from keet.cli.stderr_lines import print_problem, print_progress
 from keet.errors import ExitCode, UsageError
 from keet.files import replacing
 
@@ -48,13 +48,13 @@ def write_patch(path: Path, explanation: Explanation) -> int:
 
     patch = patch_file(explanation)
     if not patch.diff:
-        tell_problem(f"--patch {path}: not written, as there is no edit that applies")
+        print_problem(f"--patch {path}: not written, as there is no edit that applies")
     else:
         _write(path, patch)
-        tell(_written(path, patch))
+        print_progress(_written(path, patch))
     for edit, reason in patch.left_out:
         places = f" at {', '.join(edit.places)}" if edit.places else ""
-        tell(f"not in the patch: the edit{places}, as {reason}")
+        print_progress(f"not in the patch: the edit{places}, as {reason}")
     return 0 if patch.diff else ExitCode.NOT_AVAILABLE
 
 

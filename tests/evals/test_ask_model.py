@@ -10,8 +10,8 @@ import pytest
 
 from evals.ask_model import Asked, ask_all, in_order
 from evals.runs import CUT, EMPTY, Prompt, Run, RunFolder, now
-from keet.agent.scripted import ScriptedChat
-from keet.agent.wire import Message
+from keet.agent.model.messages import Message
+from keet.agent.recorded.scripted import ScriptedChat
 from keet.cli import main
 from keet.errors import NotAvailable
 

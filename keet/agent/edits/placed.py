@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from keet.agent.answers import SaidChange, SaidEdit
+from keet.agent.answer_schemas import SaidChange, SaidEdit
 from keet.agent.edits.comments import without_figures
 from keet.agent.edits.compiling import BuildOptions, Builds, Comparison, compile_edit, find_nvcc
 from keet.agent.edits.patches import (

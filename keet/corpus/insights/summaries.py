@@ -1,26 +1,23 @@
-"""A model's words about an insight: what it is told, and its text with numbers by reference."""
+"""One insight as a model gets it: its text, the evidence behind it, and the names to redact."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 from keet.corpus.insights.book import pieces_of
-from keet.corpus.insights.records import Insight, Unchecked, Written
+from keet.corpus.insights.records import Insight
 from keet.evidence import Evidence
-from keet.prose.free_numbers import Allowed
-from keet.prose.names import Names
-from keet.prose.reading import read_prose
 
 
-def told(insight: Insight) -> str:
-    """Given to a model: the analyst's sentences, and the facts behind them with their names."""
+def insight_text(insight: Insight) -> str:
+    """keet's sentences, then the facts behind them with their names."""
     lines = [insight.title, *insight.text, insight.adds, "", "Facts:"]
-    facts = (f"{{{piece.id}}} {piece.label} = {piece}" for piece in _pieces(insight))
+    facts = (f"{{{piece.id}}} {piece.label} = {piece}" for piece in insight_evidence(insight))
     return "\n".join([*lines, *facts])
 
 
-def _pieces(insight: Insight) -> Iterator[Evidence]:
-    """A fact of one point of a curve says which: `Duration at BLOCK = 32`."""
+def insight_evidence(insight: Insight) -> Iterator[Evidence]:
+    """A fact of one point of a sweep says which point: `Duration at BLOCK = 32`."""
     places = _knob_values(insight)
     for piece in pieces_of(insight.facts):
         fact = insight.facts[piece.id]
@@ -35,9 +32,15 @@ def _knob_values(insight: Insight) -> Mapping[tuple[str | None, int | None], str
     return {(point.path, point.launch): f"{knob} {point.shown}" for point in points}
 
 
-def read_summary(insight: Insight, text: str) -> Written:
-    """With keet's numbers in place of references. Sentences that cannot be checked are marked."""
-    names = Names((piece.id, piece) for piece in _pieces(insight))
-    prose = read_prose(text, names, Allowed())
-    unchecked = tuple(Unchecked(each.text, each.problem or "") for each in prose.problems)
-    return Written(str(prose), unchecked)
+def insight_names(insight: Insight) -> frozenset[str]:
+    """Kernel names and paths in its text, which `--redact names` replaces."""
+    parts = (insight.sweep, insight.outliers, insight.change)
+    kernels = {part.kernel for part in parts if part}
+    if insight.cluster:
+        kernels |= {each.kernel for each in insight.cluster.kernels}
+    if insight.sweep:
+        kernels |= {insight.sweep.kernel.removesuffix("<…>")}
+    paths = {fact.path for fact in insight.facts.values() if fact.path}
+    if insight.change:
+        paths |= {dated.path for dated in insight.change.history}
+    return frozenset(name for name in kernels | paths if name)

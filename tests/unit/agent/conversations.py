@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 
 from keet_tools.case import Case, scope_of
 
-from keet.agent import question
-from keet.agent.investigation import Investigated, investigate
-from keet.agent.redacting import Redaction, Redactor
-from keet.agent.session import Limits, Session, estimate
-from keet.agent.transcript import Transcript
-from keet.agent.wire import Fault, Reply, Request, Spent, ToolCall
+from keet.agent.launch_explanation import LaunchResult, explain_launch
+from keet.agent.model.messages import Fault, Reply, Request, Spent, ToolCall
+from keet.agent.options import ModelLimits
+from keet.agent.privacy.redaction import Redaction, Redactor
+from keet.agent.question_answer import answer_question
+from keet.agent.recorded.transcript import Transcript
+from keet.agent.session import Session, estimate
 from keet.explanation.analyst import explain
 from keet.explanation.explained import Explanation
 from keet.explanation.model_explanation import ModelExplanation
@@ -37,7 +38,7 @@ LINE = "for (int j = 0; j < kPerThread; ++j) from_item[j] = item_tile[item + j][
 OTHER = "for (int j = 0; j < kPerThread; ++j) from_item[j] = item_tile[item + 16 * j][k];"
 
 
-LIMITS = Limits(input_tokens=40_000)
+LIMITS = ModelLimits(input_tokens=40_000)
 
 
 class Said(NamedTuple):
@@ -90,7 +91,7 @@ def explained(*names: str) -> list[Explanation]:
 class Talk(NamedTuple):
     """What came of an investigation."""
 
-    found: Investigated
+    found: LaunchResult
     chat: FakeChat
     before: Explanation
     told: list[str]
@@ -106,7 +107,7 @@ def session_of(
     chat: FakeChat,
     explanations: Sequence[Explanation],
     told: list[str],
-    limits: Limits = LIMITS,
+    limits: ModelLimits = LIMITS,
     redact: Redaction | None = None,
 ) -> Session:
     return Session(
@@ -121,7 +122,7 @@ def session_of(
 def talk(
     *replies: Any,
     sample: str = "score_tiles/slow",
-    limits: Limits = LIMITS,
+    limits: ModelLimits = LIMITS,
     redact: Redaction | None = None,
     compiles: bool = False,
     focus: int = 0,
@@ -130,13 +131,13 @@ def talk(
     session = session_of(chat, explanations, told, limits, redact)
     shows = not session.redactor.hides_source
     case = Case(explanations, focus=focus, show_source=shows)
-    return Talk(investigate(session, case, compiles=compiles), chat, explanations[0], told)
+    return Talk(explain_launch(session, case, compiles=compiles), chat, explanations[0], told)
 
 
-def asked(*replies: Any, samples: Sequence[str], limits: Limits = LIMITS) -> Prose:
+def asked(*replies: Any, samples: Sequence[str], limits: ModelLimits = LIMITS) -> Prose:
     chat, explanations = FakeChat(replies), explained(*samples)
     session = session_of(chat, explanations, [], limits)
-    return question.answer(session, Case(explanations), "What limits it?")
+    return answer_question(session, Case(explanations), "What limits it?")
 
 
 def conclusion(**parts: Any) -> dict[str, Any]:

@@ -12,12 +12,12 @@ from functools import cache
 
 import pytest
 
-from keet.agent import bounded_client
-from keet.agent.bounded_client import MOST_BYTES, decoded
-from keet.agent.providers import connect
-from keet.agent.reply_shape import MOST_CALLS, UnusableReply, reduced
-from keet.agent.settings import ModelSpec
-from keet.agent.wire import Fault, Message, Reply, Request
+from keet.agent.model import bounded_client
+from keet.agent.model.bounded_client import MOST_BYTES, decoded
+from keet.agent.model.messages import Fault, Message, Reply, Request
+from keet.agent.model.providers import connect
+from keet.agent.model.reply_reduction import MOST_CALLS, UnusableReply, reduced
+from keet.agent.model.settings import ModelSpec
 from tests.hostile_behaviours import BEHAVIOURS, Behaviour, Connection, answer, drips_chunks, whole
 from tests.hostile_servers import serving
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from keet.agent.cache import Cache, CachedChat, key
-from keet.agent.wire import Fault, Message, Reply, Request, Spent, ToolCall
+from keet.agent.model.messages import Fault, Message, Reply, Request, Spent, ToolCall
+from keet.agent.recorded.cache import Cache, CachedChat, key
 
 REQUEST = Request((Message("user", "Why?"),))
 REPLY = Reply("because", (ToolCall("c", "t", {"a": [1]}),), Spent(9, 4, estimated=True))
@@ -173,8 +173,8 @@ def test_a_row_of_somebody_else(path: Path, text: str) -> None:
 
 def test_several_processes_at_once(path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from keet.agent.cache import Cache\n"
-        "from keet.agent.wire import Reply, Spent\n"
+        "import sys; from pathlib import Path; from keet.agent.recorded.cache import Cache\n"
+        "from keet.agent.model.messages import Reply, Spent\n"
         "c = Cache(Path(sys.argv[1]), patience_s=20)\n"
         "for n in range(15): c.put(f'{sys.argv[2]}-{n}', Reply('x', (), Spent(1, 1)))\n"
         "sys.exit(c.problem)"

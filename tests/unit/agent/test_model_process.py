@@ -15,13 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from keet.agent import model_process, model_worker
-from keet.agent.cache import Cache, CachedChat
-from keet.agent.model_process import BEGIN, ModelProcess
-from keet.agent.run import Plan
-from keet.agent.settings import ModelSpec
-from keet.agent.time_limit import TimeLimit, default_limit
-from keet.agent.wire import (
+from keet.agent.model import process as model_process
+from keet.agent.model import worker as model_worker
+from keet.agent.model.messages import (
     Fault,
     Message,
     Reply,
@@ -32,6 +28,11 @@ from keet.agent.wire import (
     request_document,
     request_from,
 )
+from keet.agent.model.process import BEGIN, ModelProcess
+from keet.agent.model.settings import ModelSpec
+from keet.agent.model.time_limit import TimeLimit, default_limit
+from keet.agent.options import ModelOptions
+from keet.agent.recorded.cache import Cache, CachedChat
 from tests.hostile_behaviours import Behaviour, Connection, answer, never_answers, reply
 from tests.hostile_servers import serving
 
@@ -110,9 +111,9 @@ def test_an_interrupt_ends_the_process() -> None:
 
 _ORPHAN = """
 import sys
-from keet.agent.model_process import ModelProcess
-from keet.agent.settings import ModelSpec
-from keet.agent.wire import Message, Request
+from keet.agent.model.process import ModelProcess
+from keet.agent.model.settings import ModelSpec
+from keet.agent.model.messages import Message, Request
 chat = ModelProcess(ModelSpec("m", sys.argv[1], 600.0, None))
 chat._connect()
 print(chat._worker._process.pid, flush=True)
@@ -269,7 +270,7 @@ def test_a_cached_answer_starts_no_process(tmp_path: Path, monkeypatch: pytest.M
 def test_the_working_folder_does_not_replace_keet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run as `python -c` from a checkout, keet itself is found by the empty path."""
     monkeypatch.setattr(sys, "path", ["", "/some/where"])
-    home = Path(model_process.__file__).parents[2]
+    home = Path(model_process.__file__).parents[3]
     assert (home / "keet" / "agent").is_dir()
     assert model_process._paths() == [str(home), "/some/where"]
 
@@ -306,20 +307,20 @@ def _refuse(told: object) -> None:
 
 _WORKER = """
 import json, sys
-from keet.agent import model_worker, providers
+from keet.agent.model import worker as model_worker
 class Greedy:
     name = "greedy"
     def ask(self, request):
-        return providers.LangchainChat._ask_patiently(self, request)
+        return LangchainChat._ask_patiently(self, request)
 model_worker.connect = lambda spec: greedy
-from keet.agent.providers import LangchainChat, OWN_SERVER
+from keet.agent.model.langchain_chat import LangchainChat, OWN_SERVER
 class Model:
     def bind(self, **arguments):
         return self
     def invoke(self, messages):
         held = [bytearray(2**24) for _ in range(100)]
         raise AssertionError(len(held))
-from keet.agent.settings import ModelSpec
+from keet.agent.model.settings import ModelSpec
 greedy = LangchainChat(Model(), ModelSpec("greedy", None, 5.0, None, 0), OWN_SERVER)
 model_worker.main(1)
 """
@@ -384,7 +385,7 @@ def test_the_default_limit_grows_with_the_calls() -> None:
     assert default_limit(240.0, 900, is_own=False) == 50 * 1080.0
     assert default_limit(240.0, 1, is_own=False) == 4 * 240.0
     assert default_limit(600.0, 18, is_own=True) == 18 * 600.0
-    plan = Plan(spec("http://127.0.0.1:9/v1"))
+    plan = ModelOptions(spec("http://127.0.0.1:9/v1"))
     assert plan.limit().seconds == 3 * 6 * 600.0
     assert plan.limit(7).seconds == 7 * 6 * 600.0
     named = plan._replace(spec=plan.spec._replace(time_limit_s=9.0))

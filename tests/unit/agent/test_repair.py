@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from keet.agent.wire import Fault
+from keet.agent.model.messages import Fault
 from tests.unit.agent.conversations import (
     READING,
     SUMMARY,
@@ -67,9 +67,9 @@ def test_after_an_interruption_nothing_more_is_asked() -> None:
     session = session_of(chat, explained("score_tiles/slow"), [])
     from keet_tools.case import Case
 
-    from keet.agent.investigation import investigate
+    from keet.agent.launch_explanation import explain_launch
 
-    found = investigate(session, Case(explained("score_tiles/slow")), compiles=False)
+    found = explain_launch(session, Case(explained("score_tiles/slow")), compiles=False)
     assert session.interrupted
     assert found.each.statement is not None
     assert [each.text for each in found.each.statement.unchecked] == ["L1 is at 92 %."]

@@ -6,12 +6,21 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import AIMessage
 
-from keet.agent.provider_faults import KINDS
-from keet.agent.providers import open_chat
-from keet.agent.scripted import ScriptedChat, exception_of, open_script
-from keet.agent.settings import ModelSpec
-from keet.agent.transcript import Transcript
-from keet.agent.wire import CantCallTools, Fault, Message, Reply, Request, Spent, ToolCall, ToolSpec
+from keet.agent.model.faults import KINDS
+from keet.agent.model.messages import (
+    CantCallTools,
+    Fault,
+    Message,
+    Reply,
+    Request,
+    Spent,
+    ToolCall,
+    ToolSpec,
+)
+from keet.agent.model.settings import ModelSpec
+from keet.agent.open_model import open_chat
+from keet.agent.recorded.scripted import ScriptedChat, exception_of, open_script
+from keet.agent.recorded.transcript import Transcript
 
 ASK = Request((Message("user", "Why?"),))
 TOOLS = (ToolSpec("read_source", "Lines.", {"type": "object"}),)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.agent import key_views, secrets
-from keet.agent.secrets import remember_url, scrub, scrub_document
+from keet.agent.privacy import decoded_text, secrets
+from keet.agent.privacy.secrets import remember_url, scrub, scrub_document
 from tests.hostile_behaviours import HIDDEN
 from tests.hostile_servers import reveals
 
@@ -149,7 +149,7 @@ def test_a_key_with_an_escape_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
         forms |= {"plain": key, "JSON": json.dumps(key), "twice": json.dumps(json.dumps(key))}
         for name, hidden in forms.items():
             clean = scrub(f"before {hidden} after")
-            if reveals(clean, key) or reveals(clean, key_views.unescaped(key)):
+            if reveals(clean, key) or reveals(clean, decoded_text.unescaped(key)):
                 wrong.append((key, name, clean))
     assert wrong == []
 
@@ -269,11 +269,11 @@ ESCAPED = [
 
 @given(st.lists(st.sampled_from(ESCAPED), max_size=12).map("".join))
 def test_views_with_and_without_places_agree(text: str) -> None:
-    view = key_views.View.of(text).unescaped()
-    assert view.text == key_views.unescaped(text)
+    view = decoded_text.View.of(text).unescaped()
+    assert view.text == decoded_text.unescaped(text)
     for one in (view, view.seen()):
         held = one.letters()
-        assert held.text == key_views.letters(one.text)
+        assert held.text == decoded_text.letters(one.text)
         places = [held.origin((at, at + 1)) for at in range(len(held.text))]
         assert places == sorted(places)
         assert all(0 <= start < end <= len(text) for start, end in places)
@@ -305,5 +305,5 @@ PUMPS = [
 @pytest.mark.slow
 def test_no_text_takes_the_square_of_its_length() -> None:
     """A million characters take about a second each; by the square, they would take hours."""
-    code = f"import os; os.environ['A_TOKEN'] = {SECRET!r}\nfrom keet.agent.secrets import scrub\nfor pump in {PUMPS!r}: scrub(pump * (1_000_000 // len(pump)))"
+    code = f"import os; os.environ['A_TOKEN'] = {SECRET!r}\nfrom keet.agent.privacy.secrets import scrub\nfor pump in {PUMPS!r}: scrub(pump * (1_000_000 // len(pump)))"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=600)

@@ -6,9 +6,10 @@ import re
 
 import pytest
 
-from keet.agent.redacting import Redaction
-from keet.agent.session import Limits, estimate
-from keet.agent.wire import Fault, Message
+from keet.agent.model.messages import Fault, Message
+from keet.agent.options import ModelLimits
+from keet.agent.privacy.redaction import Redaction
+from keet.agent.session import estimate
 from tests.unit.agent.conversations import (
     READING,
     SUMMARY,
@@ -75,10 +76,10 @@ def test_an_answer_that_is_none_is_asked_for_once_more(said: str) -> None:
 def test_no_more_calls_than_allowed() -> None:
     calls = Said((("why_waiting", {}),))
     for most in (1, 2, 3):
-        done = talk(READING, calls, calls, conclusion(), limits=Limits(most, 90_000))
+        done = talk(READING, calls, calls, conclusion(), limits=ModelLimits(most, 90_000))
         assert len(done.chat.requests) <= most
     done = talk(
-        "no", READING, calls, calls, "no", conclusion(summary=FREE), limits=Limits(6, 90_000)
+        "no", READING, calls, calls, "no", conclusion(summary=FREE), limits=ModelLimits(6, 90_000)
     )
     assert len(done.chat.requests) == 6
     assert done.statement.unchecked
@@ -88,7 +89,7 @@ def test_a_budget_of_tokens_is_kept() -> None:
     whole = talk(READING, conclusion())
     sizes = [estimate(request) for request in whole.chat.requests]
     for most in (500, sizes[0] + 500, sum(sizes) - 500):
-        done = talk(READING, conclusion(), limits=Limits(6, most))
+        done = talk(READING, conclusion(), limits=ModelLimits(6, most))
         assert sum(estimate(request) for request in done.chat.requests) <= most
         assert done.found.fault is not None
         assert done.found.fault.kind == "budget"
@@ -97,7 +98,7 @@ def test_a_budget_of_tokens_is_kept() -> None:
 
 def test_tools_are_offered_as_far_as_the_budget_goes() -> None:
     def rounds(tokens: int) -> bool:
-        done = talk(READING, conclusion(), limits=Limits(6, tokens))
+        done = talk(READING, conclusion(), limits=ModelLimits(6, tokens))
         return bool(done.chat.requests[1].tools)
 
     assert rounds(40_000)

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from keet.agent.settings import (
+from keet.agent.model.settings import (
     PROVIDERS,
     config_file,
     find_model,

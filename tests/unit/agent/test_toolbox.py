@@ -11,7 +11,7 @@ from keet_tools.case import Case
 from keet.agent.edits import placed
 from keet.agent.edits.compiling import Comparison
 from keet.agent.edits.placed import EditPlacer
-from keet.agent.session import Limits
+from keet.agent.options import ModelLimits
 from keet.agent.toolbox import Toolbox
 from tests.unit.agent.conversations import READING, Said, change, conclusion, explained, talk
 
@@ -107,7 +107,7 @@ def test_a_round_of_tools_comes_before_the_answer() -> None:
 def test_no_more_rounds_than_allowed_and_none_of_more_than_a_few_calls() -> None:
     """A model that calls and calls: the last request offers no tools, and is asked once more."""
     many = Said((WAITS,) * 9)
-    done = talk(READING, many, many, many, many, limits=Limits(9, 90_000, 2))
+    done = talk(READING, many, many, many, many, limits=ModelLimits(9, 90_000, 2))
     assert str(done.found.fault).startswith("fake did not answer as asked twice")
     offered = [bool(request.tools) for request in done.chat.requests]
     assert offered == [False, True, True, False, False]
@@ -116,7 +116,7 @@ def test_no_more_rounds_than_allowed_and_none_of_more_than_a_few_calls() -> None
 
 
 def test_a_model_that_takes_no_tools_answers_without() -> None:
-    from keet.agent.wire import CantCallTools
+    from keet.agent.model.messages import CantCallTools
 
     refused = CantCallTools("no tools")
     done = talk(READING, refused, conclusion())

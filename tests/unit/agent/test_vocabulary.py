@@ -6,7 +6,7 @@ import pytest
 from keet_tools.case import Case
 from keet_tools.registry import TOOLS, call_tool
 
-from keet.agent.names import Vocabulary, vocabulary
+from keet.agent.vocabulary import Vocabulary, vocabulary
 from keet.prose.parsing import parse
 from tests.unit.agent.conversations import asked, explained
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from keet.agent.insights_summary import read_summary
 from keet.corpus.insights.records import Insight
-from keet.corpus.insights.summaries import read_summary, told
+from keet.corpus.insights.summaries import insight_evidence, insight_text
+from keet.prose.text import Prose
 from tests.insights_sets import insights_of, launch, make_set
 from tests.rows import each_row
 
@@ -37,24 +39,28 @@ def fact(insight: Insight, label: str, value: float) -> str:
     )
 
 
+def read(insight: Insight, text: str) -> Prose:
+    return read_summary(list(insight_evidence(insight)), text)
+
+
 @pytest.mark.slow
-def test_it_is_told_which_point_each_fact_is_of(sweep: Insight) -> None:
-    text = told(sweep)
+def test_each_fact_names_its_point_of_the_sweep(sweep: Insight) -> None:
+    text = insight_text(sweep)
     assert "Duration at T 1 = 200 us" in text
     assert "T_1.ncu-rep" not in text
 
 
 def test_references_are_printed_with_their_point(sweep: Insight) -> None:
     time = fact(sweep, "Duration", 100)
-    written = read_summary(sweep, f"The best takes {{{time}}}. Look at the tile next.")
-    assert written.text == "The best takes 100 us (Duration at T 4). Look at the tile next."
-    assert written.unchecked == ()
+    written = read(sweep, f"The best takes {{{time}}}. Look at the tile next.")
+    assert str(written) == "The best takes 100 us (Duration at T 4). Look at the tile next."
+    assert not written.problems
 
 
 def test_a_true_comparison_stands_and_a_false_one_does_not(sweep: Insight) -> None:
     fast, slow = fact(sweep, "Duration", 100), fact(sweep, "Duration", 200)
-    assert not read_summary(sweep, f"It pays: {{{fast} < {slow}}}.").unchecked
-    assert read_summary(sweep, f"It costs: {{{fast} > {slow}}}.").unchecked
+    assert not read(sweep, f"It pays: {{{fast} < {slow}}}.").problems
+    assert read(sweep, f"It costs: {{{fast} > {slow}}}.").problems
 
 
 @each_row(
@@ -72,8 +78,8 @@ def test_a_true_comparison_stands_and_a_false_one_does_not(sweep: Insight) -> No
 )
 def test_other_numbers_are_marked(sweep: Insight, sentence: str) -> None:
     filled = sentence.replace("dram", fact(sweep, "DRAM share of peak", 91))
-    written = read_summary(sweep, f"{filled} The tile decides.")
-    assert written.text.startswith("[unchecked] ")
-    assert written.text.endswith("The tile decides.")
-    assert all(entry.reason for entry in written.unchecked)
-    assert len(written.unchecked) == 1
+    written = read(sweep, f"{filled} The tile decides.")
+    assert str(written).startswith("[unchecked] ")
+    assert str(written).endswith("The tile decides.")
+    assert all(entry.problem for entry in written.problems)
+    assert len(written.problems) == 1

@@ -1,4 +1,4 @@
-"""The process that asks a model (model_process.py): lines of JSON in, lines of JSON out.
+"""The process that asks a model (process.py): lines of JSON in, lines of JSON out.
 
 It ends when its input ends, also while it waits for a server: who killed keet does not have to look
 for it.
@@ -17,12 +17,13 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Any
 
-from keet.agent.model_process import BEGIN
-from keet.agent.provider_faults import Asked, fault_of
-from keet.agent.providers import LangchainChat, announce_tracing, connect
-from keet.agent.secrets import remember_url
-from keet.agent.settings import ModelSpec, provider_of
-from keet.agent.wire import Fault, reply_document, request_from
+from keet.agent.model.faults import Asked, fault_of
+from keet.agent.model.langchain_chat import LangchainChat
+from keet.agent.model.messages import Fault, reply_document, request_from
+from keet.agent.model.process import BEGIN
+from keet.agent.model.providers import announce_tracing, connect
+from keet.agent.model.settings import ModelSpec, provider_of
+from keet.agent.privacy.secrets import remember_url
 
 MORE_BYTES = 192 * 2**20
 """Of memory beyond what the loaded client takes (about 70 MB). A reply of the largest size, read as

@@ -17,11 +17,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keet.agent.provider_faults import Asked, fault_of
-from keet.agent.providers import OWN_SERVER, LangchainChat
-from keet.agent.settings import ModelSpec
-from keet.agent.transcript import read_lines, replies_of
-from keet.agent.wire import Fault, Reply, ToolCall
+from keet.agent.model.faults import Asked, fault_of
+from keet.agent.model.langchain_chat import OWN_SERVER, LangchainChat
+from keet.agent.model.messages import Fault, Reply, ToolCall
+from keet.agent.model.settings import ModelSpec
+from keet.agent.recorded.transcript import read_lines, replies_of
 from keet.errors import UsageError, one_line
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class ScriptedChat(LangchainChat):
     def __init__(self, lines: Sequence[Line | Reply | BaseException], name: str = "script") -> None:
         spec = ModelSpec(name, None, _TIMEOUT_S, None, retries=0)
         try:
-            from keet.agent.scripted_model import ScriptedModel
+            from keet.agent.recorded.scripted_model import ScriptedModel
         except ImportError as error:
             raise fault_of(error, Asked(spec)) from None
         script = [_answer(line, number) for number, line in enumerate(lines, 1)]

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from keet.agent.answers import (
+from keet.agent.answer_schemas import (
     Conclusion,
     NoAnswer,
     Reading,
@@ -203,9 +203,9 @@ def test_no_reply_takes_the_square_of_its_length() -> None:
     """By the square, each would take more than an hour."""
     code = """
 import json, re
-from keet.agent.answers import Conclusion, NoAnswer, expressions_of, understand
+from keet.agent.answer_schemas import Conclusion, NoAnswer, expressions_of, understand
 from keet.agent.edits.comments import without_figures
-from keet.agent.redacting import _CUT
+from keet.agent.privacy.redaction import _CUT
 for text in ("```{" * 250_000, "```json " * 100_000, "{" * 1_000_000, '{"a": ' * 100_000):
     try:
         understand(text, Conclusion)

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from keet.agent.key_views import Span, View, letters, seen, unescaped
+from keet.agent.privacy.decoded_text import Span, View, letters, seen, unescaped
 from keet.patterns import regex
 
 KEY = "[key]"

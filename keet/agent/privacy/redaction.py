@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from keet.agent import prompts
-from keet.agent.secrets import scrub
+from keet.agent.privacy.secrets import scrub
 from keet.errors import one_line
 from keet.explanation.explained import Explanation
 from keet.patterns import regex

@@ -5,13 +5,13 @@ from __future__ import annotations
 from keet_tools.case import Case
 
 from keet.agent import prompts
-from keet.agent.answers import Spoken
-from keet.agent.digest import overview
-from keet.agent.draft import Texts
-from keet.agent.names import vocabulary
+from keet.agent.answer_schemas import Spoken
+from keet.agent.checked_answer import Texts
+from keet.agent.evidence_summary import overview
 from keet.agent.repair import repair
 from keet.agent.session import Session
 from keet.agent.toolbox import Toolbox
+from keet.agent.vocabulary import vocabulary
 from keet.explanation.answered_question import AnsweredQuestion
 from keet.explanation.model_explanation import Authorship
 from keet.prose.text import Prose
@@ -25,7 +25,7 @@ def opening(case: Case, question: str, rounds: int) -> str:
     return prompts.ask(what=what, question=question, evidence=overview(case), rounds=rounds)
 
 
-def answer(session: Session, case: Case, question: str) -> Prose:
+def answer_question(session: Session, case: Case, question: str) -> Prose:
     """Raises wire.Fault."""
     session.begin("the question")
     session.tell("looking at the evidence")

@@ -13,7 +13,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from pydantic import Field
 
-from keet.agent.wire import Fault
+from keet.agent.model.messages import Fault
 
 
 class ScriptedModel(BaseChatModel):

@@ -16,7 +16,7 @@ from importlib import import_module
 from itertools import chain
 from typing import Any
 
-from keet.agent.reply_shape import UnusableReply, reduced
+from keet.agent.model.reply_reduction import UnusableReply, reduced
 
 MOST_BYTES = 2 * 2**20
 """Of a reply, decompressed. The longest answer that keet asks for (24,000 tokens in an evaluation)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from keet.agent.secrets import remember_url, scrub
+from keet.agent.privacy.secrets import remember_url, scrub
 from keet.errors import UsageError, one_line
 from keet.files import user_folder
 from keet.records import NamedTuple

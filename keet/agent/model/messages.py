@@ -59,7 +59,9 @@ class Reply(NamedTuple):
 
 
 UNSENT = frozenset({"no_key", "not_installed", "no_provider"})
-"""Kinds of faults that come before anything is sent."""
+"""Kinds of faults that occur before anything is sent."""
+NEXT_CAN_SUCCEED = frozenset({"budget", "calls", "answer"})
+"""Kinds of faults of one kernel or question: the next one can still be asked."""
 
 
 class Fault(Exception):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from keet.agent.transcript import read_transcript
+from keet.agent.recorded.transcript import read_transcript
 from keet.errors import UsageError, one_line
 from keet.records import NamedTuple
 

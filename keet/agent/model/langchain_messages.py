@@ -8,8 +8,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from keet.agent.reply_shape import MOST_CALLS, is_count
-from keet.agent.wire import Message, Reply, Request, Spent, ToolCall, ToolSpec, request_document
+from keet.agent.model.messages import (
+    Message,
+    Reply,
+    Request,
+    Spent,
+    ToolCall,
+    ToolSpec,
+    request_document,
+)
+from keet.agent.model.reply_reduction import MOST_CALLS, is_count
 from keet.explanation.token_budget import guess_tokens
 from keet.patterns import regex
 

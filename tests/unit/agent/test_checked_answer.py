@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from keet.agent.session import Limits
-from keet.agent.wire import Fault
+from keet.agent.model.messages import Fault
+from keet.agent.options import ModelLimits
 from tests.unit.agent.conversations import (
     READING,
     SUMMARY,
@@ -195,7 +195,7 @@ def test_a_question_is_corrected_the_same_way() -> None:
 def test_a_repair_that_cannot_be_paid_leaves_marks() -> None:
     wrong = conclusion(summary=f"{SUMMARY} {FREE}")
     done = talk(
-        READING, wrong, corrections("L1 waits."), limits=Limits(calls=2, input_tokens=40_000)
+        READING, wrong, corrections("L1 waits."), limits=ModelLimits(calls=2, input_tokens=40_000)
     )
     assert len(done.chat.requests) == 2
     assert str(done.statement.summary).endswith(f"[unchecked] {FREE}")

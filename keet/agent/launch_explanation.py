@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from keet_tools.case import Case
 
 from keet.agent import prompts
-from keet.agent.answers import Conclusion, Reading
-from keet.agent.causes import Judge, with_claims
-from keet.agent.digest import digest
-from keet.agent.draft import Draft
+from keet.agent.answer_schemas import Conclusion, Reading
+from keet.agent.cause_check import Judge, with_claims
+from keet.agent.checked_answer import Draft
 from keet.agent.edits.placed import EditPlacer
-from keet.agent.names import vocabulary
+from keet.agent.evidence_summary import digest
+from keet.agent.model.messages import Fault, Message
 from keet.agent.repair import repair
 from keet.agent.session import Session
 from keet.agent.source.build_facts import build_facts
 from keet.agent.source.listing import own_files, shown_source
 from keet.agent.toolbox import Toolbox
-from keet.agent.wire import Fault, Message
+from keet.agent.vocabulary import vocabulary
 from keet.analysis.findings import Place
 from keet.explanation.explained import LaunchExplanation
 from keet.profile import Launch, shape_text
@@ -28,15 +28,15 @@ _SOURCE_TOKENS = 3000
 """Of the source, which is sent with every call of the conversation."""
 
 
-class Investigated(NamedTuple):
+class LaunchResult(NamedTuple):
     each: LaunchExplanation
     """With the model's statement, and its supported causes among the findings."""
     fault: Fault | None
 
 
-def investigate(
+def explain_launch(
     session: Session, case: Case, *, compiles: bool, include: Sequence[str] = ()
-) -> Investigated:
+) -> LaunchResult:
     """What could be had, and what came in between."""
     each = case.launch()
     session.begin(f"#{each.launch.id} {each.launch.name.short}")
@@ -50,11 +50,11 @@ def investigate(
     except (Fault, KeyboardInterrupt) as problem:
         fault = problem if isinstance(problem, Fault) else Fault("interrupted", "interrupted")
     if reading is None and conclusion is None:
-        return Investigated(each, fault)
+        return LaunchResult(each, fault)
     told = _explained(session, case, placer, reading, conclusion)
     if session.interrupted and fault is None:
         fault = Fault("interrupted", "interrupted")
-    return Investigated(told, fault)
+    return LaunchResult(told, fault)
 
 
 def _read(

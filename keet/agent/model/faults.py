@@ -13,11 +13,11 @@ import socket
 import ssl
 from collections.abc import Iterator
 
-from keet.agent.bounded_client import ReplyTimeout, ReplyTooLarge
-from keet.agent.reply_shape import UnusableReply
-from keet.agent.secrets import scrub
-from keet.agent.settings import ModelSpec, provider_of
-from keet.agent.wire import CantCallTools, Fault
+from keet.agent.model.bounded_client import ReplyTimeout, ReplyTooLarge
+from keet.agent.model.messages import CantCallTools, Fault
+from keet.agent.model.reply_reduction import UnusableReply
+from keet.agent.model.settings import ModelSpec, provider_of
+from keet.agent.privacy.secrets import scrub
 from keet.errors import one_line
 from keet.extras import is_installed, missing
 from keet.patterns import regex

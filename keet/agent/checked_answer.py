@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from keet.agent.answers import (
+from keet.agent.answer_schemas import (
     Conclusion,
     Judged,
     Reading,
@@ -12,9 +12,9 @@ from keet.agent.answers import (
     expressions_of,
     known_finding,
 )
-from keet.agent.causes import Facts, Judge, facts_of
+from keet.agent.cause_check import Facts, Judge, facts_of
 from keet.agent.edits.placed import EditPlacer, PlacedEdit, sketch_of
-from keet.agent.names import Vocabulary
+from keet.agent.vocabulary import Vocabulary
 from keet.explanation.model_explanation import Edit, Hypothesis, ModelCause, ModelExplanation
 from keet.prose.text import Prose
 from keet.records import NamedTuple

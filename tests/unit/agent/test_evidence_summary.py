@@ -7,8 +7,8 @@ import re
 import pytest
 from keet_tools.case import Case
 
-from keet.agent.digest import digest, overview
-from keet.agent.names import vocabulary
+from keet.agent.evidence_summary import digest, overview
+from keet.agent.vocabulary import vocabulary
 from keet.explanation.token_budget import guess_tokens
 from tests.unit.agent.conversations import explained
 

@@ -3,7 +3,7 @@
 Timeouts of HTTP clients are per read: a server that sends a byte now and then, a name server that
 hangs, or a reply that keeps a parser busy is not ended by them. Every provider has a client of its
 own, so the limit is held from outside: the process is killed. Its memory is limited, too
-(model_worker.py). Both hold for every provider that langchain knows.
+(worker.py). Both hold for every provider that langchain knows.
 """
 
 from __future__ import annotations
@@ -18,11 +18,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from keet.agent.provider_faults import Asked, fault_of, time_limit_fault
-from keet.agent.secrets import scrub
-from keet.agent.settings import ModelSpec
-from keet.agent.time_limit import LONGEST_WAIT_S, TimeLimit
-from keet.agent.wire import CantCallTools, Fault, Reply, Request, reply_from, request_document
+from keet.agent.model.faults import Asked, fault_of, time_limit_fault
+from keet.agent.model.messages import (
+    CantCallTools,
+    Fault,
+    Reply,
+    Request,
+    reply_from,
+    request_document,
+)
+from keet.agent.model.settings import ModelSpec
+from keet.agent.model.time_limit import LONGEST_WAIT_S, TimeLimit
+from keet.agent.privacy.secrets import scrub
 from keet.errors import one_line
 
 if TYPE_CHECKING:
@@ -32,7 +39,7 @@ _START_S = 120.0
 """For the client's modules to be loaded, about 2 s on one core. No server is involved."""
 _CODE = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from keet.agent.model_worker import main; main(int(sys.argv[2]))"
+    "from keet.agent.model.worker import main; main(int(sys.argv[2]))"
 )
 _HAS_OWN_PIPE = os.name == "posix"
 """Elsewhere a process inherits no pipe but the standard ones, and answers come by its stdout."""
@@ -230,7 +237,7 @@ def _popen(answers_to: int, stdout: int, pass_fds: tuple[int, ...] = ()) -> subp
 def _paths() -> list[str]:
     """Where keet finds modules. An empty path stands for the working folder, which may hold keet
     itself, and else nothing that keet wants."""
-    home = str(Path(__file__).parents[2])
+    home = str(Path(__file__).parents[3])
     return [path or home for path in sys.path]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import get_args
 
-from keet.agent.answers import SaidCause, SaidClaim, known_finding
-from keet.agent.names import Vocabulary
+from keet.agent.answer_schemas import SaidCause, SaidClaim, known_finding
+from keet.agent.vocabulary import Vocabulary
 from keet.analysis.claims import (
     EvaluatedClaim,
     Kind,

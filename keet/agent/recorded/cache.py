@@ -15,8 +15,15 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from keet.agent.secrets import scrub, scrub_document
-from keet.agent.wire import Chat, Reply, Request, reply_document, reply_from, request_document
+from keet.agent.model.messages import (
+    Chat,
+    Reply,
+    Request,
+    reply_document,
+    reply_from,
+    request_document,
+)
+from keet.agent.privacy.secrets import scrub, scrub_document
 from keet.errors import one_line
 
 _MOST = 2000

@@ -19,8 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from keet.agent.secrets import scrub, scrub_document
-from keet.agent.wire import (
+from keet.agent.model.messages import (
     Message,
     Reply,
     Request,
@@ -31,6 +30,7 @@ from keet.agent.wire import (
     reply_from,
     tool_document,
 )
+from keet.agent.privacy.secrets import scrub, scrub_document
 from keet.errors import UsageError, one_line
 
 _PRIVATE = 0o600

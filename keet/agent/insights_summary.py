@@ -1,0 +1,226 @@
+"""A model's summary of each insight of `keet insights`: one call per insight, none per file.
+
+Knows nothing of the store: the command passes the text and the evidence of each insight.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+
+from keet.agent import prompts
+from keet.agent.answer_schemas import Spoken
+from keet.agent.model.messages import NEXT_CAN_SUCCEED, Chat, Fault, Message, Request
+from keet.agent.open_model import bug_fault, open_run_chat, open_transcript, with_cache
+from keet.agent.options import ModelOptions
+from keet.agent.privacy.redaction import Redactor
+from keet.agent.recorded.transcript import Transcript, request_text
+from keet.agent.session import Progress, Session, estimate
+from keet.evidence import Evidence
+from keet.explanation.model_explanation import Usage
+from keet.prose.free_numbers import Allowed
+from keet.prose.names import Names
+from keet.prose.reading import read_prose
+from keet.prose.text import Prose
+from keet.records import NamedTuple
+
+_ANSWER_TOKENS = 250
+"""Typical length of an answer of four sentences, for the cost estimate. The hard limit is ten
+times that."""
+
+_EMPTY_ANSWERS = "the model's answers are empty; ask again, or try another model"
+
+_OPENING = """\
+Between the marks stands what a tool found in a set of GPU profiles, and the facts that it rests on.
+
+{evidence}
+
+Write two to four sentences for the engineer who acts on it: what it means for the kernel, what to \
+try next, what to measure to be sure. Add what the tool's sentences do not say; do not repeat them.
+Numbers only by reference to the facts. How much a change will gain is not yours to say.
+Reply with {{"answer": "..."}}."""
+
+
+class InsightFacts(NamedTuple):
+    """One insight as a model gets it."""
+
+    id: str
+    text: str
+    """keet's sentences, and the facts with the names by which an answer refers to them."""
+    evidence: tuple[Evidence, ...]
+    names: frozenset[str]
+    """Kernel names and paths in `text`, which `--redact names` replaces."""
+
+
+class InsightSummaries(NamedTuple):
+    """What a model wrote, and whether it failed."""
+
+    texts: Mapping[str, Prose]
+    """By the id of the insight; those that the model did not answer are missing."""
+    author: str
+    usage: Usage
+    problem: str | None
+
+    @property
+    def has_text(self) -> bool:
+        return any(self.texts.values())
+
+
+def summarise_insights(
+    insights: Sequence[InsightFacts], options: ModelOptions, progress: Progress
+) -> InsightSummaries:
+    """Never raises because of the model: `problem` says what failed."""
+    progress(_estimate_line(insights, options))
+    transcript = open_transcript(options, "insights")
+    with closing(transcript):
+        transcript.start(
+            model=options.spec.name, command="insights", limits=options.limits._asdict()
+        )
+        limit = options.limit(len(insights))
+        run = _Run(options._replace(time_limit=limit), transcript, progress)
+        for insight in insights:
+            run.summarise(insight)
+        transcript.end(run.fault.kind if run.fault else "done", run.usage)
+    problem = str(run.fault) if run.fault else None
+    found = InsightSummaries(run.texts, run.name, run.usage, problem)
+    if insights and not problem and not found.has_text:
+        return found._replace(problem=_EMPTY_ANSWERS)
+    return found
+
+
+def shown_insight_prompts(insights: Sequence[InsightFacts], options: ModelOptions) -> str:
+    """What would be sent, word for word."""
+    texts = [request_text(_request(_Placeholders(each, options), each)) for each in insights]
+    return "\n\n".join([_estimate_line(insights, options), *texts]) + "\n"
+
+
+class _Run:
+    """One model asked about all insights, one after the other."""
+
+    def __init__(self, options: ModelOptions, transcript: Transcript, progress: Progress) -> None:
+        self._options = options
+        self._transcript = transcript
+        self._progress = progress
+        self._is_over = False
+        self._chat: Chat | None = None
+        self.texts: dict[str, Prose] = {}
+        self.fault: Fault | None = None
+        """The first one: later faults may be consequences of it."""
+        self.usage = Usage(0, 0, 0, 0, None, 0.0)
+        self.name = options.spec.name
+
+    def summarise(self, insight: InsightFacts) -> None:
+        if self._is_over:
+            return
+        try:
+            self.texts[insight.id] = self._ask(insight)
+        except Fault as fault:
+            self._note(fault)
+        except KeyboardInterrupt:
+            self._note(Fault("interrupted", "interrupted"))
+        except Exception as error:  # noqa: BLE001 - the insights are printed despite a bug here
+            self._note(bug_fault(error))
+
+    def _note(self, fault: Fault) -> None:
+        self.fault = self.fault or fault
+        self._is_over = fault.kind not in NEXT_CAN_SUCCEED
+
+    def _ask(self, insight: InsightFacts) -> Prose:
+        placeholders = _Placeholders(insight, self._options)
+        session = self._session(insight)
+        self._progress(f"{insight.id}: asking the model")
+        opening = _opening(placeholders, insight)
+        try:
+            said, _ = session.converse("insights", lambda _: opening, Spoken)
+        finally:
+            self.usage = _sum(self.usage, session.usage)
+        return read_summary(insight.evidence, placeholders.undo(said.answer))
+
+    def _session(self, insight: InsightFacts) -> Session:
+        self._chat = self._chat or open_run_chat(self._options)
+        self.name = self._chat.name
+        return Session(
+            _cached(self._chat, insight, self._options),
+            transcript=self._transcript,
+            redactor=Redactor([], None),
+            progress=self._progress,
+            limits=self._options.limits,
+            price=self._options.spec.price,
+        )
+
+
+def read_summary(evidence: Sequence[Evidence], text: str) -> Prose:
+    """With keet's numbers in place of references. Sentences that cannot be checked are marked."""
+    return read_prose(text, Names((piece.id, piece) for piece in evidence), Allowed())
+
+
+# --- what is sent
+
+
+class _Placeholders:
+    """Replaces kernel names and paths under `--redact names`."""
+
+    def __init__(self, insight: InsightFacts, options: ModelOptions) -> None:
+        hide = options.redact in ("names", "all")
+        names = sorted(insight.names, key=lambda name: (-len(name), name)) if hide else []
+        self._placeholders = {
+            name: f"name_{chr(97 + i // 26)}{chr(97 + i % 26)}" for i, name in enumerate(names)
+        }
+
+    def apply(self, text: str) -> str:
+        return _replaced(text, self._placeholders)
+
+    def undo(self, text: str) -> str:
+        return _replaced(text, {hidden: name for name, hidden in self._placeholders.items()})
+
+
+def _replaced(text: str, names: Mapping[str, str]) -> str:
+    if not names:
+        return text
+    return re.sub("|".join(map(re.escape, names)), lambda match: names[match[0]], text)
+
+
+def _opening(placeholders: _Placeholders, insight: InsightFacts) -> str:
+    evidence = prompts.fenced("what the set shows", placeholders.apply(insight.text))
+    return _OPENING.format(evidence=evidence)
+
+
+def _request(placeholders: _Placeholders, insight: InsightFacts) -> Request:
+    opening = _opening(placeholders, insight)
+    return Request([Message("system", prompts.rules()), Message("user", opening)])
+
+
+def _estimate_line(insights: Sequence[InsightFacts], options: ModelOptions) -> str:
+    """Tokens and cost, printed before anything is sent."""
+    needed = sum(estimate(_request(_Placeholders(each, options), each)) for each in insights)
+    answers = _ANSWER_TOKENS * len(insights)
+    calls = f"{len(insights)} insight{'' if len(insights) == 1 else 's'}, one call each"
+    tokens = f"{calls}: about {needed:,} tokens in, {answers:,} out"
+    if options.spec.price is None:
+        return f"{tokens}; give --price IN/OUT to see the cost"
+    into, out = options.spec.price
+    return f"{tokens}, about US$ {(needed * into + answers * out) / 1e6:.4f}"
+
+
+# --- parts of a run
+
+
+def _cached(chat: Chat, insight: InsightFacts, options: ModelOptions) -> Chat:
+    about = hashlib.sha256(insight.text.encode(errors="backslashreplace")).hexdigest()
+    version = hashlib.sha256(_OPENING.encode()).hexdigest()[:12]
+    return with_cache(chat, options, about, f"{prompts.prompt_version()}-{version}")
+
+
+def _sum(one: Usage, other: Usage) -> Usage:
+    costs = [usage.cost for usage in (one, other) if usage.cost is not None]
+    return Usage(
+        one.calls + other.calls,
+        one.cached + other.cached,
+        one.input_tokens + other.input_tokens,
+        one.output_tokens + other.output_tokens,
+        sum(costs) if costs else None,
+        one.seconds + other.seconds,
+        one.estimated or other.estimated,
+    )

@@ -1,0 +1,182 @@
+"""A langchain model as a `Chat`: retries, and the form in which schema and token limit are sent.
+
+Servers differ in what they accept: a schema for the answer, tools, the name of the token limit.
+The best form is tried first. What a server refuses is remembered and not tried again.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+from keet.agent.model.faults import PASSING, Asked, fault_of, refuses_parameter, wait_of
+from keet.agent.model.langchain_messages import (
+    from_langchain,
+    misshapen_call,
+    to_langchain,
+    to_tools,
+    with_schema_as_text,
+)
+from keet.agent.model.messages import CantCallTools, Fault, Reply, Request
+from keet.agent.model.settings import ModelSpec
+from keet.agent.model.time_limit import LONGEST_WAIT_S
+from keet.records import NamedTuple
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.runnables import Runnable
+
+_ROOM_TO_THINK = 8000
+"""Tokens. With hosted models the limit of the answer counts what they think, which is not shown."""
+
+
+class Dialect(NamedTuple):
+    """How a server is told of the schema and of the limit of tokens."""
+
+    schema: Literal["body", "argument", "text"]
+    """In the body of the request, as an argument that langchain translates, or in words."""
+    limit: Literal["body", "argument", "none"]
+    thinks: bool = False
+    """The limit counts hidden thinking too."""
+
+
+OWN_SERVER = Dialect("body", "body")
+"""The body as it is: langchain's own way to a schema wants every tool to be strict, and renames the
+limit to one that older servers do not know."""
+OPENAI = Dialect("body", "argument", thinks=True)
+OPENAI_RESPONSES = Dialect("argument", "argument", thinks=True)
+HOSTED = Dialect("text", "argument", thinks=True)
+HOSTED_UNLIMITED = Dialect("text", "none")
+
+
+class LangchainChat:
+    """A langchain model as a Chat."""
+
+    def __init__(
+        self,
+        model: BaseChatModel,
+        spec: ModelSpec,
+        dialect: Dialect,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._model = model
+        self._spec = spec
+        self._dialect = dialect
+        self._sleep = sleep
+        self._no_tools: str | None = None
+        self._no_schema: set[bool] = set()
+        """Refused without tools, with tools: some servers take a schema only alone."""
+        self._limit_name = "max_tokens"
+        self.seconds_left = math.inf
+        """For the next call. keet ends it then: a wait that is longer is not begun."""
+
+    @property
+    def name(self) -> str:
+        return self._spec.name
+
+    def ask(self, request: Request) -> Reply:
+        """Raises Fault."""
+        if request.tools and self._no_tools:
+            raise CantCallTools(self._no_tools)
+        try:
+            return self._ask_by_schema(request)
+        except CantCallTools as fault:
+            self._no_tools = str(fault)
+            raise
+
+    def _ask_by_schema(self, request: Request) -> Reply:
+        """With the schema; where that is refused, with the schema said in words."""
+        in_words = with_schema_as_text(request)
+        if request.schema is None or self._dialect.schema == "text":
+            return self._ask_patiently(in_words)
+        with_tools = bool(request.tools)
+        if with_tools not in self._no_schema:
+            try:
+                return self._ask_patiently(request)
+            except Fault as fault:
+                if fault.kind not in ("other", "server", "no_tools"):
+                    raise
+        reply = self._ask_patiently(in_words)
+        self._no_schema.add(with_tools)
+        return reply
+
+    def _ask_patiently(self, request: Request) -> Reply:
+        """Again after what passes by itself. An error of the server is how some refuse a schema:
+        the next way to ask is tried before this one again."""
+        passing = PASSING if request.schema is None else PASSING - {"server"}
+        asked = Asked(self._spec, bool(request.tools), request.schema is not None)
+        ends = time.monotonic() + self.seconds_left
+        for attempt in range(self._spec.retries + 1):
+            try:
+                return self._ask_once(request)
+            except Exception as error:  # noqa: BLE001 - clients raise what they like
+                fault, wait = fault_of(error, asked), wait_of(error, attempt)
+                longest = min(LONGEST_WAIT_S, ends - time.monotonic())
+                passes = fault.kind in passing and wait <= longest
+            if not passes or attempt == self._spec.retries:
+                break
+            self._sleep(wait)
+        # Outside of the handler: the client's error, which may quote a key, is no context of it.
+        raise fault
+
+    def _ask_once(self, request: Request) -> Reply:
+        try:
+            return self._send(request)
+        except Exception as error:
+            if not self._learned_limit(error):
+                raise
+        return self._send(request)
+
+    def _learned_limit(self, error: Exception) -> bool:
+        """Newer models of OpenAI want another name for the limit, older ones a lower one."""
+        newer = "max_completion_tokens"
+        if self._dialect.limit == "body":
+            learned = self._limit_name != newer and refuses_parameter(error, newer)
+            self._limit_name = newer if learned else self._limit_name
+        else:
+            learned = self._dialect.thinks and refuses_parameter(error, "tokens")
+            self._dialect = self._dialect._replace(thinks=self._dialect.thinks and not learned)
+        return learned
+
+    def _send(self, request: Request) -> Reply:
+        from langchain_core.messages import AIMessage
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # langchain's advice is for who programs with it
+            try:
+                message = self._bound(request).invoke(to_langchain(request.messages))
+            except ValueError as error:
+                if (reply := misshapen_call(error, request)) is None:
+                    raise
+                return reply
+        if not isinstance(message, AIMessage):
+            raise TypeError(f"{type(message).__name__} is no answer")
+        return from_langchain(message, request)
+
+    def _bound(self, request: Request) -> Runnable[Any, Any]:
+        """Which tool to call, if any, is left to the model: that is every server's default."""
+        arguments = self._arguments(request)
+        if request.tools:
+            return self._model.bind_tools(to_tools(request.tools), **arguments)
+        return self._model.bind(**arguments)
+
+    def _arguments(self, request: Request) -> dict[str, Any]:
+        body: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
+        if request.schema is not None:
+            place = body if self._dialect.schema == "body" else arguments
+            place["response_format"] = _response_format(request.schema)
+        limit = request.max_output + _ROOM_TO_THINK * self._dialect.thinks
+        if self._dialect.limit == "body":
+            body[self._limit_name] = limit
+        elif self._dialect.limit == "argument":
+            arguments["max_tokens"] = limit
+        return {**arguments, "extra_body": body} if body else arguments
+
+
+def _response_format(schema: Any) -> dict[str, Any]:
+    held = {"name": "answer", "schema": dict(schema), "strict": True}
+    return {"type": "json_schema", "json_schema": held}

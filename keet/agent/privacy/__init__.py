@@ -1,0 +1,1 @@
+"""What must not be sent or printed: names, source text, keys. Imports only `prompts`."""

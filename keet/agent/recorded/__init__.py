@@ -1,0 +1,1 @@
+"""Replies from files: transcripts, replay, cache, scripts. Imports only `model` and `privacy`."""

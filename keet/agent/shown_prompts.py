@@ -1,0 +1,78 @@
+"""`--show-prompt`: the requests that would be sent, word for word. Nothing is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from keet_tools.case import Case
+
+from keet.agent.answer_schemas import Reading, schema_of
+from keet.agent.launch_explanation import explain_launch
+from keet.agent.model.messages import Fault, Reply, Request, Spent
+from keet.agent.options import ModelOptions
+from keet.agent.privacy.redaction import Redactor
+from keet.agent.recorded.transcript import Transcript, request_text
+from keet.agent.run import answer_or_fault, longest_launches, question_case
+from keet.agent.session import Session, estimate
+from keet.errors import one_line
+from keet.explanation.explained import Explanation
+
+_SHOWN = "shown"
+"""Kind of the fault that ends a session with `_PromptCollector`."""
+
+
+def shown_prompts(
+    explanations: Sequence[Explanation], options: ModelOptions, question: str | None = None
+) -> str:
+    """The requests as text. What depends on a model's replies is in brackets."""
+    redactor = Redactor(explanations, options.redact)
+    if question is not None:
+        shown = _shown(options, redactor, question_case(explanations, redactor), question)
+        return "\n\n".join(shown) + "\n"
+    cases = [
+        Case(explanations, focus=position, show_source=not redactor.hides_source)
+        for position in longest_launches(explanations[0].launches, options.launches)
+    ]
+    shown = [text for case in cases for text in _shown(options, redactor, case, None)]
+    return "\n\n".join(shown) + "\n"
+
+
+def _shown(
+    options: ModelOptions, redactor: Redactor, case: Case, question: str | None
+) -> list[str]:
+    """Runs a real session, so that the text is exactly what would be sent."""
+    collector = _PromptCollector(options.spec.name)
+    session = Session(
+        collector,
+        transcript=Transcript(None),
+        redactor=redactor,
+        progress=lambda _: None,
+        limits=options.limits,
+    )
+    if question is not None:
+        end: object = answer_or_fault(session, case, question)
+    else:
+        end = explain_launch(session, case, compiles=False).fault
+    texts = [request_text(request) for request in collector.requests]
+    if isinstance(end, Fault) and end.kind != _SHOWN:
+        texts.append(f"--- nothing more is sent ---\n{one_line(str(end))}\n")
+    return texts
+
+
+class _PromptCollector:
+    """A chat that keeps requests and sends nothing. It answers the first step, because the next
+    one quotes the answer; everything after that depends on replies."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.requests: list[Request] = []
+        self._is_over = False
+
+    def ask(self, request: Request) -> Reply:
+        if not self._is_over:
+            self.requests.append(request)
+        if request.schema != schema_of(Reading):
+            self._is_over = True
+            raise Fault(_SHOWN, "the next request depends on a reply")
+        spent = Spent(estimate(request), 0, estimated=True)
+        return Reply('{"purpose": "(its answer to the first)"}', (), spent)
