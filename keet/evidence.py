@@ -10,6 +10,7 @@ import math
 import re
 from functools import lru_cache
 
+from keet.formatting import percent_text
 from keet.records import NamedTuple
 from keet.units import Number, Quantity
 
@@ -56,25 +57,23 @@ class Evidence(NamedTuple):
         """As people read it; `.0f` and the like set the digits, the unit stays."""
         if not spec:
             return str(self)
-        number = _rounded(self.value, spec, is_share=self.unit == "%")
-        return f"{number}%" if self.unit == "%" else f"{number} {self.unit}".rstrip()
+        if self.unit == "%":
+            return percent_text(self.value, int(spec[1:-1]))
+        return f"{_rounded(self.value, spec)} {self.unit}".rstrip()
 
 
 _ENOUGH = 100
 """From here on, tenths are false precision."""
 
 
-def _rounded(value: Number, spec: str, *, is_share: bool) -> str:
-    """What is not nothing is not written as 0, and a share that is not all not as 100 %."""
-    if spec == ".1f" and abs(value) >= _ENOUGH and not is_share:
+def _rounded(value: Number, spec: str) -> str:
+    """An amount that is not zero is not written as 0."""
+    if spec == ".1f" and abs(value) >= _ENOUGH:
         return format(value, ",.0f")
-    if is_share and spec == ".0f" and 99.5 <= value < 99.95:
-        return format(value, ".1f")
-    told = format(value, spec)
-    is_small = is_share and spec == ".0f" and value < 0.95
-    if value > _NOTHING and (is_small or not told.strip("0.")):
+    written = format(value, spec)
+    if value > _NOTHING and not written.strip("0."):
         return format(value, f".{-math.floor(math.log10(value))}f")
-    return told
+    return written
 
 
 _NOTHING = 1e-4

@@ -13,7 +13,7 @@ from tests.rows import each_row
 ROOT = Path(__file__).parent.parent
 LAYERS = [
     {"records", "patterns"},
-    {"texts"},
+    {"texts", "formatting"},
     {"errors", "files", "version", "progress"},
     {"units", "extras"},
     {"catalog"},

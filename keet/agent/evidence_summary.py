@@ -14,8 +14,8 @@ from keet_tools.telling import Telling, shorten
 
 from keet.comparison.compare import PairDifference
 from keet.explanation.explained import LaunchExplanation
+from keet.formatting import shape_parts
 from keet.patterns import regex
-from keet.profile import shape_text
 
 _AHEAD = ("analyst_findings", "source_hotspots", "stall_reasons", "address_forms")
 """Most kernels need no more than these. `address_forms` tells how many of the bytes are distinct,
@@ -95,9 +95,7 @@ def _one_to_one(pair: PairDifference) -> tuple[int, ...]:
 
 
 def _shapes(each: LaunchExplanation) -> Iterator[str]:
-    for name, shape in (("grid", each.launch.grid), ("block", each.launch.block)):
-        if shape:
-            yield f"{name} {shape_text(shape)}"
+    return shape_parts(grid=each.launch.grid, block=each.launch.block)
 
 
 def _metrics(each: LaunchExplanation, say: Telling, ids: Sequence[str]) -> Iterator[str]:

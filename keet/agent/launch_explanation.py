@@ -21,7 +21,8 @@ from keet.agent.toolbox import Toolbox
 from keet.agent.vocabulary import vocabulary
 from keet.analysis.findings import Place
 from keet.explanation.explained import LaunchExplanation
-from keet.profile import Launch, shape_text
+from keet.formatting import shape_text
+from keet.profile import Launch
 from keet.records import NamedTuple
 
 _SOURCE_TOKENS = 3000

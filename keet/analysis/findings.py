@@ -6,6 +6,7 @@ from typing import Literal
 
 from keet.catalog import findings
 from keet.evidence import Evidence
+from keet.formatting import capitalized
 from keet.profile.names import file_name
 from keet.records import NamedTuple, dataclass
 
@@ -95,7 +96,7 @@ class Finding:
 
     @property
     def title(self) -> str:
-        return self.label[:1].upper() + self.label[1:]
+        return capitalized(self.label)
 
 
 BETWEEN_LAUNCHES = {

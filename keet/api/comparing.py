@@ -13,6 +13,7 @@ from keet.api.inputs import Kernel, StrPath
 from keet.api.result import WIDTH, Result, data_frame
 from keet.api.sides import Reports, profiles_of, side_of
 from keet.errors import UsageError
+from keet.formatting import speedup_text
 from keet.profile import Launch
 from keet.records import NamedTuple
 from keet.texts import visible
@@ -237,7 +238,7 @@ def change_text(verdict: str, speedup: float | None) -> str:
     """`7.02x faster`, `1.30x slower`, `unchanged`."""
     if speedup is None or verdict not in ("faster", "slower"):
         return verdict
-    return f"{speedup if verdict == 'faster' else 1 / speedup:.2f}x {verdict}"
+    return f"{speedup_text(speedup if verdict == 'faster' else 1 / speedup)} {verdict}"
 
 
 def _side_names(before: str, after: str) -> tuple[str, str]:

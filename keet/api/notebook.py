@@ -12,7 +12,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from keet.errors import KeetError
-from keet.profile import Launch, Profile, shape_text
+from keet.formatting import shape_text, share_text
+from keet.profile import Launch, Profile
 from keet.render.common.device import describe_device
 from keet.render.html.markup import Content, Html, element, fragment
 from keet.render.html.prose import prose
@@ -104,7 +105,12 @@ def account_html(account: AccountTable) -> str:
         time = "" if part.us is None else str(Quantity(part.us, "us").to_base())
         label = f"#{part.launch_id} {part.label}" if several else part.label
         depths[part.id] = depths[part.parent] + 1
-        cells = (_share_text(part.share), _bar(part.share), time, _within(label, depths[part.id]))
+        cells = (
+            share_text(part.share),
+            _bar(part.share),
+            time,
+            _within(label, depths[part.id]),
+        )
         rows.append(cells)
     head = ("share", "", "time", "where the time goes")
     return _whole(
@@ -269,11 +275,6 @@ def _pair_cells(pair: PairDifference) -> tuple[Content, ...]:
 def _within(label: str, depth: int) -> Content:
     """Indented by spaces, too, for viewers without the style."""
     return fragment("\N{NO-BREAK SPACE}" * 3 * depth, label)
-
-
-def _share_text(share: float) -> str:
-    """A share that is not nothing is not written as 0 %."""
-    return f"{share:.1%}" if 0 < share < 0.01 else f"{share:.0%}"
 
 
 def _bar(share: float) -> Html:

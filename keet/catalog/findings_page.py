@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from keet.catalog.loading import FindingSpec, Remedy, facts, findings, judging
+from keet.formatting import capitalized
 
 _INTRO = """\
 # Findings
@@ -54,11 +55,6 @@ def _entry(spec: FindingSpec) -> str:
         f"Remedies:\n\n{remedies}",
     )
     return "\n\n".join(parts) + "\n"
-
-
-def capitalized(text: str) -> str:
-    """Its first letter alone: names of units keep theirs."""
-    return text[:1].upper() + text[1:]
 
 
 def condition(remedy: Remedy) -> str:

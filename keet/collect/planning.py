@@ -11,6 +11,7 @@ from keet.collect.choosing import Choice, Chosen, choose
 from keet.collect.command import Invocations, Request
 from keet.collect.plain_run import PlainRun
 from keet.errors import NotAvailable
+from keet.formatting import share_text
 from keet.profile.names import short_name
 from keet.profile.run_table import RECORDER_NAMES, RunTable
 from keet.profile.timeline import Record
@@ -136,7 +137,7 @@ def _cost(plain: PlainRun) -> str:
         return ""
     seconds = RECORDER_SECONDS + RECORDED_LAUNCH_SECONDS * plain.table.launch_count
     share = seconds / plain.seconds
-    of_run = f", {share:.0%} of the run" if share < 1 else ""
+    of_run = f", {share_text(share)} of the run" if share < 1 else ""
     text = f" (that costs an estimated {1000 * seconds:.0f} ms{of_run}"
     if share > _NOTICEABLE:
         text += "; the kernels' own times are the GPU's and are not affected"
@@ -150,9 +151,9 @@ def told_plan(plan: Plan, plain: PlainRun, options: Options) -> Iterator[str]:
     launches = choice.launches
     yield (
         f"profiling {counted(len(launches), 'launch', 'launches')} of "
-        f"{counted(len(choice.kernels), 'kernel')} with {choice.share:.0%} of the GPU time: "
-        f"about {passes_of(launches)} passes and {seconds_of(launches, plain):.0f} s, at most "
-        f"{options.max_passes} passes and {options.max_minutes:g} minutes "
+        f"{counted(len(choice.kernels), 'kernel')} with {share_text(choice.share)} of the GPU "
+        f"time: about {passes_of(launches)} passes and {seconds_of(launches, plain):.0f} s, at "
+        f"most {options.max_passes} passes and {options.max_minutes:g} minutes "
         "(--max-passes, --max-minutes)"
     )
     counts = _counts(plain.records, launches[0].record.process)

@@ -13,6 +13,7 @@ from keet.comparison.caveats.caveat import Caveat
 from keet.comparison.pairing.sides import Capture, KernelGroup
 from keet.comparison.result import Difference, PairDifference
 from keet.errors import NotComparable, UsageError
+from keet.formatting import share_cell
 from keet.profile import Launch
 from keet.records import NamedTuple
 from keet.units import Quantity
@@ -60,8 +61,8 @@ class Regression(NamedTuple):
 
     @property
     def change(self) -> str:
-        worse = f"{self.worse:.1%} worse" if math.isfinite(self.worse) else "from nothing"
-        return f"{self.before} → {self.after}, {worse} (noise {self.noise:.1%})"
+        worse = f"{share_cell(self.worse)} worse" if math.isfinite(self.worse) else "from nothing"
+        return f"{self.before} → {self.after}, {worse} (noise {share_cell(self.noise)})"
 
     @property
     def text(self) -> str:

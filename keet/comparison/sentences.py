@@ -10,8 +10,7 @@ from keet.comparison.pairing.sides import KernelGroup, Side
 from keet.comparison.result import Difference, PairDifference
 from keet.comparison.timing.pair_timing import Timing
 from keet.comparison.timing.time_evidence import Speedup
-from keet.evidence import Evidence
-from keet.profile.launch import shape_text
+from keet.formatting import capitalized, shapes_text, speedup_text, uncapitalized
 from keet.profile.run_table import RECORDER_NAMES, RunPositions
 from keet.verification.grounding import EvidenceIndex, GroundingResult
 
@@ -139,7 +138,7 @@ def span_text(difference: Difference) -> str | None:
         return None
     time, factor = difference.span.time, difference.span.factor
     word = "shorter" if time.fell > 0 else "longer"
-    ratio = f", {_factor(factor)} {word}" if factor.value >= _SAME_SPAN else ""
+    ratio = f", {speedup_text(factor.value)} {word}" if factor.value >= _SAME_SPAN else ""
     return f"From the first to the last kernel: {time.before} → {time.after}{ratio}."
 
 
@@ -181,7 +180,7 @@ def pair_headline(pair: PairDifference) -> str:
     limited = limits(pair)
     per = _PER_LAUNCH if pair.basis == "per_launch" else ""
     of = _ADD_UP if pair.by_durations else ""
-    said = f"{told[:1].lower()}{told[1:]}{per}: {of}{_times(pair.time)}{_in_run(pair)}"
+    said = f"{uncapitalized(told)}{per}: {of}{_times(pair.time)}{_in_run(pair)}"
     return f"{said}{f'; {limited}' if limited else ''}"
 
 
@@ -211,13 +210,8 @@ def _one_sided(pair: PairDifference, time: NumberChange) -> str:
 
 def _verdict(timing: Timing, speedup: Speedup | None) -> str:
     if speedup is None or timing.word in ("unchanged", "inconclusive"):
-        return timing.word.capitalize()
-    return f"{_factor(speedup.factor)} {timing.word}"
-
-
-def _factor(factor: Evidence) -> str:
-    digits = 2 if factor.value < 10 else 1 if factor.value < 100 else 0
-    return f"{factor.value:,.{digits}f}x"
+        return capitalized(timing.word)
+    return f"{speedup_text(speedup.factor.value)} {timing.word}"
 
 
 def _times(time: NumberChange) -> str:
@@ -242,7 +236,7 @@ def how_paired(pair: PairDifference) -> str:
 def _shapes(groups: Sequence[KernelGroup]) -> str:
     """`grid 64×64, block 32×8`; of several, each once."""
     keys = (group.key for group in groups)
-    told = [f"grid {shape_text(key.grid)}, block {shape_text(key.block)}" for key in keys]
+    told = [shapes_text(key.grid, key.block) for key in keys]
     shown = list(dict.fromkeys(told))
     more = f" and {len(shown) - _SHAPES} more" if len(shown) > _SHAPES else ""
     return f"{'; '.join(shown[:_SHAPES])}{more}"

@@ -13,6 +13,7 @@ from keet.analysis.hardware.stages import UnitStage
 from keet.analysis.kernel.opcode_mix import PURPOSES
 from keet.analysis.launch_view import LaunchView
 from keet.evidence import Evidence
+from keet.formatting import uncapitalized
 from keet.profile import Location
 from keet.profile.names import file_name
 from keet.records import NamedTuple
@@ -187,7 +188,7 @@ def _busiest_stage(busiest: UnitStage, named: Sequence[UnitStage]) -> str:
 def _name(stage: UnitStage) -> str:
     """`tag lookups`: it is said already that they are of L2."""
     label = stage.label.removeprefix("L2 ")
-    return label[:1].lower() + label[1:] if label[1:2].islower() else label
+    return uncapitalized(label) if label[1:2].islower() else label
 
 
 # --- DRAM

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from keet.analysis.findings import Skipped
+from keet.formatting import capitalized
 from keet.patterns import regex
 from keet.records import NamedTuple
 
@@ -91,7 +92,7 @@ def _about_refused(names: Sequence[str]) -> str:
 def _sentence(remedy: str, reasons: Mapping[str, str]) -> str:
     """`reasons`: by what was not checked. The reason is said where there is one."""
     why = f" ({next(iter(reasons.values()))})" if len(reasons) == 1 else ""
-    return f"Not checked: {', '.join(reasons)}{why}. {remedy[:1].upper()}{remedy[1:]}."
+    return f"Not checked: {', '.join(reasons)}{why}. {capitalized(remedy)}."
 
 
 def _with_options(command: str, options: Iterable[str]) -> str:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from keet.formatting import times_text
+
 if TYPE_CHECKING:
     from keet.analysis.findings import Finding
-
-
-def times_text(factor: float) -> str:
-    """Two digits, and a third where the gain is small."""
-    digits = 0 if factor >= 9.95 else 1 if factor >= 1.195 or factor < 1.005 else 2
-    return f"{factor:.{digits}f}x"
 
 
 def forecast_text(finding: Finding) -> str:

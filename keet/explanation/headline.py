@@ -12,6 +12,7 @@ from keet.analysis.parameters import parameter
 from keet.analysis.time_model import HOT_LINE
 from keet.evidence import Evidence
 from keet.explanation.busy_units import leading_units, nearest_units
+from keet.formatting import capitalized, uncapitalized
 from keet.records import NamedTuple
 from keet.units import Quantity
 
@@ -76,12 +77,12 @@ def _headline(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> str:
     if not diagnosis.findings or (diagnosis.healthy and nearest):
         return _without_findings(diagnosis, nearest) + _suspicion(diagnosis)
     first = diagnosis.findings[0]
-    cause, place = first.title[:1].lower() + first.title[1:], ""
+    cause, place = uncapitalized(first.title), ""
     if first.variant in BETWEEN_LAUNCHES:  # a suspicion, and no line is its place
         cause = f"perhaps {cause}"
     elif first.places:
         place = f" at {first.places[0].where}"
-    return f"{_upper(_where(diagnosis, first, nearest))}: {cause}{place}."
+    return f"{capitalized(_where(diagnosis, first, nearest))}: {cause}{place}."
 
 
 def _suspicion(diagnosis: Diagnosis) -> str:
@@ -160,11 +161,11 @@ def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> str
         return _at_roofline(diagnosis, nearest)
     outside = _outside(diagnosis)
     if outside:
-        return f"{_upper(outside)}: it passes before, between and after kernels, not in them."
-    first = _upper(_at_peak(nearest) or _not_near(diagnosis))
+        return f"{capitalized(outside)}: it passes before, between and after kernels, not in them."
+    first = capitalized(_at_peak(nearest) or _not_near(diagnosis))
     if diagnosis.minor:
         cause = diagnosis.minor[0]
-        name = cause.title[:1].lower() + cause.title[1:]
+        name = uncapitalized(cause.title)
         return f"{first}: {name}, but fixing it alone would gain less than {_worth(view):.0f}."
     unknown = diagnosis.account.unknown
     if unknown >= 15 or not view.stalls:
@@ -188,7 +189,7 @@ def _at_roofline(diagnosis: Diagnosis, leading: tuple[Ceiling, ...]) -> str:
     left = _left(view, nearest)
     beyond = "only" if left == _NOTHING_LEFT else "beyond that, only"
     return (
-        f"{_upper(_at_peak(leading))}: {left} with the same work; {beyond} fewer or cheaper "
+        f"{capitalized(_at_peak(leading))}: {left} with the same work; {beyond} fewer or cheaper "
         f"instructions help. {_needed_work(diagnosis)}"
     ).rstrip()
 
@@ -241,7 +242,3 @@ def _needed_work(diagnosis: Diagnosis) -> str:
     parts = [c for c in issuing.children[:3] if c.share.value >= 5]
     named = ", ".join(f"{c.share:.0f} {c.label}" for c in parts)
     return f"Of the time: {named}." if named else ""
-
-
-def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -15,11 +15,12 @@ from keet.explanation.run_texts import (
     launches_text,
     maybe_time,
     share,
-    share_text,
     time,
     time_of,
+    time_share_text,
     whole_time,
 )
+from keet.formatting import times_text
 from keet.profile import KernelRun, Launch, Position, Profile, RunPositions
 from keet.profile.run_table import KnownBy
 from keet.records import NamedTuple
@@ -136,7 +137,7 @@ def in_run_of(view: LaunchView, position: Position, shapes: Shapes) -> LaunchInR
     about, why = ("about ", _NOT_TOLD_APART) if position.assumed else ("", "")
     text = (
         f"{_shorter(view.launch, position, plain)}stands for {about}{launches_text(launches)}, "
-        f"{about}{share_text(of_whole)} of {whole_time(table)}{why}"
+        f"{about}{time_share_text(of_whole)} of {whole_time(table)}{why}"
     )
     found = LaunchInRun(launches, of_whole, busy, plain, position.known_by, text, others=(whole,))
     return _with_alike(_with_shape(found, view, position, shapes), view, position)
@@ -168,7 +169,9 @@ def _with_shape(
     own = time(book, "run_shape_time", row.busy_ns, "time of the launches of this shape")
     of_shape = share(book, "run_shape_share", own, whole, "share of the launches of this shape")
     verb = "takes" if count.value == 1 else "take"
-    text = f"{found.text} ({launches_text(count)} of its own shape {verb} {share_text(of_shape)})"
+    text = (
+        f"{found.text} ({launches_text(count)} of its own shape {verb} {time_share_text(of_shape)})"
+    )
     return found._replace(text=text, of_shape=count, others=(*found.others, own, of_shape))
 
 
@@ -194,7 +197,7 @@ def _with_warning(
     spread = f"{shortest} to {longest}, " if shortest and longest else ""
     text = (
         f"This launch took {found.plain} in the run. Launches between half and twice as long make "
-        f"up {share_text(alike)} of the time that it stands for: the "
+        f"up {time_share_text(alike)} of the time that it stands for: the "
         f"{launches_text(found.launches)} took {spread}{mean} on average. What follows may not "
         "hold for the others."
     )
@@ -231,7 +234,7 @@ def replay_difference(
     longer = "" if gap.run_is_longer else " under replay"
     text = (
         f"Under ncu's replay this launch took {replay}; {PLAIN[shapes.table.recorder]}, {whose} "
-        f"({_times(factor)} as long{longer})"
+        f"({times_text(factor.value)} as long{longer})"
     )
     return ReplayDiffers(replay, plain, factor, gap.ratio, text, told)
 
@@ -239,7 +242,3 @@ def replay_difference(
 def _factor(view: LaunchView, gap: ReplayGap, *times: Evidence) -> Evidence:
     label = "longer time over shorter time"
     return view.ledger.derived("replay_factor", Quantity(gap.factor, "x"), label, *times)
-
-
-def _times(factor: Evidence) -> str:
-    return f"{factor.value:,.0f}x" if factor.value >= 9.95 else f"{factor.value:.1f}x"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keet.analysis.findings import Finding
 from keet.catalog.precedents import Precedents, precedents
-from keet.explanation.gain_texts import times_text
+from keet.formatting import times_text
 
 MEASURED_ON = "an H200"
 _SCATTER = 1.1

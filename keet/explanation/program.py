@@ -17,7 +17,6 @@ from keet.analysis.kernel.library import library_of
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.evidence import Evidence
 from keet.explanation.explained import Explanation, LaunchExplanation
-from keet.explanation.gain_texts import times_text
 from keet.explanation.launch_groups import (
     LaunchGroup,
     LaunchResult,
@@ -31,9 +30,10 @@ from keet.explanation.run_texts import (
     launches_text,
     maybe_time,
     share,
-    share_text,
     time,
+    time_share_text,
 )
+from keet.formatting import times_text
 from keet.profile import Launch
 from keet.profile.repeated_launches import by_kernel_and_shape, median, representative
 from keet.units import Quantity
@@ -270,7 +270,7 @@ class _Maker:
         )
         took = time(book, "program_explained_time", self._explained_ns, "time of these kernels")
         part = share(book, "program_explained_share", took, total, "share of these kernels")
-        taking = f", which take {share_text(part)} of the time" if total.value else ""
+        taking = f", which take {time_share_text(part)} of the time" if total.value else ""
         others = len(explanation.launches) > len(self._groups)
         yield (
             f"{told} of {every} launches were explained: one of each of {kinds} "

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from keet.analysis.ledger import Ledger
 from keet.evidence import Evidence
+from keet.formatting import percent_cell, percent_text
 from keet.profile import RunTable
 from keet.profile.run_table import Recorder
 from keet.units import Quantity
@@ -28,12 +29,10 @@ def whole_time(table: RunTable) -> str:
     return "the run's GPU time" if table.overlap_known else "the sum of all durations"
 
 
-def share_text(share: Evidence) -> str:
-    """Per cent with the digits that tell a small share from none, and a large one from all."""
-    value = share.value
-    if 0 < value < 0.05:
-        return "<0.1%"
-    return f"{share:.1f}" if 0 < value < 9.95 or 99.5 <= value < 99.95 else f"{share:.0f}"
+def time_share_text(share: Evidence) -> str:
+    """One digit below 10% and just below 100%: `3.4%`, `12%`, `99.7%`, `<0.1%`."""
+    percent = float(share.value)
+    return percent_cell(percent) if 0 < percent < 9.95 else percent_text(percent)
 
 
 def launches_text(launches: Evidence) -> str:

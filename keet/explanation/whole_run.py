@@ -14,9 +14,9 @@ from keet.explanation.run_texts import (
     launches_text,
     maybe_time,
     share,
-    share_text,
     time,
     time_of,
+    time_share_text,
 )
 from keet.profile import KernelRun, Launch, Profile, RunPositions, RunTable, Workload
 from keet.profile.run_table import RECORDER_NAMES, SkippedKernel
@@ -212,8 +212,8 @@ def _sentences(run: WholeRun) -> Iterator[str]:
         yield "No launch of this report is in that table: it may be of another program."
     elif round(run.covered.value) < _COVERED:
         yield (
-            f"The launches of this report stand for {share_text(run.covered)} of that time: most "
-            "of the run was not profiled."
+            f"The launches of this report stand for {time_share_text(run.covered)} of that time: "
+            "most of the run was not profiled."
         )
 
 
@@ -241,7 +241,7 @@ def _idle(run: WholeRun) -> Iterator[str]:
     if idle.value >= 100 * _IDLE:
         yield (
             f"From its first kernel to its last, the run took {run.span}; the GPU ran no kernel "
-            f"for {share_text(idle)} of that time."
+            f"for {time_share_text(idle)} of that time."
         )
 
 

@@ -10,7 +10,6 @@ from keet.profile.launch import (
     NvtxRange,
     RawMetric,
     Workload,
-    shape_text,
 )
 from keet.profile.metric import Instances, Metric, MetricId, Value, is_measurement
 from keet.profile.model import Profile, Provenance, ReportFormat
@@ -54,6 +53,5 @@ __all__ = [
     "Value",
     "Workload",
     "is_measurement",
-    "shape_text",
     "short_name",
 ]

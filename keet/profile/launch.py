@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from typing import Protocol
 
 from keet.catalog import metric_named, metric_with_id, unit_of
 from keet.errors import KeetError, MetricNotCollected
+from keet.formatting import shape_parts
 from keet.profile.metric import Instances, Metric, Value
 from keet.profile.names import KernelName
 from keet.profile.rules import RuleResult, SourceMarker
@@ -18,14 +19,6 @@ from keet.units import Number, Quantity
 Dim3 = tuple[int, int, int]
 Origin = tuple[int | None, int | None]
 """Stream and context of a launch."""
-
-
-def shape_text(shape: Sequence[int] | None, unknown: str = "unknown") -> str:
-    """`64×256` for (64, 256, 1), and `32×1×2` for (32, 1, 2): only trailing ones say nothing."""
-    if not shape:
-        return unknown
-    last = max((axis for axis, size in enumerate(shape) if size != 1), default=0)
-    return "×".join(map(str, shape[: last + 1]))
 
 
 def _shape(stored: Dim3 | None) -> Dim3 | None:
@@ -164,8 +157,7 @@ class Launch:
             duration = self.get("duration")
         except KeetError:
             duration = None
-        shapes = (("grid", self.grid), ("block", self.block))
-        facts = [f"{word} {shape_text(shape)}" for word, shape in shapes if shape]
+        facts = [*shape_parts(grid=self.grid, block=self.block)]
         facts += [str(duration)] if duration else []
         return f"<Launch {self.id}: {', '.join([self.kernel, *facts])}>"
 

@@ -12,8 +12,9 @@ from typing import Any
 from keet.corpus.discovery import is_report_name, looks_like_report
 from keet.errors import UsageError
 from keet.explanation.capture_hints import caution_about
+from keet.formatting import shapes_text
 from keet.ingest.input.files import printable_path
-from keet.profile import Launch, Profile, shape_text
+from keet.profile import Launch, Profile
 from keet.records import NamedTuple
 from keet.render.json.show import ShowLaunch, show_document
 from keet.serve.arguments import ListReports
@@ -191,7 +192,7 @@ def _launches_text(profile: Profile, summary: ReportSummary, launches: Sequence[
 def _launch_text(launch: Launch) -> str:
     values = {name: launch.reported(name) for name in _VALUES}
     known = [f"{_SHORT[name]} {value}" for name, value in values.items() if value is not None]
-    shape = f"grid {shape_text(launch.grid)}, block {shape_text(launch.block)}"
+    shape = shapes_text(launch.grid, launch.block)
     return f"#{launch.id} {launch.kernel}: {shape}; {', '.join(known)}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keet.explanation.explained import LaunchExplanation
-from keet.profile import shape_text
+from keet.formatting import shape_text
 from keet_tools.case import Answer, Case
 from keet_tools.telling import Telling, one_page, quote
 

@@ -14,6 +14,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import DEVICE_WIDE, Effect, TimeModel
 from keet.evidence import Evidence
+from keet.formatting import capitalized
 
 _NEEDED = ("FMA", "tensor", "FP16", "FP64", "issue", WHOLE_SM)
 """Pipes of the arithmetic itself: near their peak, a kernel is at a roofline. Whether its work is
@@ -36,7 +37,7 @@ def saturated(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if ceiling is None or not sure:
         return
     reloads = name in ("L1", "LSU") and _reloads(view)
-    spoken = f"{ceiling.spoken[:1].upper()}{ceiling.spoken[1:]}"
+    spoken = capitalized(ceiling.spoken)
     rank = "the busiest unit" if name == model.busiest else "among the busiest units"
     why = ", mostly with global loads of bytes that it holds already" if reloads else ""
     evidence: tuple[Evidence, ...] = (ceiling.reached,)

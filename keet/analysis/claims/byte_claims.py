@@ -34,6 +34,7 @@ from keet.analysis.parameters import parameter
 from keet.analysis.several_launches.traffic import SECTOR, stored_bytes
 from keet.analysis.time_model import HOT_LINE, Effect, TimeModel
 from keet.evidence import Evidence
+from keet.formatting import capitalized
 from keet.records import NamedTuple
 from keet.units import Quantity
 
@@ -164,7 +165,7 @@ def _level(name: str) -> str:
 
 def _begin(found: MovedBytes) -> str:
     label = found.level.label
-    return f"{label[:1].upper()}{label[1:]}"
+    return capitalized(label)
 
 
 def _amount_problem(

@@ -12,6 +12,7 @@ from keet.comparison.timing.run_weighting import ALIKE
 from keet.comparison.timing.weighting import RunDoubt
 from keet.evidence import Evidence
 from keet.explanation.gain_texts import forecast_text
+from keet.formatting import capitalized, share_text
 from keet.records import NamedTuple
 from keet.units import Quantity
 
@@ -59,7 +60,7 @@ class NextStep(NamedTuple):
         if self.finding:
             return self.finding.action
         told = self.reason.how_to_tell if self.reason else ""
-        return f"{told[:1].upper()}{told[1:]}."
+        return f"{capitalized(told)}."
 
     @property
     def of_whole(self) -> str:
@@ -76,7 +77,7 @@ class NextStep(NamedTuple):
         share = self.saved / self.whole if self.whole else 0.0
         if share < _LEAST:
             return "less than 1%"
-        return f"{self.share:.0f}" if self.share else f"{share:.0%}"
+        return f"{self.share:.0f}" if self.share else share_text(share)
 
 
 def find_next_step(

@@ -9,6 +9,7 @@ from keet.comparison.caveats.caveat import Caveat
 from keet.comparison.caveats.comparability import WARM_CACHES
 from keet.comparison.pairing.pairs import Pairing
 from keet.comparison.timing.run_weighting import SIDES, RunWeighting
+from keet.formatting import share_text
 from keet.profile import Launch
 from keet.profile.names import file_name
 from keet.profile.run_table import RECORDER_NAMES
@@ -118,7 +119,7 @@ def launches_unlike(runs: RunWeighting, pairing: Pairing) -> Iterator[Caveat]:
     for which, word in enumerate(SIDES):
         part = runs.unlike(which, pairing)
         if part is not None:
-            share = f"{part:.0%}" if part >= 0.01 else "less than 1%"
+            share = share_text(part) if part >= 0.01 else "less than 1%"
             text = (
                 f"{pairing.kernel}: launches between half and twice as long as the profiled ones "
                 f"make up {share} of its time in the run {word}: their counters may not hold "

@@ -16,6 +16,7 @@ from keet.comparison.sentences import (
     headline,
     pair_headline,
 )
+from keet.formatting import capitalized
 
 _EXPLAINS = ("fusion", "cause", "account", "unit")
 """Kinds of attributions that say why; lines say where."""
@@ -27,7 +28,7 @@ _SEVERITY = {"forbids": "not comparable", "weakens": "weakens it", "note": "note
 def headline_parts(difference: Difference) -> tuple[str, str]:
     """The verdict, and what to do where there is none: a heading is short."""
     said, _, remedy = headline(difference).rstrip(".").partition("; ")
-    return said, f"{remedy[:1].upper()}{remedy[1:]}." if remedy else ""
+    return said, f"{capitalized(remedy)}." if remedy else ""
 
 
 def is_alone(difference: Difference) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from keet.analysis.source_lines.hotspots import Hotspots, Spot
 from keet.catalog import stalls
+from keet.formatting import share_text
 from keet.profile import Launch
 from keet.profile.names import file_name
 
@@ -79,4 +80,4 @@ def waiting_for(spot: Spot) -> str:
     """The largest stall reasons with their share of the row's samples."""
     known, shares = stalls(), dict(spot.stall_shares())
     shown = stall_reasons(spot)[:_STALLS_SHOWN]
-    return ", ".join(f"{known[reason].label} {shares[reason]:.0%}" for reason in shown)
+    return ", ".join(f"{known[reason].label} {share_text(shares[reason])}" for reason in shown)

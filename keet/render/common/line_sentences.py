@@ -11,6 +11,7 @@ from keet.analysis.sass.analyses.loop_invariants import Invariant
 from keet.analysis.sass.analyses.reuse import LOADED, SEVERAL, Access, at_most
 from keet.analysis.sass.analyses.widths import Merge
 from keet.analysis.sass.polynomials.polynomial import Polynomial
+from keet.formatting import share_text
 from keet.render.common.hotspot_rows import why_unbounded
 from keet.render.common.line_facts import LineFacts, LoopFacts, RoutineFacts, known_stride
 from keet.render.common.machine_code import FormWords, Offset, distinct_text, line_text, size_text
@@ -121,7 +122,7 @@ def loop_item(each: LoopFacts, offset: Offset, code: MachineCode) -> Item:
 def _chains_text(chains: LoopChains) -> str:
     parts = [
         f", {chains.instructions:,} instructions per iteration, "
-        f"{chains.share:.1%} of all executed instructions"
+        f"{share_text(chains.share, 1)} of all executed instructions"
     ]
     if chains.loads:
         depth = (
@@ -154,8 +155,8 @@ def invariant_item(each: Invariant, offset: Offset) -> Item:
     return (
         f"loop{each.loop}",
         f"{count} {noun} the same result in every iteration "
-        f"({each.share:.1%} of all executed instructions): candidates to move out of the "
-        f"loop{proviso} ({offsets_text(each.positions, offset)})",
+        f"({share_text(each.share, 1)} of all executed instructions): candidates to move out of "
+        f"the loop{proviso} ({offsets_text(each.positions, offset)})",
     )
 
 

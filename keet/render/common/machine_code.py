@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from keet.analysis.kernel.opcode_mix import PURPOSES
+from keet.formatting import share_text, times_text
 from keet.patterns import regex
 from keet.profile import Launch, Location
 from keet.profile.names import file_name
@@ -28,14 +29,16 @@ _LEAST_SHARE = 0.005
 def mix_text(mix: Iterable[tuple[Purpose, float]]) -> str:
     """In the words of the account: `addresses and indices 77%, loads and stores 10%`."""
     return ", ".join(
-        f"{PURPOSES[purpose.value]} {share:.0%}" for purpose, share in mix if share >= _LEAST_SHARE
+        f"{PURPOSES[purpose.value]} {share_text(share)}"
+        for purpose, share in mix
+        if share >= _LEAST_SHARE
     )
 
 
 def purposes_text(purposes: Sequence[tuple[Purpose, float]], most: int = 2) -> str:
     """The largest purposes of a row: `address 54%, value 46%`."""
     kept = [(purpose, share) for purpose, share in purposes if share >= _LEAST_SHARE]
-    return ", ".join(f"{purpose.value} {share:.0%}" for purpose, share in kept[:most])
+    return ", ".join(f"{purpose.value} {share_text(share)}" for purpose, share in kept[:most])
 
 
 def line_text(line: Location | None) -> str:
@@ -107,8 +110,7 @@ def _times_text(requested: int | None, distinct: int) -> str:
     """How often each byte is asked for."""
     if not distinct or not requested:
         return ""
-    times = requested / distinct
-    return f" ({times:,.0f}x)" if times >= 9.95 else f" ({times:.1f}x)"
+    return f" ({times_text(requested / distinct)})"
 
 
 _PRODUCT = regex(r"(?<=[\w)\]]) (?=[\w(\[])")

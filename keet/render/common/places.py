@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from keet.analysis.findings import Place
+from keet.formatting import share_text
 
 _DECLARED = {"launches": "launched here", "shared arrays": "declared here"}
 """Places that were found in the source text: nothing was counted there."""
@@ -35,12 +36,12 @@ def _share(place: Place, end: str) -> str:
     if not place.share:  # a line that a model named
         return ""
     if end:
-        return f"{place.share:.0%} of all waits for data are {end}"
-    return f"{place.share:.0%} of all {place.of}"
+        return f"{share_text(place.share)} of all waits for data are {end}"
+    return f"{share_text(place.share)} of all {place.of}"
 
 
 def unplaced_shares(places: Sequence[Place]) -> Iterator[str]:
     """`26% of all samples`: what has no source line, once for each kind of share."""
     for of, share in {place.of: place.unplaced for place in places}.items():
         if share >= _MATTERS:
-            yield f"{share:.0%} of all {of}"
+            yield f"{share_text(share)} of all {of}"

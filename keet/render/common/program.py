@@ -9,12 +9,14 @@ from keet.analysis.findings import Finding
 from keet.analysis.several_launches.shared_findings import CrossLaunch
 from keet.errors import one_line
 from keet.explanation.explained import Explanation, LaunchExplanation
-from keet.explanation.gain_texts import times_text
 from keet.explanation.launch_groups import answer_label, first_answer
 from keet.explanation.precedents import precedents_of
 from keet.explanation.program import ProgramExplanation, ProgramRow
-from keet.explanation.run_texts import count_text, share_text
-from keet.profile import shape_text
+from keet.explanation.run_texts import (
+    count_text,
+    time_share_text,
+)
+from keet.formatting import shapes_text, times_text
 from keet.units import Quantity
 from keet.verification.explanation_check import ExplanationCheck
 
@@ -80,7 +82,7 @@ def detail_text(row: ProgramRow, repeated: Counter[str]) -> str:
     grid, block = row.shape
     parts = []
     if repeated[row.kernel] > 1 and grid and block:
-        parts.append(f"grid {shape_text(grid)}, block {shape_text(block)}")
+        parts.append(shapes_text(grid, block))
     if row.shortest and row.longest and row.longest.value > _SPREAD * row.shortest.value:
         parts.append(f"{row.shortest} to {row.longest} per launch")
     return ", ".join(parts)
@@ -90,7 +92,7 @@ def figures(row: ProgramRow, program: ProgramExplanation) -> tuple[str, str, str
     """Share, launches and time; a dash where the report has no durations."""
     if not program.total.value:
         return "-", count_text(row.launches), "-"
-    return share_text(row.share), count_text(row.launches), str(row.total)
+    return time_share_text(row.share), count_text(row.launches), str(row.total)
 
 
 def gain_text(row: ProgramRow) -> str:

@@ -10,6 +10,7 @@ from keet.catalog import findings
 from keet.errors import one_line
 from keet.evidence import Evidence
 from keet.explanation.explained import Explanation, LaunchExplanation
+from keet.formatting import capitalized
 from keet.patterns import regex
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def label_of(finding: str) -> str:
 
 def title_of(finding: str) -> str:
     label = label_of(finding)
-    return label[:1].upper() + label[1:]
+    return capitalized(label)
 
 
 def first_sentences(text: Prose, most: int) -> Prose:

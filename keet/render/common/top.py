@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from keet.catalog import findings
 from keet.errors import one_line
-from keet.explanation.gain_texts import times_text
-from keet.profile import shape_text
+from keet.formatting import capitalized, shape_text, times_text
 from keet.render.common.store import count
 from keet.render.common.top_times import (
     about_no_runs,
@@ -50,7 +49,7 @@ def top_heading(top: TopDocument) -> str:
     launches = count(top.launches, "launch", "es")
     if top.runs and len(top.gpus) == 1:
         runs = whole_runs(top.gpus[0])
-        return f"{runs[0].upper()}{runs[1:]}; {launches} profiled{failed}"
+        return f"{capitalized(runs)}; {launches} profiled{failed}"
     time = f"{duration(top.time_us)} of GPU time in " if top.time_us is not None else ""
     gpus = f" on {gpu_count(top):,} GPUs" if gpu_count(top) > 1 else ""
     return f"{time}{launches} of {count(top.reports, 'report')}{gpus}{failed}"

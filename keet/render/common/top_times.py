@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.replay.gap import DIFFERS
 from keet.errors import one_line
+from keet.formatting import capitalized, share_cell
 from keet.records import NamedTuple
 from keet.render.common.store import count, known_runs_text
 from keet.units import Quantity
@@ -25,7 +26,7 @@ def duration(microseconds: float | None) -> str:
 def percent(share: float | None) -> str:
     if share is None:
         return "-"
-    return "<0.1%" if 0 < share < 0.0005 else f"{100 * share:.1f}%"
+    return share_cell(share)
 
 
 def gpu_count(top: TopDocument) -> int:
@@ -138,7 +139,7 @@ def about_runs(top: TopDocument) -> list[str]:
 
 def _known_runs(top: TopDocument) -> str:
     text = known_runs_text(top.known_runs, top.runs, count(top.reports, "report"))
-    return f"{text[0].upper()}{text[1:]}"
+    return capitalized(text)
 
 
 def about_no_runs(top: TopDocument) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from keet.explanation.explained import LaunchExplanation
+from keet.formatting import capitalized
 from keet.profile import Workload
 
 if TYPE_CHECKING:
@@ -78,10 +79,10 @@ def reason_texts(replay: ReplayDiffers) -> Iterator[tuple[str, str, str]]:
     from keet.analysis.replay.reasons import REASON_NAMES
 
     for reason in replay.open_reasons:
-        heading = f"{reason.status.capitalize()}: {REASON_NAMES[reason.id]}."
+        heading = f"{capitalized(reason.status)}: {REASON_NAMES[reason.id]}."
         yield heading, f"{_upper(reason.text)}.", f"To tell: {reason.how_to_tell}."
 
 
 def _upper(text: str) -> str:
     """`ncu` begins a sentence as it is."""
-    return text if text.startswith("ncu ") else text[:1].upper() + text[1:]
+    return text if text.startswith("ncu ") else capitalized(text)

@@ -14,6 +14,7 @@ from keet.analysis.hardware.ceilings import NEAR, Ceiling
 from keet.evidence import Evidence
 from keet.explanation.account_rows import AccountRow, account_rows, time_text
 from keet.explanation.explained import LaunchExplanation
+from keet.formatting import capitalized, percent_text
 from keet.records import NamedTuple
 from keet.render.common.account import busiest_units, evidence_text, with_depth
 from keet.render.common.workload import workload_noun
@@ -146,7 +147,7 @@ def _labels(segment: Segment, length: float) -> Iterator[Html]:
     """The share, and with the label behind it from the width on at which that fits."""
     if not segment.label or segment.share <= 0 or length <= 0:
         return
-    share = f"{Evidence('', '', segment.share, '%', ''):.0f}"  # as all shares are written
+    share = percent_text(segment.share)
     words = f"{share} {segment.label}"
     alone, whole = (_first_step(each, segment, length) for each in (share, words))
     place = {"x": 7, "y": "50%", "dominant_baseline": "central"}
@@ -337,7 +338,7 @@ def _unit(ceiling: Ceiling) -> Html:
     name = ceiling.spoken.removeprefix("the ").partition(" (")[0]
     stage = _stage(ceiling)
     return fragment(
-        element("span", name[:1].upper() + name[1:]),
+        element("span", capitalized(name)),
         share_bar(ceiling.share, "near" if ceiling.reached.value >= NEAR else ""),
         element("span", f"{ceiling.reached:.0f}", class_="number"),
         element("small", f"busiest stage: {stage}", class_="muted") if stage else None,

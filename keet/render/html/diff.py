@@ -19,6 +19,7 @@ from keet.comparison.sentences import (
     span_text,
     unprofiled_text,
 )
+from keet.formatting import capitalized
 from keet.profile.names import file_name
 from keet.render.common.diff import (
     change_of,
@@ -247,7 +248,7 @@ class _DiffParts:
 
     def _headings(self) -> Iterator[Html]:
         launches = ["Launches"] if self._difference.basis == "run" else []
-        times = [each.capitalize() for each in time_headings(self._difference)]
+        times = [capitalized(each) for each in time_headings(self._difference)]
         right = {*times, "Change"}
         for name in ("#", "→ #", "Kernel", *launches, *times, "Change", "Limited by", "Why"):
             kind = "number" if name in right else None

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from keet.comparison.causes.account_changes import PartChange
 from keet.evidence import Evidence
+from keet.formatting import capitalized
 from keet.records import NamedTuple
 from keet.render.html.account import OTHER, Segment, account_bar, kind_of, swatch
 from keet.render.html.data_table import scrolling
@@ -41,7 +42,7 @@ def _bar(parts: Sequence[PartChange], which: int, whole: float, longer: float) -
     segments = _segments(parts, which, whole, _SEEN * longer)
     name = f"Time {word} by what it is spent on; the table below has the same numbers"
     return fragment(
-        element("p", element("b", word.capitalize()), f" {time}", class_="side-name"),
+        element("p", element("b", capitalized(word)), f" {time}", class_="side-name"),
         account_bar(segments, length=100 * whole / longer, name=name),
     )
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from keet.analysis.source_lines.hotspots import find_hotspots
 from keet.comparison.pairing.sides import Side
 from keet.comparison.result import Difference, PairDifference
+from keet.formatting import shape_text
 from keet.profile import Absent, Launch
-from keet.profile.launch import shape_text
 from keet.render.common.device import describe_device
 from keet.render.html.capture import captured_text
 from keet.render.html.data_table import scrolling

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
 from keet.comparison.causes.explained_pair import WeightedLaunch
+from keet.formatting import share_cell
 from keet.profile import Absent
 from keet.profile.names import file_name
 from keet.render.common.hotspots import hotspots_notes, waiting_for
@@ -80,7 +81,7 @@ def _rows(each: WeightedLaunch, found: Hotspots, *, timed: bool) -> Iterator[Htm
         yield element(
             "tr",
             element("td", one_line(_place(spot, starts)), element("br"), shown),
-            element("td", f"{share:.1%}", class_="number"),
+            element("td", share_cell(share), class_="number"),
             _time(each, share) if timed else None,
             element("td", waiting_for(spot)),
         )

@@ -13,7 +13,7 @@ from keet.comparison.result import Difference, PairDifference
 from keet.comparison.sentences import how_paired, limits, pair_headline
 from keet.evidence import Evidence
 from keet.explanation.explained import LaunchExplanation
-from keet.explanation.gain_texts import times_text
+from keet.formatting import times_text
 from keet.profile.launch import Location
 from keet.records import NamedTuple
 from keet.render.common.diff import is_alone

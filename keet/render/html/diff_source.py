@@ -14,6 +14,7 @@ from keet.comparison.causes.line_changes import (
     read_lines,
     sampled_time,
 )
+from keet.formatting import percent_text, share_cell
 from keet.profile.launch import Location
 from keet.profile.names import file_name
 from keet.records import NamedTuple
@@ -295,7 +296,7 @@ def sign(change: float) -> str:
 
 def share_text(share: float, samples: int) -> str:
     """No tenths that the samples do not tell."""
-    return f"{share:.0%}" if samples < _FEW and share >= 0.01 else f"{share:.1%}"
+    return percent_text(100 * share) if samples < _FEW and share >= 0.01 else share_cell(share)
 
 
 def _span_text(rows: Sequence[Row]) -> str:

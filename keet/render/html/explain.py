@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from keet.explanation.explained import Explanation, LaunchExplanation
-from keet.explanation.gain_texts import times_text
 from keet.explanation.launch_groups import LaunchGroup
 from keet.explanation.program import program_of
+from keet.formatting import times_text
 from keet.profile import Launch, Profile
 from keet.profile.names import file_name
 from keet.records import NamedTuple

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from keet.analysis.source_lines.hotspots import find_hotspots
 from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup
+from keet.formatting import capitalized
 from keet.profile import Absent
 from keet.records import NamedTuple
 from keet.render.html.anchors import Anchors
@@ -118,7 +119,7 @@ class Listings:
 
 def absent_text(absent: Absent) -> Html:
     """Why there is nothing to list, and what would bring it."""
-    reason, remedy = (text[:1].upper() + text[1:] for text in absent)
+    reason, remedy = map(capitalized, absent)
     return element("p", f"{reason}. {remedy}.")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from math import ceil
 from string import ascii_uppercase
 
+from keet.formatting import percent_text
 from keet.render.common.insights import compared, time_text, unit_names
 from keet.render.html.data_table import scrolling
 from keet.render.html.markup import Html, element, from_svg
@@ -164,7 +165,7 @@ def _tip(sweep: SweepDocument, i: int) -> Iterator[str]:
     if point.cost is not None and sweep.work_unit:
         yield f"{time_text(point.cost)} per {sweep.work_unit}"
     if point.units:
-        shares = [f"{unit} {share:.0f}%" for unit, share in point.units.items()]
+        shares = [f"{unit} {percent_text(share)}" for unit, share in point.units.items()]
         yield one_line(f"share of peak: {', '.join(shares)}")
     yield one_line(f"limiter: {point.limiter or 'not known'}")
     yield one_line(f"{point.path} #{point.launch}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from keet.formatting import percent_text
 from keet.render.common.insights import compared, time_text, unit_names
 from keet.render.html.data_table import Cell, Column, data_table, meter
 from keet.render.html.insights_figure import mark_of
@@ -52,7 +53,7 @@ def _row(
         yield Cell(fragment(time_text(time_us), bar), time_us)
     for unit in units:
         share = point.units.get(unit)
-        yield Cell("–" if share is None else f"{share:.0f}%", "" if share is None else share)
+        yield Cell("–" if share is None else percent_text(share), "" if share is None else share)
     yield Cell(one_line(point.limiter or "not known"))
     yield Cell(fragment(reports.link(point.path, point.launch), _captures(point)))
 

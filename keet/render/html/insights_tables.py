@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from keet.formatting import percent_cell, speedup_text
 from keet.render.common.insights import shown_file, shown_history, time_text
 from keet.render.html.data_table import Cell, Column, data_table, meter
 from keet.render.html.insights_reports import CitedReports
@@ -53,7 +54,7 @@ def _kernel_row(each: ClusterKernelDocument, most: float, reports: CitedReports)
     yield Cell(element("code", one_line(each.kernel), class_="break"))
     yield Cell(f"{each.launches:,}", each.launches)
     yield Cell(time_text(each.time_us), each.time_us)
-    yield Cell(fragment(f"{each.share_pct:.1f}%", meter(each.share_pct)), each.share_pct)
+    yield Cell(fragment(percent_cell(each.share_pct), meter(each.share_pct)), each.share_pct)
     yield Cell(fragment(time_text(each.saved_likely_us), meter(saved)), each.saved_likely_us)
     yield Cell(f"{low} to {high}", each.saved_high_us)
     note = shown_file(each).removeprefix(each.shown_path)
@@ -167,7 +168,7 @@ def outliers_table(outliers: OutliersDocument, reports: CitedReports) -> Html:
                 fragment(time_text(each.time_us), meter(100 * each.time_us / longest)),
                 each.time_us,
             ),
-            Cell(f"{each.times:.2f}x", each.times),
+            Cell(speedup_text(each.times), each.times),
             Cell("; ".join(map(_moved_words, each.moved)) or "nothing"),
             Cell(reports.link(each.path)),
         ]

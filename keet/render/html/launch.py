@@ -10,7 +10,8 @@ from keet.explanation.account_rows import leading_text
 from keet.explanation.explained import LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup
 from keet.explanation.program import ProgramExplanation
-from keet.profile import Launch, Workload, shape_text
+from keet.formatting import shape_parts
+from keet.profile import Launch, Workload
 from keet.records import NamedTuple
 from keet.render.common.account import HEADING, shown_notes
 from keet.render.common.program import stands_for_text
@@ -123,8 +124,7 @@ def _in_run(each: LaunchExplanation) -> str:
 
 
 def _facts(launch: Launch) -> Iterator[str]:
-    sizes = {"grid": launch.grid, "block": launch.block}
-    yield from (f"{name} {shape_text(size)}" for name, size in sizes.items() if size)
+    yield from shape_parts(grid=launch.grid, block=launch.block)
     duration = launch.get("duration")
     yield str(duration) if duration else "duration not measured"
 

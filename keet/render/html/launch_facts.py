@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.profile import Launch, Workload, shape_text
+from keet.formatting import capitalized, shape_text
+from keet.profile import Launch, Workload
 from keet.render.common.occupancy import occupancy_limit
 from keet.render.common.workload import workload_noun
 from keet.render.html.markup import Html, element
@@ -30,7 +31,7 @@ def launch_facts(launch: Launch) -> Html | None:
     if not rows:
         return None
     facts = [element("div", element("dt", name), element("dd", text)) for name, text in rows]
-    title = workload_noun(launch).capitalize()
+    title = capitalized(workload_noun(launch))
     return element(
         "section", element("h3", title), element("dl", facts, class_="tiles"), class_="setup"
     )

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.roofline.launch_roofline import Roofline, find_roofline, stage_name
+from keet.formatting import capitalized
 from keet.profile import Launch
 from keet.render.common.roofline import absences
 from keet.render.common.workload import workload_count
@@ -41,7 +42,7 @@ def roofline_figure(
     shown = {device: list(map(find_roofline, longest(own))) for device, own in groups.items()}
     charts = [_chart(device, own, shown[device], links) for device, own in groups.items()]
     rooflines = [roofline for own in shown.values() for roofline in own]
-    missing = [text[:1].upper() + text[1:] for text in absences(rooflines)]
+    missing = [*map(capitalized, absences(rooflines))]
     told = [_clock_note(rooflines), *(f"{text}." for text in missing)]
     notes = [element("p", element("small", text), class_="muted") for text in told if text]
     return element("div", charts, notes, class_="roofline")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from keet.explanation.explained import LaunchExplanation
 from keet.explanation.model_explanation import Edit
+from keet.formatting import capitalized
 from keet.render.common.short_diff import HUNK
 from keet.render.common.statement import (
     aim_of,
@@ -68,7 +69,7 @@ def _bar(edit: Edit, button: Html | None = None) -> Html:
     """Whether it applies and compiles, and the button."""
     status = edit_status(edit) if edit.diff or edit.problem else ""
     good = bool(edit.diff) and edit.build != "fails"
-    said = element("span", status[:1].upper() + status[1:], class_="good" if good else "warn")
+    said = element("span", capitalized(status), class_="good" if good else "warn")
     return element("div", said, button, class_="patch-bar")
 
 

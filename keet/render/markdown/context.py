@@ -16,7 +16,8 @@ from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.precedents import precedents_text
 from keet.explanation.run_texts import launches_text
 from keet.explanation.token_budget import TextPiece, fit
-from keet.profile import Absent, Launch, Profile, Workload, shape_text
+from keet.formatting import shape_parts
+from keet.profile import Absent, Launch, Profile, Workload
 from keet.render.common.device import describe_device
 from keet.render.common.finding import confidence_of, forecast_of
 from keet.render.common.occupancy import occupancy_limit
@@ -267,9 +268,9 @@ def _constraints(each: LaunchExplanation) -> Iterator[TextPiece]:
 
 
 def _shape(launch: Launch) -> str:
-    sizes = {"grid": launch.grid, "block": launch.block, "cluster": launch.cluster}
-    told = [f"{name} {shape_text(size)}" for name, size in sizes.items() if size]
-    return f"Launch: {', '.join(told)}" if told else ""
+    shapes = shape_parts(grid=launch.grid, block=launch.block, cluster=launch.cluster)
+    told = ", ".join(shapes)
+    return f"Launch: {told}" if told else ""
 
 
 def _resources(launch: Launch) -> str:

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from keet.analysis.findings import Place
 from keet.analysis.source_lines.hotspots import Hotspots, Spot
+from keet.formatting import share_cell
 from keet.profile import Absent, Launch
 from keet.profile.names import file_name
 from keet.records import NamedTuple
@@ -123,7 +124,7 @@ def _short(code: str) -> str:
 
 def _share(spot: Spot | None) -> str:
     known = spot is not None and spot.share is not None and spot.share >= _LEAST / 10
-    return f"{spot.share:.1%}" if spot and spot.share and known else ""
+    return share_cell(spot.share) if spot and spot.share and known else ""
 
 
 def _cost(spot: Spot) -> str:

@@ -17,6 +17,7 @@ from keet.comparison.sentences import (
     span_text,
     unprofiled_text,
 )
+from keet.formatting import share_cell
 from keet.render.common.device import describe_device
 from keet.render.common.diff import (
     change_of,
@@ -105,7 +106,7 @@ def _row(pair: PairDifference) -> list[str]:
         *launch_cells(pair),
         *shown_times(pair),
         f"{mark} {change_of(pair)}",
-        f"{pair.timing.noise:.1%}" if paired else "",
+        share_cell(pair.timing.noise) if paired else "",
     ]
 
 

@@ -10,7 +10,7 @@ from keet.explanation.capture_hints import caution_about
 from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.program import ProgramExplanation, program_of
-from keet.profile import shape_text
+from keet.formatting import shape_parts
 from keet.render.common.detail import (
     FINDINGS,
     MOST_LINES,
@@ -203,12 +203,11 @@ def _facts(each: LaunchExplanation, stands_for: str) -> str:
     launch = each.launch
     duration = launch.get("duration")
     facts = [
-        f"grid {shape_text(launch.grid)}" if launch.grid else None,
-        f"block {shape_text(launch.block)}" if launch.block else None,
+        *shape_parts(grid=launch.grid, block=launch.block),
         str(duration) if duration else "duration not measured",
-        stands_for or None,
+        stands_for,
     ]
-    return prose(", ".join(fact for fact in facts if fact))
+    return prose(", ".join(filter(None, facts)))
 
 
 def _places(finding: Finding, lines: Mapping[str, Sequence[str]], detail: Detail) -> Iterator[str]:

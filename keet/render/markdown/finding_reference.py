@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from keet.catalog.cases import CaseEntry
-from keet.catalog.findings_page import (
-    FAMILIES,
-    capitalized,
-    condition,
-    findings_of,
-    remedy_text,
-)
+from keet.catalog.findings_page import FAMILIES, condition, findings_of, remedy_text
 from keet.catalog.precedents import gain_of_cause
+from keet.formatting import capitalized, speedup_text
 from keet.render.common.finding_reference import (
     FindingReference,
     cases_text,
@@ -94,6 +89,6 @@ def _cases(cases: Sequence[CaseEntry], title: str) -> Iterator[str]:
     if cases:
         yield title
         yield "\n".join(
-            f"- {gain_of_cause(case):.2f}x, {code(f'keet cases {case.id}')}: {prose(case.fix)}"
-            for case in cases
+            f"- {speedup_text(gain)}, {code(f'keet cases {case.id}')}: {prose(case.fix)}"
+            for case, gain in ((case, gain_of_cause(case)) for case in cases)
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from keet.formatting import percent_cell, percent_text
 from keet.render.common.insights import (
     ADDS,
     LEGEND,
@@ -56,7 +57,7 @@ def _curve(sweep: SweepDocument) -> str:
     rows = []
     for i, point in enumerate(sweep.points):
         mark = " (best)" if i == sweep.best else " (as good)" if point.tied else ""
-        shares = [f"{point.units[u]:.0f}%" if u in point.units else "–" for u in units]
+        shares = [percent_text(point.units[u]) if u in point.units else "–" for u in units]
         costs = [] if point.cost is None else [time_text(point.cost)]
         limiter = point.limiter or "not known"
         rows.append([prose(point.shown + mark), time_text(point.time_us), *costs, *shares, limiter])
@@ -70,7 +71,7 @@ def _kernels(cluster: ClusterDocument) -> str:
             code(shown_file(each)),
             f"{each.launches:,}",
             time_text(each.time_us),
-            f"{each.share_pct:.1f}%",
+            percent_cell(each.share_pct),
             f"{time_text(each.saved_likely_us)} ({time_text(each.saved_low_us)} to "
             f"{time_text(each.saved_high_us)})",
         ]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from keet.evidence import Evidence
 from keet.explanation.explained import LaunchExplanation
+from keet.formatting import capitalized
 from keet.render.common.computations import computations, in_short
 from keet.render.common.statement import (
     BY_MODEL,
@@ -110,7 +111,7 @@ def _code(edit: Edit) -> Iterator[str]:
 
 def _edit_notes(edit: Edit) -> Iterator[str]:
     status = edit_status(edit)
-    rows = [f"- {prose(status[:1].upper() + status[1:])}"] if edit.diff or edit.problem else []
+    rows = [f"- {prose(capitalized(status))}"] if edit.diff or edit.problem else []
     notes = (("Risk", edit.risk), ("Check", edit.check))
     rows += [f"- **{name}:** {words(text)}" for name, text in notes if text]
     if rows:

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from keet.errors import one_line
-from keet.explanation.run_texts import launches_text, share_text
+from keet.explanation.run_texts import (
+    launches_text,
+    time_share_text,
+)
 from keet.render.common.whole_run import (
     ROWS,
     reason_texts,
@@ -43,6 +46,6 @@ def run_lines(run: WholeRun, launch: int) -> Iterator[str]:
         spread = spread_text(row)
         more = f", {spread}" if spread else ""
         yield (
-            f"- {share_text(row.share)}: {one_line(row.kernel)}, {launches_text(row.launches)}, "
-            f"{row.busy}{more}{own}"
+            f"- {time_share_text(row.share)}: {one_line(row.kernel)}, "
+            f"{launches_text(row.launches)}, {row.busy}{more}{own}"
         )

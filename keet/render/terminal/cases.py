@@ -9,6 +9,7 @@ from statistics import median
 from keet.catalog import findings, metric_with_id
 from keet.catalog.cases import CaseEntry
 from keet.catalog.precedents import gain_of_cause
+from keet.formatting import capitalized, speedup_text, times_text
 from keet.render.terminal.highlighted import Diff
 from keet.render.terminal.layout import Group, Indented, Renderable, Table, Text
 from keet.units import Quantity
@@ -47,8 +48,8 @@ def heading(entries: Sequence[CaseEntry]) -> str:
     parts = [f"{_count(len(entries), 'measured case')} from {_count(families, 'family')}"]
     if gains:
         parts.append(
-            f"{_count(len(gains), 'fix')} gained {min(gains):.2f}x to {max(gains):.2f}x "
-            f"(median {median(gains):.2f}x)"
+            f"{_count(len(gains), 'fix')} gained {speedup_text(min(gains))} to "
+            f"{speedup_text(max(gains))} (median {speedup_text(median(gains))})"
         )
     if alike:
         parts.append(f"{_count(alike, 'look-alike')}, whose fix gains less than 1.1x or nothing")
@@ -80,9 +81,13 @@ def _table(entries: Sequence[CaseEntry], width: int) -> Table:
 def _gain(entry: CaseEntry) -> Text:
     """Of the cause that the case is listed under, then of all causes that it has."""
     if entry.lookalike:
-        return Text(f"{entry.speedup:.2f}x (like)", style="dim")
-    alone = Text(f"{gain_of_cause(entry):.2f}x", style="bold green")
-    return alone.append(f" (all {entry.speedup:.1f}x)", style="not bold") if entry.steps else alone
+        return Text(f"{speedup_text(entry.speedup)} (like)", style="dim")
+    alone = Text(f"{speedup_text(gain_of_cause(entry))}", style="bold green")
+    return (
+        alone.append(f" (all {times_text(entry.speedup)})", style="not bold")
+        if entry.steps
+        else alone
+    )
 
 
 def _us(microseconds: float) -> str:
@@ -124,8 +129,10 @@ def _verdict(entry: CaseEntry) -> str:
     change = f"{_us(entry.before_us)} → {_us(entry.after_us)}"
     if entry.lookalike:
         result = "gains only" if entry.speedup >= 1 else "makes it slower,"
-        return f"Looks like {label}, but removing it {result} {entry.speedup:.2f}x: {change}."
-    return f"{label[0].upper()}{label[1:]}: the fix gains {entry.speedup:.2f}x, {change}."
+        return (
+            f"Looks like {label}, but removing it {result} {speedup_text(entry.speedup)}: {change}."
+        )
+    return f"{capitalized(label)}: the fix gains {speedup_text(entry.speedup)}, {change}."
 
 
 def _lines(entry: CaseEntry) -> str:
@@ -146,7 +153,7 @@ def _steps(entry: CaseEntry) -> list[Text]:
         return []
     rows = [
         Text(
-            f"  {findings()[step.finding].label} fixed alone: {step.speedup:.2f}x, "
+            f"  {findings()[step.finding].label} fixed alone: {speedup_text(step.speedup)}, "
             f"{_us(step.after_us)}"
         )
         for step in entry.steps

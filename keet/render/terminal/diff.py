@@ -20,6 +20,7 @@ from keet.comparison.sentences import (
     span_text,
     unprofiled_text,
 )
+from keet.formatting import capitalized
 from keet.render.common.device import describe_device
 from keet.render.common.diff import (
     change_of,
@@ -93,7 +94,7 @@ def _reasons(reasons: Sequence[Caveat]) -> Iterator[Renderable]:
 def _table(difference: Difference, width: int) -> Table:
     pairs = difference.pairs
     table = Table(is_ruled=True)
-    before, after = (each.capitalize() for each in time_headings(difference))
+    before, after = map(capitalized, time_headings(difference))
     launches = ["Launches"] if difference.basis == "run" else []
     right = {before, after, "Change", "Launches"}
     for name in ("#", "→ #", "Kernel", *launches, before, after, "Change", "Limited by"):
@@ -183,7 +184,7 @@ def _closing(difference: Difference, told: Sequence[PairDifference]) -> Iterator
 
 def _gate(gate: Gate) -> Iterator[Renderable]:
     verdict = gate_verdict(gate)
-    yield Text(verdict[:1].upper() + verdict[1:], style="bold red" if gate.failed else "bold green")
+    yield Text(capitalized(verdict), style="bold red" if gate.failed else "bold green")
     for regression in gate.regressions:
         yield Text(f"  {regression.text}")
     for line in gate_notes(gate):

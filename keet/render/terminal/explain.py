@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.program import ProgramExplanation, program_of
-from keet.profile import shape_text
+from keet.formatting import shape_parts
 from keet.render.common.detail import FINDINGS, MOST_LINES, NAMED, PLACES, Detail, details_that_fit
 from keet.render.common.device import describe_device
 from keet.render.common.program import (
@@ -200,8 +200,7 @@ def _title(each: LaunchExplanation, stands_for: str) -> Text:
     """`stands_for`: what else the launch is an example of."""
     launch = each.launch
     duration = launch.get("duration")
-    sizes = {"grid": launch.grid, "block": launch.block}
-    facts = [f"{name} {shape_text(size)}" for name, size in sizes.items() if size]
+    facts = [*shape_parts(grid=launch.grid, block=launch.block)]
     facts += [str(duration)] if duration else []
     told = f": {', '.join(facts)}" if facts else ""
     return Text.assemble((f"#{launch.id} ", "dim"), (launch.kernel, "bold"), f"{told}{stands_for}")

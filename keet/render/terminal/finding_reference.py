@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from keet.catalog.cases import CaseEntry
-from keet.catalog.findings_page import (
-    FAMILIES,
-    capitalized,
-    condition,
-    findings_of,
-    remedy_text,
-)
+from keet.catalog.findings_page import FAMILIES, condition, findings_of, remedy_text
 from keet.catalog.precedents import gain_of_cause
+from keet.formatting import capitalized, speedup_text
 from keet.render.common.finding_reference import (
     FindingReference,
     cases_text,
@@ -112,7 +107,7 @@ def _cases(cases: Sequence[CaseEntry], title: str) -> Iterator[Renderable]:
     if cases:
         yield _indented(Text(title, style="dim"))
     for case in cases:
-        yield _indented(Text(f"{gain_of_cause(case):5.2f}x  keet cases {case.id}"), 4)
+        yield _indented(Text(f"{speedup_text(gain_of_cause(case)):>6}  keet cases {case.id}"), 4)
         yield _indented(Text(case.fix, style="dim"), 12)
 
 

@@ -9,6 +9,7 @@ from keet.analysis.sass import MachineCode
 from keet.analysis.sass.instructions.instruction import parse
 from keet.analysis.source_lines.hotspots import Hotspots, Spot
 from keet.catalog import stalls
+from keet.formatting import share_cell, share_text
 from keet.profile import Absent, Launch
 from keet.profile.names import file_name
 from keet.records import NamedTuple
@@ -113,7 +114,8 @@ def _launch_view(
     if left > 0 and page_at is None:
         rest = sum(spot.share or 0.0 for spot in found.spots[top:])
         noun = "line" if found.by == "line" else "instruction"
-        more = f"{left} more {noun}{'' if left == 1 else 's'}: {rest:.1%}; --top {len(found.spots)}"
+        more = f"{left} more {noun}{'' if left == 1 else 's'}: {share_cell(rest)}"
+        more += f"; --top {len(found.spots)}"
         parts.append(Text(more, style="dim"))
     parts += pointer_table(code, width) if code else []
     notes = hotspots_notes(launch, found, lines, for_tool=page_at is not None)
@@ -165,7 +167,7 @@ def _rows(
             text = sass_text(parse(spot.address, texts.get(spot.address, "")), entries)
         waiting = _wordings(spot, own, each)
         row = _Row(
-            share="-" if spot.share is None else f"{spot.share:.1%}",
+            share="-" if spot.share is None else share_cell(spot.share),
             weight=_count(spot.samples if found.ranked_by == "samples" else spot.executed),
             place=_place(spot, entries),
             code=" ".join((text or "").split()),
@@ -195,7 +197,7 @@ def _wordings(spot: Spot, own: RowCode, each: Examined) -> tuple[str, str, str, 
     reasons = stall_reasons(spot)[:_STALLS_SHOWN]
     if not reasons:
         return "", "", "", ""
-    plain = [f"{known[reason].label} {portions[reason]:.0%}" for reason in reasons]
+    plain = [f"{known[reason].label} {share_text(portions[reason])}" for reason in reasons]
     full = plain
     code = each.code
     if isinstance(code, MachineCode):
@@ -223,10 +225,12 @@ def _excess(spot: Spot) -> str:
     parts = []
     if spot.sectors_global_excess and spot.sectors_global:
         share = spot.sectors_global_excess / spot.sectors_global
-        parts.append(f"{share:.0%} of {spot.sectors_global:,} global sectors in excess")
+        parts.append(f"{share_text(share)} of {spot.sectors_global:,} global sectors in excess")
     if spot.wavefronts_shared_excess and spot.wavefronts_shared:
         share = spot.wavefronts_shared_excess / spot.wavefronts_shared
-        parts.append(f"{share:.0%} of {spot.wavefronts_shared:,} shared wavefronts in excess")
+        parts.append(
+            f"{share_text(share)} of {spot.wavefronts_shared:,} shared wavefronts in excess"
+        )
     return "; ".join(parts)
 
 

@@ -8,6 +8,7 @@ from keet.analysis.sass import MachineCode
 from keet.analysis.sass.analyses.blame import Wait
 from keet.analysis.source_lines.hotspots import Hotspots
 from keet.catalog import stalls
+from keet.formatting import share_cell
 from keet.profile import Absent, Launch, Location
 from keet.render.common.hotspot_rows import Examined, examined
 from keet.render.common.hotspots import waiting_for
@@ -117,7 +118,7 @@ def _summary(found: Hotspots, facts: LineFacts | None) -> list[Renderable]:
         return [Text("No warp executed this line.")]
     samples = sum(spot.samples or 0 for spot in found.spots)
     executed = sum(spot.executed or 0 for spot in found.spots)
-    share = f"{samples / found.total:.1%}" if found.ranked_by == "samples" else "-"
+    share = share_cell(samples / found.total) if found.ranked_by == "samples" else "-"
     parts = [Text(f"{samples:,} of {found.total:,} samples ({share})")]
     if found.ranked_by != "samples":
         parts = [Text("The report has no warp samples.")]
@@ -127,7 +128,7 @@ def _summary(found: Hotspots, facts: LineFacts | None) -> list[Renderable]:
     if facts is None:
         return [*parts, Text(f"{executed:,} executed warp instructions")]
     mix = purposes_text(facts.purposes, 4)
-    counted = f"{executed:,} executed warp instructions ({facts.executed_share:.1%} of all)"
+    counted = f"{executed:,} executed warp instructions ({share_cell(facts.executed_share)} of all)"
     parts.append(Text(f"{counted}: {mix}" if mix else counted))
     return list(parts)
 
@@ -142,7 +143,7 @@ def _awaited(facts: LineFacts, found: Hotspots) -> list[Renderable]:
         for each in facts.awaited[:_AWAITED]
     )
     more = ", …" if len(facts.awaited) > _AWAITED else ""
-    share = f" ({total / found.total:.1%})" if found.ranked_by == "samples" else ""
+    share = f" ({share_cell(total / found.total)})" if found.ranked_by == "samples" else ""
     noun, verb = ("sample", "waits") if total == 1 else ("samples", "wait")
     text = f"{total:,} {noun}{share} at other lines {verb} for this line: {listed}{more}"
     return [Text(text)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from keet.formatting import percent_cell, percent_text, speedup_text
 from keet.render.common.insights import (
     ADDS,
     HEADINGS,
@@ -113,7 +114,7 @@ def _curve_row(sweep: SweepDocument, i: int, units: Sequence[str]) -> list[str]:
     point = sweep.points[i]
     mark = "●" if i == sweep.best else "○" if point.tied else " "
     cost = [] if point.cost is None else [time_text(point.cost)]
-    shares = [f"{point.units[unit]:.0f}%" if unit in point.units else "–" for unit in units]
+    shares = [percent_text(point.units[unit]) if unit in point.units else "–" for unit in units]
     return [
         mark,
         point.shown,
@@ -141,7 +142,7 @@ def _kernels(cluster: ClusterDocument, width: int) -> Table:
     for each in cluster.kernels:
         time, saved = time_text(each.time_us), time_text(each.saved_likely_us)
         saved_range = f"{saved} ({time_text(each.saved_low_us)} to {time_text(each.saved_high_us)})"
-        cells = [f"{each.launches:,}", time, f"{each.share_pct:.1f}%", saved_range]
+        cells = [f"{each.launches:,}", time, percent_cell(each.share_pct), saved_range]
         table.add_row(each.kernel, shown_file(each), *(cells if wide else [time, saved]))
     if cluster.row_count > len(cluster.kernels):
         table.add_row(f"… {cluster.row_count - len(cluster.kernels)} more")
@@ -155,7 +156,10 @@ def _outliers(outliers: OutliersDocument) -> Table:
             f"{m.label} {format_number(m.usual)} → {format_number(m.here)}" for m in each.moved[:2]
         )
         table.add_row(
-            f"#{each.launch}", time_text(each.time_us), f"{each.times:.2f}x", moved or "nothing"
+            f"#{each.launch}",
+            time_text(each.time_us),
+            speedup_text(each.times),
+            moved or "nothing",
         )
     return table
 

@@ -10,9 +10,10 @@ from keet.analysis.capture.ncu_options import ncu_arguments
 from keet.analysis.capture.profile_notes import profile_notes
 from keet.analysis.capture.recapture import made_with
 from keet.explanation.run_texts import whole_time
+from keet.formatting import shape_text, share_text
 from keet.ingest.ncu_rep.completeness import uncertain_count
 from keet.patterns import regex
-from keet.profile import Launch, Profile, RunPositions, Workload, shape_text
+from keet.profile import Launch, Profile, RunPositions, Workload
 from keet.render.common.device import describe_device
 from keet.render.terminal.layout import Group, Renderable, Table, Text
 from keet.units import Quantity, format_number
@@ -194,7 +195,7 @@ def _totals(profile: Profile) -> list[str]:
         return []
     total = sum(time for time, _ in known)
     longest, launch = max(known, key=lambda pair: pair[0])
-    share = f"{longest / total:.0%}"
+    share = share_text(longest / total)
     whole = str(Quantity(total, "ns"))
     return [f"{whole} in all, of which #{launch.id} takes {share}"]
 

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from keet.errors import one_line
-from keet.explanation.run_texts import share_text
+from keet.explanation.run_texts import (
+    time_share_text,
+)
 from keet.render.common.whole_run import (
     ROWS,
     profiled_text,
@@ -41,7 +43,7 @@ def _table(run: WholeRun, most: int) -> Table:
     shown.add_column("Profiled", overflow="fold", min_width=8)
     for row in rows_of(run, most):
         shown.add_row(
-            share_text(row.share), str(row.launches), str(row.busy), _kernel(row),
+            time_share_text(row.share), str(row.launches), str(row.busy), _kernel(row),
             Text(profiled_text(row), style="" if row.profiled or row.in_range else "yellow"),
         )  # fmt: skip
     return shown

@@ -15,6 +15,7 @@ from keet.catalog.precedents import PRECEDENTS, Precedents, precedents
 from keet.catalog.precedents import precedents_text as file_text
 from keet.explanation import precedents as told
 from keet.explanation.gain_texts import forecast_text
+from keet.formatting import speedup_text
 from keet.render.terminal.cases import heading
 
 
@@ -89,9 +90,8 @@ def test_one_gain_per_case_in_both_commands() -> None:
     """`keet cases --finding ID` and the sentence below a finding."""
     entries = [each for each in casebook() if each.finding == "small_grid"]
     row = precedents()["small_grid"]
-    assert f"gained {row.low:.2f}x to {row.high:.2f}x (median {row.median:.2f}x)" in heading(
-        entries
-    )
+    low, high, median = map(speedup_text, (row.low, row.high, row.median))
+    assert f"gained {low} to {high} (median {median})" in heading(entries)
 
 
 def test_a_short_launch_does_not_get_faster() -> None:

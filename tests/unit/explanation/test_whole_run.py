@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from keet.evidence import Evidence
 from keet.explanation.analyst import explain
 from keet.explanation.explained import Explanation
-from keet.explanation.whole_run import launches_text, share_text
+from keet.explanation.run_texts import launches_text, time_share_text
 from keet.profile import KernelRun, Profile, RunTable
 from keet.profile.run_table import Migrations, ProfiledLaunch, Recorder, SkippedKernel
 from keet.render.common.whole_run import profiled_text, rows_of, spread_text
@@ -354,7 +354,9 @@ def test_rows_of_a_table(profile_of: ProfileOf) -> None:
     )
     run = told.whole_run
     assert run is not None
-    assert [(row.kernel, share_text(row.share), profiled_text(row)) for row in run.kernels] == [
+    assert [
+        (row.kernel, time_share_text(row.share), profiled_text(row)) for row in run.kernels
+    ] == [
         ("solve", "89%", "not profiled"),
         ("transpose_tiles", "7.3%", "#1"),
         ("normalise", "2.2%", "#2"),
@@ -391,7 +393,7 @@ def test_rows_add_up_to_the_run(busy: list[float], most: int) -> None:
     ],
 )  # fmt: skip
 def test_shares(value: float, text: str) -> None:
-    assert share_text(Evidence("E1", "share", value, "%", "share")) == text
+    assert time_share_text(Evidence("E1", "share", value, "%", "share")) == text
 
 
 @each_row(

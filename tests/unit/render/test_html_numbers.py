@@ -14,7 +14,7 @@ import pytest
 from keet.analysis.roofline.launch_roofline import find_roofline
 from keet.explanation.analyst import explain
 from keet.explanation.explained import Explanation
-from keet.explanation.gain_texts import times_text
+from keet.formatting import times_text
 from keet.ingest import read_profile
 from keet.profile import KernelRun, Launch, RunTable
 from keet.profile.rules import SpeedupScope

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from keet.analysis.findings import Finding
 from keet.analysis.source_lines.hotspots import Hotspots, InstructionTable, Spot
 from keet.explanation.explained import LaunchExplanation
+from keet.formatting import share_text
 from keet.profile import Absent, Location
 from keet.profile.names import file_name
 from keet.records import NamedTuple
@@ -224,7 +225,7 @@ class SourceData:
         of_reason = dict(spot.stalls).get(wait.reason, wait.samples)
         if not text or wait.samples >= _NEARLY_ALL * of_reason:
             return text
-        return f", {wait.samples / of_reason:.0%} of that{text}"
+        return f", {share_text(wait.samples / of_reason)} of that{text}"
 
     def linked_awaits(self, wait: RowWait | None, spot: Spot) -> Content:
         """The same, with a link where the producer is named."""

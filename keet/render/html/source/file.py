@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from keet.analysis.source_lines.hotspots import Spot
+from keet.formatting import share_cell
 from keet.profile.names import file_name
 from keet.records import NamedTuple
 from keet.render.common.excerpt import around, indentation, runs
@@ -78,7 +79,7 @@ class SourceFile:
         )
 
     def _heading(self) -> Html:
-        notes = [f"{total_share(self._spots):.1%} of {self._data.shares_of}"]
+        notes = [f"{share_cell(total_share(self._spots))} of {self._data.shares_of}"]
         notes += [] if self._length else ["the text is not in the report"]
         notes += [self._extent.note] if self._extent.note else []
         path = one_line(self._file)

@@ -11,6 +11,7 @@ from keet.analysis.sass.flow.control_flow import Loop
 from keet.analysis.sass.instructions.instruction import parse
 from keet.analysis.source_lines.hotspots import Spot
 from keet.catalog import stalls
+from keet.formatting import share_cell
 from keet.profile import Absent
 from keet.render.common.excerpt import around
 from keet.render.common.line_facts import LoopFacts
@@ -94,7 +95,9 @@ class _Instructions:
             share = sum(
                 s.share or 0.0 for a, s in self._spots.items() if a not in self._data.listed
             )
-            parts.append(f"{left:,} instructions ({share:.1%} of all {self._data.shares_of})")
+            parts.append(
+                f"{left:,} instructions ({share_cell(share)} of all {self._data.shares_of})"
+            )
         if closed := len(self._data.listed) - len(self._panels):
             parts.append(f"details of {closed:,} instructions")
         if not parts:
@@ -115,7 +118,7 @@ class _Instructions:
                 yield body
                 continue
             share = sum(self._spots[each].share or 0.0 for each in addresses)
-            text = f"{len(addresses)} instructions ({share:.1%} of {self._data.shares_of})"
+            text = f"{len(addresses)} instructions ({share_cell(share)} of {self._data.shares_of})"
             yield element("details", element("summary", text), body, class_="cold")
 
     def _rows(self, addresses: Sequence[int]) -> Iterator[Content]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.source_lines.hotspots import Spot
 from keet.catalog import stalls
+from keet.formatting import share_cell, share_text
 from keet.profile import Absent
 from keet.render.common.hotspot_rows import first_wait
 from keet.render.common.machine_code import FormWords, line_text, mix_text, size_text
@@ -62,7 +63,7 @@ def cost_facts(data: SourceData, spot: Spot) -> Iterator[Fact]:
     """Samples, and what their warps wait for."""
     found = data.found
     if spot.samples is not None and found.ranked_by == "samples":
-        share = f" ({spot.samples / found.total:.1%})" if found.total else ""
+        share = f" ({share_cell(spot.samples / found.total)})" if found.total else ""
         yield "Samples", f"{spot.samples:,} of the {found.total:,} samples of this launch{share}"
     else:
         yield "Samples", "The report has no warp samples."
@@ -122,7 +123,9 @@ def _awaited(data: SourceData, facts: LineFacts | None) -> Iterator[Fact]:
 def awaited_fact(data: SourceData, listed: Sequence[tuple[Content, str, int]], rows: str) -> Fact:
     known = stalls()
     total = sum(samples for _, _, samples in listed)
-    of_all = f" ({total / data.found.total:.1%})" if data.found.ranked_by == "samples" else ""
+    of_all = (
+        f" ({share_cell(total / data.found.total)})" if data.found.ranked_by == "samples" else ""
+    )
     noun, verb = ("sample", "waits") if total == 1 else ("samples", "wait")
     named = [
         [link, f" {samples:,} ({known[reason].label})"]
@@ -136,7 +139,7 @@ def awaited_fact(data: SourceData, listed: Sequence[tuple[Content, str, int]], r
 def _executions(spot: Spot, facts: LineFacts | None) -> Iterator[Fact]:
     if spot.executed is None:
         return
-    share = f" ({facts.executed_share:.1%} of all)" if facts else ""
+    share = f" ({share_cell(facts.executed_share)} of all)" if facts else ""
     yield "Executed", [f"{spot.executed:,} warp instructions{share}", threads_text(spot)]
     if facts and facts.purposes:
         yield "Instruction mix", mix_text(facts.purposes)
@@ -176,7 +179,7 @@ def _ideal(actual: int, excess: int | None, noun: str) -> Content:
     if not excess:
         return f"{told}, none in excess"
     needed = _amount(actual - excess, noun.partition(" ")[0])
-    marked = element("b", f"{excess / actual:.0%} in excess", class_="warn")
+    marked = element("b", f"{share_text(excess / actual)} in excess", class_="warn")
     return [f"{told}, ", marked, f": ideal accesses would take {needed}"]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
 from keet.explanation.explained import LaunchExplanation
+from keet.formatting import capitalized
 from keet.profile import Absent, Location
 from keet.records import NamedTuple
 from keet.render.common.hotspot_rows import first_wait
@@ -145,7 +146,7 @@ def _row_link(data: SourceData, line: Location | None, address: int | None) -> C
 def _warnings(found: Hotspots) -> Iterator[str]:
     """Why the shares may not be what they seem."""
     if found.partial:
-        yield f"{_sentence(str(found.partial))}; {found.partial.remedy}."
+        yield f"{capitalized(str(found.partial))}; {found.partial.remedy}."
     if few := few_samples(found):
         yield few
     if found.ranked_by != "samples":
@@ -167,14 +168,10 @@ def few_samples(found: Hotspots) -> str | None:
     )
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def _missing(data: SourceData) -> Iterator[str]:
     """What the report does not have, and how to get it."""
     for text in hotspots_notes(data.launch, data.found, data.text):
-        yield f"{_sentence(text)}."
+        yield f"{capitalized(text)}."
     absent = data.each.view.code_absent
     if absent is not None:
         yield f"Machine code not analysed: {absent.reason}; {absent.remedy}."

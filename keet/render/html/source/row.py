@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.source_lines.hotspots import Spot
+from keet.formatting import percent_text, share_cell
 from keet.render.common.hotspot_rows import first_wait
 from keet.render.common.hotspots import stall_reasons
 from keet.render.common.machine_code import purposes_text, size_text
@@ -23,7 +24,7 @@ def share_text(spot: Spot | None) -> str:
     """Nothing for nothing: most lines."""
     if spot is None or not spot.share:
         return ""
-    return f"{spot.share:.1%}" if spot.share >= 0.0005 else "<0.1%"
+    return share_cell(spot.share)
 
 
 def cells(
@@ -93,7 +94,11 @@ def traffic(spot: Spot) -> Content:
 
 def _excess(excess: int | None, whole: int) -> Content:
     share = (excess or 0) / whole
-    return [" ", element("b", f"{share:.0%} excess")] if share >= LEAST_EXCESS else None
+    return (
+        [" ", element("b", f"{percent_text(100 * share)} excess")]
+        if share >= LEAST_EXCESS
+        else None
+    )
 
 
 _SCALES = ((10**9, "G"), (10**6, "M"), (10**3, "k"))

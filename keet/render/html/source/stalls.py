@@ -8,6 +8,7 @@ from functools import cache
 from keet.analysis.account import KINDS
 from keet.analysis.source_lines.hotspots import Spot
 from keet.catalog import stalls
+from keet.formatting import share_text
 from keet.records import NamedTuple
 from keet.render.html.markup import Html, element
 
@@ -102,7 +103,7 @@ def reason_text(spot: Spot, reason: str) -> str:
     label = stalls()[reason].label
     if not spot.samples or spot.samples < FEW_IN_ROW:
         return label
-    return f"{label} {dict(spot.stalls)[reason] / spot.samples:.0%}"
+    return f"{label} {share_text(dict(spot.stalls)[reason] / spot.samples)}"
 
 
 @cache
@@ -128,4 +129,4 @@ def legend(by_reason: Mapping[str, int]) -> Html | None:
 
 
 def share_of_all(share: float) -> str:
-    return f"{share:.0%}" if share >= 0.005 else "<1%"
+    return share_text(share)

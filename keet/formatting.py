@@ -1,0 +1,82 @@
+"""How keet writes shares, factors, shapes and first letters: one definition each, for all output.
+
+Amounts with a unit (`69.9 us`, `537 MB`) are written by `keet.units.Quantity`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+_NEXT_TO_NOTHING = 1e-4
+"""Per cent: a smaller share is written as 0%."""
+
+
+def percent_text(percent: float, digits: int = 0) -> str:
+    """`83%`; `0.3%` and `99.7%` without digits too: a share that is not zero is not written as 0%,
+    and one that is not all is not written as 100%."""
+    return f"{percent_number(percent, digits)}%"
+
+
+def percent_number(percent: float, digits: int = 0) -> str:
+    """The same without the sign."""
+    if not digits and 99.5 <= percent < 99.95:
+        return f"{percent:.1f}"
+    written = f"{percent:.{digits}f}"
+    is_small = not digits and percent < 0.95
+    if percent > _NEXT_TO_NOTHING and (is_small or not written.strip("0.")):
+        return f"{percent:.{-math.floor(math.log10(percent))}f}"
+    return written
+
+
+def percent_cell(percent: float) -> str:
+    """For a column of a table, where the digits stand below each other: `83.1%`, `<0.1%`."""
+    return "<0.1%" if 0 < percent < 0.05 else f"{percent:.1f}%"
+
+
+def share_text(share: float, digits: int = 0) -> str:
+    """`percent_text` of a share from 0 to 1."""
+    return percent_text(100 * share, digits)
+
+
+def share_cell(share: float) -> str:
+    """`percent_cell` of a share from 0 to 1."""
+    return percent_cell(100 * share)
+
+
+def times_text(factor: float) -> str:
+    """An estimated factor: `4.5x`, `12x`; `1.07x` where one digit would hide a small gain."""
+    digits = 0 if factor >= 9.95 else 1 if factor >= 1.195 or factor < 1.005 else 2
+    return f"{factor:,.{digits}f}x"
+
+
+def speedup_text(factor: float) -> str:
+    """A measured factor, with three digits: `1.87x`, `12.3x`, `140x`."""
+    digits = 2 if factor < 10 else 1 if factor < 100 else 0
+    return f"{factor:,.{digits}f}x"
+
+
+def shape_text(shape: Sequence[int] | None, unknown: str = "unknown") -> str:
+    """`64×256` for (64, 256, 1), and `32×1×2` for (32, 1, 2): ones at the end are left out."""
+    if not shape:
+        return unknown
+    last = max((axis for axis, size in enumerate(shape) if size != 1), default=0)
+    return "×".join(map(str, shape[: last + 1]))
+
+
+def shapes_text(grid: Sequence[int] | None, block: Sequence[int] | None) -> str:
+    """`grid 256×1024, block 32×8`; what the report does not have is left out."""
+    return ", ".join(shape_parts(grid=grid, block=block))
+
+
+def shape_parts(**shapes: Sequence[int] | None) -> Iterator[str]:
+    return (f"{name} {shape_text(shape)}" for name, shape in shapes.items() if shape)
+
+
+def capitalized(text: str) -> str:
+    """With a capital first letter; the rest stays: `L2` is not `l2`."""
+    return text[:1].upper() + text[1:]
+
+
+def uncapitalized(text: str) -> str:
+    return text[:1].lower() + text[1:]
