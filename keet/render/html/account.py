@@ -1,7 +1,7 @@
 """Where the time of a launch goes: a bar that adds up, the same as a table, and the busiest units.
 
-Sizes of the bar are percentages, so that it is as wide as its place; what a part has room for is
-settled by the style sheet, from the width that each label needs.
+Sizes are percentages, so that the bar fills the width that there is. The style sheet decides which
+labels fit, from the width that each one needs.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from keet.render.html.markup import NOTHING, Html, element, fragment
 from keet.render.svg.markup import text_width
 
 _MOST_ROWS = 16
-"""Rows of the table. A judgement: all parts of 3 % and more of the launches that were looked at."""
+"""Rows of the table. A judgement: all parts of 3 % and more of the launches looked at fit."""
 _ROW = 34
-"""Pixels: a part is large enough to be touched."""
+"""Least height in pixels: large enough to be touched."""
 _FONT, _PADDING = 12, 14
 """Pixels of a label: the size of its letters, and what is kept free beside it."""
 _STEPS = (280, 340, 420, 520, 640, 800, 1000, 1300)
 """Widths of the bar, in pixels, from which labels appear: `.from-N` and `.until-N` of the style."""
 _LEAST = 0.05
-"""Per cent of the time: less cannot be seen, and is a rounding of sums."""
+"""Percent of the time. Less is not visible, and may come from rounding of sums."""
 
 
 class Segment(NamedTuple):
@@ -83,10 +83,10 @@ _KINDS: Mapping[str, str] = {
 """Part ids, or how they begin, and the kinds that charts.css has a colour for. The first that fits
 applies."""
 OTHER = "rest"
-"""The kind of several parts together, and of what is not in the table."""
+"""The kind of several small parts together, and of parts that are not in the table."""
 _SMALLER = "smaller parts"
 _PRINTED = 0.5
-"""Per cent of the time: less would be printed as 0 %."""
+"""Percent of the time. Less would be printed as 0 %."""
 
 
 @lru_cache(maxsize=256)
@@ -102,7 +102,7 @@ def kind_of(part_id: str) -> str:
 
 
 def account_bar(segments: Sequence[Segment], *, length: float = 100.0, name: str) -> Html:
-    """The parts one beside the other, and what is within them below.
+    """The parts side by side, with the parts inside them in a second row.
 
     `length`: of the bar, in per cent of its place, so that bars of several times can be compared.
     `name`: what the whole bar is, for readers who do not see it.
@@ -168,7 +168,7 @@ def _first_step(words: str, segment: Segment, length: float) -> int | None:
 
 
 def account_figure(each: LaunchExplanation) -> Html:
-    """The bar, its table, and the busiest units. Nothing of a launch that is not judged."""
+    """The bar, its table, and the busiest units; empty for a launch without an account."""
     if each.verdict.not_judged:
         return NOTHING
     rows = account_rows(each.view, each.account, _MOST_ROWS)
@@ -197,8 +197,8 @@ def _bar(rows: Sequence[AccountRow], noun: str) -> Html:
 
 
 def segments_of(rows: Sequence[AccountRow]) -> list[Segment]:
-    """Rows that are within others become their second row; what is too small for a row closes each,
-    so that all adds up."""
+    """Rows inside others become their second row. The last entry of each sums up what is too small
+    for a row, so that everything adds up."""
     found: list[tuple[AccountRow, list[Segment]]] = []
     for row in rows:
         if row.depth:
@@ -241,7 +241,7 @@ class _TableRow(NamedTuple):
 
 
 def _table_rows(rows: Sequence[AccountRow]) -> Iterator[_TableRow]:
-    """With what is too small for a row, so that the rows within a part add up to it."""
+    """Includes a row for what is too small, so that the rows inside a part add up to it."""
     for place, row in enumerate(rows):
         yield _TableRow(row.label, row.share, row.time, row_kind(row), bool(row.depth))
         is_last = place + 1 == len(rows) or not rows[place + 1].depth
@@ -294,7 +294,7 @@ def _cells(name: Html, *numbers: str, class_: str | None = None) -> Html:
 
 
 def _tree(each: LaunchExplanation) -> Html:
-    """Every part, with the ids of its share and of what that was computed from."""
+    """Every part, with the evidence ids of its share and of the numbers it was computed from."""
     rows = [
         element(
             "tr",

@@ -11,7 +11,7 @@ class Anchors:
         self._files: dict[str, int] = {}
 
     def top(self, name: str) -> str:
-        """A part of the report that is none of a launch: `program`, `capture`."""
+        """A part of the page that belongs to no launch: `program`, `capture`."""
         return f"{self._prefix}{name}"
 
     def launch(self, launch: int, part: str = "") -> str:

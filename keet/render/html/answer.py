@@ -1,4 +1,4 @@
-"""The answer to a launch in five lines: what limits it, where, why, what to do, the gain."""
+"""The answer for a launch in five lines: what limits it, where, why, what to do, the gain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a report was captured, what it does not hold, and the command that would bring that."""
+"""How a report was captured, what it lacks, and the ncu command that collects that."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MEANINGS = {
     ("cache-control", "all"): "caches flushed before each replay pass",
     ("cache-control", "none"): "caches as they were left",
 }
-"""What `ncu --help` says of them; of other values, nothing is said."""
+"""What `ncu --help` says about each value. Other values are shown without an explanation."""
 _CLOCKS = {"SM clock": "sm_frequency", "DRAM clock": "dram_frequency"}
 _PASSES = "profiler__replayer_passes"
 
@@ -43,7 +43,7 @@ _PASSES = "profiler__replayer_passes"
 def capture_section(
     explanation: Explanation, shown: Sequence[LaunchExplanation], anchors: Anchors
 ) -> Html:
-    """`shown`: launches whose sections and clocks are told."""
+    """`shown`: the launches whose sections and clocks are listed."""
     profile = explanation.profile
     without_code = without_code_text(explanation, shown)
     warning = clock_warning([each.launch for each in shown])
@@ -92,7 +92,7 @@ def captured_text(created: str) -> str:
 
 
 def _controls(profile: Profile) -> Iterator[tuple[str, Content]]:
-    """Nothing where ncu's command line was not recorded: its defaults may not have been used."""
+    """Empty if ncu's command line was not recorded: the defaults may have been changed."""
     for name, option in _OPTIONS.items():
         setting = setting_of(profile, option)
         if setting is None:
@@ -122,7 +122,7 @@ def _passes(launch: Launch) -> Quantity | None:
 
 
 def _commands(profile: Profile, anchors: Anchors) -> Iterator[Html]:
-    """What made the report: keet's command where it did, and ncu's."""
+    """The commands that made the report: that of `keet profile`, if it did, and ncu's."""
     if command := made_with(profile):
         yield element("p", "Made with: ", element("code", one_line(command), class_="break"))
     if command := profile.provenance.command_line:
@@ -135,7 +135,7 @@ def _commands(profile: Profile, anchors: Anchors) -> Iterator[Html]:
 
 
 def _command(command: str, key: str) -> Html:
-    """To be read whole, and copied."""
+    """A command in full, ready to be copied."""
     return fragment(
         element("pre", one_line(command), class_="command", id=key),
         element("p", element("button", "Copy command", type="button", data_copy=key, hidden=True)),
@@ -143,7 +143,7 @@ def _command(command: str, key: str) -> Html:
 
 
 def _not_checked(explanation: Explanation, anchors: Anchors) -> Iterator[Html]:
-    """What all launches lack is said once."""
+    """What all launches lack is listed once, not per launch."""
     lacking: dict[tuple[str, str], list[int]] = {}
     for each in explanation.launches:
         for skipped in each.skipped:

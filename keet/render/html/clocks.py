@@ -1,4 +1,4 @@
-"""Clocks that launches ran at while they were profiled, and what they mean for their times.
+"""Clocks of the launches while they were profiled, and what they mean for the times.
 
 A page has one SM clock per launch: cycles of the GPCs over duration. Cycles of the SMs over the
 same duration give up to 2.11 GHz in reports of an H200 whose GPCs do not exceed 1.98 GHz.
@@ -12,21 +12,21 @@ from keet.profile import Launch
 from keet.units import Quantity
 
 _ALIKE = 1.03
-"""Highest clock over lowest up to which times can be compared: see `_CLOCKS` of comparability."""
+"""Highest ratio of two clocks at which times can be compared: see `_CLOCKS` of comparability."""
 _SHORT_NS = 10_000.0
 """Below, the start of a launch is a part of its duration that can be seen. On the H200 of the
 samples, launches of 3 us have clocks 2 % below those of long ones."""
 
 
 def range_text(found: Iterable[Quantity | None]) -> str:
-    """`1.98 GHz`, or `1.2 GHz to 1.98 GHz` where launches differ; empty where none is known."""
+    """`1.98 GHz`, or `1.2 GHz to 1.98 GHz` if launches differ; empty if none is known."""
     known = sorted((each for each in found if each is not None), key=lambda each: each.value)
     texts = dict.fromkeys(str(each) for each in (known[:1] + known[-1:]))
     return " to ".join(texts)
 
 
 def clock_warning(launches: Sequence[Launch]) -> str:
-    """Empty where the SM clocks are about the same, or not known."""
+    """Empty if the SM clocks are about the same, or not known."""
     found = [(launch, launch.get("sm_frequency")) for launch in launches]
     known = [(clock.value, launch) for launch, clock in found if clock and clock.value > 0]
     clocks = [clock for clock, _ in known]

@@ -17,7 +17,7 @@ class Column(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """`value` is what it is sorted by; None: its text."""
+    """`value` is the sort key; None: sorted by its text."""
 
     content: Content
     value: float | str | None = None
@@ -36,7 +36,7 @@ def data_table(label: str, columns: Sequence[Column], rows: Sequence[Sequence[Ce
 
 
 def scrolling(label: str, content: Html) -> Html:
-    """Wide content in a box of its own, which the keyboard reaches."""
+    """Wide content in a box that scrolls and can be reached with the keyboard."""
     return element(
         "div", content, class_="scroll", tabindex="0", role="region", aria_label=one_line(label)
     )

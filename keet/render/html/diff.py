@@ -47,9 +47,9 @@ from keet.texts import one_line, shortened
 from keet.version import __version__
 
 _ROWS = 500
-"""Kernels in the table, those with most time: a page stays below 6 MB with all of them."""
+"""Kernels in the table, those with most time first: with so many, a page stays below 6 MB."""
 _REASONS = 6
-"""Reasons about comparability that are seen at once."""
+"""Reasons about comparability that are visible without opening the list."""
 _SEVERITIES = {"forbids": "bad", "weakens": "warn", "note": "muted"}
 """The gravest first, with the class of its text."""
 _LONGEST_LINK = 40
@@ -57,7 +57,7 @@ _LONGEST_WHY = 200
 
 
 def diff_page(difference: Difference, gate: Gate | None, top: int) -> str:
-    """A whole document. `top`: pairs that are told in full."""
+    """A whole document. `top`: how many pairs are described in full."""
     anchors = Anchors()
     told = _DiffParts(difference, gate, top, anchors, level=2)
     short = _short_names(difference)
@@ -71,7 +71,7 @@ def diff_page(difference: Difference, gate: Gate | None, top: int) -> str:
 
 
 def diff_section(difference: Difference, gate: Gate | None, top: int, anchors: Anchors) -> Html:
-    """The same as a part of a page that has a report of its own."""
+    """The same as a part of another page, as in `explain --against`."""
     told = _DiffParts(difference, gate, top, Anchors(anchors.top("diff")), level=3)
     return element(
         "section",
@@ -102,7 +102,7 @@ def _short_names(difference: Difference) -> str:
 
 
 class _DiffParts:
-    """What a page says of a difference. `level`: of the headings of its parts."""
+    """The content of a page about a difference. `level`: the level of its headings."""
 
     def __init__(
         self, difference: Difference, gate: Gate | None, top: int, anchors: Anchors, level: int
@@ -269,7 +269,7 @@ def _fact(name: str, *content: Content) -> Html:
 
 
 def _reasons(reasons: Sequence[Caveat]) -> Html:
-    """The gravest first; of many launches, the others are folded."""
+    """The most serious reasons first; if there are many, the others are folded."""
     ranked = sorted(reasons, key=lambda reason: [*_SEVERITIES].index(reason.severity))
     rows = [element("li", reason_text(each), class_=_SEVERITIES[each.severity]) for each in ranked]
     shown, others = rows[:_REASONS], rows[_REASONS:]
@@ -289,7 +289,7 @@ def _with_share(each: Attribution, links: Links) -> Html:
 
 
 def _leading_line(pair: PairDifference) -> Attribution | None:
-    """Where a function ends, warps that are done wait for their stores: another line says more."""
+    """At the end of a function, finished warps wait for their stores: another line says more."""
     found = [each for each in pair.attribution if each.kind == "line"]
     telling = (each for each in found if not each.code.startswith("}"))
     return next(telling, next(iter(found), None))

@@ -50,8 +50,8 @@ def _bar(parts: Sequence[PartChange], which: int, whole: float, longer: float) -
 def _segments(
     parts: Sequence[PartChange], which: int, whole: float, least: float
 ) -> tuple[Segment, ...]:
-    """In the same order on both sides. What is below `least` nanoseconds is one part at the end,
-    which nothing points at."""
+    """In the same order on both sides. Parts below `least` nanoseconds are one part at the end,
+    without an anchor."""
     found = [_segment(p, which, whole, least) for p in parts if _times(p)[which] >= least]
     small = sum(ns for part in parts if (ns := _times(part)[which]) < least)
     rest = Segment("", 100 * small / whole, str(Quantity(small, "ns")), OTHER, "")
@@ -74,7 +74,7 @@ def _ranked(parts: Sequence[PartChange]) -> list[PartChange]:
 
 
 class _Column(NamedTuple):
-    """All times of the table have one unit and as many digits behind the point."""
+    """All times of the table have the same unit and the same number of decimals."""
 
     unit: str
     digits: int
@@ -94,7 +94,7 @@ class _Column(NamedTuple):
 
 
 def _column(wholes: Sequence[float]) -> _Column:
-    """Four digits of the shorter side, as times are written elsewhere."""
+    """Enough decimals for four digits of the shorter side, as times are printed elsewhere."""
     unit = common_unit(wholes)
     shorter = Quantity(min(filter(None, wholes), default=0.0), "ns").to(unit)
     return _Column(unit, 1 if shorter.value >= 100 else 2)
@@ -123,7 +123,7 @@ class _Table:
         return scrolling("Time by part", table)
 
     def _rows(self, part: PartChange) -> Iterator[Html]:
-        """The part and what it consists of, the small ones among that in one row."""
+        """The part and the parts inside it; small ones share a row."""
         least = _SEEN * max(self._wholes)
         why = f"not split further: {part.not_split}" if part.not_split else None
         note = element("small", why, class_="muted not-split") if why else None
@@ -168,5 +168,5 @@ class _Table:
 
 
 def _share_text(value: float, share: Evidence) -> str:
-    """A change of next to nothing has no sign."""
+    """A change that rounds to zero has no sign."""
     return "0%" if -0.5 < value < 0 else f"{share:.0f}"

@@ -1,4 +1,4 @@
-"""How the two sides of a difference were captured, one beside the other."""
+"""How the two sides of a difference were captured, side by side."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _rows(columns: Sequence[Mapping[str, Html]]) -> Iterator[Html]:
 
 
 def _launches(pair: PairDifference) -> Html:
-    """How the kernels of a pair were launched; of repetitions, the launch that stands for them."""
+    """How the kernels of a pair were launched; for repetitions, the representative launch."""
     columns = [_launch_facts(side) for side in pair.pairing.typical]
     name = element("th", "Launch of ", element("code", one_line(pair.kernel)), colspan=3)
     return element("tbody", element("tr", name), _rows(columns))

@@ -1,5 +1,5 @@
-"""Kernels that do the same work before and after: what accounts for the change, what became of the
-findings, both accounts, both sources."""
+"""A pair of kernels that do the same work before and after: the causes of the change, the findings
+of both sides, both accounts, both sources."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def pair_view(
 
 
 def _said(pair: PairDifference, *, alone: bool) -> Html | None:
-    """Of a single kernel, the times were said already."""
+    """Empty for a single kernel, whose times are in the headline."""
     said = limits(pair) if alone else pair_headline(pair)
     return element("p", prose(said), class_="said") if said else None
 
@@ -140,7 +140,7 @@ def _item(each: Attribution, links: Links) -> Html:
 
 
 def attribution_text(each: Attribution, links: Links) -> Html:
-    """With a link to its line, and the code that stands there."""
+    """With a link to its line, and the code of that line."""
     said: Content = prose(each.what)
     name = _target(each, links)
     if name is not None and each.where and each.what.startswith(each.where):
@@ -170,7 +170,7 @@ def _target(each: Attribution, links: Links) -> str | None:
 
 
 def _findings(pair: PairDifference) -> Html | None:
-    """Each with the sides on which it is worth a change."""
+    """Each finding with the sides on which it would gain something."""
     outcome = pair.outcome
     before, after = pair.weighed
     groups: tuple[tuple[str, str, Sequence[str], _Sides], ...] = (
@@ -210,7 +210,7 @@ def _forecast_and_gain(pair: PairDifference) -> str | None:
 
 
 def _finding(finding_id: str, sides: _Sides) -> Html:
-    """What it would gain on each side, and what to do about one that is left."""
+    """The gain on each side, and the advice for a finding that is still there."""
     told = {word: _raised(launches, finding_id) for word, launches in sides.items()}
     gains = [
         element("div", prose(f"{word}: {_gain(*each)}"), class_="muted")

@@ -32,7 +32,7 @@ _MOST = 3_000
 of the samples each."""
 
 
-class Side(NamedTuple):
+class FileSide(NamedTuple):
     """One file on one side."""
 
     path: str
@@ -55,8 +55,8 @@ class Side(NamedTuple):
         return "" if number is None else self.lines[number]
 
 
-class Row(NamedTuple):
-    """Lines by number, from 0; None: nothing stands there on this side."""
+class AlignedRow(NamedTuple):
+    """Lines by number, from 0; None: this side has no line here."""
 
     before: int | None
     after: int | None
@@ -64,21 +64,21 @@ class Row(NamedTuple):
     """The two are one line, edited or not; else they only stand in the same place."""
 
 
-class Stretch(NamedTuple):
-    """Rows one after the other."""
+class RowBlock(NamedTuple):
+    """Consecutive rows that are all shown or all folded."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[AlignedRow, ...]
     folded: bool
 
 
 class FilePair(NamedTuple):
     """A file and its version on the other side; None where the file is on one side only."""
 
-    before: Side | None
-    after: Side | None
+    before: FileSide | None
+    after: FileSide | None
     moved: Mapping[int, int]
-    """Lines before that stand after elsewhere than between their neighbours."""
-    rows: tuple[Row, ...]
+    """Lines before that moved: after, they are not between the same neighbours."""
+    rows: tuple[AlignedRow, ...]
 
     @property
     def time(self) -> float:
@@ -90,23 +90,23 @@ class FilePair(NamedTuple):
         sides = (side for side in (self.before, self.after) if side)
         return any(side.time >= _LEAST * side.of.whole for side in sides)
 
-    def is_edited(self, row: Row) -> bool:
+    def is_edited(self, row: AlignedRow) -> bool:
         if not row.matched:
             return True
         one, other = self.texts(row)
         return one.strip() != other.strip()
 
-    def texts(self, row: Row) -> tuple[str, str]:
+    def texts(self, row: AlignedRow) -> tuple[str, str]:
         one = self.before.text(row.before) if self.before else ""
         return one, self.after.text(row.after) if self.after else ""
 
-    def is_hot(self, row: Row) -> bool:
+    def is_hot(self, row: AlignedRow) -> bool:
         sides = ((self.before, row.before), (self.after, row.after))
         return any(side is not None and side.is_hot(number) for side, number in sides)
 
 
 def paired_files(one: SideLines, other: SideLines) -> list[FilePair]:
-    """The files that have a part of the samples worth a look, the costliest first."""
+    """The files with a relevant share of the samples, the costliest first."""
     sides = _files(one), _files(other)
     matches = match_files(one, other)
     found = [_pair(sides[0][each.before], sides[1][each.after], each.lines) for each in matches]
@@ -118,19 +118,19 @@ def paired_files(one: SideLines, other: SideLines) -> list[FilePair]:
     return sorted((each for each in found if each.matters), key=lambda each: -each.time)
 
 
-def _files(side: SideLines) -> dict[str, Side]:
-    """Those with cost whose text is at hand."""
+def _files(side: SideLines) -> dict[str, FileSide]:
+    """The files with samples whose text is available."""
     times: dict[str, float] = {}
     for place, cost in side.costs.items():
         times[place.file] = times.get(place.file, 0.0) + cost.ns
     return {
-        file: Side(file, side.files[file], side, time)
+        file: FileSide(file, side.files[file], side, time)
         for file, time in times.items()
         if file in side.files
     }
 
 
-def _pair(before: Side, after: Side, same: Sequence[tuple[int, int]]) -> FilePair:
+def _pair(before: FileSide, after: FileSide, same: Sequence[tuple[int, int]]) -> FilePair:
     """`same`: lines that are one line, edited or not."""
     ordered = in_order(same)
     moved = dict(set(same) - set(ordered))
@@ -138,27 +138,27 @@ def _pair(before: Side, after: Side, same: Sequence[tuple[int, int]]) -> FilePai
     return FilePair(before, after, moved, rows)
 
 
-def _alone(side: Side, *, is_before: bool) -> FilePair:
+def _alone(side: FileSide, *, is_before: bool) -> FilePair:
     numbers = range(len(side.lines))
     if is_before:
-        return FilePair(side, None, {}, tuple(Row(n, None, False) for n in numbers))
-    return FilePair(None, side, {}, tuple(Row(None, n, False) for n in numbers))
+        return FilePair(side, None, {}, tuple(AlignedRow(n, None, False) for n in numbers))
+    return FilePair(None, side, {}, tuple(AlignedRow(None, n, False) for n in numbers))
 
 
-def _rows(ordered: Sequence[tuple[int, int]], lines: int, others: int) -> Iterator[Row]:
+def _rows(ordered: Sequence[tuple[int, int]], lines: int, others: int) -> Iterator[AlignedRow]:
     b, a = 0, 0
     for before, after in (*ordered, (lines, others)):
         for gone, new in zip_longest(range(b, before), range(a, after)):
-            yield Row(gone, new, matched=False)
+            yield AlignedRow(gone, new, matched=False)
         if before < lines and after < others:
-            yield Row(before, after, matched=True)
+            yield AlignedRow(before, after, matched=True)
         b, a = before + 1, after + 1
 
 
 # --- what is shown, and what is folded
 
 
-def stretches(files: FilePair) -> list[Stretch]:
+def stretches(files: FilePair) -> list[RowBlock]:
     """All rows in order. What neither changed nor is hot, nor is near such a line, is folded; so is
     what one side has alone, where there is much of it and it is cold."""
     shown = _shown(files)
@@ -168,7 +168,7 @@ def stretches(files: FilePair) -> list[Stretch]:
     for flag, group in groupby(flags):
         size = len(list(group))
         rows = files.rows[at : at + size]
-        found.append(Stretch(rows, folded=not flag and size >= _FOLDED_FROM))
+        found.append(RowBlock(rows, folded=not flag and size >= _FOLDED_FROM))
         at += size
     return _joined(found)
 
@@ -189,9 +189,9 @@ def _around(numbers: Sequence[int], count: int) -> set[int]:
     }
 
 
-def _joined(parts: Sequence[Stretch]) -> list[Stretch]:
-    """What is too short to fold goes with its neighbours."""
+def _joined(parts: Sequence[RowBlock]) -> list[RowBlock]:
+    """Stretches that are too short to fold are joined with their neighbours."""
     found = []
     for folded, group in groupby(parts, key=lambda part: part.folded):
-        found.append(Stretch(tuple(row for part in group for row in part.rows), folded))
+        found.append(RowBlock(tuple(row for part in group for row in part.rows), folded))
     return found

@@ -22,10 +22,10 @@ from keet.render.html.anchors import Anchors
 from keet.render.html.diff_hottest import hottest_code
 from keet.render.html.diff_rows import (
     WHOLE_FILE,
+    AlignedRow,
     FilePair,
-    Row,
-    Side,
-    Stretch,
+    FileSide,
+    RowBlock,
     paired_files,
     stretches,
 )
@@ -62,14 +62,14 @@ class SourceSides(NamedTuple):
 
 
 class _Names:
-    """Ids of lines; the part of the page that lists them hands them to those who link there."""
+    """Ids of lines on the page: other parts of the page link to them."""
 
     def __init__(self, anchors: Anchors, launches: Sequence[int]) -> None:
         self._sides = [Anchors(anchors.top(side)) for side in _SIDES]
         self._launches = launches
         self.given: dict[tuple[str, Location], str] = {}
 
-    def of(self, which: int, side: Side, number: int) -> str:
+    def of(self, which: int, side: FileSide, number: int) -> str:
         place = Location(side.path, number + 1)
         name = self._sides[which].line(self._launches[which], *place)
         self.given[_SIDES[which], place] = name
@@ -171,8 +171,8 @@ class _Listing:
         change = element("span", "change", class_="change") if self._times else None
         return element("div", sides[0], change, sides[1], class_="row head")
 
-    def _name(self, word: str, side: Side) -> Html:
-        """With what the times of the side rest on."""
+    def _name(self, word: str, side: FileSide) -> Html:
+        """With the number of samples that the times of the side are based on."""
         name, total = f"{word}: {file_name(side.path)}", side.of.samples
         if not self._times or not total:
             return fragment(name)
@@ -180,7 +180,7 @@ class _Listing:
         one = sampled_time(side.of.per_sample, unit=self._unit)
         return fragment(name, element("small", f" {total:,} {noun}, one is about {one}"))
 
-    def stretch(self, part: Stretch) -> Html:
+    def stretch(self, part: RowBlock) -> Html:
         if not part.folded:
             return fragment(map(self._row, part.rows))
         said = _span_text(part.rows)
@@ -189,7 +189,7 @@ class _Listing:
         rows = element("div", map(self._row, part.rows))
         return element("details", element("summary", said), rows, class_="cold")
 
-    def _row(self, row: Row) -> Html:
+    def _row(self, row: AlignedRow) -> Html:
         edited = self._files.is_edited(row)
         texts = [shortened(text, _LONGEST) for text in self._files.texts(row)]
         marked = _marked(*texts) if edited and row.matched else texts
@@ -205,7 +205,7 @@ class _Listing:
         return element("div", cells[0], change, cells[1], class_=" ".join(filter(None, names)))
 
     def _cells(
-        self, which: int, side: Side | None, number: int | None, text: Content, row: Row
+        self, which: int, side: FileSide | None, number: int | None, text: Content, row: AlignedRow
     ) -> Html:
         side_class = _SIDES[which]
         if side is None or number is None:
@@ -232,7 +232,7 @@ class _Listing:
             ),
         )
 
-    def _heat(self, which: int, side: Side, number: int) -> Html:
+    def _heat(self, which: int, side: FileSide, number: int) -> Html:
         share, cost, total = side.share(number), side.cost(number), side.of.samples
         if not cost.ns and not self._times:
             return _no_heat(which)
@@ -249,7 +249,7 @@ class _Listing:
         )
 
     def _moved(self, which: int, number: int) -> Html | None:
-        """Where the same line stands on the other side."""
+        """Where the same line is on the other side."""
         partner = (self._files.moved, self._arrived)[which].get(number)
         side = (self._files.after, self._files.before)[which]
         if partner is None or side is None:
@@ -258,7 +258,7 @@ class _Listing:
         word = "to" if which == 0 else "from"
         return element("a", f"moved {word} {partner + 1}", href=f"#{name}", class_="moved")
 
-    def _change(self, row: Row) -> Html:
+    def _change(self, row: AlignedRow) -> Html:
         """Where a side is hot. Of a row whose two lines are different ones: what is gone, and what
         is new."""
         sides = (self._files.before, self._files.after)
@@ -295,11 +295,11 @@ def sign(change: float) -> str:
 
 
 def share_text(share: float, samples: int) -> str:
-    """No tenths that the samples do not tell."""
+    """Without decimals that the number of samples does not support."""
     return percent_text(100 * share) if samples < _FEW and share >= 0.01 else share_cell(share)
 
 
-def _span_text(rows: Sequence[Row]) -> str:
+def _span_text(rows: Sequence[AlignedRow]) -> str:
     """Which lines a folded stretch has: `lines 12 to 80 (14 to 82 after)`."""
     one, other = (
         [number + 1 for row in rows if (number := row[which]) is not None] for which in (0, 1)
@@ -314,14 +314,14 @@ def _span_text(rows: Sequence[Row]) -> str:
 
 
 def _marked(one: str, other: str) -> list[Content]:
-    """What two versions of a line do not share at their beginning and end is marked."""
+    """Marks what differs between two versions of a line."""
     first = _alike(one, other)
     last = _alike(one[first:][::-1], other[first:][::-1])
     return [list(_with_mark(text, first, len(text) - last)) for text in (one, other)]
 
 
 def _alike(one: str, other: str) -> int:
-    """Characters that are the same from the beginning on."""
+    """The number of equal characters at the beginning."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
 

@@ -1,4 +1,4 @@
-"""The numbers behind a text: what each is, its value, and where it is from."""
+"""The numbers behind a text: what each one is, its value, and its source."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HEADINGS = ("Value", "What it is, and its id", "Metric, or where else it is fro
 
 
 def evidence_fold(cited: Sequence[Evidence], known: Iterable[Evidence], prefix: str) -> Html | None:
-    """Closed at first; None where nothing is cited.
+    """Closed at first; None if nothing is cited.
 
     `known`: where to look up what the cited numbers were computed from. `prefix`: for row ids.
     """

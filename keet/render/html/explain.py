@@ -19,8 +19,8 @@ from keet.render.common.workload import workload_count
 from keet.render.html.anchors import Anchors
 from keet.render.html.capture import capture_section, captured_text
 from keet.render.html.data_table import Cell, Column, data_table
-from keet.render.html.explain_listings import Listings, Room, listing_owners, page_room
-from keet.render.html.launch import Surroundings, brief_entry, launch_name, launch_section, link_to
+from keet.render.html.explain_listings import Listings, PageRoom, listing_owners, page_room
+from keet.render.html.launch import LaunchParts, brief_entry, launch_name, launch_section, link_to
 from keet.render.html.markup import Content, Html, element, fragment, joined
 from keet.render.html.page import bar, page
 from keet.render.html.program import MOST_ROWS, program_section
@@ -58,14 +58,14 @@ class _Report:
 
     @property
     def first(self) -> LaunchExplanation:
-        """The launch that the page's title tells of: of those in full, the one that takes most."""
+        """The launch in the page's title: of those shown in full, the one that takes most time."""
         in_full = {each.launch.id for each in self.shown}
         most = [x for x in (self.program.shown if self.program else ()) if x.launch.id in in_full]
         return next(iter((*most, *self.shown)))
 
     @cached_property
     def others(self) -> list[LaunchGroup]:
-        """Groups of launches of which none is shown in full, the most time first."""
+        """Groups of launches of which none is shown in full, those with most time first."""
         full = {each.launch.id for each in self.shown}
         groups = self.program.groups if self.program else ()
         return [g for g in groups if not full.intersection(e.launch.id for e in g.members)]
@@ -75,12 +75,12 @@ class _Report:
         """Those that have an entry on the page."""
         return self.others[:MOST_ROWS]
 
-    def listings(self, room: Room) -> Listings:
+    def listings(self, room: PageRoom) -> Listings:
         return Listings(self.explanation, self.owners, self.anchors, room, self.groups)
 
     @cached_property
     def placed(self) -> list[Launch]:
-        """Launches that have a place of their own on the page."""
+        """Launches that have a section of their own on the page."""
         firsts = [group.first for group in self.listed_others]
         return [each.launch for each in (*self.shown, *firsts)]
 
@@ -114,7 +114,7 @@ def explain_page(
 def reports_page(
     explanations: Sequence[Explanation], *, everything: bool = False, unread: Sequence[str] = ()
 ) -> str:
-    """Several reports behind an index. `unread`: why others can't be read."""
+    """Several reports with an index. `unread`: why other files could not be read."""
     reports = [
         _Report(each, Anchors(f"r{number}"), everything=everything)
         for number, each in enumerate(explanations, 1)
@@ -195,7 +195,7 @@ def _index_cells(report: _Report) -> list[Cell]:
 
 
 def _gain(report: _Report) -> tuple[str, float]:
-    """Of the whole report where it has several kernels, else of the first finding."""
+    """For a report with several kernels, the gain of the whole; else that of the first finding."""
     row = report.program.rows[0] if report.program and len(report.program.rows) == 1 else None
     if row is not None:
         return gain_text(row), row.gain.likely if row.gain and gain_text(row) else 0.0
@@ -260,7 +260,7 @@ def _heading(profile: Profile, level: str) -> Html:
 
 
 def _problem(explanation: Explanation) -> Html | None:
-    """A model that failed: said before the answer, which is then the analyst's."""
+    """Says that the model failed, above the answer, which is then the analyst's."""
     author = explanation.author
     if author is None or not author.problem:
         return None
@@ -277,9 +277,9 @@ def _program(report: _Report) -> Html | None:
     return program_section(report.program, report.anchors, targets)
 
 
-def _surroundings(report: _Report, each: LaunchExplanation, listings: Listings) -> Surroundings:
+def _surroundings(report: _Report, each: LaunchExplanation, listings: Listings) -> LaunchParts:
     found = listings.of(each)
-    return Surroundings(
+    return LaunchParts(
         report.anchors,
         report.program,
         report.groups.get(each.launch.id),
@@ -300,7 +300,7 @@ def _others(report: _Report) -> Html | None:
     listed = report.listed_others
     cut = f"; the {len(listed)} that take most time are listed" if len(listed) < len(others) else ""
     entries = [
-        brief_entry(group.first, Surroundings(report.anchors, report.program, group))
+        brief_entry(group.first, LaunchParts(report.anchors, report.program, group))
         for group in listed
     ]
     return element(
@@ -348,7 +348,7 @@ def _roofline(report: _Report) -> Html:
 
 
 def _footer(reports: Sequence[_Report]) -> list[Content]:
-    """What keet vouches for; no date but those of the reports, so that pages can be compared."""
+    """What was checked. No date except those of the reports, so that pages can be compared."""
     parts: list[Content] = []
     for report in reports:
         own = ExplanationCheck(report.explanation, report.program)

@@ -1,6 +1,6 @@
 """Which launches of a page have a source listing and a prompt context, and how large they may be.
 
-Launches of the same kernel and shape share the listing of the one that stands for them.
+Launches of the same kernel and shape share the listing of their representative launch.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Shown(NamedTuple):
     context: str
 
 
-class Room(NamedTuple):
+class PageRoom(NamedTuple):
     """What listings may take."""
 
     size: int
@@ -55,7 +55,7 @@ class Room(NamedTuple):
     counts_text: bool
     """Whether the text of source files is counted."""
 
-    def among(self, reports: int) -> Room:
+    def among(self, reports: int) -> PageRoom:
         return self._replace(size=self.size // reports)
 
 
@@ -67,7 +67,7 @@ class Listings:
         explanation: Explanation,
         owners: Mapping[int, LaunchExplanation],
         anchors: Anchors,
-        room: Room,
+        room: PageRoom,
         groups: Mapping[int, LaunchGroup],
     ) -> None:
         """`owners`: see `listing_owners`. `groups`: launches of one kernel and shape, by launch."""
@@ -78,7 +78,7 @@ class Listings:
 
     @property
     def largest(self) -> int:
-        """The launch that has most room, and a prompt context in any case."""
+        """The launch that gets most room. It always has a prompt context."""
         return max(self._rooms, key=lambda launch: self._rooms[launch])
 
     def of(self, each: LaunchExplanation) -> Shown:
@@ -106,7 +106,7 @@ class Listings:
         return Shown(listing.html, Lines(number, listing.lines), context)
 
     def _elsewhere(self, each: LaunchExplanation) -> Shown:
-        """In the listing of the launch that stands for it, or in a page of its own."""
+        """Says where the source is: in the listing of another launch, or on a separate page."""
         owner = self._owners.get(each.launch.id)
         if owner is not None and owner.launch.id in self._rooms:
             lines, link = self.of(owner).lines, link_to(owner, self._anchors)
@@ -118,23 +118,23 @@ class Listings:
 
 
 def absent_text(absent: Absent) -> Html:
-    """Why there is nothing to list, and what would bring it."""
+    """Why there is nothing to list, and how to collect it."""
     reason, remedy = map(capitalized, absent)
     return element("p", f"{reason}. {remedy}.")
 
 
-def page_room(launches: int, in_full: int) -> Room:
+def page_room(launches: int, in_full: int) -> PageRoom:
     """For all listings of a page with so many launches, some of them in full."""
     is_large = launches > _FEW
     page = _LARGE_PAGE if is_large else _SMALL_PAGE
-    return Room(round(max(_LEAST * page, _MOST * page - in_full * _OF_LAUNCH)), is_large)
+    return PageRoom(round(max(_LEAST * page, _MOST * page - in_full * _OF_LAUNCH)), is_large)
 
 
 def listing_owners(
     shown: Sequence[LaunchExplanation], groups: Mapping[int, LaunchGroup]
 ) -> dict[int, LaunchExplanation]:
-    """By launch, the one whose listing it shares: of its kernel and shape, the launch that stands
-    for all where that is shown in full, else the first that is."""
+    """For each launch, the launch whose listing it shares: the representative of its kernel and
+    shape if that is shown in full, else the first launch that is."""
     in_full = {each.launch.id for each in shown}
     owners: dict[int, LaunchExplanation] = {}
     for each in shown:
@@ -150,8 +150,8 @@ def listing_owners(
 def shared_room(
     owners: Mapping[int, LaunchExplanation], groups: Mapping[int, LaunchGroup], room: int
 ) -> dict[int, int]:
-    """Bytes by launch, of those that take enough of the time: a part to all alike, the rest in
-    proportion to time. The one that takes most has a listing in any case."""
+    """Bytes per launch, for launches that take enough of the time: a part is shared equally, the
+    rest in proportion to time. The launch that takes most time always has a listing."""
     times = {each.launch.id: _time(each, groups) for each in owners.values()}
     total = sum(times.values())
     shares = {number: time / total if total else 1 / len(times) for number, time in times.items()}

@@ -1,4 +1,4 @@
-"""One finding on a page: its gain, how it is known, its source lines, what to do, the evidence."""
+"""One finding on a page: gain, confidence, source lines, advice, evidence."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class FindingWriter:
     def __init__(self, each: LaunchExplanation, anchors: Anchors, lines: Lines) -> None:
         self._each, self._anchors, self._lines = each, anchors, lines
         self._said: set[str] = set()
-        """Remarks on this launch so far: nothing is said twice."""
+        """Remarks that were printed for this launch: none is printed twice."""
 
     def whole(self, number: int, finding: Finding) -> Html:
         """With its evidence one click away."""
@@ -84,7 +84,7 @@ class FindingWriter:
             yield [" ", element("span", "the model objects", class_="badge warn")]
 
     def why(self, finding: Finding) -> Html:
-        """In full, though the program's part may say the same: links lead past that."""
+        """Always in full, because links lead here and skip the section about the program."""
         return prose(finding.text)
 
     def places(self, finding: Finding, most: int | None = None) -> Html | None:
@@ -112,7 +112,7 @@ class FindingWriter:
         return _COMPILERS_OWN if code == "}" else shortened(code, _LONGEST_CODE)
 
     def _action(self, finding: Finding) -> Html | None:
-        """None where an edit of the model's says it in code."""
+        """None if an edit by the model replaces the advice."""
         if self._each.statement:
             from keet.render.common.statement import edit_replaces_advice
 

@@ -24,8 +24,8 @@ from keet.texts import one_line
 
 TITLE = "What these profiles show together"
 _FIRST = 6
-"""Insights of a kind that stand open, and answers at the top. A judgement: what a reader looks
-through before they look for something in particular; each has about ten marks to tab through."""
+"""Insights of a kind that are open at first, and answers at the top. A judgement: as many as a
+reader scans before searching; each has about ten elements to tab through."""
 _SHORT = {"sweep": "Sweeps", "cluster": "Clusters", "change": "Changes", "outliers": "Outliers"}
 
 
@@ -47,7 +47,7 @@ def insights_page(document: InsightsDocument) -> str:
 
 
 def _headline(document: InsightsDocument) -> str:
-    """Of the browser's tab: the first insight, which weighs most."""
+    """For the browser's tab: the first insight, which is the most important one."""
     return one_line(document.insights[0].title if document.insights else summary_line(document))
 
 
@@ -107,7 +107,7 @@ def _answer(insight: InsightDocument) -> Html:
 
 
 def _missing(document: InsightsDocument) -> Html | None:
-    """Where there is no curve, a reader wants to know what it would take."""
+    """If there is no sweep, says what would be needed for one."""
     has_sweep = any(each.sweep for each in document.insights)
     if has_sweep:
         return None
@@ -136,7 +136,7 @@ def _insight(insight: InsightDocument, reports: CitedReports) -> Html:
 
 
 def _title(insight: InsightDocument) -> Html:
-    """Links lead to the title: what they lead to is highlighted, and that is to be one line."""
+    """Links lead to the title, because the target of a link is highlighted: one line is enough."""
     number = element("span", insight.id, class_="muted")
     return element("h3", number, " ", prose(insight.title), id=insight.id)
 
@@ -156,7 +156,7 @@ def _body(insight: InsightDocument, reports: CitedReports) -> Iterator[Html | No
 
 
 def _parts(insight: InsightDocument, reports: CitedReports) -> tuple[Html | None, Html | None]:
-    """What stands beside the words, and what below them."""
+    """The parts beside the text, and those below it."""
     if insight.sweep:
         table = points_table(insight.sweep, reports)
         below = fragment(

@@ -1,7 +1,7 @@
 """The chart of a sweep on a page, with what a point says on hover.
 
-The drawing is that of `--format svg`; colours are classes, for the page allows no other style, and
-changes of the limiter have letters that a list below the chart explains.
+The drawing is that of `--format svg`. Colours are classes, because the page allows no other style.
+Changes of the limiter are marked by letters, which a list below the chart explains.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from keet.render.common.insights import compared, time_text, unit_names
 from keet.render.html.data_table import scrolling
 from keet.render.html.markup import Html, element, from_svg
 from keet.render.json.insights import SweepDocument
-from keet.render.svg.insights_chart import Frame, Standing, SweepChart
+from keet.render.svg.insights_chart import ChartFrame, Standing, SweepChart
 from keet.render.svg.markup import text_width
 from keet.texts import one_line
 
@@ -76,7 +76,7 @@ def _ink(number: int) -> str:
     return f"ink-{number % _COLOURS}"
 
 
-def _frame(sweep: SweepDocument) -> Frame:
+def _frame(sweep: SweepDocument) -> ChartFrame:
     count = len(sweep.points)
     step = min(max(_label_width(sweep), _LEAST_WIDTH / count), _MOST_STEP, _MOST_WIDTH / count)
     left = min(max(54.0, text_width(sweep.knob, 12) + 24), 140.0)
@@ -84,7 +84,7 @@ def _frame(sweep: SweepDocument) -> Frame:
     share = max(_SHARE, _PER_UNIT * len(units)) if units else 0.0
     gap = _GAP if units else 0.0
     head = _HEAD + (_LETTERS if sweep.changes else 0)
-    return Frame(left, left + max(step, _LEAST_STEP) * count, head, _TIME, gap, share)
+    return ChartFrame(left, left + max(step, _LEAST_STEP) * count, head, _TIME, gap, share)
 
 
 def _label_width(sweep: SweepDocument) -> float:
@@ -92,7 +92,7 @@ def _label_width(sweep: SweepDocument) -> float:
     return min(max(text_width(text, 12) for pair in labels for text in pair) + 10, _MOST_STEP)
 
 
-def _labelled(sweep: SweepDocument, frame: Frame) -> list[int]:
+def _labelled(sweep: SweepDocument, frame: ChartFrame) -> list[int]:
     """As many points as labels have room for, at equal distances; the best is among them."""
     count = len(sweep.points)
     every = ceil(_label_width(sweep) * count / (frame.right - frame.left) - 1e-6)
@@ -121,7 +121,7 @@ def _drawing(sweep: SweepDocument) -> Html:
     )
 
 
-def _headings(sweep: SweepDocument, frame: Frame) -> Iterator[Html]:
+def _headings(sweep: SweepDocument, frame: ChartFrame) -> Iterator[Html]:
     yield element("text", one_line(_what(sweep)), x="0", y="14", class_="heading")
     if frame.share:
         words = "share of peak over the elapsed cycles"

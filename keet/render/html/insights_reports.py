@@ -1,6 +1,6 @@
 """The reports that a page of insights names: listed once, and linked from every row and back.
 
-Paths may be long and mostly alike; in tables stands as much of each as tells it from the others.
+Paths may be long and similar: tables show as much of each as is needed to tell them apart.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ _ONE_BY_ONE = {
 """Options of ncu."""
 
 
-class Surroundings(NamedTuple):
+class LaunchParts(NamedTuple):
     """What the page has around a launch."""
 
     anchors: Anchors
@@ -53,8 +53,8 @@ class Surroundings(NamedTuple):
     """For a prompt; empty where it is not on the page."""
 
 
-def launch_section(each: LaunchExplanation, around: Surroundings) -> Html:
-    """Everything that is known of a launch."""
+def launch_section(each: LaunchExplanation, around: LaunchParts) -> Html:
+    """Everything about a launch."""
     anchors, number = around.anchors, each.launch.id
     findings = FindingWriter(each, anchors, around.lines)
     return element(
@@ -80,14 +80,14 @@ def launch_section(each: LaunchExplanation, around: Surroundings) -> Html:
     )
 
 
-def _statement(each: LaunchExplanation, around: Surroundings) -> Html | None:
+def _statement(each: LaunchExplanation, around: LaunchParts) -> Html | None:
     from keet.render.html.statement import statement_section
 
     return statement_section(each, around.anchors, around.lines)
 
 
-def brief_entry(each: LaunchExplanation, around: Surroundings) -> Html:
-    """A launch that does not matter: its answer, and where most of its time goes."""
+def brief_entry(each: LaunchExplanation, around: LaunchParts) -> Html:
+    """A launch that takes little of the time: its answer, and where most of its time goes."""
     findings = FindingWriter(each, around.anchors, around.lines)
     time = leading_text(each.view, each.account) if not each.verdict.not_judged else ""
     return element(
@@ -130,7 +130,7 @@ def _facts(launch: Launch) -> Iterator[str]:
 
 
 def _warnings(each: LaunchExplanation) -> Iterator[Html]:
-    """What a reader must know before the answer: the launch, or its replay, is not typical."""
+    """Warnings above the answer: the launch, or its replay, is not typical."""
     if each.in_run and each.in_run.unlike:
         yield element("p", each.in_run.unlike, class_="note warn")
     if each.replay is None:
@@ -209,8 +209,8 @@ def _minor(each: LaunchExplanation) -> Html | None:
 
 
 def _is_effect(finding: Finding, each: LaunchExplanation) -> bool:
-    """Whether it is there to be seen: it would gain something, or the headline names it, and the
-    page does not say that this looks good."""
+    """Whether to show it: it would gain something or the headline names it, and the page does not
+    list it under "Looks good"."""
     if any(note.id == finding.id for note in each.healthy):
         return False
     is_named = not each.findings and finding.title.lower() in each.verdict.headline.lower()
@@ -224,7 +224,7 @@ def _good(each: LaunchExplanation) -> Html | None:
     return element("p", element("b", "Looks good: ", class_="good"), prose(texts))
 
 
-def _source(each: LaunchExplanation, around: Surroundings) -> Html | None:
+def _source(each: LaunchExplanation, around: LaunchParts) -> Html | None:
     if around.source is None:
         return None
     return element(
@@ -257,7 +257,7 @@ def _context(text: str, key: str) -> Html | None:
 
 
 def link_to(each: LaunchExplanation, anchors: Anchors) -> Html:
-    """`#3 gemm`, to its place on the page."""
+    """`#3 gemm`, as a link to its section on the page."""
     return element("a", launch_name(each), href=f"#{anchors.launch(each.launch.id)}")
 
 

@@ -1,4 +1,4 @@
-"""How a launch was configured, and at which clocks it ran: what the report has of that."""
+"""How a launch was configured and at which clocks it ran, as far as the report says."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def full_name(launch: Launch) -> str:
 
 
 def launch_facts(launch: Launch) -> Html | None:
-    """None where the report has nothing of it."""
+    """None if the report has none of these facts."""
     rows = [*_configuration(launch), *_amounts(launch, _CLOCKS)]
     if not rows:
         return None
@@ -38,7 +38,7 @@ def launch_facts(launch: Launch) -> Html | None:
 
 
 def _configuration(launch: Launch) -> Iterator[tuple[str, str]]:
-    """Nothing of ranges and graphs: theirs are sums, or the largest, of several launches."""
+    """Empty for ranges and graphs, whose values are sums or maxima over several launches."""
     if launch.workload is not Workload.KERNEL:
         return
     sizes = {"Grid": launch.grid, "Block": launch.block, "Cluster": launch.cluster}

@@ -19,7 +19,7 @@ _SVG_ELEMENTS = "svg g rect line path circle polygon polyline text tspan title d
 ELEMENTS = frozenset(f"{_TEXT_ELEMENTS} {_SVG_ELEMENTS}".split())
 _EMPTY_ELEMENTS = frozenset(("br",))
 _TAGS = {name: (f"<{name}", "" if name in _EMPTY_ELEMENTS else f"</{name}>") for name in ELEMENTS}
-"""How each begins and ends."""
+"""The first and the last part of each tag."""
 _TEXT_ATTRIBUTES = """class id href title lang hidden open role tabindex scope colspan rowspan
 headers type start"""
 _SVG_ATTRIBUTES = """x y x1 x2 y1 y2 width height cx cy r rx ry d dx dy points viewBox
@@ -42,7 +42,7 @@ NOTHING = Html()
 
 
 def escaped(text: str) -> str:
-    """Text as HTML shows it, in an element and in a quoted attribute."""
+    """Text escaped for an element or a quoted attribute."""
     for character, name in _NAMES:
         if character in text:  # a third of the time that replacing nothing takes
             text = text.replace(character, name)

@@ -51,7 +51,7 @@ def page(title: str, top: Content, *body: Content, footer: Sequence[Content] = (
 
 
 def bar(name: str, links: Sequence[tuple[str, str]], *tools: Content) -> Html:
-    """What stays in sight: the name of the page, links to its parts (id and words), buttons."""
+    """The bar that stays visible: the name of the page, links to its parts, buttons."""
     return element(
         "header",
         element("span", f"keet: {name}", class_="name"),

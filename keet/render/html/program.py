@@ -1,5 +1,5 @@
-"""The program before its launches: kernels by time, what each could gain, what launches show
-together."""
+"""The section about the whole program: kernels by time, what each could gain, findings that span
+several launches."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _COLUMNS = (
     Column("Time", is_number=True),
     Column("Launches", is_number=True),
 )
-"""What matters most is on the left: a phone shows no more at once."""
+"""The most important columns are on the left: a phone shows only those at first."""
 _MEMBER_COLUMNS = (
     Column("Launch", first="ascending"),
     Column("Time", is_number=True),
@@ -52,7 +52,7 @@ _GAIN_NOTE = "Gain: times faster, if the first finding of the kernel were fixed 
 def program_section(
     program: ProgramExplanation, anchors: Anchors, targets: Collection[int]
 ) -> Html:
-    """`targets`: launches that have a place on the page."""
+    """`targets`: launches that have a section on the page."""
     rows = list(program.rows[:MOST_ROWS])
     if rest := program.rows[MOST_ROWS:]:
         rows.append(program.together(rest))
@@ -133,8 +133,8 @@ def _run_notes(program: ProgramExplanation) -> Iterator[Html]:
 
 
 def members_fold(each: LaunchExplanation, group: LaunchGroup | None) -> Html | None:
-    """The launches that this one stands for; None where there are no others, and where another one
-    of the group lists them."""
+    """The launches that this one represents; None if there are no others, or if another launch of
+    the group lists them."""
     if group is None or group.first is not each or len(group.launches) < 2:
         return None
     ranked = sorted(group.launches, key=lambda launch: -launch.rank_time)

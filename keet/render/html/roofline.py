@@ -20,9 +20,9 @@ from keet.render.svg.roofline_plot import (
     LEVEL_NAMES,
     NARROW,
     SHAPES,
+    LaunchMarks,
     Plot,
     Roof,
-    Row,
     Titles,
     rate_words,
 )
@@ -33,7 +33,7 @@ from keet.units import Quantity, format_number
 def roofline_figure(
     launches: Sequence[Launch], anchors: Anchors, linked: Collection[int] = ()
 ) -> Html:
-    """One chart for each GPU, and what the report does not tell.
+    """One chart per GPU, and what the report lacks.
 
     `linked`: launches that have a place of their own on the page, which the table links to.
     """
@@ -51,7 +51,7 @@ def roofline_figure(
 def _chart(
     device: str, launches: Sequence[Launch], shown: Sequence[Roofline], links: Mapping[int, str]
 ) -> Html:
-    """`launches`: all of the GPU, of which some are shown."""
+    """`launches`: all launches on this GPU, of which some are shown."""
     plot = Plot(shown, _PageTitles(shown))
     words = _subtitle(device, launches, len(shown))
     if plot.is_empty or not plot.rows:
@@ -71,7 +71,7 @@ _SAME_CLOCK = 0.01
 
 
 def _subtitle(device: str, launches: Sequence[Launch], shown: int) -> str:
-    """The GPU, how many launches, and their clock; of all clocks, the one that a page tells."""
+    """The GPU, the number of launches, and their SM clock as the rest of the page has it."""
     words = [device, workload_count(launches)]
     if clocks := range_text(launch.get("sm_frequency") for launch in launches):
         words.append(f"SM clock {clocks}")
@@ -81,7 +81,7 @@ def _subtitle(device: str, launches: Sequence[Launch], shown: int) -> str:
 
 
 def _clock_note(rooflines: Sequence[Roofline]) -> str:
-    """Where peaks are those at another clock than the page tells."""
+    """A note if peaks were computed at another clock than the one on the page."""
     others = [
         Quantity(each.sm_clock.value, each.sm_clock.unit)
         for each in rooflines
@@ -126,7 +126,7 @@ def _key(level: str, label: str) -> Html:
 
 
 def _readings(rooflines: Sequence[Roofline]) -> Content:
-    """In words, where it is one launch: the table says less."""
+    """For a single launch, in words: they say more than the table."""
     if len(rooflines) > 1:
         return None
     return [
@@ -144,7 +144,7 @@ class _PageTitles(Titles):
     def __init__(self, rooflines: Sequence[Roofline]) -> None:
         self._rooflines = rooflines
 
-    def launch(self, row: Row) -> list[str]:
+    def launch(self, row: LaunchMarks) -> list[str]:
         roofline = row.roofline
         lines = [f"#{roofline.launch.id} {roofline.launch.kernel}", rate_words(roofline)]
         lines += [
@@ -155,7 +155,7 @@ class _PageTitles(Titles):
         return [*lines, *_nearest_line(roofline)]
 
     def roof(self, roof: Roof) -> list[str]:
-        """Its peak, where that is from, and which launch came nearest to it."""
+        """Its peak, the source of the peak, and the launch that came nearest to it."""
         known = [
             (ceiling, roofline)
             for roofline in self._rooflines
@@ -242,7 +242,7 @@ def _nearest(roofline: Roofline) -> Html:
 
 
 def _by_bytes(nearest: Sequence[Ceiling]) -> str:
-    """Where a stage of the memory is busier than its bytes tell, which the page says elsewhere."""
+    """A note if a stage of the memory is busier than its bytes suggest."""
     stages = [ceiling.busier_stage for ceiling in nearest if ceiling.kind == "memory"]
     busiest = max(filter(None, stages), key=lambda stage: stage.busy.value, default=None)
     return f" by bytes; {stage_name(busiest)} is {busiest.busy:.0f} busy" if busiest else ""

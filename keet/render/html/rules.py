@@ -1,4 +1,4 @@
-"""What Nsight Compute's own rules say of a launch, beside keet's answer."""
+"""What Nsight Compute's own rules say about a launch, beside keet's answer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SECTION = regex(r"@section:[^:@]*:([^@]*)@")
 
 
 def rules_section(each: LaunchExplanation, anchors: Anchors) -> Html | None:
-    """Closed at first, with the largest estimate above it; None where no rule said anything."""
+    """Closed at first, with the largest estimate above it; None if no rule has a message."""
     rules = each.launch.rules
     if not rules:
         return None
@@ -81,7 +81,7 @@ def _estimate(rule: RuleResult) -> Content:
 
 
 def _judged(rule: RuleResult, each: LaunchExplanation, anchors: Anchors) -> Html | None:
-    """Of a rule that estimates a gain. A finding that is on the page is linked."""
+    """The note for a rule that estimates a gain, with a link to keet's finding if there is one."""
     if rule.speedup is None:
         return None
     found = (*each.findings, *each.unlisted)

@@ -1,4 +1,4 @@
-"""What a model says about a launch: its summary, causes and edits, each with what keet knows of it.
+"""What a model says about a launch: its summary, causes and edits, each with keet's check of it.
 
 Numbers in its texts are keet's, and link to where they are from; sentences that keet could not
 check are marked.
@@ -39,7 +39,7 @@ _BADGES = {"confirmed": "badge good", "refuted": "badge bad", "inconclusive": "b
 def statement_section(
     each: LaunchExplanation, anchors: Anchors, lines: Lines | None = None
 ) -> Html | None:
-    """All that the model says about a launch; None where there is no model's part.
+    """Everything that the model says about a launch; None without a model.
 
     `lines`: source lines that texts link to.
     """
@@ -86,7 +86,7 @@ def _causes(each: LaunchExplanation, words: ModelWords) -> Iterator[Html]:
 
 
 def _cause(cause: ModelCause, known: str, words: ModelWords) -> Html:
-    """`known`: what keet says of it."""
+    """`known`: what keet says about it."""
     at = [" at ", words.place(flat(cause.where))] if cause.where else None
     head = element("strong", words.finding(cause.finding, title_of(cause.finding)), at, ":")
     return element("li", head, " ", words.of(cause.text), _notes(cause, known, words))
@@ -148,7 +148,7 @@ def _hypothesis(guess: Hypothesis, words: ModelWords) -> Html:
 
 
 def model_footer(explanation: Explanation) -> Html | None:
-    """What keet vouches for, what it could not check, and what the model was asked; None without a
+    """What keet checked, what it could not check, and what the model was asked; None without a
     model."""
     author = explanation.author
     if author is None:

@@ -45,7 +45,7 @@ class ModelWords:
         return self._anchors.launch(self._each.launch.id, f"model-number-{number}")
 
     def id_of(self, part: str) -> str:
-        """For a part of what the model says."""
+        """A writer for one part of what the model says."""
         return self._anchors.launch(self._each.launch.id, part)
 
     # --- texts
@@ -73,7 +73,7 @@ class ModelWords:
             yield prose(text.rstrip() if place == last else text)
 
     def reference(self, reference: Reference, *, short: bool = False) -> Html:
-        """A number that keet printed. `short`: of arithmetic, the result alone."""
+        """A number that keet prints. `short`: the result of arithmetic without its computation."""
         text = flat((reference.result if short else "") or reference.text)
         row = self._computed_rows.get(reference.text)
         row = row or next((self._rows[i] for i in reference.ids if i in self._rows), None)
@@ -101,7 +101,7 @@ class ModelWords:
     # --- the numbers that they refer to
 
     def numbers(self) -> Html | None:
-        """Closed at first; None where the texts refer to none."""
+        """Closed at first; None if the texts refer to no number."""
         rows = [*map(self._number, self._cited), *self._computations()]
         if not rows:
             return None

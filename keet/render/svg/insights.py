@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 
 from keet.render.common.insights import summary_line
 from keet.render.json.insights import InsightDocument, InsightsDocument, SweepDocument
-from keet.render.svg.insights_chart import Frame, Standing, SweepChart
+from keet.render.svg.insights_chart import ChartFrame, Standing, SweepChart
 from keet.render.svg.markup import cut, tag, text_of
 
 _WIDTH = 760.0
-_FRAME = Frame(left=90.0, right=640.0, head=54.0, time=110.0, gap=22.0, share=120.0)
+_FRAME = ChartFrame(left=90.0, right=640.0, head=54.0, time=110.0, gap=22.0, share=120.0)
 _PANEL = _FRAME.bottom + 56.0
 _TOP = 40.0
 _INKS = ("#2563eb", "#c2410c", "#0d9488", "#9333ea")

@@ -1,7 +1,7 @@
 """The curve of one sweep: time as bars above, shares of peak as lines below.
 
-Drawn in pixels from the chart's own corner. `Frame` says where the parts stand and `Look` how they
-are coloured, so that a drawing with a style of its own and a page that allows none share the code.
+Drawn in pixels from the chart's own corner. `ChartFrame` says where the parts are and `ChartStyle`
+how they are coloured: an SVG file has its own style, and a page allows none.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _LABEL_GAP = 14.0
 """Between the names of two lines: a line of text of 12 pixels."""
 
 
-class Frame(NamedTuple):
-    """Where the parts stand, in pixels."""
+class ChartFrame(NamedTuple):
+    """Where the parts are, in pixels."""
 
     left: float
     right: float
@@ -51,7 +51,7 @@ Standing = Literal["best", "tied", "other"]
 """Of a point among the others: `tied` is no slower than the best beyond noise."""
 
 
-class Look(Protocol):
+class ChartStyle(Protocol):
     """Attributes that colour bars, and what belongs to a unit by its position among the units."""
 
     @property
@@ -70,8 +70,8 @@ class SweepChart:
     def __init__(
         self,
         sweep: SweepDocument,
-        frame: Frame,
-        look: Look,
+        frame: ChartFrame,
+        look: ChartStyle,
         labelled: Collection[int] | None = None,
     ) -> None:
         """`labelled`: points with their time and value in words; None: all."""
@@ -130,7 +130,7 @@ class SweepChart:
         yield tag("text", text_of(unit), **at, **look.label(number))
 
     def _line(self, unit: str) -> list[tuple[float, float]]:
-        """Where it was measured; nothing stands for what was not."""
+        """Marks where the share was measured; none where it was not."""
         return [
             (self.x(i), self._share_y(min(point.units[unit], 100)))
             for i, point in enumerate(self.sweep.points)

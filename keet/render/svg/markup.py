@@ -13,7 +13,7 @@ _ADVANCE = 0.56
 
 
 def text_of(words: str) -> str:
-    """Words that came from a report, harmless in XML, which allows all that can be printed."""
+    """Text from a report, escaped for XML."""
     return _escape(one_line(words))
 
 
@@ -71,7 +71,7 @@ class Axis(NamedTuple):
 
 
 def span(values: Iterable[float], least: float) -> tuple[float, float]:
-    """Powers of ten around the values: a third of a decade of air, and a least width."""
+    """Powers of ten around the values, with a third of a decade of margin and a least width."""
     logs = [math.log10(value) for value in values if value > 0]
     low, high = (min(logs) - 0.35, max(logs) + 0.35) if logs else (0.0, least)
     missing = max(0.0, least - (high - low)) / 2
@@ -101,8 +101,8 @@ class Box(NamedTuple):
         )
 
 
-class Room:
-    """What is taken of an area: labels go where nothing is yet."""
+class OccupiedArea:
+    """The occupied parts of an area: labels are placed where it is free."""
 
     def __init__(self, area: Box) -> None:
         self.area = area
@@ -115,8 +115,7 @@ class Room:
         return box.within(self.area) and not any(box.meets(other) for other in self._taken)
 
     def crowding(self, boxes: Sequence[Box]) -> int:
-        """How much would be in the way of boxes side by side; the edge of the area counts as much
-        as anything."""
+        """How much the boxes would overlap with what is there; the edge of the area counts too."""
         lefts, tops, rights, bottoms = zip(*boxes)
         whole = Box(min(lefts), min(tops), max(rights), max(bottoms))
         outside = 0 if whole.within(self.area) else sum(not b.within(self.area) for b in boxes)
@@ -124,7 +123,7 @@ class Room:
         return outside + sum(box.meets(other) for other in near for box in boxes)
 
     def least_crowded(self, places: Iterable[Sequence[Box]]) -> int:
-        """Which of several places for the same boxes: the first of the best."""
+        """The place with the least overlap; the first one of several equal ones."""
         best, least = 0, math.inf
         for number, boxes in enumerate(places):
             crowding = self.crowding(boxes)

@@ -66,7 +66,7 @@ text { font-size: 12px; fill: #1e293b; font-family: system-ui, -apple-system, "S
 _HEAD = 88
 _ROW = 22
 _MOST = 30
-"""Launches on one chart, the longest ones: more can't be told apart."""
+"""Most launches on one chart, the longest ones: more cannot be distinguished."""
 
 
 def roofline_svg(rooflines: Sequence[Roofline]) -> str:
@@ -100,7 +100,7 @@ def by_device(launches: Sequence[Launch]) -> Mapping[str, Sequence[Launch]]:
 
 
 def longest(launches: Sequence[Launch]) -> list[Launch]:
-    """Those that one chart has room for, in the order of the report."""
+    """The launches that one chart has room for, in the order of the report."""
     by_time = sorted(launches, key=lambda launch: -launch.rank_time)
     return sorted(by_time[:_MOST], key=lambda launch: launch.id)
 

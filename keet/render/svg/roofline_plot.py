@@ -9,11 +9,11 @@ from functools import cached_property
 from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.roofline.launch_roofline import SEEN, Roofline
 from keet.records import NamedTuple
-from keet.render.svg.markup import Axis, Box, Room, span, spread, tag, text_of, text_width
+from keet.render.svg.markup import Axis, Box, OccupiedArea, span, spread, tag, text_of, text_width
 from keet.units import Quantity
 
 
-class Frame(NamedTuple):
+class PlotFrame(NamedTuple):
     """The size of a plot, and what it leaves to axes and labels."""
 
     width: int
@@ -22,11 +22,11 @@ class Frame(NamedTuple):
     margin: bool = True
     """Whether flat roofs have their labels beside the area; otherwise on the line."""
     scale: float = 28.0
-    """Where the words of the vertical scale are: left of its numbers."""
+    """Where the title of the vertical axis is: left of its numbers."""
 
 
-WIDE = Frame(960, 520, Box(84, 6, 790, 440))
-NARROW = Frame(380, 396, Box(62, 6, 374, 340), margin=False, scale=12.0)
+WIDE = PlotFrame(960, 520, Box(84, 6, 790, 440))
+NARROW = PlotFrame(380, 396, Box(62, 6, 374, 340), margin=False, scale=12.0)
 """For a phone, where the wide one would have letters that are too small to read."""
 WIDTH, HEIGHT = WIDE.width, WIDE.height
 _SAME = 1.02
@@ -58,7 +58,7 @@ SHAPES: Mapping[str, Callable[[float, float, float], str]] = {
 
 
 _SIZES = {"dram": 8.0, "l2": 6.2, "l1": 4.4, "shared": 3.4}
-"""Of marks at one place: the nearer the smaller, and drawn later, so that all are seen."""
+"""Sizes of marks. Nearer levels have smaller marks that are drawn later, so that all are visible."""
 
 
 class Roof(NamedTuple):
@@ -70,7 +70,7 @@ class Roof(NamedTuple):
     used: bool
 
 
-class Row(NamedTuple):
+class LaunchMarks(NamedTuple):
     """One launch: the rate of its leading arithmetic, at the intensity of each level."""
 
     roofline: Roofline
@@ -94,9 +94,9 @@ class Titles:
     """What marks say when a reader points at them, in lines."""
 
     reach = False
-    """Whether lines have a wide invisible one with them, which is easier to point at."""
+    """Whether each line has a wide invisible line around it, which is easier to point at."""
 
-    def launch(self, row: Row) -> Sequence[str]:
+    def launch(self, row: LaunchMarks) -> Sequence[str]:
         launch = row.roofline.launch
         return [f"#{launch.id} {launch.kernel}: {rate_words(row.roofline)}"]
 
@@ -109,7 +109,7 @@ class Plot:
     """Roofs at the highest peak of the launches, whose clocks differ a little."""
 
     def __init__(
-        self, rooflines: Sequence[Roofline], titles: Titles | None = None, frame: Frame = WIDE
+        self, rooflines: Sequence[Roofline], titles: Titles | None = None, frame: PlotFrame = WIDE
     ) -> None:
         self.rooflines = rooflines
         self.titles = titles or Titles()
@@ -117,7 +117,7 @@ class Plot:
         self.rows = [row for row in map(_row, rooflines) if row]
         self.flat = _merged(_compute_roofs(rooflines), "")
         self.slopes = _merged(_peaks(rooflines, "memory"), "byte/s")
-        self.room = Room(self.area)
+        self.room = OccupiedArea(self.area)
 
     @property
     def is_empty(self) -> bool:
@@ -141,7 +141,7 @@ class Plot:
         return max(roof.peak for roof in self.flat)
 
     def draw(self) -> str:
-        """Marks take their room first, labels go around them; marks are drawn last, on top."""
+        """Marks are placed first and labels around them; marks are drawn last, on top."""
         marks = [part for row in self.rows for part in self._row_marks(row)]
         labels = [*self._names()]
         roofs = [*self._slopes(), *self._flats()]
@@ -276,7 +276,7 @@ class Plot:
 
     # --- launches
 
-    def _row_marks(self, row: Row) -> Iterator[str]:
+    def _row_marks(self, row: LaunchMarks) -> Iterator[str]:
         y = self.y.clamped(row.rate)
         places = {level: self.x.clamped(value) for level, value in row.points.items()}
         parts = []
@@ -319,7 +319,7 @@ def _around(left: float, right: float, half: float) -> Iterator[tuple[float, flo
         yield left, dy
 
 
-def _row(roofline: Roofline) -> Row | None:
+def _row(roofline: Roofline) -> LaunchMarks | None:
     lead = roofline.lead
     if lead is None or lead.achieved is None:
         return None
@@ -327,11 +327,11 @@ def _row(roofline: Roofline) -> Row | None:
     points = {e.level: float(e.value.value) for e in roofline.lead_intensities()}
     # A level that hardly moved anything says nothing, and would stretch the axis by decades.
     worth = {level: value for level, value in points.items() if shares[level] >= SEEN} or points
-    return Row(roofline, float(lead.achieved.value), worth) if worth else None
+    return LaunchMarks(roofline, float(lead.achieved.value), worth) if worth else None
 
 
 def _peaks(rooflines: Iterable[Roofline], kind: str) -> list[tuple[Ceiling, float, bool]]:
-    """The highest peak of each ceiling, and whether a launch came to a part of it."""
+    """The highest peak of each ceiling, and whether a launch used it at all."""
     best: dict[str, tuple[Ceiling, float, bool]] = {}
     for roofline in rooflines:
         for ceiling in roofline.of_kind(kind):
@@ -349,7 +349,7 @@ def _compute_roofs(rooflines: Sequence[Roofline]) -> list[tuple[Ceiling, float, 
 
 
 def _merged(peaks: Sequence[tuple[Ceiling, float, bool]], unit: str) -> list[Roof]:
-    """From the highest down; what is the same line gets one label."""
+    """From the highest to the lowest; ceilings that share a line share a label."""
     groups: list[list[tuple[Ceiling, float, bool]]] = []
     for entry in sorted(peaks, key=lambda e: -e[1]):
         if groups and groups[-1][0][1] <= entry[1] * _SAME:

@@ -23,10 +23,10 @@ from keet.render.html import roofline
 from keet.render.html.anchors import Anchors
 from keet.render.html.diff_rows import paired_files
 from keet.render.html.explain import explain_page
-from keet.render.html.launch import Surroundings, brief_entry
+from keet.render.html.launch import LaunchParts, brief_entry
 from keet.render.html.source import comments, panels
-from keet.render.html.source.extent import FileLines, extents_within
 from keet.render.html.source.listing import Listing, source_listing
+from keet.render.html.source.shown_lines import FileLines, extents_within
 from keet.texts import bounded_lines, line_at
 from tests.many_launches import different
 from tests.page_parts import PageParts, broken_links
@@ -137,7 +137,7 @@ class TestWork:
         explain_page(told, everything=True)
         assert len(split) == 1
         bounded_lines.cache_clear()
-        in_entries = [brief_entry(each, Surroundings(Anchors())) for each in told.launches]
+        in_entries = [brief_entry(each, LaunchParts(Anchors())) for each in told.launches]
         assert "out[x * n + y] = in[y * n + x];" in in_entries[-1]
         assert len(split) == 1
 

@@ -27,8 +27,8 @@ from keet.render.html.diff import diff_page, diff_section
 from keet.render.html.diff_accounts import both_accounts
 from keet.render.html.diff_rows import (
     HOT,
+    AlignedRow,
     FilePair,
-    Row,
     in_order,
     paired_files,
     stretches,
@@ -199,10 +199,10 @@ def test_lines_that_changed_places_are_told_and_do_not_cross() -> None:
     (files,) = paired_files(*sides)
     assert files.moved == {0: 2}
     assert files.rows == (
-        Row(0, None, matched=False),
-        Row(1, 0, matched=True),
-        Row(2, 1, matched=True),
-        Row(None, 2, matched=False),
+        AlignedRow(0, None, matched=False),
+        AlignedRow(1, 0, matched=True),
+        AlignedRow(2, 1, matched=True),
+        AlignedRow(None, 2, matched=False),
     )
 
 

@@ -22,7 +22,7 @@ from keet.render.html.evidence import evidence_fold, with_sources
 from keet.render.html.explain import explain_page, reports_page
 from keet.render.html.explain_listings import listing_owners, page_room, shared_room
 from keet.render.html.finding import Lines
-from keet.render.html.launch import Surroundings, launch_section
+from keet.render.html.launch import LaunchParts, launch_section
 from keet.render.html.program import members_fold
 from keet.render.html.rules import message_text, rules_section
 from keet.units import Quantity
@@ -157,7 +157,7 @@ def test_an_effect_that_looks_good_is_not_listed() -> None:
     nothing = replace(each.findings[0], id="tail_effect", text="a tail", forecast=Forecast(1, 1, 2))
     real = replace(each.findings[0], id="barrier_bound", text="waits 4 %", forecast=gain)
     changed = each._replace(minor=(denied, nothing, real))
-    page = PageParts(launch_section(changed, Surroundings(Anchors())))
+    page = PageParts(launch_section(changed, LaunchParts(Anchors())))
     assert "1 smaller effect (fixing it would gain less than 10%)" in page.text
     assert "waits 4 %" in page.text
     assert "paths differ" not in page.text
@@ -167,7 +167,7 @@ def test_an_effect_that_looks_good_is_not_listed() -> None:
 @pytest.mark.parametrize("name", ["matrix_flip", "column_physics", "row_norms", "gas_state"])
 def test_no_effect_contradicts_what_looks_good(name: str) -> None:
     (each, *_) = explained(SAMPLES / name / "slow.ncu-rep").launches
-    text = PageParts(launch_section(each, Surroundings(Anchors()))).text
+    text = PageParts(launch_section(each, LaunchParts(Anchors()))).text
     listed = text.partition("smaller effect")[2].partition("Looks good")[0]
     good = {note.id for note in each.healthy}
     assert not [m.text for m in each.minor if m.id in good and m.text in listed]
@@ -182,7 +182,7 @@ def test_a_cause_without_a_line_says_why() -> None:
     (each, *_) = explained(REPORTS / "tour_basic.ncu-rep").launches
     assert each.findings
     assert not each.findings[0].places
-    page = PageParts(launch_section(each, Surroundings(Anchors(), source="none")))
+    page = PageParts(launch_section(each, LaunchParts(Anchors(), source="none")))
     told = page.text_of("launch-0").partition("Where ")[2].partition(" Why")[0]
     assert told == (
         "no source line (the report has no numbers for single instructions; see Source)"
@@ -194,7 +194,7 @@ def test_a_cause_of_the_whole_launch_links_the_hottest_line() -> None:
     (each,) = flip().launches
     whole = each._replace(findings=(replace(each.findings[0], places=()),))
     lines = Lines(0, frozenset((place.file, place.line) for place in each.findings[0].places))
-    page = PageParts(launch_section(whole, Surroundings(Anchors(), lines=lines)))
+    page = PageParts(launch_section(whole, LaunchParts(Anchors(), lines=lines)))
     told = page.text_of("launch-0").partition("Where ")[2].partition(" Why")[0]
     assert told.startswith("no single source line; hottest line: slow.cu:")
     assert told.endswith("% of samples")

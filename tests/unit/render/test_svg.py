@@ -13,7 +13,7 @@ from keet.analysis.roofline.launch_roofline import find_roofline
 from keet.errors import KeetError
 from keet.ingest import read_profile
 from keet.profile import Profile
-from keet.render.svg.markup import Axis, Box, Room, span, spread, tag, text_of
+from keet.render.svg.markup import Axis, Box, OccupiedArea, span, spread, tag, text_of
 from keet.render.svg.roofline import roofline_svg
 from tests import encode
 from tests.conftest import corpus_files, needs_corpus
@@ -49,7 +49,7 @@ def test_an_axis_holds_its_values(values: list[float]) -> None:
 
 
 def test_room() -> None:
-    room = Room(Box(0, 0, 100, 100))
+    room = OccupiedArea(Box(0, 0, 100, 100))
     assert room.free(Box(10, 10, 20, 20))
     room.take(Box(15, 15, 25, 25))
     assert not room.free(Box(10, 10, 20, 20))
@@ -66,7 +66,7 @@ BOXES = st.builds(
 @given(st.lists(BOXES, max_size=8), st.lists(st.lists(BOXES, min_size=1, max_size=5), min_size=1))
 def test_the_place_with_least_in_the_way(taken: list[Box], places: list[list[Box]]) -> None:
     """Each box against everything that is taken; of equal places the first."""
-    room = Room(Box(0, 0, 100, 100))
+    room = OccupiedArea(Box(0, 0, 100, 100))
     for box in taken:
         room.take(box)
     plain = [

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from keet.patterns import regex
 from keet.records import NamedTuple
 from keet.render.html.markup import Content, element
-from keet.render.html.source.extent import TAB
+from keet.render.html.source.shown_lines import TAB
 
 # Each alternative takes what it begins with, closed or not, so that a line is gone through once.
 _STRING = r'"(?:\\.|[^"\\])*"?' + r"|'(?:\\.|[^'\\])*'?"
@@ -25,7 +25,7 @@ Span = tuple[int, int]
 class _Language(NamedTuple):
     pattern: re.Pattern[str]
     openings: tuple[str, ...]
-    """What a comment of several lines begins with."""
+    """The marks that open a comment of several lines."""
 
 
 _LANGUAGES = {
@@ -38,8 +38,8 @@ _LIKE_C = _Language(_C, ("/*",))
 def marked(
     lines: Sequence[str], path: str, numbers: Collection[int], indent: int = 0
 ) -> dict[int, Content]:
-    """Some lines of a file, by number, as content of elements: without tabs and the indentation
-    that they share, comments in `<i>`."""
+    """Some lines of a file, by number, as content of elements: without tabs and common
+    indentation, with comments in `<i>`."""
     language = _LANGUAGES.get(path.rsplit(".", 1)[-1].lower(), _LIKE_C)
     found: dict[int, Content] = {}
     for number, open_mark in _open_marks(lines, language, numbers):
@@ -65,7 +65,7 @@ def _open_marks(
 
 
 def _spans(line: str, language: _Language, open_mark: str | None) -> tuple[list[Span], str | None]:
-    """Where comments are, and what a comment that goes on in the next line has to end with."""
+    """Where comments are, and the mark that ends a comment which continues in the next line."""
     at, spans = 0, list[Span]()
     while at < len(line):
         if open_mark:

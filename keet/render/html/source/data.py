@@ -1,4 +1,4 @@
-"""What a listing of one launch's code is made of, and the links between its rows."""
+"""The data of a listing of one launch's code, and the links between its rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from keet.render.common.places import place_shares
 from keet.render.common.source_text import source_lines
 from keet.render.html.anchors import Anchors
 from keet.render.html.markup import Content, Html, element
-from keet.render.html.source.extent import Extent, FileLines, extents_of
+from keet.render.html.source.shown_lines import FileLines, ShownLines, extents_of
 from keet.texts import one_line, shortened
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ _LONGEST = 200
 """Characters of an instruction: the longest seen have about 100."""
 
 _NEARLY_ALL = 0.9
-"""Of a row's samples of one reason: what waits for one thing and is less has its share printed."""
+"""Share of a row's samples with one stall reason. If fewer of them wait for the named instruction,
+their share is printed."""
 
 
 class Mention(NamedTuple):
@@ -63,12 +64,12 @@ class SourceData:
 
     @cached_property
     def spots(self) -> Mapping[Location, Spot]:
-        """The executed lines, those with most samples first."""
+        """The executed lines, those with the most samples first."""
         return {spot.location: spot for spot in self.found.spots if spot.location}
 
     @cached_property
     def file_names(self) -> Counter[str]:
-        """How many files with executed lines have a name, folders aside."""
+        """How many files with executed lines have the same name, without folders."""
         return Counter(file_name(path) for path in {line.file for line in self.spots})
 
     @cached_property
@@ -78,7 +79,7 @@ class SourceData:
 
     @property
     def shares_of(self) -> str:
-        """What shares are of."""
+        """The base of the shares: samples, or executed instructions."""
         return "samples" if self.found.ranked_by == "samples" else "executed instructions"
 
     @cached_property
@@ -119,15 +120,15 @@ class SourceData:
         }
 
     @cached_property
-    def extents(self) -> Mapping[str, Extent]:
-        """What is shown of each file; replaced where there is not room for all of it."""
+    def extents(self) -> Mapping[str, ShownLines]:
+        """The lines that are shown of each file; reduced if there is not enough room for all."""
         return extents_of(self.files)
 
     # --- machine code
 
     @cached_property
     def code(self) -> MachineCode | None:
-        """The analysed code; a launch that `explain` has not analysed is not analysed here."""
+        """The analysed code; None for a launch that `explain` did not analyse."""
         view = self.each.view
         code = view.code if view.code_state == "analysed" else None
         return code if code is not None and code.program.executed else None
@@ -150,7 +151,7 @@ class SourceData:
 
     @cached_property
     def sass(self) -> Mapping[int, str] | Absent:
-        """The text of the instructions. It takes a second to read what `explain` has not read."""
+        """The text of the instructions. Reading it takes a second if `explain` has not done so."""
         if self.each.view.code_state == "off":
             command = f"keet hotspots REPORT --launch {self.launch.id} --by instruction"
             return Absent("the machine code of this launch was not read", f"to see it: {command}")
@@ -183,8 +184,8 @@ class SourceData:
 
     @cached_property
     def anchored(self) -> frozenset[tuple[str, int]]:
-        """Lines that have an anchor: of those in sight, the executed ones, and what findings name
-        beside them."""
+        """Lines that have an anchor: of the shown lines, those that were executed or that a finding
+        names."""
         return frozenset(
             (path, number)
             for path, extent in self.extents.items()
@@ -197,7 +198,7 @@ class SourceData:
         return self.anchors.line(self.launch.id, file, line)
 
     def address_anchor(self, address: int) -> str:
-        """In a listing by instruction; unlike offsets, addresses do not repeat."""
+        """The anchor in a listing by instruction. Addresses are unique, offsets are not."""
         return self.anchors.launch(self.launch.id, f"at-{address:x}")
 
     def line_link(self, line: Location | None) -> Content:
@@ -213,7 +214,7 @@ class SourceData:
         return element("a", text, href=f"#{self.address_anchor(address)}") if is_listed else text
 
     listed: frozenset[int] = frozenset()
-    """Addresses that a listing by instruction shows; set when they are chosen."""
+    """The addresses that a listing by instruction shows; set when the listing is made."""
 
     def awaits(self, wait: RowWait | None, spot: Spot) -> str:
         """` for the load at slow.cu:19`, as `keet hotspots` says it. `, 44% of that for …` where

@@ -14,27 +14,27 @@ from keet.render.common.machine_code import mix_text
 from keet.render.html.markup import Content, Html, element, fragment
 from keet.render.html.source.comments import marked
 from keet.render.html.source.data import SourceData, total_share
-from keet.render.html.source.extent import Extent
 from keet.render.html.source.row import badges, cells, heads, opening_row
+from keet.render.html.source.shown_lines import ShownLines
 from keet.texts import one_line
 
 _CONTEXT = 3
-"""Lines around a hot one that are seen."""
+"""Lines around a hot one that are not folded."""
 _FOLDED_FROM = 6
-"""Cold lines in a row: fewer stay where they are."""
+"""Consecutive cold lines that are folded; fewer are shown."""
 
 
-class Stretch(NamedTuple):
-    """Lines in a row that are all in sight, or all folded away."""
+class LineRun(NamedTuple):
+    """Consecutive lines that are all visible, or all folded."""
 
     numbers: list[int]
     is_folded: bool
 
 
 class SourceFile:
-    """Rows are made first, then opened, as long as there is room; then the whole is written."""
+    """Rows are made first, then get panels as long as there is room; then the file is written."""
 
-    def __init__(self, data: SourceData, file: str, extent: Extent) -> None:
+    def __init__(self, data: SourceData, file: str, extent: ShownLines) -> None:
         self._data, self._file, self._extent = data, file, extent
         self._spots, self._lines = data.spots_by_file[file], data.files[file].text
         self._length = len(self._lines)
@@ -93,17 +93,17 @@ class SourceFile:
 
     # --- which lines
 
-    def _stretches(self, numbers: Sequence[int]) -> list[Stretch]:
+    def _stretches(self, numbers: Sequence[int]) -> list[LineRun]:
         hot = {n for n, spot in self._spots.items() if spot.share} | self._named
         seen = {*hot, *around(hot, _CONTEXT, self._length)}
         parts = [(is_seen, list(own)) for is_seen, own in groupby(numbers, seen.__contains__)]
-        found: list[Stretch] = []
+        found: list[LineRun] = []
         for is_seen, own in parts:
             is_folded = not is_seen and len(own) > _FOLDED_FROM
             if found and not is_folded and not found[-1].is_folded:
                 found[-1].numbers.extend(own)
             else:
-                found.append(Stretch(own, is_folded))
+                found.append(LineRun(own, is_folded))
         return found
 
     # --- how they look
@@ -116,17 +116,17 @@ class SourceFile:
             before = stretch.numbers[-1]
 
     def _gap(self, before: int | None, number: int) -> Content:
-        """A word where lines are left out before one."""
+        """The note before a line if lines before it were left out."""
         if before is None or number == before + 1 or not self._length:
             return None
         return element("p", f"lines {before + 1:,} to {number - 1:,} left out", class_="gap")
 
     def _texts(self, numbers: Sequence[int]) -> Mapping[int, Content]:
-        """The text of the lines, without the indentation that all of them have."""
+        """The text of the lines, without their common indentation."""
         indent = indentation(self._lines[n - 1] for n in numbers if n <= self._length)
         return marked(self._lines, self._file, self._shown, indent)
 
-    def _stretch(self, stretch: Stretch) -> Content:
+    def _stretch(self, stretch: LineRun) -> Content:
         body = list(self._parts(stretch.numbers))
         if not stretch.is_folded:
             return body
@@ -141,7 +141,7 @@ class SourceFile:
         return f"{lines} ({ran} executed line{'' if ran == 1 else 's'}, no samples)"
 
     def _parts(self, numbers: Sequence[int]) -> Iterator[Content]:
-        """Rows and plain text, with a word where lines are left out between them."""
+        """Rows and plain text, with a note where lines are left out between them."""
         before = None
         for run in runs(numbers):
             yield self._gap(before, run[0])

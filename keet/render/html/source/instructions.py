@@ -30,21 +30,21 @@ from keet.render.html.source.row import cells, heads, opening_row
 from keet.texts import one_line
 
 _MOST = 400
-"""Instructions that are listed: those near the hottest. A judgement: no one reads more."""
+"""Instructions that are listed: those near the hottest ones. A judgement: nobody reads more."""
 _FEWEST = 40
 """Instructions that are listed of any kernel, room or not."""
 _OF_ROW = 600
 """Bytes of a row that is closed: 514 to 619 in listings of 24 to 40 rows, of seven launches in
 reports of the tests and the corpus."""
 _ROWS = 0.8
-"""Of the room that rows may take before any of them can be opened. A judgement."""
+"""Share of the room that closed rows may take. A judgement."""
 _CONTEXT = 4
-"""Instructions around a hot one that are seen."""
+"""Instructions around a hot one that are not folded."""
 _HOT = 0.005
-"""Of the samples: an instruction from which on it is in sight, with those around it."""
+"""Share of the samples from which an instruction, and those around it, are not folded."""
 _FOLDED_FROM = 6
 _DEEPEST = 4
-"""Loops inside each other that are told apart by indentation."""
+"""Nested loops that are shown by indentation; deeper ones are not indented further."""
 
 
 def instruction_rows(data: SourceData, room: int) -> tuple[Html, str]:
@@ -64,7 +64,7 @@ class _Instructions:
         self._panels = self._with_room(room - len(data.listed) * _OF_ROW)
 
     def _chosen(self, most: int) -> set[int]:
-        """All of a short kernel; of a long one the hottest and what is around them."""
+        """All instructions of a short kernel; of a long one, the hottest and those around them."""
         if len(self._order) <= most:
             return set(self._order)
         at = {address: n for n, address in enumerate(self._order)}

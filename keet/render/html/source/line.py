@@ -1,4 +1,4 @@
-"""All that is known about one row, shown when it is opened."""
+"""Everything about one row, shown when the row is opened."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def cost_facts(data: SourceData, spot: Spot) -> Iterator[Fact]:
 
 
 def _reasons(data: SourceData, spot: Spot) -> Iterator[Html]:
-    """Each with its share and what it waits for; the leading ones in words, too."""
+    """Each with its share and what it waits for; the largest ones also in words."""
     known, waits = stalls(), data.row(spot).waits
     counts = dict(spot.stalls)
     is_shared = (spot.samples or 0) >= FEW_IN_ROW
@@ -153,7 +153,7 @@ def threads_text(spot: Spot) -> str:
 
 
 def traffic_facts(spot: Spot) -> Iterator[Fact]:
-    """Each kind of memory: what accesses touch, and what would have been needed."""
+    """Per kind of memory: what the accesses touch, and what ideal accesses would need."""
     if spot.sectors_global:
         yield "Global memory", _ideal(spot.sectors_global, spot.sectors_global_excess, _TOUCHED)
     if spot.sectors_local:
@@ -169,7 +169,7 @@ def _amount(count: int, noun: str) -> str:
 
 
 _TOUCHED = "sectors touched, before hits in L1"
-"""ncu counts them by the addresses: what hits in a cache is not taken off."""
+"""ncu counts them by the addresses: hits in a cache are included."""
 
 
 def _ideal(actual: int, excess: int | None, noun: str) -> Content:

@@ -1,4 +1,4 @@
-"""The code of one launch with what each line cost, and all that is known about a line behind it."""
+"""The code of one launch with the cost of each line; details of a line open on a click."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from keet.render.common.source_text import source_line
 from keet.render.html.anchors import Anchors
 from keet.render.html.markup import Content, Html, element, fragment, joined
 from keet.render.html.source.data import SourceData
-from keet.render.html.source.extent import OF_ID, extents_within
 from keet.render.html.source.file import SourceFile
 from keet.render.html.source.line import reasons_of_all
 from keet.render.html.source.panels import fill_rows, left_out
 from keet.render.html.source.row import cells, opening_row, share_text
+from keet.render.html.source.shown_lines import OF_ID, extents_within
 from keet.render.html.source.stalls import legend
 
 _HOTTEST = 5
 _LEAST = 0.01
-"""Of the samples: a smaller share is not worth a word."""
+"""Share of the samples below which a line is not mentioned."""
 _TEXT = 0.5
-"""Of the room of a listing that text may take where it counts. A judgement."""
+"""Share of a listing's room that source text may take, if text is counted. A judgement."""
 _FEW = 1_000
 """Samples below which chance moves the shares by whole percents."""
 
@@ -38,7 +38,7 @@ class Listing(NamedTuple):
     lines: frozenset[tuple[str, int]]
     """Files and lines that have an anchor."""
     note: str = ""
-    """What was left out for want of room; empty where nothing was."""
+    """What was left out because of the size of the page; empty if nothing was."""
 
 
 def source_listing(
@@ -108,7 +108,7 @@ def _hottest(data: SourceData) -> Html:
 
 
 def _ended(data: SourceData, spot: Spot) -> Content:
-    """What a row is hot for whose warps have ended: often a closing brace, which does nothing."""
+    """Why a row is hot at which warps have ended, often a closing brace: they wait for stores."""
     if dict(spot.stall_shares()).get("drain", 0.0) <= 0.5:
         return None
     wait = first_wait(data.row(spot).waits, "drain")
@@ -120,7 +120,7 @@ def _ended(data: SourceData, spot: Spot) -> Content:
 
 
 def _touched(found: Hotspots) -> Content:
-    """What the bytes of rows are, which look like traffic."""
+    """Says what the bytes of rows are, because they look like traffic and are not."""
     if not any(spot.sectors_global or spot.sectors_local for spot in found.spots):
         return None
     text = (
@@ -144,7 +144,7 @@ def _row_link(data: SourceData, line: Location | None, address: int | None) -> C
 
 
 def _warnings(found: Hotspots) -> Iterator[str]:
-    """Why the shares may not be what they seem."""
+    """Why the shares may be misleading."""
     if found.partial:
         yield f"{capitalized(str(found.partial))}; {found.partial.remedy}."
     if few := few_samples(found):
@@ -154,7 +154,7 @@ def _warnings(found: Hotspots) -> Iterator[str]:
 
 
 def few_samples(found: Hotspots) -> str | None:
-    """How far chance may move the share of the hottest row, where that is a percent or more."""
+    """The sampling error of the hottest row's share, if it is one percentage point or more."""
     leading = found.spots[0].share if found.spots else None
     if found.ranked_by != "samples" or found.total >= _FEW or not leading:
         return None

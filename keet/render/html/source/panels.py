@@ -1,5 +1,5 @@
-"""Which lines of a listing have a row, and what rows show when they are opened: what there is room
-for, the hottest first."""
+"""Which lines of a listing have a row, and which rows a panel to open: as many as fit, the hottest
+first."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from keet.render.html.source.line import line_panel
 from keet.texts import one_line
 
 _SMALLEST = 300
-"""Bytes that no panel is below: with less room none is made."""
+"""Least bytes of a panel: with less room, none is made."""
 _ROWS = 0.5
-"""Of the room that rows may take before any of them can be opened. A judgement."""
+"""Share of the room that closed rows may take. A judgement."""
 _FEWEST = 20
-"""Rows of any listing, room or not."""
+"""Rows that every listing has, however little room there is."""
 
 
 class Filled(NamedTuple):
-    """What was left out for want of room."""
+    """What was left out because of the size of the page."""
 
     unplaced: Html | None
-    """What is known of instructions without a line."""
+    """Whether the details of instructions without a line were left out."""
     without_sass: int
     """Lines whose machine code was left out."""
     without_panel: int
@@ -53,7 +53,7 @@ class _Filling:
         self.unplaced: Html | None = None
 
     def add_rows(self) -> int:
-        """Of lines with samples. How many have none."""
+        """Gives rows to lines with samples, and returns how many of these got none."""
         hot = [spot.location for spot in self._data.found.spots if spot.location and spot.share]
         least = self._room * (1 - _ROWS)
         for number, line in enumerate(hot):
@@ -75,7 +75,7 @@ class _Filling:
                 break
 
     def _add_panel(self, spot: Spot) -> bool:
-        """False: there is no room for it."""
+        """False if there is not enough room for it."""
         line = spot.location
         file = self._file_of(line) if line else None
         if line and file is None:

@@ -17,11 +17,11 @@ from keet.render.html.source.stalls import reason_text, stall_bar
 from keet.texts import one_line
 
 LEAST_EXCESS = 0.1
-"""Of the sectors or wavefronts of a row: less is no reason to look at it."""
+"""Share of the sectors or wavefronts of a row below which excess is not shown."""
 
 
 def share_text(spot: Spot | None) -> str:
-    """Nothing for nothing: most lines."""
+    """Empty if there are no samples, as on most lines."""
     if spot is None or not spot.share:
         return ""
     return share_cell(spot.share)

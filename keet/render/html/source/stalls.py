@@ -34,11 +34,11 @@ _KINDS = {
     "constant": "constants",
     "fetch": "fetch branch",
 }
-"""Kinds of waits as the account of the launch's time has them."""
+"""Kinds of waits, as the account of the launch's time calls them."""
 _GROUP_OF = {kind: group for group, own in _KINDS.items() for kind in own.split()}
 
 
-class Part(NamedTuple):
+class ReasonGroup(NamedTuple):
     group: str
     samples: int
 
@@ -49,19 +49,19 @@ def group_of(reason: str) -> str:
     return _GROUP_OF.get(KINDS.get(reason, ""), "other")
 
 
-def parts(counts: Iterable[tuple[str, int]]) -> list[Part]:
+def parts(counts: Iterable[tuple[str, int]]) -> list[ReasonGroup]:
     """Samples by group, in the order of the legend."""
     sums: dict[str, int] = {}
     for reason, samples in counts:
         group = group_of(reason)
         sums[group] = sums.get(group, 0) + samples
-    return [Part(group, sums[group]) for group in LABELS if sums.get(group)]
+    return [ReasonGroup(group, sums[group]) for group in LABELS if sums.get(group)]
 
 
 def stall_bar(spot: Spot, most: int) -> Html | None:
     """A bar as long as the row's samples are of `most`, split by group of reasons.
 
-    It repeats what words say: a screen reader passes over it.
+    It repeats what the text says, so screen readers skip it.
     """
     split = parts(spot.stalls)
     if not split or not most:
@@ -95,7 +95,7 @@ def _told(spot: Spot) -> str:
 
 
 FEW_IN_ROW = 10
-"""Samples of a row below which a share says nothing: one more sample moves it by over 10 points."""
+"""Samples of a row below which no share is printed: one sample would move it by over 10 points."""
 
 
 def reason_text(spot: Spot, reason: str) -> str:
