@@ -58,7 +58,7 @@ SHAPES: Mapping[str, Callable[[float, float, float], str]] = {
 
 
 _SIZES = {"dram": 8.0, "l2": 6.2, "l1": 4.4, "shared": 3.4}
-"""Sizes of marks. Nearer levels have smaller marks that are drawn later, so that all are visible."""
+"""Sizes of marks. Nearer levels have smaller marks that are drawn later: all are visible."""
 
 
 class Roof(NamedTuple):
