@@ -1,4 +1,4 @@
-"""keet tells what limits a GPU kernel, from its Nsight Compute report.
+"""keet explains what limits a GPU kernel, from its Nsight Compute report.
 
 >>> import keet
 >>> explanation = keet.explain("kernels_samples/matrix_flip/slow.ncu-rep")
@@ -19,11 +19,18 @@ TYPE_CHECKING = False
 """As in `typing`, which takes most of the time of an import that needs nothing else of it."""
 if TYPE_CHECKING:
     from keet.api.account import AccountPart, AccountTable
-    from keet.api.comparing import DiffPair, DiffResult, diff
-    from keet.api.explaining import ExplainedLaunch, ExplainResult, LaunchVerdict, explain
-    from keet.api.findings import FindingTable, LaunchFinding
-    from keet.api.profiles import read_profile
-    from keet.api.rooflines import LaunchRoofline, RooflineResult, roofline
+    from keet.api.diff import diff
+    from keet.api.diff_result import DiffPair, DiffResult
+    from keet.api.explain import explain
+    from keet.api.explain_result import ExplainResult
+    from keet.api.explained_launch import (
+        ExplainedLaunch,
+        FindingTable,
+        LaunchFinding,
+        LaunchVerdict,
+    )
+    from keet.api.read_profile import read_profile
+    from keet.api.roofline import LaunchRoofline, RooflineResult, roofline
     from keet.corpus.store import Store, open_store
     from keet.errors import IngestError, KeetError, NotAvailable, NotComparable, UsageError
     from keet.profile import Launch, Profile
@@ -58,16 +65,23 @@ __all__ = [
 
 _MODULES = {
     "keet.api.account": ("AccountPart", "AccountTable"),
-    "keet.api.comparing": ("DiffPair", "DiffResult", "diff"),
-    "keet.api.explaining": ("ExplainResult", "ExplainedLaunch", "LaunchVerdict", "explain"),
-    "keet.api.findings": ("FindingTable", "LaunchFinding"),
-    "keet.api.profiles": ("read_profile",),
-    "keet.api.rooflines": ("LaunchRoofline", "RooflineResult", "roofline"),
+    "keet.api.diff": ("diff",),
+    "keet.api.diff_result": ("DiffPair", "DiffResult"),
+    "keet.api.explain": ("explain",),
+    "keet.api.explain_result": ("ExplainResult",),
+    "keet.api.explained_launch": (
+        "ExplainedLaunch",
+        "FindingTable",
+        "LaunchFinding",
+        "LaunchVerdict",
+    ),
+    "keet.api.read_profile": ("read_profile",),
+    "keet.api.roofline": ("LaunchRoofline", "RooflineResult", "roofline"),
     "keet.corpus.store": ("Store", "open_store"),
     "keet.errors": ("IngestError", "KeetError", "NotAvailable", "NotComparable", "UsageError"),
     "keet.profile": ("Launch", "Profile"),
 }
-_HOME = {name: module for module, names in _MODULES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 """The module of each name."""
 
 
@@ -79,10 +93,10 @@ if not TYPE_CHECKING:  # a type checker would take any name for one of keet's
 
     def __getattr__(name: str) -> object:
         """Load a name when it is first used: `keet --help` imports this package."""
-        if name not in _HOME:
+        if name not in _MODULE_OF:
             raise AttributeError(f"module 'keet' has no attribute {name!r}")
         from importlib import import_module
 
-        value = getattr(import_module(_HOME[name]), name)
+        value = getattr(import_module(_MODULE_OF[name]), name)
         globals()[name] = value
         return value

@@ -159,13 +159,13 @@ def test_in_process(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from mcp import Client
 
     from keet.serve import server
-    from keet.serve.roots import Roots
+    from keet.serve.allowed_folders import AllowedFolders
 
     def broken(*_: object) -> None:
         raise RuntimeError("line one\nline two")
 
     async def use() -> None:
-        async with Client(server.make_server(Roots([folder]))) as client:
+        async with Client(server.make_server(AllowedFolders([folder]))) as client:
             tools = (await client.list_tools()).tools
             assert [tool.name for tool in tools] == list(server.TOOLS)
             assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools)
@@ -196,7 +196,7 @@ def test_a_call_that_is_cancelled_stops_and_others_go_on(
     from mcp import Client
 
     from keet.serve import server
-    from keet.serve.roots import Roots
+    from keet.serve.allowed_folders import AllowedFolders
 
     began, ended = threading.Event(), threading.Event()
 
@@ -212,7 +212,7 @@ def test_a_call_that_is_cancelled_stops_and_others_go_on(
 
     async def use() -> None:
         async with (
-            Client(server.make_server(Roots([folder])), mode="legacy") as client,
+            Client(server.make_server(AllowedFolders([folder])), mode="legacy") as client,
             anyio.create_task_group() as group,
         ):
             group.start_soon(client.call_tool, "cases", {})

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, overload
 
 from keet.api.result import data_frame
 from keet.records import NamedTuple
+from keet.texts import count_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +72,7 @@ class AccountTable(Sequence[AccountPart]):
 
     def __repr__(self) -> str:
         launches = len({part.launch_id for part in self})
-        of = f"{launches} launch{'es' * (launches != 1)}"
+        of = count_of(launches, "launch", "launches")
         return f"<AccountTable: {len(self)} parts of the time of {of}>"
 
     def leading(self, most: int = 6) -> tuple[AccountPart, ...]:
@@ -87,7 +88,16 @@ class AccountTable(Sequence[AccountPart]):
     def _repr_html_(self) -> str:
         from keet.api.notebook import account_html
 
-        return account_html(self)
+        return account_html(list(self._table_rows()))
+
+    def _table_rows(self) -> Iterator[tuple[str, int, float, float | None]]:
+        """Label, depth, share and microseconds of each part."""
+        several = len({part.launch_id for part in self}) > 1
+        depths: dict[str | None, int] = {None: -1}
+        for part in self:
+            depths[part.id] = depths[part.parent] + 1
+            label = f"#{part.launch_id} {part.label}" if several else part.label
+            yield label, depths[part.id], part.share, part.us
 
 
 def account_of(launch: ExplainLaunch) -> AccountTable:

@@ -33,7 +33,7 @@ def as_profile(
     return report
 
 
-def chosen_launches(
+def selected_launches(
     profile: Profile, launches: Launches | None, kernel: Kernel | None
 ) -> tuple[Launch, ...]:
     numbers = None if launches is None else _numbers(launches)
@@ -53,11 +53,6 @@ def _pattern(kernel: Kernel) -> re.Pattern[str]:
             f"kernel {str(kernel)[:80]!r} is not a regular expression ({problem}); "
             "escape names with re.escape"
         ) from None
-
-
-def count_of(number: int, noun: str, plural: str = "s") -> str:
-    """`1 launch`, `3 launches`."""
-    return f"{number:,} {noun}{plural if number != 1 else ''}"
 
 
 def positive(value: int, name: str) -> int:

@@ -17,13 +17,11 @@ from keet.profile import Launch, Profile
 from keet.render.common.device import describe_device
 from keet.render.html.markup import Content, Html, element, fragment
 from keet.render.html.prose import prose
-from keet.texts import visible
+from keet.texts import count_of, visible
 from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.roofline.launch_roofline import Roofline
-    from keet.api.account import AccountTable
-    from keet.api.findings import FindingTable
     from keet.comparison.gate import Gate
     from keet.comparison.result import Difference, PairDifference
     from keet.explanation.explained import Explanation, LaunchExplanation
@@ -86,35 +84,27 @@ def launch_html(each: LaunchExplanation) -> str:
     return _whole(element("p", _title(each)), _explained(each))
 
 
-def findings_html(findings: FindingTable) -> str:
+def findings_html(findings: Sequence[tuple[str, str, str, str, str, str]]) -> str:
+    """Of each finding: launch, title, gain, confidence, place, action."""
     if not findings:
         return _whole(element("p", "No findings."))
     head = ("launch", "finding", "gain", "confidence", "where", "what to do")
     rows = [
-        (f.launch.name, element("b", f.title), f.gain, f.confidence, f.where, prose(f.action))
-        for f in findings[:_ROWS]
+        (launch, element("b", title), gain, confidence, where, prose(action))
+        for launch, title, gain, confidence, where, action in findings[:_ROWS]
     ]
     return _whole(_table(head, rows), _more(len(findings) - _ROWS, "findings", ".to_pandas()"))
 
 
-def account_html(account: AccountTable) -> str:
-    several = len({part.launch_id for part in account}) > 1
+def account_html(parts: Sequence[tuple[str, int, float, float | None]]) -> str:
+    """Of each part: label, depth, share of the launch's time (0 to 1), microseconds."""
     rows: list[Sequence[Content]] = []
-    depths: dict[str | None, int] = {None: -1}
-    for part in account[:_PARTS]:
-        time = "" if part.us is None else str(Quantity(part.us, "us").to_base())
-        label = f"#{part.launch_id} {part.label}" if several else part.label
-        depths[part.id] = depths[part.parent] + 1
-        cells = (
-            share_text(part.share),
-            _bar(part.share),
-            time,
-            _within(label, depths[part.id]),
-        )
-        rows.append(cells)
+    for label, depth, share, us in parts[:_PARTS]:
+        time = "" if us is None else str(Quantity(us, "us").to_base())
+        rows.append((share_text(share), _bar(share), time, _within(label, depth)))
     head = ("share", "", "time", "where the time goes")
     return _whole(
-        _table(head, rows, figures=(0, 2)), _more(len(account) - _PARTS, "parts", ".to_pandas()")
+        _table(head, rows, figures=(0, 2)), _more(len(parts) - _PARTS, "parts", ".to_pandas()")
     )
 
 
@@ -169,7 +159,7 @@ def _picture(drawing: str, words: str) -> Html:
 def _heading(profile: Profile, count: int) -> Html:
     provenance = profile.provenance
     name = PurePath(provenance.snapshot or provenance.path).name
-    launches = f"{count:,} launch{'es' * (count != 1)}"
+    launches = count_of(count, "launch", "launches")
     first = profile.launches[0] if profile.launches else None
     try:
         device = f" on {describe_device(first.device)}" if first else ""

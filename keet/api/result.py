@@ -19,7 +19,7 @@ WIDTH = 100
 """Columns of a text where nothing else is asked for."""
 
 
-class Result(ABC):
+class ApiResult(ABC):
     """What a function of the API found."""
 
     @property

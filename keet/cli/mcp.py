@@ -58,10 +58,10 @@ def run(args: Namespace) -> None:
     import anyio
 
     from keet import progress
-    from keet.serve.roots import Roots
+    from keet.serve.allowed_folders import AllowedFolders
 
     progress.hide()
-    roots = Roots(args.roots or [Path()])
+    roots = AllowedFolders(args.roots or [Path()])
     if args.http is None:
         from keet.serve.server import serve_stdio
 

@@ -37,11 +37,11 @@ Source = Annotated[
 Offset = Annotated[int, Field(ge=0, le=10**9, description="next_offset of the page before")]
 
 
-class Arguments(BaseModel):
+class ToolArguments(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class ListReports(Arguments):
+class ListReportsArguments(ToolArguments):
     report: Name | None = Field(None, description="list the launches of this report instead")
     match: str | None = Field(
         None,
@@ -53,7 +53,7 @@ class ListReports(Arguments):
     offset: Offset = 0
 
 
-class Explain(Arguments):
+class ExplainArguments(ToolArguments):
     report: Report
     launch: Launch = None
     kernel: Kernel = None
@@ -62,7 +62,7 @@ class Explain(Arguments):
     offset: Offset = 0
 
 
-class Line(Arguments):
+class LineArguments(ToolArguments):
     report: Report
     line: str | None = Field(
         None,
@@ -76,7 +76,7 @@ class Line(Arguments):
     offset: Offset = 0
 
 
-class Metrics(Arguments):
+class MetricsArguments(ToolArguments):
     report: Report
     pattern: str | None = Field(
         None,
@@ -90,7 +90,7 @@ class Metrics(Arguments):
     offset: Offset = 0
 
 
-class Diff(Arguments):
+class DiffArguments(ToolArguments):
     before: Report
     after: Report
     before_launch: Launch = None
@@ -100,7 +100,7 @@ class Diff(Arguments):
     offset: Offset = 0
 
 
-class Context(Arguments):
+class ContextArguments(ToolArguments):
     report: Report
     launch: Launch = None
     kernel: Kernel = None
@@ -108,7 +108,7 @@ class Context(Arguments):
     source: Source = None
 
 
-class Verify(Arguments):
+class VerifyArguments(ToolArguments):
     text: str = Field(min_length=1, max_length=MAX_TEXT, description="the text to check")
     report: Report
     before: Name | None = Field(None, description="the report before, where the text compares two")
@@ -117,7 +117,7 @@ class Verify(Arguments):
     offset: Offset = 0
 
 
-class Cases(Arguments):
+class CasesArguments(ToolArguments):
     case: str | None = Field(
         None, max_length=_LONGEST, description="show this case in full, with its source diff"
     )

@@ -10,14 +10,14 @@ import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 
 from keet.errors import NotAvailable
-from keet.serve.roots import Roots
+from keet.serve.allowed_folders import AllowedFolders
 from keet.serve.server import make_server
 
 HOST = "127.0.0.1"
 PATH = "/mcp"
 
 
-async def serve_http(roots: Roots, port: int) -> None:
+async def serve_http(roots: AllowedFolders, port: int) -> None:
     """Until it is interrupted. Port 0: any free one, which is told on stderr."""
     listening = _listen(port)
     port = listening.getsockname()[1]

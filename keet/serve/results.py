@@ -27,7 +27,7 @@ from keet.render.json.shared_types import EVIDENCE_IDS, DeviceDocument, Dimensio
 from keet.render.json.verify import NumberCheck, RelationDocument, VerifySummary
 
 
-class Result(Document):
+class ToolResult(Document):
     paged: ClassVar[str | None] = None
     """The field that has the entries of a page."""
 
@@ -36,7 +36,7 @@ class Result(Document):
     )
 
 
-class PagedResult(Result):
+class PagedToolResult(ToolResult):
     total: int = field(description="entries on all pages")
     offset: int = field(description="of the first entry here")
     more: int = field(description="entries after this page")
@@ -74,7 +74,7 @@ class ReportSummary(Document):
     build: str | None = field(description="what to compile with first")
 
 
-class ListReportsResult(PagedResult):
+class ListReportsToolResult(PagedToolResult):
     paged: ClassVar[str | None] = "entries"
 
     folders: list[str] = field(description="that the server was given")
@@ -102,7 +102,7 @@ class CodeLine(Document):
     text: str
 
 
-class ExplainedLaunch(Document):
+class ExplainedLaunchEntry(Document):
     id: int
     kernel: str
     grid: Dimensions | None
@@ -151,7 +151,7 @@ class ProgramSummary(Document):
     texts: list[str]
 
 
-class ExplainResult(PagedResult):
+class ExplainToolResult(PagedToolResult):
     paged: ClassVar[str | None] = "launches"
 
     report: str
@@ -159,7 +159,7 @@ class ExplainResult(PagedResult):
     program: ProgramSummary | None = field(
         description="null: one launch and no table of the run, or a later page"
     )
-    launches: list[ExplainedLaunch]
+    launches: list[ExplainedLaunchEntry]
     grounding: GroundingDocument = field(description="numbers of the texts that were checked")
 
 
@@ -177,7 +177,7 @@ class LineSummary(Document):
     loops: list[dict[str, Any]] = field(description="around the line, outermost first")
 
 
-class LineResult(PagedResult):
+class LineToolResult(PagedToolResult):
     paged: ClassVar[str | None] = "entries"
 
     report: str
@@ -193,7 +193,7 @@ class LineResult(PagedResult):
     not_checked: list[NotChecked]
 
 
-class MetricsResult(PagedResult):
+class MetricsToolResult(PagedToolResult):
     paged: ClassVar[str | None] = "metrics"
 
     report: str
@@ -215,7 +215,7 @@ class PairResult(Document):
     unknown: list[str]
 
 
-class DiffResult(PagedResult):
+class DiffToolResult(PagedToolResult):
     paged: ClassVar[str | None] = "pairs"
 
     before: str
@@ -228,7 +228,7 @@ class DiffResult(PagedResult):
     grounding: GroundingDocument
 
 
-class ContextResult(Result):
+class ContextToolResult(ToolResult):
     report: str
     launch: int
     kernel: str
@@ -236,7 +236,7 @@ class ContextResult(Result):
     context: str
 
 
-class VerifyResult(PagedResult):
+class VerifyToolResult(PagedToolResult):
     paged: ClassVar[str | None] = "checks"
 
     report: str
@@ -260,7 +260,7 @@ class CaseRow(Document):
     fix: str
 
 
-class CasesResult(PagedResult):
+class CasesToolResult(PagedToolResult):
     paged: ClassVar[str | None] = "cases"
 
     cases: list[CaseRow]

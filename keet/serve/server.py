@@ -25,12 +25,12 @@ from mcp_types import Tool as ProtocolTool
 from pydantic import ValidationError
 
 from keet.errors import KeetError, one_line
-from keet.serve.bounds import bounded, bounded_text
-from keet.serve.reply import Reply
-from keet.serve.roots import Roots, quoted
-from keet.serve.shelf import Shelf
+from keet.serve.allowed_folders import AllowedFolders, quoted
+from keet.serve.report_cache import ReportCache
+from keet.serve.size_limits import bounded, bounded_text
+from keet.serve.tool_call import ToolCall
+from keet.serve.tool_reply import ToolReply
 from keet.serve.tools import INSTRUCTIONS, TOOLS, Tool
-from keet.serve.work import Work
 from keet.texts import shortened
 from keet.version import __version__
 
@@ -42,20 +42,20 @@ _ANNOTATIONS = ToolAnnotations(
 )
 
 
-def make_server(roots: Roots) -> Server[Any]:
+def make_server(roots: AllowedFolders) -> Server[Any]:
     """A server for these folders; any number of connections may share it."""
     return _Handlers(roots).server()
 
 
-async def serve_stdio(roots: Roots) -> None:
+async def serve_stdio(roots: AllowedFolders) -> None:
     server = make_server(roots)
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
 
 
 class _Handlers:
-    def __init__(self, roots: Roots) -> None:
-        self._shelf = Shelf(roots)
+    def __init__(self, roots: AllowedFolders) -> None:
+        self._cache = ReportCache(roots)
         self._limiter: anyio.CapacityLimiter | None = None
 
     def server(self) -> Server[Any]:
@@ -94,7 +94,7 @@ class _Handlers:
 
     async def _in_thread(
         self, context: ServerRequestContext[Any], tool: Tool, arguments: Any
-    ) -> Reply:
+    ) -> ToolReply:
         """The loop stays free for other messages: cancellation, other calls. A call that is
         cancelled ends when its work looks whether it was."""
         if self._limiter is None:  # needs a running loop
@@ -103,9 +103,9 @@ class _Handlers:
         def progress(done: float, message: str) -> None:
             anyio.from_thread.run(context.session.report_progress, done, None, one_line(message))
 
-        work = Work(progress, anyio.from_thread.check_cancelled)
+        call = ToolCall(progress, anyio.from_thread.check_cancelled)
         return await anyio.to_thread.run_sync(
-            tool.call, self._shelf, arguments, work, limiter=self._limiter
+            tool.call, self._cache, arguments, call, limiter=self._limiter
         )
 
 
@@ -120,7 +120,7 @@ def _declared(tool: Tool) -> ProtocolTool:
     )
 
 
-def _result(reply: Reply) -> CallToolResult:
+def _result(reply: ToolReply) -> CallToolResult:
     result = reply.result
     return CallToolResult(
         content=[TextContent(text=bounded_text(reply.text, reply.end))],

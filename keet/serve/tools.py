@@ -8,13 +8,15 @@ from typing import Any
 from keet.records import NamedTuple
 from keet.render.json.encoding.models import schema_of
 from keet.serve import arguments, results
-from keet.serve.casebook import cases
-from keet.serve.comparing import diff, verify
-from keet.serve.explaining import context, explain
-from keet.serve.lines import line
-from keet.serve.listing import list_reports
-from keet.serve.measured import metrics
-from keet.serve.reply import Reply
+from keet.serve.cases import cases
+from keet.serve.context import context
+from keet.serve.diff import diff
+from keet.serve.explain import explain
+from keet.serve.line import line
+from keet.serve.list_reports import list_reports
+from keet.serve.metrics import metrics
+from keet.serve.tool_reply import ToolReply
+from keet.serve.verify import verify
 
 INSTRUCTIONS = """\
 keet explains GPU kernels from Nsight Compute reports: what limits a kernel, where in the source, \
@@ -32,9 +34,9 @@ class Tool(NamedTuple):
     name: str
     title: str
     description: str
-    arguments: type[arguments.Arguments]
-    result: type[results.Result]
-    call: Callable[..., Reply]
+    arguments: type[arguments.ToolArguments]
+    result: type[results.ToolResult]
+    call: Callable[..., ToolReply]
 
     @property
     def input_schema(self) -> dict[str, Any]:
@@ -92,8 +94,8 @@ _ALL = (
         "With `report`: the GPU, the launches (id, kernel, grid, block, duration, utilization; "
         "longest first), what was not collected and the ncu command that would. Fast; reads no "
         "report unless one is named.",
-        arguments.ListReports,
-        results.ListReportsResult,
+        arguments.ListReportsArguments,
+        results.ListReportsToolResult,
         list_reports,
     ),
     Tool(
@@ -104,8 +106,8 @@ _ALL = (
         "Several launches: the program first, then the launches that matter; name one with "
         "`launch` or `kernel` for its own. The main tool; about 1 s for a report of a few "
         "launches, longer for thousands.",
-        arguments.Explain,
-        results.ExplainResult,
+        arguments.ExplainArguments,
+        results.ExplainToolResult,
         explain,
     ),
     Tool(
@@ -115,8 +117,8 @@ _ALL = (
         "memory sectors, SASS instructions, address patterns and strides, loops with trip counts. "
         "Call it for a line that explain names, before you rewrite it. Without `line`: the hottest "
         "lines. About 1 s. Needs a report with source counters.",
-        arguments.Line,
-        results.LineResult,
+        arguments.LineArguments,
+        results.LineToolResult,
         line,
     ),
     Tool(
@@ -125,8 +127,8 @@ _ALL = (
         "Values of metrics of one launch (the longest unless `launch` or `kernel` is given), with "
         "unit and meaning. Call it for a number that explain does not have; name a pattern such as "
         "`l1*hit|dram`. A metric that is not listed was not collected: it is unknown, not zero.",
-        arguments.Metrics,
-        results.MetricsResult,
+        arguments.MetricsArguments,
+        results.MetricsToolResult,
         metrics,
     ),
     Tool(
@@ -137,8 +139,8 @@ _ALL = (
         "each change with the reports before and after. Refuses what can't be compared (another "
         "GPU, another problem size). Two launches of one report: name it twice, with "
         "before_launch and after_launch. About 2 s.",
-        arguments.Diff,
-        results.DiffResult,
+        arguments.DiffArguments,
+        results.DiffToolResult,
         diff,
     ),
     Tool(
@@ -147,8 +149,8 @@ _ALL = (
         "One launch explained in at most max_tokens tokens, as context for a prompt that asks for "
         "a faster kernel: causes, source lines with their cost, constraints, what to check "
         "afterwards. Call it instead of explain when you hand the task to another model.",
-        arguments.Context,
-        results.ContextResult,
+        arguments.ContextArguments,
+        results.ContextToolResult,
         context,
     ),
     Tool(
@@ -157,8 +159,8 @@ _ALL = (
         "Compares the numbers and comparisons of a text with a report: confirmed, contradicted "
         "(with the right value) or not found. Call it on your own summary before you give it to "
         "the user, also with `before` for a text that compares two reports. About 1 s.",
-        arguments.Verify,
-        results.VerifyResult,
+        arguments.VerifyArguments,
+        results.VerifyToolResult,
         verify,
     ),
     Tool(
@@ -167,8 +169,8 @@ _ALL = (
         "Kernels that had a finding, before and after the fix, with the measured speed-up, also "
         "look-alikes where the fix gained nothing. Call it with the `finding` id of explain; then "
         "with `case` for the source diff and the counters. Reads no report; fast.",
-        arguments.Cases,
-        results.CasesResult,
+        arguments.CasesArguments,
+        results.CasesToolResult,
         cases,
     ),
 )

@@ -19,11 +19,13 @@ from tests.unit.api.conftest import ROOT
 MODULES = (
     "keet",
     "keet.api.account",
-    "keet.api.comparing",
-    "keet.api.explaining",
-    "keet.api.findings",
-    "keet.api.profiles",
-    "keet.api.rooflines",
+    "keet.api.diff",
+    "keet.api.diff_result",
+    "keet.api.explain",
+    "keet.api.explain_result",
+    "keet.api.explained_launch",
+    "keet.api.read_profile",
+    "keet.api.roofline",
 )
 OPTIONS = doctest.REPORT_NDIFF
 TUPLES = {"AccountPart", "LaunchVerdict"}

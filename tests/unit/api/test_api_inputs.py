@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import keet as api
-from keet.api.inputs import chosen_launches
+from keet.api.inputs import selected_launches
 from keet.errors import IngestError, KeetError, NotComparable, UsageError
 from keet.profile import Profile
 from tests.conftest import REPORTS
@@ -36,7 +36,7 @@ def test_launches_are_chosen(tour: Profile) -> None:
         ([0, 2], "norm", [2]),
     ]
     for launches, kernel, expected in cases:
-        assert [each.id for each in chosen_launches(tour, launches, kernel)] == expected
+        assert [each.id for each in selected_launches(tour, launches, kernel)] == expected
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [

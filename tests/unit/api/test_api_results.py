@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import keet as api
-from keet.api.comparing import _side_names
+from keet.api.diff_result import _side_names
 from keet.errors import DamagedReport, NotAvailable
 from tests.conftest import REPORTS, Keet
 from tests.many_launches import copied
@@ -123,12 +123,13 @@ def test_frames(tour: api.ExplainResult) -> None:
 
 
 def test_frames_have_the_columns_of_a_store() -> None:
-    from keet.api import account, explaining, findings
+    from keet.api.account import COLUMNS
+    from keet.api.explained_launch import FINDING_FRAME_COLUMNS, LAUNCH_FRAME_COLUMNS
     from keet.corpus.layout import ACCOUNT_COLUMNS, FINDING_COLUMNS, LAUNCH_COLUMNS
 
-    assert {*findings.COLUMNS} - {*FINDING_COLUMNS} == {"kernel", "action"}
-    assert {*account.COLUMNS} - {*ACCOUNT_COLUMNS} == {"kernel"}
-    assert {*explaining.COLUMNS} <= {*LAUNCH_COLUMNS}
+    assert {*FINDING_FRAME_COLUMNS} - {*FINDING_COLUMNS} == {"kernel", "action"}
+    assert {*COLUMNS} - {*ACCOUNT_COLUMNS} == {"kernel"}
+    assert {*LAUNCH_FRAME_COLUMNS} <= {*LAUNCH_COLUMNS}
 
 
 @pytest.mark.slow

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from keet.serve.bounds import bounded, bounded_text, json_size
-from keet.serve.roots import Roots
-from keet.serve.shelf import Shelf
+from keet.serve.allowed_folders import AllowedFolders
+from keet.serve.report_cache import ReportCache
+from keet.serve.size_limits import bounded, bounded_text, json_size
+from keet.serve.tool_call import ToolCall
 from keet.serve.tools import TOOLS
-from keet.serve.work import Work
 from tests.conftest import REPORTS
 
 Call = Callable[..., dict[str, Any]]
@@ -30,18 +30,20 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def shelf(served: Path) -> Shelf:
-    return Shelf(Roots([served]))
+def cache(served: Path) -> ReportCache:
+    return ReportCache(AllowedFolders([served]))
 
 
-def called(shelf: Shelf, name: str, work: Work | None = None, **arguments: Any) -> dict[str, Any]:
+def called(
+    cache: ReportCache, name: str, work: ToolCall | None = None, **arguments: Any
+) -> dict[str, Any]:
     """Bounded as the server does it."""
     tool = TOOLS[name]
-    reply = tool.call(shelf, tool.arguments.model_validate(arguments), work or Work())
+    reply = tool.call(cache, tool.arguments.model_validate(arguments), work or ToolCall())
     result = bounded(reply.result.to_dict(), reply.result.paged)
     return {**result, "_text": bounded_text(reply.text, reply.end), "_size": json_size(result)}
 
 
 @pytest.fixture
-def call(shelf: Shelf) -> Call:
-    return lambda name, **arguments: called(shelf, name, **arguments)
+def call(cache: ReportCache) -> Call:
+    return lambda name, **arguments: called(cache, name, **arguments)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from keet.serve.roots import Roots
-from keet.serve.shelf import Shelf
+from keet.serve.allowed_folders import AllowedFolders
+from keet.serve.report_cache import ReportCache
 from tests.conftest import REPORTS
 from tests.unit.serve.conftest import called
 
@@ -21,18 +21,18 @@ SAMPLES = Path(__file__).parents[3] / "kernels_samples"
 
 
 @pytest.fixture(scope="module")
-def reports(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+def reports(tmp_path_factory: pytest.TempPathFactory) -> ReportCache:
     folder = tmp_path_factory.mktemp("pages")
     for path in (REPORTS / "zoo.ncu-repz", REPORTS / "pipeline_before.ncu-repz"):
         shutil.copy(path, folder)
     shutil.copy(SAMPLES / "row_norms" / "slow.ncu-rep", folder / "norms.ncu-rep")
-    return Shelf(Roots([folder]))
+    return ReportCache(AllowedFolders([folder]))
 
 
-def pages(shelf: Shelf, tool: str, **arguments: Any) -> Iterator[dict[str, Any]]:
+def pages(cache: ReportCache, tool: str, **arguments: Any) -> Iterator[dict[str, Any]]:
     offset: int | None = 0
     while offset is not None:
-        page = called(shelf, tool, **arguments, offset=offset)
+        page = called(cache, tool, **arguments, offset=offset)
         assert page["offset"] == offset
         offset = page["next_offset"]
         end = f"call again with offset {offset}"
@@ -49,7 +49,7 @@ def same(page: dict[str, Any], field: str, ids: Ids, in_text: str) -> list[Any]:
 
 
 @pytest.mark.slow
-def test_launches_that_are_explained(reports: Shelf) -> None:
+def test_launches_that_are_explained(reports: ReportCache) -> None:
     every = list(pages(reports, "explain", report="zoo.ncu-repz", kernel="*", top=5))
     ids = [same(page, "launches", lambda each: each["id"], r"^### Launch (\d+)") for page in every]
     assert sorted([*chain(*ids)]) == [str(n) for n in range(8)]
@@ -58,7 +58,7 @@ def test_launches_that_are_explained(reports: Shelf) -> None:
     assert every[1]["program"] is None
 
 
-def test_launches_that_matter(reports: Shelf) -> None:
+def test_launches_that_matter(reports: ReportCache) -> None:
     every = list(pages(reports, "explain", report="pipeline_before.ncu-repz"))
     told = [same(page, "launches", lambda each: each["id"], r"^### Launch (\d+)") for page in every]
     assert sum(map(len, told)) == every[0]["total"] < 8
@@ -70,7 +70,7 @@ def test_launches_that_matter(reports: Shelf) -> None:
     assert all(set(row) & {"launches"} == set() for row in every[0]["program"]["rows"])
 
 
-def test_hottest_lines(reports: Shelf) -> None:
+def test_hottest_lines(reports: ReportCache) -> None:
     every = list(pages(reports, "line", report="norms.ncu-rep"))
     name = r"^ *[\d.]+%\s+\d+\s+\S+:(\d+)"
     lines = [same(page, "entries", lambda each: each["line"], name) for page in every]
@@ -80,7 +80,7 @@ def test_hottest_lines(reports: Shelf) -> None:
         assert f"24 samples in {page['total']} source lines" in page["_text"]
 
 
-def test_instructions_have_the_offsets_of_the_text(reports: Shelf) -> None:
+def test_instructions_have_the_offsets_of_the_text(reports: ReportCache) -> None:
     every = list(pages(reports, "line", report="norms.ncu-rep", line="slow.cu:58"))
     for page in every:
         same(page, "entries", lambda each: each["offset"], r"^(0x[0-9a-f]{4}) ")
@@ -90,7 +90,7 @@ def test_instructions_have_the_offsets_of_the_text(reports: Shelf) -> None:
 
 
 @pytest.mark.slow
-def test_metrics_and_launches(reports: Shelf) -> None:
+def test_metrics_and_launches(reports: ReportCache) -> None:
     every = list(pages(reports, "metrics", report="zoo.ncu-repz", launch=0, pattern="dram|lts"))
     assert len(every) > 1
     for page in every:
@@ -103,7 +103,7 @@ def test_metrics_and_launches(reports: Shelf) -> None:
 
 
 @pytest.mark.slow
-def test_kernels_that_are_compared(reports: Shelf) -> None:
+def test_kernels_that_are_compared(reports: ReportCache) -> None:
     both = dict.fromkeys(("before", "after"), "zoo.ncu-repz")
     every = list(pages(reports, "diff", **both))
     kernels = [same(page, "pairs", lambda each: each["kernel"], r"^\| `(\w+)`") for page in every]
@@ -111,7 +111,7 @@ def test_kernels_that_are_compared(reports: Shelf) -> None:
 
 
 @pytest.mark.slow
-def test_checks(reports: Shelf) -> None:
+def test_checks(reports: ReportCache) -> None:
     text = "".join(f"The L2 hit rate is {number}.25 %.\n" for number in range(20, 120))
     every = list(pages(reports, "verify", report="norms.ncu-rep", text=text))
     assert len(every) > 1
@@ -123,7 +123,7 @@ def test_checks(reports: Shelf) -> None:
 
 
 @pytest.mark.slow
-def test_a_sentence_that_is_longer_than_a_page(reports: Shelf) -> None:
+def test_a_sentence_that_is_longer_than_a_page(reports: ReportCache) -> None:
     text = "The registers are " + ", ".join(f"{number} registers" for number in range(1000, 1900))
     page = called(reports, "verify", report="norms.ncu-rep", text=text)
     assert page["total"] == 900
@@ -133,7 +133,7 @@ def test_a_sentence_that_is_longer_than_a_page(reports: Shelf) -> None:
 
 
 @pytest.mark.slow
-def test_cases_on_all_pages(reports: Shelf) -> None:
+def test_cases_on_all_pages(reports: ReportCache) -> None:
     """What is said before the list is of all cases, not of the page."""
     every = list(pages(reports, "cases", finding="uncoalesced_global"))
     assert len(every) > 1

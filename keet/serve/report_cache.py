@@ -15,8 +15,9 @@ from keet.ingest import read_profile
 from keet.ingest.run_tables.run_table import table_path
 from keet.profile import Launch, Profile
 from keet.records import NamedTuple
-from keet.serve.roots import Roots, quoted
-from keet.serve.work import Work
+from keet.serve.allowed_folders import AllowedFolders, quoted
+from keet.serve.tool_call import ToolCall
+from keet.texts import count_of
 
 if TYPE_CHECKING:
     from keet.explanation.explained import Explanation
@@ -58,9 +59,9 @@ class OpenReport:
         assert self._profile is not None, "a report is read before it is handed out"
         return self._profile
 
-    def read(self, work: Work, source: Path | None = None) -> None:
+    def read(self, call: ToolCall, source: Path | None = None) -> None:
         if self._profile is None:
-            work.begin(f"reading {self.name}")
+            call.begin(f"reading {self.name}")
             self._profile = _named(self._read(source), self.name)
 
     def _read(self, source: Path | None) -> Profile:
@@ -69,25 +70,25 @@ class OpenReport:
         except IngestError as problem:  # of the real path; the client knows the report by a name
             raise type(problem)(self.name, problem.problem, problem.remedy) from None
 
-    def explained(self, launches: Sequence[Launch], top: int, work: Work) -> Explanation:
+    def explained(self, launches: Sequence[Launch], top: int, call: ToolCall) -> Explanation:
         """As `keet explain` does it; kept, since the next page asks for the same."""
         key = (tuple(launch.id for launch in launches), top)
         if key in self._explained:
             self._explained.move_to_end(key)
         else:
-            self._explained[key] = self._explain(launches, top, work)
+            self._explained[key] = self._explain(launches, top, call)
         while len(self._explained) > _EXPLANATIONS:
             self._explained.popitem(last=False)
         return self._explained[key]
 
-    def _explain(self, launches: Sequence[Launch], top: int, work: Work) -> Explanation:
+    def _explain(self, launches: Sequence[Launch], top: int, call: ToolCall) -> Explanation:
         from keet.explanation.analyst import explain
         from keet.profile.launch_iteration import MAX_DECODED
 
-        work.begin(f"explaining {len(launches)} launch{'es' * (len(launches) > 1)}")
+        call.begin(f"explaining {count_of(len(launches), 'launch', 'launches')}")
         # A view of the whole report; launches that are named are all explained.
         most = MAX_DECODED if len(launches) == len(self.profile.launches) else None
-        steps = work.steps("explaining launch")
+        steps = call.steps("explaining launch")
         return explain(self.profile, launches, top, on_launch=steps, most=most)
 
 
@@ -98,29 +99,31 @@ def _named(profile: Profile, name: str) -> Profile:
     return replace(profile, provenance=named)
 
 
-class Shelf:
+class ReportCache:
     """The reports that were asked for last."""
 
-    def __init__(self, roots: Roots) -> None:
+    def __init__(self, roots: AllowedFolders) -> None:
         self.roots = roots
         self._lock = Lock()
         self._reports: OrderedDict[_Key, OpenReport] = OrderedDict()
 
     @contextmanager
-    def reading(self, name: str, work: Work, *, source: str | None = None) -> Iterator[OpenReport]:
+    def reading(
+        self, name: str, call: ToolCall, *, source: str | None = None
+    ) -> Iterator[OpenReport]:
         """One report. Its sources may change at any time: with them, nothing is kept."""
         with self.roots.only(name):
             if source is not None:
                 report = self._unkept(name)
-                report.read(work, self.roots.source(source))
+                report.read(call, self.roots.source(source))
                 yield report
                 return
-            with self._turns([self._find(name)], work) as (report,):
+            with self._turns([self._find(name)], call) as (report,):
                 yield report
 
     @contextmanager
     def reading_two(
-        self, before: str, after: str, work: Work
+        self, before: str, after: str, call: ToolCall
     ) -> Iterator[tuple[OpenReport, OpenReport]]:
         """Two reports; of one that is named twice, two copies, since a comparison tells launches
         apart by their identity."""
@@ -128,24 +131,26 @@ class Shelf:
         if first is second:
             second = self._unkept(after)
         both = f"{before}, {after}"
-        with self.roots.only(both), self._turns([first, second], work) as (one, other):
+        with self.roots.only(both), self._turns([first, second], call) as (one, other):
             yield one, other
 
     @contextmanager
-    def _turns(self, reports: Sequence[OpenReport], work: Work) -> Iterator[Sequence[OpenReport]]:
+    def _turns(
+        self, reports: Sequence[OpenReport], call: ToolCall
+    ) -> Iterator[Sequence[OpenReport]]:
         """Always in the same order, so that two calls never wait for each other."""
         with ExitStack() as stack:
             for report in sorted(reports, key=lambda each: str(each.path)):
                 while not report.turn.acquire(timeout=_POLL):
-                    work.check()
+                    call.check()
                 stack.callback(report.turn.release)
             for report in reports:
-                self._read(report, work)
+                self._read(report, call)
             yield reports
 
-    def _read(self, report: OpenReport, work: Work) -> None:
+    def _read(self, report: OpenReport, call: ToolCall) -> None:
         try:
-            report.read(work)
+            report.read(call)
         except BaseException:
             with self._lock:
                 self._forget(str(report.path))

@@ -17,14 +17,15 @@ from keet.ingest.input.files import printable_path
 from keet.profile import Launch, Profile
 from keet.records import NamedTuple
 from keet.render.json.show import ShowLaunch, show_document
-from keet.serve.arguments import ListReports
-from keet.serve.bounds import page_of
-from keet.serve.reply import Reply, counted, page_fields, with_text
-from keet.serve.results import ListReportsResult, ReportSummary
-from keet.serve.roots import Roots, quoted
-from keet.serve.selection import about_regexes, chosen, matcher
-from keet.serve.shelf import OpenReport, Shelf
-from keet.serve.work import Work
+from keet.serve.allowed_folders import AllowedFolders, quoted
+from keet.serve.arguments import ListReportsArguments
+from keet.serve.name_patterns import about_regexes, matcher, selected_launches
+from keet.serve.report_cache import OpenReport, ReportCache
+from keet.serve.results import ListReportsToolResult, ReportSummary
+from keet.serve.size_limits import page_of
+from keet.serve.tool_call import ToolCall
+from keet.serve.tool_reply import ToolReply, page_fields, with_text
+from keet.texts import count_of
 
 _MOST_FILES = 200_000
 """Files that are looked at: a folder with more is not one of reports."""
@@ -44,11 +45,11 @@ _NO_REPORT = "No report lies in the folders of this server. Save one there with 
 _FIELDS = ("id", "kernel", "grid", "block", "run_share_pct")
 
 
-def list_reports(shelf: Shelf, asked: ListReports, work: Work) -> Reply:
+def list_reports(cache: ReportCache, asked: ListReportsArguments, call: ToolCall) -> ToolReply:
     if asked.report is None:
-        return _reports(shelf.roots, asked, work)
-    with shelf.reading(asked.report, work) as report:
-        return _launches(shelf.roots, report, asked)
+        return _reports(cache.roots, asked, call)
+    with cache.reading(asked.report, call) as report:
+        return _launches(cache.roots, report, asked)
 
 
 # --- reports
@@ -60,10 +61,10 @@ class _File(NamedTuple):
     modified: str
 
 
-def _reports(roots: Roots, asked: ListReports, work: Work) -> Reply:
-    work.begin("looking for reports")
+def _reports(roots: AllowedFolders, asked: ListReportsArguments, call: ToolCall) -> ToolReply:
+    call.begin("looking for reports")
     matches = matcher(asked.match, "match") if asked.match else lambda _: True
-    walk = _Walk(roots, work)
+    walk = _Walk(roots, call)
     found = [file for file in walk.files() if matches(file.path)]
     found.sort(key=lambda file: file.modified, reverse=True)  # the latest is asked for most
     if asked.match and not found:
@@ -80,16 +81,16 @@ def _reports(roots: Roots, asked: ListReports, work: Work) -> Reply:
         return "\n".join([*(lines[:count] or [_NO_REPORT]), *walk.notes])
 
     page, text, end = with_text(page, "report", text_of)
-    result = ListReportsResult(
+    result = ListReportsToolResult(
         folders=_folders(roots),
         report=None,
         entries=page.entries,
         **page_fields(page, walk.notes),
     )
-    return Reply(result, text, end)
+    return ToolReply(result, text, end)
 
 
-def _folders(roots: Roots) -> list[str]:
+def _folders(roots: AllowedFolders) -> list[str]:
     return [printable_path(folder) for folder in roots.folders]
 
 
@@ -97,8 +98,8 @@ class _Walk:
     """Reports below the folders by path. Links to folders are not followed: what they lead to is
     found under its own name, or is outside. A link to a file counts if the file is inside."""
 
-    def __init__(self, roots: Roots, work: Work) -> None:
-        self._roots, self._work = roots, work
+    def __init__(self, roots: AllowedFolders, call: ToolCall) -> None:
+        self._roots, self._call = roots, call
         self._seen: set[str] = set()
         self._looked = 0
         self.notes: list[str] = []
@@ -106,7 +107,7 @@ class _Walk:
     def files(self) -> Iterator[_File]:
         for root in self._roots.folders:
             for folder, subfolders, names in os.walk(root):
-                self._work.check()
+                self._call.check()
                 subfolders[:] = sorted(each for each in subfolders if not each.startswith("."))
                 yield from filter(None, (self._file(folder, name) for name in sorted(names)))
                 self._looked += len(names)
@@ -138,11 +139,11 @@ class _Walk:
 # --- launches of one
 
 
-def _launches(roots: Roots, report: OpenReport, asked: ListReports) -> Reply:
+def _launches(roots: AllowedFolders, report: OpenReport, asked: ListReportsArguments) -> ToolReply:
     from keet.analysis.capture.coverage import find_coverage
 
     profile = report.profile
-    launches = _by_time(profile, chosen(profile, None, asked.match, "match"))
+    launches = _by_time(profile, selected_launches(profile, None, asked.match, "match"))
     here = launches[asked.offset : asked.offset + _PER_PAGE]
     document = show_document(profile, find_coverage(profile), here)
     page = page_of(map(_entry, document.launches), len(launches), asked.offset, _PER_PAGE)
@@ -164,20 +165,20 @@ def _launches(roots: Roots, report: OpenReport, asked: ListReports) -> Reply:
 
     page, text, end = with_text(page, "launch", text_of, "launches")
     caution = caution_about(summary.capture)
-    result = ListReportsResult(
+    result = ListReportsToolResult(
         folders=_folders(roots),
         report=summary,
         entries=page.entries,
         **page_fields(page, [*document.report.notes, *filter(None, [caution])]),
     )
-    return Reply(result, text, end)
+    return ToolReply(result, text, end)
 
 
 def _launches_text(profile: Profile, summary: ReportSummary, launches: Sequence[Launch]) -> str:
     from keet.render.common.device import describe_device
 
     devices = ", ".join(describe_device(device) for device in profile.devices)
-    count = counted(summary.launch_count, "launch", "launches")
+    count = count_of(summary.launch_count, "launch", "launches")
     lines = [f"{summary.path}: {count} on {devices}"]
     lines += [_launch_text(launch) for launch in launches]
     if summary.missing:

@@ -8,25 +8,25 @@ from collections.abc import Sequence
 from keet.catalog.cases import CaseEntry, casebook
 from keet.errors import UsageError
 from keet.render.json.cases import case_document
-from keet.serve.arguments import Cases
-from keet.serve.bounds import page_of
-from keet.serve.reply import WIDTH, Reply, page_fields, view_text, with_text
-from keet.serve.results import CaseRow, CasesResult
-from keet.serve.roots import quoted
-from keet.serve.shelf import Shelf
-from keet.serve.work import Work
+from keet.serve.allowed_folders import quoted
+from keet.serve.arguments import CasesArguments
+from keet.serve.report_cache import ReportCache
+from keet.serve.results import CaseRow, CasesToolResult
+from keet.serve.size_limits import page_of
+from keet.serve.tool_call import ToolCall
+from keet.serve.tool_reply import WIDTH, ToolReply, page_fields, view_text, with_text
 
 _PER_PAGE = 20
 
 
-def cases(_: Shelf, asked: Cases, work: Work) -> Reply:
-    work.begin("reading the casebook")
+def cases(_: ReportCache, asked: CasesArguments, call: ToolCall) -> ToolReply:
+    call.begin("reading the casebook")
     if asked.case is not None:
         return _one(asked.case)
     entries = _chosen(asked)
     page = page_of(map(_row, entries[asked.offset :]), len(entries), asked.offset, _PER_PAGE)
     page, text, end = with_text(page, "case", lambda count: _list(entries, asked.offset, count))
-    return Reply(CasesResult(case=None, cases=page.entries, **page_fields(page)), text, end)
+    return ToolReply(CasesToolResult(case=None, cases=page.entries, **page_fields(page)), text, end)
 
 
 def _list(entries: Sequence[CaseEntry], offset: int, count: int) -> str:
@@ -37,7 +37,7 @@ def _list(entries: Sequence[CaseEntry], offset: int, count: int) -> str:
     return view_text(cases_view(here, WIDTH, of=entries, in_full="call cases with case"))
 
 
-def _one(name: str) -> Reply:
+def _one(name: str) -> ToolReply:
     from keet.render.terminal.cases import case_view
 
     entries = casebook()
@@ -45,8 +45,8 @@ def _one(name: str) -> Reply:
     if len(found) != 1:
         raise UsageError(f"case {quoted(name)}: {_no_case(name, found, entries)}")
     document = case_document(found[0])
-    result = CasesResult(case=document, cases=[], total=1, offset=0, more=0, next_offset=None)
-    return Reply(result, view_text(case_view(found[0], WIDTH)))
+    result = CasesToolResult(case=document, cases=[], total=1, offset=0, more=0, next_offset=None)
+    return ToolReply(result, view_text(case_view(found[0], WIDTH)))
 
 
 def _no_case(name: str, found: Sequence[CaseEntry], entries: Sequence[CaseEntry]) -> str:
@@ -61,7 +61,7 @@ def _row(entry: CaseEntry) -> dict[str, object]:
     return {name: getattr(entry, name) for name in CaseRow.declared}
 
 
-def _chosen(asked: Cases) -> Sequence[CaseEntry]:
+def _chosen(asked: CasesArguments) -> Sequence[CaseEntry]:
     """Grouped by finding, the largest gain first, as `keet cases`."""
     from keet.catalog.precedents import gain_of_cause
 

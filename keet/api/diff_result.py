@@ -1,28 +1,21 @@
-"""`keet.diff`: what changed between two profiles, and why, as objects."""
+"""The result of `keet.diff`: pairs of kernels and reasons as objects, texts and frames."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from numbers import Real
-from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal
 
-from keet.api.inputs import Kernel, StrPath
-from keet.api.result import WIDTH, Result, data_frame
-from keet.api.sides import Reports, profiles_of, side_of
-from keet.errors import UsageError
+from keet.api.result import WIDTH, ApiResult, data_frame
 from keet.formatting import speedup_text
-from keet.profile import Launch
 from keet.records import NamedTuple
-from keet.texts import visible
+from keet.texts import count_of, visible
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from keet.comparison.gate import Gate
-    from keet.comparison.pairing.sides import Side
     from keet.comparison.result import Difference
     from keet.render.json.diff import AttributionDocument, DiffDocument, GateDocument, PairDocument
     from keet.render.json.diff_account import PartChangeDocument
@@ -34,106 +27,6 @@ ACCOUNT_COLUMNS = (
     "kernel", "part", "parent", "label", "innermost", "before_us", "after_us", "change_us", "share",
 )  # fmt: skip
 ATTRIBUTION_COLUMNS = ("kernel", "kind", "what", "unit", "share", "finding")
-
-
-def diff(  # noqa: PLR0913 - the options of the command
-    before: Reports,
-    after: Reports | None = None,
-    *,
-    launches: tuple[int, int] | None = None,
-    kernel: Kernel | None = None,
-    times: tuple[int, int] | None = None,
-    gate: float | None = None,
-    metrics: str | Iterable[str] = (),
-    force: bool = False,
-    source: StrPath | None = None,
-    source_before: StrPath | None = None,
-    run_table: StrPath | None = None,
-    run_table_before: StrPath | None = None,
-) -> DiffResult:
-    """What changed and why: `keet diff`.
-
-    >>> import keet
-    >>> sample = "kernels_samples/matrix_flip/"
-    >>> result = keet.diff(sample + "slow.ncu-rep", sample + "fast.ncu-rep", gate=5)
-    >>> result.verdict, round(result.speedup, 2), result.fixed, result.failed
-    ('faster', 7.02, ('uncoalesced_global',), False)
-
-    Args:
-        before: a report or profile, several runs of the same program (less noise), a folder of
-            them, or `"baseline:NAME"`.
-        after: the same of the other side; None: two launches of one report, see `launches`.
-        launches: compare launch A with launch B: `(0, 3)`.
-        kernel: only kernels whose name matches this regular expression.
-        times: a launch stands for so many launches before and after: `(300, 1)`.
-        gate: per cent. `result.failed` tells whether anything became worse by more than that and
-            more than the noise.
-        metrics: gate these instead of the time, as `--metric`: `registers_per_thread`,
-            `l2_hit_rate_pct:higher`.
-        force: compare what should not be compared.
-        source, source_before: folders with the sources of a side.
-        run_table, run_table_before: times of the whole run of a side.
-
-    Raises:
-        keet.NotComparable: the two sides differ in more than the program; `force` goes on.
-        keet.KeetError: for every other reason, with one line that says what to do.
-    """
-    from keet.comparison.compare import compare
-    from keet.comparison.gate import gate_difference
-    from keet.comparison.option_advice import check_comparable
-
-    names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
-    if after is None and launches is None:
-        raise UsageError("name two reports, or two launches of one: launches=(0, 3)")
-    _check_numbers(launches, times, gate, names)
-    if after is None:
-        profiles = [profiles_of(before, source, run_table)] * 2
-    else:
-        profiles = [
-            profiles_of(before, source_before, run_table_before),
-            profiles_of(after, source, run_table),
-        ]
-    sides = [side_of(profiles[which], which, launches, kernel, times) for which in (0, 1)]
-    _check_tables(sides, times)
-    difference = compare(*sides, guess=force or launches is not None)
-    if not force:
-        check_comparable(difference, _OPTIONS, "force=True")
-    gated = None if gate is None else gate_difference(difference, float(gate), names)
-    return DiffResult(difference, gated)
-
-
-_OPTIONS = {"--launch A:B": "launches=(A, B)", "--times N:M": "times=(N, M)"}
-"""By those of `keet diff`."""
-
-
-def _check_numbers(launches: object, times: object, gate: object, metrics: Sequence[str]) -> None:
-    """The arguments may be anything: a caller need not check types."""
-    if metrics and gate is None:
-        raise UsageError("metrics names what to gate; say by how much: gate=5")
-    if gate is not None and not (_is_number(gate) and 0 <= gate <= 1000):
-        raise UsageError(f"gate={gate!r}: it must be a percentage from 0 to 1000")
-    if times is not None and not _are_two(times, least=1):
-        raise UsageError(f"times={times!r}: it must be two positive integers: (300, 1)")
-    if launches is not None and not _are_two(launches, least=0):
-        raise UsageError(f"launches={launches!r}: it must be the numbers of two launches: (0, 3)")
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _are_two(value: object, least: int) -> bool:
-    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
-        return False
-    numbers = [each.id if isinstance(each, Launch) else each for each in value]
-    return all(isinstance(each, SupportsIndex) and index(each) >= least for each in numbers)
-
-
-def _check_tables(sides: Sequence[Side], times: tuple[int, int] | None) -> None:
-    if times is not None and all(side.has_tables for side in sides):
-        raise UsageError(
-            "the tables of the runs know how often each kernel is launched: leave out times"
-        )
 
 
 class PartOfChange(NamedTuple):
@@ -191,7 +84,7 @@ class DiffPair:
 
     @property
     def attribution(self) -> tuple[AttributionDocument, ...]:
-        """What accounts for the change (`kind`, `what`, `share`, `finding`), causes first."""
+        """Reasons for the change (`kind`, `what`, `share`, `finding`), causes first."""
         return tuple(self.document.attribution)
 
     @property
@@ -249,7 +142,7 @@ def _side_names(before: str, after: str) -> tuple[str, str]:
     return "/".join(one[-parts:]), "/".join(other[-parts:])
 
 
-class DiffResult(Result):
+class DiffResult(ApiResult):
     """Two sides compared. `print(result)` prints what `keet diff` prints.
 
     >>> import keet
@@ -264,12 +157,12 @@ class DiffResult(Result):
 
     def __init__(self, difference: Difference, gate: Gate | None) -> None:
         self.difference = difference
-        """What keet itself works with; its fields may change between versions."""
+        """The internal object; its fields may change between versions."""
         self._gate = gate
 
     def __repr__(self) -> str:
         names = " → ".join(_side_names(self.document.before.path, self.document.after.path))
-        kernels = f"{len(self.pairs)} kernel{'s' * (len(self.pairs) != 1)}"
+        kernels = count_of(len(self.pairs), "kernel")
         gate = "" if self._gate is None else f", gate {'failed' if self.failed else 'passed'}"
         change = change_text(self.verdict, self.speedup)
         return f"<DiffResult {names}: {change}, {kernels}{gate}>"
@@ -296,7 +189,7 @@ class DiffResult(Result):
 
     @property
     def noise(self) -> float:
-        """What chance may change the speed-up by: 0.05 is 5 %."""
+        """How much the speed-up may differ by chance: 0.05 is 5 %."""
         return self.document.verdict.noise
 
     @cached_property
@@ -330,20 +223,20 @@ class DiffResult(Result):
 
     @property
     def gate(self) -> GateDocument | None:
-        """What was gated (`failed`, `regressions`, `not_gated`); None: no gate was asked for."""
+        """What was gated (`failed`, `regressions`, `not_gated`); None: no gate was set."""
         return self.document.gate
 
     @property
     def failed(self) -> bool:
-        """A gate was asked for, and something became worse by more than it allows."""
+        """Whether a gate was set and something became worse by more than it allows."""
         return self.gate is not None and self.gate.failed
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What weakens or forbids the comparison, and what a reader of either report must know."""
-        told = self.document
-        reasons = [each.text for each in told.comparability.notes]
-        return tuple(dict.fromkeys([*reasons, *told.before.notes, *told.after.notes]))
+        """Why the comparison is weak or not allowed, and notes on either report."""
+        document = self.document
+        reasons = [each.text for each in document.comparability.notes]
+        return tuple(dict.fromkeys([*reasons, *document.before.notes, *document.after.notes]))
 
     def to_text(self, width: int = WIDTH, *, top: int = 5) -> str:
         from keet.render.terminal.console import to_text
@@ -352,7 +245,7 @@ class DiffResult(Result):
         return to_text(diff_view(self.difference, self._gate, top, width), width)
 
     def to_markdown(self, *, top: int = 5) -> str:
-        """As `keet diff --format markdown`. `top`: kernels told in full."""
+        """As `keet diff --format markdown`. `top`: kernels described in full."""
         from keet.render.markdown.diff import diff_markdown
 
         return visible(diff_markdown(self.difference, self._gate, top))

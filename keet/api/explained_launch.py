@@ -1,24 +1,142 @@
-"""Findings of an explanation as a list of objects, a data frame and a table in notebooks."""
+"""One launch of an explanation, and its findings, as objects."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
+from keet.api.account import AccountTable, account_of
 from keet.api.result import data_frame
+from keet.records import NamedTuple
+from keet.texts import count_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from keet.api.explaining import ExplainedLaunch
     from keet.evidence import Evidence
+    from keet.explanation.explained import LaunchExplanation
+    from keet.profile import Dim3, Launch
+    from keet.render.json.explain import ExplainLaunch
     from keet.render.json.finding import FindingDocument, ForecastDocument, LocationDocument
 
-COLUMNS = (
+LAUNCH_FRAME_COLUMNS = (
+    "launch_id", "kernel", "duration_us", "limiter", "reached_pct", "headline", "top_finding",
+    "top_forecast",
+)  # fmt: skip
+"""Columns of the frame of launches: names of the view `launches` of a store."""
+FINDING_FRAME_COLUMNS = (
     "launch_id", "kernel", "rank", "id", "title", "confidence", "forecast_low", "forecast_likely",
     "forecast_high", "file", "line", "share", "text", "action",
 )  # fmt: skip
-"""Of the frame: names of the view `findings` of a store, where that has them."""
+"""Columns of the frame of findings: names of the view `findings` of a store where it has them."""
+
+
+class LaunchVerdict(NamedTuple):
+    """What limits a launch."""
+
+    limiter: str | None
+    """The hardware unit nearest to its peak, ties joined by `+`; `latency`: none is near; None: the
+    report does not say how busy any unit was."""
+    reached_pct: float | None
+    """Of its peak, by that unit."""
+    headline: str
+    """In one sentence."""
+
+
+class ExplainedLaunch:
+    """One launch of an explanation.
+
+    >>> import keet
+    >>> launch = keet.explain("kernels_samples/matrix_flip/slow.ncu-rep").launch(0)
+    >>> launch
+    <ExplainedLaunch #0 flip: L2 at 83% of peak: uncoalesced global access at slow.cu:7.>
+    >>> launch.verdict.limiter, launch.grid, launch.block
+    ('L2', (256, 1024, 1), (32, 8, 1))
+    >>> print(launch.evidence["duration#0"])
+    1.02 ms
+    """
+
+    def __init__(self, explained: LaunchExplanation, document: ExplainLaunch) -> None:
+        self.explained = explained
+        self.document = document
+
+    def __repr__(self) -> str:
+        return f"<ExplainedLaunch {self.name}: {self.headline}>"
+
+    @property
+    def id(self) -> int:
+        """Its number in the report."""
+        return self.document.id
+
+    @property
+    def kernel(self) -> str:
+        """The short stable name."""
+        return self.document.kernel
+
+    @property
+    def name(self) -> str:
+        """`#0 flip`."""
+        return f"#{self.id} {self.kernel}"
+
+    @property
+    def launch(self) -> Launch:
+        """The launch of the profile: `launch.get("duration")`, `launch.metric(NAME)`."""
+        return self.explained.launch
+
+    @property
+    def grid(self) -> Dim3 | None:
+        return self.document.grid
+
+    @property
+    def block(self) -> Dim3 | None:
+        return self.document.block
+
+    @property
+    def duration_us(self) -> float | None:
+        """None: not measured."""
+        duration = self.document.duration
+        return None if duration is None or duration.value is None else float(duration.value)
+
+    @property
+    def verdict(self) -> LaunchVerdict:
+        told = self.document.verdict
+        return LaunchVerdict(told.limiter, told.reached_pct, told.headline)
+
+    @property
+    def headline(self) -> str:
+        """What limits it, in one sentence."""
+        return self.document.verdict.headline
+
+    @cached_property
+    def findings(self) -> FindingTable:
+        return FindingTable([LaunchFinding(self, each) for each in self.document.findings])
+
+    @cached_property
+    def account(self) -> AccountTable:
+        """Where its time goes: parts that add up."""
+        return account_of(self.document)
+
+    @cached_property
+    def evidence(self) -> dict[str, Evidence]:
+        """Every number that the explanation is made of, by the id that texts and parts cite."""
+        return {each.id: each for each in self.explained.evidence}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its object in the JSON of `keet explain`."""
+        return self.document.to_dict()
+
+    def row(self) -> tuple[object, ...]:
+        """Of the frame of launches: see `LAUNCH_FRAME_COLUMNS`."""
+        first = self.findings[0] if self.findings else None
+        forecast = first.forecast.likely if first and first.forecast else None
+        known = (self.id, self.kernel, self.duration_us, *self.verdict)
+        return (*known, first.id if first else None, forecast)
+
+    def _repr_html_(self) -> str:
+        from keet.api.notebook import launch_html
+
+        return launch_html(self.explained)
 
 
 class LaunchFinding:
@@ -107,7 +225,7 @@ class LaunchFinding:
         return self.document.to_dict()
 
     def row(self) -> tuple[object, ...]:
-        """Of the data frame: see `COLUMNS`."""
+        """Of the data frame: see `FINDING_FRAME_COLUMNS`."""
         forecast = self.forecast
         gains = (forecast.low, forecast.likely, forecast.high) if forecast else (None,) * 3
         first = next(iter(self.locations), None)
@@ -147,13 +265,15 @@ class FindingTable(Sequence[LaunchFinding]):
         return len(self._findings)
 
     def __repr__(self) -> str:
-        return f"<FindingTable: {len(self)} finding{'s' * (len(self) != 1)}>"
+        return f"<FindingTable: {count_of(len(self), 'finding')}>"
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per finding. Columns are named as in the view `findings` of a store."""
-        return data_frame((each.row() for each in self), COLUMNS)
+        return data_frame((each.row() for each in self), FINDING_FRAME_COLUMNS)
 
     def _repr_html_(self) -> str:
         from keet.api.notebook import findings_html
 
-        return findings_html(self)
+        return findings_html(
+            [(f.launch.name, f.title, f.gain, f.confidence, f.where, f.action) for f in self]
+        )

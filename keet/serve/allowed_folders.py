@@ -27,7 +27,7 @@ _FORBIDDEN = ("/proc", "/sys", "/dev")
 """Files there are windows into the kernel, not reports."""
 
 
-class Roots:
+class AllowedFolders:
     """The folders that the server was given."""
 
     def __init__(self, folders: Sequence[Path]) -> None:

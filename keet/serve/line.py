@@ -10,14 +10,14 @@ from keet.errors import UsageError
 from keet.profile import Absent, Launch, Location
 from keet.render.json.encoding.fields import Document
 from keet.render.json.hotspots import HotspotsLaunch, hotspots_document
-from keet.serve.arguments import Line
-from keet.serve.bounds import page_of
-from keet.serve.reply import WIDTH, Reply, page_fields, view_text, with_text
-from keet.serve.results import LineResult, LineSummary, NotChecked
-from keet.serve.roots import quoted
-from keet.serve.selection import chosen, longest
-from keet.serve.shelf import OpenReport, Shelf
-from keet.serve.work import Work
+from keet.serve.allowed_folders import quoted
+from keet.serve.arguments import LineArguments
+from keet.serve.name_patterns import longest, selected_launches
+from keet.serve.report_cache import OpenReport, ReportCache
+from keet.serve.results import LineSummary, LineToolResult, NotChecked
+from keet.serve.size_limits import page_of
+from keet.serve.tool_call import ToolCall
+from keet.serve.tool_reply import WIDTH, ToolReply, page_fields, view_text, with_text
 
 if TYPE_CHECKING:
     from keet.analysis.source_lines.hotspots import Hotspots
@@ -31,20 +31,22 @@ _OTHERS = 6
 Found = tuple[Launch, "Hotspots | Absent"]
 
 
-def line(shelf: Shelf, asked: Line, work: Work) -> Reply:
-    with shelf.reading(asked.report, work, source=asked.source) as report:
-        launches = chosen(report.profile, asked.launch, asked.kernel)
+def line(cache: ReportCache, asked: LineArguments, call: ToolCall) -> ToolReply:
+    with cache.reading(asked.report, call, source=asked.source) as report:
+        launches = selected_launches(report.profile, asked.launch, asked.kernel)
         if asked.line is None:
-            return _hottest(report, asked, longest(launches, report.profile), len(launches), work)
-        return _one(report, asked, launches, work)
+            return _hottest(report, asked, longest(launches, report.profile), len(launches), call)
+        return _one(report, asked, launches, call)
 
 
-def _hottest(report: OpenReport, asked: Line, launch: Launch, of: int, work: Work) -> Reply:
+def _hottest(
+    report: OpenReport, asked: LineArguments, launch: Launch, of: int, call: ToolCall
+) -> ToolReply:
     from keet.analysis.source_lines.hotspots import find_hotspots
     from keet.render.common.hotspot_rows import examined
     from keet.render.terminal.hotspots import hotspots_view
 
-    work.begin(f"analysing {launch.kernel}")
+    call.begin(f"analysing {launch.kernel}")
     each = examined(launch, find_hotspots(launch, None), has_sass=True)
     document = hotspots_document(report.profile, [each], asked.offset + _LINES).launches[0]
     rows = (row.to_dict() for row in document.rows[asked.offset :])
@@ -56,24 +58,26 @@ def _hottest(report: OpenReport, asked: Line, launch: Launch, of: int, work: Wor
         return "\n".join([*notes, view_text(view)])
 
     page, text, end = with_text(page, "line", text_of)
-    result = LineResult(
+    result = LineToolResult(
         **_common(report, document),
         line=None,
         row=None,
         entries=page.entries,
         **page_fields(page, notes),
     )
-    return Reply(result, text, end)
+    return ToolReply(result, text, end)
 
 
-def _one(report: OpenReport, asked: Line, launches: Sequence[Launch], work: Work) -> Reply:
+def _one(
+    report: OpenReport, asked: LineArguments, launches: Sequence[Launch], call: ToolCall
+) -> ToolReply:
     from keet.render.common.hotspot_rows import examined
     from keet.render.common.machine_code import function_starts
     from keet.render.terminal.hotspots_line import line_view
 
-    place, ranked = _place(asked.line or "", launches, work)
+    place, ranked = _place(asked.line or "", launches, call)
     launch, spots = ranked[0]
-    work.begin(f"analysing {launch.kernel}")
+    call.begin(f"analysing {launch.kernel}")
     each = examined(launch, spots, has_sass=True)
     document = hotspots_document(report.profile, [each], None, place).launches[0]
     instructions = document.line.instructions if document.line else []
@@ -91,17 +95,17 @@ def _one(report: OpenReport, asked: Line, launches: Sequence[Launch], work: Work
         return "\n".join([view_text(view), *others])
 
     page, text, end = with_text(page, "instruction", text_of)
-    result = LineResult(
+    result = LineToolResult(
         **_common(report, document),
         line=_summary(document, place, starts),
         row=document.rows[0] if document.rows else None,
         entries=page.entries,
         **page_fields(page, others),
     )
-    return Reply(result, text, end)
+    return ToolReply(result, text, end)
 
 
-def _place(wanted: str, launches: Sequence[Launch], work: Work) -> tuple[Location, list[Found]]:
+def _place(wanted: str, launches: Sequence[Launch], call: ToolCall) -> tuple[Location, list[Found]]:
     """The line, and the launches with code for it, that with most samples first."""
     from keet.analysis.source_lines.hotspots import find_hotspots
     from keet.render.common.line_option import NoSuchLine, place_of
@@ -109,14 +113,14 @@ def _place(wanted: str, launches: Sequence[Launch], work: Work) -> tuple[Locatio
     match = re.fullmatch(r"(.+):([0-9]{1,9})", wanted, re.DOTALL)
     if match is None:
         raise UsageError(f"line {quoted(wanted)} must be FILE:LINE, for example kernel.cu:29")
-    watched = work.each(launches, "looking at launch", len(launches))
+    watched = call.each(launches, "looking at launch", len(launches))
     try:
         place, own = place_of(watched, (match[1], int(match[2])))
     except NoSuchLine as wrong:
         host = "; host code, such as a launch, has none" if wrong.is_empty else ""
         raise UsageError(f"line {wrong.place}: {wrong.problem}{host}") from None
     found: list[Found] = []
-    for launch in work.each(own, "looking at launch", len(own)):
+    for launch in call.each(own, "looking at launch", len(own)):
         spots = find_hotspots(launch, None)
         if not isinstance(spots, Absent):
             at = tuple(spot for spot in spots.spots if spot.location == place)

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.errors import UsageError
-from keet.serve.roots import Roots
-from keet.serve.shelf import Shelf
-from keet.serve.work import Work
+from keet.serve.allowed_folders import AllowedFolders
+from keet.serve.report_cache import ReportCache
+from keet.serve.tool_call import ToolCall
 from tests.conftest import REPORTS
 
 REFUSED = "no such report in the folders of this server"
@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_report_is_found_by_its_relative_and_absolute_name(folder: Path) -> None:
-    roots = Roots([folder])
+    roots = AllowedFolders([folder])
     real = folder.resolve() / "a.ncu-rep"
     names = ("a.ncu-rep", "./a.ncu-rep", "x/../a.ncu-rep", str(real), "good.ncu-rep")
     assert {roots.report(name) for name in names} == {real}
@@ -48,7 +48,7 @@ def test_what_is_outside_or_no_file_is_refused_in_the_same_words(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file that is there and one that is not can't be told apart."""
-    roots = Roots([folder])
+    roots = AllowedFolders([folder])
     monkeypatch.chdir(folder)  # the path of a socket has at most 108 characters
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("socket.ncu-rep")
@@ -98,7 +98,7 @@ def test_no_text_leads_outside(name: str) -> None:
     """Whatever is returned lies in the folder."""
     folder = REPORTS.resolve()
     try:
-        found = Roots([folder]).report(name)
+        found = AllowedFolders([folder]).report(name)
     except UsageError:
         return
     assert found.is_relative_to(folder)
@@ -107,13 +107,13 @@ def test_no_text_leads_outside(name: str) -> None:
 def test_a_table_of_the_run_that_is_a_link_to_the_outside_is_refused(folder: Path) -> None:
     (folder / "a.run.json").symlink_to("/etc/passwd")
     with pytest.raises(UsageError, match="leads outside the folders"):
-        Roots([folder]).report("a.ncu-rep")
+        AllowedFolders([folder]).report("a.ncu-rep")
 
 
 def test_several_folders_with_equal_names(folder: Path, tmp_path: Path) -> None:
     """A short name means the first; the other keeps its whole path."""
     shutil.copy(folder / "a.ncu-rep", tmp_path / "out" / "a.ncu-rep")
-    roots = Roots([folder, tmp_path / "out"])
+    roots = AllowedFolders([folder, tmp_path / "out"])
     other = (tmp_path / "out" / "a.ncu-rep").resolve()
     assert roots.report("a.ncu-rep").parent.name == "in"
     assert roots.name_of(other) == str(other)
@@ -130,7 +130,7 @@ def test_names_are_one_line_and_lead_back_to_their_file(folder: Path) -> None:
     deep.parent.mkdir(parents=True)
     for path in (*paths, deep):
         shutil.copy(folder / "a.ncu-rep", path)
-    roots = Roots([folder])
+    roots = AllowedFolders([folder])
     names = [roots.name_of(path) for path in (*paths, deep)]
     assert [roots.report(name) for name in names] == [*paths, deep]
     assert len(set(names)) == len(names)
@@ -152,10 +152,10 @@ def test_a_path_that_leads_outside_when_it_is_opened_is_refused(folder: Path, sw
         if swapped == "table" and not (folder / "sub" / "b.run.json").is_symlink():
             (folder / "sub" / "b.run.json").symlink_to(folder.parent / "out" / "b.run.json")
 
-    shelf = Shelf(Roots([folder]))
+    cache = ReportCache(AllowedFolders([folder]))
     with (
         pytest.raises(UsageError, match=r"sub/b\.ncu-rep: no such report in the folders"),
-        shelf.reading("sub/b.ncu-rep", Work(progress=swap)),
+        cache.reading("sub/b.ncu-rep", ToolCall(progress=swap)),
     ):
         pass
 
@@ -167,7 +167,7 @@ def test_source_files_are_checked_when_they_are_opened(folder: Path) -> None:
     (folder / "src" / "k.cu").write_text("inside")
     (folder.parent / "out" / "k.cu").write_text("outside")
     source = SourceFolder(folder / "src")
-    roots = Roots([folder])
+    roots = AllowedFolders([folder])
     with roots.only("a.ncu-rep"):
         assert source.text_of("k.cu") == "inside"
         (folder / "src").rename(folder / "moved")
@@ -179,14 +179,14 @@ def test_source_files_are_checked_when_they_are_opened(folder: Path) -> None:
 def test_folders_that_can_not_be_served(folder: Path) -> None:
     for wrong in ("missing", "a.ncu-rep"):
         with pytest.raises(UsageError, match="no such folder"):
-            Roots([folder / wrong])
+            AllowedFolders([folder / wrong])
     for wide in ("/", "/proc/self", "/dev"):
         with pytest.raises(UsageError, match="too much"):
-            Roots([Path(wide)])
+            AllowedFolders([Path(wide)])
 
 
 def test_source_folders_are_confined_too(folder: Path) -> None:
-    roots = Roots([folder])
+    roots = AllowedFolders([folder])
     (folder / "src").mkdir()
     assert roots.source("src") == folder.resolve() / "src"
     for name in ("..", "dir", "/", "a.ncu-rep", "missing"):

@@ -1,4 +1,4 @@
-"""`explain` and `context`: what limits the launches of a report."""
+"""The tool `explain`: what limits the launches of a report."""
 
 from __future__ import annotations
 
@@ -9,46 +9,45 @@ from typing import TYPE_CHECKING, Any
 from keet.render.json.explain import GroundingDocument, launch_json
 from keet.render.json.program import program_document
 from keet.render.json.report import device_document
-from keet.serve.arguments import Context, Explain
-from keet.serve.bounds import MAX_TEXT, page_of
-from keet.serve.reply import Reply, page_fields, with_text
+from keet.serve.arguments import ExplainArguments
+from keet.serve.name_patterns import selected_launches
+from keet.serve.report_cache import ReportCache
 from keet.serve.results import (
     CodeLine,
-    ContextResult,
-    ExplainedLaunch,
-    ExplainResult,
+    ExplainedLaunchEntry,
+    ExplainToolResult,
     NotChecked,
     ProgramLine,
     ProgramSummary,
     TimeRow,
 )
-from keet.serve.selection import chosen, longest
-from keet.serve.shelf import Shelf
-from keet.serve.work import Work
+from keet.serve.size_limits import MAX_TEXT, page_of
+from keet.serve.tool_call import ToolCall
+from keet.serve.tool_reply import ToolReply, page_fields, with_text
 
 if TYPE_CHECKING:
     from keet.explanation.explained import Explanation, LaunchExplanation
     from keet.explanation.program import ProgramExplanation
 
 _PER_PAGE = 20
+"""Launches."""
 _ROWS = 8
-"""Kernels of the program that are listed, as `keet explain` lists them."""
+"""Kernels listed in the program table, as in `keet explain`."""
 _UNITS = 4
-_CAUSES = 5
-"""Findings that `keet context` has room for."""
+"""Hardware units per launch."""
 _ROOM = MAX_TEXT - 1_000
-"""Characters of a text; as JSON it has more."""
+"""Characters of a text; escaped as JSON it is longer."""
 
 
-def explain(shelf: Shelf, asked: Explain, work: Work) -> Reply:
-    with shelf.reading(asked.report, work, source=asked.source) as report:
-        launches = chosen(report.profile, asked.launch, asked.kernel)
-        explanation = report.explained(launches, asked.top, work)
-        work.begin("writing the result")
+def explain(cache: ReportCache, asked: ExplainArguments, call: ToolCall) -> ToolReply:
+    with cache.reading(asked.report, call, source=asked.source) as report:
+        launches = selected_launches(report.profile, asked.launch, asked.kernel)
+        explanation = report.explained(launches, asked.top, call)
+        call.begin("writing the result")
         return _reply(report.name, asked, explanation)
 
 
-def _reply(name: str, asked: Explain, explanation: Explanation) -> Reply:
+def _reply(name: str, asked: ExplainArguments, explanation: Explanation) -> ToolReply:
     from keet.explanation.program import program_of
     from keet.render.common.program import shown_launches
     from keet.render.markdown.explain import page_markdown
@@ -67,7 +66,7 @@ def _reply(name: str, asked: Explain, explanation: Explanation) -> Reply:
     page, text, end = with_text(page, "launch", text_of, "launches")
     hidden = _hidden(len(explanation.asked) - len(shown))
     checked = ExplanationCheck(explanation, program)
-    result = ExplainResult(
+    result = ExplainToolResult(
         report=name,
         device=device_document(shown[0].launch.device),
         program=_program(program) if program and not asked.offset else None,
@@ -77,7 +76,7 @@ def _reply(name: str, asked: Explain, explanation: Explanation) -> Reply:
         ),
         **page_fields(page, [*_notes(explanation), *hidden]),
     )
-    return Reply(result, text, "\n".join(filter(None, [end, *hidden])))
+    return ToolReply(result, text, "\n".join(filter(None, [end, *hidden])))
 
 
 def _notes(explanation: Explanation) -> Iterator[str]:
@@ -113,13 +112,13 @@ def _program(program: ProgramExplanation) -> ProgramSummary:
 
 
 def _launch(explanation: Explanation, each: LaunchExplanation) -> dict[str, Any]:
-    """Made of the object that `keet explain --format json` has for the launch."""
+    """A part of the object that `keet explain --format json` prints for the launch."""
     whole = json.loads(launch_json(explanation, each))
     units = whole["ceilings"][:_UNITS]
     cited = [unit["evidence"] for unit in units]
     cited += [id_ for finding in whole["findings"] for id_ in finding["evidence"]]
     evidence = whole["evidence"]
-    launch = ExplainedLaunch(
+    launch = ExplainedLaunchEntry(
         **{name: whole[name] for name in ("id", "kernel", "grid", "block", "duration")},
         **{name: whole["verdict"][name] for name in ("headline", "limiter", "reached_pct")},
         units=units,
@@ -160,24 +159,3 @@ def _remarks(whole: dict[str, Any]) -> Iterator[str]:
     for part in (whole.get("in_run"), whole.get("replay")):
         if part and part.get("text"):
             yield part["text"]
-
-
-def context(shelf: Shelf, asked: Context, work: Work) -> Reply:
-    from keet.explanation.capture_hints import caution_about
-    from keet.render.markdown.context import context_text
-
-    with shelf.reading(asked.report, work, source=asked.source) as report:
-        launches = chosen(report.profile, asked.launch, asked.kernel)
-        launch = longest(launches, report.profile)
-        explanation = report.explained([launch], _CAUSES, work)
-        text = context_text(explanation, asked.max_tokens, of=len(launches))
-        caution = caution_about(explanation.capture_hints.command)
-        result = ContextResult(
-            report=report.name,
-            launch=launch.id,
-            kernel=launch.kernel,
-            chosen_from=len(launches),
-            context=text,
-            notes=[caution] if caution else [],
-        )
-        return Reply(result, text)

@@ -35,7 +35,7 @@ _CUT = "Long texts or lists are cut to keep the result short: ask for one launch
 Json = Any
 
 
-class Page(NamedTuple):
+class ResultPage(NamedTuple):
     """Some entries of a list."""
 
     entries: list[Json]
@@ -65,7 +65,7 @@ class Page(NamedTuple):
         return [_CUT] if self.was_cut else []
 
 
-def page_of(entries: Iterable[Json], total: int, offset: int, most: int) -> Page:
+def page_of(entries: Iterable[Json], total: int, offset: int, most: int) -> ResultPage:
     """As many entries as there is room for, at least one; `entries` begin at `offset`."""
     if offset and offset >= total:
         raise UsageError(f"offset {offset}: there are {total}; offsets begin at 0")
@@ -78,7 +78,7 @@ def page_of(entries: Iterable[Json], total: int, offset: int, most: int) -> Page
             break
         taken.append(cut)
         was_cut = was_cut or _lost(entry, cut)
-    return Page(taken, offset, total, was_cut)
+    return ResultPage(taken, offset, total, was_cut)
 
 
 def json_size(value: Json) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from keet.errors import UsageError
 from keet.profile import Launch, Profile
 from keet.profile.selection import launches_with
-from keet.serve.roots import quoted
+from keet.serve.allowed_folders import quoted
 
 _OF_REGEXES = frozenset("^$[]()+?\\{}")
 
@@ -50,7 +50,7 @@ def _in_order(parts: Sequence[str], text: str) -> bool:
     return True
 
 
-def chosen(
+def selected_launches(
     profile: Profile, launch: int | None, kernel: str | None, argument: str = "kernel"
 ) -> tuple[Launch, ...]:
     """The launches that a call means. Raises `UsageError` if there is none. `argument`: what

@@ -11,7 +11,7 @@ _PAUSE = 0.2
 _Item = TypeVar("_Item")
 
 
-class Work:
+class ToolCall:
     """One call of a tool. `progress` is called with a number that only grows, and a message;
     `check` raises where the call was cancelled."""
 

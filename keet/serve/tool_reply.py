@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from keet.records import NamedTuple
-from keet.serve.bounds import Page, text_fits
-from keet.serve.results import Result
+from keet.serve.results import ToolResult
+from keet.serve.size_limits import ResultPage, text_fits
+from keet.texts import count_of
 
 WIDTH = 100
 """Characters of a line of text."""
 
 
-class Reply(NamedTuple):
-    result: Result
+class ToolReply(NamedTuple):
+    result: ToolResult
     text: str
     end: str = ""
     """Last lines of the text, which stay where it is cut."""
@@ -23,12 +24,14 @@ class Reply(NamedTuple):
 class PageText(NamedTuple):
     """A page, and the text that has the same entries."""
 
-    page: Page
+    page: ResultPage
     text: str
     end: str
 
 
-def with_text(page: Page, noun: str, text_of: Callable[[int], str], plural: str = "") -> PageText:
+def with_text(
+    page: ResultPage, noun: str, text_of: Callable[[int], str], plural: str = ""
+) -> PageText:
     """The page with as many of its entries, at least one, as the text has room for: clients may
     show either part of a result, so both have the same entries.
 
@@ -41,8 +44,8 @@ def with_text(page: Page, noun: str, text_of: Callable[[int], str], plural: str 
         page = page._replace(entries=page.entries[: len(page.entries) * 4 // 5])
 
 
-def page_fields(page: Page, notes: Iterable[str] = ()) -> dict[str, Any]:
-    """Of a `PagedResult`."""
+def page_fields(page: ResultPage, notes: Iterable[str] = ()) -> dict[str, Any]:
+    """Of a `PagedToolResult`."""
     return {
         "notes": [*notes, *page.notes],
         "total": page.total,
@@ -52,17 +55,12 @@ def page_fields(page: Page, notes: Iterable[str] = ()) -> dict[str, Any]:
     }
 
 
-def more_text(page: Page, noun: str, plural: str = "") -> str:
+def more_text(page: ResultPage, noun: str, plural: str = "") -> str:
     """The last line of a text whose list goes on."""
     if page.next_offset is None:
         return ""
-    more = counted(page.more, f"more {noun}", f"more {plural}" if plural else "")
+    more = count_of(page.more, f"more {noun}", f"more {plural}" if plural else "")
     return f"{more}: call again with offset {page.next_offset}"
-
-
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """`1 launch`, `3 launches`."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def view_text(view: Any) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from keet.errors import UsageError
 from keet.profile import Launch
-from keet.serve.arguments import Metrics
-from keet.serve.bounds import page_of
-from keet.serve.reply import WIDTH, Reply, page_fields, view_text, with_text
-from keet.serve.results import MetricsResult
-from keet.serve.roots import quoted
-from keet.serve.selection import about_regexes, chosen, longest, matcher
-from keet.serve.shelf import Shelf
-from keet.serve.work import Work
+from keet.serve.allowed_folders import quoted
+from keet.serve.arguments import MetricsArguments
+from keet.serve.name_patterns import about_regexes, longest, matcher, selected_launches
+from keet.serve.report_cache import ReportCache
+from keet.serve.results import MetricsToolResult
+from keet.serve.size_limits import page_of
+from keet.serve.tool_call import ToolCall
+from keet.serve.tool_reply import WIDTH, ToolReply, page_fields, view_text, with_text
 
 _PER_PAGE = 40
 _EXPLAINED = 20
@@ -19,14 +19,14 @@ _EXPLAINED = 20
 _SHORTER = f"For what the metrics mean, name a pattern that {_EXPLAINED} or fewer match."
 
 
-def metrics(shelf: Shelf, asked: Metrics, work: Work) -> Reply:
+def metrics(cache: ReportCache, asked: MetricsArguments, call: ToolCall) -> ToolReply:
     from keet.render.json.metrics import metrics_document
     from keet.render.terminal.metrics import metrics_view
 
-    with shelf.reading(asked.report, work) as report:
-        launches = chosen(report.profile, asked.launch, asked.kernel)
+    with cache.reading(asked.report, call) as report:
+        launches = selected_launches(report.profile, asked.launch, asked.kernel)
         launch = longest(launches, report.profile)
-        work.begin(f"reading metrics of {launch.kernel}")
+        call.begin(f"reading metrics of {launch.kernel}")
         rows = _rows(launch, asked.pattern)
         here = rows[asked.offset : asked.offset + _PER_PAGE]
         (document,) = metrics_document(report.profile, [(launch, here)]).launches
@@ -42,14 +42,14 @@ def metrics(shelf: Shelf, asked: Metrics, work: Work) -> Reply:
             return "\n".join([*notes, view_text(view)])
 
         page, text, end = with_text(page, "metric", text_of)
-        result = MetricsResult(
+        result = MetricsToolResult(
             report=report.name,
             launch=launch.id,
             kernel=launch.kernel,
             metrics=page.entries,
             **page_fields(page, notes),
         )
-        return Reply(result, text, end)
+        return ToolReply(result, text, end)
 
 
 def _rows(launch: Launch, pattern: str | None) -> list:  # type: ignore[type-arg]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keet.api.inputs import Kernel, Report, StrPath, as_profile, chosen_launches
+from keet.api.inputs import Kernel, Report, StrPath, as_profile, selected_launches
 from keet.errors import UsageError
 from keet.profile import Profile
 
@@ -60,5 +60,5 @@ def side_of(
     from keet.comparison.pairing.sides import Capture, Side, distinct_captures
 
     number = launches[which] if launches else None
-    runs = [Capture(each, chosen_launches(each, number, kernel)) for each in profiles]
+    runs = [Capture(each, selected_launches(each, number, kernel)) for each in profiles]
     return Side(distinct_captures(runs), times[which] if times else None)

@@ -7,8 +7,9 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from keet.api.inputs import Kernel, Launches, Report, as_profile, chosen_launches, count_of
-from keet.api.result import WIDTH, Result, data_frame
+from keet.api.inputs import Kernel, Launches, Report, as_profile, selected_launches
+from keet.api.result import WIDTH, ApiResult, data_frame
+from keet.texts import count_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,8 +52,8 @@ def roofline(
     from keet.analysis.roofline.launch_roofline import find_roofline
 
     profile = as_profile(report)
-    chosen = chosen_launches(profile, launches, kernel)
-    return RooflineResult(profile, tuple(find_roofline(launch) for launch in chosen))
+    selected = selected_launches(profile, launches, kernel)
+    return RooflineResult(profile, tuple(find_roofline(launch) for launch in selected))
 
 
 class LaunchRoofline:
@@ -119,7 +120,7 @@ class LaunchRoofline:
             yield (*known, each.id in self.nearest, each.reached_pct, *values, unit, each.source)
 
 
-class RooflineResult(Result):
+class RooflineResult(ApiResult):
     """Launches against their ceilings. `print(result)` prints what `keet roofline` prints.
 
     >>> import keet
@@ -135,11 +136,11 @@ class RooflineResult(Result):
     def __init__(self, profile: Profile, rooflines: tuple[Roofline, ...]) -> None:
         self.profile = profile
         self.rooflines = rooflines
-        """What keet itself works with; its fields may change between versions."""
+        """The internal object; its fields may change between versions."""
 
     def __repr__(self) -> str:
         name = PurePath(self.profile.provenance.path).name
-        return f"<RooflineResult {name}: {count_of(len(self.rooflines), 'launch', 'es')}>"
+        return f"<RooflineResult {name}: {count_of(len(self.rooflines), 'launch', 'launches')}>"
 
     @cached_property
     def document(self) -> RooflineDocument:
