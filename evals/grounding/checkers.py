@@ -36,7 +36,7 @@ def own(material: Material, said: Sequence[str]) -> list[Judged]:
 
 
 def _own(material: Material, said: str) -> Judged:
-    stray = check_grounding(said, material.told.evidence, launch=material.told.launch).stray
+    stray = check_grounding(said, material.told.evidence, launch=material.told.launch).unsupported
     return Judged(Outcome.REFUTED, stray[0].reason) if stray else _PASSED
 
 

@@ -78,7 +78,7 @@ def _own(form: str, subject: str, explanation: Explanation) -> Checked:
         for each in explanation.launches
         for text in texts_of(each)
     ]
-    wrong = (Wrong(subject, s.text, s.reason) for found in checks for s in found.stray)
+    wrong = (Wrong(subject, s.text, s.reason) for found in checks for s in found.unsupported)
     numbers, held = sum(f.numbers for f in checks), sum(len(f.verified) for f in checks)
     return Checked(form, "own", subject, numbers, held, tuple(wrong))
 
@@ -86,7 +86,7 @@ def _own(form: str, subject: str, explanation: Explanation) -> Checked:
 def _difference(material: Material) -> Checked:
     evidence: Sequence[Evidence] = material.difference.evidence
     checks = [check_grounding(t, evidence) for t in texts_of_difference(material.difference)]
-    wrong = (Wrong(material.name, s.text, s.reason) for found in checks for s in found.stray)
+    wrong = (Wrong(material.name, s.text, s.reason) for found in checks for s in found.unsupported)
     numbers, held = sum(f.numbers for f in checks), sum(len(f.verified) for f in checks)
     form = "sentences of `keet diff`, slow to fast"
     return Checked(form, "own", material.name, numbers, held, tuple(wrong))

@@ -120,7 +120,7 @@ def diff_html(difference: Difference, gate: Gate | None) -> str:
         element("p", element("b", headline(difference))),
         element("p", f"{names[0]} → {names[1]}", class_="muted"),
         element("p", element("b", gate_verdict(gate))) if gate else None,
-        [element("p", reason_text(each), class_="muted") for each in difference.all_reasons[:5]],
+        [element("p", reason_text(each), class_="muted") for each in difference.all_caveats[:5]],
         _table(head, [_pair_cells(pair) for pair in pairs[:_ROWS]], figures=(1, 2)),
         _more(len(pairs) - _ROWS, "kernels", ".to_pandas()"),
         element("p", element("b", "Next: "), prose(f"{step.text}. {step.action}"))

@@ -117,56 +117,56 @@ class _Comparer:
         pairings = pair_groups(*groups, guess=guess)
         sure = pair_groups(*groups) if guess else pairings
         found = [pair_caveats(each, *self._sides) for each in pairings]
-        self._weighing = choose_weighting(pairings, found, *self._sides)
-        captures = self._weighing.applying(compare_captures(*self._sides))
-        reasons = [*captures, *no_pair_caveat(pairings), *guessed_pair_caveats(pairings, sure)]
-        reasons += table_caveats(self._weighing, pairings)
-        doubt = doubt_of(reasons)
+        self._weighting = choose_weighting(pairings, found, *self._sides)
+        captures = self._weighting.applicable(compare_captures(*self._sides))
+        caveats = [*captures, *no_pair_caveat(pairings), *guessed_pair_caveats(pairings, sure)]
+        caveats += table_caveats(self._weighting, pairings)
+        doubt = doubt_of(caveats)
         timed = [
-            self._timed(each, self._weighing.of_pair(each, told), doubt, captures)
+            self._timed(each, self._weighting.caveats_of_pair(each, told), doubt, captures)
             for each, told in zip(pairings, found, strict=True)
         ]
         timings = [timing for *_, timing in timed]
-        whole = self._same_or(self._weighing.total(pairings, timings), captures)
+        whole = self._same_or(self._weighting.total(pairings, timings), captures)
         if whole.unmeasured:
-            reasons.append(_NO_TIMES)
+            caveats.append(_NO_TIMES)
         if open_total := self._open_total(timed, whole):
-            reasons.append(open_total)
+            caveats.append(open_total)
             whole = whole._replace(undecided=True)
-        lone = one_sided_caveat(self._weighing, pairings, timings, whole)
+        lone = one_sided_caveat(self._weighting, pairings, timings, whole)
         if lone:
-            reasons.append(lone)
+            caveats.append(lone)
             whole = whole._replace(doubt=whole.doubt + lone.doubt)
         looked_into = _longest([(each, timing) for each, _, timing in timed])
         self._explain([timed[number][0] for number in sorted(looked_into)])
         pairs = tuple(
-            self._pair(number, each, reason, timing, deep=number in looked_into)
-            for number, (each, reason, timing) in enumerate(timed)
+            self._pair(number, each, caveat, timing, deep=number in looked_into)
+            for number, (each, caveat, timing) in enumerate(timed)
         )
-        return self._difference(tuple(reasons), pairs, whole)
+        return self._difference(tuple(caveats), pairs, whole)
 
     def _timed(
         self,
         pairing: Pairing,
-        reasons: tuple[Caveat, ...],
+        caveats: tuple[Caveat, ...],
         doubt: float,
         captures: Sequence[Caveat],
     ) -> tuple[Pairing, tuple[Caveat, ...], Timing]:
-        timing = self._weighing.timing(pairing, doubt + doubt_of(reasons))
-        timing, runs = self._same_or(timing, captures), self._weighing
+        timing = self._weighting.timing(pairing, doubt + doubt_of(caveats))
+        timing, runs = self._same_or(timing, captures), self._weighting
         if not isinstance(runs, RunWeighting) or self._is_same(timing, captures):
-            return pairing, reasons, timing
+            return pairing, caveats, timing
         both = (
             pair_overlap_caveat(runs, pairing, timing),
             mixed_launches_caveat(runs, pairing, of=pairing.kernel),
         )
-        found = tuple(reason for reason in both if reason)
-        return pairing, (*reasons, *found), timing._replace(undecided=bool(found))
+        found = tuple(caveat for caveat in both if caveat)
+        return pairing, (*caveats, *found), timing._replace(undecided=bool(found))
 
     def _open_total(
         self, timed: Sequence[tuple[Pairing, tuple[Caveat, ...], Timing]], whole: Timing
     ) -> Caveat | None:
-        runs = self._weighing
+        runs = self._weighting
         if not isinstance(runs, RunWeighting):
             return None
         overlapping = [(p, t) for p, found, t in timed if any(r.id == "overlap" for r in found)]
@@ -176,8 +176,8 @@ class _Comparer:
 
     def _is_same(self, timing: Timing, captures: Sequence[Caveat]) -> bool:
         """One report against itself, with one table of the run."""
-        runs = self._weighing
-        same = any(reason.id == "same_file" for reason in captures)
+        runs = self._weighting
+        same = any(caveat.id == "same_file" for caveat in captures)
         same = same and (not isinstance(runs, RunWeighting) or runs.same_tables())
         return same and timing.before == timing.after
 
@@ -192,7 +192,7 @@ class _Comparer:
         return self._before, self._after
 
     def _difference(
-        self, reasons: tuple[Caveat, ...], pairs: tuple[PairDifference, ...], whole: Timing
+        self, caveats: tuple[Caveat, ...], pairs: tuple[PairDifference, ...], whole: Timing
     ) -> Difference:
         name = "all kernels"
         time = self._evidence.times(name, whole, ())
@@ -202,21 +202,21 @@ class _Comparer:
         found = Difference(
             self._before,
             self._after,
-            reasons,
+            caveats,
             pairs,
             whole,
             time,
             speedup,
             said,
             (),
-            self._weighing.basis,
-            self._weighing.no_total,
+            self._weighting.basis,
+            self._weighting.no_total,
         )
-        runs = self._weighing if isinstance(self._weighing, RunWeighting) else None
+        runs = self._weighting if isinstance(self._weighting, RunWeighting) else None
         if runs:
             found = self._of_runs(runs, found)
         whole_ns = None if found.no_total or found.run_unknown else whole.after or 0.0
-        left = (each for pair in pairs for each in pair.weighed[1])
+        left = (each for pair in pairs for each in pair.weighted[1])
         step = find_next_step(left, whole_ns, runs.named if runs else "the whole")
         if step and runs:
             step = with_share_of_run(step, self._book)
@@ -232,7 +232,7 @@ class _Comparer:
             else opposite_durations_caveat(runs, found.timing)
         )
         found = found._replace(
-            reasons=(*found.reasons, *more),
+            caveats=(*found.caveats, *more),
             chosen_only=runs.chosen_only,
             launches=self._evidence.pair_of("all kernels", "launches", "launch", launches),
             not_profiled=self._evidence.times("kernels not profiled", rest, ()) if rest else None,
@@ -267,36 +267,36 @@ class _Comparer:
         self,
         number: int,
         pairing: Pairing,
-        reasons: tuple[Caveat, ...],
+        caveats: tuple[Caveat, ...],
         timing: Timing,
         *,
         deep: bool,
     ) -> PairDifference:
         name = f"pair {number}"
-        weighed = self._weighed(pairing) if deep else ((), ())
-        durations = [each.duration for side in weighed for each in side if each.duration]
-        runs = self._weighing if isinstance(self._weighing, RunWeighting) else None
+        weighted = self._weighted_launches(pairing) if deep else ((), ())
+        durations = [each.duration for side in weighted for each in side if each.duration]
+        runs = self._weighting if isinstance(self._weighting, RunWeighting) else None
         time = self._evidence.times(name, timing, () if runs else durations)
         speedup = self._evidence.speedup(name, timing, time)
-        before, after = (self._weighing.launches(which, pairing) for which in (0, 1))
+        before, after = (self._weighting.launches(which, pairing) for which in (0, 1))
         pair = PairDifference(
             pairing,
             timing,
             time,
             speedup,
-            reasons,
+            caveats,
             (),
             _NOTHING,
-            weighed,
-            basis=self._weighing.basis,
+            weighted,
+            basis=self._weighting.basis,
             launches=(before, after),
         )
         if runs:
             return self._pair_of_runs(runs, pair, name)
-        if not all(weighed):
+        if not all(weighted):
             return pair
         # What ncu adds to a short launch is no part of what units and warps did.
-        short = any(reason.id == "short_launches" for reason in reasons)
+        short = any(caveat.id == "short_launches" for caveat in caveats)
         return self._accounted(pair, name, splits=not short)
 
     def _accounted(
@@ -304,10 +304,10 @@ class _Comparer:
     ) -> PairDifference:
         """With what changed. `explains`: the replays show what happened in the runs; `splits`: the
         time of the runs is split as under replay."""
-        weighed, timing = pair.weighed, pair.timing
-        of_run = self._weighing.basis == "run"
+        weighted, timing = pair.weighted, pair.timing
+        of_run = self._weighting.basis == "run"
         launches = self._launch_times(pair, name)
-        sides = ExplainedPair(*weighed, self._book, name, whole_run=of_run, launches=launches)
+        sides = ExplainedPair(*weighted, self._book, name, whole_run=of_run, launches=launches)
         changed = timing.word in ("faster", "slower")
         split = explains and splits
         account = account_changes(sides, timing, changed=changed) if split else ()
@@ -316,12 +316,12 @@ class _Comparer:
             attribution=tuple(told),
             account=account,
             outcome=outcome(sides),
-            limiters=(_limiter(weighed[0]), _limiter(weighed[1])),
+            limiters=(_limiter(weighted[0]), _limiter(weighted[1])),
         )
 
     def _launch_times(self, pair: PairDifference, name: str) -> LaunchTimes | None:
         """Where launches are not compared one by one."""
-        runs = self._weighing if isinstance(self._weighing, RunWeighting) else None
+        runs = self._weighting if isinstance(self._weighting, RunWeighting) else None
         times = runs.durations(pair.pairing) if runs else (pair.timing.before, pair.timing.after)
         known = [n for n in pair.launches if n]
         if len(known) < 2 or None in times or pair.basis == "per_launch":
@@ -338,7 +338,7 @@ class _Comparer:
         gaps = [*replay_differs(runs, pair.pairing), *launches_unlike(runs, pair.pairing)]
         unknown = pair.timing.unmeasured or pair.timing.undecided
         unscaled = [] if gaps or unknown else list(replay_not_scaled(runs, pair.pairing))
-        if all(pair.weighed):
+        if all(pair.weighted):
             explains = not (gaps or unknown)
             pair = self._accounted(pair, name, explains=explains, splits=not unscaled)
         known = [each for each in pair.launches if each is not None]
@@ -347,14 +347,14 @@ class _Comparer:
         )
         return pair._replace(
             counted=launches,
-            reasons=(*pair.reasons, *gaps, *unscaled),
+            caveats=(*pair.caveats, *gaps, *unscaled),
             by_durations=runs.by_durations,
             known_time=self._evidence.one_side(name, pair.timing)
             if pair.timing.unmeasured
             else None,
         )
 
-    def _weighed(
+    def _weighted_launches(
         self, pairing: Pairing
     ) -> tuple[tuple[WeightedLaunch, ...], tuple[WeightedLaunch, ...]]:
         before, after = (
@@ -369,8 +369,8 @@ class _Comparer:
     def _weigh(
         self, which: int, pairing: Pairing, group: KernelGroup, launch: Launch
     ) -> WeightedLaunch:
-        weight = self._weighing.part(which, pairing, group, launch)
-        runs = self._weighing if isinstance(self._weighing, RunWeighting) else None
+        weight = self._weighting.launch_weight(which, pairing, group, launch)
+        runs = self._weighting if isinstance(self._weighting, RunWeighting) else None
         doubt = runs.doubt(which, pairing, launch, weight.alike) if runs else None
         told = self._told[id(launch)]
         return WeightedLaunch(told, weight.time, weight.volume, weight.alike, doubt)

@@ -191,7 +191,7 @@ def _incomparable(pair: PairDifference) -> bool:
     overlap."""
     sized = ("work_per_launch", "launch_size", "launch_work")
     return pair.timing.undecided or (
-        pair.basis == "per_launch" and any(reason.id in sized for reason in pair.reasons)
+        pair.basis == "per_launch" and any(caveat.id in sized for caveat in pair.caveats)
     )
 
 
@@ -207,11 +207,11 @@ def _not_gated(difference: Difference) -> Iterator[str]:
     resized = [pair.kernel for pair in unlike if not pair.timing.undecided]
     if resized:
         yield f"not gated, a launch may do other work than before: {', '.join(resized[:5])}"
-    mixed = [pair.kernel for pair in unlike if _is_mixed(pair.reasons)]
+    mixed = [pair.kernel for pair in unlike if _is_mixed(pair.caveats)]
     if mixed:
         yield f"not gated, the table does not tell launches apart: {', '.join(mixed[:5])}"
     undecided = [pair for pair in unlike if pair.timing.undecided]
-    overlapping = [pair.kernel for pair in undecided if not _is_mixed(pair.reasons)]
+    overlapping = [pair.kernel for pair in undecided if not _is_mixed(pair.caveats)]
     if overlapping:
         yield f"not gated, kernels ran at the same time or may have: {', '.join(overlapping[:5])}"
     unknown = [p.kernel for p in difference.pairs if p.basis == "run" and p.timing.unmeasured]
@@ -223,13 +223,13 @@ def undecided_total(difference: Difference) -> str | None:
     """Why the total is in doubt whichever way it changed; None: it is not."""
     if not difference.timing.undecided:
         return None
-    if _is_mixed(difference.reasons):
+    if _is_mixed(difference.caveats):
         return "the table does not tell the launches of a kernel apart"
     return "kernels may have run at the same time"
 
 
-def _is_mixed(reasons: Sequence[Caveat]) -> bool:
-    return any(reason.id == "mixed_launches" for reason in reasons)
+def _is_mixed(caveats: Sequence[Caveat]) -> bool:
+    return any(caveat.id == "mixed_launches" for caveat in caveats)
 
 
 def _alone(difference: Difference) -> tuple[str, ...]:

@@ -29,14 +29,14 @@ def name_keet_diff_options(found: Difference) -> Difference:
     """Options that only `keet diff` has are named with it."""
     why = found.no_total
     return found._replace(
-        reasons=_named(found.reasons),
-        pairs=tuple(pair._replace(reasons=_named(pair.reasons)) for pair in found.pairs),
+        caveats=_named(found.caveats),
+        pairs=tuple(pair._replace(caveats=_named(pair.caveats)) for pair in found.pairs),
         no_total=why and why._replace(remedy=_of_diff(why.remedy)),
     )
 
 
-def _named(reasons: Sequence[Caveat]) -> tuple[Caveat, ...]:
-    return tuple(reason._replace(text=_of_diff(reason.text)) for reason in reasons)
+def _named(caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
+    return tuple(caveat._replace(text=_of_diff(caveat.text)) for caveat in caveats)
 
 
 def _of_diff(text: str) -> str:

@@ -28,10 +28,10 @@ class PairDifference(NamedTuple):
     time: NumberChange | None
     """Evidence of the times of both sides, all launches together."""
     speedup: Speedup | None
-    reasons: tuple[Caveat, ...]
+    caveats: tuple[Caveat, ...]
     attribution: tuple[Attribution, ...]
     outcome: Outcome
-    weighed: tuple[tuple[WeightedLaunch, ...], tuple[WeightedLaunch, ...]] = ((), ())
+    weighted: tuple[tuple[WeightedLaunch, ...], tuple[WeightedLaunch, ...]] = ((), ())
     """The launches of both sides that were explained."""
     account: tuple[PartChange, ...] = ()
     """Where the time of both sides went; empty: not known, or the replays do not show it."""
@@ -91,7 +91,7 @@ class Difference(NamedTuple):
 
     before: Side
     after: Side
-    reasons: tuple[Caveat, ...]
+    caveats: tuple[Caveat, ...]
     pairs: tuple[PairDifference, ...]
     timing: Timing
     time: NumberChange | None
@@ -139,11 +139,11 @@ class Difference(NamedTuple):
     @property
     def forbidden(self) -> tuple[Caveat, ...]:
         """Why the two can't be compared, where they can't."""
-        return tuple(reason for reason in self.all_reasons if reason.severity == "forbids")
+        return tuple(caveat for caveat in self.all_caveats if caveat.severity == "forbids")
 
     @property
-    def all_reasons(self) -> tuple[Caveat, ...]:
-        return (*self.reasons, *(r for pair in self.pairs for r in pair.reasons))
+    def all_caveats(self) -> tuple[Caveat, ...]:
+        return (*self.caveats, *(r for pair in self.pairs for r in pair.caveats))
 
     @property
     def worst(self) -> tuple[PairDifference, ...]:

@@ -244,7 +244,7 @@ def _shapes(groups: Sequence[KernelGroup]) -> str:
 
 def nothing_next(difference: Difference) -> str:
     """Why there is no next step: what limits the kernel that takes longest after."""
-    left = [each for pair in difference.pairs for each in pair.weighed[1]]
+    left = [each for pair in difference.pairs for each in pair.weighted[1]]
     blind = [each.explanation for each in left if each.explanation.verdict.not_judged]
     if blind:
         names = ", ".join(dict.fromkeys(each.launch.kernel for each in blind))
@@ -258,7 +258,7 @@ def nothing_next(difference: Difference) -> str:
 
 def _verdict_after(difference: Difference) -> tuple[str, str] | None:
     """The kernel that takes longest after, and what limits it."""
-    left = [each for pair in difference.pairs for each in pair.weighed[1]]
+    left = [each for pair in difference.pairs for each in pair.weighted[1]]
     longest = max(left, key=lambda each: each.time or 0.0, default=None)
     if longest is None:
         return None
@@ -285,5 +285,5 @@ def check_sentences(difference: Difference) -> GroundingResult:
     return GroundingResult(
         sum(each.numbers for each in checked),
         tuple(number for each in checked for number in each.verified),
-        tuple(stray for each in checked for stray in each.stray),
+        tuple(unsupported for each in checked for unsupported in each.unsupported),
     )

@@ -47,7 +47,9 @@ class ExplanationCheck:
     @property
     def unchecked(self) -> tuple[str, ...]:
         """Numbers without evidence, and why."""
-        return tuple(_unchecked(stray) for each in self.checked for stray in each.stray)
+        return tuple(
+            _unchecked(unsupported) for each in self.checked for unsupported in each.unsupported
+        )
 
 
 class CheckCount:
@@ -61,7 +63,7 @@ class CheckCount:
         for each in checked:
             self.numbers += each.numbers
             self.verified += len(each.verified)
-            self.unchecked += map(_unchecked, each.stray)
+            self.unchecked += map(_unchecked, each.unsupported)
 
 
 def check_run(explanation: Explanation) -> Iterator[GroundingResult]:
@@ -84,6 +86,6 @@ def check_program(program: ProgramExplanation | None) -> Iterator[GroundingResul
         yield check_grounding(found.text, found.evidence)
 
 
-def _unchecked(stray: UnsupportedNumber) -> str:
+def _unchecked(unsupported: UnsupportedNumber) -> str:
     """A number without evidence, and why."""
-    return f"{stray.text}: {stray.reason}"
+    return f"{unsupported.text}: {unsupported.reason}"

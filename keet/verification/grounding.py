@@ -60,11 +60,11 @@ class GroundingResult(NamedTuple):
 
     numbers: int
     verified: tuple[Verified, ...]
-    stray: tuple[UnsupportedNumber, ...]
+    unsupported: tuple[UnsupportedNumber, ...]
 
     @property
-    def holds(self) -> bool:
-        return not self.stray
+    def all_supported(self) -> bool:
+        return not self.unsupported
 
 
 _NO_NUMBERS = GroundingResult(0, (), ())
@@ -94,8 +94,8 @@ class EvidenceIndex:
         numbers = _numbers_of(text, self._names)
         if not numbers:
             return _NO_NUMBERS
-        verified, stray = _TextChecker(text, numbers, self).check()
-        return GroundingResult(len(numbers), tuple(verified), tuple(stray))
+        verified, unsupported = _TextChecker(text, numbers, self).check()
+        return GroundingResult(len(numbers), tuple(verified), tuple(unsupported))
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
@@ -124,11 +124,11 @@ class EvidenceIndex:
         In the order of the evidence: most of it is of another kind, or of another size."""
         found: list[tuple[int, Sequence[Amount]]] = []
         for unit in self._units_of(number) if not number.shape else ():
-            readings = [*amounts(number, unit)]
-            orders = self._by_unit[unit].within(*_sizes(readings, number))
-            found += [(order, readings) for order in orders]
+            meanings = [*amounts(number, unit)]
+            orders = self._by_unit[unit].within(*_sizes(meanings, number))
+            found += [(order, meanings) for order in orders]
         found.sort(key=itemgetter(0))
-        return [(self._in_order[order], readings) for order, readings in found]
+        return [(self._in_order[order], meanings) for order, meanings in found]
 
     def _units_of(self, number: TextNumber) -> Sequence[str]:
         """Units of evidence in which the number can be meant: that depends on its own alone."""
@@ -194,14 +194,16 @@ class _TextChecker:
         direct = {number: self._direct(number) for number in self._numbers}
         shown = {piece for entry in direct.values() if entry for piece in entry.evidence}
         verified: list[Verified] = []
-        stray: list[UnsupportedNumber] = []
+        unsupported: list[UnsupportedNumber] = []
         for number, entry in direct.items():
             found = entry or self._computed(number, shown)
             if found:
                 verified.append(found)
             else:
-                stray.append(UnsupportedNumber(number.text, number.start, self._reason(number)))
-        return verified, stray
+                unsupported.append(
+                    UnsupportedNumber(number.text, number.start, self._reason(number))
+                )
+        return verified, unsupported
 
     def _sentence(self, number: TextNumber) -> SentenceSpan:
         from keet.verification.text.sentences import SentenceSpan
@@ -211,20 +213,20 @@ class _TextChecker:
 
     def _direct(self, number: TextNumber) -> Verified | None:
         alike = self._grounds.alike(number)
-        found = [piece.id for piece, readings in alike if self._is(number, piece, readings)]
+        found = [piece.id for piece, meanings in alike if self._is(number, piece, meanings)]
         if found or self._grounds.is_fact(number):
             return Verified(number, tuple(found))
         return None
 
-    def _is(self, number: TextNumber, piece: Evidence, readings: Sequence[Amount]) -> bool:
+    def _is(self, number: TextNumber, piece: Evidence, meanings: Sequence[Amount]) -> bool:
         """`readings`: what the number can mean in the unit of the piece."""
-        if is_any(readings, piece.value, number) and (
+        if is_any(meanings, piece.value, number) and (
             number.bound is None or is_near(number, Quantity(piece.value, piece.unit))
         ):
             return True
         # "3.2 % lower" for a change of -3.2 %: the word is the sign.
         if piece.value < 0 and number.value > 0 and re.search(_CHANGE, self._sentence(number).text):
-            return is_any(readings, -piece.value, number)
+            return is_any(meanings, -piece.value, number)
         return False
 
     def _computed(self, number: TextNumber, shown: set[str]) -> Verified | None:
@@ -256,12 +258,12 @@ class _TextChecker:
         return min(alike, key=lambda p: _distance(number.value, p.value), default=None)
 
 
-def _sizes(readings: Sequence[Amount], number: TextNumber) -> tuple[float, float]:
+def _sizes(meanings: Sequence[Amount], number: TextNumber) -> tuple[float, float]:
     """Between which a value must lie, sign aside, to be the number: a little more than that."""
-    most = max(abs(value) + half for value, half in readings)
+    most = max(abs(value) + half for value, half in meanings)
     if number.bound or not math.isfinite(most):
         return 0.0, math.inf
-    least = min(abs(value) - half for value, half in readings)
+    least = min(abs(value) - half for value, half in meanings)
     return least - _MARGIN * most, most + _MARGIN * most
 
 

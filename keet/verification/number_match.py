@@ -36,18 +36,18 @@ def agrees(
     `lenient` takes a bare number for a percentage too: for texts by others, whose tables name the
     unit elsewhere. `rounding`: by how much the quantity may be off, as an export has it.
     """
-    readings = amounts(number, quantity.unit, lenient=lenient)
-    return is_any(readings, quantity.value, number, rounding)
+    meanings = amounts(number, quantity.unit, lenient=lenient)
+    return is_any(meanings, quantity.value, number, rounding)
 
 
 def is_any(
-    readings: Iterable[Amount], measured: Number, number: TextNumber, rounding: float = 0.0
+    meanings: Iterable[Amount], measured: Number, number: TextNumber, rounding: float = 0.0
 ) -> bool:
     """Whether the number is that value in one of its readings, which `amounts` gives."""
     if not math.isfinite(measured):
         return False
     bound = number.bound
-    for value, half in readings:  # no calls in here: each number meets all evidence of its launch
+    for value, half in meanings:  # no calls in here: each number meets all evidence of its launch
         slack = half + rounding + _NOISE * max(abs(value), abs(measured))
         if bound is None:
             close = abs(value - measured) <= slack

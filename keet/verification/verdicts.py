@@ -22,7 +22,7 @@ class CheckedNumber(NamedTuple):
     number: TextNumber
     """Its place is that in the whole text."""
     verdict: ClaimVerdict
-    reading: ReportValue | None
+    report_value: ReportValue | None
     """What it was held against."""
     reason: str
 

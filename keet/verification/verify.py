@@ -34,7 +34,7 @@ from keet.verification.text.ignored_passages import (
     without_citations,
     without_quotes,
 )
-from keet.verification.text.launch_names import known_launches
+from keet.verification.text.launch_names import launch_lookup
 from keet.verification.text.metric_names import NCU_NAME, STALL_SHARE, TIME_SHARE, Term
 from keet.verification.text.metric_names_in_context import terms_in
 from keet.verification.text.number_words import spelled_numbers
@@ -119,9 +119,9 @@ class _Verifier:
     ) -> None:
         self._text = text
         self._launches = tuple(launches)
-        self._everything = known_launches(everything)
+        self._everything = launch_lookup(everything)
         self._computed = known
-        self._facts = ReportValues(self._everything, self._readings_asked)
+        self._facts = ReportValues(self._everything, self._metric_ids_asked)
         self._relations = RelationChecker(self._facts)
         self._printed = ExportLabels()
         self._files = wordlike_files(text, self._everything.of_each_kernel)
@@ -137,10 +137,10 @@ class _Verifier:
         for start, end in ((each.start, each.end) for each in split_sentences(self._unquoted)):
             yield SentenceSpan(self._text[start:end], start)
 
-    def _readings_asked(self) -> Iterator[str]:
+    def _metric_ids_asked(self) -> Iterator[str]:
         """Of all names in the text, and what claims of a limiter need."""
         for sentence in self.sentences():
-            yield from (each for term in terms_in(sentence.text) for each in term.readings)
+            yield from (each for term in terms_in(sentence.text) for each in term.metric_ids)
         yield from ("duration", *UNIT_SHARES)
 
     def sentence(self, sentence: SentenceSpan) -> CheckedSentence:
@@ -204,43 +204,45 @@ class _Verifier:
         # Below the title of a source line stands keet's own layout, in which words are short.
         exact = found.verdict is ClaimVerdict.CONTRADICTED and names_tightly(claim)
         exact = exact and self._topics.place is None
-        reading = self._computed.find(claim.number, around, self._subjects(claim), exact=exact)
-        if reading is None:
+        report_value = self._computed.find(claim.number, around, self._subjects(claim), exact=exact)
+        if report_value is None:
             return found
-        return CheckedNumber(claim.number, ClaimVerdict.CONFIRMED, reading, str(reading))
+        return CheckedNumber(claim.number, ClaimVerdict.CONFIRMED, report_value, str(report_value))
 
     def _by_names(self, claim: Claim, claims: Sequence[Claim]) -> CheckedNumber:
         number = claim.number
         if (ratio := check_ratio(claim, self._facts, self._spoken_of)) is not None:
-            return CheckedNumber(number, ClaimVerdict(ratio.verdict), ratio.reading, ratio.reason)
+            return CheckedNumber(
+                number, ClaimVerdict(ratio.verdict), ratio.report_value, ratio.reason
+            )
         printed = self._printed.find(claim, self._subjects(claim))
-        readings = [*printed, *self._readings(claim)]
-        fitting = [reading for reading in readings if _agrees(number, reading)]
+        report_values = [*printed, *self._readings(claim)]
+        fitting = [report_value for report_value in report_values if _agrees(number, report_value)]
         if fitting and not (number.bound and is_hypothetical(claim)):
-            return _fits_one(claim, readings[0], fitting)
+            return _fits_one(claim, report_values[0], fitting)
         if printed:
             reason = f"{printed[0]}, under a label that names no single metric"
             return CheckedNumber(number, ClaimVerdict.NOT_FOUND, None, reason)
-        if not readings:
+        if not report_values:
             return self._wrong_unit(claim) or self._nothing(claim)
-        return self._differs(claim, claims, readings)
+        return self._differs(claim, claims, report_values)
 
     def _differs(
-        self, claim: Claim, claims: Sequence[Claim], readings: list[ReportValue]
+        self, claim: Claim, claims: Sequence[Claim], report_values: list[ReportValue]
     ) -> CheckedNumber:
         """Wrong, where the text surely means what was measured."""
         if is_hypothetical(claim):
             reason = "the text says what might be, not what was"
         elif not claim.firm and claim.place is None:
-            reason = f"the text does not say clearly what it is; {readings[0]}"
+            reason = f"the text does not say clearly what it is; {report_values[0]}"
         else:
-            why = explain_mistake(claim, claims, readings, self._facts, self._everything)
-            return CheckedNumber(claim.number, ClaimVerdict.CONTRADICTED, readings[0], why)
+            why = explain_mistake(claim, claims, report_values, self._facts, self._everything)
+            return CheckedNumber(claim.number, ClaimVerdict.CONTRADICTED, report_values[0], why)
         return CheckedNumber(claim.number, ClaimVerdict.NOT_FOUND, None, reason)
 
     def _readings(self, claim: Claim) -> Iterator[ReportValue]:
         """What the claim's name stands for, in units that fit, the likeliest first."""
-        ids = qualified(claim.term.readings if claim.term else (), clause_of(claim))
+        ids = qualified(claim.term.metric_ids if claim.term else (), clause_of(claim))
         if claim.number.unit == "ns" and not (ids or claim.place or claim.misfit):
             ids = ("duration",)  # a time with no name: what else has a launch to tell
         missing = claim.term is not None and claim.term.entry.complement
@@ -248,9 +250,9 @@ class _Verifier:
             found = self._of_line(claim, ids, launch)
             if found is None and ids:
                 found = with_sum(self._facts.read(ids, launch, complement=missing))
-            for reading in found or ():
-                if fits(claim.number, reading.quantity.unit, lenient=True):
-                    yield reading
+            for report_value in found or ():
+                if fits(claim.number, report_value.quantity.unit, lenient=True):
+                    yield report_value
         together = "duration" in ids and _TOGETHER.search(claim.sentence.text)
         if together and (total := self._facts.total_time):
             off = self._facts.total_rounding
@@ -276,9 +278,9 @@ class _Verifier:
         if term is None or is_hypothetical(claim):
             return None
         for launch in self._subjects(claim):
-            for reading in self._facts.read(term.readings, launch):
-                reason = f"{reading}: not the unit of {claim.number.text}"
-                return CheckedNumber(claim.number, ClaimVerdict.CONTRADICTED, reading, reason)
+            for report_value in self._facts.read(term.metric_ids, launch):
+                reason = f"{report_value}: not the unit of {claim.number.text}"
+                return CheckedNumber(claim.number, ClaimVerdict.CONTRADICTED, report_value, reason)
         return None
 
     def _nothing(self, claim: Claim) -> CheckedNumber:
@@ -291,7 +293,7 @@ class _Verifier:
             return CheckedNumber(
                 number, ClaimVerdict.CONTRADICTED, None, f"there is no metric {unknown}"
             )
-        elif "samples_total" in term.readings and number.unit == "%":
+        elif "samples_total" in term.metric_ids and number.unit == "%":
             reason = "the text does not say of which source line or stall"
         else:
             reason = f"the report has no {_label(term)}"
@@ -340,22 +342,26 @@ def _fits_one(
     return CheckedNumber(claim.number, ClaimVerdict.CONFIRMED, fitting[0], str(fitting[0]))
 
 
-def _agrees(number: TextNumber, reading: ReportValue) -> bool:
+def _agrees(number: TextNumber, report_value: ReportValue) -> bool:
     if number.bound:  # `less than 4` is wrong for 4.4, which 4 would be right for
         number = number._replace(half=min(number.half, _BOUND_SLACK * abs(number.value)))
-    rounding = reading.rounding
-    if agrees(number, _as_rounded(number, reading.quantity), lenient=True, rounding=rounding):
+    rounding = report_value.rounding
+    if agrees(number, _as_rounded(number, report_value.quantity), lenient=True, rounding=rounding):
         return True
     # ncu prints a ratio of 0.04 as `%  0.04`, the unit in a column of its own.
-    if number.unit == "%" and number.text[-1:].isdigit() and reading.quantity.unit in ("", "x"):
-        return agrees(number._replace(unit=""), reading.quantity, rounding=rounding)
+    if (
+        number.unit == "%"
+        and number.text[-1:].isdigit()
+        and report_value.quantity.unit in ("", "x")
+    ):
+        return agrees(number._replace(unit=""), report_value.quantity, rounding=rounding)
     # 48 KB of shared memory are 49,152 bytes to everyone but ncu.
-    spec = metric_named(reading.metric or "")
+    spec = metric_named(report_value.metric or "")
     if not number.binary or spec is None or not spec.id.startswith(_ALLOCATED):
         return False
     scale = {"K": 1.024, "M": 1.024**2, "G": 1.024**3}[_prefix(number.text)]
     binary = number._replace(value=number.value * scale, half=number.half * scale)
-    return agrees(binary, reading.quantity, rounding=rounding)
+    return agrees(binary, report_value.quantity, rounding=rounding)
 
 
 def _as_rounded(number: TextNumber, quantity: Quantity) -> Quantity:
@@ -374,16 +380,16 @@ def _prefix(text: str) -> str:
 def _about_lines(ids: Sequence[str]) -> bool:
     """Whether a source line can have such a number: samples, stalls, sectors, or just a share."""
     of_lines = ("samples", "src_", "inst_executed", "global_", "duration", TIME_SHARE, STALL_SHARE)
-    return not ids or any(reading.startswith(of_lines) for reading in ids)
+    return not ids or any(report_value.startswith(of_lines) for report_value in ids)
 
 
 def _unknown_name(term: Term) -> str | None:
-    name = term.readings[0]
+    name = term.metric_ids[0]
     return name.removeprefix(NCU_NAME) if name.startswith(NCU_NAME) else None
 
 
 def _label(term: Term) -> str:
-    first = term.readings[0]
+    first = term.metric_ids[0]
     if first.startswith((STALL_SHARE, NCU_NAME)) or first == TIME_SHARE:
         return first.split(":")[-1].replace("_", " ")
     return metric_with_id(first).label

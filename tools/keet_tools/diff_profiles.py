@@ -64,13 +64,13 @@ def _weight(pair: PairDifference) -> tuple[bool, float]:
     """The pair to tell of: on both sides, with the largest change."""
     timing = pair.timing
     longest = max(timing.before or 0.0, timing.after or 0.0)
-    return all(pair.weighed), abs(timing.saved) + longest / 1e6
+    return all(pair.weighted), abs(timing.saved) + longest / 1e6
 
 
 def _reasons(difference: Difference) -> Iterator[str]:
     """What makes the two hard to compare."""
     severest = ("forbids", "weakens", "note")
-    ranked = sorted(difference.all_reasons, key=lambda reason: severest.index(reason.severity))
+    ranked = sorted(difference.all_caveats, key=lambda reason: severest.index(reason.severity))
     for reason in ranked[:_REASONS]:
         yield f"{reason.severity}: {quote(reason.text, 160)}"
 
@@ -102,7 +102,7 @@ def _told(pair: PairDifference, say: Telling, *, show_source: bool) -> Iterator[
     yield f"{quote(pair.kernel, 80)} {words}"
     for each in pair.attribution[:_ATTRIBUTIONS]:
         yield _attribution(each if show_source else each._replace(code=""), say)
-    for side, launches in zip(("before", "after"), pair.weighed, strict=True):
+    for side, launches in zip(("before", "after"), pair.weighted, strict=True):
         for weighed in launches[:2]:
             yield f"{side}: {_verdict(weighed.explanation, say)}"
     yield _findings(pair)
@@ -131,7 +131,7 @@ def _findings(pair: PairDifference) -> str:
 
 def _typical(pair: PairDifference) -> _Pair | None:
     """The launches whose metrics are compared, where there is one a side."""
-    before, after = pair.weighed
+    before, after = pair.weighted
     alone = len(before) == len(after) == 1
     return _Pair(before[0].explanation, after[0].explanation) if alone else None
 

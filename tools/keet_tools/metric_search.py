@@ -55,7 +55,7 @@ def _exact(launch: Launch, query: str) -> list[Candidate]:
 
 def _by_meaning(launch: Launch, query: str) -> Iterator[Candidate]:
     for term in find_terms(query):
-        for reading in term.readings:
+        for reading in term.metric_ids:
             yield from _reading(launch, reading)
 
 

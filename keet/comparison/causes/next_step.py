@@ -31,7 +31,7 @@ _DOUBTS: dict[RunDoubt, str] = {
 class NextStep(NamedTuple):
     """The costliest thing that is left."""
 
-    weighed: WeightedLaunch
+    weighted: WeightedLaunch
     finding: Finding | None
     """None: the replay is not what happened in the run, and `reason` is likely why."""
     saved: float
@@ -45,13 +45,13 @@ class NextStep(NamedTuple):
 
     @property
     def reason(self) -> ReplayReason | None:
-        return None if self.finding else next(iter(_likely(self.weighed)), None)
+        return None if self.finding else next(iter(_likely(self.weighted)), None)
 
     @property
     def text(self) -> str:
-        kernel = self.weighed.explanation.launch.kernel
+        kernel = self.weighted.explanation.launch.kernel
         if self.finding is None:
-            return f"{kernel}: {_gap_text(self.weighed)}"
+            return f"{kernel}: {_gap_text(self.weighted)}"
         said = f"{self.finding.title.lower()}{self.finding.here}, {forecast_text(self.finding)}"
         return f"{kernel}: {said}{self.of_whole}"
 
@@ -65,11 +65,11 @@ class NextStep(NamedTuple):
     @property
     def of_whole(self) -> str:
         """What that is of everything."""
-        if self.weighed.doubt:
-            return _DOUBTS[self.weighed.doubt]
+        if self.weighted.doubt:
+            return _DOUBTS[self.weighted.doubt]
         if self.whole is None:
             return ""
-        counting = "counting launches like the profiled one, " if _some_alike(self.weighed) else ""
+        counting = "counting launches like the profiled one, " if _some_alike(self.weighted) else ""
         return f"; {counting}that is {self._gain} of {self.of}"
 
     @property
@@ -85,56 +85,56 @@ def find_next_step(
 ) -> NextStep | None:
     """`launches`: of the side after, as far as they were explained. Where what a forecast saves in
     the run is not known, it comes last."""
-    left = [step for weighed in launches for step in _steps(weighed, whole, of)]
-    return max(left, key=lambda step: (step.weighed.doubt is None, step.saved), default=None)
+    left = [step for weighted in launches for step in _steps(weighted, whole, of)]
+    return max(left, key=lambda step: (step.weighted.doubt is None, step.saved), default=None)
 
 
-def _steps(weighed: WeightedLaunch, whole: float | None, of: str) -> Iterator[NextStep]:
-    if weighed.doubt == "replay" and _likely(weighed):
+def _steps(weighted: WeightedLaunch, whole: float | None, of: str) -> Iterator[NextStep]:
+    if weighted.doubt == "replay" and _likely(weighted):
         yield NextStep(
-            weighed, None, weighed.weight * weighed.explanation.launch.rank_time, whole, of
+            weighted, None, weighted.weight * weighted.explanation.launch.rank_time, whole, of
         )
         return
-    for finding in weighed.explanation.findings:
-        yield NextStep(weighed, finding, _cost(weighed, finding), whole, of)
+    for finding in weighted.explanation.findings:
+        yield NextStep(weighted, finding, _cost(weighted, finding), whole, of)
 
 
 def with_share_of_run(step: NextStep, book: Ledger) -> NextStep:
     """With evidence of its share of the run, where one is said."""
-    if step.weighed.doubt or not step.whole or step.saved / step.whole < _LEAST:
+    if step.weighted.doubt or not step.whole or step.saved / step.whole < _LEAST:
         return step
     share = Quantity(100 * step.saved / step.whole, "%")
     label = "of the time after, saved by the next step (estimated)"
     return step._replace(share=book.derived("share of the next step", share, label))
 
 
-def _cost(weighed: WeightedLaunch, finding: Finding) -> float:
+def _cost(weighted: WeightedLaunch, finding: Finding) -> float:
     """In launches like the profiled one: for the others, the forecast was not made."""
-    alike = 1.0 if weighed.alike is None else weighed.alike
-    time = weighed.weight * weighed.explanation.launch.rank_time * alike
+    alike = 1.0 if weighted.alike is None else weighted.alike
+    time = weighted.weight * weighted.explanation.launch.rank_time * alike
     return time * (1 - 1 / finding.forecast.likely)
 
 
-def _some_alike(weighed: WeightedLaunch) -> bool:
-    return weighed.alike is not None and ALIKE <= weighed.alike < _ALL
+def _some_alike(weighted: WeightedLaunch) -> bool:
+    return weighted.alike is not None and ALIKE <= weighted.alike < _ALL
 
 
 # --- replays that are not what happened in the run
 
 
-def _likely(weighed: WeightedLaunch) -> tuple[ReplayReason, ...]:
+def _likely(weighted: WeightedLaunch) -> tuple[ReplayReason, ...]:
     """Those that somebody may want to fix: kernels that share the GPU take longer, and that is
     mostly meant."""
-    reasons = weighed.explanation.replay.likely_reasons if weighed.explanation.replay else ()
+    reasons = weighted.explanation.replay.likely_reasons if weighted.explanation.replay else ()
     return tuple(reason for reason in reasons if reason.id != "concurrency")
 
 
-def _gap_text(weighed: WeightedLaunch) -> str:
+def _gap_text(weighted: WeightedLaunch) -> str:
     """`116x as long in the run as under replay, likely because of managed or host memory`"""
-    replay = weighed.explanation.replay
+    replay = weighted.explanation.replay
     if replay is None:
         raise ValueError("the replay of this launch is what happened in the run")
     factor = f"{replay.factor.value:,.{0 if replay.factor.value >= 9.95 else 1}f}x"
     where = "in the run as under replay" if replay.ratio > 1 else "under replay as in the run"
-    names = " and ".join(REASON_NAMES[reason.id] for reason in _likely(weighed))
+    names = " and ".join(REASON_NAMES[reason.id] for reason in _likely(weighted))
     return f"{factor} as long {where}, likely because of {names}"

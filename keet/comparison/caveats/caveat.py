@@ -42,7 +42,7 @@ class Caveat(NamedTuple):
         return f"{what}; {how} {options[option]}" if option in options else what
 
     @property
-    def noted(self) -> Caveat:
+    def as_note(self) -> Caveat:
         """The same, where it does not weaken the comparison of times."""
         weight: Severity = "note" if self.severity == "weakens" else self.severity
         return self._replace(severity=weight, doubt=0.0)
@@ -54,5 +54,5 @@ def advised(id_: str, what: str, how: str, option: str, doubt: float = 0.0) -> C
     return Caveat(id_, "forbids", text, doubt, advice=CaveatAdvice(what, how, option))
 
 
-def doubt_of(reasons: Sequence[Caveat]) -> float:
-    return sum(reason.doubt for reason in reasons)
+def doubt_of(caveats: Sequence[Caveat]) -> float:
+    return sum(caveat.doubt for caveat in caveats)

@@ -30,11 +30,11 @@ def pair_caveats(pairing: Pairing, before: Side, after: Side) -> tuple[Caveat, .
 
 
 def choose_weighting(
-    pairings: Sequence[Pairing], reasons: Sequence[Sequence[Caveat]], before: Side, after: Side
+    pairings: Sequence[Pairing], caveats: Sequence[Sequence[Caveat]], before: Side, after: Side
 ) -> Weighting:
     if _of_runs(before, after):
         return RunWeighting(before, after, pairings)
-    return weighting_without_tables(before, after, pairings, reasons)
+    return weighting_without_tables(before, after, pairings, caveats)
 
 
 def _of_runs(before: Side, after: Side) -> bool:
@@ -49,14 +49,14 @@ def _within_report(before: Side, after: Side) -> bool:
     return same and [e.id for e in one.launches] != [e.id for e in other.launches]
 
 
-def table_caveats(weighing: Weighting, pairings: Sequence[Pairing]) -> Iterator[Caveat]:
+def table_caveats(weighting: Weighting, pairings: Sequence[Pairing]) -> Iterator[Caveat]:
     """What must be said of the tables, and of a total that is not there."""
-    if isinstance(weighing, RunWeighting):
-        yield from run_caveats(weighing, pairings)
+    if isinstance(weighting, RunWeighting):
+        yield from run_caveats(weighting, pairings)
         return
-    if weighing.no_total:
-        yield weighing.no_total.reason
-    before, after = weighing.sides
+    if weighting.no_total:
+        yield weighting.no_total.caveat
+    before, after = weighting.sides
     if before.has_tables and after.has_tables and _within_report(before, after):
         text = "launches of one report are compared as the profiler measured them, one by one"
         yield Caveat("run_table", "note", text)
@@ -120,11 +120,11 @@ def guessed_pair_caveats(pairings: Sequence[Pairing], sure: Sequence[Pairing]) -
 
 
 def one_sided_caveat(
-    weighing: Weighting, pairings: Sequence[Pairing], timings: Sequence[Timing], whole: Timing
+    weighting: Weighting, pairings: Sequence[Pairing], timings: Sequence[Timing], whole: Timing
 ) -> Caveat | None:
     """Kernels of one side count in the total, unless they may just not have been captured."""
     timed = list(zip(pairings, timings, strict=True))
-    lone = [each for each, timing in timed if _is_lone(weighing, each, timing)]
+    lone = [each for each, timing in timed if _is_lone(weighting, each, timing)]
     paired = total_timing([timing for each, timing in timed if each.before and each.after])
     if not lone:
         return None
@@ -132,23 +132,23 @@ def one_sided_caveat(
         f"{each.kernel} (only {'before' if each.before else 'after'})" for each in lone[:3]
     )
     more = f" and {len(lone) - 3} more" if len(lone) > 3 else ""
-    if weighing.basis == "run":
+    if weighting.basis == "run":
         return Caveat("one_sided", "note", f"{names}{more}: the total counts that")
-    if weighing.basis == "reports" and (paired.speedup is None or whole.speedup is None):
+    if weighting.basis == "reports" and (paired.speedup is None or whole.speedup is None):
         return None
-    if all(all_captured(side.first.profile) for side in weighing.sides):
+    if all(all_captured(side.first.profile) for side in weighting.sides):
         return Caveat("one_sided", "note", f"{names}{more}: the total counts that")
     text = f"{names}{more}: gone or new, or just not captured on the other side"
     factor = (whole.speedup or 1.0) / (paired.speedup or 1.0)
-    doubt = abs(math.log(factor)) if weighing.basis == "reports" else 0.0
+    doubt = abs(math.log(factor)) if weighting.basis == "reports" else 0.0
     return Caveat("one_sided", "weakens", text, doubt)
 
 
-def _is_lone(weighing: Weighting, pairing: Pairing, timing: Timing) -> bool:
+def _is_lone(weighting: Weighting, pairing: Pairing, timing: Timing) -> bool:
     if pairing.before and pairing.after:
         return False
-    if not isinstance(weighing, RunWeighting):
+    if not isinstance(weighting, RunWeighting):
         return True
-    if not weighing.counts(pairing):
+    if not weighting.counts(pairing):
         return False
     return not timing.unmeasured and (timing.before is None or timing.after is None)

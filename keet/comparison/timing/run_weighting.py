@@ -64,15 +64,15 @@ class RunWeighting(Weighting):
                 )
         return None
 
-    def applying(self, reasons: Sequence[Caveat]) -> tuple[Caveat, ...]:
+    def applicable(self, caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
         """Clocks and caches of the profiler have no part in a run without it."""
-        return tuple(reason.noted for reason in reasons if reason.id not in _ANSWERED)
+        return tuple(caveat.as_note for caveat in caveats if caveat.id not in _ANSWERED)
 
-    def of_pair(self, pairing: Pairing, reasons: Sequence[Caveat]) -> tuple[Caveat, ...]:
-        found = self.applying(reasons)
+    def caveats_of_pair(self, pairing: Pairing, caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
+        found = self.applicable(caveats)
         if not self._same_problem(pairing):
             return found
-        return tuple(reason for reason in found if reason.id != "problem_size")
+        return tuple(caveat for caveat in found if caveat.id != "problem_size")
 
     def _same_problem(self, pairing: Pairing) -> bool:
         """The launches changed in number and in size so that the work stayed about the same."""
@@ -160,7 +160,7 @@ class RunWeighting(Weighting):
 
     # --- what a launch that is looked into stands for
 
-    def part(
+    def launch_weight(
         self, which: int, pairing: Pairing, group: KernelGroup, launch: Launch
     ) -> LaunchWeight:
         del pairing

@@ -58,7 +58,7 @@ class NoTotal(NamedTuple):
     """What a gate judges instead."""
 
     @property
-    def reason(self) -> Caveat:
+    def caveat(self) -> Caveat:
         named = ", ".join(self.kernels[:3])
         more = f" and {len(self.kernels) - 3} more" if len(self.kernels) > 3 else ""
         return Caveat("no_total", "note", f"{self.cause}: {named}{more}")
@@ -73,16 +73,16 @@ class Weighting:
     def __init__(self, before: Side, after: Side) -> None:
         self.sides = (before, after)
 
-    def applying(self, reasons: Sequence[Caveat]) -> tuple[Caveat, ...]:
+    def applicable(self, caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
         """Those that concern what is compared here, and as far as they do."""
-        known = [r.noted if r.id == "work_per_launch" else r for r in reasons]
+        known = [r.as_note if r.id == "work_per_launch" else r for r in caveats]
         if self.sides[0].scale == self.sides[1].scale == 1:
             return tuple(known)
         # Who says how often each is launched has answered that question.
-        return tuple(reason for reason in known if reason.id not in _ABOUT_TIMES)
+        return tuple(caveat for caveat in known if caveat.id not in _ABOUT_TIMES)
 
-    def of_pair(self, pairing: Pairing, reasons: Sequence[Caveat]) -> tuple[Caveat, ...]:
-        found = self.applying(reasons)
+    def caveats_of_pair(self, pairing: Pairing, caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
+        found = self.applicable(caveats)
         more = short_launches(pairing, *self._launch_counts(pairing))
         return (*found, more) if more else found
 
@@ -108,7 +108,7 @@ class Weighting:
         del pairings
         return total_timing(timings)
 
-    def part(
+    def launch_weight(
         self, which: int, pairing: Pairing, group: KernelGroup, launch: Launch
     ) -> LaunchWeight:
         """`which`: 0 before, 1 after."""
@@ -131,9 +131,9 @@ class PerLaunchWeighting(Weighting):
         super().__init__(before, after)
         self.no_total = why
 
-    def applying(self, reasons: Sequence[Caveat]) -> tuple[Caveat, ...]:
+    def applicable(self, caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
         """How many launches there are does not matter to the time of one."""
-        return tuple(r._replace(doubt=0.0) if r.id == "launch_counts" else r for r in reasons)
+        return tuple(r._replace(doubt=0.0) if r.id == "launch_counts" else r for r in caveats)
 
     def _weights(self, pairing: Pairing) -> tuple[list[float], list[float]]:
         one, other = (_per_launch(pairing, groups) for groups in pairing.sides)
@@ -161,11 +161,11 @@ def weighting_without_tables(
     before: Side,
     after: Side,
     pairings: Sequence[Pairing],
-    reasons: Sequence[Sequence[Caveat]],
+    caveats: Sequence[Sequence[Caveat]],
 ) -> Weighting:
     if before.times is not None or after.times is not None:
         return Weighting(before, after)
-    paired = zip(pairings, reasons, strict=True)
+    paired = zip(pairings, caveats, strict=True)
     open_pairs = [(p, found) for p, found in paired if not _is_whole(p, before, after)]
     why = next(_changes(open_pairs), None)
     return PerLaunchWeighting(before, after, why) if why else Weighting(before, after)
@@ -177,7 +177,7 @@ def with_suspected_work(
     """The reasons of a pair, with that of a launch that may do the work of several. Where the
     reports hold all launches, or the user said how often each is launched, it does not matter."""
     told = before.times is not None or after.times is not None
-    sized = any(reason.id in _SIZE_CHANGED for reason in found)
+    sized = any(caveat.id in _SIZE_CHANGED for caveat in found)
     alone = not (pairing.before and pairing.after)
     if told or sized or alone or _is_whole(pairing, before, after):
         return tuple(found)
@@ -217,5 +217,5 @@ def _other_count(pairing: Pairing) -> bool:
     return one != other
 
 
-def _resized(reasons: Sequence[Caveat]) -> bool:
-    return any(reason.id in _SIZE_CHANGED for reason in reasons)
+def _resized(caveats: Sequence[Caveat]) -> bool:
+    return any(caveat.id in _SIZE_CHANGED for caveat in caveats)

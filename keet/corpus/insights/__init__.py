@@ -148,5 +148,5 @@ def _grounded(insights: Sequence[Insight]) -> Grounding:
     return Grounding(
         sum(result.numbers for result in checked),
         sum(len(result.verified) for result in checked),
-        tuple(f"{s.text}: {s.reason}" for result in checked for s in result.stray),
+        tuple(f"{s.text}: {s.reason}" for result in checked for s in result.unsupported),
     )

@@ -199,7 +199,7 @@ class _DiffParts:
 
     def _sound_rows(self) -> Iterator[Html]:
         difference = self._difference
-        reasons = difference.all_reasons
+        reasons = difference.all_caveats
         word = "no" if difference.forbidden else "yes"
         if any(reason.severity == "weakens" for reason in reasons) and word == "yes":
             word = "yes, with reservations"

@@ -66,7 +66,7 @@ def pair_view(
 ) -> PairView:
     """`number`: of the pair among all; `level`: of its heading."""
     name = anchors.top(f"pair-{number}")
-    source = source_sides(*pair.weighed, Anchors(name)) if all(pair.weighed) else None
+    source = source_sides(*pair.weighted, Anchors(name)) if all(pair.weighted) else None
     links = source.links if source else {}
     parts = (
         ("What accounts for the change", _attributions(pair, links)),
@@ -172,7 +172,7 @@ def _target(each: Attribution, links: Links) -> str | None:
 def _findings(pair: PairDifference) -> Html | None:
     """Each finding with the sides on which it would gain something."""
     outcome = pair.outcome
-    before, after = pair.weighed
+    before, after = pair.weighted
     groups: tuple[tuple[str, str, Sequence[str], _Sides], ...] = (
         ("fixed", "badge good", outcome.fixed, {"before": before}),
         ("new", "badge bad", outcome.new, {"after": after}),
@@ -193,7 +193,7 @@ def _findings(pair: PairDifference) -> Html | None:
 
 def _forecast_and_gain(pair: PairDifference) -> str | None:
     """What was forecast for the findings that were fixed, against what was measured."""
-    raised = [(each, _raised(pair.weighed[0], each)) for each in pair.outcome.fixed]
+    raised = [(each, _raised(pair.weighted[0], each)) for each in pair.outcome.fixed]
     told = [
         f"{findings()[name].label} {times_text(found[1].forecast.likely)}"
         for name, found in raised

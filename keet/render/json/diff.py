@@ -215,7 +215,7 @@ def _explain_against_fields(
 
 
 def diff_document(difference: Difference, gate: Gate | None) -> DiffDocument:
-    reasons = difference.all_reasons
+    reasons = difference.all_caveats
     checked = check_sentences(difference)
     return DiffDocument(
         before=_side(difference.before),
@@ -232,7 +232,9 @@ def diff_document(difference: Difference, gate: Gate | None) -> DiffDocument:
         grounding=GroundingDocument(
             numbers=checked.numbers,
             verified=len(checked.verified),
-            unchecked=[f"{stray.text}: {stray.reason}" for stray in checked.stray],
+            unchecked=[
+                f"{unsupported.text}: {unsupported.reason}" for unsupported in checked.unsupported
+            ],
         ),
         evidence={each.id: NumberDocument(**number(each)) for each in difference.evidence},
     )
@@ -338,8 +340,8 @@ def _next(difference: Difference) -> NextDocument | None:
         return None
     finding = step.finding
     return NextDocument(
-        launch=step.weighed.explanation.launch.id,
-        kernel=step.weighed.explanation.launch.kernel,
+        launch=step.weighted.explanation.launch.id,
+        kernel=step.weighted.explanation.launch.kernel,
         finding=finding.id if finding else None,
         reason=step.reason.id if step.reason else None,
         text=step.text,

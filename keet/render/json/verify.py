@@ -116,7 +116,7 @@ def _relations(sentences: Iterable[CheckedSentence]) -> Iterator[RelationDocumen
 
 
 def _check(check: CheckedNumber, sentence: str) -> NumberCheck:
-    number, reading = check.number, check.reading
+    number, found = check.number, check.report_value
     is_amount = number.shape is None and math.isfinite(number.value)
     return NumberCheck(
         text=number.text,
@@ -127,9 +127,9 @@ def _check(check: CheckedNumber, sentence: str) -> NumberCheck:
         sentence=sentence,
         verdict=check.verdict.value,
         reason=check.reason,
-        label=reading.label if reading else None,
-        metric=reading.metric if reading else None,
-        measured=quantity_document(reading.quantity) if reading else None,
-        launch=reading.launch if reading else None,
-        line=reading.line if reading else None,
+        label=found.label if found else None,
+        metric=found.metric if found else None,
+        measured=quantity_document(found.quantity) if found else None,
+        launch=found.launch if found else None,
+        line=found.line if found else None,
     )

@@ -55,7 +55,7 @@ def diff_markdown(
     about = (headline_parts(difference)[1], basis_text(difference), span_text(difference))
     blocks += [prose(each) for each in about if each]
     blocks += _gate(gate) if gate else []
-    blocks += [f"> {prose(reason_text(r))}" for r in difference.all_reasons]
+    blocks += [f"> {prose(reason_text(r))}" for r in difference.all_caveats]
     if difference.rows > 1:
         blocks.append(_table(difference, page))
     for pair in pairs_in_full(difference.pairs if page is None else page, top):

@@ -66,7 +66,7 @@ def diff_view(difference: Difference, gate: Gate | None, top: int, width: int) -
     said = Text(headline(difference), style=_STYLE[difference.timing.word])
     parts: list[Renderable] = [said, _heading(difference)]
     parts += [Text(each) for each in (basis_text(difference), span_text(difference)) if each]
-    parts += _reasons(difference.all_reasons)
+    parts += _reasons(difference.all_caveats)
     if difference.rows > 1:
         parts += ["", _table(difference, width)]
     for pair in pairs_in_full(difference.pairs, top):

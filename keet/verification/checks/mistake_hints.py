@@ -20,22 +20,22 @@ _NEAR = 0.1
 def explain_mistake(
     claim: Claim,
     claims: Sequence[Claim],
-    readings: Sequence[ReportValue],
+    report_values: Sequence[ReportValue],
     facts: ReportValues,
     launches: Sequence[Launch],
 ) -> str:
     """The right value, and where the wrong one may come from."""
     right = "; ".join(
-        dict.fromkeys(map(str, readings[: 1 if claim.term and claim.term.entry.part else 3]))
+        dict.fromkeys(map(str, report_values[: 1 if claim.term and claim.term.entry.part else 3]))
     )
     number = claim.number
     for guess in (
-        _other_launch(claim, readings, facts, launches),
-        _swapped(claim, claims, readings, facts, launches),
-        _power(number, readings[0]),
-        _other_line(claim, readings, facts, launches),
-        _other_metric(number, readings[0], facts, launches),
-        _rounded(number, readings[0]),
+        _other_launch(claim, report_values, facts, launches),
+        _swapped(claim, claims, report_values, facts, launches),
+        _power(number, report_values[0]),
+        _other_line(claim, report_values, facts, launches),
+        _other_metric(number, report_values[0], facts, launches),
+        _rounded(number, report_values[0]),
     ):
         if guess:
             return f"{right}; {guess}"
@@ -43,14 +43,17 @@ def explain_mistake(
 
 
 def _other_launch(
-    claim: Claim, readings: Sequence[ReportValue], facts: ReportValues, launches: Sequence[Launch]
+    claim: Claim,
+    report_values: Sequence[ReportValue],
+    facts: ReportValues,
+    launches: Sequence[Launch],
 ) -> str | None:
-    tried = {reading.launch for reading in readings}
+    tried = {report_value.launch for report_value in report_values}
     for launch in launches if len(launches) <= MAX_DECODED else ():
         if claim.term is None or claim.place or launch.id in tried:
             continue
         for other in facts.read(
-            claim.term.readings, launch, complement=claim.term.entry.complement
+            claim.term.metric_ids, launch, complement=claim.term.entry.complement
         ):
             if agrees(claim.number, other.quantity):
                 return f"{claim.number.text} is that of launch {launch.id}"
@@ -60,62 +63,65 @@ def _other_launch(
 def _swapped(
     claim: Claim,
     claims: Sequence[Claim],
-    readings: Sequence[ReportValue],
+    report_values: Sequence[ReportValue],
     facts: ReportValues,
     launches: Sequence[Launch],
 ) -> str | None:
     """The number of another metric that the same sentence names."""
-    own = {reading.label for reading in readings}
-    mine = [launch for launch in launches if launch.id == readings[0].launch]
+    own = {report_value.label for report_value in report_values}
+    mine = [launch for launch in launches if launch.id == report_values[0].launch]
     for other in claims:
         if other.term is None or other.term == claim.term:
             continue
         for launch in mine:
-            for found in facts.read(other.term.readings, launch):
+            for found in facts.read(other.term.metric_ids, launch):
                 if found.label not in own and agrees(claim.number, found.quantity):
                     return f"{claim.number.text} is {found.label}"
     return None
 
 
-def _power(number: TextNumber, reading: ReportValue) -> str | None:
+def _power(number: TextNumber, report_value: ReportValue) -> str | None:
     """Off by a prefix, or a fraction taken for a percentage."""
-    for value, half in amounts(number, reading.quantity.unit, lenient=True):
+    for value, half in amounts(number, report_value.quantity.unit, lenient=True):
         for factor in (1e3, 1e-3, 1e6, 1e-6, 1e9, 1e-9, 100.0, 0.01):
-            if abs(value * factor - reading.quantity.value) <= half * factor and value:
+            if abs(value * factor - report_value.quantity.value) <= half * factor and value:
                 size = round(max(factor, 1 / factor))
                 return f"wrong by a factor of {size:,}"
     return None
 
 
 def _other_line(
-    claim: Claim, readings: Sequence[ReportValue], facts: ReportValues, launches: Sequence[Launch]
+    claim: Claim,
+    report_values: Sequence[ReportValue],
+    facts: ReportValues,
+    launches: Sequence[Launch],
 ) -> str | None:
-    if claim.place is None or readings[0].line is None:
+    if claim.place is None or report_values[0].line is None:
         return None
-    ids = claim.term.readings if claim.term else ()
+    ids = claim.term.metric_ids if claim.term else ()
     for launch in launches:
-        hotspots = facts.hotspots(launch) if launch.id == readings[0].launch else None
+        hotspots = facts.hotspots(launch) if launch.id == report_values[0].launch else None
         for spot in hotspots.spots if hotspots else ():
             if spot.location is None:
                 continue
             where = SourcePlace(0, 0, spot.location.file, spot.location.line)
             for found in facts.read_line(ids, launch, where):
-                if found.label == readings[0].label and agrees(claim.number, found.quantity):
+                if found.label == report_values[0].label and agrees(claim.number, found.quantity):
                     return f"{claim.number.text} is that of {found.line}"
     return None
 
 
 def _other_metric(
-    number: TextNumber, reading: ReportValue, facts: ReportValues, launches: Sequence[Launch]
+    number: TextNumber, report_value: ReportValue, facts: ReportValues, launches: Sequence[Launch]
 ) -> str | None:
-    mine = [launch for launch in launches if launch.id == reading.launch]
-    found = same_value(number, facts, mine, reading.label)
+    mine = [launch for launch in launches if launch.id == report_value.launch]
+    found = same_value(number, facts, mine, report_value.label)
     return f"{number.text} is {found.label}" if found else None
 
 
-def _rounded(number: TextNumber, reading: ReportValue) -> str | None:
-    for value, _ in amounts(number, reading.quantity.unit, lenient=True):
-        if reading.quantity.value and abs(value / reading.quantity.value - 1) <= _NEAR:
+def _rounded(number: TextNumber, report_value: ReportValue) -> str | None:
+    for value, _ in amounts(number, report_value.quantity.unit, lenient=True):
+        if report_value.quantity.value and abs(value / report_value.quantity.value - 1) <= _NEAR:
             return "rounded too far"
     return None
 
@@ -136,6 +142,6 @@ def _alike(
 ) -> Iterator[ReportValue]:
     keys = tuple(spec.id for spec in metrics().values() if spec.key)
     for launch in launches:
-        for reading in facts.read(keys, launch):
-            if reading.label != label and agrees(number, reading.quantity):
-                yield reading
+        for report_value in facts.read(keys, launch):
+            if report_value.label != label and agrees(number, report_value.quantity):
+                yield report_value

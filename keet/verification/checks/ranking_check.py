@@ -97,7 +97,7 @@ def _of_stalls(
     relation: Relation, text: str, facts: ReportValues, spoken_of: Sequence[Launch]
 ) -> _Ranked | None:
     launches = _subjects(text, facts, spoken_of)
-    named = _nearest(relation, text, lambda term: term.readings[0].startswith(STALL_SHARE))
+    named = _nearest(relation, text, lambda term: term.metric_ids[0].startswith(STALL_SHARE))
     if named is None or len(launches) != 1:
         return None
     shares = {
@@ -106,7 +106,7 @@ def _of_stalls(
         if reason not in _NO_STALLS and (found := facts.read([STALL_SHARE + reason], launches[0]))
     }
     labels = {reason: stalls()[reason].label for reason in shares}
-    said = labels.get(named.readings[0].removeprefix(STALL_SHARE), "")
+    said = labels.get(named.metric_ids[0].removeprefix(STALL_SHARE), "")
     values = {labels[reason]: value for reason, value in shares.items()}
     return _Ranked(values, said, frozenset(stalls()[each].label for each in _MAYBE))
 
@@ -122,14 +122,14 @@ def _of_terms(
     launches = _subjects(text, facts, spoken_of)
     if len(launches) != 1:
         return None
-    first = {find_terms(name)[0].readings[0]: name for name in names}
-    named = _nearest(relation, text, lambda term: term.readings[0] in first)
+    first = {find_terms(name)[0].metric_ids[0]: name for name in names}
+    named = _nearest(relation, text, lambda term: term.metric_ids[0] in first)
     values = {
         name: found[0].quantity.value
-        for reading, name in first.items()
-        if (found := facts.read([reading], launches[0]))
+        for report_value, name in first.items()
+        if (found := facts.read([report_value], launches[0]))
     }
-    return _Ranked(values, first[named.readings[0]], _OF_ACTIVE) if named else None
+    return _Ranked(values, first[named.metric_ids[0]], _OF_ACTIVE) if named else None
 
 
 def _of_launches(relation: Relation, text: str, facts: ReportValues) -> _Ranked | None:
@@ -139,7 +139,7 @@ def _of_launches(relation: Relation, text: str, facts: ReportValues) -> _Ranked 
     is_time = _TIME.search(text, relation.start, relation.end)
     if not before or (term is None and not is_time):
         return None
-    ids = ("duration",) if is_time or term is None else qualified(term.readings, text)
+    ids = ("duration",) if is_time or term is None else qualified(term.metric_ids, text)
     values = {
         f"#{launch.id}": found[0].quantity.value
         for launch in facts.launches

@@ -12,7 +12,7 @@ from keet.records import NamedTuple
 from keet.units import Quantity
 from keet.verification.number_match import agrees, is_near, same_kind
 from keet.verification.text.claims import Claim
-from keet.verification.text.launch_names import KnownLaunches, is_object
+from keet.verification.text.launch_names import LaunchLookup, is_object
 from keet.verification.text.metric_names_in_context import terms_in
 from keet.verification.values.report_values import ReportValue, ReportValues
 
@@ -36,7 +36,7 @@ number is neither right nor wrong."""
 
 class RatioCheck(NamedTuple):
     verdict: Literal["confirmed", "contradicted", "not_found"]
-    reading: ReportValue | None
+    report_value: ReportValue | None
     reason: str
 
 
@@ -76,26 +76,26 @@ def _pairs(
 ) -> Iterator[_Pair]:
     """Two launches under one metric, then two metrics of one launch."""
     terms = [term for term in terms_in(text) if not term.entry.weak]
-    ids = [reading for term in terms for reading in term.readings]
+    ids = [report_value for term in terms for report_value in term.metric_ids]
     if _SPEED.search(text) or not ids:
         ids = ["duration", *ids]
     ones, others = _sides(text, facts.launches, subjects)
     if len(ones) * len(others) > _MOST_PAIRS:
         others = []
     firm = len(ones) == len(others) == 1 and bool(facts.launches.named_in(text))
-    for reading_id in dict.fromkeys(ids):
+    for metric_id in dict.fromkeys(ids):
         for one in ones:
             for two in others:
-                yield from _same_metric(facts, reading_id, one, two, firm=firm)
+                yield from _same_metric(facts, metric_id, one, two, firm=firm)
                 if not directed:
-                    yield from _same_metric(facts, reading_id, two, one, firm=False)
+                    yield from _same_metric(facts, metric_id, two, one, firm=False)
     for launch in ones:
         read = facts.read(ids, launch)
         yield from (_Pair(a, b, False) for a in read for b in read if a.label != b.label)
 
 
 def _sides(
-    text: str, launches: KnownLaunches, subjects: Sequence[Launch]
+    text: str, launches: LaunchLookup, subjects: Sequence[Launch]
 ) -> tuple[list[Launch], list[Launch]]:
     """What is compared, and what with: the launch behind `than` is the second."""
     ones: list[Launch] = []
@@ -111,11 +111,11 @@ def _sides(
 
 
 def _same_metric(
-    facts: ReportValues, reading_id: str, one: Launch, two: Launch, *, firm: bool
+    facts: ReportValues, metric_id: str, one: Launch, two: Launch, *, firm: bool
 ) -> Iterator[_Pair]:
     if one.id == two.id:
         return
-    for first, second in zip(facts.read([reading_id], one), facts.read([reading_id], two)):
+    for first, second in zip(facts.read([metric_id], one), facts.read([metric_id], two)):
         yield _Pair(first, second, firm)
 
 
@@ -153,5 +153,5 @@ def _results(claim: Claim, pair: _Pair, *, down: bool) -> Iterator[ReportValue]:
         yield ReportValue(less, Quantity(a - b, unit), None, None, None, sum(off))
 
 
-def _name(reading: ReportValue) -> str:
-    return f"{reading.label} of #{reading.launch}"
+def _name(report_value: ReportValue) -> str:
+    return f"{report_value.label} of #{report_value.launch}"

@@ -14,7 +14,9 @@ from keet.verification.verdicts import CheckedNumber, CheckedSentence, ClaimVerd
 
 def with_shares(checks: list[CheckedNumber], text: str) -> list[CheckedNumber]:
     """`8 of 32 MB (25 %)`, `94 % of the total`: the share that two numbers beside it give."""
-    known = [c.reading for c in checks if c.verdict is ClaimVerdict.CONFIRMED and c.reading]
+    known = [
+        c.report_value for c in checks if c.verdict is ClaimVerdict.CONFIRMED and c.report_value
+    ]
     return [_as_share(check, known, text) for check in checks]
 
 

@@ -167,7 +167,7 @@ class RelationChecker:
             if one != other and not right.terms:
                 seconds = [first]
             for second in seconds:
-                if one == other and first.readings == second.readings:
+                if one == other and first.metric_ids == second.metric_ids:
                     continue
                 ours, theirs = self._read(first, left, one), self._read(second, right, other)
                 if pairs := _compatible(ours, theirs, is_part=left.is_part):
@@ -178,7 +178,7 @@ class RelationChecker:
         return []
 
     def _read(self, term: Term, side: _Side, launch: Launch) -> list[ReportValue]:
-        ids = qualified(term.readings, side.text)
+        ids = qualified(term.metric_ids, side.text)
         found = self._facts.read(ids, launch, complement=term.entry.complement)
         said = [claim.number for claim in side.said if claim.term and claim.term[:2] == term[:2]]
         exact = [r for r in found if any(agrees(n, r.quantity, lenient=True) for n in said)]
@@ -187,8 +187,8 @@ class RelationChecker:
 
 def _is_operand(term: Term) -> bool:
     """Words of any sentence are none, but for stalls; nor is what shares are taken of."""
-    is_stall = term.readings[0].startswith(STALL_SHARE)
-    return (is_stall or not term.entry.weak) and not _WHOLES.intersection(term.readings)
+    is_stall = term.metric_ids[0].startswith(STALL_SHARE)
+    return (is_stall or not term.entry.weak) and not _WHOLES.intersection(term.metric_ids)
 
 
 def _within(term: Term, span: tuple[int, int]) -> bool:
@@ -201,7 +201,7 @@ def _elliptic(first: Term, left: _Side, right: _Side) -> list[Term]:
     for word in re.findall(r"[A-Za-z]+", right.text)[:4]:
         for noun in reversed(nouns):
             terms = find_terms(f"{word} {noun}")
-            if len(terms) == 1 and terms[0].words == 2 and terms[0].readings != first.readings:
+            if len(terms) == 1 and terms[0].words == 2 and terms[0].metric_ids != first.metric_ids:
                 return terms
     return []
 

@@ -128,8 +128,8 @@ class _RunChecker:
             return check
         of_run = kinds[0] in ("kernels", "faults", "bytes")
         subject = self._run if of_run else self._subject(text, start, end, named)
-        readings = self._readings(subject, kinds, text, start, named)
-        if fitting := next((r for r in readings if agrees(number, r.quantity)), None):
+        report_values = self._readings(subject, kinds, text, start, named)
+        if fitting := next((r for r in report_values if agrees(number, r.quantity)), None):
             return CheckedNumber(number, ClaimVerdict.CONFIRMED, fitting, str(fitting))
         # `groups of` is one of these words.
         if kinds != ("faults",) and NOT_MEASURED.search(_clause(text, start, end)):
@@ -162,12 +162,12 @@ class _RunChecker:
         too where a name comes only behind the number."""
         if subject is None:
             every = (self._run, *self._launches.values(), *self._kernels.values())
-            return [reading for each in every for reading in each.of(*kinds)]
+            return [report_value for each in every for report_value in each.of(*kinds)]
         found = subject.of(*kinds)
         if _STANDS.search(text[:start]) or "factor" in kinds:
             found += [r for each in self._launches.values() for r in each.of(*kinds)]
         elif subject.launch is None and subject is not self._run and "launches" in kinds:
-            found = [reading for reading in found if reading.launch is None]
+            found = [report_value for report_value in found if report_value.launch is None]
         if any(each.start > start for each in named[:1]):
             found += self._run.of(*kinds)
         return found
@@ -188,10 +188,12 @@ def _contradicted(
 ) -> CheckedNumber:
     """With the right value, where it is clear what the number is meant to be."""
     known = [subject.of(kind) for kind in kinds] if subject else []
-    right = [reading for some in known for reading in (some if len(kinds) == 1 else some[:1])]
+    right = [
+        report_value for some in known for report_value in (some if len(kinds) == 1 else some[:1])
+    ]
     clear = "share" not in kinds or _OF_RUN.match(text, end)
     if right and clear and not {"factor", "bytes"} & set(kinds):
-        told = "; ".join(dict.fromkeys(str(reading) for reading in right[:2]))
+        told = "; ".join(dict.fromkeys(str(report_value) for report_value in right[:2]))
         return CheckedNumber(check.number, ClaimVerdict.CONTRADICTED, right[0], told)
     if check.verdict is ClaimVerdict.CONTRADICTED or kinds[0] in ("total", "single"):
         reason = "the text speaks of the run, and its table has no such number"

@@ -18,7 +18,7 @@ from keet.patterns import regex
 from keet.records import NamedTuple
 from keet.verification.number_match import fits
 from keet.verification.text.hardware_capacities import capacity
-from keet.verification.text.launch_names import KnownLaunches, LaunchName
+from keet.verification.text.launch_names import LaunchLookup, LaunchName
 from keet.verification.text.metric_names import (
     DRAM_TRAFFIC,
     L1_ELAPSED,
@@ -95,7 +95,7 @@ class Claim(NamedTuple):
 def find_claims(
     sentence: SentenceSpan,
     numbers: Sequence[TextNumber],
-    launches: KnownLaunches,
+    launches: LaunchLookup,
     places: Sequence[SourcePlace] = (),
     title: SourcePlace | None = None,
 ) -> list[Claim]:
@@ -186,9 +186,9 @@ def _with_stalls(
     chosen: dict[TextNumber, _Bond],
 ) -> dict[TextNumber, _Bond]:
     """`Wait accounts for 17 % of the samples`: the share is that of the stall."""
-    stalled = [term for term in terms if term.readings[0].startswith(STALL_SHARE)]
+    stalled = [term for term in terms if term.metric_ids[0].startswith(STALL_SHARE)]
     for number, bond in chosen.items():
-        if stalled and number.unit == "%" and "samples_total" in bond.term.readings:
+        if stalled and number.unit == "%" and "samples_total" in bond.term.metric_ids:
             near = min(stalled, key=lambda term: _cost(text, number, term, numbers))
             surely = near._replace(entry=near.entry._replace(weak=False))
             chosen[number] = _Bond(_cost(text, number, near, numbers), number, surely)
@@ -339,15 +339,15 @@ def _fits(text: str, number: TextNumber, term: Term) -> bool:
 
 def _units(term: Term) -> set[str]:
     units = set()
-    for reading in term.readings:
-        if reading in (TIME_SHARE, L1_ELAPSED) or reading.startswith((STALL_SHARE, ROOFLINE)):
+    for metric_id in term.metric_ids:
+        if metric_id in (TIME_SHARE, L1_ELAPSED) or metric_id.startswith((STALL_SHARE, ROOFLINE)):
             units.add("%")
-        elif reading == DRAM_TRAFFIC:
+        elif metric_id == DRAM_TRAFFIC:
             units.add("byte")
-        elif reading.startswith(NCU_NAME):
-            units.add(unit_of(reading.removeprefix(NCU_NAME)))
+        elif metric_id.startswith(NCU_NAME):
+            units.add(unit_of(metric_id.removeprefix(NCU_NAME)))
         else:
-            units.add(metric_with_id(reading).unit)
-        if reading == "samples_total":
+            units.add(metric_with_id(metric_id).unit)
+        if metric_id == "samples_total":
             units.add("%")  # `21.8 % of the samples`: of a source line
     return units

@@ -8,7 +8,7 @@ from keet.patterns import regex
 from keet.profile import Launch
 from keet.profile.names import file_name
 from keet.verification.text.claims import Claim
-from keet.verification.text.launch_names import KnownLaunches, LaunchName, is_object
+from keet.verification.text.launch_names import LaunchLookup, LaunchName, is_object
 from keet.verification.text.sentences import SentenceSpan
 from keet.verification.text.source_places import (
     RowKey,
@@ -30,7 +30,7 @@ _DEEPER = 3
 class CurrentTopic:
     """The launches that the text speaks of, sentence by sentence."""
 
-    def __init__(self, text: str, launches: KnownLaunches) -> None:
+    def __init__(self, text: str, launches: LaunchLookup) -> None:
         self._text = text
         self._launches = launches
         self._topic: LaunchName | None = None

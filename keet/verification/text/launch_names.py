@@ -31,7 +31,7 @@ class LaunchName(NamedTuple):
     launches: tuple[Launch, ...]
 
 
-class KnownLaunches(Sequence[Launch]):
+class LaunchLookup(Sequence[Launch]):
     """Launches of one or two reports, found by number and by name: what that needs is made once,
     and a sentence is asked for by every check."""
 
@@ -162,5 +162,5 @@ def is_object(text: str, name: LaunchName) -> bool:
     return bool(_OBJECT.search(text[max(0, name.start - 40) : name.start]))
 
 
-def known_launches(launches: Sequence[Launch]) -> KnownLaunches:
-    return launches if isinstance(launches, KnownLaunches) else KnownLaunches(launches)
+def launch_lookup(launches: Sequence[Launch]) -> LaunchLookup:
+    return launches if isinstance(launches, LaunchLookup) else LaunchLookup(launches)

@@ -56,7 +56,7 @@ _AFTER_PART = regex(
 class PhraseMeaning(NamedTuple):
     """What some words name; the flags are those of synonyms.toml."""
 
-    readings: tuple[str, ...]
+    metric_ids: tuple[str, ...]
     complement: bool = False
     generic: bool = False
     verb: bool = False
@@ -75,9 +75,9 @@ class Term(NamedTuple):
     words: int
 
     @property
-    def readings(self) -> tuple[str, ...]:
+    def metric_ids(self) -> tuple[str, ...]:
         """Catalog ids and the pseudo-ids above, in the order of how likely each is meant."""
-        return self.entry.readings
+        return self.entry.metric_ids
 
 
 class _Token(NamedTuple):
@@ -174,9 +174,9 @@ def _coordinated(
 def _entries() -> Mapping[tuple[str, ...], PhraseMeaning]:
     """Words to what they name; a synonym of the catalog goes before a label."""
     labels: dict[tuple[str, ...], list[str]] = {}
-    for phrase, reading in (*_catalog_phrases(), *_unit_phrases()):
-        labels.setdefault(phrase, []).append(reading)
-    entries = {phrase: PhraseMeaning(tuple(readings)) for phrase, readings in labels.items()}
+    for phrase, metric_id in (*_catalog_phrases(), *_unit_phrases()):
+        labels.setdefault(phrase, []).append(metric_id)
+    entries = {phrase: PhraseMeaning(tuple(metric_ids)) for phrase, metric_ids in labels.items()}
     entries |= dict(_stall_phrases())
     for synonym in synonyms().values():
         entry = PhraseMeaning(synonym.metrics, *synonym[3:])
@@ -205,7 +205,7 @@ def _unit_phrases() -> Iterator[tuple[tuple[str, ...], str]]:
 def _stall_phrases() -> Iterator[tuple[tuple[str, ...], PhraseMeaning]]:
     for reason, stall in stalls().items():
         counted = (f"stall_{reason}", f"samples_{reason}")
-        known = tuple(reading for reading in counted if reading in metrics())
+        known = tuple(metric_id for metric_id in counted if metric_id in metrics())
         entry = PhraseMeaning((STALL_SHARE + reason, *known))
         label = words_of(stall.label)
         forms = [("stall", *label), (*label, "stall"), ("stalled", "on", *label)]

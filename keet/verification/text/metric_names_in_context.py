@@ -31,8 +31,10 @@ class _Rule(NamedTuple):
     entry: PhraseMeaning
 
 
-def _rule(pattern: str, *readings: str, complement: bool = False) -> _Rule:
-    return _Rule(re.compile(pattern, re.IGNORECASE), PhraseMeaning(readings, complement=complement))
+def _rule(pattern: str, *metric_ids: str, complement: bool = False) -> _Rule:
+    return _Rule(
+        re.compile(pattern, re.IGNORECASE), PhraseMeaning(metric_ids, complement=complement)
+    )
 
 
 _READ = _rule(
@@ -94,13 +96,13 @@ def _by_context(text: str) -> Iterator[Term]:
     for rule in _rules(text):
         for match in rule.words.finditer(text):
             name = "name" if match.re.groups and match["name"] else 0
-            known = tuple(r for r in rule.entry.readings if r in metrics() or _is_computed(r))
-            entry = rule.entry._replace(readings=known)
+            known = tuple(r for r in rule.entry.metric_ids if r in metrics() or _is_computed(r))
+            entry = rule.entry._replace(metric_ids=known)
             yield Term(match.start(name), match.end(name), entry, 2)
 
 
-def _is_computed(reading: str) -> bool:
-    return reading == DRAM_TRAFFIC or reading.startswith(STALL_SHARE)
+def _is_computed(metric_id: str) -> bool:
+    return metric_id == DRAM_TRAFFIC or metric_id.startswith(STALL_SHARE)
 
 
 def _rules(text: str) -> Iterator[_Rule]:

@@ -52,6 +52,8 @@ def _labels(launch: Launch) -> Mapping[tuple[str, ...], list[ReportValue]]:
         words = words_of(label)
         if metric is None or metric.quantity is None or len(words) < _FEWEST:
             continue
-        reading = ReportValue(label, metric.quantity, name, launch.id, None, launch.rounding(name))
-        found.setdefault(words, []).append(reading)
+        report_value = ReportValue(
+            label, metric.quantity, name, launch.id, None, launch.rounding(name)
+        )
+        found.setdefault(words, []).append(report_value)
     return found

@@ -77,7 +77,7 @@ class NamedValue(NamedTuple):
     covered: float = 1.0
     """How many of the words have to be there, 0 to 1."""
 
-    def reading(self, launch: Launch | None) -> ReportValue:
+    def report_value(self, launch: Launch | None) -> ReportValue:
         line = f"{self.row[0]}:{self.row[1]}" if isinstance(self.row, tuple) else None
         return ReportValue(self.label, self.quantity, None, launch.id if launch else None, line)
 
@@ -219,13 +219,13 @@ class ComputedValues:
         if number.shape:
             return None
         if found := self._of_none.find(number, around):
-            return found.reading(None)
+            return found.report_value(None)
         if len(launches) > MAX_DECODED:
             launches = self._of_view(launches)
         for source in self._sources:
             for launch in launches if source.has(number) else ():
                 if found := source.of(launch).find(number, around, exact=exact):
-                    return found.reading(launch)
+                    return found.report_value(launch)
         return None
 
     @cached_property

@@ -14,7 +14,7 @@ from keet.catalog import metric_named, metric_with_id, stalls
 from keet.profile import Absent, Launch
 from keet.records import NamedTuple
 from keet.units import Number, Quantity, format_number
-from keet.verification.text.launch_names import known_launches
+from keet.verification.text.launch_names import launch_lookup
 from keet.verification.text.metric_names import (
     DRAM_TRAFFIC,
     L1_ELAPSED,
@@ -79,58 +79,58 @@ class ReportValues:
     def __init__(self, launches: Sequence[Launch], asked: Callable[[], Iterable[str]]) -> None:
         """`asked`: ids that a text may ask for. Of many launches they are read at once, so that
         none has to be decoded twice, and none is kept."""
-        self.launches = known_launches(launches)
+        self.launches = launch_lookup(launches)
         self._asked = asked
         self._hotspots: dict[tuple[Launch, Grouping], Hotspots | None] = {}
         self._read: dict[str, dict[Launch, list[ReportValue]]] = defaultdict(dict)
 
     def read(
-        self, reading_ids: Iterable[str], launch: Launch, *, complement: bool = False
+        self, metric_ids: Iterable[str], launch: Launch, *, complement: bool = False
     ) -> list[ReportValue]:
         """What the launch has for those ids; nothing for what was not measured."""
-        found = [reading for one in reading_ids for reading in self._cached(one, launch)]
-        return [_complement(reading) for reading in found] if complement else found
+        found = [report_value for one in metric_ids for report_value in self._cached(one, launch)]
+        return [_complement(report_value) for report_value in found] if complement else found
 
-    def _cached(self, reading_id: str, launch: Launch) -> list[ReportValue]:
-        known = self._read[reading_id]
+    def _cached(self, metric_id: str, launch: Launch) -> list[ReportValue]:
+        known = self._read[metric_id]
         if launch not in known:
-            known[launch] = self._now(reading_id, launch)
+            known[launch] = self._now(metric_id, launch)
             if self.launches.are_many:
                 self._read_all(launch)
         return known[launch]
 
-    def _now(self, reading_id: str, launch: Launch) -> list[ReportValue]:
-        found = [r for r in self._one(reading_id, launch) if math.isfinite(r.quantity.value)]
+    def _now(self, metric_id: str, launch: Launch) -> list[ReportValue]:
+        found = [r for r in self._one(metric_id, launch) if math.isfinite(r.quantity.value)]
         if launch.is_printed:
             found = [r._replace(rounding=_rounding(r, launch)) for r in found]
         return found
 
     def _read_all(self, launch: Launch) -> None:
-        for reading_id in self._text_asks_for:
-            known = self._read[reading_id]
+        for metric_id in self._text_asks_for:
+            known = self._read[metric_id]
             if launch not in known:
-                known[launch] = self._now(reading_id, launch)
+                known[launch] = self._now(metric_id, launch)
         launch.release()
 
     @cached_property
     def _text_asks_for(self) -> frozenset[str]:
         return frozenset(self._asked())
 
-    def _one(self, reading_id: str, launch: Launch) -> Iterator[ReportValue]:
-        if reading_id == TIME_SHARE:
+    def _one(self, metric_id: str, launch: Launch) -> Iterator[ReportValue]:
+        if metric_id == TIME_SHARE:
             yield from self._time_share(launch)
-        elif reading_id == L1_ELAPSED:
+        elif metric_id == L1_ELAPSED:
             yield from _l1_over_elapsed(launch)
-        elif reading_id == DRAM_TRAFFIC:
+        elif metric_id == DRAM_TRAFFIC:
             yield from _dram_traffic(launch)
-        elif reading_id.startswith(STALL_SHARE):
-            yield from _stall_shares(launch, reading_id.removeprefix(STALL_SHARE))
-        elif reading_id.startswith(ROOFLINE):
-            yield from _roofline_share(launch, reading_id.removeprefix(ROOFLINE))
-        elif reading_id.startswith(NCU_NAME):
-            yield from _named(launch, reading_id.removeprefix(NCU_NAME))
+        elif metric_id.startswith(STALL_SHARE):
+            yield from _stall_shares(launch, metric_id.removeprefix(STALL_SHARE))
+        elif metric_id.startswith(ROOFLINE):
+            yield from _roofline_share(launch, metric_id.removeprefix(ROOFLINE))
+        elif metric_id.startswith(NCU_NAME):
+            yield from _named(launch, metric_id.removeprefix(NCU_NAME))
         else:
-            yield from _measured(launch, reading_id)
+            yield from _measured(launch, metric_id)
 
     def _time_share(self, launch: Launch) -> Iterator[ReportValue]:
         own = launch.get("duration")
@@ -180,7 +180,7 @@ class ReportValues:
         return [ReportValue(f"Share of the {of}", share, None, launch.id, _name(place))]
 
     def read_line(
-        self, reading_ids: Iterable[str], launch: Launch, place: SourcePlace
+        self, metric_ids: Iterable[str], launch: Launch, place: SourcePlace
     ) -> list[ReportValue]:
         """What a source line has for those ids, its share of the samples first."""
         hotspots = self.hotspots(launch, _grouping(place))
@@ -190,15 +190,15 @@ class ReportValues:
         if spot is None:
             none = Quantity(0.0, "%")
             return [ReportValue(f"Share of the {hotspots.ranked_by}", none, None, launch.id, name)]
-        reasons = [r.removeprefix(STALL_SHARE) for r in reading_ids if r.startswith(STALL_SHARE)]
+        reasons = [r.removeprefix(STALL_SHARE) for r in metric_ids if r.startswith(STALL_SHARE)]
         read = _line_stalls(spot, hotspots, reasons) if reasons else _line_costs(spot, hotspots)
         return [ReportValue(label, value, None, launch.id, name) for label, value in read]
 
 
-def with_sum(readings: Sequence[ReportValue]) -> list[ReportValue]:
+def with_sum(report_values: Sequence[ReportValue]) -> list[ReportValue]:
     """`bank conflicts`: those of loads, of stores, or of both."""
-    loads = {r.label.replace("Load", "Store"): r for r in readings if "Load" in r.label}
-    both = [(loads[r.label], r) for r in readings if r.label in loads]
+    loads = {r.label.replace("Load", "Store"): r for r in report_values if "Load" in r.label}
+    both = [(loads[r.label], r) for r in report_values if r.label in loads]
     sums = (
         ReportValue(
             f"{load.label} and {store.label}",
@@ -209,7 +209,7 @@ def with_sum(readings: Sequence[ReportValue]) -> list[ReportValue]:
         for load, store in both
         if load.quantity.unit == store.quantity.unit != "%"
     )
-    return [*readings, *sums]
+    return [*report_values, *sums]
 
 
 def _grouping(place: SourcePlace) -> Grouping:
@@ -245,17 +245,17 @@ def _same_file(path: str, said: str) -> bool:
     return parts[-len(wanted) :] == wanted
 
 
-def _rounding(reading: ReportValue, launch: Launch) -> float:
+def _rounding(report_value: ReportValue, launch: Launch) -> float:
     """Of what keet computes from an export: a share of small numbers is off by more."""
-    if reading.metric is not None:
-        return launch.rounding(reading.metric)
-    least = _SHARE_ROUNDING if reading.quantity.unit == "%" else 0.0
-    return max(_COMPUTED_ROUNDING * abs(reading.quantity.value), least)
+    if report_value.metric is not None:
+        return launch.rounding(report_value.metric)
+    least = _SHARE_ROUNDING if report_value.quantity.unit == "%" else 0.0
+    return max(_COMPUTED_ROUNDING * abs(report_value.quantity.value), least)
 
 
-def _complement(reading: ReportValue) -> ReportValue:
-    quantity = Quantity(100 - reading.quantity.value, "%")
-    return reading._replace(label=f"100 % - {reading.label}", quantity=quantity)
+def _complement(report_value: ReportValue) -> ReportValue:
+    quantity = Quantity(100 - report_value.quantity.value, "%")
+    return report_value._replace(label=f"100 % - {report_value.label}", quantity=quantity)
 
 
 def _measured(launch: Launch, metric_id: str) -> Iterator[ReportValue]:

@@ -35,7 +35,7 @@ _OF_LAUNCH: dict[str, RunValueKind] = {
 
 class RunValue(NamedTuple):
     kind: RunValueKind
-    reading: ReportValue
+    report_value: ReportValue
 
 
 class RunSubject(NamedTuple):
@@ -47,7 +47,7 @@ class RunSubject(NamedTuple):
     facts: tuple[RunValue, ...]
 
     def of(self, *kinds: RunValueKind) -> list[ReportValue]:
-        return [fact.reading for fact in self.facts if fact.kind in kinds]
+        return [fact.report_value for fact in self.facts if fact.kind in kinds]
 
 
 class RunSubjects(NamedTuple):

@@ -33,7 +33,7 @@ def found_in(launches: Iterable[Launch]) -> tuple[CrossLaunch, ...]:
     book = Ledger()
     found = across(tuple(launches), book)
     for each in found:
-        assert check_grounding(each.text, book).holds, each.text
+        assert check_grounding(each.text, book).all_supported, each.text
         assert set(each.evidence) <= set(book)
         assert each.saved_us is None or each.saved_us in each.evidence
     return found

@@ -100,7 +100,7 @@ def _check(candidate: Candidate, model: TimeModel) -> None:
     assert candidate.id in findings()
     assert candidate.text.endswith(".")
     grounding = check_grounding(candidate.text, candidate.evidence, launch=model.view.launch)
-    assert grounding.holds, (candidate.text, grounding.stray)
+    assert grounding.all_supported, (candidate.text, grounding.unsupported)
     assert 1 <= possible_gain(candidate, model) <= MOST
     effect = candidate.effect
     if isinstance(effect, Effect):

@@ -100,7 +100,7 @@ def difference(before: Profile, after: Profile, **options: Any) -> Difference:
 
 def reasons(found: Difference) -> dict[str, str]:
     """Ids and how much they weigh."""
-    return {reason.id: reason.severity for reason in found.all_reasons}
+    return {reason.id: reason.severity for reason in found.all_caveats}
 
 
 # --- the same report with something changed

@@ -70,7 +70,7 @@ def test_launches_of_a_side_are_added() -> None:
         p for p in difference(pipeline("before"), pipeline("after")).pairs if p.how == "fused"
     ]
     (waiting,) = [part for part in fused.account if part.id == "waiting"]
-    own = [each.explanation.account.part("waiting") for each in fused.weighed[0]]
+    own = [each.explanation.account.part("waiting") for each in fused.weighted[0]]
     assert len(own) == 3
     assert float(waiting.time.before.value) == pytest.approx(
         sum(1e3 * float(part.us.value) for part in own if part and part.us), rel=1e-6
@@ -112,7 +112,7 @@ def test_what_one_side_does_not_split_is_compared_whole(part_id: str, lacking: s
     assert sum(each.time.fell for each in pair.account) == pytest.approx(
         pair.timing.saved, rel=1e-3
     )
-    assert check_sentences(found).stray == ()
+    assert check_sentences(found).unsupported == ()
     said = [each.what for each in pair.attribution if each.kind == "account"]
     assert part_id in ("idle", "issuing") or any(part.not_split in what for what in said)
 
@@ -144,7 +144,7 @@ def test_nothing_is_told_apart_without_counters() -> None:
         without(sample("matrix_flip", version), *_COUNTERS) for version in ("slow", "fast")
     )
     (pair,) = difference(before, after).pairs
-    assert all(pair.weighed)
+    assert all(pair.weighted)
     assert pair.account == ()
 
 

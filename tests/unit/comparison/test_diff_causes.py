@@ -73,8 +73,8 @@ def _sides(after: str, here: float, there: float) -> ExplainedPair:
     """A launch whose first finding would gain `here` times, and one where it would gain `there`
     times: minor below 1.1."""
     (flip,) = sample_difference("matrix_flip").pairs
-    slow = flip.weighed[0][0]
-    other = slow if after == "slow" else flip.weighed[1][0]
+    slow = flip.weighted[0][0]
+    other = slow if after == "slow" else flip.weighted[1][0]
     return ExplainedPair(
         [_with_gain(slow, slow, here)], [_with_gain(other, slow, there)], Ledger(), "p"
     )
@@ -131,7 +131,7 @@ def test_a_number_that_got_worse_shows_no_improvement() -> None:
 def test_the_number_of_a_cause_is_of_its_finding(name: str, *, swapped: bool) -> None:
     """Its first one, or what that was computed from; never the load of a unit."""
     for pair in sample_difference(name, swapped=swapped).pairs:
-        told = [part.explanation for side in pair.weighed for part in side]
+        told = [part.explanation for side in pair.weighted for part in side]
         for each in pair.attribution:
             if each.finding is None or not each.evidence or " of " in each.what:
                 continue

@@ -312,7 +312,7 @@ def test_a_limit_that_was_not_reached_hides_nothing() -> None:
 
 def test_missing_sections_are_noted_by_name() -> None:
     found = difference(report("tour_basic.ncu-rep"), report("tour_lines.ncu-rep"))
-    (note,) = (reason for reason in found.reasons if reason.id == "metric_sets")
+    (note,) = (reason for reason in found.caveats if reason.id == "metric_sets")
     assert note.severity == "note"
     assert note.text.startswith("before has no ")
 

@@ -88,11 +88,11 @@ def test_each_report_against_itself() -> None:
         assert found.timing.word in ("unchanged", "inconclusive"), path.name
         assert found.timing.speedup in (1, None)
         assert {reason.id for reason in found.forbidden} <= {"no_times"}
-        assert check_sentences(found).stray == ()
+        assert check_sentences(found).unsupported == ()
 
 
 def _check_sense(found: Difference, before: Profile, after: Profile) -> None:
-    assert check_sentences(found).stray == ()
+    assert check_sentences(found).unsupported == ()
     assert all(math.isfinite(each.value) for each in found.evidence if each.derived_from)
     devices = [{launch.device.name for launch in each.launches} for each in (before, after)]
     if devices[0] != devices[1]:

@@ -42,7 +42,7 @@ def test_runs_with_much_idle_time_have_their_length_told(
     found = _spans(before, after)
     assert span_text(found) == text
     assert headline(found).startswith("Unchanged: GPU time 1 ms → 1 ms in the run")
-    assert check_sentences(found).stray == ()
+    assert check_sentences(found).unsupported == ()
 
 
 def test_two_gpus_are_idle_only_if_both_are() -> None:
@@ -88,7 +88,7 @@ def test_managed_memory_makes_a_difference_of_a_third_inconclusive() -> None:
     ]
     found = difference(*sides)
     assert found.timing.word == "inconclusive"
-    assert [each.text for each in found.all_reasons if each.id == "migrations"] == [
+    assert [each.text for each in found.all_caveats if each.id == "migrations"] == [
         "managed memory moved during the run before and after: runs of one program with managed "
         "memory differed by 20 % (root mean square), and by 44 % at most"
     ]
@@ -108,7 +108,7 @@ def _ran_as(name: str, launches: int, us: float) -> Profile:
 
 
 def _named(found: Difference, reason: str) -> list[str]:
-    return [each.text for each in found.all_reasons if each.id == reason]
+    return [each.text for each in found.all_caveats if each.id == reason]
 
 
 def test_every_launch_whose_replay_differs_is_named() -> None:
@@ -148,7 +148,7 @@ def test_the_next_step_claims_nothing_where_the_replay_is_not_the_run() -> None:
     assert plain.next_step
     assert plain.next_step.share
     assert plain.next_step.text.endswith(f"; that is {plain.next_step.share:.0f} of the GPU time")
-    assert check_sentences(plain).stray == ()
+    assert check_sentences(plain).unsupported == ()
 
 
 def test_what_was_not_profiled_is_said_beside_the_next_step() -> None:
@@ -159,4 +159,4 @@ def test_what_was_not_profiled_is_said_beside_the_next_step() -> None:
     )
     less = ran(("hot", 10, 4e6), ("small", 1, 6e6), profiled=["small"])
     assert unprofiled_text(difference(less, less)) is None
-    assert check_sentences(found).stray == ()
+    assert check_sentences(found).unsupported == ()

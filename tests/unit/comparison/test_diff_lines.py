@@ -104,10 +104,10 @@ def test_long_files_of_braces_are_no_trap() -> None:
 @pytest.mark.parametrize("name", ["matrix_flip", "hydro_element", "tile_smooth"])
 def test_the_lines_of_a_sample(name: str) -> None:
     (pair,) = sample_difference(name).pairs
-    lines = changed_lines(*pair.weighed)
+    lines = changed_lines(*pair.weighted)
     assert not isinstance(lines, str)
     assert lines
-    mirrored = changed_lines(*pair.weighed[::-1])
+    mirrored = changed_lines(*pair.weighted[::-1])
     assert not isinstance(mirrored, str)
     assert {(x.before, x.after, round(x.fell)) for x in lines} == {
         (x.after, x.before, round(-x.fell)) for x in mirrored
@@ -132,7 +132,7 @@ def _text(name: str, version: str, place) -> str:
 @pytest.mark.slow
 def test_no_line_costs_more_than_the_kernel(name: str) -> None:
     for pair in sample_difference(name).pairs:
-        lines = changed_lines(*pair.weighed)
+        lines = changed_lines(*pair.weighted)
         if isinstance(lines, str):
             continue
         assert sum(change.costs[0].ns for change in lines) <= 1.001 * (pair.timing.before or 0)
@@ -153,4 +153,4 @@ def test_each_file_has_one_version_at_most() -> None:
 
 def test_lines_are_not_told_without_samples_or_texts() -> None:
     (pair,) = sample_difference("mechanism_rates").pairs
-    assert isinstance(changed_lines(*pair.weighed), str)
+    assert isinstance(changed_lines(*pair.weighted), str)

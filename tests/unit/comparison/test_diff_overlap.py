@@ -21,7 +21,7 @@ _MS = 1_000_000
 
 
 def _texts(found: Difference, reason: str) -> list[str]:
-    return [each.text for each in found.all_reasons if each.id == reason]
+    return [each.text for each in found.all_caveats if each.id == reason]
 
 
 def _summed(*spent: tuple[str, int, float], replay_ns: float = 1e6) -> Profile:
@@ -60,7 +60,7 @@ def test_sums_of_durations_are_called_that() -> None:
         "the launches' durations are added up on both sides, which is more than the GPU time where "
         "kernels overlap"
     ]
-    assert check_sentences(found).stray == ()
+    assert check_sentences(found).unsupported == ()
 
 
 def test_launches_that_took_longer_than_alone_may_have_overlapped() -> None:
@@ -188,5 +188,5 @@ def test_a_verdict_holds_for_durations_too(
         if pair.timing.word == "slower":
             assert spent[0] < spent[1]
     assert not found.timing.undecided
-    assert check_sentences(found).stray == ()
+    assert check_sentences(found).unsupported == ()
     assert "durations" not in reasons(found)

@@ -45,7 +45,7 @@ def test_launches_that_became_one_are_faster() -> None:
     )
     (pair,) = found.pairs
     assert pair_headline(pair) == "7.39x faster: 451 us → 61 us in the run (400 launches → 1)"
-    assert check_sentences(found).stray == ()
+    assert check_sentences(found).unsupported == ()
     assert not found.forbidden
 
 
@@ -120,7 +120,7 @@ def test_a_kernel_that_the_table_lacks_has_no_known_time() -> None:
     )
     assert found.not_profiled
     assert found.not_profiled.before.value == 4e5
-    assert check_sentences(found).stray == ()
+    assert check_sentences(found).unsupported == ()
 
 
 # --- launches that were resized
@@ -165,7 +165,7 @@ def test_kernels_that_overlap_count_by_the_time_in_which_the_gpu_ran_them() -> N
     report = made(Kernel("k", 1e6))
     found = difference(replace(report, run=alone), replace(report, run=together))
     assert found.timing.speedup == pytest.approx(2 / 1.2)
-    assert [r.text for r in found.all_reasons if r.id == "overlap"] == [
+    assert [r.text for r in found.all_caveats if r.id == "overlap"] == [
         "all kernels: the sum of the launches' durations moved the other way (2 ms → 2.40 ms), "
         "because kernels overlap; what counts is the time in which the GPU ran kernels",
     ]
@@ -205,11 +205,11 @@ def test_a_replay_that_is_not_the_run_explains_nothing(before: float, after: flo
     assert pair.attribution == ()
     assert reasons(found)["replay_differs"] == "note"
     assert found.timing.speedup == pytest.approx(before / after)
-    assert check_sentences(found).stray == ()
+    assert check_sentences(found).unsupported == ()
 
 
 def test_both_times_are_told_where_the_replay_is_not_the_run() -> None:
-    texts = [each.text for each in _flip(3000.0, 150.0).all_reasons if each.id == "replay_differs"]
+    texts = [each.text for each in _flip(3000.0, 150.0).all_caveats if each.id == "replay_differs"]
     assert texts == [
         "flip took 1.02 ms under replay and 3 ms in the run before: its counters do not explain "
         "the difference, so no causes are given"
@@ -373,7 +373,7 @@ def test_rows_add_up_and_swapped_sides_mirror(before: Profile, after: Profile) -
     assert found.timing.after == pytest.approx(after.run.busy_ns)
     assert rows_of(found) == pytest.approx((before.run.busy_ns, after.run.busy_ns))
     check_mirrored(found, swapped)
-    assert check_sentences(found).stray == ()
+    assert check_sentences(found).unsupported == ()
 
 
 @settings(max_examples=25, deadline=None)
@@ -433,4 +433,4 @@ def test_a_run_that_was_cut_short_gives_no_total() -> None:
     cut = replace(cut, run=cut.run._replace(complete=False))
     found = difference(cut, ran(("step", 1, 54_000.0)))
     assert found.basis != "run"
-    assert any("lacks launches" in reason.text for reason in found.all_reasons)
+    assert any("lacks launches" in reason.text for reason in found.all_caveats)

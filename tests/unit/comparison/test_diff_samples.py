@@ -60,7 +60,7 @@ def _first_two(found: Difference) -> list[str | None]:
 
 def check_numbers(found: Difference) -> None:
     told = check_sentences(found)
-    assert told.stray == ()
+    assert told.unsupported == ()
     assert told.numbers > 3
     assert all(math.isfinite(each.value) for each in found.evidence)
     assert found.timing.noise >= 0
@@ -85,7 +85,7 @@ def check_account(found: Difference) -> None:
 def _is_not_split(found: Difference, pair: PairDifference) -> bool:
     """The times are not those of the counters, or nothing was explained."""
     unsplit = {"short_launches", "replay_differs", "replay_not_scaled", "launches_unlike"}
-    return not all(pair.weighed) or bool(unsplit & set(reasons(found)))
+    return not all(pair.weighted) or bool(unsplit & set(reasons(found)))
 
 
 def _check_sum(
@@ -101,8 +101,8 @@ def check_mirrored(one: Difference, other: Difference) -> None:
     assert other.timing.word == MIRRORED.get(one.timing.word, one.timing.word)
     assert _inverse(one.timing.speedup, other.timing.speedup)
     assert other.timing.noise == pytest.approx(one.timing.noise)
-    assert {(r.id, r.severity) for r in one.all_reasons} == {
-        (r.id, r.severity) for r in other.all_reasons
+    assert {(r.id, r.severity) for r in one.all_caveats} == {
+        (r.id, r.severity) for r in other.all_caveats
     }
     mirrored = {_ids(pair.pairing.after, pair.pairing.before): pair for pair in other.pairs}
     assert len(mirrored) == len(one.pairs)
@@ -160,4 +160,4 @@ def test_other_reports_mirror(before: str, after: str) -> None:
     found, swapped = difference(one, other), difference(other, one)
     check_mirrored(found, swapped)
     check_account(found)
-    assert check_sentences(found).stray == check_sentences(swapped).stray == ()
+    assert check_sentences(found).unsupported == check_sentences(swapped).unsupported == ()

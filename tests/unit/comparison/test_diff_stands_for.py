@@ -20,7 +20,7 @@ _RUNS = TESTS / "data/runs"
 
 
 def _texts(found: Difference, reason: str) -> list[str]:
-    return [each.text for each in found.all_reasons if each.id == reason]
+    return [each.text for each in found.all_caveats if each.id == reason]
 
 
 def _flip(*rows: tuple[int, float, bool], version: str = "slow") -> Profile:
@@ -65,7 +65,7 @@ def test_launches_unlike_the_profiled_one_are_not_accounted_for() -> None:
         "; most of the kernel's time is in launches unlike the profiled one: what it saves in the "
         "run is not known"
     )
-    assert check_sentences(found).stray == ()
+    assert check_sentences(found).unsupported == ()
     (back,) = difference(after, before).pairs
     assert back.attribution == ()
 
@@ -107,7 +107,7 @@ def test_the_next_step_never_saves_more_than_its_launches_took(
     step = difference(_flip((launches, 2000.0, True)), after).next_step
     assert step
     assert step.whole
-    if step.weighed.doubt is None:
+    if step.weighted.doubt is None:
         alike = launches * 1020 + (others * us if 510 <= us <= 2040 else 0)
         assert step.saved <= 1000 * alike * (1 + 1e-9)
         assert alike * 1000 >= 0.5 * step.whole * (1 - 1e-9)
@@ -166,7 +166,7 @@ def test_the_next_step_names_the_likely_reason_for_a_gap() -> None:
         "relax: 116x as long in the run as under replay, likely because of managed or host memory"
     )
     assert step.action.startswith("Call cudaMemPrefetchAsync before the launch")
-    assert check_sentences(found).stray == ()
+    assert check_sentences(found).unsupported == ()
 
 
 def test_kernels_that_share_the_gpu_are_nothing_to_fix() -> None:

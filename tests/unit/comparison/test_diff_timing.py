@@ -187,7 +187,7 @@ def test_kernels_that_may_not_have_been_captured_prove_nothing(line: str | None)
     before = made(Kernel("keep", 1e6), Kernel("drop", 1e6), **_WHOLE)
     found = difference(before, made(Kernel("keep", 1e6), command_line=line))
     assert found.timing.word == "inconclusive"
-    assert [reason.id for reason in found.reasons if reason.severity == "weakens"] == ["one_sided"]
+    assert [reason.id for reason in found.caveats if reason.severity == "weakens"] == ["one_sided"]
 
 
 def test_kernels_of_one_side_are_as_noisy_as_others() -> None:

@@ -54,7 +54,7 @@ def check(diagnosis: Diagnosis, verdict: Verdict) -> None:
     assert not any(claim in text.lower() for claim in BARE)
     launch = diagnosis.view.launch
     grounding = check_grounding(text, diagnosis.view.ledger, launch=launch)
-    assert grounding.holds, (text, grounding.stray)
+    assert grounding.all_supported, (text, grounding.unsupported)
     for said in _LEFT.findall(text):
         assert float(said) in [round(piece.value, 1) for piece in _ceilings_left(diagnosis)]
     if diagnosis.findings and not verdict.healthy:

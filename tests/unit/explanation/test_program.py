@@ -40,7 +40,7 @@ def program(explanation: Explanation) -> ProgramExplanation:
     found = program_of(explanation)
     assert found is not None
     for grounding in ExplanationCheck(explanation, found).checked:
-        assert grounding.holds, grounding.stray
+        assert grounding.all_supported, grounding.unsupported
     return found
 
 

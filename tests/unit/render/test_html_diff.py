@@ -166,7 +166,7 @@ def test_times_of_parts_have_one_unit_in_the_head_of_their_column() -> None:
 
 
 def files_of(name: str) -> list[FilePair]:
-    before, after = (read_lines(side) for side in difference(name).pairs[0].weighed)
+    before, after = (read_lines(side) for side in difference(name).pairs[0].weighted)
     assert isinstance(before, SideLines)
     assert isinstance(after, SideLines)
     return paired_files(before, after)
@@ -222,8 +222,8 @@ def test_of_long_files_only_what_is_hot_or_edited_is_written() -> None:
 
 def test_times_of_the_rows_are_those_of_the_samples() -> None:
     pair = difference("matrix_flip").pairs[0]
-    html = source_sides(*pair.weighed, Anchors("x")).html
-    (each,) = pair.weighed[0]
+    html = source_sides(*pair.weighted, Anchors("x")).html
+    (each,) = pair.weighted[0]
     found = find_hotspots(each.explanation.launch, "line")
     assert isinstance(found, Hotspots)
     for spot in found.spots[:3]:
@@ -258,7 +258,7 @@ def test_a_change_counts_the_side_that_is_too_cold_to_be_shown() -> None:
     assert _rows_with_change(cold, hot) == ("+2.0 us", "muted")
     assert _rows_with_change(hot, cold) == ("−2.0 us", "muted")
     # Wrong by sign in this sample: line 3 before has a sample that stands for 3.9 us.
-    html = source_sides(*difference("matrix_flip").pairs[0].weighed, Anchors("x")).html
+    html = source_sides(*difference("matrix_flip").pairs[0].weighted, Anchors("x")).html
     row = html.partition('-before-launch-0-file-0-line-3">')[2].partition("</div>")[0]
     assert '<span class="muted">−2.9 us</span>' in row
     assert "1 of 264 samples" in row
@@ -266,7 +266,7 @@ def test_a_change_counts_the_side_that_is_too_cold_to_be_shown() -> None:
 
 def test_what_no_sample_hit_is_below_three_samples_and_not_nothing() -> None:
     pair = difference("hydro_element").pairs[0]
-    html = source_sides(*pair.weighed, Anchors("x")).html
+    html = source_sides(*pair.weighted, Anchors("x")).html
     assert "264 samples, one is about 1.9 us" in html
     assert "132 samples, one is about 1.1 us" in html
     assert 'title="0 of 132 samples">&lt; <b>3.3 us</b>' in html
@@ -297,7 +297,7 @@ def test_lines_of_a_part_of_the_launch_have_shares_and_no_times(
         return found if isinstance(found, str) else found._replace(sampled=False)
 
     monkeypatch.setattr("keet.render.html.diff_source.read_lines", partly)
-    html = source_sides(*difference("matrix_flip").pairs[0].weighed, Anchors("x")).html
+    html = source_sides(*difference("matrix_flip").pairs[0].weighted, Anchors("x")).html
     assert "No times: a side was not sampled for the whole launch." in html
     assert re.search(r">41%</span>", html)
     assert not re.search(r"\d (ns|us|ms)<", html)
@@ -307,7 +307,7 @@ def test_lines_of_a_part_of_the_launch_have_shares_and_no_times(
 def test_without_source_lines_the_hottest_instructions_of_both_sides_are_listed() -> None:
     before, after = (profile(REPORTS / x) for x in ("tour_nolines.ncu-repz", "tour_full.ncu-rep"))
     told = _compared(before, after)
-    html = source_sides(*told.pairs[0].weighed, Anchors("x")).html
+    html = source_sides(*told.pairs[0].weighted, Anchors("x")).html
     assert "can&#39;t be shown side by side: no source lines before." in html
     assert html.count("<table>") + html.count("; profile again with") == 2
 

@@ -150,7 +150,7 @@ def _nanoseconds(text: str) -> float:
 
 @cache
 def sides(name: str) -> tuple[Lines, Lines]:
-    before, after = (_side(each) for each in difference(name).pairs[0].weighed)
+    before, after = (_side(each) for each in difference(name).pairs[0].weighted)
     return before, after
 
 

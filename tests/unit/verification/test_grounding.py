@@ -49,7 +49,7 @@ def test_what_keet_writes_is_verified(value, unit, spec, around) -> None:
     piece = Evidence("E1", "some__metric", value, unit, "Some Metric")
     grounding = check_grounding(around.format(format(piece, spec)), [piece])
     assert grounding.numbers == 1
-    assert grounding.holds, grounding.stray
+    assert grounding.all_supported, grounding.unsupported
 
 
 @given(st.lists(st.tuples(VALUES, st.sampled_from(UNITS)), min_size=2, max_size=4))
@@ -61,7 +61,7 @@ def test_lists_of_evidence_are_verified(drawn) -> None:
         " and ".join(map(str, pieces)),
         " to ".join(map(str, pieces)),
     ):
-        assert check_grounding(text, pieces).holds, text
+        assert check_grounding(text, pieces).all_supported, text
 
 
 @given(
@@ -79,7 +79,7 @@ def test_what_is_off_by_more_than_its_rounding_is_stray(value, unit, spec, times
         f"It is {text} here.", [Evidence("E1", "m", moved.value, unit, "M")]
     )
     assert not grounding.verified
-    assert len(grounding.stray) == 1
+    assert len(grounding.unsupported) == 1
 
 
 @each_row(
@@ -103,7 +103,7 @@ def test_what_is_off_by_more_than_its_rounding_is_stray(value, unit, spec, times
     ],
 )
 def test_verified(text: str) -> None:
-    assert check_grounding(text, PIECES).stray == ()
+    assert check_grounding(text, PIECES).unsupported == ()
 
 
 @each_row(
@@ -126,15 +126,15 @@ def test_verified(text: str) -> None:
     ],
 )
 def test_stray(text: str, number: str, reason: str) -> None:
-    strays = check_grounding(text, PIECES).stray
+    strays = check_grounding(text, PIECES).unsupported
     assert number in [stray.text for stray in strays]
     assert any(reason in stray.reason for stray in strays)
 
 
 def test_a_ratio_needs_both_sides_in_sight() -> None:
     """Of eight pieces there are 56 ratios: any round number would be one of them."""
-    assert check_grounding("It is 13x worse.", PIECES).stray
-    assert check_grounding("L2 Cache Throughput is 13x DRAM Throughput.", PIECES).holds
+    assert check_grounding("It is 13x worse.", PIECES).unsupported
+    assert check_grounding("L2 Cache Throughput is 13x DRAM Throughput.", PIECES).all_supported
 
 
 def test_facts_of_the_launch_need_no_evidence(profile_of) -> None:
@@ -143,9 +143,9 @@ def test_facts_of_the_launch_need_no_evidence(profile_of) -> None:
         "transpose_tiles<float, 32> (launch 1 of NVIDIA H200) runs 64x64 blocks of 32x8 threads: "
         "4,096 blocks, 256 threads each, on 132 SMs; see tour.cu:33 and lines 30-39."
     )
-    assert check_grounding(text, [], launch=launch).stray == ()
-    assert check_grounding("65x64 blocks", [], launch=launch).stray
-    assert check_grounding("4,097 blocks", [], launch=launch).stray
+    assert check_grounding(text, [], launch=launch).unsupported == ()
+    assert check_grounding("65x64 blocks", [], launch=launch).unsupported
+    assert check_grounding("4,097 blocks", [], launch=launch).unsupported
 
 
 def test_what_keet_explains_is_verified_on_the_samples(profile_of) -> None:
@@ -158,7 +158,7 @@ def test_what_keet_explains_is_verified_on_the_samples(profile_of) -> None:
         text = "\n".join(f"{piece.label} is {piece} of the launch." for piece in pieces)
         grounding = check_grounding(text, pieces, launch=launch)
         assert len(pieces) > 200
-        assert grounding.stray == ()
+        assert grounding.unsupported == ()
 
 
 def test_the_same_text_is_checked_against_each_evidence() -> None:
@@ -167,6 +167,6 @@ def test_the_same_text_is_checked_against_each_evidence() -> None:
     (sound, wrong) = (
         [Evidence("dram", "dram", value, "%", "DRAM throughput")] for value in (42.0, 17.0)
     )
-    assert check_grounding(text, sound).holds
-    assert not check_grounding(text, wrong).holds
-    assert check_grounding(text, sound).holds
+    assert check_grounding(text, sound).all_supported
+    assert not check_grounding(text, wrong).all_supported
+    assert check_grounding(text, sound).all_supported

@@ -7,7 +7,7 @@ import pytest
 
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
-from keet.verification.text.launch_names import KnownLaunches, LaunchName
+from keet.verification.text.launch_names import LaunchLookup, LaunchName
 from keet.verification.verify import verify_text
 from tests.many_launches import copied, repeated
 from tests.rows import each_row
@@ -52,19 +52,19 @@ def searched(text: str, launches: tuple[Launch, ...]) -> list[LaunchName]:
 )
 def test_what_a_search_for_each_name_finds(text: str, tour: Profile) -> None:
     launches = tuple(copied(each, each.id + 3 * more) for more in (0, 1) for each in tour.launches)
-    assert KnownLaunches(launches).named_in(text) == searched(text, launches)
+    assert LaunchLookup(launches).named_in(text) == searched(text, launches)
 
 
 def test_two_reports_share_numbers(tour: Profile) -> None:
     both = (*tour.launches, *(copied(each, each.id) for each in tour.launches))
-    (name,) = KnownLaunches(both).named_in("launch 1")
+    (name,) = LaunchLookup(both).named_in("launch 1")
     assert name.launches == (both[1], both[4])
 
 
 def test_of_many_launches_one_of_each_kernel_is_looked_into(tour: Profile) -> None:
-    many = KnownLaunches(repeated(tour, 200).launches)
+    many = LaunchLookup(repeated(tour, 200).launches)
     assert [each.id for each in many.of_each_kernel] == [0, 1, 2]
-    few = KnownLaunches(tour.launches)
+    few = LaunchLookup(tour.launches)
     assert few.of_each_kernel == tour.launches
 
 
