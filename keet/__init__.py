@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     )
     from keet.api.read_profile import read_profile
     from keet.api.roofline import LaunchRoofline, RooflineResult, roofline
-    from keet.corpus.store import Store, open_store
+    from keet.corpus.store.reader import Store, open_store
     from keet.errors import IngestError, KeetError, NotAvailable, NotComparable, UsageError
     from keet.profile import Launch, Profile
 
@@ -77,7 +77,7 @@ _MODULES = {
     ),
     "keet.api.read_profile": ("read_profile",),
     "keet.api.roofline": ("LaunchRoofline", "RooflineResult", "roofline"),
-    "keet.corpus.store": ("Store", "open_store"),
+    "keet.corpus.store.reader": ("Store", "open_store"),
     "keet.errors": ("IngestError", "KeetError", "NotAvailable", "NotComparable", "UsageError"),
     "keet.profile": ("Launch", "Profile"),
 }

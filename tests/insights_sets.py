@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from keet.cli.batch import analyse
+from keet.corpus.batch.file_analysis import analyse
 from keet.corpus.insights import find_insights
 from keet.corpus.insights.records import Insight, Insights
-from keet.corpus.layout import FINDING_COLUMNS, LAUNCH_COLUMNS
-from keet.corpus.part_writer import FileRecord, write_part
-from keet.corpus.rows import FileRows
-from keet.corpus.store import open_store
+from keet.corpus.store.part_writer import FileRecord, write_part
+from keet.corpus.store.reader import open_store
+from keet.corpus.store.report_rows import FileRows
+from keet.corpus.store.schema import FINDING_COLUMNS, LAUNCH_COLUMNS
 
 Cells = Mapping[str, object]
 MONDAY = datetime(2026, 11, 2, 6)  # noqa: DTZ001 - the store keeps UTC, and does not say it

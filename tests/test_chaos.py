@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from keet.corpus.store import open_store
+from keet.corpus.store.reader import open_store
 from tests.conftest import REPORTS
-from tests.unit.corpus.batch_doubles import HERE, hand_out
+from tests.unit.corpus.fake_analyses import hand_out
 from tests.varied import LAUNCHES, write_varied
 
 pytestmark = [
@@ -84,8 +84,8 @@ def start(tree: Path, out: Path, tickets: int) -> subprocess.Popen[bytes]:
         [
             sys.executable,
             "-m",
-            "tests.unit.corpus.batch_doubles",
-            f"{HERE}:with_a_ticket",
+            "tests.unit.corpus.fake_analyses",
+            "with_a_ticket",
             *command,
         ],
         stdout=subprocess.DEVNULL,

@@ -81,7 +81,7 @@ def test_prompt(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
 
 @pytest.mark.slow
 def test_sweep_frame(monkeypatch: pytest.MonkeyPatch, capsys: Output, tmp_path: Path) -> None:
-    monkeypatch.setattr("keet.corpus.pool.Pool", PoolInProcess)
+    monkeypatch.setattr("keet.corpus.batch.worker_pool.Pool", PoolInProcess)
     assert main(["batch", str(SAMPLE), "-o", str(tmp_path / "store")]) == 0
     capsys.readouterr()
     assert run(monkeypatch, "sweep_frame.py", tmp_path / "store") is None

@@ -249,7 +249,7 @@ KNOWN = {
     "keet/cli/__init__.py": "/dev/null",
     "keet/cli/diff.py": "GITHUB_STEP_SUMMARY, appended, with `visible`",
     "keet/corpus/discovery.py": "opened to read",
-    "keet/corpus/part_writer.py": "opened to sync",
+    "keet/corpus/store/part_writer.py": "opened to sync",
     "keet/ingest/input/files.py": "opened to read",
     "keet/ingest/sass/nvidia_reader_child.py": "the answer to the parent process",
     "keet/ingest/sass/reader_process.py": "a folder for NVIDIA's reader",

@@ -20,8 +20,8 @@ from keet import extras
 from keet.agent.model.faults import Asked, fault_of
 from keet.agent.model.settings import ModelSpec
 from keet.cli import COMMANDS
-from keet.corpus.layout import PARTS, SCHEMA_VERSION, STORE_FILE
-from keet.corpus.store import open_store
+from keet.corpus.store.reader import open_store
+from keet.corpus.store.schema import PARTS, SCHEMA_VERSION, STORE_FILE
 from keet.errors import NotAvailable
 from keet.extras import DISTRIBUTION, EXTRAS, install_command
 from tests.conftest import REPORTS, Keet

@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING
 from keet.cli.arguments import positive
 from keet.cli.quiet import loud_stderr
 from keet.errors import ExitCode, UsageError, one_line
-from keet.records import replace
 
 if TYPE_CHECKING:
-    from keet.corpus.batch import Tally
-    from keet.corpus.discovery import Survey
-    from keet.corpus.pool import Pool
-    from keet.corpus.rows import FileRows
-    from keet.corpus.settled import Settled
+    from keet.corpus.batch.coordinator import BatchProgress
+    from keet.corpus.batch.file_analysis import Analyse
+    from keet.corpus.batch.resume import ResumeState
+    from keet.corpus.batch.worker_pool import Pool
+    from keet.corpus.discovery import SearchResult
     from keet.render.terminal.batch import ProgressLine
 
 EXAMPLES = """\
@@ -43,10 +42,6 @@ then:
   keet query store "SELECT kernel, sum(duration_us) FROM launches GROUP BY kernel"
 """
 
-ANALYSE = "keet.cli.batch:analyse"
-ANALYSE_WITH_CODE = "keet.cli.batch:analyse_with_code"
-_TOP = 5
-"""Findings a launch, as `keet explain` has."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -117,9 +112,10 @@ def run(args: Namespace) -> int:
 
 
 def _run(args: Namespace, line: ProgressLine) -> int:
-    from keet.corpus.batch import write_quarantine
-    from keet.corpus.part_writer import make_store, remove_abandoned
-    from keet.corpus.settled import settle
+    from keet.corpus.batch.coordinator import write_quarantine
+    from keet.corpus.batch.resume import resume_state
+    from keet.corpus.store.part_writer import make_store
+    from keet.corpus.store.unfinished import remove_abandoned
     from keet.extras import check
 
     if args.dask:
@@ -130,7 +126,7 @@ def _run(args: Namespace, line: ProgressLine) -> int:
         make_store(args.output)
         remove_abandoned(args.output)
         _prune(args, gone)
-        settled = settle(args.output, survey.reports, retry_failed=args.retry_failed)
+        settled = resume_state(args.output, survey.reports, retry_failed=args.retry_failed)
         if pool is None:
             tally = _run_on_dask(args, settled, line)
         else:
@@ -140,10 +136,10 @@ def _run(args: Namespace, line: ProgressLine) -> int:
     return _conclude(args, survey, settled, tally, len(gone))
 
 
-def _look_around(args: Namespace) -> tuple[Survey, list[str]]:
+def _look_around(args: Namespace) -> tuple[SearchResult, list[str]]:
     """What is there, and what the store knows that is there no more."""
+    from keet.corpus.batch.gone_files import find_gone
     from keet.corpus.discovery import find_reports
-    from keet.corpus.gone import find_gone
     from keet.corpus.sharding import parse_shard
 
     shard = parse_shard(args.shard)
@@ -160,7 +156,7 @@ def _look_around(args: Namespace) -> tuple[Survey, list[str]]:
 
 
 def _prune(args: Namespace, gone: list[str]) -> None:
-    from keet.corpus.gone import record_gone
+    from keet.corpus.batch.gone_files import record_gone
 
     if args.prune:
         record_gone(args.output, gone)
@@ -168,8 +164,8 @@ def _prune(args: Namespace, gone: list[str]) -> None:
 
 def _check_store(args: Namespace) -> None:
     """Refuse to mix a store with what somebody keeps in a folder, or with an older store."""
-    from keet.corpus.layout import PARTS, STORE_FILE
-    from keet.corpus.versions import check_writable
+    from keet.corpus.store.schema import PARTS, STORE_FILE
+    from keet.corpus.store.version import check_writable
 
     out = args.output
     if out.exists() and not out.is_dir():
@@ -180,7 +176,7 @@ def _check_store(args: Namespace) -> None:
     check_writable(out, lambda new: _command(args, new))
 
 
-def _tell_survey(args: Namespace, survey: Survey) -> None:
+def _tell_survey(args: Namespace, survey: SearchResult) -> None:
     for folder in survey.closed:
         _tell_problem(f"passed over: {folder}; check its permissions")
     if survey.reports or survey.elsewhere:
@@ -206,24 +202,26 @@ def _tell_problem(text: str) -> None:
 # --- the work
 
 
-def _pool(args: Namespace, survey: Survey) -> Pool:
+def _pool(args: Namespace, survey: SearchResult) -> Pool:
     """Its workers start at once where every file is new, and import what they need while this
     process does. Where the store has parts, it may have all of the files already."""
-    from keet.corpus.layout import part_folders
-    from keet.corpus.pool import Limits, Pool
+    from keet.corpus.batch.worker_pool import Pool, WorkerLimits
+    from keet.corpus.store.schema import part_folders
 
     jobs = min(args.jobs or _cores(), max(len(survey.reports), 1))
-    pool = Pool(_worker(args), jobs, Limits(seconds=args.timeout))
+    pool = Pool(_analysis(args), jobs, WorkerLimits(seconds=args.timeout))
     if survey.reports and not part_folders(args.output):
         pool.start_workers()
     return pool
 
 
-def _run_here(args: Namespace, settled: Settled, line: ProgressLine, pool: Pool) -> Tally:
-    from keet.corpus.batch import Batch
-    from keet.corpus.part_queue import PartWriter
+def _run_here(
+    args: Namespace, settled: ResumeState, line: ProgressLine, pool: Pool
+) -> BatchProgress:
+    from keet.corpus.batch.coordinator import Batch
+    from keet.corpus.store.part_queue import PartQueue
 
-    with PartWriter(args.output) as writer, _few_collections():
+    with PartQueue(args.output) as writer, _few_collections():
         batch = Batch(settled.open, settled.kept, pool, writer)
 
         def stop() -> None:
@@ -246,10 +244,10 @@ def _few_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _run_on_dask(args: Namespace, settled: Settled, line: ProgressLine) -> Tally:
-    from keet.corpus.dask_cluster import Cluster
+def _run_on_dask(args: Namespace, settled: ResumeState, line: ProgressLine) -> BatchProgress:
+    from keet.corpus.batch.dask_cluster import DaskCluster
 
-    cluster = Cluster(args.dask, args.output, _worker(args), args.timeout)
+    cluster = DaskCluster(args.dask, args.output, _analysis(args), args.timeout)
     with cluster, _on_signals(cluster.stop):
         return cluster.run(settled, line.update)
 
@@ -289,40 +287,19 @@ def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
         restore()
 
 
-def _worker(args: Namespace) -> str:
-    return ANALYSE_WITH_CODE if args.sass else ANALYSE
+def _analysis(args: Namespace) -> Analyse:
+    from keet.corpus.batch import file_analysis
 
-
-def analyse(path: str) -> Iterator[FileRows]:
-    """What a worker does with a file: read, explain, and make rows of it."""
-    return _analyse(path, sass=False)
-
-
-def analyse_with_code(path: str) -> Iterator[FileRows]:
-    return _analyse(path, sass=True)
-
-
-def _analyse(path: str, *, sass: bool) -> Iterator[FileRows]:
-    from keet.corpus.layout import storable
-    from keet.corpus.rows import slices_of
-    from keet.explanation.analyst import explain
-    from keet.ingest import read_profile
-    from keet.render.json.explain import launch_json
-
-    read = read_profile(path)
-    # A snapshot names the report that it was made from; the store names the file that it read.
-    named = read.provenance._replace(path=storable(path))
-    profile = replace(read, provenance=named)
-    explanation = explain(profile, profile.launches, _TOP, sass=sass, keep=False)
-    for rows in slices_of(explanation, lambda each: launch_json(explanation, each)):
-        yield rows._replace(table_problem=profile.run_problem, notes=profile.provenance.notes)
+    return file_analysis.analyse_with_sass if args.sass else file_analysis.analyse
 
 
 # --- the end
 
 
-def _conclude(args: Namespace, survey: Survey, settled: Settled, tally: Tally, gone: int) -> int:
-    from keet.corpus.batch import QUARANTINE
+def _conclude(
+    args: Namespace, survey: SearchResult, settled: ResumeState, tally: BatchProgress, gone: int
+) -> int:
+    from keet.corpus.batch.coordinator import QUARANTINE
     from keet.render.terminal.batch import summary_text
 
     if tally.stopped and not tally.through:

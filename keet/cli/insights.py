@@ -49,7 +49,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     from keet.corpus.insights import find_insights
-    from keet.corpus.store import open_store
+    from keet.corpus.store.reader import open_store
 
     check_files(args)
     if not args.show_prompt:

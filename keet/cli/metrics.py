@@ -109,7 +109,7 @@ def _tables(launches: Sequence[Launch], args: Namespace) -> Iterator[LaunchRows]
 
 
 def _write_parquet(tables: Iterable[LaunchRows], args: Namespace) -> None:
-    from keet.corpus.parquet import write_parquet
+    from keet.corpus.metrics_parquet import write_parquet
     from keet.render.common.metrics import HEADER, long_rows
 
     if args.output is None:

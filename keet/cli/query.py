@@ -16,7 +16,7 @@ from keet.errors import UsageError
 from keet.files import replacing
 
 if TYPE_CHECKING:
-    from keet.corpus.store import Store
+    from keet.corpus.store.reader import Store
 
 EXAMPLES = """\
 examples:
@@ -121,7 +121,7 @@ def _write_parquet(store: Store, args: Namespace) -> None:
 
 
 def _list_columns(args: Namespace, version: int) -> None:
-    from keet.corpus.views import described_views
+    from keet.corpus.store.views import described_views
     from keet.render.csv.query import query_csv
     from keet.render.json.query import query_json
     from keet.render.terminal.query import views_view

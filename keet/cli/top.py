@@ -20,8 +20,8 @@ from keet.cli.arguments import Destination, add_output, pattern, positive
 from keet.errors import UsageError, one_line
 
 if TYPE_CHECKING:
-    from keet.corpus.store import Store
-    from keet.corpus.top import Gpu, Opportunity, Top
+    from keet.corpus.store.reader import Store
+    from keet.corpus.top.ranking import GpuTotals, Opportunity, Top
     from keet.render.json.top import GpuDocument, OpportunityDocument, TopDocument
 
 EXAMPLES = """\
@@ -62,7 +62,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> None:
-    from keet.corpus.top import Selection, find_top
+    from keet.corpus.top.ranking import Selection, find_top
 
     out = Destination(args, sys.stdout)
     with open_filled(args.store) as store:
@@ -74,7 +74,7 @@ def run(args: Namespace) -> None:
 
 def open_filled(path: Path) -> Store:
     """A store with something in it."""
-    from keet.corpus.store import open_store
+    from keet.corpus.store.reader import open_store
 
     store = open_store(path)
     if not store.part_count:
@@ -111,7 +111,7 @@ def _document(args: Namespace, top: Top, failed: int) -> TopDocument:
     return TopDocument(store=str(path), failed=failed, **fields)
 
 
-def _gpu(gpu: Gpu) -> GpuDocument:
+def _gpu(gpu: GpuTotals) -> GpuDocument:
     from keet.render.json.top import GapExampleDocument, GpuDocument
 
     example = GapExampleDocument(**gpu.gap_example._asdict()) if gpu.gap_example else None
@@ -119,7 +119,7 @@ def _gpu(gpu: Gpu) -> GpuDocument:
 
 
 def _opportunity(rank: int, each: Opportunity) -> OpportunityDocument:
-    from keet.corpus.gone import is_gone
+    from keet.corpus.batch.gone_files import is_gone
     from keet.render.json.top import GainDocument, OpportunityDocument
 
     forecast = GainDocument(**each.forecast._asdict()) if each.forecast else None

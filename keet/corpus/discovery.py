@@ -41,7 +41,7 @@ class Content(NamedTuple):
     sha256: str
 
 
-class TableFile(NamedTuple):
+class RunTableFile(NamedTuple):
     """The table of the run that lies beside a report, as a file: what changes it shows here."""
 
     size: int | None = None
@@ -49,10 +49,10 @@ class TableFile(NamedTuple):
     mtime_ns: int | None = None
 
 
-NO_TABLE = TableFile()
+NO_TABLE = RunTableFile()
 
 
-class Found(NamedTuple):
+class ReportFile(NamedTuple):
     """A file that is, or claims to be, a report."""
 
     path: str
@@ -63,17 +63,17 @@ class Found(NamedTuple):
     mtime_ns: int
     behind: Content | None = None
     """The report that a snapshot was made from: both hold the same launches."""
-    table: TableFile = NO_TABLE
+    table: RunTableFile = NO_TABLE
 
     @property
     def content_size(self) -> int:
         return self.behind.size if self.behind else self.size
 
 
-class Survey(NamedTuple):
+class SearchResult(NamedTuple):
     """What there is to do."""
 
-    reports: tuple[Found, ...]
+    reports: tuple[ReportFile, ...]
     strangers: int
     """CSV and JSON files that are nothing of ncu's or keet's."""
     closed: tuple[str, ...]
@@ -82,7 +82,7 @@ class Survey(NamedTuple):
     """Reports of other shards."""
 
 
-def find_reports(places: Sequence[Path], out: Path, shard: Shard = WHOLE) -> Survey:
+def find_reports(places: Sequence[Path], out: Path, shard: Shard = WHOLE) -> SearchResult:
     """Everything under `places` but the store itself. Raises `UsageError` for what is not there."""
     search = _Search(out, shard)
     for place in places:
@@ -106,12 +106,14 @@ class _Search:
         self._entered = {_identity(str(out))}
         self._files: set[str] = set()
         self._links: deque[_Entry] = deque()
-        self._reports: list[Found] = []
+        self._reports: list[ReportFile] = []
         self._strangers = self._elsewhere = 0
         self._closed: list[str] = []
 
-    def survey(self) -> Survey:
-        return Survey(tuple(self._reports), self._strangers, tuple(self._closed), self._elsewhere)
+    def survey(self) -> SearchResult:
+        return SearchResult(
+            tuple(self._reports), self._strangers, tuple(self._closed), self._elsewhere
+        )
 
     def look_at(self, place: Path) -> None:
         """What the user named is meant, whatever its name is and wherever it links to."""
@@ -218,19 +220,19 @@ def _joined(relative: str, name: str) -> str:
     return f"{relative}/{name}" if relative else name
 
 
-def _found(entry: _Entry, head: bytes) -> Found:
+def _found(entry: _Entry, head: bytes) -> ReportFile:
     status = status_of(entry.path)
     size, mtime_ns = (status.st_size, status.st_mtime_ns) if status else (0, 0)
     table = table_file(entry.path) if entry.has_table else NO_TABLE
-    return Found(entry.path, entry.relative, size, mtime_ns, _report_behind(head), table)
+    return ReportFile(entry.path, entry.relative, size, mtime_ns, _report_behind(head), table)
 
 
-def table_file(report: str) -> TableFile:
+def table_file(report: str) -> RunTableFile:
     try:
         status = table_path(Path(report)).stat()
     except (OSError, ValueError):
         return NO_TABLE
-    return TableFile(status.st_size, status.st_mtime_ns)
+    return RunTableFile(status.st_size, status.st_mtime_ns)
 
 
 def status_of(path: str) -> os.stat_result | None:

@@ -16,9 +16,9 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.cli.batch import ANALYSE
-from keet.corpus.messages import Task
-from keet.corpus.pool import Limits, Pool
+from keet.corpus.batch.file_analysis import analyse
+from keet.corpus.batch.messages import Task
+from keet.corpus.batch.worker_pool import Pool, WorkerLimits
 from tests.benchmarks.measure import KEET, at_least, at_most, line, spent
 from tests.varied import varied
 
@@ -143,7 +143,7 @@ def worker_memory(paths: Sequence[Path]) -> Memory:
     """One worker that is never replaced."""
     held: list[int] = []
     waiting = [Task(n, "analyse", str(path)) for n, path in enumerate(paths)][::-1]
-    with Pool(ANALYSE, 1, Limits(files=len(paths) + 1, memory=1 << 40)) as pool:
+    with Pool(analyse, 1, WorkerLimits(files=len(paths) + 1, memory=1 << 40)) as pool:
         while len(held) < len(paths):
             while waiting and pool.room() > 0:
                 pool.submit(waiting.pop())

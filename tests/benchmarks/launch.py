@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from types import FrameType
 
-from keet.cli.batch import analyse
+from keet.corpus.batch.file_analysis import analyse
 from tests.benchmarks.batch import SAMPLES
 
 PARTS = {

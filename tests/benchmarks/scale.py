@@ -16,10 +16,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.corpus.discovery import Found, find_reports
-from keet.corpus.layout import part_folders, utc_now
-from keet.corpus.part_writer import FileRecord, write_part
-from keet.corpus.settled import settle
+from keet.corpus.batch.resume import resume_state
+from keet.corpus.discovery import ReportFile, find_reports
+from keet.corpus.store.part_writer import FileRecord, write_part
+from keet.corpus.store.schema import part_folders, utc_now
 from tests.benchmarks.batch import SAMPLES, launches_of, write_copies
 from tests.benchmarks.measure import KEET, spent
 
@@ -87,22 +87,22 @@ def seconds_to_settle(count: int, share: int) -> tuple[float, float]:
         return _timed(out, files[:: count // share]), _timed(out, files)
 
 
-def _timed(out: Path, files: Sequence[Found]) -> float:
+def _timed(out: Path, files: Sequence[ReportFile]) -> float:
     start = time.perf_counter()
-    assert not settle(out, files).open
+    assert not resume_state(out, files).open
     return time.perf_counter() - start
 
 
-def _chunks(files: Sequence[Found], size: int) -> Iterator[Sequence[Found]]:
+def _chunks(files: Sequence[ReportFile], size: int) -> Iterator[Sequence[ReportFile]]:
     return (files[at : at + size] for at in range(0, len(files), size))
 
 
-def _file(number: int) -> Found:
+def _file(number: int) -> ReportFile:
     relative = f"{number // 1000:05}/run_{number:08}.ncu-rep"
-    return Found(f"/archive/of/profiles/{relative}", relative, 300_000 + number % 9973, number)
+    return ReportFile(f"/archive/of/profiles/{relative}", relative, 300_000 + number % 9973, number)
 
 
-def _record(file: Found) -> FileRecord:
+def _record(file: ReportFile) -> FileRecord:
     sha256 = f"{hash(file.path) % 2**64:064x}"
     row = (file.path, file.size, file.mtime_ns, sha256, "done", None, None, 1, 0.01, "0", utc_now())
     return FileRecord(*row)

@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 import duckdb
 
-from keet.corpus.layout import LAUNCHES, METRICS, PARTS, utc_now
-from keet.corpus.part_writer import FileRecord, write_part
-from keet.corpus.rows import FileRows, Row, rows_of
-from keet.corpus.store import open_store
-from keet.corpus.top import Selection, find_top
-from keet.corpus.top_groups import By
+from keet.corpus.store.part_writer import FileRecord, write_part
+from keet.corpus.store.reader import open_store
+from keet.corpus.store.report_rows import FileRows, Row, rows_of
+from keet.corpus.store.schema import LAUNCHES, METRICS, PARTS, utc_now
+from keet.corpus.top.groups import By
+from keet.corpus.top.ranking import Selection, find_top
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile
 from keet.version import __version__

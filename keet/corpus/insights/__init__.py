@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 
-from keet.corpus.insights.book import Book, numbered, pieces_of
-from keet.corpus.insights.changes import Changed, change_insight, find_changes
+from keet.corpus.insights.book import FactBook, numbered, pieces_of
+from keet.corpus.insights.changes import ChangedHistory, change_insight, find_changes
 from keet.corpus.insights.clusters import find_clusters
 from keet.corpus.insights.extent import extent_of, kernel_batches
 from keet.corpus.insights.other_series import (
@@ -17,14 +17,14 @@ from keet.corpus.insights.other_series import (
     version_alternatives,
 )
 from keet.corpus.insights.outliers import find_outliers
-from keet.corpus.insights.points import Source, ceilings_of, read_points, with_metrics
-from keet.corpus.insights.records import Grounding, Insight, Insights
+from keet.corpus.insights.points import QuerySource, ceilings_of, read_points, with_metrics
+from keet.corpus.insights.records import GroundingCounts, Insight, Insights
 from keet.corpus.insights.run_times import run_times
 from keet.corpus.insights.series import Capture, Series, captures_of, find_series
 from keet.corpus.insights.sweep_facts import SweepFacts
-from keet.corpus.insights.sweep_words import SweepTeller
+from keet.corpus.insights.sweep_words import SweepWriter
 from keet.corpus.insights.sweeps import (
-    Measured,
+    MeasuredSweep,
     measured_alternatives,
     measured_series,
     representatives,
@@ -36,7 +36,7 @@ MOST = 20
 
 
 def find_insights(
-    store: Source, kernel: re.Pattern[str] | None = None, top: int = MOST
+    store: QuerySource, kernel: re.Pattern[str] | None = None, top: int = MOST
 ) -> Insights:
     """`kernel`: only kernels whose short or full name matches; `top`: of each kind."""
     measured, changes = _across_files(store, kernel)
@@ -66,11 +66,11 @@ def _left_out(count: int) -> list[str]:
 
 
 def _across_files(
-    store: Source, kernel: re.Pattern[str] | None
-) -> tuple[list[Measured], list[Changed]]:
+    store: QuerySource, kernel: re.Pattern[str] | None
+) -> tuple[list[MeasuredSweep], list[ChangedHistory]]:
     """Sweeps and changes; the kernels that became slowest first."""
-    measured: list[Measured] = []
-    changes: list[Changed] = []
+    measured: list[MeasuredSweep] = []
+    changes: list[ChangedHistory] = []
     for kernels in kernel_batches(store, kernel):
         points = read_points(store, kernels)
         captures = captures_of(points)
@@ -93,11 +93,11 @@ def _numbered(found: Sequence[Insight]) -> list[Insight]:
 
 
 def _measured(
-    store: Source,
+    store: QuerySource,
     series: Sequence[Series],
     captures: Sequence[Capture],
-    changes: Sequence[Changed],
-) -> list[Measured]:
+    changes: Sequence[ChangedHistory],
+) -> list[MeasuredSweep]:
     """Versions apart whose kernel changed over time: the change says which versions changed too."""
     told = {point.path for each in changes for point in each.history}
     others = [*gpu_alternatives(captures), *version_alternatives(captures)]
@@ -115,22 +115,22 @@ def _paths(found: Alternatives) -> set[str]:
     return {point.path for _, points in found.values for point in points}
 
 
-def _weight(measured: Measured) -> tuple[bool, float]:
+def _weight(measured: MeasuredSweep) -> tuple[bool, float]:
     """Those that say something first, by the time that lies in the choice."""
     times = [point.duration_us for point in measured.points]
     return measured.sweep.best is None, min(times) - max(times)
 
 
-def _sweep_insights(store: Source, measured: Sequence[Measured]) -> list[Insight]:
+def _sweep_insights(store: QuerySource, measured: Sequence[MeasuredSweep]) -> list[Insight]:
     """All metrics of their points are read at once: a question to a large store takes a while."""
     every = iter(with_metrics(store, [point for each in measured for point in each.points]))
     full = [each._replace(points=tuple(islice(every, len(each.points)))) for each in measured]
     return [_sweep_insight(each) for each in full]
 
 
-def _sweep_insight(measured: Measured) -> Insight:
-    book = Book(numbered(measured.points))
-    told = SweepTeller(SweepFacts(measured, book)).told()
+def _sweep_insight(measured: MeasuredSweep) -> Insight:
+    book = FactBook(numbered(measured.points))
+    told = SweepWriter(SweepFacts(measured, book)).told()
     return Insight("", "sweep", told.title, told.text, told.adds, book.facts, sweep=measured.sweep)
 
 
@@ -138,14 +138,14 @@ def texts_of(insight: Insight) -> list[str]:
     return [insight.title, *insight.text, insight.adds]
 
 
-def _grounded(insights: Sequence[Insight]) -> Grounding:
+def _grounded(insights: Sequence[Insight]) -> GroundingCounts:
     """Every sentence against the facts of its own insight."""
     checked = [
         check_grounding(text, pieces_of(insight.facts))
         for insight in insights
         for text in texts_of(insight)
     ]
-    return Grounding(
+    return GroundingCounts(
         sum(result.numbers for result in checked),
         sum(len(result.verified) for result in checked),
         tuple(f"{s.text}: {s.reason}" for result in checked for s in result.unsupported),

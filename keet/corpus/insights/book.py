@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from keet.catalog import metrics
 from keet.corpus.insights.points import Point
-from keet.corpus.insights.records import Fact
+from keet.corpus.insights.records import InsightFact
 from keet.evidence import Evidence, slug_of
 from keet.units import Quantity
 
@@ -18,7 +18,7 @@ _OWN = {
 }
 
 
-class Said(Evidence):
+class TimeEvidence(Evidence):
     """Evidence that prints itself as people write it: `13.7 ms`, not `13,700 us`."""
 
     __slots__ = ()
@@ -31,18 +31,18 @@ _WHOLE = "set"
 """In ids, for what belongs to no single point."""
 
 
-class Book:
+class FactBook:
     """Numbers and where they stand. Ids say what a number is and which point it belongs to:
     `duration_us#2`, `slowest_to_best#set`."""
 
     def __init__(self, points: Mapping[str, Point] = MappingProxyType({})) -> None:
         """`points`: by the names that ids have for them."""
         self._points = {(point.path, point.launch): name for name, point in points.items()}
-        self._facts: dict[str, Fact] = {}
-        self._ids: dict[Fact, str] = {}
+        self._facts: dict[str, InsightFact] = {}
+        self._ids: dict[InsightFact, str] = {}
 
     @property
-    def facts(self) -> dict[str, Fact]:
+    def facts(self) -> dict[str, InsightFact]:
         return dict(self._facts)
 
     def cell(self, point: Point, column: str) -> Evidence | None:
@@ -51,38 +51,40 @@ class Book:
         if value is None:
             return None
         label, unit = _meaning(column)
-        return self._of_point(point, column, Fact(column, label, value, unit, *_where(point)))
+        return self._of_point(
+            point, column, InsightFact(column, label, value, unit, *_where(point))
+        )
 
     def time(self, point: Point) -> Evidence:
         label, unit = _OWN["duration_us"]
         value = point.duration_us
-        fact = Fact("duration_us", label, value, unit, *_where(point))
+        fact = InsightFact("duration_us", label, value, unit, *_where(point))
         return self._of_point(point, "duration_us", fact)
 
     def share(self, point: Point, unit_name: str, value: float) -> Evidence:
         """Of a hardware unit: the explanation's JSON has it."""
         column = f"explanation.ceilings.{unit_name}"
         label = f"{unit_name} share of peak"
-        return self._of_point(point, label, Fact(column, label, value, "%", *_where(point)))
+        return self._of_point(point, label, InsightFact(column, label, value, "%", *_where(point)))
 
     def knob(self, point: Point, name: str, value: float) -> Evidence:
-        return self._of_point(point, name, Fact("knob", name, value, "", *_where(point)))
+        return self._of_point(point, name, InsightFact("knob", name, value, "", *_where(point)))
 
     def computed(self, label: str, value: float, unit: str, *parts: Evidence) -> Evidence:
         made_of = tuple(part.id for part in parts)
         points = {part.id.partition("#")[2] for part in parts}
         where = points.pop() if len(points) == 1 else _WHOLE
-        fact = Fact("computed", label, value, unit, None, None, made_of)
+        fact = InsightFact("computed", label, value, unit, None, None, made_of)
         return self._enter(f"{slug_of(label)}#{where}", fact)
 
     def times(self, label: str, over: Evidence, under: Evidence) -> Evidence:
         return self.computed(label, over.value / under.value, "x", over, under)
 
-    def _of_point(self, point: Point, name: str, fact: Fact) -> Evidence:
+    def _of_point(self, point: Point, name: str, fact: InsightFact) -> Evidence:
         where = self._points[point.path, point.launch]
         return self._enter(f"{slug_of(name)}#{where}", fact)
 
-    def _enter(self, name: str, fact: Fact) -> Evidence:
+    def _enter(self, name: str, fact: InsightFact) -> Evidence:
         if fact not in self._ids:
             slug, _, where = name.partition("#")
             others = (f"{slug}_{number}#{where}" for number in count(2))
@@ -109,13 +111,13 @@ def _meaning(column: str) -> tuple[str, str]:
     return (spec.label, spec.unit) if spec else (column, "")
 
 
-def pieces_of(facts: Mapping[str, Fact]) -> list[Evidence]:
+def pieces_of(facts: Mapping[str, InsightFact]) -> list[Evidence]:
     """As evidence, which texts are checked against."""
     return [_piece(name, fact) for name, fact in facts.items()]
 
 
-def _piece(name: str, fact: Fact) -> Evidence:
-    kind = Said if fact.unit == "us" else Evidence
+def _piece(name: str, fact: InsightFact) -> Evidence:
+    kind = TimeEvidence if fact.unit == "us" else Evidence
     return kind(
         name, fact.column, fact.value, fact.unit, fact.label, None, fact.derived_from or None
     )

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from keet.corpus.insights import noise
-from keet.corpus.insights.book import Book, numbered
+from keet.corpus.insights.book import FactBook, numbered
 from keet.corpus.insights.describe import amount, joined, spoken
 from keet.corpus.insights.moved import moved_between
 from keet.corpus.insights.other_series import alike
-from keet.corpus.insights.points import Point, Source, with_metrics
-from keet.corpus.insights.records import Change, Dated, Insight
+from keet.corpus.insights.points import Point, QuerySource, with_metrics
+from keet.corpus.insights.records import HistoryEntry, Insight, TimeChange
 from keet.corpus.insights.series import Capture
 from keet.corpus.insights.sweeps import limiters
 from keet.evidence import Evidence
@@ -24,7 +24,7 @@ _LEAST_CHANGE = 1.05
 _VERSIONS = (("driver", "driver_version"), ("CUDA", "cuda_version"), ("ncu", "ncu_version"))
 
 
-class Break(NamedTuple):
+class TimeStep(NamedTuple):
     """Where a history is cut in two."""
 
     after: int
@@ -33,24 +33,24 @@ class Break(NamedTuple):
     after_us: float
 
 
-class Changed(NamedTuple):
+class ChangedHistory(NamedTuple):
     """A history, and where it is cut."""
 
     history: tuple[Point, ...]
-    cut: Break
+    cut: TimeStep
 
     @property
     def slowdown(self) -> float:
         return self.cut.after_us / self.cut.before_us
 
 
-def find_changes(captures: Iterable[Capture]) -> list[Changed]:
+def find_changes(captures: Iterable[Capture]) -> list[ChangedHistory]:
     found = []
     for points in alike(captures, across_devices=False):
         history = _history(points)
         cut = change_point([point.duration_us for point in history])
         if cut is not None:
-            found.append(Changed(tuple(history), cut))
+            found.append(ChangedHistory(tuple(history), cut))
     return found
 
 
@@ -61,7 +61,7 @@ def _history(points: Sequence[Point]) -> list[Point]:
     return history if len({point.created for point in history}) >= _LEAST_FILES else []
 
 
-def change_point(times: Sequence[float]) -> Break | None:
+def change_point(times: Sequence[float]) -> TimeStep | None:
     """The cut that leaves the least spread on both sides, if the sides differ beyond the noise.
 
     The spread is that of the history itself, and never less than two captures differ by anyway.
@@ -77,7 +77,7 @@ def change_point(times: Sequence[float]) -> Break | None:
     step = abs(math.log(after / before))
     if step <= max(needed, math.log(_LEAST_CHANGE)):
         return None
-    return Break(cut - 1, before, after)
+    return TimeStep(cut - 1, before, after)
 
 
 def _spread(times: Sequence[float]) -> float:
@@ -94,12 +94,12 @@ def _deviation(*sides: Sequence[float]) -> float:
 # --- words
 
 
-def change_insight(store: Source, changed: Changed) -> Insight:
+def change_insight(store: QuerySource, changed: ChangedHistory) -> Insight:
     history, found = changed
-    book = Book(numbered(history))
+    book = FactBook(numbered(history))
     last, first = with_metrics(store, [history[found.after], history[found.after + 1]])
     before, after = _typical(store, history[: found.after + 1], history[found.after + 1 :])
-    change = Change(
+    change = TimeChange(
         kernel=first.kernel,
         device=first.device,
         grid=first.texts["grid"],
@@ -118,15 +118,15 @@ def change_insight(store: Source, changed: Changed) -> Insight:
     return _told(change, (last, first), (before, after), book)
 
 
-def _typical(store: Source, *sides: Sequence[Point]) -> list[Point]:
+def _typical(store: QuerySource, *sides: Sequence[Point]) -> list[Point]:
     """The median file of each side: what moved is read off these two."""
     chosen = [sorted(s, key=lambda p: p.duration_us)[(len(s) - 1) // 2] for s in sides]
     return with_metrics(store, chosen)
 
 
-def _dated(point: Point) -> Dated:
+def _dated(point: Point) -> HistoryEntry:
     created = point.created.isoformat(sep=" ") if point.created else ""
-    return Dated(point.path, point.launch, created, point.duration_us)
+    return HistoryEntry(point.path, point.launch, created, point.duration_us)
 
 
 def _versions(last: Point, first: Point) -> Iterable[str]:
@@ -137,7 +137,7 @@ def _versions(last: Point, first: Point) -> Iterable[str]:
 
 
 def _told(
-    change: Change, edge: tuple[Point, Point], typical: tuple[Point, Point], book: Book
+    change: TimeChange, edge: tuple[Point, Point], typical: tuple[Point, Point], book: FactBook
 ) -> Insight:
     before = book.computed("median before", change.before_us, "us")
     after = book.computed("median after", change.after_us, "us")
@@ -174,7 +174,7 @@ def _day(point: Point) -> str:
     return f"{point.created:%Y-%m-%d %H:%M}" if point.created else "an unknown day"
 
 
-def _limiter(change: Change) -> str:
+def _limiter(change: TimeChange) -> str:
     was, now = limiters(change.limiter_before)[:1], limiters(change.limiter_after)[:1]
     if not was or not now:
         return "What limits it is not known on both sides."
@@ -183,7 +183,7 @@ def _limiter(change: Change) -> str:
     return f"The limiter was {spoken(was[0])} and is {spoken(now[0])} now."
 
 
-def _moved(change: Change, typical: tuple[Point, Point], book: Book) -> str:
+def _moved(change: TimeChange, typical: tuple[Point, Point], book: FactBook) -> str:
     said = []
     for entry in change.moved[:3]:
         before, after = (book.cell(point, entry.metric) for point in typical)
@@ -193,12 +193,12 @@ def _moved(change: Change, typical: tuple[Point, Point], book: Book) -> str:
     return f"What moved with it: {joined(said)}."
 
 
-def _also(change: Change) -> Iterable[str]:
+def _also(change: TimeChange) -> Iterable[str]:
     if change.versions:
         yield f"At the same place changed: {joined(change.versions)}."
 
 
-def _alone(change: Change) -> Iterable[str]:
+def _alone(change: TimeChange) -> Iterable[str]:
     if min(change.last_before + 1, len(change.history) - change.last_before - 1) == 1:
         yield "One side of it is a single file: capture again before acting on it."
 

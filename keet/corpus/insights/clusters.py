@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from keet.catalog import findings
-from keet.corpus.insights.book import Book
+from keet.corpus.insights.book import FactBook
 from keet.corpus.insights.describe import capital, joined, plural
-from keet.corpus.insights.points import Source
+from keet.corpus.insights.points import QuerySource
 from keet.corpus.insights.records import Basis, Cluster, ClusterKernel, Insight
-from keet.corpus.insights.run_times import GPU, RunTimes
+from keet.corpus.insights.run_times import GPU, RunTimeSql
 from keet.evidence import Evidence
 from keet.records import NamedTuple
 
@@ -46,7 +46,9 @@ class _Row(NamedTuple):
     saved_high_us: float
 
 
-def find_clusters(store: Source, kernel: re.Pattern[str] | None, runs: RunTimes) -> list[Insight]:
+def find_clusters(
+    store: QuerySource, kernel: re.Pattern[str] | None, runs: RunTimeSql
+) -> list[Insight]:
     totals = _totals(store, kernel, runs)
     groups: dict[tuple[str, str], list[_Row]] = defaultdict(list)
     for row in _rows(store, runs):
@@ -68,7 +70,9 @@ def _is_pattern(cluster: Cluster) -> bool:
     return cluster.kernel_count >= least and saved >= _LEAST_SHARE
 
 
-def _totals(store: Source, kernel: re.Pattern[str] | None, runs: RunTimes) -> dict[str, float]:
+def _totals(
+    store: QuerySource, kernel: re.Pattern[str] | None, runs: RunTimeSql
+) -> dict[str, float]:
     """Time of each GPU: shares of one are never shares of another. Kernels that were not profiled
     are a part of the runs; whether their names match is not known."""
     table = store.query(
@@ -84,7 +88,7 @@ def _totals(store: Source, kernel: re.Pattern[str] | None, runs: RunTimes) -> di
     return totals
 
 
-def _rows(store: Source, runs: RunTimes) -> list[_Row]:
+def _rows(store: QuerySource, runs: RunTimeSql) -> list[_Row]:
     """What fixing saves is a part of the launch's own time: never more than is there."""
     saved = ", ".join(
         f"coalesce(sum(({runs.forecast_for}) * (1 - 1 / greatest(1, f.forecast_{bound}))) "
@@ -169,7 +173,7 @@ def shortest_paths(paths: Iterable[str]) -> dict[str, str]:
 
 
 def _insight(cluster: Cluster) -> Insight:
-    book = Book()
+    book = FactBook()
     kernels = book.computed("kernels", cluster.kernel_count, "")
     share = book.computed("share of the GPU's time", cluster.share_pct, "%")
     title = (
@@ -187,7 +191,7 @@ def _insight(cluster: Cluster) -> Insight:
     )
 
 
-def _extent(cluster: Cluster, book: Book, share: Evidence) -> str:
+def _extent(cluster: Cluster, book: FactBook, share: Evidence) -> str:
     launches = book.computed("launches", cluster.launches, "")
     files = book.computed("files", cluster.files, "")
     time, total = (
@@ -204,7 +208,7 @@ def _extent(cluster: Cluster, book: Book, share: Evidence) -> str:
     )
 
 
-def _who(cluster: Cluster, book: Book) -> str:
+def _who(cluster: Cluster, book: FactBook) -> str:
     if not cluster.versions:
         return "they take"
     book.computed("other versions", cluster.versions, "")
@@ -215,7 +219,7 @@ def _who(cluster: Cluster, book: Book) -> str:
     )
 
 
-def _saving(cluster: Cluster, book: Book) -> str:
+def _saving(cluster: Cluster, book: FactBook) -> str:
     low, likely, high = (
         _time(book, f"saved, {bound}", value)
         for bound, value in (
@@ -230,7 +234,7 @@ def _saving(cluster: Cluster, book: Book) -> str:
     )
 
 
-def _adds(cluster: Cluster, book: Book) -> str:
+def _adds(cluster: Cluster, book: FactBook) -> str:
     """Beside the one kernel that a reader of single profiles would begin with; nothing, where one
     file holds them all."""
     if cluster.files < 2:
@@ -255,5 +259,5 @@ def _other_names(cluster: Cluster) -> list[str]:
     return shown or [cluster.kernels[1].shown_path]
 
 
-def _time(book: Book, label: str, value_us: float) -> Evidence:
+def _time(book: FactBook, label: str, value_us: float) -> Evidence:
     return book.computed(label, value_us, "us")

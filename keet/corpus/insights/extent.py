@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from keet.corpus.insights.describe import plural
 from keet.corpus.insights.families import function_of
-from keet.corpus.insights.points import Source, literals
+from keet.corpus.insights.points import QuerySource, literals
 from keet.records import NamedTuple
 
 _AT_ONCE = 100_000
@@ -17,14 +17,14 @@ _LEAST_FILES = 2
 """Of a kernel: one file shows nothing that varies between files."""
 
 
-class Extent(NamedTuple):
+class StoreExtent(NamedTuple):
     files: int
     launches: int
     devices: tuple[str, ...]
     notes: tuple[str, ...]
 
 
-def kernel_batches(store: Source, kernel: re.Pattern[str] | None) -> Iterator[list[str]]:
+def kernel_batches(store: QuerySource, kernel: re.Pattern[str] | None) -> Iterator[list[str]]:
     """Full names of kernels, the instances and versions of a function together."""
     sizes: dict[str, int] = defaultdict(int)
     files: dict[str, int] = defaultdict(int)
@@ -47,7 +47,7 @@ def kernel_batches(store: Source, kernel: re.Pattern[str] | None) -> Iterator[li
         yield batch
 
 
-def _kernels(store: Source, kernel: re.Pattern[str] | None) -> list[tuple[str, int, int]]:
+def _kernels(store: QuerySource, kernel: re.Pattern[str] | None) -> list[tuple[str, int, int]]:
     """Full name, launches, files."""
     table = store.query(
         "SELECT kernel_full, any_value(kernel), count(*), count(DISTINCT report_sha256) "
@@ -61,7 +61,7 @@ def _kernels(store: Source, kernel: re.Pattern[str] | None) -> list[tuple[str, i
     ]
 
 
-def extent_of(store: Source, kernel: re.Pattern[str] | None) -> Extent:
+def extent_of(store: QuerySource, kernel: re.Pattern[str] | None) -> StoreExtent:
     where = "duration_us > 0"
     if kernel is not None:
         names = [full for full, _, _ in _kernels(store, kernel)]
@@ -74,7 +74,7 @@ def extent_of(store: Source, kernel: re.Pattern[str] | None) -> Extent:
         f"FROM launches WHERE {where}"
     )
     files, launches, devices, undated, silent = table.rows[0]
-    return Extent(files, launches, tuple(devices or ()), tuple(_notes(undated, silent)))
+    return StoreExtent(files, launches, tuple(devices or ()), tuple(_notes(undated, silent)))
 
 
 def _notes(undated: int, silent: int) -> Iterator[str]:

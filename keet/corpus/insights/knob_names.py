@@ -41,7 +41,7 @@ _CONTROL = regex(r"--(clock-control|cache-control)[= ](\S+)")
 _DEFAULTS = {"clock-control": "base", "cache-control": "all"}
 
 
-class Named(NamedTuple):
+class NamedNumber(NamedTuple):
     """A name and a number that somebody wrote."""
 
     name: str
@@ -53,7 +53,7 @@ class Named(NamedTuple):
 class Naming(NamedTuple):
     """What a file's name and its program's command line say, and what is left without that."""
 
-    named: tuple[Named, ...]
+    named: tuple[NamedNumber, ...]
     skeleton: str
     """The command line with its numbers taken out: that of the same program, run the same way."""
     folder: str
@@ -99,20 +99,20 @@ def _file_name(path: str) -> str:
     return path.strip().replace("\\", "/").rpartition("/")[2]
 
 
-def _from_path(path: str) -> Iterator[Named]:
+def _from_path(path: str) -> Iterator[NamedNumber]:
     """Of the file and of the two folders it lies in."""
     parts = re.split(r"[/\\]", path)[-3:]
     for part in parts:
         yield from _in_name(_ENDINGS.sub("", part), "file name")
 
 
-def _in_name(text: str, source: str) -> Iterator[Named]:
+def _in_name(text: str, source: str) -> Iterator[NamedNumber]:
     for name, separator, value in _NAMED.findall(text):
         if _may_be_knob(name) and (separator or name.lower() not in _GPUS):
-            yield Named(name, float(value), source)
+            yield NamedNumber(name, float(value), source)
 
 
-def _from_command(words: list[str]) -> Iterator[Named]:
+def _from_command(words: list[str]) -> Iterator[NamedNumber]:
     if not words:
         return
     yield from _in_name(_file_name(words[0]), "command line")
@@ -126,11 +126,11 @@ def _from_command(words: list[str]) -> Iterator[Named]:
             yield from _checked(option[1], word)
         elif is_value:
             position += 1
-            yield Named(f"argument #{position}", float(word), "command line")
+            yield NamedNumber(f"argument #{position}", float(word), "command line")
 
 
-def _checked(name: str, value: str) -> Iterable[Named]:
-    return [Named(name, float(value), "command line")] if _may_be_knob(name) else []
+def _checked(name: str, value: str) -> Iterable[NamedNumber]:
+    return [NamedNumber(name, float(value), "command line")] if _may_be_knob(name) else []
 
 
 def _may_be_knob(name: str) -> bool:

@@ -6,7 +6,7 @@ import math
 
 from keet.catalog import metrics
 from keet.corpus.insights.points import Point
-from keet.corpus.insights.records import Moved
+from keet.corpus.insights.records import MetricChange
 
 _TELLING = (
     *("inst_executed_total", "dram_bytes_read", "dram_bytes_written", "l2_sectors"),
@@ -21,22 +21,22 @@ _LEAST = math.log(1.1)
 _MOST = 4
 
 
-def moved_between(usual: Point, here: Point) -> tuple[Moved, ...]:
+def moved_between(usual: Point, here: Point) -> tuple[MetricChange, ...]:
     """The largest changes first; what either lacks is not compared."""
     found = [entry for name in _TELLING if (entry := _moved(name, usual, here))]
     return tuple(sorted(found, key=lambda entry: -_size(entry))[:_MOST])
 
 
-def _moved(name: str, usual: Point, here: Point) -> Moved | None:
+def _moved(name: str, usual: Point, here: Point) -> MetricChange | None:
     before, after = usual.number(name), here.number(name)
     if before is None or after is None:
         return None
     spec = metrics()[name]
-    entry = Moved(name, spec.label, spec.unit, before, after)
+    entry = MetricChange(name, spec.label, spec.unit, before, after)
     return entry if _size(entry) >= _LEAST else None
 
 
-def _size(entry: Moved) -> float:
+def _size(entry: MetricChange) -> float:
     """Of the change; from or to nothing at all is the largest."""
     low, high = sorted((entry.usual, entry.here))
     if high <= 0:

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from keet.corpus.insights import noise
-from keet.corpus.insights.book import Book, numbered
+from keet.corpus.insights.book import FactBook, numbered
 from keet.corpus.insights.describe import amount, joined, plural
 from keet.corpus.insights.moved import moved_between
-from keet.corpus.insights.points import Point, Source, literals, point_at
-from keet.corpus.insights.records import Insight, Moved, Outlier, Outliers
+from keet.corpus.insights.points import Point, QuerySource, literals, point_at
+from keet.corpus.insights.records import Insight, MetricChange, Outlier, Outliers
 from keet.evidence import Evidence
 from keet.records import NamedTuple
 
@@ -64,7 +64,7 @@ class FoundOutliers(NamedTuple):
     found: int
 
 
-def find_outliers(store: Source, kernel: re.Pattern[str] | None, top: int) -> FoundOutliers:
+def find_outliers(store: QuerySource, kernel: re.Pattern[str] | None, top: int) -> FoundOutliers:
     """Within a file: launches of different runs differ for more reasons than one."""
     table = store.query(_SQL.format(least=_LEAST_PEERS, worth=noise.WORTH_TELLING))
     groups: dict[tuple[object, ...], list[_Found]] = defaultdict(list)
@@ -98,7 +98,7 @@ def _excess(group: Sequence[_Found]) -> float:
     return sum(found.duration_us - found.median_us for found in group)
 
 
-def _insight(store: Source, group: Sequence[_Found]) -> Insight:
+def _insight(store: QuerySource, group: Sequence[_Found]) -> Insight:
     first = group[0]
     usual = _median_launch(store, first)
     points = [point_at(store, found.sha256, found.launch) for found in group[:_SHOWN]]
@@ -123,11 +123,11 @@ def _insight(store: Source, group: Sequence[_Found]) -> Insight:
         launches=entries,
         found=len(group),
     )
-    book = Book(numbered(points) | {"usual": usual})
+    book = FactBook(numbered(points) | {"usual": usual})
     return _told(outliers, usual, points, book)
 
 
-def _median_launch(store: Source, found: _Found) -> Point:
+def _median_launch(store: QuerySource, found: _Found) -> Point:
     table = store.query(
         "SELECT launch_id FROM launches WHERE report_sha256 = "
         f"{literals([found.sha256])} AND duration_us > 0 "
@@ -146,7 +146,7 @@ def _literal(text: str | None) -> str:
 # --- words
 
 
-def _told(outliers: Outliers, usual: Point, points: Sequence[Point], book: Book) -> Insight:
+def _told(outliers: Outliers, usual: Point, points: Sequence[Point], book: FactBook) -> Insight:
     longest, peers = (
         points[0],
         book.computed("launches of this kernel and shape", outliers.peers, ""),
@@ -179,7 +179,7 @@ def _launches(found: int) -> str:
     return plural(found, "launch", "launches")
 
 
-def _why(moved: Sequence[Moved], usual: Point, here: Point, book: Book) -> str:
+def _why(moved: Sequence[MetricChange], usual: Point, here: Point, book: FactBook) -> str:
     if not moved:
         return (
             "No counter of work, caches or clocks in the store moved with it: profile that launch "

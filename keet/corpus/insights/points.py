@@ -18,7 +18,7 @@ from keet.corpus.insights.knob_names import (
     capture_control,
     naming_of,
 )
-from keet.corpus.layout import METRICS
+from keet.corpus.store.schema import METRICS
 from keet.records import NamedTuple
 
 Shape = tuple[int | None, int | None, int | None]
@@ -50,7 +50,7 @@ _AT_ONCE = 400
 """Rows that one query names: more would make a text that is slow to parse."""
 
 
-class Table(Protocol):
+class QueryRows(Protocol):
     """What a query answers."""
 
     @property
@@ -60,10 +60,10 @@ class Table(Protocol):
     def rows(self) -> Sequence[Sequence[Any]]: ...
 
 
-class Source(Protocol):
+class QuerySource(Protocol):
     """The store, as far as this package needs it."""
 
-    def query(self, sql: str) -> Table: ...
+    def query(self, sql: str) -> QueryRows: ...
 
 
 class Point(NamedTuple):
@@ -103,7 +103,7 @@ class Point(NamedTuple):
         return self.duration_us if column == "duration_us" else self.metrics.get(column)
 
 
-def read_points(store: Source, kernels: Iterable[str]) -> list[Point]:
+def read_points(store: QuerySource, kernels: Iterable[str]) -> list[Point]:
     """A point for each shape of these kernels (by full name) in each file; launches without a
     duration tell nothing."""
     narrow = [name for name in NARROW if name in _stored()]
@@ -129,7 +129,7 @@ def literals(texts: Iterable[str]) -> str:
     return ", ".join("'" + text.replace("'", "''") + "'" for text in texts)
 
 
-def with_metrics(store: Source, points: Iterable[Point]) -> list[Point]:
+def with_metrics(store: QuerySource, points: Iterable[Point]) -> list[Point]:
     """The same points with every metric that the store has of them."""
     points = list(points)
     names = [spec.id for spec in METRICS]
@@ -140,7 +140,9 @@ def with_metrics(store: Source, points: Iterable[Point]) -> list[Point]:
     ]
 
 
-def ceilings_of(store: Source, points: Iterable[Point]) -> dict[tuple[str, int], dict[str, float]]:
+def ceilings_of(
+    store: QuerySource, points: Iterable[Point]
+) -> dict[tuple[str, int], dict[str, float]]:
     """Share of peak of each hardware unit, by report and launch, from the explanations."""
     rows = _looked_up(store, list(points), ["explanation"])
     return {key: dict(_shares(row["explanation"])) for key, row in rows}
@@ -159,7 +161,7 @@ def _shares(explanation: object) -> Iterator[tuple[str, float]]:
 
 
 def _looked_up(
-    store: Source, points: Sequence[Point], columns: Sequence[str]
+    store: QuerySource, points: Sequence[Point], columns: Sequence[str]
 ) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
     for start in range(0, len(points), _AT_ONCE):
         wanted = ", ".join(_row_literal(point) for point in points[start : start + _AT_ONCE])
@@ -207,7 +209,7 @@ def _numbers(cells: Mapping[str, Any], names: Iterable[str]) -> dict[str, float]
     return {name: float(cells[name]) for name in names if cells.get(name) is not None}
 
 
-def point_at(store: Source, sha256: str, launch: int) -> Point:
+def point_at(store: QuerySource, sha256: str, launch: int) -> Point:
     """One row of the store, with every metric."""
     names = [spec.id for spec in METRICS]
     columns = ", ".join(dict.fromkeys([*_TEXTS, *_OTHERS, *names]))

@@ -10,7 +10,7 @@ Kind = Literal["sweep", "cluster", "outliers", "change"]
 Work = Literal["same", "varies", "unknown"]
 
 
-class Fact(NamedTuple):
+class InsightFact(NamedTuple):
     """A number that a text says: a cell of the store, or computed from such."""
 
     column: str
@@ -52,7 +52,7 @@ class LimiterChange(NamedTuple):
     becomes: str
 
 
-class LeftOut(NamedTuple):
+class ExcludedFile(NamedTuple):
     """A file with the knob in its name that is no point."""
 
     value: float
@@ -80,7 +80,7 @@ class Sweep(NamedTuple):
     """Position in `points`; none where the points can't be compared, or differ by noise only."""
     only_noise: bool
     changes: tuple[LimiterChange, ...]
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[ExcludedFile, ...] = ()
 
 
 Basis = Literal["run", "reports"]
@@ -131,7 +131,7 @@ class Cluster(NamedTuple):
     """What times are of: whole runs, or the profiled launches."""
 
 
-class Moved(NamedTuple):
+class MetricChange(NamedTuple):
     """A metric that changed along with the time."""
 
     metric: str
@@ -147,7 +147,7 @@ class Outlier(NamedTuple):
     time_us: float
     times: float
     """As long as the median of its peers."""
-    moved: tuple[Moved, ...]
+    moved: tuple[MetricChange, ...]
 
 
 class Outliers(NamedTuple):
@@ -165,21 +165,21 @@ class Outliers(NamedTuple):
     found: int
 
 
-class Dated(NamedTuple):
+class HistoryEntry(NamedTuple):
     path: str
     launch: int
     created: str
     time_us: float
 
 
-class Change(NamedTuple):
+class TimeChange(NamedTuple):
     """The time of a kernel is another from some file on."""
 
     kernel: str
     device: str
     grid: str | None
     block: str | None
-    history: tuple[Dated, ...]
+    history: tuple[HistoryEntry, ...]
     last_before: int
     """Position in `history`; the change is between this and the next."""
     before_us: float
@@ -188,12 +188,12 @@ class Change(NamedTuple):
     slower: bool
     limiter_before: str | None
     limiter_after: str | None
-    moved: tuple[Moved, ...]
+    moved: tuple[MetricChange, ...]
     versions: tuple[str, ...]
     """What of driver, CUDA and ncu changed there too."""
 
 
-class Unchecked(NamedTuple):
+class UncheckedText(NamedTuple):
     """A sentence of a model with a number or comparison that is no reference to a fact."""
 
     text: str
@@ -205,7 +205,7 @@ class Written(NamedTuple):
 
     text: str
     """Unchecked sentences are marked in it."""
-    unchecked: tuple[Unchecked, ...]
+    unchecked: tuple[UncheckedText, ...]
 
 
 class Insight(NamedTuple):
@@ -217,15 +217,15 @@ class Insight(NamedTuple):
     text: tuple[str, ...]
     adds: str
     """What the set adds over the best single profile."""
-    facts: dict[str, Fact]
+    facts: dict[str, InsightFact]
     sweep: Sweep | None = None
     cluster: Cluster | None = None
     outliers: Outliers | None = None
-    change: Change | None = None
+    change: TimeChange | None = None
     written: Written | None = None
 
 
-class Grounding(NamedTuple):
+class GroundingCounts(NamedTuple):
     numbers: int
     verified: int
     stray: tuple[str, ...]
@@ -240,4 +240,4 @@ class Insights(NamedTuple):
     insights: tuple[Insight, ...]
     notes: tuple[str, ...]
     """What was looked for and could not be judged."""
-    grounding: Grounding
+    grounding: GroundingCounts

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from keet.corpus.chosen import ALIKE, REPLAY_GAP
-from keet.corpus.insights.points import Source, literals
+from keet.corpus.insights.points import QuerySource, literals
+from keet.corpus.top.launch_filter import ALIKE, REPLAY_GAP
 from keet.records import NamedTuple
 
 GPU = "coalesce(device, 'unknown GPU')"
 
 
-class RunTimes(NamedTuple):
+class RunTimeSql(NamedTuple):
     """Where times are of whole runs, as parts of SQL over `launches`."""
 
     not_profiled_us: Mapping[str, float]
@@ -53,7 +53,7 @@ class _Count(NamedTuple):
     runs: int
 
 
-def run_times(store: Source) -> RunTimes:
+def run_times(store: QuerySource) -> RunTimeSql:
     rows = store.query(
         f"SELECT {GPU}, bool_and(run_time_us IS NOT NULL), count(DISTINCT report_sha256), "
         "count(DISTINCT report_sha256) FILTER (run_time_us IS NOT NULL) "
@@ -65,7 +65,7 @@ def run_times(store: Source) -> RunTimes:
     of_gpus = {gpu: found.get(gpu, _OfFiles(0.0, 0)) for gpu in whole}
     known = {gpu: each.not_profiled_us for gpu, each in of_gpus.items()}
     summed = [_sums_note(gpu, each.summed) for gpu, each in of_gpus.items() if each.summed]
-    return RunTimes(known, (*_notes(counts), *summed))
+    return RunTimeSql(known, (*_notes(counts), *summed))
 
 
 class _OfFiles(NamedTuple):
@@ -74,7 +74,7 @@ class _OfFiles(NamedTuple):
     """Runs whose times are sums of durations."""
 
 
-def _of_files(store: Source) -> dict[str, _OfFiles]:
+def _of_files(store: QuerySource) -> dict[str, _OfFiles]:
     rows = store.query(
         "SELECT gpu, sum(run_unprofiled_us), count(*) FILTER (NOT run_overlap_known) FROM "
         f"(SELECT DISTINCT {GPU} AS gpu, report_sha256 FROM launches WHERE run_time_us IS NOT NULL)"

@@ -43,7 +43,7 @@ _ALIKE = 0.02
 """Two counters whose changes differ by less say one thing: requests and their sectors."""
 
 
-class Difference(NamedTuple):
+class CounterDifference(NamedTuple):
     """A counter that is another here than on the plateau."""
 
     column: str
@@ -53,10 +53,10 @@ class Difference(NamedTuple):
     """0: work, 1: a rate, 2: what is in flight."""
 
 
-class Judgement(NamedTuple):
+class SlowPointJudgement(NamedTuple):
     """Of one slow point."""
 
-    differences: tuple[Difference, ...]
+    differences: tuple[CounterDifference, ...]
     """Work first, the largest first."""
     compared: bool
     """Whether the store holds counters of both at all."""
@@ -70,7 +70,7 @@ class Judgement(NamedTuple):
 
 def judged(
     point: Point, plateau: Sequence[Point], best: Point, shares: Mapping[str, float]
-) -> Judgement:
+) -> SlowPointJudgement:
     """`plateau`: the points beside it that are as good as the best, the nearest first."""
     beside = [*plateau, best]
     worked = sorted(_volumes(point, beside), key=_by_size)
@@ -78,7 +78,7 @@ def judged(
     waiting = list(_in_flight(point, beside))
     starved = bool(waiting) and _no_unit_near(shares) and not rated and has_same_work(point, best)
     found = (*_distinct(worked), *rated, *waiting)
-    return Judgement(found, _are_compared(point, best), starved)
+    return SlowPointJudgement(found, _are_compared(point, best), starved)
 
 
 def _no_unit_near(shares: Mapping[str, float]) -> bool:
@@ -116,7 +116,7 @@ def label_of(column: str) -> str:
     return "share of cycles with active SMs" if column == SM_ACTIVE else metrics()[column].label
 
 
-def _volumes(point: Point, beside: Sequence[Point]) -> Iterable[Difference]:
+def _volumes(point: Point, beside: Sequence[Point]) -> Iterable[CounterDifference]:
     for name in VOLUMES:
         here, there = _both(point, beside, name)
         weighty = not all(_is_trifle(each, name) for each in (point, *beside))
@@ -124,35 +124,35 @@ def _volumes(point: Point, beside: Sequence[Point]) -> Iterable[Difference]:
             continue
         away = min(_apart(here, value) for value in there)
         if _is_outside(here, there) and away > _BEYOND and _apart(here, there[-1]) > _SAME:
-            yield Difference(name, _apart(here, there[0]), 0)
+            yield CounterDifference(name, _apart(here, there[0]), 0)
 
 
-def _rates(point: Point, beside: Sequence[Point]) -> Iterable[Difference]:
+def _rates(point: Point, beside: Sequence[Point]) -> Iterable[CounterDifference]:
     for name in _RATES:
         here, there = _both(point, beside, name)
         if here is None or not there or not _is_outside(here, there):
             continue
         if min(abs(here - value) for value in there) >= _POINTS:
-            yield Difference(name, abs(here - there[0]) / 100, 1)
+            yield CounterDifference(name, abs(here - there[0]) / 100, 1)
 
 
-def _paces(point: Point, beside: Sequence[Point]) -> Iterable[Difference]:
+def _paces(point: Point, beside: Sequence[Point]) -> Iterable[CounterDifference]:
     for name in _PACES:
         here, there = _both(point, beside, name)
         if here is None or not there or not _is_outside(here, there):
             continue
         if min(_apart(here, value) for value in there) > _SAME:
-            yield Difference(name, _apart(here, there[0]), 1)
+            yield CounterDifference(name, _apart(here, there[0]), 1)
 
 
-def _in_flight(point: Point, beside: Sequence[Point]) -> Iterable[Difference]:
+def _in_flight(point: Point, beside: Sequence[Point]) -> Iterable[CounterDifference]:
     here, there = _both(point, beside, IN_FLIGHT)
     if here and there and min(there) > 0 and math.log(min(there) / here) > _FEWER:
-        yield Difference(IN_FLIGHT, _apart(here, there[0]), 2)
+        yield CounterDifference(IN_FLIGHT, _apart(here, there[0]), 2)
 
 
-def _distinct(found: Sequence[Difference]) -> list[Difference]:
-    kept: list[Difference] = []
+def _distinct(found: Sequence[CounterDifference]) -> list[CounterDifference]:
+    kept: list[CounterDifference] = []
     for each in found:
         if all(abs(each.size - other.size) > _ALIKE for other in kept):
             kept.append(each)
@@ -190,5 +190,5 @@ def _apart(one: float, other: float) -> float:
     return math.log(high / low) if low > 0 else math.inf
 
 
-def _by_size(each: Difference) -> float:
+def _by_size(each: CounterDifference) -> float:
     return -each.size

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from keet.corpus.insights.describe import amount, capital, joined, spoken
-from keet.corpus.insights.slow_points import Difference, Judgement, label_of, value_of
+from keet.corpus.insights.slow_points import (
+    CounterDifference,
+    SlowPointJudgement,
+    label_of,
+    value_of,
+)
 from keet.corpus.insights.sweep_facts import SweepFacts
 
 _MOST_SENTENCES = 6
@@ -14,7 +19,7 @@ _EXPLAINED = 1.02
 """By so much a counter has to change from point to point to go with the time."""
 
 
-class SlowWords:
+class SlowPointWriter:
     """Of one sweep whose work is the same and whose knob is a number."""
 
     def __init__(self, facts: SweepFacts) -> None:
@@ -79,7 +84,7 @@ class SlowWords:
         common = [d for d in judgement.differences if self._is_common(d, group)]
         return f"{said}. {self._moved(group, judgement._replace(differences=tuple(common)))}"
 
-    def _is_common(self, found: Difference, group: Sequence[int]) -> bool:
+    def _is_common(self, found: CounterDifference, group: Sequence[int]) -> bool:
         judgements = (self._facts.judgement(i) for i in group)
         return all(any(d.column == found.column for d in j.differences) for j in judgements)
 
@@ -99,7 +104,7 @@ class SlowWords:
         ]
         return f", with {joined(said)} of peak" if said else ""
 
-    def _starved(self, group: Sequence[int], judgement: Judgement) -> str:
+    def _starved(self, group: Sequence[int], judgement: SlowPointJudgement) -> str:
         busiest = max(
             (share, unit, i) for i in group for unit, share in self._facts.shares[i].items()
         )
@@ -111,7 +116,7 @@ class SlowWords:
             f"peak, and fewer warps are resident, {moved}: what is in flight limits it."
         )
 
-    def _moved(self, group: Sequence[int], judgement: Judgement) -> str:
+    def _moved(self, group: Sequence[int], judgement: SlowPointJudgement) -> str:
         if not judgement.compared:
             return "The store holds no counters to compare it by."
         if not judgement.differences:
@@ -125,7 +130,7 @@ class SlowWords:
         shown = [*found[:_MOST_COUNTERS], *waiting]
         return f"What moved with it: {'; '.join(self._counter(group, each) for each in shown)}."
 
-    def _counter(self, group: Sequence[int], found: Difference) -> str:
+    def _counter(self, group: Sequence[int], found: CounterDifference) -> str:
         """`L2 Sectors, 42,119,000 against 25,475,000 at 128`"""
         nearest = self._facts.beside(group[-1])[0]
         there = f"{self._amount(nearest, found.column)} at {self._facts.value(nearest)}"

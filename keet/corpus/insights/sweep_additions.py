@@ -11,7 +11,7 @@ from keet.corpus.insights.sweep_facts import SweepFacts
 from keet.corpus.insights.sweeps import limiters
 
 
-class Additions:
+class SetAdditions:
     """Of one sweep that has a best point."""
 
     def __init__(self, facts: SweepFacts) -> None:

@@ -6,11 +6,17 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from keet.corpus.insights import noise
-from keet.corpus.insights.book import Book
+from keet.corpus.insights.book import FactBook
 from keet.corpus.insights.points import Point
 from keet.corpus.insights.records import Sweep
-from keet.corpus.insights.slow_points import SM_ACTIVE, Judgement, judged, label_of, value_of
-from keet.corpus.insights.sweeps import Measured
+from keet.corpus.insights.slow_points import (
+    SM_ACTIVE,
+    SlowPointJudgement,
+    judged,
+    label_of,
+    value_of,
+)
+from keet.corpus.insights.sweeps import MeasuredSweep
 from keet.corpus.insights.tracking import Tracked, what_fills
 from keet.evidence import Evidence
 
@@ -18,13 +24,13 @@ from keet.evidence import Evidence
 class SweepFacts:
     """Whatever is asked of it is entered in the book of facts."""
 
-    def __init__(self, measured: Measured, book: Book) -> None:
+    def __init__(self, measured: MeasuredSweep, book: FactBook) -> None:
         self.sweep: Sweep = measured.sweep
         self.points: Sequence[Point] = measured.points
         self.shares: Sequence[Mapping[str, float]] = measured.shares
         """Of peak, of every unit that a report has; by point."""
         self.book = book
-        self._judged: dict[int, Judgement] = {}
+        self._judged: dict[int, SlowPointJudgement] = {}
         self.costs = [self.cost(i) for i in range(len(measured.points))]
 
     @property
@@ -91,7 +97,7 @@ class SweepFacts:
         sides.append(min((j for j in tied if j > i), default=None))
         return sorted((j for j in sides if j is not None), key=lambda j: abs(j - i))
 
-    def judgement(self, i: int) -> Judgement:
+    def judgement(self, i: int) -> SlowPointJudgement:
         """Of a slow point, by itself."""
         if i not in self._judged:
             plateau = [self.points[j] for j in self.beside(i)]

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from keet.corpus.insights import noise
 from keet.corpus.insights.describe import amount, capital, joined, spoken
 from keet.corpus.insights.slow_points import differing_work, label_of
-from keet.corpus.insights.slow_words import SlowWords
-from keet.corpus.insights.sweep_additions import Additions
+from keet.corpus.insights.slow_words import SlowPointWriter
+from keet.corpus.insights.sweep_additions import SetAdditions
 from keet.corpus.insights.sweep_facts import SweepFacts
 from keet.corpus.insights.sweeps import limiters
 from keet.evidence import Evidence
@@ -29,29 +29,29 @@ _SOURCES = {
 }
 
 
-class Told(NamedTuple):
+class SweepText(NamedTuple):
     title: str
     text: tuple[str, ...]
     adds: str
 
 
-class SweepTeller:
+class SweepWriter:
     """Writes about one sweep."""
 
     def __init__(self, facts: SweepFacts) -> None:
         self._facts = facts
         self._sweep = facts.sweep
 
-    def told(self) -> Told:
+    def told(self) -> SweepText:
         sweep = self._sweep
         if sweep.work == "unknown":
-            return Told(
+            return SweepText(
                 self._title("no best is named"),
                 (self._what(), *self._left_out(), self._unknown()),
                 self._only_shape(),
             )
         if sweep.only_noise or sweep.best is None:
-            return Told(
+            return SweepText(
                 self._title("nothing but noise"),
                 (self._what(), *self._left_out(), self._noise()),
                 self._no_matter(),
@@ -64,7 +64,7 @@ class SweepTeller:
             *self._slow_parts(),
             *self._end(),
         )
-        return Told(self._title(self._in_short()), text, Additions(self._facts).text())
+        return SweepText(self._title(self._in_short()), text, SetAdditions(self._facts).text())
 
     def _title(self, what: str) -> str:
         return f"{self._sweep.kernel} over {self._sweep.knob}{self._given()}: {what}"
@@ -211,7 +211,7 @@ class SweepTeller:
         if self._sweep.kind == "size":
             yield from (self._dear_run(run) for run in self._facts.slow_runs())
         elif self._facts.is_number:
-            yield from SlowWords(self._facts).sentences()
+            yield from SlowPointWriter(self._facts).sentences()
 
     def _dear_run(self, run: Sequence[int]) -> str:
         """Sizes at which a unit of work costs more."""

@@ -10,7 +10,7 @@ from typing import Literal
 from keet.corpus.insights import noise
 from keet.corpus.insights.other_series import Alternatives
 from keet.corpus.insights.points import Point
-from keet.corpus.insights.records import CurvePoint, LeftOut, LimiterChange, Sweep
+from keet.corpus.insights.records import CurvePoint, ExcludedFile, LimiterChange, Sweep
 from keet.corpus.insights.series import Coordinate, Series
 from keet.corpus.insights.work import WorkJudgement, judge_work, work_of
 from keet.records import NamedTuple
@@ -27,7 +27,7 @@ _UNITS = {
 """How the work is counted, by counter."""
 
 
-class Measured(NamedTuple):
+class MeasuredSweep(NamedTuple):
     """A sweep, and the points of the store that it is made of, in its order."""
 
     sweep: Sweep
@@ -52,33 +52,35 @@ def _median(points: Sequence[Point]) -> Point:
     return sorted(points, key=lambda point: point.duration_us)[(len(points) - 1) // 2]
 
 
-def measured_series(series: Series, shares: Shares) -> Measured:
+def measured_series(series: Series, shares: Shares) -> MeasuredSweep:
     points = representatives(series)
     values = [value for value, _ in series.values]
     judged = judge_work(points, values)
     kind: Kind = "size" if judged.work == "varies" else "parameter"
     curve = _curve(series, points, judged)
     sweep = _sweep(series.knob.name, kind, judged, curve, shares)
-    return Measured(
+    return MeasuredSweep(
         sweep._replace(
             source=series.knob.source,
             fixed=tuple(_shown_fixed(series.fixed)),
             moves_with=tuple(c.name for c in (*series.tied, *series.follows)),
-            left_out=tuple(LeftOut(v, shown_value(v), p.path, why) for v, p, why in series.left),
+            left_out=tuple(
+                ExcludedFile(v, shown_value(v), p.path, why) for v, p, why in series.left
+            ),
         ),
         curve.points,
         _shares_of(curve.points, shares),
     )
 
 
-def measured_alternatives(found: Alternatives, shares: Shares) -> Measured:
+def measured_alternatives(found: Alternatives, shares: Shares) -> MeasuredSweep:
     """On another GPU the same work has other counters: what was launched is the same."""
     points = representatives(found)
     curve = _curve(found, points, WorkJudgement("same", None))
     kind: Kind = "gpu" if found.kind == "gpu" else "version"
     sweep = _sweep(found.knob, kind, WorkJudgement("same", None), curve, shares)
     moved = sweep._replace(moves_with=found.moves_with)
-    return Measured(moved, curve.points, _shares_of(curve.points, shares))
+    return MeasuredSweep(moved, curve.points, _shares_of(curve.points, shares))
 
 
 def _shares_of(points: Sequence[Point], shares: Shares) -> tuple[Mapping[str, float], ...]:

@@ -15,7 +15,7 @@ _TERMINAL_SECONDS = 0.2
 
 
 class Tally(Protocol):
-    """How far a run is; made by `keet.corpus.batch`."""
+    """How far a run is; made by `keet.corpus.batch.coordinator`."""
 
     @property
     def files(self) -> int: ...

@@ -33,6 +33,6 @@ def with_store(in_clone: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     store = in_clone / "store"
     if not store.exists():
         with monkeypatch.context() as patch:
-            patch.setattr("keet.corpus.pool.Pool", PoolInProcess)
+            patch.setattr("keet.corpus.batch.worker_pool.Pool", PoolInProcess)
             assert main(["batch", SAMPLE, "-o", "store"]) == 0
     return in_clone

@@ -125,7 +125,7 @@ def test_frames(tour: api.ExplainResult) -> None:
 def test_frames_have_the_columns_of_a_store() -> None:
     from keet.api.account import COLUMNS
     from keet.api.explained_launch import FINDING_FRAME_COLUMNS, LAUNCH_FRAME_COLUMNS
-    from keet.corpus.layout import ACCOUNT_COLUMNS, FINDING_COLUMNS, LAUNCH_COLUMNS
+    from keet.corpus.store.schema import ACCOUNT_COLUMNS, FINDING_COLUMNS, LAUNCH_COLUMNS
 
     assert {*FINDING_FRAME_COLUMNS} - {*FINDING_COLUMNS} == {"kernel", "action"}
     assert {*COLUMNS} - {*ACCOUNT_COLUMNS} == {"kernel"}

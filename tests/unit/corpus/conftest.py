@@ -14,7 +14,7 @@ def batch(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> Keet:
 
     def run(*arguments: object) -> Result:
         with monkeypatch.context() as patch:
-            patch.setattr("keet.corpus.pool.Pool", PoolInProcess)
+            patch.setattr("keet.corpus.batch.worker_pool.Pool", PoolInProcess)
             return keet("batch", *arguments)
 
     return run

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from importlib import import_module
 from typing import Self
 
-from keet.corpus.messages import Answer, Task
-from keet.corpus.pool import AHEAD, Limits
-from keet.corpus.worker import perform
+from keet.corpus.batch.file_analysis import Analyse
+from keet.corpus.batch.messages import Task, WorkerAnswer
+from keet.corpus.batch.worker import perform
+from keet.corpus.batch.worker_pool import TASKS_AHEAD, WorkerLimits
 
 
 class PoolInProcess:
     """`Pool` without workers: the same steps, done by whoever waits for them."""
 
-    def __init__(self, analyse: str, jobs: int, limits: Limits | None = None) -> None:
-        module, _, function = analyse.partition(":")
-        self._work = getattr(import_module(module), function)
+    def __init__(self, analyse: Analyse, jobs: int, limits: WorkerLimits | None = None) -> None:
+        self._analyse = analyse
         self._jobs = jobs
         self._queue: deque[Task] = deque()
         self.started = self.most_memory = 0
@@ -31,13 +30,13 @@ class PoolInProcess:
         """There are none."""
 
     def room(self) -> int:
-        return self._jobs * AHEAD - len(self._queue)
+        return self._jobs * TASKS_AHEAD - len(self._queue)
 
     def submit(self, task: Task) -> None:
         self._queue.append(task)
 
-    def wait(self, seconds: float) -> list[Answer]:
-        return list(perform(self._queue.popleft(), self._work)) if self._queue else []
+    def wait(self, seconds: float) -> list[WorkerAnswer]:
+        return list(perform(self._queue.popleft(), self._analyse)) if self._queue else []
 
     def wake(self) -> None:
         """Nobody sleeps here."""

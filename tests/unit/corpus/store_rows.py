@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from keet.corpus.layout import ACCOUNT_COLUMNS, FINDING_COLUMNS, LAUNCH_COLUMNS, utc_now
-from keet.corpus.part_writer import FileRecord, write_part
-from keet.corpus.rows import FileRows, Row
+from keet.corpus.store.part_writer import FileRecord, write_part
+from keet.corpus.store.report_rows import FileRows, Row
+from keet.corpus.store.schema import ACCOUNT_COLUMNS, FINDING_COLUMNS, LAUNCH_COLUMNS, utc_now
 
 
 def launch_row(**cells: object) -> Row:
@@ -50,7 +50,7 @@ def record(path: str, sha256: str | None, status: str = "done", **cells: object)
     return plain._replace(**cells)
 
 
-def settle(out: Path, *reports: FileRows) -> None:
+def resume_state(out: Path, *reports: FileRows) -> None:
     """A part in which these were analysed."""
     records = [record(str(each.launches[0][1]), each.sha256) for each in reports]
     write_part(out, records, reports)
@@ -59,4 +59,4 @@ def settle(out: Path, *reports: FileRows) -> None:
 def settle_many(out: Path, letter: str) -> None:
     """What a process of its own may do: it is here so that it need not load the tests."""
     for number in range(4):
-        settle(out, report(f"{letter}{number}", f"{letter}{number}" * 32))
+        resume_state(out, report(f"{letter}{number}", f"{letter}{number}" * 32))

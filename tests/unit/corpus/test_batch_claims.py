@@ -8,17 +8,17 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.corpus.batch import Batch, Tally
-from keet.corpus.discovery import NO_TABLE, Content, Found, TableFile
-from keet.corpus.messages import Analysed, Answer, Failed, Hashed, Look, Task
-from keet.corpus.part_queue import PartWriter
-from keet.corpus.part_writer import FileRecord
-from keet.corpus.rows import FileRows, RunTimes
-from keet.corpus.settled import NOTHING_KEPT, Kept, Owner
-from tests.unit.corpus.batch_doubles import rows
+from keet.corpus.batch.coordinator import Batch, BatchProgress
+from keet.corpus.batch.messages import Analysed, ContentSample, Failed, Hashed, Task, WorkerAnswer
+from keet.corpus.batch.resume import NOTHING_STORED, Owner, StoredContent
+from keet.corpus.discovery import NO_TABLE, Content, ReportFile, RunTableFile
+from keet.corpus.store.part_queue import PartQueue
+from keet.corpus.store.part_writer import FileRecord
+from keet.corpus.store.report_rows import FileRows, RunTotals
+from tests.unit.corpus.fake_analyses import rows
 
 
-class Notes(PartWriter):
+class Notes(PartQueue):
     """Keeps what would be written."""
 
     def __init__(self) -> None:
@@ -51,32 +51,34 @@ class Shuffled:
     def submit(self, task: Task) -> None:
         self._tasks.append(task)
 
-    def wait(self, seconds: float) -> list[Answer]:
+    def wait(self, seconds: float) -> list[WorkerAnswer]:
         task = self._tasks.pop(self._random.randrange(len(self._tasks)))
         self.performed.append(task)
-        return [Answer(task, self._result(task), None, 0.0, 0)]
+        return [WorkerAnswer(task, self._result(task), None, 0.0, 0)]
 
-    def _result(self, task: Task) -> Look | Hashed | Analysed | Failed:
+    def _result(self, task: Task) -> ContentSample | Hashed | Analysed | Failed:
         content = Path(task.path).read_text()
         if content.startswith("!"):
             return Failed("it can't be read; try again")
         if task.step == "glance":
-            return Look(len(content), content[:1].encode())
+            return ContentSample(len(content), content[:1].encode())
         if task.step == "hash":
             return Hashed(content)
         return Failed("damaged") if content.startswith("?") else Analysed(rows(task.path))
 
 
-def found(folder: Path, contents: list[str]) -> list[Found]:
+def found(folder: Path, contents: list[str]) -> list[ReportFile]:
     files = []
     for number, content in enumerate(contents):
         path = folder / f"{number:03}"
         path.write_text(content)
-        files.append(Found(str(path), path.name, len(content), number))
+        files.append(ReportFile(str(path), path.name, len(content), number))
     return files
 
 
-def run(files: list[Found], workers: Shuffled, kept: Kept = NOTHING_KEPT) -> tuple[Notes, Tally]:
+def run(
+    files: list[ReportFile], workers: Shuffled, kept: StoredContent = NOTHING_STORED
+) -> tuple[Notes, BatchProgress]:
     notes = Notes()
     return notes, Batch(files, kept, workers, notes).run(lambda _: None)
 
@@ -111,21 +113,21 @@ def test_the_first_of_equals_is_the_one(
     assert tally.through == len(files)
 
 
-TABLE = TableFile(7, 7)
+TABLE = RunTableFile(7, 7)
 """`+`: it belongs to the report; `-`: it does not, and the rows know no run."""
 
 
 class WithTables(Shuffled):
     """A file's content ends with what its table is; only what is before that is hashed."""
 
-    def _result(self, task: Task) -> Look | Hashed | Analysed | Failed:
+    def _result(self, task: Task) -> ContentSample | Hashed | Analysed | Failed:
         result = super()._result(task)
         content = Path(task.path).read_text()
         if isinstance(result, Hashed):
             return Hashed(content[0])
         if isinstance(result, Analysed):
             ((row,), _, *_) = result.rows
-            run = RunTimes(5.0, 1.0) if content[1] == "+" else None
+            run = RunTotals(5.0, 1.0) if content[1] == "+" else None
             return Analysed(FileRows(((content[0], *row[1:]),), (), run=run))
         return result
 
@@ -165,7 +167,7 @@ def test_what_the_store_has_is_not_analysed(tmp_path: Path) -> None:
     files = found(tmp_path, ["aa", "b"])
     there = tmp_path / "before"
     there.write_text("aa")
-    kept = Kept({"aa": Owner(str(there), 3)}, frozenset({2}))
+    kept = StoredContent({"aa": Owner(str(there), 3)}, frozenset({2}))
     notes, tally = run(files, Shuffled(0, 1), kept)
     assert notes.records[files[0].path].duplicate_of == str(there)
     assert notes.analysed == [files[1].path]
@@ -174,17 +176,17 @@ def test_what_the_store_has_is_not_analysed(tmp_path: Path) -> None:
 
 def test_a_file_that_was_touched_is_done_as_before(tmp_path: Path) -> None:
     files = found(tmp_path, ["aa"])
-    kept = Kept({"aa": Owner(files[0].path, 3)}, frozenset({2}))
+    kept = StoredContent({"aa": Owner(files[0].path, 3)}, frozenset({2}))
     notes, tally = run(files, Shuffled(0, 1), kept)
     record = notes.records[files[0].path]
     assert (record.status, record.launches, notes.analysed) == ("done", 3, [])
     assert tally.done == 1
 
 
-def snapshot(folder: Path, content: str, of: str) -> Found:
+def snapshot(folder: Path, content: str, of: str) -> ReportFile:
     path = folder / "s.keet.json"
     path.write_text(content)
-    return Found(str(path), path.name, 999, 0, Content(len(of), of))
+    return ReportFile(str(path), path.name, 999, 0, Content(len(of), of))
 
 
 def test_a_snapshot_is_a_duplicate_of_its_report(tmp_path: Path) -> None:

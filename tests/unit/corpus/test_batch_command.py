@@ -17,14 +17,16 @@ from typing import Any
 
 import pytest
 
-from keet.corpus.store import open_store
+from keet.corpus.batch import file_analysis
+from keet.corpus.store.reader import open_store
 from keet.ingest.input.zstd import zstd
 from tests.conftest import REPORTS, Keet
-from tests.unit.corpus.batch_doubles import HERE, hand_out
+from tests.unit.corpus import fake_analyses
+from tests.unit.corpus.fake_analyses import hand_out
 from tests.varied import LAUNCHES, varied, write_varied
 
 KEET = [sys.executable, "-m", "keet"]
-WITH = [sys.executable, "-m", "tests.unit.corpus.batch_doubles"]
+WITH = [sys.executable, "-m", "tests.unit.corpus.fake_analyses"]
 """The same with another analysis, which is named first."""
 
 
@@ -190,7 +192,7 @@ def test_a_signal_leaves_a_store_and_says_how_to_go_on(
 ) -> None:
     tree, out = tmp_path / "tree", tmp_path / "out"
     write_varied(tree, 40)
-    command = [*WITH, f"{HERE}:with_a_ticket", "batch", str(tree), "-o", str(out), "--jobs", "1"]
+    command = [*WITH, "with_a_ticket", "batch", str(tree), "-o", str(out), "--jobs", "1"]
     process = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -294,9 +296,9 @@ def test_a_dask_cluster(
     """One for all: it takes seconds to start, and tests that run apart would have one each."""
     with cluster() as address:
         check_that_it_makes_the_same_store(address, tree, tmp_path, batch)
-        monkeypatch.setattr("keet.cli.batch.ANALYSE", f"{HERE}:kill_dask_worker")
+        monkeypatch.setattr(file_analysis, "analyse", fake_analyses.kill_dask_worker)
         check_that_workers_that_die_are_told_of(address, tmp_path / "second", batch)
-    monkeypatch.setattr("keet.corpus.dask_cluster._CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr("keet.corpus.batch.dask_cluster._CONNECT_SECONDS", 0.2)
     check_that_no_cluster_is_told(tmp_path / "third", batch)
 
 

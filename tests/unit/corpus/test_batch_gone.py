@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from keet.corpus.gone import find_gone, is_gone
+from keet.corpus.batch.gone_files import find_gone, is_gone
 from keet.corpus.sharding import Shard
-from keet.corpus.store import open_store
+from keet.corpus.store.reader import open_store
 from tests.conftest import REPORTS, Keet
 
 
@@ -170,9 +170,9 @@ def terminated(*_: object, **__: object) -> None:
     "stage",
     [
         "keet.corpus.discovery.find_reports",
-        "keet.corpus.settled.settle",
-        "keet.corpus.batch.Batch._feed",
-        "keet.corpus.batch.write_quarantine",
+        "keet.corpus.batch.resume.resume_state",
+        "keet.corpus.batch.coordinator.Batch._feed",
+        "keet.corpus.batch.coordinator.write_quarantine",
     ],
 )
 @pytest.mark.slow

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from keet.corpus.messages import Analysed, Answer, Failed, Hashed, Task
-from keet.corpus.pool import Limits, Pool
+from keet.corpus.batch.messages import Analysed, Failed, Hashed, Task, WorkerAnswer
+from keet.corpus.batch.worker_pool import Pool, WorkerLimits
 from keet.errors import NotAvailable
-from tests.unit.corpus.batch_doubles import HERE
+from tests.unit.corpus import fake_analyses
 
 
-def answers(pool: Pool, tasks: list[Task]) -> dict[int, Answer]:
-    found: dict[int, Answer] = {}
+def answers(pool: Pool, tasks: list[Task]) -> dict[int, WorkerAnswer]:
+    found: dict[int, WorkerAnswer] = {}
     waiting = list(tasks)
     while len(found) < len(tasks):
         while waiting and pool.room() > 0:
@@ -49,7 +49,7 @@ ORDERS = {
 def test_a_bad_file_costs_itself_alone(tmp_path: Path) -> None:
     """All kinds in one folder, each between files that nothing is wrong with."""
     contents = [content for order in ORDERS for content in ("fine", order)]
-    with Pool(f"{HERE}:by_content", 2) as pool:
+    with Pool(fake_analyses.by_content, 2) as pool:
         found = answers(pool, tasks(tmp_path, *contents, "fine"))
     for number, (order, reason) in enumerate(ORDERS.items()):
         failed = found.pop(2 * number + 1).result
@@ -79,9 +79,9 @@ def test_a_file_that_takes_too_long_costs_itself_alone(
     """One worker: it is at the file that hangs when the hour passes."""
     made = tasks(tmp_path, "fine", "hang", "fine")
     clock = Clock(Path(f"{made[1].path}.begun"))
-    monkeypatch.setattr("keet.corpus.pool.time", clock)
-    monkeypatch.setattr("keet.corpus.worker_process.time", clock)
-    with Pool(f"{HERE}:by_content", 1, Limits(seconds=60.0)) as pool:
+    monkeypatch.setattr("keet.corpus.batch.worker_pool.time", clock)
+    monkeypatch.setattr("keet.corpus.batch.worker_process.time", clock)
+    with Pool(fake_analyses.by_content, 1, WorkerLimits(seconds=60.0)) as pool:
         found = answers(pool, made)
     failed = found.pop(1).result
     assert isinstance(failed, Failed)
@@ -91,42 +91,42 @@ def test_a_file_that_takes_too_long_costs_itself_alone(
 
 def test_a_large_file_has_more_time() -> None:
     """In proportion to its size; a small one has as long as any other."""
-    limits = Limits(seconds=60.0)
+    limits = WorkerLimits(seconds=60.0)
     sizes = [0, 1 << 20, 256 << 20, 512 << 20, 1 << 30]
     allowed = [limits.seconds_for(Task(0, "analyse", "", size)) for size in sizes]
     assert allowed == [60.0, 60.0, 60.0, 120.0, 240.0]
 
 
 def test_a_death_by_accident_costs_a_retry(tmp_path: Path) -> None:
-    with Pool(f"{HERE}:by_content", 1) as pool:
+    with Pool(fake_analyses.by_content, 1) as pool:
         found = answers(pool, tasks(tmp_path, "die once", "fine"))
         assert pool.started == 2
     assert all(isinstance(answer.result, Analysed) for answer in found.values())
 
 
 def test_answers_that_can_not_be_read_do_not_stop_the_run(tmp_path: Path) -> None:
-    with Pool(f"{HERE}:of_another_version", 1) as pool:
+    with Pool(fake_analyses.of_another_version, 1) as pool:
         found = answers(pool, tasks(tmp_path, "fine"))
     assert isinstance(found[0].result, Failed)
     assert found[0].result.reason.startswith("its reader died 3 times")
 
 
 def test_prints_do_not_get_among_the_answers(tmp_path: Path) -> None:
-    with Pool(f"{HERE}:by_content", 1) as pool:
+    with Pool(fake_analyses.by_content, 1) as pool:
         found = answers(pool, tasks(tmp_path, "print", "print"))
     assert all(isinstance(answer.result, Analysed) for answer in found.values())
 
 
 @pytest.mark.slow
 def test_a_worker_is_replaced_after_so_many_files(tmp_path: Path) -> None:
-    with Pool(f"{HERE}:by_content", 1, Limits(files=2)) as pool:
+    with Pool(fake_analyses.by_content, 1, WorkerLimits(files=2)) as pool:
         assert len(answers(pool, tasks(tmp_path, *["fine"] * 8))) == 8
         assert pool.started >= 3
 
 
 @pytest.mark.slow
 def test_a_worker_is_replaced_when_it_holds_too_much(tmp_path: Path) -> None:
-    with Pool(f"{HERE}:leak", 1, Limits(memory=150 << 20)) as pool:
+    with Pool(fake_analyses.leak, 1, WorkerLimits(memory=150 << 20)) as pool:
         assert len(answers(pool, tasks(tmp_path, *["fine"] * 8))) == 8
         assert pool.started >= 2
         assert pool.most_memory > 150 << 20
@@ -138,9 +138,10 @@ def test_a_worker_does_not_outlive_its_run(tmp_path: Path) -> None:
     """Not even over a file that never ends."""
     (task,) = tasks(tmp_path, "hang")
     code = (
-        "import os, sys, time; from keet.corpus.pool import Pool; "
-        "from keet.corpus.messages import Task\n"
-        f"pool = Pool('{HERE}:by_content', 1); pool.submit(Task(0, 'analyse', {task.path!r}))\n"
+        "import os, sys, time; from keet.corpus.batch.worker_pool import Pool; "
+        "from keet.corpus.batch.messages import Task; "
+        "from tests.unit.corpus.fake_analyses import by_content\n"
+        f"pool = Pool(by_content, 1); pool.submit(Task(0, 'analyse', {task.path!r}))\n"
         "pool.wait(0)\n"
         "print(*(w.process.pid for w in pool._workers.values()), flush=True)\n"
         f"while not os.path.exists({task.path + '.begun'!r}): time.sleep(0.02)\n"
@@ -163,7 +164,7 @@ def is_running(pid: int) -> bool:
 
 def test_hashes_are_of_the_bytes(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"abc")
-    with Pool(f"{HERE}:by_content", 1) as pool:
+    with Pool(fake_analyses.by_content, 1) as pool:
         found = answers(pool, [Task(0, "hash", str(tmp_path / "a"))])
     assert isinstance(found[0].result, Hashed)
     assert found[0].result.sha256.startswith("ba7816bf8f01cfea")
@@ -173,9 +174,9 @@ def test_hashes_are_of_the_bytes(tmp_path: Path) -> None:
 def test_workers_that_cannot_start_are_no_fault_of_the_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keet.corpus.pool.STILLBORN", 3)
+    monkeypatch.setattr("keet.corpus.batch.worker_pool.STILLBORN", 3)
     with (
-        Pool("no.such.module:analyse", 1) as pool,
+        Pool(fake_analyses.cannot_be_imported, 1) as pool,
         pytest.raises(NotAvailable, match=r"no worker process can be started .*No module named"),
     ):
         answers(pool, tasks(tmp_path, "fine"))

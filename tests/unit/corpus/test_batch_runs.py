@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from keet.corpus import part_queue
 from keet.corpus.discovery import NO_TABLE, find_reports
-from keet.corpus.layout import FILES, LAUNCHES, TABLES
-from keet.corpus.store import open_store
+from keet.corpus.store import part_queue
+from keet.corpus.store.reader import open_store
+from keet.corpus.store.schema import FILES, LAUNCHES, TABLES
 from keet.ingest import read_profile
 from tests.conftest import REPORTS, Keet
 from tests.unit.corpus.run_tables import OTHER, write_table

@@ -8,22 +8,24 @@ from typing import Any
 
 import pytest
 
-from keet.corpus import pieces, pool
-from keet.corpus.batch import Batch, Tally
+from keet.corpus.batch import worker_pool
+from keet.corpus.batch.coordinator import Batch, BatchProgress
+from keet.corpus.batch.messages import Analysed, Slice, Task
+from keet.corpus.batch.resume import NOTHING_STORED
+from keet.corpus.batch.worker import perform
+from keet.corpus.batch.worker_pool import Pool, WorkerLimits
 from keet.corpus.discovery import find_reports
-from keet.corpus.messages import Analysed, Slice, Task
-from keet.corpus.part_queue import PartWriter
-from keet.corpus.pieces import joined
-from keet.corpus.pool import Limits, Pool
-from keet.corpus.rows import rows_of, slices_of
-from keet.corpus.settled import NOTHING_KEPT
-from keet.corpus.store import open_store
-from keet.corpus.worker import perform
+from keet.corpus.store import large_report
+from keet.corpus.store.large_report import joined
+from keet.corpus.store.part_queue import PartQueue
+from keet.corpus.store.reader import open_store
+from keet.corpus.store.report_rows import rows_of, slices_of
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile
 from keet.render.json.explain import launch_json
 from tests.conftest import REPORTS
-from tests.unit.corpus.batch_doubles import HERE, SLICES, sliced
+from tests.unit.corpus import fake_analyses
+from tests.unit.corpus.fake_analyses import SLICES, sliced
 from tests.unit.corpus.pool_in_process import PoolInProcess
 
 
@@ -51,12 +53,12 @@ def test_the_last_slice_ends_the_task(tmp_path: Path) -> None:
     assert [answer.is_last for answer in answers] == [False] * (SLICES - 1) + [True]
 
 
-def run(tree: Path, out: Path, workers: Any) -> list[Tally]:
+def run(tree: Path, out: Path, workers: Any) -> list[BatchProgress]:
     """What was told on the way; the last is how it ended."""
-    told: list[Tally] = []
-    with workers, PartWriter(out) as writer:
+    told: list[BatchProgress] = []
+    with workers, PartQueue(out) as writer:
         files = find_reports([tree], out).reports
-        last = Batch(files, NOTHING_KEPT, workers, writer).run(told.append)
+        last = Batch(files, NOTHING_STORED, workers, writer).run(told.append)
     return [*told, last]
 
 
@@ -87,9 +89,9 @@ def check_rows(out: Path, *reports: str) -> None:
 def test_rows_are_the_same_however_many_fit_into_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
-    monkeypatch.setattr(pieces, "MOST_HELD", held)
+    monkeypatch.setattr(large_report, "MOST_HELD", held)
     tree, out = tree_of(tmp_path / "tree", "a", "bb", "cc"), tmp_path / "out"
-    told = run(tree, out, PoolInProcess(f"{HERE}:sliced", 1))
+    told = run(tree, out, PoolInProcess(fake_analyses.sliced, 1))
     check_rows(out, "a", "bb", "cc")
     in_order = "SELECT launch_id FROM parts.launches WHERE report_sha256 = 'bb' ORDER BY filename, "
     assert asked(out, f"{in_order} file_row_number") == [(n,) for n in range(SLICES)]
@@ -102,9 +104,9 @@ def test_rows_are_the_same_however_many_fit_into_memory(
 def test_a_report_that_fails_leaves_no_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
-    monkeypatch.setattr(pieces, "MOST_HELD", held)
+    monkeypatch.setattr(large_report, "MOST_HELD", held)
     tree, out = tree_of(tmp_path / "tree", "damaged", "fine"), tmp_path / "out"
-    told = run(tree, out, PoolInProcess(f"{HERE}:sliced", 1))
+    told = run(tree, out, PoolInProcess(fake_analyses.sliced, 1))
     check_rows(out, "fine")
     assert (told[-1].done, told[-1].failed) == (1, 1)
 
@@ -112,10 +114,12 @@ def test_a_report_that_fails_leaves_no_rows(
 @pytest.mark.slow
 def test_equal_reports_are_kept_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both are analysed: nothing tells beforehand that they will have the same hash."""
-    monkeypatch.setattr(pieces, "MOST_HELD", 1)
-    monkeypatch.setattr("keet.corpus.settled.Claims.first_step", lambda *_: "analyse")
+    monkeypatch.setattr(large_report, "MOST_HELD", 1)
+    monkeypatch.setattr(
+        "keet.corpus.batch.resume.DuplicateTracker.first_step", lambda *_: "analyse"
+    )
     tree, out = tree_of(tmp_path / "tree", "same", "same"), tmp_path / "out"
-    told = run(tree, out, PoolInProcess(f"{HERE}:sliced", 1))
+    told = run(tree, out, PoolInProcess(fake_analyses.sliced, 1))
     check_rows(out, "same")
     assert (told[-1].done, told[-1].duplicates) == (1, 1)
 
@@ -124,9 +128,9 @@ def test_equal_reports_are_kept_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_worker_that_dies_between_two_slices_costs_a_retry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pieces, "MOST_HELD", 1)
+    monkeypatch.setattr(large_report, "MOST_HELD", 1)
     tree, out = tree_of(tmp_path / "tree", "die once"), tmp_path / "out"
-    workers = Pool(f"{HERE}:sliced", 1)
+    workers = Pool(fake_analyses.sliced, 1)
     told = run(tree, out, workers)
     check_rows(out, "fine")
     assert (told[-1].launches, workers.started) == (SLICES, 2)
@@ -135,7 +139,7 @@ def test_a_worker_that_dies_between_two_slices_costs_a_retry(
 @pytest.mark.slow
 def test_slices_of_what_the_file_was_before_are_dropped(tmp_path: Path) -> None:
     tree, out = tree_of(tmp_path / "tree", "die once"), tmp_path / "out"
-    told = run(tree, out, Pool(f"{HERE}:sliced_at_first", 1))
+    told = run(tree, out, Pool(fake_analyses.sliced_at_first, 1))
     assert asked(out, "SELECT report_sha256, launch_id FROM launches") == [("fine", 0)]
     assert told[-1].launches == 1
 
@@ -145,7 +149,7 @@ def test_launches_of_a_report_under_way_are_told(tmp_path: Path) -> None:
         """Hands on an answer at a time, as a worker does."""
 
         def __init__(self) -> None:
-            super().__init__(f"{HERE}:sliced", 1)
+            super().__init__(sliced, 1)
             self._answers: deque[Any] = deque()
 
         def wait(self, seconds: float) -> list[Any]:
@@ -189,11 +193,14 @@ class Recorded:
 
 
 def messages(
-    monkeypatch: pytest.MonkeyPatch, tasks: list[Task], jobs: int, limits: Limits | None = None
+    monkeypatch: pytest.MonkeyPatch,
+    tasks: list[Task],
+    jobs: int,
+    limits: WorkerLimits | None = None,
 ) -> list[list[list[int]]]:
     """Of each worker."""
-    monkeypatch.setattr(pool, "WorkerProcess", Recorded)
-    with Pool("", jobs, limits) as workers:
+    monkeypatch.setattr(worker_pool, "WorkerProcess", Recorded)
+    with Pool(sliced, jobs, limits) as workers:
         for task in tasks:
             workers.submit(task)
         workers.wait(0)
@@ -221,4 +228,4 @@ def test_few_files_are_shared_by_all_workers(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_worker_gets_no_more_files_than_it_may_serve(monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = [Task(number, "analyse", "", 1) for number in range(9)]
-    assert messages(monkeypatch, tasks, 1, Limits(files=3)) == [[[0, 1, 2]]]
+    assert messages(monkeypatch, tasks, 1, WorkerLimits(files=3)) == [[[0, 1, 2]]]

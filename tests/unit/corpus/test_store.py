@@ -20,28 +20,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import keet
-from keet.corpus.layout import (
+from keet.corpus.store.part_writer import FileRecord, write_part
+from keet.corpus.store.reader import Store, open_store
+from keet.corpus.store.report_rows import FileRows, Row
+from keet.corpus.store.schema import (
     ACCOUNT,
     FILE_COLUMNS,
     FINDINGS,
     LAUNCH_COLUMNS,
     LAUNCHES,
-    MAKING,
     METRICS,
     PARTS,
     TABLES,
+    UNFINISHED,
     mark_of,
     part_folders,
     storable,
 )
-from keet.corpus.part_writer import FileRecord, remove_abandoned, write_part
-from keet.corpus.rows import FileRows, Row
-from keet.corpus.store import Store, open_store
-from keet.corpus.views import views_of
+from keet.corpus.store.unfinished import remove_abandoned
+from keet.corpus.store.views import views_of
 from keet.errors import DamagedReport, UnsupportedVersion, UsageError
 from tests.conftest import REPORTS
 from tests.rows import each_row
-from tests.unit.corpus.store_rows import launch_row, record, report, settle, settle_many
+from tests.unit.corpus.store_rows import launch_row, record, report, resume_state, settle_many
 
 SHA = "a" * 64
 
@@ -127,7 +128,7 @@ def test_the_record_of_a_file_comes_back(tmp_path: Path) -> None:
 
 def test_a_store_may_lie_anywhere(tmp_path: Path) -> None:
     place = tmp_path / "a b" / "it's" / "x[1]*?" / "ümlaut" / "semi;colon--"
-    settle(place, report("a", SHA))
+    resume_state(place, report("a", SHA))
     with open_store(place) as store:
         assert store.query("SELECT count(*) FROM launches").rows == [(1,)]
 
@@ -150,8 +151,8 @@ def sha(letter: str) -> str:
 
 @pytest.mark.slow
 def test_a_file_that_changed_shows_its_newest_content(tmp_path: Path) -> None:
-    settle(tmp_path, report("p", sha("a"), (1.0, 2.0)), report("q", sha("c")))
-    settle(tmp_path, report("p", sha("b")))
+    resume_state(tmp_path, report("p", sha("a"), (1.0, 2.0)), report("q", sha("c")))
+    resume_state(tmp_path, report("p", sha("b")))
     assert shown(tmp_path) == [("p", "b", 0), ("q", "c", 0)]
     with open_store(tmp_path) as store:
         assert store.query("SELECT path, sha256[1] FROM files ORDER BY 1").rows == [
@@ -163,8 +164,8 @@ def test_a_file_that_changed_shows_its_newest_content(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_equal_content_that_two_machines_analysed_counts_once(tmp_path: Path) -> None:
-    settle(tmp_path, report("p", sha("a"), (1.0, 2.0)))
-    settle(tmp_path, report("copy of p", sha("a"), (1.0, 2.0)))
+    resume_state(tmp_path, report("p", sha("a"), (1.0, 2.0)))
+    resume_state(tmp_path, report("copy of p", sha("a"), (1.0, 2.0)))
     assert shown(tmp_path) == [("copy of p", "a", 0), ("copy of p", "a", 1)]
     assert told(tmp_path) == {
         "copy of p": ("done", None, 1),
@@ -174,7 +175,7 @@ def test_equal_content_that_two_machines_analysed_counts_once(tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_equal_content_in_one_part_counts_once(tmp_path: Path) -> None:
-    settle(tmp_path, report("p", sha("a"), (1.0,)), report("copy of p", sha("a"), (2.0,)))
+    resume_state(tmp_path, report("p", sha("a"), (1.0,)), report("copy of p", sha("a"), (2.0,)))
     assert shown(tmp_path) == [("copy of p", "a", 0)]
     assert durations(tmp_path) == [2.0]
 
@@ -187,8 +188,8 @@ def durations(out: Path) -> list[float]:
 @pytest.mark.slow
 def test_rows_of_equal_content_are_the_newest(tmp_path: Path) -> None:
     """The table of the run may have changed, which is no part of the content."""
-    settle(tmp_path, report("p", sha("a"), (1.0, 2.0)))
-    settle(tmp_path, report("p", sha("a"), (3.0,)))
+    resume_state(tmp_path, report("p", sha("a"), (1.0, 2.0)))
+    resume_state(tmp_path, report("p", sha("a"), (3.0,)))
     assert (shown(tmp_path), durations(tmp_path)) == ([("p", "a", 0)], [3.0])
 
 
@@ -211,22 +212,22 @@ def of_run(out: Path) -> dict[str, tuple[object, ...]]:
 
 @pytest.mark.slow
 def test_a_file_that_was_only_touched_keeps_its_rows(tmp_path: Path) -> None:
-    settle(tmp_path, report("p", sha("a")))
+    resume_state(tmp_path, report("p", sha("a")))
     write_part(tmp_path, [record("p", sha("a"), mtime_ns=2)], [])
     assert shown(tmp_path) == [("p", "a", 0)]
 
 
 def test_a_duplicate_adds_nothing(tmp_path: Path) -> None:
-    settle(tmp_path, report("p", sha("a")))
+    resume_state(tmp_path, report("p", sha("a")))
     write_part(tmp_path, [record("q", sha("a"), "duplicate", duplicate_of="p")], [])
     assert shown(tmp_path) == [("p", "a", 0)]
 
 
 @pytest.mark.slow
 def test_content_lives_on_under_the_path_that_still_has_it(tmp_path: Path) -> None:
-    settle(tmp_path, report("p", sha("a")))
+    resume_state(tmp_path, report("p", sha("a")))
     write_part(tmp_path, [record("q", sha("a"), "duplicate", duplicate_of="p")], [])
-    settle(tmp_path, report("p", sha("b")))
+    resume_state(tmp_path, report("p", sha("b")))
     assert shown(tmp_path) == [("p", "b", 0), ("q", "a", 0)]
 
 
@@ -239,10 +240,10 @@ def told(out: Path) -> dict[str, tuple[object, ...]]:
 
 @pytest.mark.slow
 def test_a_copy_of_what_changed_is_a_copy_no_more(tmp_path: Path) -> None:
-    settle(tmp_path, report("p", sha("a")))
+    resume_state(tmp_path, report("p", sha("a")))
     for copy in ("q", "r"):
         write_part(tmp_path, [copy_of("p", copy)], [])
-    settle(tmp_path, report("p", sha("b")))
+    resume_state(tmp_path, report("p", sha("b")))
     assert told(tmp_path) == {
         "p": ("done", None, 1),
         "q": ("done", None, 1),
@@ -265,7 +266,7 @@ def gone(path: str) -> FileRecord:
 
 @pytest.mark.slow
 def test_what_is_gone_is_not_shown(tmp_path: Path) -> None:
-    settle(tmp_path, report("p", sha("a")), report("q", sha("b")))
+    resume_state(tmp_path, report("p", sha("a")), report("q", sha("b")))
     write_part(tmp_path, [gone("p")], [])
     assert shown(tmp_path) == [("q", "b", 0)]
     assert told(tmp_path) == {"p": ("gone", None, None), "q": ("done", None, 1)}
@@ -273,7 +274,7 @@ def test_what_is_gone_is_not_shown(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_copy_outlives_what_it_is_a_copy_of(tmp_path: Path) -> None:
-    settle(tmp_path, report("p", sha("a")))
+    resume_state(tmp_path, report("p", sha("a")))
     write_part(tmp_path, [copy_of("p", "q"), gone("p")], [])
     assert shown(tmp_path) == [("q", "a", 0)]
     assert told(tmp_path)["q"] == ("done", None, 1)
@@ -281,7 +282,7 @@ def test_a_copy_outlives_what_it_is_a_copy_of(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_what_came_back_is_shown_again(tmp_path: Path) -> None:
-    settle(tmp_path, report("p", sha("a")))
+    resume_state(tmp_path, report("p", sha("a")))
     write_part(tmp_path, [gone("p")], [])
     write_part(tmp_path, [record("p", sha("a"))], [])
     assert shown(tmp_path) == [("p", "a", 0)]
@@ -290,7 +291,7 @@ def test_what_came_back_is_shown_again(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_content_goes_by_the_path_it_was_moved_to(tmp_path: Path) -> None:
     """Nobody said yet that the old one is gone."""
-    settle(tmp_path, report("p", sha("a")))
+    resume_state(tmp_path, report("p", sha("a")))
     write_part(tmp_path, [record("a place", sha("a"))], [])
     assert shown(tmp_path) == [("a place", "a", 0)]
     assert told(tmp_path)["p"] == ("duplicate", "a place", None)
@@ -300,22 +301,22 @@ def test_content_goes_by_the_path_it_was_moved_to(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_tables_are_those_that_are_told(tmp_path: Path, parts: int) -> None:
     for _ in range(parts):
-        settle(tmp_path, report("p", sha("a")))
+        resume_state(tmp_path, report("p", sha("a")))
     with open_store(tmp_path) as store:
         assert {name for (name,) in store.query("SHOW TABLES").rows} == set(views_of())
 
 
 @pytest.mark.slow
 def test_content_that_came_back_is_shown_again(tmp_path: Path) -> None:
-    settle(tmp_path, report("p", sha("a")))
-    settle(tmp_path, report("p", sha("b")))
+    resume_state(tmp_path, report("p", sha("a")))
+    resume_state(tmp_path, report("p", sha("b")))
     write_part(tmp_path, [record("p", sha("a"))], [])
     assert shown(tmp_path) == [("p", "a", 0)]
 
 
 @pytest.mark.slow
 def test_a_file_that_was_damaged_since_shows_nothing(tmp_path: Path) -> None:
-    settle(tmp_path, report("p", sha("a")))
+    resume_state(tmp_path, report("p", sha("a")))
     write_part(tmp_path, [record("p", sha("b"), "failed", reason="cut short")], [])
     assert shown(tmp_path) == []
 
@@ -349,15 +350,15 @@ def test_views_are_what_a_plain_reading_of_the_manifest_gives(parts: list) -> No
 
 
 def test_half_made_parts_are_not_seen(tmp_path: Path) -> None:
-    settle(tmp_path, report("p", sha("a")))
-    half = tmp_path / f"{MAKING}elsewhere-1-x-y-z"
+    resume_state(tmp_path, report("p", sha("a")))
+    half = tmp_path / f"{UNFINISHED}elsewhere-1-x-y-z"
     shutil.copytree(part_folders(tmp_path)[0], half)
     (half / "findings.parquet").unlink()
     assert shown(tmp_path) == [("p", "a", 0)]
 
 
 def test_what_dead_runs_left_is_removed_and_what_lives_is_not(tmp_path: Path) -> None:
-    settle(tmp_path, report("p", sha("a")))
+    resume_state(tmp_path, report("p", sha("a")))
     host = socket.gethostname()
     child = subprocess.Popen([sys.executable, "-S", "-c", ""])
     child.wait()
@@ -368,10 +369,10 @@ def test_what_dead_runs_left_is_removed_and_what_lives_is_not(tmp_path: Path) ->
         "old-1-t-r-m",
     ]
     for name in names:
-        (tmp_path / f"{MAKING}{name}").mkdir()
-    os.utime(tmp_path / f"{MAKING}{names[3]}", (1, 1))
+        (tmp_path / f"{UNFINISHED}{name}").mkdir()
+    os.utime(tmp_path / f"{UNFINISHED}{names[3]}", (1, 1))
     assert remove_abandoned(tmp_path) == 2
-    left = {folder.name.removeprefix(MAKING) for folder in tmp_path.glob(f"{MAKING}*")}
+    left = {folder.name.removeprefix(UNFINISHED) for folder in tmp_path.glob(f"{UNFINISHED}*")}
     assert left == {names[1], names[2]}
 
 
@@ -380,7 +381,7 @@ def test_a_part_that_fails_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="shorter"):
         write_part(tmp_path, [record("p", SHA)], [wrong])
     assert part_folders(tmp_path) == []
-    assert list(tmp_path.glob(f"{MAKING}*")) == []
+    assert list(tmp_path.glob(f"{UNFINISHED}*")) == []
 
 
 @pytest.mark.slow
@@ -420,7 +421,7 @@ def test_parts_of_another_version_have_other_columns(
 
 @pytest.mark.slow
 def test_an_empty_store_has_views_without_rows(tmp_path: Path) -> None:
-    settle(tmp_path, report("p", SHA))
+    resume_state(tmp_path, report("p", SHA))
     shutil.rmtree(part_folders(tmp_path)[0])
     with open_store(tmp_path) as store:
         assert store.files() == []
@@ -435,7 +436,7 @@ def test_an_empty_store_has_views_without_rows(tmp_path: Path) -> None:
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store that is only read, beside something that is none of its business."""
     folder = tmp_path_factory.mktemp("kept")
-    settle(folder, report("p", SHA, (1.0, None)))
+    resume_state(folder, report("p", SHA, (1.0, None)))
     (folder / "secret").write_text("{'a': [1]}")
     return folder
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from keet.corpus.part_writer import write_part
-from keet.corpus.rows import FileRows
-from keet.corpus.store import open_store
-from keet.corpus.top import Gain, Gpu, Opportunity, Selection, Top, find_top
+from keet.corpus.store.part_writer import write_part
+from keet.corpus.store.reader import open_store
+from keet.corpus.store.report_rows import FileRows
+from keet.corpus.top.ranking import Gain, GpuTotals, Opportunity, Selection, Top, find_top
 from keet.errors import UsageError
 from tests.unit.corpus.store_rows import launch_row, record
 
@@ -37,7 +37,7 @@ def test_a_group(tmp_path: Path) -> None:
     top = top_of(tmp_path, {}, {"duration_us": 300.0, "top_forecast": 3.0, "limiter": "L2"})
     assert (top.by, top.reports, top.launches, top.untimed) == ("kernel", 1, 2, 0)
     assert (top.time_us, top.groups) == (400.0, 1)
-    assert top.gpus == (Gpu("GPU", "9.0", 132, 2, 0, 400.0, 400.0),)
+    assert top.gpus == (GpuTotals("GPU", "9.0", 132, 2, 0, 400.0, 400.0),)
     assert top.opportunities == (
         Opportunity(
             kernel="k", kernels=1, grid="8x1x1", block="32x1x1", device="GPU",
@@ -144,7 +144,7 @@ def test_selection(tmp_path: Path) -> None:
     # A share is of all kernels on the GPU; what is counted is what was chosen.
     assert (only.kernel, only.share) == ("j", 0.25)
     assert (top.launches, top.groups, top.time_us) == (1, 1, 100.0)
-    assert top.gpus == (Gpu("A40", "9.0", 132, 1, 0, 100.0, 400.0),)
+    assert top.gpus == (GpuTotals("A40", "9.0", 132, 1, 0, 100.0, 400.0),)
 
 
 @pytest.mark.slow

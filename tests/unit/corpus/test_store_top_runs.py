@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keet.analysis.replay.gap import DIFFERS, FLOOR_NS
-from keet.corpus.part_writer import write_part
-from keet.corpus.rows import FileRows
-from keet.corpus.store import open_store
-from keet.corpus.top import GapExample, Gpu, Selection, Top, find_top
+from keet.corpus.store.part_writer import write_part
+from keet.corpus.store.reader import open_store
+from keet.corpus.store.report_rows import FileRows
+from keet.corpus.top.ranking import GapExample, GpuTotals, Selection, Top, find_top
 from tests.conftest import Keet
 from tests.unit.corpus.store_rows import launch_row, record
 from tests.unit.corpus.test_store_top import PLAIN
@@ -59,7 +59,9 @@ def test_times_are_of_the_run(tmp_path: Path) -> None:
     add_run(tmp_path, "r", 3000.0, small, large)
     top = top_of(tmp_path)
     assert (top.reports, top.runs, top.launches, top.time_us) == (1, 1, 2, 7000.0)
-    gpu = Gpu("GPU", "9.0", 132, 2, 0, 7000.0, 10_000.0, "run", 1, 65.0, 3000.0, 0, None, None)
+    gpu = GpuTotals(
+        "GPU", "9.0", 132, 2, 0, 7000.0, 10_000.0, "run", 1, 65.0, 3000.0, 0, None, None
+    )
     assert top.gpus == (gpu,)
     told = [(each.kernel, each.time_us, each.share, each.saved_us, each.saved_share) for each in top.opportunities]  # fmt: skip
     assert told == [("j", 6000.0, 0.6, 2000.0, 0.2), ("k", 1000.0, 0.1, 500.0, 0.05)]

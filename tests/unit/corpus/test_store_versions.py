@@ -15,13 +15,19 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from keet.corpus.layout import LAUNCH_COLUMNS, SCHEMA_VERSION, STORE_FILE, TABLES, part_folders
-from keet.corpus.part_writer import make_store, write_part
-from keet.corpus.store import open_store
-from keet.corpus.versions import check_writable, read_version
+from keet.corpus.store.part_writer import make_store, write_part
+from keet.corpus.store.reader import open_store
+from keet.corpus.store.schema import (
+    LAUNCH_COLUMNS,
+    SCHEMA_VERSION,
+    STORE_FILE,
+    TABLES,
+    part_folders,
+)
+from keet.corpus.store.version import check_writable, read_version
 from keet.errors import IngestError, UsageError
 from tests.conftest import REPORTS, Keet
-from tests.unit.corpus.store_rows import record, report, settle
+from tests.unit.corpus.store_rows import record, report, resume_state
 
 VERSION_1 = Path("tests/data/stores/version_1")
 NOTE = (
@@ -145,7 +151,7 @@ def test_a_store_that_lost_its_file_keeps_its_version(old: Path, tmp_path: Path)
     with pytest.raises(UsageError, match="this store is of version 1, and this keet writes"):
         make_store(old)
     new = tmp_path / "new"
-    settle(new, report("p", "a" * 64))
+    resume_state(new, report("p", "a" * 64))
     (new / STORE_FILE).unlink()
     make_store(new)
     assert read_version(new).number == SCHEMA_VERSION
@@ -154,7 +160,7 @@ def test_a_store_that_lost_its_file_keeps_its_version(old: Path, tmp_path: Path)
 
 
 def test_a_new_part_has_every_table(tmp_path: Path) -> None:
-    settle(tmp_path, report("p", "a" * 64))
+    resume_state(tmp_path, report("p", "a" * 64))
     (part,) = part_folders(tmp_path)
     assert {path.stem for path in part.iterdir()} == set(TABLES)
     check_writable(tmp_path)

@@ -15,13 +15,14 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Self
 
-from keet.corpus.batch import Batch, Tally, failed_record
-from keet.corpus.discovery import Found
-from keet.corpus.layout import STORE_FILE
-from keet.corpus.part_queue import PartWriter
-from keet.corpus.part_writer import write_part
-from keet.corpus.pool import Limits, Pool
-from keet.corpus.settled import Kept, Settled, settle
+from keet.corpus.batch.coordinator import Batch, BatchProgress, failed_record
+from keet.corpus.batch.file_analysis import Analyse
+from keet.corpus.batch.resume import ResumeState, StoredContent, resume_state
+from keet.corpus.batch.worker_pool import Pool, WorkerLimits
+from keet.corpus.discovery import ReportFile
+from keet.corpus.store.part_queue import PartQueue
+from keet.corpus.store.part_writer import write_part
+from keet.corpus.store.schema import STORE_FILE
 from keet.errors import KeetError, NotAvailable, one_line
 from keet.extras import require
 from keet.records import NamedTuple
@@ -42,13 +43,13 @@ _WORKER_LOST = ("KilledWorker", "CancelledError", "FutureCancelledError", "CommC
 class Chunk(NamedTuple):
     """Files for one task."""
 
-    files: tuple[Found, ...]
+    files: tuple[ReportFile, ...]
     attempt: int = 0
 
 
-def chunks(files: Sequence[Found]) -> Iterator[Chunk]:
+def chunks(files: Sequence[ReportFile]) -> Iterator[Chunk]:
     """By size, so that equal files meet in one chunk."""
-    pending: list[Found] = []
+    pending: list[ReportFile] = []
     for _, same in groupby(sorted(files, key=_size), key=_size):
         for file in same:
             pending.append(file)
@@ -62,18 +63,18 @@ def chunks(files: Sequence[Found]) -> Iterator[Chunk]:
         yield Chunk(tuple(pending))
 
 
-def _size(file: Found) -> int:
+def _size(file: ReportFile) -> int:
     return file.content_size
 
 
 # --- on a Dask worker
 
 
-class Order(NamedTuple):
+class ChunkSettings(NamedTuple):
     """What is the same for all chunks."""
 
     out: str
-    analyse: str
+    analyse: Analyse
     seconds: float
 
 
@@ -81,17 +82,17 @@ _pools = threading.local()
 """A worker process for each thread of a Dask worker, kept from chunk to chunk."""
 
 
-def work(chunk: Chunk, kept: Kept, order: Order) -> Tally:
+def work(chunk: Chunk, kept: StoredContent, order: ChunkSettings) -> BatchProgress:
     """Analyse a chunk into the store. Raises `NotAvailable` where the store is not to be seen."""
     out = Path(order.out)
     if not (out / STORE_FILE).exists():
         raise NotAvailable(
             f"a Dask worker does not see {order.out}; use a folder that the whole cluster shares"
         )
-    files = settle(out, chunk.files).open if chunk.attempt else chunk.files
+    files = resume_state(out, chunk.files).open if chunk.attempt else chunk.files
     pool = _pool_of_this_thread(order)
     try:
-        with PartWriter(out) as writer:
+        with PartQueue(out) as writer:
             done = Batch(files, kept, pool, writer).run(lambda _: None)
     except BaseException:
         _close_pool()
@@ -99,11 +100,11 @@ def work(chunk: Chunk, kept: Kept, order: Order) -> Tally:
     return done._replace(workers=0)
 
 
-def _pool_of_this_thread(order: Order) -> Pool:
+def _pool_of_this_thread(order: ChunkSettings) -> Pool:
     pool: Pool | None = getattr(_pools, "pool", None)
     if pool is None or _pools.order != order:
         _close_pool()
-        pool = Pool(order.analyse, 1, Limits(seconds=order.seconds))
+        pool = Pool(order.analyse, 1, WorkerLimits(seconds=order.seconds))
         _pools.pool, _pools.order = pool, order
     return pool
 
@@ -118,13 +119,13 @@ def _close_pool() -> None:
 # --- on the client
 
 
-class Cluster:
+class DaskCluster:
     """A connection to a cluster. Raises `NotAvailable` where there is none."""
 
-    def __init__(self, address: str, out: Path, analyse: str, seconds: float) -> None:
+    def __init__(self, address: str, out: Path, analyse: Analyse, seconds: float) -> None:
         self._client = _connect(address)
         self._address = address
-        self._order = Order(str(out.absolute()), analyse, seconds)
+        self._order = ChunkSettings(str(out.absolute()), analyse, seconds)
         self._finished: SimpleQueue[Future | None] = SimpleQueue()
         self._running: dict[Future, Chunk] = {}
         self._stop = False
@@ -141,11 +142,11 @@ class Cluster:
         self._stop = True
         self._finished.put(None)
 
-    def run(self, settled: Settled, tell: Callable[[Tally], None]) -> Tally:
+    def run(self, settled: ResumeState, tell: Callable[[BatchProgress], None]) -> BatchProgress:
         start = time.monotonic()
         waiting = deque(chunks(settled.open))
         kept = self._client.scatter(settled.kept, broadcast=True, hash=False)
-        tally = Tally(len(settled.open))
+        tally = BatchProgress(len(settled.open))
         while (waiting or self._running) and not self._stop:
             self._feed(waiting, kept)
             for future in self._wait():
@@ -175,7 +176,7 @@ class Cluster:
         if future is not None and future in self._running:
             yield future
 
-    def _take(self, future: Future, waiting: deque[Chunk], tally: Tally) -> Tally:
+    def _take(self, future: Future, waiting: deque[Chunk], tally: BatchProgress) -> BatchProgress:
         chunk = self._running.pop(future)
         if future.status == "finished":
             return _added(tally, future.result(), len(chunk.files))
@@ -187,9 +188,9 @@ class Cluster:
             return tally
         return self._give_up(chunk, tally)
 
-    def _give_up(self, chunk: Chunk, tally: Tally) -> Tally:
+    def _give_up(self, chunk: Chunk, tally: BatchProgress) -> BatchProgress:
         out = Path(self._order.out)
-        left = settle(out, chunk.files).open
+        left = resume_state(out, chunk.files).open
         reason = f"the Dask workers that had it died {ATTEMPTS} times; see their logs, then try "
         reason += "again with: keet batch --retry-failed"
         write_part(out, [failed_record(file, reason) for file in left], [])
@@ -197,7 +198,7 @@ class Cluster:
         return tally.plus(done=through, failed=len(left))
 
 
-def _added(tally: Tally, chunk: Tally, files: int) -> Tally:
+def _added(tally: BatchProgress, chunk: BatchProgress, files: int) -> BatchProgress:
     """What an earlier attempt had settled counts as done."""
     return tally.plus(
         done=files - chunk.failed - chunk.duplicates,

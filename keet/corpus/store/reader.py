@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from keet.corpus.database import Scratch
-from keet.corpus.layout import FILE_COLUMNS, PARTS, STORE_FILE, part_folders
-from keet.corpus.part_writer import FileRecord
-from keet.corpus.versions import StoreVersion, read_version
-from keet.corpus.views import as_pattern, create_views, quoted, views_of
+from keet.corpus.store.database import Scratch
+from keet.corpus.store.part_writer import FileRecord
+from keet.corpus.store.schema import FILE_COLUMNS, PARTS, STORE_FILE, part_folders
+from keet.corpus.store.version import StoreVersion, read_version
+from keet.corpus.store.views import as_pattern, create_views, quoted, views_of
 from keet.errors import DamagedReport, NotAvailable, UsageError
 from keet.extras import require
 from keet.records import NamedTuple
@@ -33,7 +33,7 @@ Parameters = Sequence[object] | Mapping[str, object]
 """Of SQL, by place or by name."""
 
 
-class Table(NamedTuple):
+class QueryResult(NamedTuple):
     """The answer to a question."""
 
     columns: tuple[str, ...]
@@ -46,7 +46,7 @@ class Table(NamedTuple):
         return frame
 
 
-class Stream:
+class QueryStream:
     """The same, read as far as it is asked for: a store has more rows than memory."""
 
     def __init__(self, columns: tuple[str, ...], types: tuple[str, ...], store: Store) -> None:
@@ -69,14 +69,14 @@ class Store:
         parts: Sequence[Path],
         version: StoreVersion,
         *,
-        of_files_alone: bool = False,
+        files_only: bool = False,
     ) -> None:
         self.path = path
         self.version = version
-        self.views = ("files",) if of_files_alone else views_of(version.number)
+        self.views = ("files",) if files_only else views_of(version.number)
         self.part_count = len(parts)
         self._is_closed = False
-        self._own = Scratch() if of_files_alone else None
+        self._own = Scratch() if files_only else None
         """For keet's own questions about the manifest: need not be confined."""
         self._parts = path / PARTS
         self._scratch = Path(tempfile.gettempdir()).absolute() / f"keet-{secrets.token_hex(8)}"
@@ -119,18 +119,18 @@ class Store:
         self._is_closed = True
         self._clean_up()
 
-    def query(self, sql: str, parameters: Parameters = ()) -> Table:
+    def query(self, sql: str, parameters: Parameters = ()) -> QueryResult:
         """The whole answer; one SELECT."""
         stream = self.stream(sql, parameters)
-        return Table(stream.columns, list(stream))
+        return QueryResult(stream.columns, list(stream))
 
-    def stream(self, sql: str, parameters: Parameters = ()) -> Stream:
+    def stream(self, sql: str, parameters: Parameters = ()) -> QueryStream:
         """An answer that may be larger than memory; the next question ends it."""
         statement = self._checked(sql)
         result = self.guarded(lambda: self.connection.execute(statement, parameters or None))
         described = result.description or []
         names = tuple(str(column[0]) for column in described)
-        return Stream(names, tuple(str(column[1]) for column in described), self)
+        return QueryStream(names, tuple(str(column[1]) for column in described), self)
 
     def to_pandas(self, view: str = "launches") -> pd.DataFrame:
         """A whole view."""
@@ -163,10 +163,10 @@ class Store:
     def _connect(self, parts: Sequence[Path]) -> duckdb.DuckDBPyConnection:
         connection = self._own.connection if self._own else self._confined()
         self.connection = connection
-        of_files_alone = self._own is not None
+        files_only = self._own is not None
         number = self.version.number
-        self.guarded(lambda: create_views(connection, parts, number, of_files_alone=of_files_alone))
-        if not of_files_alone:
+        self.guarded(lambda: create_views(connection, parts, number, files_only=files_only))
+        if not files_only:
             connection.execute("SET lock_configuration = true")
         return connection
 
@@ -268,16 +268,16 @@ def open_store(path: str | Path) -> Store:
 def open_manifest(path: Path) -> Store:
     """The same with the view `files` alone, and for keet's own questions: `keet batch` asks three
     times."""
-    return _open(path, of_files_alone=True)
+    return _open(path, files_only=True)
 
 
-def _open(path: Path, *, of_files_alone: bool = False) -> Store:
+def _open(path: Path, *, files_only: bool = False) -> Store:
     folder = path.absolute()
     try:
         version = read_version(folder)
     except OSError:
         raise UsageError(_not_a_store(path)) from None
-    return Store(folder, part_folders(folder), version, of_files_alone=of_files_alone)
+    return Store(folder, part_folders(folder), version, files_only=files_only)
 
 
 def _not_a_store(path: Path) -> str:

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from keet.corpus.chosen import POOL, Chosen
-from keet.corpus.store import Store
+from keet.corpus.store.reader import Store
+from keet.corpus.top.launch_filter import TIME_BASE, LaunchFilter
 from keet.records import NamedTuple
 
 By = Literal["kernel", "finding", "file"]
@@ -19,7 +19,7 @@ _KEYS: dict[By, tuple[str, ...]] = {
 }
 
 
-class Leader(NamedTuple):
+class TopGroup(NamedTuple):
     """A group, and its finding with the largest saving."""
 
     key: tuple[Any, ...]
@@ -42,12 +42,12 @@ class Leader(NamedTuple):
 
     @property
     def pool(self) -> tuple[Any, ...]:
-        return self.key[-len(POOL) :]
+        return self.key[-len(TIME_BASE) :]
 
     @property
     def shape(self) -> tuple[str | None, str | None]:
         """Grid and block; of groups by finding or file nothing."""
-        own = self.key[: -len(POOL)]
+        own = self.key[: -len(TIME_BASE)]
         return own[1:3] if len(own) == 3 else (None, None)
 
 
@@ -109,12 +109,12 @@ UNION ALL SELECT {pool} AS of_pool, sum(run_total_us) FROM {runs} GROUP BY of_po
 
 
 def find_leaders(
-    store: Store, by: By, limit: int | None, chosen: Chosen
-) -> tuple[int, tuple[Leader, ...]]:
+    store: Store, by: By, limit: int | None, chosen: LaunchFilter
+) -> tuple[int, tuple[TopGroup, ...]]:
     """How many groups there are, and those that lead: of whole runs, then of single launches."""
     keys = _keys(by)
     order = _ORDER.format(keys=", ".join(keys))
-    pool = f"hash({', '.join(POOL)})"  # which NULL is equal to itself in
+    pool = f"hash({', '.join(TIME_BASE)})"  # which NULL is equal to itself in
     sql = _LEADERS.format(
         keys=", ".join(keys),
         pool=pool,
@@ -127,14 +127,14 @@ def find_leaders(
     )
     rows = store.query(sql, chosen.parameters).rows
     end = 1 + len(keys)
-    return rows[0][0] if rows else 0, tuple(Leader(row[1:end], *row[end:]) for row in rows)
+    return rows[0][0] if rows else 0, tuple(TopGroup(row[1:end], *row[end:]) for row in rows)
 
 
 def _keys(by: By) -> tuple[str, ...]:
-    return (*_KEYS[by], *POOL)
+    return (*_KEYS[by], *TIME_BASE)
 
 
-class Member(NamedTuple):
+class GroupMember(NamedTuple):
     """Launches of one kernel with one finding and limiter, and the one with the most time."""
 
     finding: str | None
@@ -146,7 +146,7 @@ class Member(NamedTuple):
     launch: int
 
 
-Members = dict[tuple[Any, ...], list[Member]]
+Members = dict[tuple[Any, ...], list[GroupMember]]
 
 _MEMBERS = """
 SELECT {keys}, top_finding, kernel, limiter, sum(spent_us), max(spent_us),
@@ -157,12 +157,14 @@ GROUP BY {keys}, top_finding, kernel, limiter
 """
 
 
-def find_members(store: Store, by: By, chosen: Chosen, leaders: Sequence[Leader]) -> Members:
+def find_members(
+    store: Store, by: By, chosen: LaunchFilter, leaders: Sequence[TopGroup]
+) -> Members:
     """Of the leading groups, by their key: who they are is asked for no others."""
     keys = _keys(by)
     sql = _MEMBERS.format(keys=", ".join(keys), first=keys[0], source=chosen.source)
     firsts = list({leader.key[0] or "" for leader in leaders})
     members: Members = defaultdict(list)
     for row in store.query(sql, {**chosen.parameters, "firsts": firsts}).rows:
-        members[row[: len(keys)]].append(Member(*row[len(keys) :]))
+        members[row[: len(keys)]].append(GroupMember(*row[len(keys) :]))
     return members

@@ -13,12 +13,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keet.corpus.layout import (
+from keet.corpus.store.schema import (
     LAUNCHES,
     METRICS,
     SCHEMA_VERSION,
     TABLES,
-    Column,
+    StoreColumn,
     columns_mark,
     mark_of,
     tables_of,
@@ -149,9 +149,9 @@ _SHOWN = {
 _LAUNCH = {column.name: column for column in LAUNCHES}
 _METRICS_COLUMNS = (
     *(_LAUNCH[name] for name in ("report_sha256", "launch_id", "kernel", "device")),
-    Column("metric", "VARCHAR", "id in keet's catalog: one of the metric columns of launches"),
-    Column("value", "DOUBLE", "as measured: what was not has no row"),
-    Column("unit", "VARCHAR", "of the value"),
+    StoreColumn("metric", "VARCHAR", "id in keet's catalog: one of the metric columns of launches"),
+    StoreColumn("value", "DOUBLE", "as measured: what was not has no row"),
+    StoreColumn("unit", "VARCHAR", "of the value"),
 )
 
 _VIEWS = ("launches", "findings", "account", "metrics", "files")
@@ -167,13 +167,13 @@ def create_views(
     parts: Sequence[Path],
     version: int,
     *,
-    of_files_alone: bool = False,
+    files_only: bool = False,
 ) -> None:
     """Made with one part of each kind in sight, which is enough to learn the columns from.
 
-    `of_files_alone`: for those who ask for the manifest; most of the time goes to the others.
+    `files_only`: for those who ask for the manifest; most of the time goes to the others.
     """
-    tables = ("files",) if of_files_alone else tables_of(version)
+    tables = ("files",) if files_only else tables_of(version)
     by_mark = {mark: list(some) for mark, some in groupby(sorted(parts, key=mark_of), mark_of)}
     _set_files(connection, tables, {mark: some[:1] for mark, some in by_mark.items()})
     connection.execute("CREATE SCHEMA parts")

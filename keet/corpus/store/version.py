@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
-from keet.corpus.layout import SCHEMA_VERSION, STORE_FILE, part_folders, tables_of
+from keet.corpus.store.schema import SCHEMA_VERSION, STORE_FILE, part_folders, tables_of
 from keet.errors import DamagedReport, UnsupportedVersion, UsageError
 from keet.records import NamedTuple
 

@@ -12,28 +12,28 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import IO
 
-from keet.corpus.discovery import status_of, table_file
-from keet.corpus.messages import (
+from keet.corpus.batch.file_analysis import Analyse
+from keet.corpus.batch.messages import (
     READY,
     Analysed,
-    Answer,
+    ContentSample,
     Failed,
+    FileState,
     Hashed,
-    Look,
-    Result,
-    Seen,
     Slice,
     Task,
+    TaskResult,
+    WorkerAnswer,
     read_frame,
     write_frame,
 )
-from keet.corpus.rows import FileRows
+from keet.corpus.discovery import status_of, table_file
+from keet.corpus.store.report_rows import FileRows
 from keet.errors import IngestError, KeetError, UnreadableFile, one_line
 from keet.ingest.input.files import open_input
 
@@ -44,24 +44,19 @@ _GARBAGE = 20_000
 _LONGEST_REASON = 500
 _STATM = Path("/proc/self/statm")
 
-Analyse = Callable[[str], Iterable[FileRows]]
-"""From a path to its rows, in slices where the report is large."""
-
 
 # --- the process
 
 
-def serve(analyse: str) -> None:
-    """Work until stdin ends. `analyse`: `module:function`, an `Analyse`."""
+def serve(analyse: Analyse) -> None:
+    """Perform tasks until stdin ends."""
     messages, answers = sys.stdin.buffer, _private_stdout()
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    module, _, function = analyse.partition(":")
-    work = getattr(import_module(module), function)
     gc.set_threshold(50 * _GARBAGE)
     write_frame(answers, READY)
     first = True
     for task in _tasks(messages):
-        for answer in perform(task, work):
+        for answer in perform(task, analyse):
             write_frame(answers, answer)
         _collect_between_files(first=first and task.step == "analyse")
         first = first and task.step != "analyse"
@@ -97,15 +92,15 @@ def _private_stdout() -> IO[bytes]:
     return answers
 
 
-def perform(task: Task, analyse: Analyse) -> Iterator[Answer]:
+def perform(task: Task, analyse: Analyse) -> Iterator[WorkerAnswer]:
     """One answer, after those of the slices of a large report."""
     start = time.perf_counter()
     seen = look(task.path)
     for result in _attempt(task, analyse):
-        yield Answer(task, result, seen, time.perf_counter() - start, memory_held())
+        yield WorkerAnswer(task, result, seen, time.perf_counter() - start, memory_held())
 
 
-def _attempt(task: Task, analyse: Analyse) -> Iterator[Result]:
+def _attempt(task: Task, analyse: Analyse) -> Iterator[TaskResult]:
     try:
         yield from _do(task, analyse)
     except IngestError as problem:
@@ -119,16 +114,16 @@ def _attempt(task: Task, analyse: Analyse) -> Iterator[Result]:
         yield Failed(_reason(f"this is a bug in keet: {named}; see: keet explain on this file"))
 
 
-def _do(task: Task, analyse: Analyse) -> Iterator[Result]:
+def _do(task: Task, analyse: Analyse) -> Iterator[TaskResult]:
     if task.step == "glance":
-        yield look_of(Path(task.path))
+        yield sample_of(Path(task.path))
     elif task.step == "hash":
         yield Hashed(sha256_of(Path(task.path)))
     else:
         yield from _analysed(analyse(task.path))
 
 
-def _analysed(slices: Iterable[FileRows]) -> Iterator[Result]:
+def _analysed(slices: Iterable[FileRows]) -> Iterator[TaskResult]:
     last, before = None, -1
     for rows in slices:
         if last is not None:
@@ -142,17 +137,17 @@ def _reason(text: str) -> str:
     return one_line(text[:_LONGEST_REASON])
 
 
-def look(path: str) -> Seen | None:
+def look(path: str) -> FileState | None:
     status = status_of(path)
-    return Seen(status.st_size, status.st_mtime_ns, *table_file(path)) if status else None
+    return FileState(status.st_size, status.st_mtime_ns, *table_file(path)) if status else None
 
 
-def look_of(path: Path) -> Look:
+def sample_of(path: Path) -> ContentSample:
     """Raises the error that reading the report would raise."""
     with _opened(path) as (file, size):
         places = (0, size // 2, max(0, size - _GLANCE))
         parts = b"".join(_read_at(file, place) for place in places)
-    return Look(size, hashlib.sha256(parts).digest())
+    return ContentSample(size, hashlib.sha256(parts).digest())
 
 
 def _read_at(file: IO[bytes], place: int) -> bytes:

@@ -21,9 +21,9 @@ import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from keet.corpus.chosen import POOL, Chosen, choose
-from keet.corpus.store import Store
-from keet.corpus.top_groups import By, Leader, Member, find_leaders, find_members
+from keet.corpus.store.reader import Store
+from keet.corpus.top.groups import By, GroupMember, TopGroup, find_leaders, find_members
+from keet.corpus.top.launch_filter import TIME_BASE, LaunchFilter, choose
 from keet.records import NamedTuple
 
 DEFAULT_LIMIT = 10
@@ -101,7 +101,7 @@ class GapExample(NamedTuple):
     launch: int
 
 
-class Gpu(NamedTuple):
+class GpuTotals(NamedTuple):
     """The launches on one GPU that the selection lets through; whole runs apart."""
 
     device: str | None
@@ -138,7 +138,7 @@ class Top(NamedTuple):
     untimed: int
     time_us: float | None
     """`None` too where there are several GPUs, or runs and single launches: they don't add up."""
-    gpus: tuple[Gpu, ...]
+    gpus: tuple[GpuTotals, ...]
     """Whole runs first, then those with most launches."""
     groups: int
     """Before the limit cut them."""
@@ -189,25 +189,25 @@ FROM {runs} GROUP BY {keys}
 """
 
 
-def _gpus(store: Store, chosen: Chosen) -> dict[tuple[Any, ...], Gpu]:
+def _gpus(store: Store, chosen: LaunchFilter) -> dict[tuple[Any, ...], GpuTotals]:
     """By what tells them apart."""
-    keys = ", ".join(POOL)
+    keys = ", ".join(TIME_BASE)
     rows = store.query(_GPUS.format(keys=keys, source=chosen.source), chosen.parameters).rows
     of_run: dict[tuple[Any, ...], tuple[Any, ...]] = {}
     if any(row[_IN_RUN] for row in rows):
         runs = store.query(_RUNS.format(keys=keys, runs=chosen.runs), chosen.parameters).rows
-        of_run = {row[: len(POOL)]: row[len(POOL) :] for row in runs}
-    return {row[: len(POOL)]: _gpu(row, of_run.get(row[: len(POOL)])) for row in rows}
+        of_run = {row[: len(TIME_BASE)]: row[len(TIME_BASE) :] for row in runs}
+    return {row[: len(TIME_BASE)]: _gpu(row, of_run.get(row[: len(TIME_BASE)])) for row in rows}
 
 
-_IN_RUN = POOL.index("in_run")
+_IN_RUN = TIME_BASE.index("in_run")
 
 
-def _gpu(row: tuple[Any, ...], of_run: tuple[Any, ...] | None) -> Gpu:
+def _gpu(row: tuple[Any, ...], of_run: tuple[Any, ...] | None) -> GpuTotals:
     (_, capability, sms, in_run), (device, launches, untimed, *times) = row[:4], row[4:]
     time, total, run_launches, gaps, gap_us, example = times
     runs, run_total, not_profiled, summed = of_run or (0, None, None, 0)
-    return Gpu(
+    return GpuTotals(
         device,
         capability,
         sms,
@@ -235,14 +235,14 @@ LEFT JOIN (
 """
 
 
-def _report_counts(store: Store, chosen: Chosen) -> tuple[int, int, int]:
+def _report_counts(store: Store, chosen: LaunchFilter) -> tuple[int, int, int]:
     """All, those with launches that have a time in the run, and those whose run is known."""
     sql = _REPORTS.format(source=chosen.source)
     reports, runs, known_runs = store.query(sql, chosen.parameters).rows[0]
     return int(reports), int(runs), int(known_runs)
 
 
-def _opportunity(leader: Leader, members: Sequence[Member], gpu: Gpu) -> Opportunity:
+def _opportunity(leader: TopGroup, members: Sequence[GroupMember], gpu: GpuTotals) -> Opportunity:
     affected = [member for member in members if member.finding == leader.finding]
     longest = max(affected, key=lambda member: member.longest_us or -1)
     lead = max(affected, key=lambda member: member.time_us or -1)
@@ -282,13 +282,13 @@ def _share(part: float | None, whole: float | None) -> float | None:
     return part / whole if part is not None and whole else None
 
 
-def _saved(leader: Leader) -> float | None:
+def _saved(leader: TopGroup) -> float | None:
     if leader.told_us is None or leader.likely_us is None:
         return None
     return _rounded(max(0.0, leader.told_us - leader.likely_us))
 
 
-def _gain(leader: Leader) -> Gain | None:
+def _gain(leader: TopGroup) -> Gain | None:
     times = (leader.slowest_us, leader.likely_us, leader.fastest_us)
     if not leader.told_us or not all(times):
         return None

@@ -10,11 +10,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from keet.corpus.discovery import Found
-from keet.corpus.layout import STORE_FILE, storable, utc_now
-from keet.corpus.part_writer import FileRecord, write_part
+from keet.corpus.discovery import ReportFile
 from keet.corpus.sharding import WHOLE, Shard
-from keet.corpus.store import Store, open_manifest
+from keet.corpus.store.part_writer import FileRecord, write_part
+from keet.corpus.store.reader import Store, open_manifest
+from keet.corpus.store.schema import STORE_FILE, storable, utc_now
 from keet.patterns import regex
 from keet.records import NamedTuple
 from keet.version import __version__
@@ -23,7 +23,7 @@ _BYTE = regex(r"\\udc([89a-f][0-9a-f])")
 """How `storable` writes a byte of a name that is no text."""
 
 
-class Place(NamedTuple):
+class SearchRoot(NamedTuple):
     """What was named on the command line."""
 
     path: str
@@ -37,8 +37,8 @@ class Place(NamedTuple):
         return path.removeprefix(start) if path.startswith(start) else None
 
 
-def place_of(path: Path) -> Place:
-    return Place(storable(os.path.abspath(path)))  # noqa: PTH100 - Path's own leaves `..` in
+def search_root(path: Path) -> SearchRoot:
+    return SearchRoot(storable(os.path.abspath(path)))  # noqa: PTH100 - Path's own leaves `..` in
 
 
 def is_gone(stored: str) -> bool:
@@ -62,24 +62,24 @@ def _is_absent(path: str) -> bool:
 
 
 def find_gone(
-    out: Path, places: Sequence[Path], present: Sequence[Found], shard: Shard = WHOLE
+    out: Path, places: Sequence[Path], present: Sequence[ReportFile], shard: Shard = WHOLE
 ) -> list[str]:
     """Paths that the store knows below `places` and that are gone. `present`: need no look."""
     if not (out / STORE_FILE).exists():
         return []
     with open_manifest(out) as store:
         known = _known(store, present) if store.part_count else []
-    named = [place_of(place) for place in places]
+    named = [search_root(place) for place in places]
     return [path for path in known if _is_mine(path, named, shard) and is_gone(path)]
 
 
-def _known(store: Store, present: Sequence[Found]) -> list[str]:
+def _known(store: Store, present: Sequence[ReportFile]) -> list[str]:
     there = {storable(file.path) for file in present}
     rows = store.stream("SELECT path FROM files WHERE status <> 'gone' ORDER BY path")
     return [path for (path,) in rows if path not in there]
 
 
-def _is_mine(path: str, places: Sequence[Place], shard: Shard) -> bool:
+def _is_mine(path: str, places: Sequence[SearchRoot], shard: Shard) -> bool:
     relatives = (place.relative(path) for place in places)
     return any(each is not None and shard.has(as_named(each)) for each in relatives)
 

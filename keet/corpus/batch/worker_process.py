@@ -15,12 +15,13 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import IO
 
-from keet.corpus.messages import Task, read_frame, write_frame
+from keet.corpus.batch.file_analysis import Analyse
+from keet.corpus.batch.messages import Task, read_frame, write_frame
 from keet.errors import one_line
 from keet.records import NamedTuple
 
 
-class Heard(NamedTuple):
+class WorkerMessage(NamedTuple):
     """Something that a worker said; `None`: nothing will come any more."""
 
     worker: int
@@ -28,7 +29,9 @@ class Heard(NamedTuple):
 
 
 class WorkerProcess:
-    def __init__(self, number: int, analyse: str, heard: SimpleQueue[Heard | None]) -> None:
+    def __init__(
+        self, number: int, analyse: Analyse, heard: SimpleQueue[WorkerMessage | None]
+    ) -> None:
         self.number = number
         self.tasks: deque[Task] = deque()
         """Not answered yet, in the order in which they will be."""
@@ -48,17 +51,17 @@ class WorkerProcess:
         self._listener = threading.Thread(target=self._listen, args=(heard,), daemon=True)
         self._listener.start()
 
-    def _listen(self, heard: SimpleQueue[Heard | None]) -> None:
+    def _listen(self, heard: SimpleQueue[WorkerMessage | None]) -> None:
         """The end is reported in any case: without it the run would wait for ever. An answer that
         can't be unpickled is one of another version of keet, installed since the run began."""
         assert self.process.stdout is not None
         try:
             while (message := read_frame(self.process.stdout)) is not None:
-                heard.put(Heard(self.number, message))
+                heard.put(WorkerMessage(self.number, message))
         except Exception:  # noqa: BLE001 - unpickling may raise anything
             self.kill()
         finally:
-            heard.put(Heard(self.number, None))
+            heard.put(WorkerMessage(self.number, None))
 
     @property
     def wants_more(self) -> bool:
@@ -100,11 +103,13 @@ class WorkerProcess:
         return _cause_of_death(code, last)
 
 
-def _program(analyse: str) -> str:
-    """Imports what its parent would: tests and editable installs have paths of their own."""
+def _program(analyse: Analyse) -> str:
+    """The worker imports from where its parent does: tests and editable installs have other paths.
+    `analyse` is a function of a module: a new process can import it by name."""
     return (
         f"import sys; sys.path[:] = {sys.path!r}; "
-        f"from keet.corpus.worker import serve; serve({analyse!r})"
+        f"from keet.corpus.batch.worker import serve; "
+        f"from {analyse.__module__} import {analyse.__qualname__} as analyse; serve(analyse)"
     )
 
 

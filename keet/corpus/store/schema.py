@@ -23,11 +23,11 @@ SCHEMA_VERSION = 2
 parts of both never lie in one store."""
 STORE_FILE = "keet_store.json"
 PARTS = "parts"
-MAKING = ".making-"
+UNFINISHED = ".making-"
 """Of folders that are being written; whoever is killed leaves one, and nobody reads it."""
 
 
-class Column(NamedTuple):
+class StoreColumn(NamedTuple):
     """A column of a table, in duckdb's types."""
 
     name: str
@@ -36,8 +36,8 @@ class Column(NamedTuple):
     unit: str = ""
 
 
-def _columns(type_name: str, **meanings: str) -> list[Column]:
-    return [Column(name, type_name, meaning) for name, meaning in meanings.items()]
+def _columns(type_name: str, **meanings: str) -> list[StoreColumn]:
+    return [StoreColumn(name, type_name, meaning) for name, meaning in meanings.items()]
 
 
 METRICS = tuple(spec for spec in metrics().values() if spec.key)
@@ -45,7 +45,7 @@ METRICS = tuple(spec for spec in metrics().values() if spec.key)
 
 LAUNCHES = (
     *_columns("VARCHAR", report_sha256="of the report's bytes", path="of the report"),
-    Column("launch_id", "INTEGER", "the launch's number in its report"),
+    StoreColumn("launch_id", "INTEGER", "the launch's number in its report"),
     *_columns(
         "VARCHAR",
         kernel="short stable name",
@@ -53,7 +53,7 @@ LAUNCHES = (
         device="name of the GPU",
         compute_capability="of the GPU: 9.0",
     ),
-    Column("sm_count", "INTEGER", "SMs of the GPU"),
+    StoreColumn("sm_count", "INTEGER", "SMs of the GPU"),
     *_columns("VARCHAR", grid="blocks: 128x128x1", block="threads a block: 32x8x1"),
     *_columns(
         "INTEGER",
@@ -65,8 +65,8 @@ LAUNCHES = (
         block_z="threads a block along z",
     ),
     *_columns("BIGINT", blocks="in the grid", threads="in the grid"),
-    Column("process", "VARCHAR", "the program that launched it"),
-    Column("stream", "BIGINT", "CUDA stream"),
+    StoreColumn("process", "VARCHAR", "the program that launched it"),
+    StoreColumn("stream", "BIGINT", "CUDA stream"),
     *_columns(
         "VARCHAR",
         nvtx="names of the open NVTX ranges, outermost first, joined by /",
@@ -75,37 +75,37 @@ LAUNCHES = (
         driver_version="of the driver then",
         command_line="ncu's own",
     ),
-    Column("created", "TIMESTAMP", "when it was captured, UTC"),
-    Column("duration_us", "DOUBLE", "time of the launch", "us"),
-    Column(
+    StoreColumn("created", "TIMESTAMP", "when it was captured, UTC"),
+    StoreColumn("duration_us", "DOUBLE", "time of the launch", "us"),
+    StoreColumn(
         "run_launches",
         "DOUBLE",
         "launches of the whole run that it stands for; NULL: the run is not known",
     ),
-    Column(
+    StoreColumn(
         "run_time_us",
         "DOUBLE",
         "GPU time of those launches in the run; where `run_overlap_known` of files is false, the "
         "sum of their durations",
         "us",
     ),
-    Column(
+    StoreColumn(
         "run_alike_us",
         "DOUBLE",
         "part of `run_time_us` in launches that took between half and twice as long as this one; "
         "NULL: the table of the run does not tell",
         "us",
     ),
-    Column("run_share", "DOUBLE", "of `run_total_us` of files, by those launches, 0 to 1"),
-    Column(
+    StoreColumn("run_share", "DOUBLE", "of `run_total_us` of files, by those launches, 0 to 1"),
+    StoreColumn(
         "plain_us",
         "DOUBLE",
         "time of this launch in that run; the median of its kernel and shape, or the average of "
         "its kernel, where single launches are not recorded",
         "us",
     ),
-    Column("limiter", "VARCHAR", "the unit nearest to its peak; latency: none is near"),
-    Column("reached_pct", "DOUBLE", "of its peak, by that unit", "%"),
+    StoreColumn("limiter", "VARCHAR", "the unit nearest to its peak; latency: none is near"),
+    StoreColumn("reached_pct", "DOUBLE", "of its peak, by that unit", "%"),
     *_columns(
         "VARCHAR",
         headline="what limits it, in one sentence",
@@ -123,18 +123,24 @@ LAUNCHES = (
         finding_count="findings of the launch",
         skipped_count="checks that the report does not allow",
     ),
-    Column("not_judged", "BOOLEAN", "nothing was measured that says where the time goes"),
-    Column("top_part", "VARCHAR", "id of the innermost part of the account with the most time"),
-    Column("top_part_share", "DOUBLE", "of the launch's time over all SMs, by that part, 0 to 1"),
-    Column("unknown_share", "DOUBLE", "of that time, what the report does not attribute, 0 to 1"),
-    Column("explanation", "VARCHAR", "the launch's object of `keet explain --format json`"),
-    *(Column(spec.id, "DOUBLE", spec.label, spec.unit) for spec in METRICS),
+    StoreColumn("not_judged", "BOOLEAN", "nothing was measured that says where the time goes"),
+    StoreColumn(
+        "top_part", "VARCHAR", "id of the innermost part of the account with the most time"
+    ),
+    StoreColumn(
+        "top_part_share", "DOUBLE", "of the launch's time over all SMs, by that part, 0 to 1"
+    ),
+    StoreColumn(
+        "unknown_share", "DOUBLE", "of that time, what the report does not attribute, 0 to 1"
+    ),
+    StoreColumn("explanation", "VARCHAR", "the launch's object of `keet explain --format json`"),
+    *(StoreColumn(spec.id, "DOUBLE", spec.label, spec.unit) for spec in METRICS),
 )
 
 FINDINGS = (
-    Column("report_sha256", "VARCHAR", "of the report's bytes"),
-    Column("launch_id", "INTEGER", "the launch's number in its report"),
-    Column("rank", "INTEGER", "from 1, the largest gain first"),
+    StoreColumn("report_sha256", "VARCHAR", "of the report's bytes"),
+    StoreColumn("launch_id", "INTEGER", "the launch's number in its report"),
+    StoreColumn("rank", "INTEGER", "from 1, the largest gain first"),
     *_columns(
         "VARCHAR",
         id="of the closed list in keet's catalog (docs/findings.md)",
@@ -147,30 +153,30 @@ FINDINGS = (
         forecast_likely="the same, likely",
         forecast_high="the same, at most",
     ),
-    Column("file", "VARCHAR", "source file of the first place, as the compiler recorded it"),
-    Column("line", "INTEGER", "its line"),
-    Column("share", "DOUBLE", "how much of the effect that line has, 0 to 1"),
+    StoreColumn("file", "VARCHAR", "source file of the first place, as the compiler recorded it"),
+    StoreColumn("line", "INTEGER", "its line"),
+    StoreColumn("share", "DOUBLE", "how much of the effect that line has, 0 to 1"),
     *_columns("VARCHAR", title="of the finding", text="how we know"),
 )
 
 ACCOUNT = (
-    Column("report_sha256", "VARCHAR", "of the report's bytes"),
-    Column("launch_id", "INTEGER", "the launch's number in its report"),
+    StoreColumn("report_sha256", "VARCHAR", "of the report's bytes"),
+    StoreColumn("launch_id", "INTEGER", "the launch's number in its report"),
     *_columns(
         "VARCHAR",
         part="id, with the parts around it: waiting.busy.dram",
         parent="id of the part that it is in; NULL: outermost, and these add up to the launch",
         label="what the time is spent on",
     ),
-    Column("innermost", "BOOLEAN", "no part is in it; these add up to the launch, too"),
-    Column("share", "DOUBLE", "of the launch's time over all SMs, 0 to 1"),
-    Column("us", "DOUBLE", "the same as time; NULL: the duration was not measured", "us"),
+    StoreColumn("innermost", "BOOLEAN", "no part is in it; these add up to the launch, too"),
+    StoreColumn("share", "DOUBLE", "of the launch's time over all SMs, 0 to 1"),
+    StoreColumn("us", "DOUBLE", "the same as time; NULL: the duration was not measured", "us"),
 )
 
 FILES = (
-    Column("path", "VARCHAR", "of the report"),
-    Column("size", "BIGINT", "bytes", "byte"),
-    Column("mtime_ns", "BIGINT", "when it was last changed, in nanoseconds since 1970"),
+    StoreColumn("path", "VARCHAR", "of the report"),
+    StoreColumn("size", "BIGINT", "bytes", "byte"),
+    StoreColumn("mtime_ns", "BIGINT", "when it was last changed, in nanoseconds since 1970"),
     *_columns(
         "VARCHAR",
         sha256="of its bytes; NULL: it could not be read",
@@ -178,28 +184,28 @@ FILES = (
         reason="why it failed, a note on its numbers, or why the table of its run is not used",
         duplicate_of="the path that has the same bytes",
     ),
-    Column("launches", "INTEGER", "in it"),
-    Column("seconds", "DOUBLE", "that the analysis took", "s"),
-    Column("keet", "VARCHAR", "version that analysed it"),
-    Column("recorded", "TIMESTAMP", "when, UTC"),
-    Column(
+    StoreColumn("launches", "INTEGER", "in it"),
+    StoreColumn("seconds", "DOUBLE", "that the analysis took", "s"),
+    StoreColumn("keet", "VARCHAR", "version that analysed it"),
+    StoreColumn("recorded", "TIMESTAMP", "when, UTC"),
+    StoreColumn(
         "run_table_size", "BIGINT", "of the table of its run; NULL: none lies beside it", "byte"
     ),
-    Column("run_table_mtime_ns", "BIGINT", "when that table was last changed, as `mtime_ns`"),
-    Column(
+    StoreColumn("run_table_mtime_ns", "BIGINT", "when that table was last changed, as `mtime_ns`"),
+    StoreColumn(
         "run_total_us",
         "DOUBLE",
         "GPU time of the whole run, or the sum of its durations (`run_overlap_known`); NULL: not "
         "known",
         "us",
     ),
-    Column(
+    StoreColumn(
         "run_unprofiled_us",
         "DOUBLE",
         "part of it, in kernels that no launch of the report stands for",
         "us",
     ),
-    Column(
+    StoreColumn(
         "run_overlap_known",
         "BOOLEAN",
         "whether the table of the run tells which kernels ran at the same time; false: times of "

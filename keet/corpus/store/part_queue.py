@@ -9,9 +9,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
 
-from keet.corpus.part_writer import FileRecord, write_part
-from keet.corpus.pieces import Pieces
-from keet.corpus.rows import FileRows
+from keet.corpus.store.large_report import LargeReport
+from keet.corpus.store.part_writer import FileRecord, write_part
+from keet.corpus.store.report_rows import FileRows
 from keet.errors import KeetError
 
 FIRST_PART_SECONDS, PART_SECONDS = 0.5, 8.0
@@ -20,7 +20,7 @@ PART_LAUNCHES = 4_000
 early: a short run that is killed has something to show, and a long one does not make crumbs."""
 
 
-class PartWriter:
+class PartQueue:
     """Collects what is through and writes it as parts, one at a time, in a thread of its own."""
 
     def __init__(self, out: Path) -> None:
@@ -32,7 +32,7 @@ class PartWriter:
         self._patience = FIRST_PART_SECONDS
         self._thread = ThreadPoolExecutor(1, "part-writer")
         self._under_way: deque[Future[object]] = deque()
-        self._pieces: set[Pieces] = set()
+        self._pieces: set[LargeReport] = set()
 
     def add(self, record: FileRecord, rows: FileRows | None = None) -> None:
         if not self._records:
@@ -44,18 +44,18 @@ class PartWriter:
 
     # --- large reports
 
-    def new_pieces(self) -> Pieces:
-        pieces = Pieces(self._out)
+    def new_pieces(self) -> LargeReport:
+        pieces = LargeReport(self._out)
         self._pieces.add(pieces)
         return pieces
 
-    def add_piece(self, pieces: Pieces, rows: FileRows) -> None:
+    def add_piece(self, pieces: LargeReport, rows: FileRows) -> None:
         pieces.add(rows)
         overflow = pieces.overflow()
         if overflow is not None:
             self._do(pieces.write, overflow)
 
-    def add_last_piece(self, record: FileRecord, rows: FileRows, pieces: Pieces) -> None:
+    def add_last_piece(self, record: FileRecord, rows: FileRows, pieces: LargeReport) -> None:
         """A report that is on disk is a part of its own: its rows appear with its record."""
         self._pieces.remove(pieces)
         rest = pieces.rest(rows)
@@ -65,7 +65,7 @@ class PartWriter:
         self._start()  # in the order in which files were through
         self._do(write_part, self._out, [record], [rest], pieces)
 
-    def discard(self, pieces: Pieces) -> None:
+    def discard(self, pieces: LargeReport) -> None:
         self._pieces.remove(pieces)
         self._do(pieces.remove)
 

@@ -12,11 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
-from keet.corpus.layout import LAUNCH_COLUMNS
-from keet.corpus.rows import FileRows
+from keet.corpus.store.report_rows import FileRows
+from keet.corpus.store.schema import LAUNCH_COLUMNS
 from keet.errors import DamagedReport
-
-HERE = "tests.unit.corpus.batch_doubles"
 
 
 def rows(path: str) -> FileRows:
@@ -93,7 +91,7 @@ TICKETS = "TESTS_TICKETS"
 def with_a_ticket(path: str) -> Iterator[FileRows]:
     """The real thing, which waits when no ticket is left: a run that has fewer tickets than files
     can't end before it is killed, however late that is."""
-    from keet.cli.batch import analyse
+    from keet.corpus.batch.file_analysis import analyse
 
     folder = Path(os.environ[TICKETS])
     while not any(_taken(ticket) for ticket in folder.iterdir()):
@@ -140,9 +138,18 @@ def kill_dask_worker(path: str) -> Iterator[FileRows]:
     yield rows(path)
 
 
-if __name__ == "__main__":
-    import keet.cli.batch
-    from keet.cli import main
+def cannot_be_imported(path: str) -> Iterator[FileRows]:
+    """A worker fails at the import of its module."""
+    yield rows(path)
 
-    keet.cli.batch.ANALYSE = sys.argv.pop(1)
+
+cannot_be_imported.__module__ = "no.such.module"
+
+
+if __name__ == "__main__":
+    from keet.cli import main
+    from keet.corpus.batch import file_analysis
+    from tests.unit.corpus import fake_analyses
+
+    file_analysis.analyse = getattr(fake_analyses, sys.argv.pop(1))
     sys.exit(main(sys.argv[1:]))

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from keet.analysis.account import Account, TimePart
 from keet.analysis.findings import Finding
-from keet.corpus.layout import LAUNCH_COLUMNS, METRICS
+from keet.corpus.store.schema import LAUNCH_COLUMNS, METRICS
 from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.profile import Launch, Provenance
 from keet.profile.launch import Dim3
@@ -22,7 +22,7 @@ SLICE = 256
 """Launches whose rows a worker holds and sends at a time: some 50 kB each."""
 
 
-class RunTimes(NamedTuple):
+class RunTotals(NamedTuple):
     """Time of the whole run that a report is of."""
 
     total_us: float
@@ -33,7 +33,7 @@ class RunTimes(NamedTuple):
     same time count in full. None: not known."""
 
     @property
-    def is_placed(self) -> bool:
+    def has_timed_launch(self) -> bool:
         """Whether a launch of the report has a time in the run; not where it is of a range."""
         return self.unprofiled_us < self.total_us
 
@@ -44,7 +44,7 @@ class FileRows(NamedTuple):
     launches: tuple[Row, ...]
     findings: tuple[Row, ...]
     account: tuple[Row, ...] = ()
-    run: RunTimes | None = None
+    run: RunTotals | None = None
     """None: the run is not known."""
     table_problem: str | None = None
     """Why the table of the run that lies beside the report is not used."""
@@ -94,14 +94,14 @@ def rows_of(explanation: Explanation, document: Document) -> FileRows:
     return rows
 
 
-def _run_times(in_run: RunPositions | None) -> RunTimes | None:
+def _run_times(in_run: RunPositions | None) -> RunTotals | None:
     if in_run is None:
         return None
     table = in_run.table
-    return RunTimes(table.busy_ns / 1e3, in_run.unprofiled_ns / 1e3, table.overlap_known)
+    return RunTotals(table.busy_ns / 1e3, in_run.unprofiled_ns / 1e3, table.overlap_known)
 
 
-def _in_run(in_run: RunPositions | None, run: RunTimes | None, launch: Launch) -> Row:
+def _in_run(in_run: RunPositions | None, run: RunTotals | None, launch: Launch) -> Row:
     """What the launch stands for in the run: launches, time, part of the time in launches like it,
     share, and its own time there."""
     position = in_run.of(launch.id) if in_run else None

@@ -13,17 +13,18 @@ from itertools import count
 from queue import Empty, SimpleQueue
 from typing import Self
 
-from keet.corpus.messages import READY, Answer, Failed, Task
-from keet.corpus.worker import look
-from keet.corpus.worker_process import Heard, WorkerProcess
+from keet.corpus.batch.file_analysis import Analyse
+from keet.corpus.batch.messages import READY, Failed, Task, WorkerAnswer
+from keet.corpus.batch.worker import look
+from keet.corpus.batch.worker_process import WorkerMessage, WorkerProcess
 from keet.errors import NotAvailable
 from keet.records import NamedTuple
 
-DEATHS = 3
+MAX_CRASHES = 3
 """Times that a worker may die over a file before the file is given up."""
-STILLBORN = 8
+MAX_FAILED_STARTS = 8
 """Workers in a row that die before they are ready: then it is not the files."""
-AHEAD = 64
+TASKS_AHEAD = 64
 """Tasks per worker that are asked for, those under way included: messages are made of them."""
 MESSAGE_BYTES = 4 << 20
 """Of the files in one message: a tenth of a second of work, or one large file."""
@@ -39,7 +40,7 @@ MOST_MEMORY = 512 << 20
 """After so many files, or with so much memory held, a worker is replaced by a fresh one."""
 
 
-class Limits(NamedTuple):
+class WorkerLimits(NamedTuple):
     seconds: float = 300.0
     """For one file, or for one slice of a large one."""
     files: int = MOST_FILES
@@ -53,10 +54,10 @@ class Limits(NamedTuple):
 class Pool:
     """Hands tasks to workers and their answers back. Not for several threads."""
 
-    def __init__(self, analyse: str, jobs: int, limits: Limits | None = None) -> None:
+    def __init__(self, analyse: Analyse, jobs: int, limits: WorkerLimits | None = None) -> None:
         self._analyse, self._jobs = analyse, jobs
-        self._limits = limits or Limits()
-        self._heard: SimpleQueue[Heard | None] = SimpleQueue()
+        self._limits = limits or WorkerLimits()
+        self._heard: SimpleQueue[WorkerMessage | None] = SimpleQueue()
         self._workers: dict[int, WorkerProcess] = {}
         self._numbers = count()
         self._queue: deque[Task] = deque()
@@ -83,16 +84,16 @@ class Pool:
     def room(self) -> int:
         """How many more tasks keep everybody busy."""
         under_way = len(self._queue) + sum(len(w.tasks) for w in self._workers.values())
-        return self._jobs * AHEAD - under_way
+        return self._jobs * TASKS_AHEAD - under_way
 
     def submit(self, task: Task) -> None:
         """It goes to a worker with the next `wait`, together with others."""
         self._queue.append(task)
 
-    def wait(self, seconds: float) -> list[Answer]:
+    def wait(self, seconds: float) -> list[WorkerAnswer]:
         """What has come in meanwhile; at the latest after so long, also nothing."""
         self._distribute()
-        answers: list[Answer] = []
+        answers: list[WorkerAnswer] = []
         for heard in self._hear(seconds):
             answers += self._take(heard)
         answers += self._end_overdue()
@@ -112,8 +113,8 @@ class Pool:
 
     # --- inside
 
-    def _hear(self, seconds: float) -> list[Heard]:
-        heard: list[Heard] = []
+    def _hear(self, seconds: float) -> list[WorkerMessage]:
+        heard: list[WorkerMessage] = []
         with suppress(Empty):
             message = self._heard.get(timeout=seconds)
             time.sleep(GATHER_SECONDS)
@@ -123,7 +124,7 @@ class Pool:
                 message = self._heard.get_nowait()
         return heard
 
-    def _take(self, heard: Heard) -> list[Answer]:
+    def _take(self, heard: WorkerMessage) -> list[WorkerAnswer]:
         worker = self._workers.get(heard.worker)
         if worker is None:  # killed, and its thread had one more thing to say
             return []
@@ -134,12 +135,12 @@ class Pool:
             worker.ready = True
             self._stillborn = 0
             return []
-        assert isinstance(heard.message, Answer)
+        assert isinstance(heard.message, WorkerAnswer)
         if heard.message.is_last:
             self._finish(worker, heard.message)
         return [heard.message]
 
-    def _finish(self, worker: WorkerProcess, answer: Answer) -> None:
+    def _finish(self, worker: WorkerProcess, answer: WorkerAnswer) -> None:
         worker.tasks.popleft()
         worker.served += 1
         self._deaths.pop(answer.task, None)
@@ -153,7 +154,7 @@ class Pool:
         self._remove(worker)
         self._queue.extendleft(reversed(worker.tasks))
 
-    def _lose(self, worker: WorkerProcess) -> list[Answer]:
+    def _lose(self, worker: WorkerProcess) -> list[WorkerAnswer]:
         """A worker is gone. The file it was at is to blame; those it had not begun are not."""
         cause = self._remove(worker)
         if not worker.ready:
@@ -165,12 +166,12 @@ class Pool:
         blamed, *others = worker.tasks
         self._queue.extendleft(reversed(others))
         self._deaths[blamed] += 1
-        if self._deaths[blamed] < DEATHS:
+        if self._deaths[blamed] < MAX_CRASHES:
             self._queue.appendleft(blamed)
             return []
-        return [_given_up(blamed, f"its reader died {DEATHS} times, the last time {cause}")]
+        return [_given_up(blamed, f"its reader died {MAX_CRASHES} times, the last time {cause}")]
 
-    def _end_overdue(self) -> list[Answer]:
+    def _end_overdue(self) -> list[WorkerAnswer]:
         answers = []
         for worker in [each for each in self._workers.values() if each.tasks]:
             allowed = self._limits.seconds_for(worker.tasks[0])
@@ -187,7 +188,7 @@ class Pool:
     def _check_stillborn(self, cause: str) -> None:
         """A worker that can't even start says nothing about any file."""
         self._stillborn += 1
-        if self._stillborn >= STILLBORN:
+        if self._stillborn >= MAX_FAILED_STARTS:
             raise NotAvailable(
                 f"no worker process can be started ({cause}); check the installation: keet doctor"
             )
@@ -232,9 +233,9 @@ def _weight(task: Task) -> int:
     return _GLANCE_BYTES if task.step == "glance" else task.size
 
 
-def _given_up(task: Task, reason: str) -> Answer:
+def _given_up(task: Task, reason: str) -> WorkerAnswer:
     failed = Failed(f"{reason}; try it alone: keet explain FILE")
-    return Answer(task, failed, look(task.path), 0.0, 0)
+    return WorkerAnswer(task, failed, look(task.path), 0.0, 0)
 
 
 def _too_slow(seconds: float) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 from typing import IO, Literal
 
-from keet.corpus.rows import FileRows
+from keet.corpus.store.report_rows import FileRows
 from keet.records import NamedTuple
 
 Step = Literal["glance", "hash", "analyse"]
@@ -24,7 +24,7 @@ class Task(NamedTuple):
     """Bytes of the file, as it was listed: a large file is a message of its own."""
 
 
-class Seen(NamedTuple):
+class FileState(NamedTuple):
     """The file, and the table of its run, before they were read: what changes later shows."""
 
     size: int
@@ -34,7 +34,7 @@ class Seen(NamedTuple):
     run_table_mtime_ns: int | None = None
 
 
-class Look(NamedTuple):
+class ContentSample(NamedTuple):
     """Three places of a file: where these differ, files differ."""
 
     size: int
@@ -66,13 +66,13 @@ class Failed(NamedTuple):
     """One line that ends with what to do next."""
 
 
-Result = Look | Hashed | Slice | Analysed | Failed
+TaskResult = ContentSample | Hashed | Slice | Analysed | Failed
 
 
-class Answer(NamedTuple):
+class WorkerAnswer(NamedTuple):
     task: Task
-    result: Result
-    seen: Seen | None
+    result: TaskResult
+    seen: FileState | None
     seconds: float
     memory: int
     """Bytes that the worker holds now."""

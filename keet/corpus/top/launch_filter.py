@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from keet.analysis.replay.gap import DIFFERS, FLOOR_NS
-from keet.corpus.store import Store
+from keet.corpus.store.reader import Store
 from keet.errors import UsageError
 from keet.records import NamedTuple
 
@@ -16,7 +16,7 @@ _BARE = (
     "ELSE device END"
 )
 """Older versions of ncu leave the maker out of a GPU's name, newer ones do not."""
-POOL = ("gpu", "compute_capability", "sm_count", "in_run")
+TIME_BASE = ("gpu", "compute_capability", "sm_count", "in_run")
 """Part of every group: times of two GPUs do not compare, nor do those of whole runs with those of
 single launches."""
 REPLAY_GAP = (
@@ -37,7 +37,7 @@ Parameters = dict[str, list[str]]
 """Of SQL, by name."""
 
 
-class Chosen(NamedTuple):
+class LaunchFilter(NamedTuple):
     """The launches that --device and --kernel let through, as SQL."""
 
     on_devices: str
@@ -55,18 +55,20 @@ class Chosen(NamedTuple):
     @property
     def runs(self) -> str:
         """Reports whose run is known, with its time; once per pool that they are in."""
-        pool = ", ".join(POOL)
+        pool = ", ".join(TIME_BASE)
         reports = f"SELECT DISTINCT {pool}, report_sha256 FROM {self.source} WHERE in_run"
         of_run = "run_total_us, run_unprofiled_us, run_overlap_known"
         files = f"SELECT sha256, {of_run} FROM files WHERE status = 'done'"
         return f"(FROM ({reports}) JOIN ({files}) ON sha256 = report_sha256)"
 
 
-def choose(store: Store, device: re.Pattern[str] | None, kernel: re.Pattern[str] | None) -> Chosen:
+def choose(
+    store: Store, device: re.Pattern[str] | None, kernel: re.Pattern[str] | None
+) -> LaunchFilter:
     """Raises UsageError if nothing matches."""
     on_devices, devices = _on_devices(store, device)
     named, names = _named(store, kernel)
-    return Chosen(on_devices, named, {**devices, **names})
+    return LaunchFilter(on_devices, named, {**devices, **names})
 
 
 def _on_devices(store: Store, pattern: re.Pattern[str] | None) -> tuple[str, Parameters]:

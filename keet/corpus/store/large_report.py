@@ -12,18 +12,19 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 
-from keet.corpus.part_writer import TABLES_OF_ROWS, combine_tables, making_folder, write_tables
-from keet.corpus.rows import FileRows, Row
+from keet.corpus.store.parquet_tables import TABLES_OF_ROWS, combine_tables, write_tables
+from keet.corpus.store.report_rows import FileRows, Row
+from keet.corpus.store.unfinished import unfinished_folder
 
 MOST_HELD = 1_024
 """Launches in memory, for each report that a worker is at."""
 
 
-class Pieces:
+class LargeReport:
     """Slices of one report, in their order."""
 
     def __init__(self, out: Path) -> None:
-        self._folder = making_folder(out)
+        self._folder = unfinished_folder(out)
         self._written = 0
         self._held: list[FileRows] = []
         self.is_large = False

@@ -12,14 +12,24 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from keet.corpus.discovery import Found, TableFile
-from keet.corpus.layout import storable, utc_now
-from keet.corpus.messages import Analysed, Answer, Failed, Hashed, Look, Slice, Step, Task
-from keet.corpus.part_queue import PartWriter
-from keet.corpus.part_writer import FileRecord
-from keet.corpus.pieces import Pieces
-from keet.corpus.rows import FileRows, RunTimes
-from keet.corpus.settled import Claims, Decision, Do, Duplicate, Kept, Known, Owner, failures
+from keet.corpus.batch.duplicates import ContentKey, Decision, Duplicate, DuplicateTracker, NextStep
+from keet.corpus.batch.messages import (
+    Analysed,
+    ContentSample,
+    Failed,
+    Hashed,
+    Slice,
+    Step,
+    Task,
+    WorkerAnswer,
+)
+from keet.corpus.batch.resume import Owner, StoredContent, failures
+from keet.corpus.discovery import ReportFile, RunTableFile
+from keet.corpus.store.large_report import LargeReport
+from keet.corpus.store.part_queue import PartQueue
+from keet.corpus.store.part_writer import FileRecord
+from keet.corpus.store.report_rows import FileRows, RunTotals
+from keet.corpus.store.schema import storable, utc_now
 from keet.errors import one_line
 from keet.files import replacing_text
 from keet.records import NamedTuple
@@ -28,7 +38,7 @@ from keet.version import __version__
 QUARANTINE = "quarantine.txt"
 
 
-class Tally(NamedTuple):
+class BatchProgress(NamedTuple):
     """How far a run is."""
 
     files: int
@@ -58,7 +68,7 @@ class Tally(NamedTuple):
     def through(self) -> int:
         return self.done + self.failed + self.duplicates
 
-    def plus(self, **more: Any) -> Tally:
+    def plus(self, **more: Any) -> BatchProgress:
         """`more`: numbers, by the name of the field that they are added to."""
         return self._replace(**{name: getattr(self, name) + added for name, added in more.items()})
 
@@ -77,7 +87,7 @@ class Workers(Protocol):
 
     def room(self) -> int: ...
     def submit(self, task: Task) -> None: ...
-    def wait(self, seconds: float) -> list[Answer]: ...
+    def wait(self, seconds: float) -> list[WorkerAnswer]: ...
 
 
 class Batch:
@@ -85,28 +95,28 @@ class Batch:
 
     def __init__(
         self,
-        files: Sequence[Found],
-        kept: Kept,
+        files: Sequence[ReportFile],
+        kept: StoredContent,
         workers: Workers,
-        writer: PartWriter,
+        writer: PartQueue,
     ) -> None:
         self._files, self._workers, self._writer = files, workers, writer
-        self._claims = Claims(files, kept)
+        self._claims = DuplicateTracker(files, kept)
         self._next = 0
-        self._ready: deque[Do] = deque()
+        self._ready: deque[NextStep] = deque()
         self._equal: dict[int, Duplicate] = {}
         """Snapshots of reports that are kept: read to see that they are whole, not to be kept."""
-        self._pieces: dict[int, Pieces] = {}
+        self._pieces: dict[int, LargeReport] = {}
         """Large reports that a worker is at."""
         self._start = time.monotonic()
         self._stop = False
-        self.tally = Tally(len(files))
+        self.tally = BatchProgress(len(files))
 
     def stop(self) -> None:
         """What is through is written; what is under way is not waited for."""
         self._stop = True
 
-    def run(self, tell: Callable[[Tally], None]) -> Tally:
+    def run(self, tell: Callable[[BatchProgress], None]) -> BatchProgress:
         while self.tally.through < len(self._files) and not self._stop:
             self._feed()
             for answer in self._workers.wait(0.5):
@@ -124,7 +134,7 @@ class Batch:
             stopped=self._stop,
         )
 
-    def _with_pieces(self) -> Tally:
+    def _with_pieces(self) -> BatchProgress:
         """With launches of reports that are not through."""
         return self.tally.plus(launches=sum(each.launches for each in self._pieces.values()))
 
@@ -154,9 +164,9 @@ class Batch:
 
     # --- answers in
 
-    def _take(self, answer: Answer) -> None:
+    def _take(self, answer: WorkerAnswer) -> None:
         match answer.result:
-            case Look():
+            case ContentSample():
                 self._learned(answer.task.number, answer.result)
             case Hashed(sha256):
                 self._learned(answer.task.number, sha256)
@@ -167,17 +177,17 @@ class Batch:
             case Failed(reason):
                 self._failed(answer, reason)
 
-    def _learned(self, number: int, known: Known | None) -> None:
+    def _learned(self, number: int, known: ContentKey | None) -> None:
         for decision in self._claims.answered(number, known):
             self._act(decision)
 
     def _act(self, decision: Decision) -> None:
         match decision:
-            case Do():
+            case NextStep():
                 self._ready.append(decision)
             case Duplicate(number) if self._files[number].behind is not None:
                 self._equal[number] = decision
-                self._ready.append(Do(number, "analyse"))
+                self._ready.append(NextStep(number, "analyse"))
             case Duplicate(number):
                 self._record_equal(number, decision)
 
@@ -187,11 +197,11 @@ class Batch:
             self._pieces[number] = self._writer.new_pieces()
         self._writer.add_piece(self._pieces[number], rows)
 
-    def _discard(self, pieces: Pieces | None) -> None:
+    def _discard(self, pieces: LargeReport | None) -> None:
         if pieces is not None:
             self._writer.discard(pieces)
 
-    def _analysed(self, answer: Answer, rows: FileRows, slices: int) -> None:
+    def _analysed(self, answer: WorkerAnswer, rows: FileRows, slices: int) -> None:
         number, sha256 = answer.task.number, rows.sha256
         if not slices:  # a worker may have died over what the file was before
             self._discard(self._pieces.pop(number, None))
@@ -206,7 +216,9 @@ class Batch:
             self._record_done(answer, rows, pieces)
         self._finish(number)
 
-    def _record_done(self, answer: Answer, rows: FileRows, pieces: Pieces | None) -> None:
+    def _record_done(
+        self, answer: WorkerAnswer, rows: FileRows, pieces: LargeReport | None
+    ) -> None:
         file, count = self._files[answer.task.number], len(rows.launches)
         spent = rows.gpu_us
         if pieces is not None:
@@ -218,7 +230,7 @@ class Batch:
         else:
             self._writer.add_last_piece(record, rows, pieces)
         if rows.sha256:
-            table = TableFile(record.run_table_size, record.run_table_mtime_ns)
+            table = RunTableFile(record.run_table_size, record.run_table_mtime_ns)
             self._claims.keep(rows.sha256, Owner(record.path, count, table, rows.run))
         self.tally = self.tally.plus(
             done=1,
@@ -243,7 +255,7 @@ class Batch:
         self._writer.add(record._replace(reason=f"it is equal to {one_line(owner.path)}"))
         self.tally = self.tally.plus(duplicates=1)
 
-    def _failed(self, answer: Answer, reason: str) -> None:
+    def _failed(self, answer: WorkerAnswer, reason: str) -> None:
         number = answer.task.number
         self._equal.pop(number, None)
         self._discard(self._pieces.pop(number, None))
@@ -265,13 +277,13 @@ def _reason(rows: FileRows) -> str | None:
     return "; ".join([*rows.notes, *([rows.table_problem] if rows.table_problem else [])]) or None
 
 
-def _run_counts(run: RunTimes | None) -> dict[str, int]:
+def _run_counts(run: RunTotals | None) -> dict[str, int]:
     """Of one file, for the tally."""
-    return {"runs": run is not None, "placed": run is not None and run.is_placed}
+    return {"runs": run is not None, "placed": run is not None and run.has_timed_launch}
 
 
 def _record(
-    file: Found,
+    file: ReportFile,
     status: str,
     sha256: str | None = None,
     duplicate_of: str | None = None,
@@ -294,7 +306,7 @@ def _record(
     )
 
 
-def _in_run(record: FileRecord, run: RunTimes | None) -> FileRecord:
+def _in_run(record: FileRecord, run: RunTotals | None) -> FileRecord:
     if run is None:
         return record
     return record._replace(
@@ -304,11 +316,11 @@ def _in_run(record: FileRecord, run: RunTimes | None) -> FileRecord:
     )
 
 
-def failed_record(file: Found, reason: str) -> FileRecord:
+def failed_record(file: ReportFile, reason: str) -> FileRecord:
     return _record(file, "failed")._replace(reason=reason)
 
 
-def _as_seen(record: FileRecord, answer: Answer) -> FileRecord:
+def _as_seen(record: FileRecord, answer: WorkerAnswer) -> FileRecord:
     """The file as the worker found it, which may be newer than when it was listed."""
     seconds = record._replace(seconds=answer.seconds)
     return seconds._replace(**answer.seen._asdict()) if answer.seen else seconds

@@ -1,0 +1,38 @@
+"""Analyses one file for `keet batch`: read the report, explain its launches, make rows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from keet.corpus.store.report_rows import FileRows, slices_of
+from keet.corpus.store.schema import storable
+from keet.records import replace
+
+Analyse = Callable[[str], Iterable[FileRows]]
+"""From the path of a file to its rows; a large report comes in several slices."""
+
+_TOP = 5
+"""Findings per launch, as in `keet explain`."""
+
+
+def analyse(path: str) -> Iterator[FileRows]:
+    return _analyse(path, sass=False)
+
+
+def analyse_with_sass(path: str) -> Iterator[FileRows]:
+    """The same with the machine code, as `keet batch --sass` asks for."""
+    return _analyse(path, sass=True)
+
+
+def _analyse(path: str, *, sass: bool) -> Iterator[FileRows]:
+    from keet.explanation.analyst import explain
+    from keet.ingest import read_profile
+    from keet.render.json.explain import launch_json
+
+    read = read_profile(path)
+    # A snapshot names the report that it was made from; the store names the file that was read.
+    named = read.provenance._replace(path=storable(path))
+    profile = replace(read, provenance=named)
+    explanation = explain(profile, profile.launches, _TOP, sass=sass, keep=False)
+    for rows in slices_of(explanation, lambda each: launch_json(explanation, each)):
+        yield rows._replace(table_problem=profile.run_problem, notes=profile.provenance.notes)

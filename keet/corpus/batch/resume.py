@@ -1,0 +1,140 @@
+"""Reads from a store which files are done, so that a batch resumes instead of starting again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from keet.corpus.discovery import NO_TABLE, ReportFile, RunTableFile
+from keet.corpus.store.reader import Store, open_manifest
+from keet.corpus.store.report_rows import RunTotals
+from keet.corpus.store.schema import part_folders, storable
+from keet.records import NamedTuple
+
+
+class Owner(NamedTuple):
+    """The file whose rows are kept for its content."""
+
+    path: str
+    launches: int
+    table: RunTableFile = NO_TABLE
+    """That lay beside it when it was analysed."""
+    run: RunTotals | None = None
+    """None: the rows do not know the run."""
+
+
+class StoredContent(NamedTuple):
+    """Content whose rows the store has."""
+
+    owners: dict[str, Owner]
+    """By content."""
+    sizes: frozenset[int]
+
+
+NOTHING_STORED = StoredContent({}, frozenset())
+
+
+class ResumeState(NamedTuple):
+    """What the store says of the files of this run."""
+
+    open: tuple[ReportFile, ...]
+    done: int
+    failed: int
+    kept: StoredContent
+
+
+class _Last(NamedTuple):
+    """The newest record of a path."""
+
+    size: int | None
+    mtime_ns: int | None
+    run_table_size: int | None
+    run_table_mtime_ns: int | None
+    status: str
+
+
+# --- the store
+
+
+def resume_state(
+    out: Path, files: Sequence[ReportFile], *, retry_failed: bool = False
+) -> ResumeState:
+    """Compare with the manifest: a path with the size and time of its record, and with the same
+    table of its run, is not read again."""
+    if not files or not part_folders(out):
+        return ResumeState(tuple(files), 0, 0, NOTHING_STORED)
+    with open_manifest(out) as store:
+        last = _last_records(store, files)
+        said = [_settled_as(file, last, retry_failed=retry_failed) for file in files]
+        left = tuple(file for file, status in zip(files, said) if status is None)
+        kept = _kept(store, left) if left else NOTHING_STORED
+    counts = Counter(said)
+    return ResumeState(left, counts["done"] + counts["duplicate"], counts["failed"], kept)
+
+
+def _settled_as(file: ReportFile, last: dict[str, _Last], *, retry_failed: bool) -> str | None:
+    record = last.get(storable(file.path))
+    if record is None or record[:-1] != (file.size, file.mtime_ns, *file.table):
+        return None
+    return None if retry_failed and record.status == "failed" else record.status
+
+
+def _last_records(store: Store, files: Sequence[ReportFile]) -> dict[str, _Last]:
+    """Of these files alone: a shard need not hold what the others did."""
+    import numpy as np
+
+    paths = np.empty(len(files), dtype=object)
+    paths[:] = [storable(file.path) for file in files]
+    store.connection.register("mine", {"path": paths})
+    rows = store.stream(
+        "SELECT path, size, mtime_ns, run_table_size, run_table_mtime_ns, status FROM files "
+        "WHERE path IN (SELECT path FROM mine)"
+    )
+    return {path: _Last(*rest) for path, *rest in rows}
+
+
+def _kept(store: Store, files: Sequence[ReportFile]) -> StoredContent:
+    """Content that one of these files may be equal to, by the first that was analysed."""
+    import numpy as np
+
+    sizes = np.array(sorted({file.content_size for file in files}), dtype=np.int64)
+    store.connection.register("wanted", {"size": sizes})
+    of_run = (
+        "run_table_size, run_table_mtime_ns, run_total_us, run_unprofiled_us, run_overlap_known"
+    )
+    columns = f"SELECT sha256, size, path, launches, {of_run}"
+    chosen = "status = 'done' AND sha256 IS NOT NULL"
+    rows = store.query(
+        f"SELECT sha256, size, path, launches, {of_run} FROM ("
+        f"{columns}, 0 AS now, filename, file_row_number FROM parts.files WHERE {chosen} "
+        f"UNION ALL {columns}, 1, NULL, NULL FROM files WHERE {chosen}) "
+        "WHERE size IN (SELECT size FROM wanted) OR path LIKE '%.json' "
+        "ORDER BY now, filename DESC, file_row_number DESC"
+    ).rows
+    return StoredContent(_owners(rows), frozenset(size for _, size, *_ in rows))
+
+
+def _owners(rows: Iterable[Sequence[Any]]) -> dict[str, Owner]:
+    """By content. The last path wins: the one that it goes by now, where it has one, else its
+    first. The rows that are shown are the newest, and the first record tells of their run."""
+    owners: dict[str, Owner] = {}
+    newest: dict[str, Sequence[Any]] = {}
+    for sha256, _, path, launches, *state in rows:
+        size, mtime_ns, total, unprofiled, overlap = newest.setdefault(sha256, state)
+        run = None if total is None else RunTotals(total, unprofiled or 0.0, overlap)
+        owners[sha256] = Owner(path, launches, RunTableFile(size, mtime_ns), run)
+    return owners
+
+
+class Failure(NamedTuple):
+    path: str
+    reason: str
+
+
+def failures(out: Path) -> list[Failure]:
+    """Every file of the store that failed when it was last tried, by name."""
+    with open_manifest(out) as store:
+        rows = store.query("SELECT path, reason FROM files WHERE status = 'failed' ORDER BY path")
+        return [Failure(*row) for row in rows.rows]

@@ -1,0 +1,116 @@
+"""Writes rows as Parquet files with duckdb, one file per table of the store."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from keet.corpus.store.database import cursor, with_one_thread
+from keet.corpus.store.report_rows import Row
+from keet.corpus.store.schema import TABLES, StoreColumn, storable
+from keet.corpus.store.views import as_pattern, quoted
+
+if TYPE_CHECKING:
+    import duckdb
+
+TABLES_OF_ROWS = ("launches", "findings", "account")
+_GROUP_ROWS = 2_048
+"""Rows that duckdb holds in memory while it combines files: an explanation has about 50 kB."""
+_INTEGERS = {"BOOLEAN": 2, "INTEGER": 2**31, "BIGINT": 2**63}
+
+
+def write_tables(folder: Path, tables: Mapping[str, Sequence[Row]]) -> None:
+    with cursor() as connection:
+        for name, rows in tables.items():
+            _write_table(connection, TABLES[name], rows, folder / f"{name}.parquet")
+
+
+def combine_tables(folders: Sequence[Path], into: Path) -> None:
+    """The tables of rows in `folders`, one after the other."""
+    with with_one_thread() as connection:
+        for name in TABLES_OF_ROWS:
+            files = ", ".join(quoted(as_pattern(folder / f"{name}.parquet")) for folder in folders)
+            _copy(
+                connection,
+                f"FROM read_parquet([{files}])",
+                into / f"{name}.parquet",
+                f", ROW_GROUP_SIZE {_GROUP_ROWS}",
+            )
+
+
+def _write_table(
+    connection: duckdb.DuckDBPyConnection,
+    columns: Sequence[StoreColumn],
+    rows: Sequence[Row],
+    path: Path,
+) -> None:
+    """Columns go to duckdb as arrays: a statement for each row would take minutes."""
+    cells = zip(*rows) if rows else ((),) * len(columns)
+    arrays = {c.name: _array(c, values) for c, values in zip(columns, cells, strict=True)}
+    connection.register("arrays", arrays)
+    _copy(connection, f"SELECT {', '.join(map(_typed, columns))} FROM arrays", path)
+
+
+def _typed(column: StoreColumn) -> str:
+    """Arrays of numbers are DOUBLE as they are, and there are a hundred of them."""
+    name = f'"{column.name}"'
+    return name if column.type == "DOUBLE" else f"CAST({name} AS {column.type}) AS {name}"
+
+
+def _copy(connection: duckdb.DuckDBPyConnection, query: str, path: Path, options: str = "") -> None:
+    """duckdb reports a full disk as an error of its own: make it one that callers expect."""
+    import duckdb
+
+    how = f"(FORMAT parquet, COMPRESSION zstd{options})"
+    try:
+        connection.execute(f"COPY ({query}) TO {quoted(str(path))} {how}")
+    except duckdb.IOException as problem:
+        raise OSError(f"{path}: {problem}") from None
+
+
+def _array(column: StoreColumn, values: Sequence[Any]) -> Any:
+    """As duckdb reads it: NaN, NaT, None and what is masked become NULL."""
+    import numpy as np
+
+    if column.type == "DOUBLE":
+        return _numbers(values)
+    if column.type == "TIMESTAMP":
+        return np.array(values, dtype="datetime64[us]")
+    if column.type in _INTEGERS:
+        return _integers(values, _INTEGERS[column.type])
+    texts = np.empty(len(values), dtype=object)
+    texts[:] = values if _is_ascii(values) else [_text(value) for value in values]
+    return texts
+
+
+def _is_ascii(values: Sequence[Any]) -> bool:
+    """Most columns are: they go as they are, without a look at each cell in Python."""
+    try:
+        return all(map(str.isascii, values))
+    except TypeError:  # None, or what is no text
+        return False
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else storable(str(value))
+
+
+def _numbers(values: Sequence[float | None]) -> Any:
+    """NaN stands for NULL here; infinity would spoil every sum, and is no measurement either."""
+    import numpy as np
+
+    known = [math.nan if value is None else value for value in values]
+    numbers = np.array(known, dtype=np.float64)
+    numbers[~np.isfinite(numbers)] = math.nan
+    return numbers
+
+
+def _integers(values: Sequence[int | None], beyond: int) -> Any:
+    """What does not fit is not known: a damaged report may claim anything."""
+    import numpy as np
+
+    kept = [value if value is not None and -beyond <= value < beyond else None for value in values]
+    numbers = np.array([value or 0 for value in kept], dtype=np.int64)
+    return np.ma.masked_array(numbers, mask=[value is None for value in kept])
