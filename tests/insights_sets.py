@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from keet.corpus.batch.file_analysis import analyse
-from keet.corpus.insights import find_insights
 from keet.corpus.insights.records import Insight, Insights
+from keet.corpus.insights.search import find_insights
 from keet.corpus.store.part_writer import FileRecord, write_part
 from keet.corpus.store.reader import open_store
 from keet.corpus.store.report_rows import FileRows

@@ -48,7 +48,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from keet.corpus.insights import find_insights
+    from keet.corpus.insights.search import find_insights
     from keet.corpus.store.reader import open_store
 
     check_files(args)

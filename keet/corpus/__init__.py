@@ -1,1 +1,3 @@
-"""Many profiles as tables. For now: one table as a Parquet file."""
+"""Many profiles: `batch` analyses folders of reports into a `store`; `top` and `insights` read it.
+`batch` imports `store`; `store` imports neither `batch` nor what reads it.
+"""

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from keet.corpus.insights import noise
-from keet.corpus.insights.book import FactBook, numbered
-from keet.corpus.insights.describe import amount, joined, spoken
-from keet.corpus.insights.moved import moved_between
-from keet.corpus.insights.other_series import alike
+from keet.corpus.insights.facts import FactBook, numbered
+from keet.corpus.insights.metric_changes import moved_between
 from keet.corpus.insights.points import Point, QuerySource, with_metrics
 from keet.corpus.insights.records import HistoryEntry, Insight, TimeChange
 from keet.corpus.insights.series import Capture
-from keet.corpus.insights.sweeps import limiters
+from keet.corpus.insights.sweeps import alike, limiters
+from keet.corpus.insights.wording import amount, joined, spoken
 from keet.evidence import Evidence
 from keet.records import NamedTuple
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from keet.corpus.insights import noise
-from keet.corpus.insights.book import FactBook, numbered
-from keet.corpus.insights.describe import amount, joined, plural
-from keet.corpus.insights.moved import moved_between
+from keet.corpus.insights.facts import FactBook, numbered
+from keet.corpus.insights.metric_changes import moved_between
 from keet.corpus.insights.points import Point, QuerySource, literals, point_at
 from keet.corpus.insights.records import Insight, MetricChange, Outlier, Outliers
+from keet.corpus.insights.wording import amount, joined, plural
 from keet.evidence import Evidence
 from keet.records import NamedTuple
 

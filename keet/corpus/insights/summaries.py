@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from keet.corpus.insights.book import pieces_of
+from keet.corpus.insights.facts import pieces_of
 from keet.corpus.insights.records import Insight
 from keet.evidence import Evidence
 

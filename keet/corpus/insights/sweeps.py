@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Literal
 
 from keet.corpus.insights import noise
-from keet.corpus.insights.other_series import Alternatives
 from keet.corpus.insights.points import Point
-from keet.corpus.insights.records import CurvePoint, ExcludedFile, LimiterChange, Sweep
-from keet.corpus.insights.series import Coordinate, Series
-from keet.corpus.insights.work import WorkJudgement, judge_work, work_of
+from keet.corpus.insights.records import CurvePoint, ExcludedFile, LimiterChange, Sweep, Work
+from keet.corpus.insights.series import Capture, Coordinate, Series
 from keet.records import NamedTuple
 
 Shares = Mapping[tuple[str, int], Mapping[str, float]]
@@ -222,3 +221,173 @@ def _changes(curve: _Curve) -> list[LimiterChange]:
             found.append(LimiterChange(start, end, lead, now[0]))
             lead = now[0]
     return found
+
+
+_SAME = 1.15
+"""Most to least, up to which a counter counts as unchanged."""
+_GROWN = 1.3
+"""From which it counts as another problem."""
+_SLOPE = (0.75, 1.35)
+"""Instructions in proportion to the knob: it counts steps or elements."""
+_SEEN = 0.01
+"""Bytes stored over bytes moved, below which a kernel's result says nothing of its problem."""
+
+Counter = Callable[[Point], float | None]
+
+
+class WorkJudgement(NamedTuple):
+    work: Work
+    counter: str | None
+    """The column that measures it, where it varies."""
+
+
+def judge_work(points: Sequence[Point], knob: Sequence[float] | None) -> WorkJudgement:
+    """`knob`: its values, where they are numbers."""
+    known = {name: values for name, f in _COUNTERS.items() if (values := _all(points, f))}
+    if knob and "inst_executed_total" in known:
+        slope = _slope(knob, known["inst_executed_total"])
+        if slope is not None and _SLOPE[0] <= slope <= _SLOPE[1]:
+            return WorkJudgement("varies", "inst_executed_total")
+    if not known:
+        return WorkJudgement("unknown", None)
+    spans = {name: max(values) / min(values) for name, values in known.items()}
+    if any(span <= _SAME for span in spans.values()):
+        return WorkJudgement("same", None)
+    if all(span >= _GROWN for span in spans.values()) and _agree(list(known.values())):
+        return WorkJudgement("varies", next(iter(known)))
+    return WorkJudgement("unknown", None)
+
+
+def work_of(point: Point, counter: str) -> float | None:
+    return _COUNTERS[counter](point)
+
+
+def _instructions(point: Point) -> float | None:
+    return point.number("inst_executed_total")
+
+
+def _dram_bytes(point: Point) -> float | None:
+    read, written = point.number("dram_bytes_read"), point.number("dram_bytes_written")
+    return None if read is None or written is None else read + written
+
+
+def _stored_bytes(point: Point) -> float | None:
+    """What the kernel asked to store; its result, where that is no trifle beside what it reads."""
+    sectors = point.number("global_store_sectors")
+    each, moved = point.number("global_store_bytes_per_sector"), _dram_bytes(point)
+    if sectors is None or each is None or moved is None:
+        return None
+    return sectors * each if sectors * each >= _SEEN * moved else None
+
+
+_COUNTERS: dict[str, Counter] = {
+    "inst_executed_total": _instructions,
+    "dram_bytes": _dram_bytes,
+    "stored_bytes": _stored_bytes,
+}
+
+
+def _all(points: Sequence[Point], counter: Counter) -> list[float]:
+    """Of every point, or none: a counter that some lack compares nothing."""
+    values = [counter(point) for point in points]
+    return [v for v in values if v] if all(v is not None and v > 0 for v in values) else []
+
+
+def _agree(series: list[list[float]]) -> bool:
+    """All counters rise and fall together."""
+    orders = [sorted(range(len(values)), key=values.__getitem__) for values in series]
+    return all(order == orders[0] for order in orders)
+
+
+def _slope(knob: Sequence[float], values: Sequence[float]) -> float | None:
+    """Of ln(value) over ln(knob), least squares; with it, whether they move in step."""
+    if min(knob) <= 0:
+        return None
+    pairs = [(math.log(k), math.log(v)) for k, v in zip(knob, values)]
+    mean_k = sum(k for k, _ in pairs) / len(pairs)
+    mean_v = sum(v for _, v in pairs) / len(pairs)
+    spread = sum((k - mean_k) ** 2 for k, _ in pairs)
+    slope = sum((k - mean_k) * (v - mean_v) for k, v in pairs) / spread if spread else 0.0
+    rest = sum((v - mean_v - slope * (k - mean_k)) ** 2 for k, v in pairs)
+    total = sum((v - mean_v) ** 2 for _, v in pairs)
+    return slope if total and 1 - rest / total > 0.95 else None
+
+
+_VERSIONS = (
+    ("driver", "driver_version"),
+    ("CUDA version", "cuda_version"),
+    ("ncu version", "ncu_version"),
+)
+
+_LEAST_EACH = 2
+"""Files with each version: a single one may differ for any reason, its code first."""
+
+
+class Alternatives(NamedTuple):
+    """The same launch under different circumstances."""
+
+    knob: str
+    kind: str
+    """`gpu` or `version`."""
+    values: tuple[tuple[str, tuple[Point, ...]], ...]
+    moves_with: tuple[str, ...] = ()
+
+
+def alike(captures: Iterable[Capture], *, across_devices: bool) -> list[list[Point]]:
+    """Captures with the same coordinates."""
+    groups: dict[tuple[object, ...], list[Point]] = defaultdict(list)
+    for capture in captures:
+        chosen = tuple(sorted((c, v) for c, v in capture.at.items() if not _is_compiled(c.name)))
+        device = "" if across_devices else capture.point.device
+        groups[capture.group, chosen, device].append(capture.point)
+    return list(groups.values())
+
+
+def _is_compiled(name: str) -> bool:
+    """A compiler gives another GPU, and another version, other registers for the same launch."""
+    return name == "registers per thread"
+
+
+def gpu_alternatives(captures: Sequence[Capture]) -> list[Alternatives]:
+    groups = alike(captures, across_devices=True)
+    made = (_by("GPU", "gpu", group, lambda point: point.device) for group in groups)
+    return [found for found in made if found]
+
+
+def version_alternatives(captures: Sequence[Capture]) -> list[Alternatives]:
+    """By the first of driver, CUDA and ncu that varies; the others are said to move with it."""
+    found = (_by_version(group) for group in alike(captures, across_devices=False))
+    return [each for each in found if each]
+
+
+def _by_version(points: Sequence[Point]) -> Alternatives | None:
+    varying = [
+        (name, column)
+        for name, column in _VERSIONS
+        if len({point.texts[column] for point in points} - {None}) > 1
+    ]
+    if not varying:
+        return None
+    (name, column), *rest = varying
+    known = [point for point in points if point.texts[column] is not None]
+    made = _by(name, "version", known, lambda point: point.texts[column] or "")
+    if made is None or any(len(files) < _LEAST_EACH for _, files in made.values):
+        return None
+    return made._replace(moves_with=tuple(other for other, _ in rest))
+
+
+def _by(
+    knob: str, kind: str, points: Sequence[Point], value: Callable[[Point], str]
+) -> Alternatives | None:
+    values: dict[str, list[Point]] = defaultdict(list)
+    for point in points:
+        values[value(point)].append(point)
+    if len(values) < 2:
+        return None
+    ordered = sorted(values, key=_version_key)
+    return Alternatives(knob, kind, tuple((v, tuple(values[v])) for v in ordered))
+
+
+def _version_key(text: str) -> list[tuple[int, str]]:
+    """`9.2` before `10.1`."""
+    return [(int(part) if part.isdigit() else -1, part) for part in text.split(".")]

@@ -1,8 +1,4 @@
-"""What moved with the time at a slow point of a curve, against the plateau beside it.
-
-Each point is judged by itself: two slow points side by side may be slow for different reasons. That
-a counter moved with the time does not make it the cause; that none did is said only where it is so.
-"""
+"""Which metrics changed along with the time of a launch."""
 
 from __future__ import annotations
 
@@ -12,7 +8,83 @@ from collections.abc import Iterable, Mapping, Sequence
 from keet.analysis.hardware.ceilings import HOST_LINK, NEAR
 from keet.catalog import metrics
 from keet.corpus.insights.points import Point
+from keet.corpus.insights.records import MetricChange
 from keet.records import NamedTuple
+
+_TELLING = (
+    *("inst_executed_total", "dram_bytes_read", "dram_bytes_written", "l2_sectors"),
+    *("global_load_sectors", "global_store_sectors", "shared_load_wavefronts"),
+    *("local_load_requests", "local_store_requests", "bank_conflicts_load"),
+    *("bank_conflicts_store", "l1_hit_rate_pct", "l2_hit_rate_pct", "registers_per_thread"),
+    *("achieved_occupancy_pct", "active_threads_per_warp", "no_eligible_pct", "sm_frequency"),
+    *("dram_frequency", "waves_per_sm", "branch_efficiency_pct"),
+)
+"""Causes; cycles, throughputs and shares of peak move with any time, whatever the reason."""
+_LEAST = math.log(1.1)
+_MOST = 4
+
+
+def moved_between(usual: Point, here: Point) -> tuple[MetricChange, ...]:
+    """The largest changes first; what either lacks is not compared."""
+    found = [entry for name in _TELLING if (entry := _moved(name, usual, here))]
+    return tuple(sorted(found, key=lambda entry: -_size(entry))[:_MOST])
+
+
+def _moved(name: str, usual: Point, here: Point) -> MetricChange | None:
+    before, after = usual.number(name), here.number(name)
+    if before is None or after is None:
+        return None
+    spec = metrics()[name]
+    entry = MetricChange(name, spec.label, spec.unit, before, after)
+    return entry if _size(entry) >= _LEAST else None
+
+
+def _size(entry: MetricChange) -> float:
+    """Of the change; from or to nothing at all is the largest."""
+    low, high = sorted((entry.usual, entry.here))
+    if high <= 0:
+        return 0.0
+    return math.log(high / low) if low > 0 else math.inf
+
+
+_FILLING = ("waves_per_sm", "achieved_warps_per_sm", "achieved_occupancy_pct")
+"""More of it fills the GPU."""
+_MOVED = 1.15
+_CLOSE = 0.9
+"""Correlation of logarithms from which two things move together."""
+
+
+class Tracked(NamedTuple):
+    column: str
+    label: str
+
+
+def what_fills(points: Sequence[Point], costs: Sequence[float]) -> Tracked | None:
+    """What grows with the problem and makes a unit of work cheaper."""
+    for name in _FILLING:
+        if _goes_with(points, name, costs) < -_CLOSE:
+            return Tracked(name, metrics()[name].label)
+    return None
+
+
+def _goes_with(points: Sequence[Point], name: str, times: Sequence[float]) -> float:
+    values = _values(points, name)
+    if not values or max(values) / min(values) < _MOVED:
+        return 0.0
+    return _correlation([math.log(v) for v in values], [math.log(t) for t in times])
+
+
+def _values(points: Sequence[Point], name: str) -> list[float]:
+    found = [point.number(name) for point in points]
+    return [v for v in found if v] if all(v is not None and v > 0 for v in found) else []
+
+
+def _correlation(one: Sequence[float], other: Sequence[float]) -> float:
+    mean_one, mean_other = sum(one) / len(one), sum(other) / len(other)
+    pairs = [(a - mean_one, b - mean_other) for a, b in zip(one, other)]
+    spread = math.sqrt(sum(a * a for a, _ in pairs) * sum(b * b for _, b in pairs))
+    return sum(a * b for a, b in pairs) / spread if spread else 0.0
+
 
 VOLUMES = (
     *("inst_executed_total", "dram_bytes_read", "dram_bytes_written", "l2_sectors"),

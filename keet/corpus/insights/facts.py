@@ -1,4 +1,4 @@
-"""The facts of one insight: every number that its text says is entered here first."""
+"""The facts of one insight: every number in its texts is recorded here before it is printed."""
 
 from __future__ import annotations
 

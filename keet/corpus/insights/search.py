@@ -1,0 +1,155 @@
+"""What a set of profiles shows that a single one does not: sweeps, clusters, outliers, changes."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from itertools import islice
+
+from keet.corpus.insights.changes import ChangedHistory, change_insight, find_changes
+from keet.corpus.insights.clusters import find_clusters, run_times
+from keet.corpus.insights.facts import FactBook, numbered, pieces_of
+from keet.corpus.insights.outliers import find_outliers
+from keet.corpus.insights.points import (
+    QuerySource,
+    ceilings_of,
+    extent_of,
+    kernel_batches,
+    read_points,
+    with_metrics,
+)
+from keet.corpus.insights.records import GroundingCounts, Insight, Insights
+from keet.corpus.insights.series import Capture, Series, captures_of, find_series
+from keet.corpus.insights.slow_point_text import SweepFacts
+from keet.corpus.insights.sweep_text import SweepWriter
+from keet.corpus.insights.sweeps import (
+    Alternatives,
+    MeasuredSweep,
+    gpu_alternatives,
+    measured_alternatives,
+    measured_series,
+    representatives,
+    version_alternatives,
+)
+from keet.verification.grounding import check_grounding
+
+MOST = 20
+"""Of each kind, unless more are asked for."""
+
+
+def find_insights(
+    store: QuerySource, kernel: re.Pattern[str] | None = None, top: int = MOST
+) -> Insights:
+    """`kernel`: only kernels whose short or full name matches; `top`: of each kind."""
+    measured, changes = _across_files(store, kernel)
+    runs = run_times(store)
+    clusters, outliers = find_clusters(store, kernel, runs), find_outliers(store, kernel, top)
+    found = [
+        *_sweep_insights(store, sorted(measured, key=_weight)[:top]),
+        *clusters[:top],
+        *(change_insight(store, each) for each in changes[:top]),
+        *outliers.told,
+    ]
+    numbered = _numbered(found)
+    extent = extent_of(store, kernel)
+    left = len(measured) + len(clusters) + len(changes) + outliers.found - len(found)
+    return Insights(
+        files=extent.files,
+        launches=extent.launches,
+        devices=extent.devices,
+        insights=tuple(numbered),
+        notes=(*extent.notes, *runs.notes, *_left_out(left)),
+        grounding=_grounded(numbered),
+    )
+
+
+def _left_out(count: int) -> list[str]:
+    return [f"{count:,} more were found: --top N shows more of each kind"] if count else []
+
+
+def _across_files(
+    store: QuerySource, kernel: re.Pattern[str] | None
+) -> tuple[list[MeasuredSweep], list[ChangedHistory]]:
+    """Sweeps and changes; the kernels that became slowest first."""
+    measured: list[MeasuredSweep] = []
+    changes: list[ChangedHistory] = []
+    for kernels in kernel_batches(store, kernel):
+        points = read_points(store, kernels)
+        captures = captures_of(points)
+        series = find_series(captures, points)
+        used = {id(point) for each in series for point in each.points}
+        changed = find_changes(each for each in captures if id(each.point) not in used)
+        measured += _measured(store, series, captures, changed)
+        changes += changed
+    return measured, sorted(changes, key=lambda each: -each.slowdown)
+
+
+def _numbered(found: Sequence[Insight]) -> list[Insight]:
+    """`sweep-1`, `sweep-2`, `cluster-1`: in each kind, what weighs most first."""
+    numbers: Counter[str] = Counter()
+    named = []
+    for each in found:
+        numbers[each.kind] += 1
+        named.append(each._replace(id=f"{each.kind}-{numbers[each.kind]}"))
+    return named
+
+
+def _measured(
+    store: QuerySource,
+    series: Sequence[Series],
+    captures: Sequence[Capture],
+    changes: Sequence[ChangedHistory],
+) -> list[MeasuredSweep]:
+    """Versions apart whose kernel changed over time: the change says which versions changed too."""
+    told = {point.path for each in changes for point in each.history}
+    others = [*gpu_alternatives(captures), *version_alternatives(captures)]
+    others = [each for each in others if each.kind == "gpu" or not _paths(each) & told]
+    chosen = [point for each in series for point in representatives(each)]
+    chosen += [point for each in others for point in representatives(each)]
+    shares = ceilings_of(store, chosen)
+    return [
+        *(measured_series(each, shares) for each in series),
+        *(measured_alternatives(each, shares) for each in others),
+    ]
+
+
+def _paths(found: Alternatives) -> set[str]:
+    return {point.path for _, points in found.values for point in points}
+
+
+def _weight(measured: MeasuredSweep) -> tuple[bool, float]:
+    """Those that say something first, by the time that lies in the choice."""
+    times = [point.duration_us for point in measured.points]
+    return measured.sweep.best is None, min(times) - max(times)
+
+
+def _sweep_insights(store: QuerySource, measured: Sequence[MeasuredSweep]) -> list[Insight]:
+    """All metrics of their points are read at once: a question to a large store takes a while."""
+    every = iter(with_metrics(store, [point for each in measured for point in each.points]))
+    full = [each._replace(points=tuple(islice(every, len(each.points)))) for each in measured]
+    return [_sweep_insight(each) for each in full]
+
+
+def _sweep_insight(measured: MeasuredSweep) -> Insight:
+    book = FactBook(numbered(measured.points))
+    told = SweepWriter(SweepFacts(measured, book)).told()
+    return Insight("", "sweep", told.title, told.text, told.adds, book.facts, sweep=measured.sweep)
+
+
+def texts_of(insight: Insight) -> list[str]:
+    return [insight.title, *insight.text, insight.adds]
+
+
+def _grounded(insights: Sequence[Insight]) -> GroundingCounts:
+    """Every sentence against the facts of its own insight."""
+    checked = [
+        check_grounding(text, pieces_of(insight.facts))
+        for insight in insights
+        for text in texts_of(insight)
+    ]
+    return GroundingCounts(
+        sum(result.numbers for result in checked),
+        sum(len(result.verified) for result in checked),
+        tuple(f"{s.text}: {s.reason}" for result in checked for s in result.unsupported),
+    )
