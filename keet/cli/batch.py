@@ -43,7 +43,6 @@ then:
 """
 
 
-
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "places", nargs="+", type=_place, metavar="DIR", help="folders, or reports by name"

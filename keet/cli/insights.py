@@ -105,11 +105,11 @@ def _with_summaries(found: Insights, texts: Mapping[str, Prose]) -> Insights:
 
 
 def _written(prose: Prose | None) -> Written | None:
-    from keet.corpus.insights.records import Unchecked, Written
+    from keet.corpus.insights.records import UncheckedText, Written
 
     if prose is None:
         return None
-    unchecked = (Unchecked(each.text, each.problem or "") for each in prose.problems)
+    unchecked = (UncheckedText(each.text, each.problem or "") for each in prose.problems)
     return Written(str(prose), tuple(unchecked))
 
 
