@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from evals.answer_files import harmless
 from evals.runs import CONDITIONS, CUT, EMPTY, Answer, Prompt, Run, RunFolder, Task, now
-from keet.agent.model.messages import Chat, Fault, Message, Reply, Request
+from keet.agent.model.messages import Chat, ChatMessage, ChatReply, ChatRequest, ModelFault
 from keet.errors import NotAvailable
 
 MAX_OUTPUT: dict[Task, int] = {"mcq": 4000, "optimize": 16_000}
@@ -100,7 +100,7 @@ class _Asker:
             start = time.monotonic()
             try:
                 reply = self._chat.ask(self._request(prompt))
-            except Fault as fault:
+            except ModelFault as fault:
                 self._check(fault)
                 known = fault.kind not in OF_THE_HOST
                 yield self._answer(prompt, start, error=str(fault)) if known else None
@@ -108,16 +108,16 @@ class _Asker:
                 self._failed_in_a_row = 0
                 yield self._of_reply(prompt, start, reply)
 
-    def _request(self, prompt: Prompt) -> Request:
-        messages = (Message("system", prompt.system), Message("user", prompt.user))
-        return Request(messages, max_output=self._max_output)
+    def _request(self, prompt: Prompt) -> ChatRequest:
+        messages = (ChatMessage("system", prompt.system), ChatMessage("user", prompt.user))
+        return ChatRequest(messages, max_output=self._max_output)
 
-    def _check(self, fault: Fault) -> None:
+    def _check(self, fault: ModelFault) -> None:
         self._failed_in_a_row += fault.kind != "too_long"
         if fault.kind in HOPELESS or self._failed_in_a_row >= IN_A_ROW:
             raise NotAvailable(f"{fault}; then run the same command again: answers are kept")
 
-    def _of_reply(self, prompt: Prompt, start: float, reply: Reply) -> Answer:
+    def _of_reply(self, prompt: Prompt, start: float, reply: ChatReply) -> Answer:
         text = harmless(reply.text)
         empty = None if text.strip() else EMPTY
         return self._answer(prompt, start, reply, text, CUT if reply.cut else empty)
@@ -126,7 +126,7 @@ class _Asker:
         self,
         prompt: Prompt,
         start: float,
-        reply: Reply | None = None,
+        reply: ChatReply | None = None,
         text: str = "",
         error: str | None = None,
     ) -> Answer:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from keet.agent.model.messages import Fault, Reply, Request, Spent
+from keet.agent.model.messages import ChatReply, ChatRequest, ModelFault, TokenCount
 from keet.agent.model.settings import ModelSpec
 from keet.agent.model.time_limit import TimeLimit
 from keet.agent.options import ModelOptions
@@ -80,7 +80,7 @@ Script = Callable[..., str]
 @pytest.fixture(autouse=True)
 def no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests of the compiler are in tests/unit/agent; here it would take seconds per edit."""
-    for module in ("compiling", "placed"):
+    for module in ("compiling", "edit_placer"):
         monkeypatch.setattr(f"keet.agent.edits.{module}.find_nvcc", lambda: None)
 
 
@@ -428,7 +428,7 @@ def test_a_fault_at_the_first_call(fault: str, keet: Keet, script: Script, tmp_p
 def test_a_bug_in_the_agent_costs_no_answer(
     command: tuple[object, ...], keet: Keet, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keet.agent.session.Session.converse", lambda *_: 1 / 0)
+    monkeypatch.setattr("keet.agent.session.ModelSession.converse", lambda *_: 1 / 0)
     result = keet(*command, "--model", script(READING))
     assert result.code == 3
     assert "a bug in keet (ZeroDivisionError" in result.err
@@ -645,13 +645,15 @@ class Listener:
     name = "listener"
 
     def __init__(self) -> None:
-        self.heard: list[Request] = []
+        self.heard: list[ChatRequest] = []
 
-    def ask(self, request: Request) -> Reply:
+    def ask(self, request: ChatRequest) -> ChatReply:
         self.heard.append(request)
         if len(self.heard) == 1:
-            return Reply('{"purpose": "(its answer to the first)"}', (), Spent(2000, 10, True))
-        raise Fault("server", "it is gone; try again")
+            return ChatReply(
+                '{"purpose": "(its answer to the first)"}', (), TokenCount(2000, 10, True)
+            )
+        raise ModelFault("server", "it is gone; try again")
 
 
 @pytest.mark.parametrize(
@@ -900,7 +902,7 @@ def test_reports_of_one_command_share_the_limit(
 
     def opened(spec: object, limit: TimeLimit) -> None:
         given.append(limit)
-        raise Fault("time_limit", "it took 7 s in all; raise --time-limit")
+        raise ModelFault("time_limit", "it took 7 s in all; raise --time-limit")
 
     monkeypatch.setattr("keet.agent.open_model.open_chat", opened)
     result = keet("explain", TILES, SERIES, "--model", "openai:x", "--time-limit", "7")

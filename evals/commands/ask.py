@@ -83,12 +83,12 @@ def _spec(folder: RunFolder, args: Namespace) -> ModelSpec:
 
 
 def _chat(spec: ModelSpec) -> Chat:
-    from keet.agent.model.messages import Fault
+    from keet.agent.model.messages import ModelFault
     from keet.agent.open_model import open_chat
 
     try:
         return open_chat(spec)
-    except Fault as fault:
+    except ModelFault as fault:
         raise NotAvailable(str(fault)) from None
 
 

@@ -97,26 +97,26 @@ class _Lenient(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
-class Guess(_Lenient):
+class RawHypothesis(_Lenient):
     text: Text
     finding: Text = ""
 
 
-class Reading(_Lenient):
+class SourceReading(_Lenient):
     """What the source says, before a number was seen."""
 
     purpose: Text
     mapping: Text = ""
-    hypotheses: list[Guess] = Field(default_factory=list, max_length=8)
+    hypotheses: list[RawHypothesis] = Field(default_factory=list, max_length=8)
 
 
-class Judged(_Lenient):
+class HypothesisVerdict(_Lenient):
     hypothesis: Line = None
     verdict: Literal["confirmed", "refuted", "inconclusive"] = "inconclusive"
     reason: Text = ""
 
 
-class SaidClaim(_Lenient):
+class RawClaim(_Lenient):
     """An amount of work that is needed, or a share of it that is not."""
 
     kind: Text
@@ -127,13 +127,13 @@ class SaidClaim(_Lenient):
     """The same, a share."""
 
 
-class SaidCause(_Lenient):
+class RawCause(_Lenient):
     finding: Text
     text: Text
     because: Expressions = Field(default_factory=list)
     file: Text = ""
     line: Line = None
-    claims: Annotated[list[SaidClaim], BeforeValidator(_claims), Field(max_length=4)] = Field(
+    claims: Annotated[list[RawClaim], BeforeValidator(_claims), Field(max_length=4)] = Field(
         default_factory=list
     )
 
@@ -146,7 +146,7 @@ class SaidCause(_Lenient):
         return said
 
 
-class SaidChange(_Lenient):
+class RawChange(_Lenient):
     file: Text = ""
     line: Line = None
     old: Code = ""
@@ -155,10 +155,10 @@ class SaidChange(_Lenient):
     """From models that write diffs whatever they are asked for."""
 
 
-Changes = Annotated[list[SaidChange], BeforeValidator(_changes), Field(max_length=12)]
+Changes = Annotated[list[RawChange], BeforeValidator(_changes), Field(max_length=12)]
 
 
-class SaidEdit(_Lenient):
+class RawEdit(_Lenient):
     finding: Text = ""
     what: Text
     changes: Changes = Field(default_factory=list)
@@ -172,23 +172,23 @@ class Conclusion(_Lenient):
     """What it all comes to."""
 
     summary: Text
-    judged: list[Judged] = Field(default_factory=list, max_length=12)
-    causes: list[SaidCause] = Field(default_factory=list, max_length=8)
-    objections: list[SaidCause] = Field(default_factory=list, max_length=8)
-    edits: list[SaidEdit] = Field(default_factory=list, max_length=8)
+    judged: list[HypothesisVerdict] = Field(default_factory=list, max_length=12)
+    causes: list[RawCause] = Field(default_factory=list, max_length=8)
+    objections: list[RawCause] = Field(default_factory=list, max_length=8)
+    edits: list[RawEdit] = Field(default_factory=list, max_length=8)
 
 
-class Rewritten(_Lenient):
+class Correction(_Lenient):
     number: Line = None
     text: Text = ""
     changes: Changes = Field(default_factory=list)
 
 
-class Repair(_Lenient):
-    corrections: list[Rewritten] = Field(default_factory=list, max_length=MOST_CORRECTIONS)
+class Corrections(_Lenient):
+    corrections: list[Correction] = Field(default_factory=list, max_length=MOST_CORRECTIONS)
 
 
-class Spoken(_Lenient):
+class TextAnswer(_Lenient):
     """The answer to a question."""
 
     answer: Text

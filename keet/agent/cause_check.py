@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import get_args
 
-from keet.agent.answer_schemas import SaidCause, SaidClaim, known_finding
+from keet.agent.answer_schemas import RawCause, RawClaim, known_finding
 from keet.agent.vocabulary import Vocabulary
 from keet.analysis.claims import (
     EvaluatedClaim,
@@ -24,16 +24,16 @@ from keet.explanation.headline import By, Verdict, verdict_of
 from keet.explanation.model_explanation import ModelCause
 from keet.explanation.ncu_rules import second_opinion
 from keet.profile.names import file_name
-from keet.prose.expressions import Result, evaluate, has_influence, parse
+from keet.prose.expressions import EvaluatedExpression, evaluate, has_influence, parse
 from keet.prose.reading import unfounded
 from keet.prose.text import Prose, Reference
-from keet.prose.values import Value, ValueProblem
+from keet.prose.values import UnitValue, ValueProblem
 from keet.records import NamedTuple, replace
 from keet.texts import code_lines
 from keet.units import Quantity
 
 
-class Facts(NamedTuple):
+class CheckedFacts(NamedTuple):
     """The measured facts that a cause rests on: those that hold, and what is wrong with others."""
 
     hold: tuple[Reference, ...]
@@ -45,7 +45,7 @@ class Facts(NamedTuple):
         return any(reference.ids for reference in self.hold)
 
 
-def facts_of(because: Iterable[str], words: Vocabulary) -> Facts:
+def facts_of(because: Iterable[str], words: Vocabulary) -> CheckedFacts:
     hold: list[Reference] = []
     problems: list[str] = []
     for text in because:
@@ -62,14 +62,14 @@ def facts_of(because: Iterable[str], words: Vocabulary) -> Facts:
             problems.append(f"{text}: {empty}")
         elif result.names:
             hold.append(Reference(result.text, _ids(result), text))
-    return Facts(tuple(hold), problems[0] if problems else None)
+    return CheckedFacts(tuple(hold), problems[0] if problems else None)
 
 
-def _ids(result: Result) -> tuple[str, ...]:
+def _ids(result: EvaluatedExpression) -> tuple[str, ...]:
     return tuple(dict.fromkeys(i for named in result.names for i in named.ids))
 
 
-class Judge:
+class CauseJudge:
     """Holds causes against the account of one launch."""
 
     def __init__(self, each: LaunchExplanation, words: Vocabulary) -> None:
@@ -77,7 +77,7 @@ class Judge:
         self._words = words
         self._model = TimeModel(each.view)
 
-    def cause(self, said: SaidCause, text: Prose, facts: Facts) -> ModelCause | None:
+    def cause(self, said: RawCause, text: Prose, facts: CheckedFacts) -> ModelCause | None:
         """None: it names no finding of the vocabulary."""
         finding = known_finding(said.finding)
         if finding is None:
@@ -90,7 +90,7 @@ class Judge:
         claim = self._evaluated(said, finding, place) if problem is None else None
         return ModelCause(finding, text, facts.hold, where, problem, claim)
 
-    def objection(self, said: SaidCause, text: Prose, facts: Facts) -> ModelCause | None:
+    def objection(self, said: RawCause, text: Prose, facts: CheckedFacts) -> ModelCause | None:
         finding = known_finding(said.finding)
         if finding is None:
             return None
@@ -102,7 +102,7 @@ class Judge:
         found = check_cause(finding, self._each.view, self._model, self._each.account)
         return found.reason if found else None
 
-    def _evaluated(self, said: SaidCause, finding: str, place: Place | None) -> EvaluatedClaim:
+    def _evaluated(self, said: RawCause, finding: str, place: Place | None) -> EvaluatedClaim:
         bare = WorkClaim(finding, "cause", place=place)
         try:
             claims = [self._claim(claim, finding, place) for claim in said.claims] or [bare]
@@ -112,7 +112,7 @@ class Judge:
             )
         return evaluate_claims(claims, self._each.view, self._model, self._each.account)
 
-    def _claim(self, said: SaidClaim, finding: str, place: Place | None) -> WorkClaim:
+    def _claim(self, said: RawClaim, finding: str, place: Place | None) -> WorkClaim:
         kind = said.kind.strip().lower()
         if kind not in get_args(Kind):
             return WorkClaim(finding, "cause", place=place)
@@ -138,7 +138,7 @@ class Judge:
             raise ValueProblem(f"{plain} is a comparison, not an amount")
         return _Amount(result.value, has_influence(node, self._words.names.lookup))
 
-    def _place(self, said: SaidCause) -> Place | None:
+    def _place(self, said: RawCause) -> Place | None:
         """A line that the kernel's files have, with its share of the samples."""
         files = self._each.launch.source_files
         for path, text in files.items():
@@ -153,18 +153,18 @@ class Judge:
 
 
 class _Amount(NamedTuple):
-    value: Value
+    value: UnitValue
     is_derived: bool
     """It depends on measured numbers or constants of the source."""
 
 
-def _share(value: Value) -> float:
+def _share(value: UnitValue) -> float:
     if value.has_dimension:
         raise ValueProblem("what goes is a share, from 0 to 1")
     return value.number
 
 
-def _quantity(value: Value, kind: str, of: str) -> Quantity:
+def _quantity(value: UnitValue, kind: str, of: str) -> Quantity:
     """In the unit of its kind: of counted things, expressions often lose what they count."""
     if dict(value.dimensions) == {"byte": 1}:
         return Quantity(value.number, "byte")

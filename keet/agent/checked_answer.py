@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from keet.agent.answer_schemas import (
     Conclusion,
-    Judged,
-    Reading,
-    Rewritten,
+    Correction,
+    HypothesisVerdict,
+    SourceReading,
     expressions_of,
     known_finding,
 )
-from keet.agent.cause_check import Facts, Judge, facts_of
-from keet.agent.edits.placed import EditPlacer, PlacedEdit, sketch_of
+from keet.agent.cause_check import CauseJudge, CheckedFacts, facts_of
+from keet.agent.edits.edit_placer import EditPlacer, PlacedEdit, sketch_of
 from keet.agent.vocabulary import Vocabulary
 from keet.explanation.model_explanation import Edit, Hypothesis, ModelCause, ModelExplanation
 from keet.prose.text import Prose
@@ -25,7 +25,7 @@ class AnswerFault(NamedTuple):
 
     text: str
     reason: str
-    correct: Callable[[Rewritten], bool]
+    correct: Callable[[Correction], bool]
     """Takes the correction; whether it was one."""
 
     def __str__(self) -> str:
@@ -67,8 +67,8 @@ class Texts:
                         sentence.written, sentence.problem, self._corrector(where, at)
                     )
 
-    def _corrector(self, where: str, at: int) -> Callable[[Rewritten], bool]:
-        def correct(rewritten: Rewritten) -> bool:
+    def _corrector(self, where: str, at: int) -> Callable[[Correction], bool]:
+        def correct(rewritten: Correction) -> bool:
             if "text" not in rewritten.model_fields_set:
                 return False
             # An empty text takes the sentence back: the prompt offers that.
@@ -83,13 +83,17 @@ class Draft:
     """A model's answer about one launch: what it said, and what has to be corrected in it."""
 
     def __init__(
-        self, words: Vocabulary, judge: Judge, placer: EditPlacer, reading: Reading | None
+        self,
+        words: Vocabulary,
+        judge: CauseJudge,
+        placer: EditPlacer,
+        reading: SourceReading | None,
     ) -> None:
         self._words, self._judge, self._placer = words, judge, placer
         self._reading = reading
         self.texts = Texts(words)
         self._said = Conclusion(summary="")
-        self._facts: dict[str, Facts] = {}
+        self._facts: dict[str, CheckedFacts] = {}
         self._edits: list[PlacedEdit] = []
         if reading:
             self.texts.put("purpose", reading.purpose, early=True)
@@ -123,8 +127,8 @@ class Draft:
                     f"`because` of {where}", facts.problem, self._fact_corrector(where)
                 )
 
-    def _fact_corrector(self, where: str) -> Callable[[Rewritten], bool]:
-        def correct(rewritten: Rewritten) -> bool:
+    def _fact_corrector(self, where: str) -> Callable[[Correction], bool]:
+        def correct(rewritten: Correction) -> bool:
             because = expressions_of(rewritten.text)
             if because:
                 self._facts[where] = facts_of(because, self._words)
@@ -138,8 +142,8 @@ class Draft:
                 what = f"edit {i + 1}: {self._said.edits[i].what[:120]}"
                 yield AnswerFault(what, placed.fault, self._edit_corrector(i))
 
-    def _edit_corrector(self, i: int) -> Callable[[Rewritten], bool]:
-        def correct(rewritten: Rewritten) -> bool:
+    def _edit_corrector(self, i: int) -> Callable[[Correction], bool]:
+        def correct(rewritten: Correction) -> bool:
             if not rewritten.changes:
                 return False
             placed = self._placer.place(rewritten.changes)
@@ -175,7 +179,7 @@ class Draft:
     def _hypotheses(self) -> Iterator[Hypothesis]:
         judged = _by_hypothesis(self._said.judged)
         for i, guess in enumerate(self._reading.hypotheses if self._reading else ()):
-            place, verdict = judged.get(i + 1, (None, Judged()))
+            place, verdict = judged.get(i + 1, (None, HypothesisVerdict()))
             reason = self.texts[f"judged[{place}]"]
             # A verdict without any reason is an opinion.
             known = verdict.verdict if reason.checked else "inconclusive"
@@ -204,9 +208,11 @@ class Draft:
             )
 
 
-def _by_hypothesis(judged: Sequence[Judged]) -> Mapping[int, tuple[int, Judged]]:
+def _by_hypothesis(
+    judged: Sequence[HypothesisVerdict],
+) -> Mapping[int, tuple[int, HypothesisVerdict]]:
     """The first verdict on each, with its place."""
-    found: dict[int, tuple[int, Judged]] = {}
+    found: dict[int, tuple[int, HypothesisVerdict]] = {}
     for place, each in enumerate(judged):
         if each.hypothesis is not None:
             found.setdefault(each.hypothesis, (place, each))

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 
 from keet.agent import prompts
-from keet.agent.answer_schemas import Spoken
-from keet.agent.model.messages import NEXT_CAN_SUCCEED, Chat, Fault, Message, Request
+from keet.agent.answer_schemas import TextAnswer
+from keet.agent.model.messages import NEXT_CAN_SUCCEED, Chat, ChatMessage, ChatRequest, ModelFault
 from keet.agent.open_model import bug_fault, open_run_chat, open_transcript, with_cache
 from keet.agent.options import ModelOptions
 from keet.agent.privacy.redaction import Redactor
 from keet.agent.recorded.transcript import Transcript, request_text
-from keet.agent.session import Progress, Session, estimate
+from keet.agent.session import ModelSession, Progress, estimate
 from keet.evidence import Evidence
 from keet.explanation.model_explanation import Usage
 from keet.prose.free_numbers import Allowed
@@ -106,7 +106,7 @@ class _Run:
         self._is_over = False
         self._chat: Chat | None = None
         self.texts: dict[str, Prose] = {}
-        self.fault: Fault | None = None
+        self.fault: ModelFault | None = None
         """The first one: later faults may be consequences of it."""
         self.usage = Usage(0, 0, 0, 0, None, 0.0)
         self.name = options.spec.name
@@ -116,14 +116,14 @@ class _Run:
             return
         try:
             self.texts[insight.id] = self._ask(insight)
-        except Fault as fault:
+        except ModelFault as fault:
             self._note(fault)
         except KeyboardInterrupt:
-            self._note(Fault("interrupted", "interrupted"))
+            self._note(ModelFault("interrupted", "interrupted"))
         except Exception as error:  # noqa: BLE001 - the insights are printed despite a bug here
             self._note(bug_fault(error))
 
-    def _note(self, fault: Fault) -> None:
+    def _note(self, fault: ModelFault) -> None:
         self.fault = self.fault or fault
         self._is_over = fault.kind not in NEXT_CAN_SUCCEED
 
@@ -133,15 +133,15 @@ class _Run:
         self._progress(f"{insight.id}: asking the model")
         opening = _opening(placeholders, insight)
         try:
-            said, _ = session.converse("insights", lambda _: opening, Spoken)
+            said, _ = session.converse("insights", lambda _: opening, TextAnswer)
         finally:
             self.usage = _sum(self.usage, session.usage)
         return read_summary(insight.evidence, placeholders.undo(said.answer))
 
-    def _session(self, insight: InsightFacts) -> Session:
+    def _session(self, insight: InsightFacts) -> ModelSession:
         self._chat = self._chat or open_run_chat(self._options)
         self.name = self._chat.name
-        return Session(
+        return ModelSession(
             _cached(self._chat, insight, self._options),
             transcript=self._transcript,
             redactor=Redactor([], None),
@@ -187,9 +187,9 @@ def _opening(placeholders: _Placeholders, insight: InsightFacts) -> str:
     return _OPENING.format(evidence=evidence)
 
 
-def _request(placeholders: _Placeholders, insight: InsightFacts) -> Request:
+def _request(placeholders: _Placeholders, insight: InsightFacts) -> ChatRequest:
     opening = _opening(placeholders, insight)
-    return Request([Message("system", prompts.rules()), Message("user", opening)])
+    return ChatRequest([ChatMessage("system", prompts.rules()), ChatMessage("user", opening)])
 
 
 def _estimate_line(insights: Sequence[InsightFacts], options: ModelOptions) -> str:

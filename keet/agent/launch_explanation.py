@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from keet_tools.case import Case
 
 from keet.agent import prompts
-from keet.agent.answer_schemas import Conclusion, Reading
-from keet.agent.cause_check import Judge, with_claims
+from keet.agent.answer_schemas import Conclusion, SourceReading
+from keet.agent.cause_check import CauseJudge, with_claims
 from keet.agent.checked_answer import Draft
-from keet.agent.edits.placed import EditPlacer
+from keet.agent.edits.edit_placer import EditPlacer
 from keet.agent.evidence_summary import digest
-from keet.agent.model.messages import Fault, Message
+from keet.agent.model.messages import ChatMessage, ModelFault
 from keet.agent.repair import repair
-from keet.agent.session import Session
+from keet.agent.session import ModelSession
 from keet.agent.source.build_facts import build_facts
-from keet.agent.source.listing import own_files, shown_source
+from keet.agent.source.source_listing import kernel_files, shown_source
 from keet.agent.toolbox import Toolbox
 from keet.agent.vocabulary import vocabulary
 from keet.analysis.findings import Place
@@ -32,38 +32,40 @@ _SOURCE_TOKENS = 3000
 class LaunchResult(NamedTuple):
     each: LaunchExplanation
     """With the model's statement, and its supported causes among the findings."""
-    fault: Fault | None
+    fault: ModelFault | None
 
 
 def explain_launch(
-    session: Session, case: Case, *, compiles: bool, include: Sequence[str] = ()
+    session: ModelSession, case: Case, *, compiles: bool, include: Sequence[str] = ()
 ) -> LaunchResult:
     """What could be had, and what came in between."""
     each = case.launch()
     session.begin(f"#{each.launch.id} {each.launch.name.short}")
     placer = EditPlacer(each.launch, compiles=compiles and case.show_source, include=include)
-    reading: Reading | None = None
+    reading: SourceReading | None = None
     conclusion: Conclusion | None = None
-    fault: Fault | None = None
+    fault: ModelFault | None = None
     try:
         reading, before = _read(session, case, each)
         conclusion = _inspect(session, case, placer, before)
-    except (Fault, KeyboardInterrupt) as problem:
-        fault = problem if isinstance(problem, Fault) else Fault("interrupted", "interrupted")
+    except (ModelFault, KeyboardInterrupt) as problem:
+        fault = (
+            problem if isinstance(problem, ModelFault) else ModelFault("interrupted", "interrupted")
+        )
     if reading is None and conclusion is None:
         return LaunchResult(each, fault)
     told = _explained(session, case, placer, reading, conclusion)
     if session.interrupted and fault is None:
-        fault = Fault("interrupted", "interrupted")
+        fault = ModelFault("interrupted", "interrupted")
     return LaunchResult(told, fault)
 
 
 def _read(
-    session: Session, case: Case, each: LaunchExplanation
-) -> tuple[Reading | None, tuple[Message, ...]]:
+    session: ModelSession, case: Case, each: LaunchExplanation
+) -> tuple[SourceReading | None, tuple[ChatMessage, ...]]:
     """Hypotheses from the source alone; none where there is no source to be shown."""
     launch = each.launch
-    if not case.show_source or not own_files(launch):
+    if not case.show_source or not kernel_files(launch):
         return None, ()
     grid, block = (shape_text(size, "not recorded") for size in (launch.grid, launch.block))
     prompt = prompts.read(
@@ -74,11 +76,11 @@ def _read(
         build=", ".join(build_facts(launch)),
     )
     session.tell("reading the source")
-    return session.converse("read", lambda _: prompt, Reading)
+    return session.converse("read", lambda _: prompt, SourceReading)
 
 
 def _inspect(
-    session: Session, case: Case, placer: EditPlacer, before: tuple[Message, ...]
+    session: ModelSession, case: Case, placer: EditPlacer, before: tuple[ChatMessage, ...]
 ) -> Conclusion:
     each = case.launch()
     session.tell("looking at the evidence")
@@ -99,17 +101,17 @@ def _inspect(
 
 
 def _explained(
-    session: Session,
+    session: ModelSession,
     case: Case,
     placer: EditPlacer,
-    reading: Reading | None,
+    reading: SourceReading | None,
     said: Conclusion | None,
 ) -> LaunchExplanation:
     each = case.launch()
     edits = said.edits if said else ()
     code = [text for edit in edits for change in edit.changes for text in (change.new, change.diff)]
     words = vocabulary(case, code)
-    draft = Draft(words, Judge(each, words), placer, reading)
+    draft = Draft(words, CauseJudge(each, words), placer, reading)
     sent_back = 0
     if said is not None:
         draft.take(said)

@@ -6,7 +6,7 @@ import datetime
 import os
 
 from keet.agent.model.faults import Asked, missing_extra
-from keet.agent.model.messages import Chat, Fault
+from keet.agent.model.messages import Chat, ModelFault
 from keet.agent.model.process import ModelProcess
 from keet.agent.model.settings import ModelSpec, provider_of
 from keet.agent.model.time_limit import TimeLimit
@@ -18,7 +18,7 @@ from keet.files import cache_folder
 
 
 def open_chat(spec: ModelSpec, limit: TimeLimit | None = None) -> Chat:
-    """A model that is ready to be asked. `limit`: for all calls together. Raises Fault.
+    """A model that is ready to be asked. `limit`: for all calls together. Raises ModelFault.
 
     Nothing is sent yet. Exception: if only a server is named, it is asked which models it has.
     """
@@ -32,7 +32,7 @@ def open_chat(spec: ModelSpec, limit: TimeLimit | None = None) -> Chat:
 
 
 def open_run_chat(options: ModelOptions) -> Chat:
-    """The replayed transcript if there is one, otherwise the model. Raises Fault."""
+    """The replayed transcript if there is one, otherwise the model. Raises ModelFault."""
     if options.replay is not None:
         from keet.agent.recorded.scripted import open_script
 
@@ -62,11 +62,13 @@ def open_transcript(options: ModelOptions, name: str) -> Transcript:
     return Transcript(cache_folder() / "transcripts" / f"{now}-{os.getpid()}-{name}.jsonl")
 
 
-def bug_fault(error: Exception) -> Fault:
+def bug_fault(error: Exception) -> ModelFault:
     """An unexpected exception as a fault, so that the analyst's result is still printed.
 
     With KEET_DEBUG set, raises it."""
     if os.environ.get("KEET_DEBUG"):
         raise error
     words = one_line(f"{type(error).__name__}: {error}")
-    return Fault("bug", f"this is a bug in keet ({words}); please report it with the transcript")
+    return ModelFault(
+        "bug", f"this is a bug in keet ({words}); please report it with the transcript"
+    )

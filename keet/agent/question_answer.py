@@ -5,11 +5,11 @@ from __future__ import annotations
 from keet_tools.case import Case
 
 from keet.agent import prompts
-from keet.agent.answer_schemas import Spoken
+from keet.agent.answer_schemas import TextAnswer
 from keet.agent.checked_answer import Texts
 from keet.agent.evidence_summary import overview
 from keet.agent.repair import repair
-from keet.agent.session import Session
+from keet.agent.session import ModelSession
 from keet.agent.toolbox import Toolbox
 from keet.agent.vocabulary import vocabulary
 from keet.explanation.answered_question import AnsweredQuestion
@@ -25,12 +25,12 @@ def opening(case: Case, question: str, rounds: int) -> str:
     return prompts.ask(what=what, question=question, evidence=overview(case), rounds=rounds)
 
 
-def answer_question(session: Session, case: Case, question: str) -> Prose:
+def answer_question(session: ModelSession, case: Case, question: str) -> Prose:
     """Raises wire.Fault."""
     session.begin("the question")
     session.tell("looking at the evidence")
     said, _ = session.converse(
-        "ask", lambda rounds: opening(case, question, rounds), Spoken, Toolbox(case)
+        "ask", lambda rounds: opening(case, question, rounds), TextAnswer, Toolbox(case)
     )
     texts = Texts(vocabulary(case))
     texts.put(_WHERE, said.answer)

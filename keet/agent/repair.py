@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from keet_tools.case import Case
 
 from keet.agent import prompts
-from keet.agent.answer_schemas import MOST_CORRECTIONS, Repair
+from keet.agent.answer_schemas import MOST_CORRECTIONS, Corrections
 from keet.agent.checked_answer import AnswerFault
-from keet.agent.model.messages import Fault
-from keet.agent.session import Session
+from keet.agent.model.messages import ModelFault
+from keet.agent.session import ModelSession
 from keet.evidence import Evidence
 
 _SHOWN = 16
 """Names to choose from."""
 
 
-def repair(session: Session, case: Case, faults: Sequence[AnswerFault]) -> int:
+def repair(session: ModelSession, case: Case, faults: Sequence[AnswerFault]) -> int:
     """How many parts were sent back. What is not corrected stays as it is, marked as unchecked."""
     if not faults:
         return 0
@@ -26,8 +26,8 @@ def repair(session: Session, case: Case, faults: Sequence[AnswerFault]) -> int:
     session.tell(f"asking the model to correct {len(faults)} part{'s' * (len(faults) > 1)}")
     prompt = prompts.repair([str(fault) for fault in faults], _names(case, faults))
     try:
-        repaired, _ = session.converse("repair", lambda _: prompt, Repair)
-    except (Fault, KeyboardInterrupt) as problem:
+        repaired, _ = session.converse("repair", lambda _: prompt, Corrections)
+    except (ModelFault, KeyboardInterrupt) as problem:
         # What was said is kept as it is; after Ctrl-C nothing more is asked.
         session.interrupted = isinstance(problem, KeyboardInterrupt)
         session.transcript.note(repair=str(problem) or "interrupted")

@@ -16,7 +16,7 @@ from pathlib import Path
 from keet_tools.case import Case
 
 from keet.agent.launch_explanation import LaunchResult, explain_launch
-from keet.agent.model.messages import NEXT_CAN_SUCCEED, UNSENT, Chat, Fault
+from keet.agent.model.messages import NEXT_CAN_SUCCEED, UNSENT, Chat, ModelFault
 from keet.agent.open_model import bug_fault, open_run_chat, open_transcript, with_cache
 from keet.agent.options import ModelOptions
 from keet.agent.privacy.redaction import Redactor
@@ -25,7 +25,7 @@ from keet.agent.question_answer import answer_question, answered
 from keet.agent.recorded.cache import CachedChat
 from keet.agent.recorded.replay import check_replay
 from keet.agent.recorded.transcript import Transcript
-from keet.agent.session import Progress, Session
+from keet.agent.session import ModelSession, Progress
 from keet.errors import one_line
 from keet.explanation.answered_question import AnsweredQuestion
 from keet.explanation.explained import Explanation, LaunchExplanation
@@ -51,7 +51,7 @@ def explain_with_model(
     transcript = open_transcript(options, _transcript_name(every))
     with closing(transcript):
         session = _session(options, every, redactor, transcript, progress)
-        if isinstance(session, Fault):
+        if isinstance(session, ModelFault):
             told = explanation._replace(author=_author(options, None, transcript, session))
         else:
             positions = _asked_launches(explanation, options, progress)
@@ -74,7 +74,10 @@ def _asked_launches(
 
 
 def _explained(
-    every: Sequence[Explanation], positions: Sequence[int], session: Session, options: ModelOptions
+    every: Sequence[Explanation],
+    positions: Sequence[int],
+    session: ModelSession,
+    options: ModelOptions,
 ) -> Explanation:
     """The first explanation with the model's part; the other one is only compared with."""
     explanation = every[0]
@@ -92,19 +95,19 @@ def _explained(
     return explanation._replace(launches=tuple(told), author=author)
 
 
-def _launch_result(session: Session, case: Case, options: ModelOptions) -> LaunchResult:
+def _launch_result(session: ModelSession, case: Case, options: ModelOptions) -> LaunchResult:
     """An empty statement is a fault."""
     each = case.launch()
     try:
         found = explain_launch(session, case, compiles=options.compile, include=options.include)
     except KeyboardInterrupt:
-        return LaunchResult(each, Fault("interrupted", "interrupted"))
+        return LaunchResult(each, ModelFault("interrupted", "interrupted"))
     except Exception as error:  # noqa: BLE001 - the analyst's result is printed despite a bug here
         return LaunchResult(each, bug_fault(error))
     statement = found.each.statement
     if statement is None or _has_content(statement):
         return found
-    return LaunchResult(each, found.fault or Fault("answer", _EMPTY_ANSWER))
+    return LaunchResult(each, found.fault or ModelFault("answer", _EMPTY_ANSWER))
 
 
 def _has_content(said: ModelExplanation) -> bool:
@@ -112,8 +115,8 @@ def _has_content(said: ModelExplanation) -> bool:
     return any(parts)
 
 
-def _named(fault: Fault, each: LaunchExplanation) -> Fault:
-    return Fault(fault.kind, one_line(f"#{each.launch.id} {each.launch.name.short}: {fault}"))
+def _named(fault: ModelFault, each: LaunchExplanation) -> ModelFault:
+    return ModelFault(fault.kind, one_line(f"#{each.launch.id} {each.launch.name.short}: {fault}"))
 
 
 # --- ask
@@ -129,7 +132,7 @@ def ask(
     case = question_case(explanations, redactor)
     with closing(transcript):
         session = _session(options, explanations, redactor, transcript, progress, question)
-        if isinstance(session, Fault):
+        if isinstance(session, ModelFault):
             answer: AnsweredQuestion | Authorship = _author(options, None, transcript, session)
         else:
             answer = _answer(session, case, question, options)
@@ -138,16 +141,16 @@ def ask(
 
 
 def _answer(
-    session: Session, case: Case, question: str, options: ModelOptions
+    session: ModelSession, case: Case, question: str, options: ModelOptions
 ) -> AnsweredQuestion | Authorship:
     found = answer_or_fault(session, case, question)
     author = _author(options, session, session.transcript, None)
-    told = found if isinstance(found, Fault) else answered(case, question, found, author)
+    told = found if isinstance(found, ModelFault) else answered(case, question, found, author)
     if isinstance(told, AnsweredQuestion) and not told.text:
-        told = Fault("answer", _EMPTY_ANSWER)
-    fault = told if isinstance(told, Fault) else None
+        told = ModelFault("answer", _EMPTY_ANSWER)
+    fault = told if isinstance(told, ModelFault) else None
     _end(session.transcript, options, fault, session.usage)
-    if isinstance(told, Fault):
+    if isinstance(told, ModelFault):
         return _author(options, session, session.transcript, told)
     return told._replace(followups=tuple(_followups(case.explanations)))
 
@@ -163,13 +166,13 @@ def _followups(explanations: Sequence[Explanation]) -> Iterator[str]:
             yield f"keet explain {shlex.quote(f'./{path}' if path.startswith('-') else path)}"
 
 
-def answer_or_fault(session: Session, case: Case, question: str) -> Prose | Fault:
+def answer_or_fault(session: ModelSession, case: Case, question: str) -> Prose | ModelFault:
     try:
         return answer_question(session, case, question)
-    except Fault as fault:
+    except ModelFault as fault:
         return fault
     except KeyboardInterrupt:
-        return Fault("interrupted", "interrupted")
+        return ModelFault("interrupted", "interrupted")
     except Exception as error:  # noqa: BLE001 - as above
         return bug_fault(error)
 
@@ -214,7 +217,7 @@ def _session(  # noqa: PLR0913, PLR0917 - the parts of a run
     transcript: Transcript,
     progress: Progress,
     question: str | None = None,
-) -> Session | Fault:
+) -> ModelSession | ModelFault:
     transcript.start(
         model=options.spec.name,
         base_url=options.spec.base_url,
@@ -225,10 +228,10 @@ def _session(  # noqa: PLR0913, PLR0917 - the parts of a run
         redact=options.redact,
     )
     chat = _opened(options, explanations)
-    if isinstance(chat, Fault):
+    if isinstance(chat, ModelFault):
         _end(transcript, options, chat, None)
         return chat
-    return Session(
+    return ModelSession(
         chat,
         transcript=transcript,
         redactor=redactor,
@@ -240,7 +243,7 @@ def _session(  # noqa: PLR0913, PLR0917 - the parts of a run
 
 
 def _end(
-    transcript: Transcript, options: ModelOptions, fault: Fault | None, usage: Usage | None
+    transcript: Transcript, options: ModelOptions, fault: ModelFault | None, usage: Usage | None
 ) -> None:
     """`usage`: None if the model could not be opened."""
     transcript.end(fault.kind if fault else "done", usage)
@@ -249,30 +252,35 @@ def _end(
         transcript.discard()
 
 
-def _opened(options: ModelOptions, explanations: Sequence[Explanation]) -> Chat | Fault:
+def _opened(options: ModelOptions, explanations: Sequence[Explanation]) -> Chat | ModelFault:
     """May take a while: if only a server is named, it is asked which models it has."""
     try:
         chat = open_run_chat(options)
-    except Fault as fault:
+    except ModelFault as fault:
         return fault
     except KeyboardInterrupt:
-        return Fault("interrupted", "interrupted")
+        return ModelFault("interrupted", "interrupted")
     except Exception as error:  # noqa: BLE001 - as above
         return bug_fault(error)
     shas = "+".join(told.profile.provenance.sha256 for told in explanations)
     return with_cache(chat, options, shas, prompt_version())
 
 
-def _report_problems(session: Session | Fault, transcript: Transcript, progress: Progress) -> None:
+def _report_problems(
+    session: ModelSession | ModelFault, transcript: Transcript, progress: Progress
+) -> None:
     """A transcript or cache that could not be written does not fail the run."""
-    chat = session.chat if isinstance(session, Session) else None
+    chat = session.chat if isinstance(session, ModelSession) else None
     cache = chat.problem if isinstance(chat, CachedChat) else None
     for problem in filter(None, (transcript.problem, cache)):
         progress(problem)
 
 
 def _author(
-    options: ModelOptions, session: Session | None, transcript: Transcript, fault: Fault | None
+    options: ModelOptions,
+    session: ModelSession | None,
+    transcript: Transcript,
+    fault: ModelFault | None,
 ) -> Authorship:
     usage = session.usage if session else Usage(0, 0, 0, 0, None, 0.0)
     name = session.chat.name if session and not options.replay else options.spec.name

@@ -15,10 +15,10 @@ from keet.agent.answer_schemas import NoAnswer, schema_of, understand
 from keet.agent.model.messages import (
     CantCallTools,
     Chat,
-    Fault,
-    Message,
-    Reply,
-    Request,
+    ChatMessage,
+    ChatReply,
+    ChatRequest,
+    ModelFault,
     ToolCall,
     ToolSpec,
 )
@@ -39,7 +39,7 @@ _ROUND = 900
 """Tokens that a round of tools may add."""
 
 
-class Session:
+class ModelSession:
     """Keeps count over all kernels, and to the limits for each."""
 
     def __init__(  # noqa: PLR0913 - what a run is made of
@@ -86,12 +86,12 @@ class Session:
     def ask(
         self,
         phase: str,
-        messages: Sequence[Message],
+        messages: Sequence[ChatMessage],
         tools: Sequence[ToolSpec] = (),
         schema: Mapping[str, Any] | None = None,
-    ) -> Reply:
+    ) -> ChatReply:
         sent = [_with_text(message, self._redaction(message)) for message in messages]
-        request = Request(sent, tools, schema)
+        request = ChatRequest(sent, tools, schema)
         self._stay_within(request)
         self.transcript.request(phase, request)
         began = time.monotonic()
@@ -102,22 +102,24 @@ class Session:
         self._calibrate(request, reply)
         return _undone(reply, self.redactor.back)
 
-    def _redaction(self, message: Message) -> Callable[[str], str]:
+    def _redaction(self, message: ChatMessage) -> Callable[[str], str]:
         """A model's own words are no fenced data: names may stand anywhere in them."""
         return self.redactor.hide if message.role == "assistant" else self.redactor.out
 
-    def _stay_within(self, request: Request) -> None:
+    def _stay_within(self, request: ChatRequest) -> None:
         needed = self._tokens(request)
         if self._calls_here >= self.limits.calls:
-            raise Fault("calls", f"{self.limits.calls} calls were made; ask for less at a time")
+            raise ModelFault(
+                "calls", f"{self.limits.calls} calls were made; ask for less at a time"
+            )
         if needed > self.tokens_left:
-            raise Fault(
+            raise ModelFault(
                 "budget",
                 f"the next call needs {needed:,} tokens and {max(0, self.tokens_left):,} of "
                 f"{self.limits.input_tokens:,} are left; raise --token-budget",
             )
 
-    def _count(self, reply: Reply, seconds: float) -> None:
+    def _count(self, reply: ChatReply, seconds: float) -> None:
         spent, before = reply.spent, self.usage
         self._calls_here += 1
         self._tokens_here += spent.input_tokens
@@ -133,10 +135,10 @@ class Session:
         )
         self.usage = self.usage._replace(cost=self._cost())
 
-    def _tokens(self, request: Request) -> int:
+    def _tokens(self, request: ChatRequest) -> int:
         return math.ceil(_CAREFUL * self._ratio * estimate(request))
 
-    def _calibrate(self, request: Request, reply: Reply) -> None:
+    def _calibrate(self, request: ChatRequest, reply: ChatReply) -> None:
         if not reply.spent.estimated and reply.spent.input_tokens > 0:
             self._ratio = min(1.5, max(0.5, reply.spent.input_tokens / estimate(request)))
 
@@ -154,22 +156,22 @@ class Session:
         opening: Callable[[int], str],
         shape: type[Shape],
         toolbox: Toolbox | None = None,
-        before: Sequence[Message] = (),
-    ) -> tuple[Shape, tuple[Message, ...]]:
+        before: Sequence[ChatMessage] = (),
+    ) -> tuple[Shape, tuple[ChatMessage, ...]]:
         """The answer, and the conversation so far, for another step to go on from.
 
         `opening`: what is asked, given how many rounds of tools there are.
         """
-        start = [*before] or [Message("system", prompts.rules())]
+        start = [*before] or [ChatMessage("system", prompts.rules())]
         tools = toolbox.specs if toolbox and self._takes_tools else []
-        asked = [*start, Message("user", opening(self.limits.rounds))]
+        asked = [*start, ChatMessage("user", opening(self.limits.rounds))]
         rounds = self._affordable(asked, tools) if tools else 0
         tools = tools if rounds else []
-        messages = [*start, Message("user", opening(rounds))]
+        messages = [*start, ChatMessage("user", opening(rounds))]
         for turn in range(rounds + 1):
             last = turn == rounds or self._is_tight(messages, tools)
             if last and turn:
-                messages = [*_in_plain_words(messages), Message("user", prompts.now())]
+                messages = [*_in_plain_words(messages), ChatMessage("user", prompts.now())]
             try:
                 schema = schema_of(shape) if last else None
                 reply = self.ask(phase, messages, () if last else tools, schema)
@@ -179,32 +181,32 @@ class Session:
                 return self.converse(phase, opening, shape, None, before)
             if last or not reply.calls or toolbox is None:
                 answer = self._understood(phase, messages, reply, shape)
-                return answer, (*messages, Message("assistant", reply.text))
+                return answer, (*messages, ChatMessage("assistant", reply.text))
             messages += self._called(toolbox, reply)
         raise AssertionError("the last turn returns")
 
-    def _affordable(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> int:
+    def _affordable(self, messages: Sequence[ChatMessage], tools: Sequence[ToolSpec]) -> int:
         """Rounds of tools that can be paid for, each read again with all that came before."""
-        first = self._tokens(Request(messages, tools))
+        first = self._tokens(ChatRequest(messages, tools))
         for rounds in range(self.limits.rounds, 0, -1):
             added = _ROUND * rounds * (rounds + 1) // 2
             if (rounds + 1) * first + added <= self.tokens_left:
                 return rounds
         return 0
 
-    def _is_tight(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> bool:
+    def _is_tight(self, messages: Sequence[ChatMessage], tools: Sequence[ToolSpec]) -> bool:
         """Another round of tools after this one could not be paid for."""
-        return 2 * self._tokens(Request(messages, tools)) + _ROUND > self.tokens_left
+        return 2 * self._tokens(ChatRequest(messages, tools)) + _ROUND > self.tokens_left
 
-    def _called(self, toolbox: Toolbox, reply: Reply) -> list[Message]:
-        answered = [Message("assistant", reply.text, reply.calls)]
+    def _called(self, toolbox: Toolbox, reply: ChatReply) -> list[ChatMessage]:
+        answered = [ChatMessage("assistant", reply.text, reply.calls)]
         for position, call in enumerate(reply.calls):
             text = (
                 self._call(toolbox, call)
                 if position < prompts.AT_ONCE
                 else "not run: too many at once"
             )
-            answered.append(Message("tool", text, answers=call.id))
+            answered.append(ChatMessage("tool", text, answers=call.id))
         return answered
 
     def _call(self, toolbox: Toolbox, call: ToolCall) -> str:
@@ -216,7 +218,7 @@ class Session:
         return prompts.fenced(f"result of {one_line(call.name[:40])}", answer.text)
 
     def _understood(
-        self, phase: str, messages: list[Message], reply: Reply, shape: type[Shape]
+        self, phase: str, messages: list[ChatMessage], reply: ChatReply, shape: type[Shape]
     ) -> Shape:
         """Read the answer; ask once more where it can't be read."""
         try:
@@ -224,33 +226,33 @@ class Session:
         except NoAnswer as problem:
             why = "it was cut short: write less" if reply.cut else str(problem)
             self.tell(f"asking again, {why}")
-            said = Message("assistant", reply.text[:2000] or "(nothing)")
-            more = [*messages, said, Message("user", prompts.again(why))]
+            said = ChatMessage("assistant", reply.text[:2000] or "(nothing)")
+            more = [*messages, said, ChatMessage("user", prompts.again(why))]
             again = self.ask(phase, more, (), schema_of(shape))
         try:
             return understand(again.text, shape)
         except NoAnswer as problem:
             told = f"{self.chat.name} did not answer as asked twice ({problem}); try another model"
-            raise Fault("answer", told) from None
+            raise ModelFault("answer", told) from None
 
 
-def _in_plain_words(messages: Sequence[Message]) -> list[Message]:
+def _in_plain_words(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     """Tool calls as text: some providers refuse a history of calls where no tools are offered, and
     small models go on calling."""
-    told: list[Message] = []
+    told: list[ChatMessage] = []
     for message in messages:
         if message.role == "assistant" and message.calls:
             asked = ", ".join(f"{call.name}({_arguments(call)})" for call in message.calls)
-            told.append(Message("assistant", f"{message.text}\nI called {asked}.".strip()))
+            told.append(ChatMessage("assistant", f"{message.text}\nI called {asked}.".strip()))
         elif message.role == "tool" and told[-1].role == "user":
-            told[-1] = Message("user", f"{told[-1].text}\n\n{message.text}")
+            told[-1] = ChatMessage("user", f"{told[-1].text}\n\n{message.text}")
         else:
             role = "user" if message.role == "tool" else message.role
-            told.append(Message(role, message.text))
+            told.append(ChatMessage(role, message.text))
     return told
 
 
-def estimate(request: Request) -> int:
+def estimate(request: ChatRequest) -> int:
     """Tokens of a request, tools included: about, until the server has counted one."""
     texts = [message.text for message in request.messages]
     texts += [json.dumps(dict(call.arguments or {})) for m in request.messages for call in m.calls]
@@ -263,14 +265,14 @@ def _arguments(call: ToolCall) -> str:
     return ", ".join(f"{name}={value!r}"[:60] for name, value in given.items())
 
 
-def _with_text(message: Message, change: Callable[[str], str]) -> Message:
+def _with_text(message: ChatMessage, change: Callable[[str], str]) -> ChatMessage:
     calls = tuple(
         call._replace(arguments=_changed(call.arguments, change)) for call in message.calls
     )
-    return Message(message.role, change(message.text), calls, message.answers)
+    return ChatMessage(message.role, change(message.text), calls, message.answers)
 
 
-def _undone(reply: Reply, change: Callable[[str], str]) -> Reply:
+def _undone(reply: ChatReply, change: Callable[[str], str]) -> ChatReply:
     calls = tuple(call._replace(arguments=_changed(call.arguments, change)) for call in reply.calls)
     return reply._replace(text=change(reply.text), calls=calls)
 

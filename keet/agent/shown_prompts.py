@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from keet_tools.case import Case
 
-from keet.agent.answer_schemas import Reading, schema_of
+from keet.agent.answer_schemas import SourceReading, schema_of
 from keet.agent.launch_explanation import explain_launch
-from keet.agent.model.messages import Fault, Reply, Request, Spent
+from keet.agent.model.messages import ChatReply, ChatRequest, ModelFault, TokenCount
 from keet.agent.options import ModelOptions
 from keet.agent.privacy.redaction import Redactor
 from keet.agent.recorded.transcript import Transcript, request_text
 from keet.agent.run import answer_or_fault, longest_launches, question_case
-from keet.agent.session import Session, estimate
+from keet.agent.session import ModelSession, estimate
 from keet.errors import one_line
 from keet.explanation.explained import Explanation
 
@@ -42,7 +42,7 @@ def _shown(
 ) -> list[str]:
     """Runs a real session, so that the text is exactly what would be sent."""
     collector = _PromptCollector(options.spec.name)
-    session = Session(
+    session = ModelSession(
         collector,
         transcript=Transcript(None),
         redactor=redactor,
@@ -54,7 +54,7 @@ def _shown(
     else:
         end = explain_launch(session, case, compiles=False).fault
     texts = [request_text(request) for request in collector.requests]
-    if isinstance(end, Fault) and end.kind != _SHOWN:
+    if isinstance(end, ModelFault) and end.kind != _SHOWN:
         texts.append(f"--- nothing more is sent ---\n{one_line(str(end))}\n")
     return texts
 
@@ -65,14 +65,14 @@ class _PromptCollector:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.requests: list[Request] = []
+        self.requests: list[ChatRequest] = []
         self._is_over = False
 
-    def ask(self, request: Request) -> Reply:
+    def ask(self, request: ChatRequest) -> ChatReply:
         if not self._is_over:
             self.requests.append(request)
-        if request.schema != schema_of(Reading):
+        if request.schema != schema_of(SourceReading):
             self._is_over = True
-            raise Fault(_SHOWN, "the next request depends on a reply")
-        spent = Spent(estimate(request), 0, estimated=True)
-        return Reply('{"purpose": "(its answer to the first)"}', (), spent)
+            raise ModelFault(_SHOWN, "the next request depends on a reply")
+        spent = TokenCount(estimate(request), 0, estimated=True)
+        return ChatReply('{"purpose": "(its answer to the first)"}', (), spent)

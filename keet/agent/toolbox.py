@@ -9,8 +9,8 @@ from keet_tools.case import Answer, Case
 from keet_tools.registry import call_tool, offered
 from pydantic import ValidationError
 
-from keet.agent.answer_schemas import SaidEdit
-from keet.agent.edits.placed import EditPlacer
+from keet.agent.answer_schemas import RawEdit
+from keet.agent.edits.edit_placer import EditPlacer
 from keet.agent.model.messages import ToolSpec
 
 _COMPILE = ToolSpec(
@@ -57,7 +57,7 @@ class Toolbox:
 
     def _compile(self, placer: EditPlacer, arguments: Mapping[str, Any] | None) -> Answer:
         try:
-            edit = SaidEdit.model_validate({"what": "", **(arguments or {})})
+            edit = RawEdit.model_validate({"what": "", **(arguments or {})})
         except ValidationError as error:
             return Answer(f"changes: {error.errors()[0]['msg']}", abstained=True)
         placed = placer.place(edit.changes)

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from keet_tools.case import Case
 
 from keet.agent.source.constants import Constant, source_constants, source_literals
-from keet.agent.source.listing import own_files
+from keet.agent.source.source_listing import kernel_files
 from keet.evidence import Evidence
 from keet.profile import Launch
 from keet.profile.names import file_name
 from keet.prose.free_numbers import Allowed
-from keet.prose.names import HARDWARE, Fact, Names
+from keet.prose.names import HARDWARE, Names, SourceFact
 from keet.prose.reading import read_prose
 from keet.prose.text import Prose
 from keet.records import NamedTuple
@@ -34,7 +34,7 @@ def vocabulary(case: Case, code: Iterable[str] = ()) -> Vocabulary:
     """`code`: what the answer suggests, from which its texts may quote."""
     launches = _launches(case)
     literals = set(HARDWARE)
-    facts: dict[str, Fact] = {}
+    facts: dict[str, SourceFact] = {}
     for launch in launches:
         literals |= source_literals(launch) if case.show_source else set()
         literals |= {float(n) for shape in (launch.grid, launch.block) for n in shape or ()}
@@ -64,15 +64,15 @@ def _named(case: Case) -> Iterator[tuple[str, Evidence]]:
             yield piece.slug, piece
 
 
-def _constants(launch: Launch) -> Mapping[str, Fact]:
+def _constants(launch: Launch) -> Mapping[str, SourceFact]:
     known = source_constants(launch)
     return {name: _fact(name, each) for name, each in known.items()}
 
 
-def _fact(name: str, constant: Constant) -> Fact:
+def _fact(name: str, constant: Constant) -> SourceFact:
     """A build may set another value than the default in the source."""
     label = f"`{name}` (default)" if constant.assumed else f"`{name}`"
-    return Fact(float(constant.value), "", label)
+    return SourceFact(float(constant.value), "", label)
 
 
 def _literals_of(code: str) -> set[float]:
@@ -100,4 +100,4 @@ def _lines(launches: Iterable[Launch]) -> Mapping[str, int] | None:
 def _sources(case: Case, launches: Iterable[Launch]) -> Iterator[str]:
     if case.show_source:
         for launch in launches:
-            yield from (launch.source_files[path] or "" for path in own_files(launch))
+            yield from (launch.source_files[path] or "" for path in kernel_files(launch))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
-from keet.prose.text import Prose, Reference, Sentence
+from keet.prose.text import Prose, ProseSentence, Reference
 from keet.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class ModelExplanation(NamedTuple):
         return causes + sum(text.numbers for _, text in self.texts)
 
 
-def unchecked(where: str, sentence: Sentence) -> UncheckedSentence:
+def unchecked(where: str, sentence: ProseSentence) -> UncheckedSentence:
     return UncheckedSentence(where, sentence.text, sentence.problem or "")
 
 

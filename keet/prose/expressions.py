@@ -11,11 +11,19 @@ from collections.abc import Callable, Iterator, Mapping
 from random import Random
 
 from keet.prose import values
-from keet.prose.parsing import BINARY, COMPARISONS, UNITS, Node, parse
-from keet.prose.values import Value, ValueProblem
+from keet.prose.expression_parser import BINARY, COMPARISONS, UNITS, Node, parse
+from keet.prose.values import UnitValue, ValueProblem
 from keet.records import NamedTuple
 
-__all__ = ["Named", "Node", "Result", "constants_of", "evaluate", "has_influence", "parse"]
+__all__ = [
+    "EvaluatedExpression",
+    "NamedNumber",
+    "Node",
+    "constants_of",
+    "evaluate",
+    "has_influence",
+    "parse",
+]
 
 _SHOWN = {">=": "≥", "<=": "≤", "==": "=", "!=": "≠", "~": "≈", "*": "×", "**": "^"}
 ABOUT = 0.1
@@ -32,10 +40,10 @@ _SIZES = {
 }  # fmt: skip
 
 
-class Named(NamedTuple):
+class NamedNumber(NamedTuple):
     """What a name stands for."""
 
-    value: Value
+    value: UnitValue
     label: str
     """`L2 hit rate`; a constant of the source: its name."""
     shown: str
@@ -46,40 +54,40 @@ class Named(NamedTuple):
     """`flip.cu:31`, where the number belongs to one line."""
 
 
-Lookup = Callable[[str], Named]
+Lookup = Callable[[str], NamedNumber]
 """Raises ValueProblem for an unknown name."""
 
 
-class Result(NamedTuple):
+class EvaluatedExpression(NamedTuple):
     """An expression with its value."""
 
     text: str
     """With labels and values, and the result where there is one to tell."""
-    value: Value
-    names: tuple[Named, ...]
+    value: UnitValue
+    names: tuple[NamedNumber, ...]
     is_comparison: bool = False
     is_true: bool = True
     alone: str = ""
     """Of arithmetic: the result without how it was computed."""
 
 
-def evaluate(node: Node, lookup: Lookup) -> Result:
+def evaluate(node: Node, lookup: Lookup) -> EvaluatedExpression:
     """Raises ValueProblem."""
     names = tuple(_names(node, lookup))
     if node.kind in COMPARISONS:
         left, right = (_value(part, lookup) for part in node.parts)
         true = _holds(node.kind, *values.alike(left, right))
         text = _shown(_with_percent(node, left, right), lookup)
-        return Result(text, left, names, is_comparison=True, is_true=true)
+        return EvaluatedExpression(text, left, names, is_comparison=True, is_true=true)
     value = _value(node, lookup)
     if node.kind in ("name", "number"):
-        return Result(_shown(node, lookup), value, names)
+        return EvaluatedExpression(_shown(node, lookup), value, names)
     # The result is the part of the sentence; how it came about is an aside.
     alone = values.value_text(value)
-    return Result(f"{alone} ({_shown(node, lookup)})", value, names, alone=alone)
+    return EvaluatedExpression(f"{alone} ({_shown(node, lookup)})", value, names, alone=alone)
 
 
-def _with_percent(node: Node, left: Value, right: Value) -> Node:
+def _with_percent(node: Node, left: UnitValue, right: UnitValue) -> Node:
     """`{l2_busy > 80}` compares with 80 %, and says so."""
     parts = [
         Node("number", f"{part.text} %")
@@ -107,7 +115,7 @@ def has_influence(node: Node, lookup: Lookup) -> bool:
 
 
 def _varied(lookup: Lookup, salt: int) -> Lookup:
-    def varied(name: str) -> Named:
+    def varied(name: str) -> NamedNumber:
         named = lookup(name)
         number = named.value.number
         same = number if named.ids else name  # a constant of the source is no second name
@@ -135,7 +143,7 @@ def _sides(node: Node) -> tuple[Node, ...]:
 # --- evaluation
 
 
-def _names(node: Node, lookup: Lookup) -> Iterator[Named]:
+def _names(node: Node, lookup: Lookup) -> Iterator[NamedNumber]:
     if node.kind == "name":
         yield lookup(node.text)
     if not (node.kind == "call" and node.text == "sizeof"):
@@ -143,7 +151,7 @@ def _names(node: Node, lookup: Lookup) -> Iterator[Named]:
             yield from _names(part, lookup)
 
 
-_OPERATIONS: Mapping[str, Callable[[Value, Value], Value]] = {
+_OPERATIONS: Mapping[str, Callable[[UnitValue, UnitValue], UnitValue]] = {
     "+": values.add,
     "-": lambda one, other: values.add(one, other, -1),
     "*": values.multiply,
@@ -152,7 +160,7 @@ _OPERATIONS: Mapping[str, Callable[[Value, Value], Value]] = {
 }
 
 
-def _value(node: Node, lookup: Lookup) -> Value:
+def _value(node: Node, lookup: Lookup) -> UnitValue:
     if node.kind == "number":
         return _literal(node.text)
     if node.kind == "name":
@@ -163,7 +171,7 @@ def _value(node: Node, lookup: Lookup) -> Value:
     return _called(node.text, parts) if node.kind == "call" else _computed(node.kind, parts)
 
 
-def _computed(kind: str, parts: list[Value]) -> Value:
+def _computed(kind: str, parts: list[UnitValue]) -> UnitValue:
     if kind == "()":
         return parts[0]
     if kind == "negative":
@@ -176,7 +184,7 @@ def _computed(kind: str, parts: list[Value]) -> Value:
     return operation(*parts)
 
 
-def _size(parts: tuple[Node, ...]) -> Value:
+def _size(parts: tuple[Node, ...]) -> UnitValue:
     size = _SIZES.get(parts[0].text)
     if size is None or len(parts) > 1:
         raise ValueProblem(f"the size of `{parts[0].text}` is not known; give it in B")
@@ -191,7 +199,7 @@ _FUNCTIONS: Mapping[str, Callable[[float], float]] = {
 }
 
 
-def _called(name: str, parts: list[Value]) -> Value:
+def _called(name: str, parts: list[UnitValue]) -> UnitValue:
     if name in ("min", "max"):
         return _extreme(name, parts)
     if name == "abs" and len(parts) == 1:
@@ -208,7 +216,7 @@ def _called(name: str, parts: list[Value]) -> Value:
         raise ValueProblem(f"{name} of that has no value") from None
 
 
-def _extreme(name: str, parts: list[Value]) -> Value:
+def _extreme(name: str, parts: list[UnitValue]) -> UnitValue:
     found = parts[0]
     for other in parts[1:]:
         one, two = values.same_things(found, other)
@@ -224,7 +232,7 @@ def _number(text: str) -> float:
         raise ValueProblem("it is too large") from None
 
 
-def _literal(text: str) -> Value:
+def _literal(text: str) -> UnitValue:
     number, _, unit = text.partition(" ")
     if not unit:
         return values.bare(_number(number))
@@ -233,7 +241,7 @@ def _literal(text: str) -> Value:
     return values.checked(values.value_of(_number(number), UNITS.get(unit, unit)))
 
 
-def _holds(operator: str, left: Value, right: Value) -> bool:
+def _holds(operator: str, left: UnitValue, right: UnitValue) -> bool:
     """Equal and about: relative to the larger, since what was printed is rounded."""
     a, b = left.number, right.number
     difference = abs(a - b) / max(abs(a), abs(b), 1e-300)

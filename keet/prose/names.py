@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from keet.catalog import metrics
 from keet.evidence import Evidence
 from keet.prose import values
-from keet.prose.expressions import Named
+from keet.prose.expressions import NamedNumber
 from keet.prose.values import ValueProblem
 from keet.records import NamedTuple
 from keet.units import format_number
@@ -18,7 +18,7 @@ HARDWARE = frozenset({1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 1024.0
 _MOST_SUGGESTIONS = 50
 
 
-class Fact(NamedTuple):
+class SourceFact(NamedTuple):
     """A number that is not measured: a constant of the source, a size of the launch or the GPU."""
 
     value: float
@@ -32,7 +32,7 @@ class Names:
     def __init__(
         self,
         evidence: Iterable[tuple[str, Evidence]],
-        facts: Mapping[str, Fact] | None = None,
+        facts: Mapping[str, SourceFact] | None = None,
         literals: frozenset[float] = frozenset(),
         find: Callable[[str], Evidence | None] = lambda _: None,
     ) -> None:
@@ -45,10 +45,10 @@ class Names:
         """What sentences may call numbers, in lower case, with the slugs that each stands for."""
         self.labels_by_length = sorted(self.labels, key=len, reverse=True)
         self._fact_values = frozenset(fact.value for fact in self._facts.values())
-        self._known: dict[str, Named | str] = {}
+        self._known: dict[str, NamedNumber | str] = {}
         self._suggested = 0
 
-    def lookup(self, name: str) -> Named:
+    def lookup(self, name: str) -> NamedNumber:
         """Raises ValueProblem for an unknown name."""
         if name not in self._known:
             self._known[name] = self._looked_up(name)
@@ -57,7 +57,7 @@ class Names:
             raise ValueProblem(found)
         return found
 
-    def _looked_up(self, name: str) -> Named | str:
+    def _looked_up(self, name: str) -> NamedNumber | str:
         """What it stands for, or what is wrong with it."""
         piece = self._evidence.get(name) or self._find(name)
         if piece is not None:
@@ -91,17 +91,17 @@ def _labels(evidence: Iterable[Evidence]) -> Mapping[str, set[str]]:
     return found
 
 
-def _named_fact(fact: Fact) -> Named:
+def _named_fact(fact: SourceFact) -> NamedNumber:
     value = values.value_of(fact.value, fact.unit)
     shown = values.value_text(value) if fact.unit else format_number(fact.value)
-    return Named(value._replace(is_bare=not fact.unit), fact.label, shown)
+    return NamedNumber(value._replace(is_bare=not fact.unit), fact.label, shown)
 
 
-def named(piece: Evidence) -> Named:
+def named(piece: Evidence) -> NamedNumber:
     digits = ".1f" if piece.unit in ("%", "x") else ""
     shown = _plural(format(piece, digits).replace(" x", "x"), piece)
     value = values.value_of(float(piece.value), piece.unit)
-    return Named(value, piece.label, shown, (piece.id,), piece.line or "")
+    return NamedNumber(value, piece.label, shown, (piece.id,), piece.line or "")
 
 
 _COUNTED = frozenset(

@@ -27,7 +27,7 @@ _ASSIGNED = regex(r"(?<![=<>!])=\s*\d")
 """`n = 32`: a value that the source does not give it."""
 
 
-class Source(NamedTuple):
+class TokenizedCode(NamedTuple):
     """Code as tokens."""
 
     text: str
@@ -36,9 +36,9 @@ class Source(NamedTuple):
 
 
 @lru_cache(maxsize=8)
-def source_of(code: str) -> Source:
+def source_of(code: str) -> TokenizedCode:
     tokens = _TOKEN.findall(_NOT_CODE.sub(" ", code))
-    return Source(_joined(tokens), frozenset(tokens))
+    return TokenizedCode(_joined(tokens), frozenset(tokens))
 
 
 def _joined(tokens: Sequence[str]) -> str:
@@ -78,7 +78,7 @@ def _number(token: str) -> float:
         return float("nan")
 
 
-def is_known_name(name: str, source: Source) -> bool:
+def is_known_name(name: str, source: TokenizedCode) -> bool:
     """A name without digits, of the source, or one that everybody knows: `L2`, `LDG.E.128`."""
     if name in source.words or not re.search(r"\d", name):
         return True

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 from keet.patterns import regex
 from keet.prose.expressions import (
-    Named,
+    EvaluatedExpression,
+    NamedNumber,
     Node,
-    Result,
     constants_of,
     evaluate,
     has_influence,
@@ -23,7 +23,7 @@ from keet.prose.expressions import (
 from keet.prose.free_numbers import Allowed, free_number
 from keet.prose.names import Names
 from keet.prose.number_words import LISTED, PLACE
-from keet.prose.text import SPAN, Prose, Reference, Sentence, sentences_of
+from keet.prose.text import SPAN, Prose, ProseSentence, Reference, sentences_of
 from keet.prose.values import ValueProblem
 from keet.records import NamedTuple
 
@@ -53,7 +53,7 @@ def read_prose(text: str, names: Names, allowed: Allowed) -> Prose:
 class _Read(NamedTuple):
     part: str | Reference
     problem: str | None = None
-    result: Result | None = None
+    result: EvaluatedExpression | None = None
 
     @property
     def words(self) -> str:
@@ -67,17 +67,17 @@ class _Reader:
         self._names, self._allowed = names, allowed
         self._references = self._item = self._sentences = 0
 
-    def sentence(self, text: str, end: str) -> Sentence:
+    def sentence(self, text: str, end: str) -> ProseSentence:
         self._sentences += 1
         if len(text) > _LONGEST or self._sentences > _MOST_SENTENCES:
-            return Sentence((text,), "the text is too long; write a few short sentences", end)
+            return ProseSentence((text,), "the text is too long; write a few short sentences", end)
         read = list(self._parts(text))
         words = self._without_item("".join(each.words for each in read))
         compares = any(each.result and each.result.is_comparison for each in read)
         problems = [each.problem for each in read if each.problem]
         if not problems:
             problems = [free_number(words, self._allowed, compares=compares) or ""]
-        return Sentence(tuple(each.part for each in read), problems[0] or None, end)
+        return ProseSentence(tuple(each.part for each in read), problems[0] or None, end)
 
     def _without_item(self, words: str) -> str:
         """The number of a list item is none of the text where items are counted from one."""
@@ -122,7 +122,7 @@ class _Reader:
             Reference(shown, ids, part, result.alone if result.names else ""), problem, result
         )
 
-    def _wrong(self, part: str, node: Node, result: Result) -> str | None:
+    def _wrong(self, part: str, node: Node, result: EvaluatedExpression) -> str | None:
         """Raises ValueProblem."""
         if result.is_comparison and not result.is_true:
             return f"{{{part}}} is false: {result.text} does not hold"
@@ -133,7 +133,7 @@ class _Reader:
         problem = unfounded(node, result, self._names)
         return f"{{{part}}}: {problem}" if problem else None
 
-    def _wrong_count(self, part: str, node: Node, result: Result) -> str | None:
+    def _wrong_count(self, part: str, node: Node, result: EvaluatedExpression) -> str | None:
         """Numbers without a name: bytes and counts of the source, or small ones."""
         is_bytes = dict(result.value.dimensions) == {"byte": 1}
         if result.is_comparison or not (result.value.is_bare or is_bytes):
@@ -148,7 +148,7 @@ class _Reader:
         return f"{{{part}}}: {part} is not a number of the source or the launch"
 
 
-def unfounded(node: Node, result: Result, names: Names) -> str | None:
+def unfounded(node: Node, result: EvaluatedExpression, names: Names) -> str | None:
     """Why an expression over names says nothing about them: its value comes from a number that is
     written out. Raises ValueProblem."""
     is_measured = any(named.ids for named in result.names)
@@ -189,7 +189,9 @@ def _repeated_unit(read: _Read, after: str) -> int:
     return match.end() if match else 0
 
 
-def _printed(node: Node, result: Result, said: str | None, after: str, text: str) -> str:
+def _printed(
+    node: Node, result: EvaluatedExpression, said: str | None, after: str, text: str
+) -> str:
     """A single name with its label, unless exactly that label stands next to it."""
     if not result.names:
         return f"{result.text} ({NOT_MEASURED})"
@@ -238,7 +240,7 @@ def _begins(text: str, at: int) -> bool:
     return at == 0 or not (text[at - 1].isalnum() or text[at - 1] in "_-")
 
 
-def _wrong_label(part: str, label: str, found: Named, names: Names) -> str | None:
+def _wrong_label(part: str, label: str, found: NamedNumber, names: Names) -> str | None:
     """The sentence calls a number by the label of another one: `L2 hit rate is {l2_busy}`. It may
     use a part of the label, or another label of the same measured number."""
     mine = found.label.lower()

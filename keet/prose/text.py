@@ -23,7 +23,7 @@ class Reference(NamedTuple):
     can be told beside it."""
 
 
-class Sentence(NamedTuple):
+class ProseSentence(NamedTuple):
     parts: tuple[str | Reference, ...]
     problem: str | None = None
     """Why keet cannot vouch for its numbers: it is printed as unchecked."""
@@ -49,7 +49,7 @@ class Sentence(NamedTuple):
 class Prose(NamedTuple):
     """A text sentence by sentence."""
 
-    sentences: tuple[Sentence, ...] = ()
+    sentences: tuple[ProseSentence, ...] = ()
 
     def __str__(self) -> str:
         """As people read it, unchecked sentences marked."""
@@ -66,7 +66,7 @@ class Prose(NamedTuple):
         return tuple(dict.fromkeys(found))
 
     @property
-    def problems(self) -> tuple[Sentence, ...]:
+    def problems(self) -> tuple[ProseSentence, ...]:
         return tuple(each for each in self.sentences if each.problem)
 
     @property
@@ -90,7 +90,7 @@ class Prose(NamedTuple):
 UNCHECKED = "[unchecked]"
 
 
-def marked(sentence: Sentence) -> str:
+def marked(sentence: ProseSentence) -> str:
     return f"{UNCHECKED} {sentence.text}" if sentence.problem else sentence.text
 
 

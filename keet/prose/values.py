@@ -30,7 +30,7 @@ class ValueProblem(Exception):
     """An expression that has no value; the message tells why."""
 
 
-class Value(NamedTuple):
+class UnitValue(NamedTuple):
     """A number with what it measures."""
 
     number: float
@@ -53,10 +53,10 @@ class Value(NamedTuple):
         return "" if self.dimensions else _unit(self)
 
 
-def value_of(number: float, unit: str) -> Value:
+def value_of(number: float, unit: str) -> UnitValue:
     """A quantity of keet's, in its own units."""
     if unit == "%":
-        return Value(number / 100, is_percent=True)
+        return UnitValue(number / 100, is_percent=True)
     parsed = parse_unit(unit)
     dimensions: Counter[str] = Counter()
     things: Counter[str] = Counter()
@@ -73,19 +73,19 @@ def value_of(number: float, unit: str) -> Value:
     for plain in ("", "x", "1"):
         del things[plain]
     things["wavefront"] += things.pop("conflict", 0)  # a bank conflict is one more wavefront
-    return Value(number * scale, _powers(dimensions), _powers(things))
+    return UnitValue(number * scale, _powers(dimensions), _powers(things))
 
 
 def _powers(found: Mapping[str, int]) -> Powers:
     return tuple(sorted((name, power) for name, power in found.items() if power))
 
 
-def bare(number: float) -> Value:
+def bare(number: float) -> UnitValue:
     """Raises ValueProblem for what is beyond any number of a report."""
-    return checked(Value(number, is_bare=True))
+    return checked(UnitValue(number, is_bare=True))
 
 
-def add(one: Value, other: Value, sign: int = 1) -> Value:
+def add(one: UnitValue, other: UnitValue, sign: int = 1) -> UnitValue:
     if sign < 0 and one.is_bare and one.number == 1 and other.is_percent:
         one = value_of(100, "%")  # the 1 of `1 - hit_rate` is all of it, not 1 %
     one, other = same_things(one, other)
@@ -95,24 +95,24 @@ def add(one: Value, other: Value, sign: int = 1) -> Value:
     )
 
 
-def same_things(one: Value, other: Value) -> tuple[Value, Value]:
+def same_things(one: UnitValue, other: UnitValue) -> tuple[UnitValue, UnitValue]:
     """Raises ValueProblem where a sum or a minimum of both would be of different things."""
     if one.things and other.things and one.things != other.things:
         raise ValueProblem(f"{unit_name(one)} and {unit_name(other)} are different units")
     return alike(one, other)
 
 
-def multiply(one: Value, other: Value) -> Value:
+def multiply(one: UnitValue, other: UnitValue) -> UnitValue:
     return _product(one, other, 1)
 
 
-def divide(one: Value, other: Value) -> Value:
+def divide(one: UnitValue, other: UnitValue) -> UnitValue:
     if not other.number:
         raise ValueProblem("it divides by zero")
     return _product(one, other, -1)
 
 
-def power(one: Value, other: Value) -> Value:
+def power(one: UnitValue, other: UnitValue) -> UnitValue:
     if other.has_dimension or one.has_dimension or one.is_percent:
         raise ValueProblem("only plain numbers are raised to a power")
     try:
@@ -121,10 +121,10 @@ def power(one: Value, other: Value) -> Value:
         raise ValueProblem("it is too large") from None
     if isinstance(raised, complex):
         raise ValueProblem("it is not a real number")
-    return checked(Value(raised, is_bare=_bare(one, other)))
+    return checked(UnitValue(raised, is_bare=_bare(one, other)))
 
 
-def alike(one: Value, other: Value) -> tuple[Value, Value]:
+def alike(one: UnitValue, other: UnitValue) -> tuple[UnitValue, UnitValue]:
     """Both in the same unit. A number without a unit takes that of the other, except for bytes and
     time, where it would be a guess."""
     if one.is_bare and other.is_percent:
@@ -139,7 +139,7 @@ def alike(one: Value, other: Value) -> tuple[Value, Value]:
     return one, other
 
 
-def _unit_hint(one: Value, other: Value) -> str:
+def _unit_hint(one: UnitValue, other: UnitValue) -> str:
     if not (one.is_bare or other.is_bare):
         return ""
     want = unit_name(other if one.is_bare else one)
@@ -147,7 +147,7 @@ def _unit_hint(one: Value, other: Value) -> str:
     return f"; give the number a unit, as in {examples[want]}" if want in examples else ""
 
 
-def _product(one: Value, other: Value, sign: int) -> Value:
+def _product(one: UnitValue, other: UnitValue, sign: int) -> UnitValue:
     dimensions = _combined(one.dimensions, other.dimensions, sign)
     if any(abs(degree) > _DEGREE for _, degree in dimensions):
         raise ValueProblem("its unit makes no sense")
@@ -158,10 +158,10 @@ def _product(one: Value, other: Value, sign: int) -> Value:
         things = things if amount.things else _combined(things, _over(counted.things), -1)
     number = one.number * other.number if sign > 0 else one.number / other.number
     percent = not (dimensions or things) and _is_share(one, other, sign)
-    return checked(Value(number, dimensions, things, percent, _bare(one, other)))
+    return checked(UnitValue(number, dimensions, things, percent, _bare(one, other)))
 
 
-def _is_share(one: Value, other: Value, sign: int) -> bool:
+def _is_share(one: UnitValue, other: UnitValue, sign: int) -> bool:
     """Twice a share and half a share are shares, and so is a share of a share."""
     return (one.is_percent and (sign > 0 or not other.is_percent)) or (
         sign > 0 and other.is_percent and not one.is_percent
@@ -175,11 +175,11 @@ def _combined(one: Powers, other: Powers, sign: int) -> Powers:
     return _powers(found)
 
 
-def _bare(one: Value, other: Value) -> bool:
+def _bare(one: UnitValue, other: UnitValue) -> bool:
     return one.is_bare and other.is_bare
 
 
-def checked(value: Value) -> Value:
+def checked(value: UnitValue) -> UnitValue:
     if not math.isfinite(value.number) or abs(value.number) > _LARGEST:
         raise ValueProblem("it is too large")
     return value
@@ -188,7 +188,7 @@ def checked(value: Value) -> Value:
 # --- as text
 
 
-def unit_name(value: Value) -> str:
+def unit_name(value: UnitValue) -> str:
     """`B/s`, `%`, `sector`; `a plain number` for none."""
     if value.is_percent:
         return "%"
@@ -196,7 +196,7 @@ def unit_name(value: Value) -> str:
     return symbol(base_unit(unit) if unit == "hz" else unit) if unit else "a plain number"
 
 
-def value_text(value: Value) -> str:
+def value_text(value: UnitValue) -> str:
     """`537 MB`, `82.0%`, `31.4 sector/request`."""
     if value.is_percent:
         return f"{_digits(100 * value.number, 1)}%"
@@ -212,7 +212,7 @@ def _digits(number: float, places: int) -> str:
     return f"{number:,.{places}f}"
 
 
-def _unit(value: Value) -> str:
+def _unit(value: UnitValue) -> str:
     """As keet writes units: numerator first, one slash per divisor. Empty for a plain number."""
     if dict(value.dimensions) == {"cycle": 1, "s": -1} and not value.things:
         return "hz"

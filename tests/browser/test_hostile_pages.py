@@ -55,7 +55,7 @@ def shown(attack: str) -> str:
 
 @pytest.fixture(autouse=True)
 def no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("compiling", "placed"):
+    for module in ("compiling", "edit_placer"):
         monkeypatch.setattr(f"keet.agent.edits.{module}.find_nvcc", lambda: None)
 
 

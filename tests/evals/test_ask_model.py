@@ -10,7 +10,7 @@ import pytest
 
 from evals.ask_model import Asked, ask_all, in_order
 from evals.runs import CUT, EMPTY, Prompt, Run, RunFolder, now
-from keet.agent.model.messages import Message
+from keet.agent.model.messages import ChatMessage
 from keet.agent.recorded.scripted import ScriptedChat
 from keet.cli import main
 from keet.errors import NotAvailable
@@ -62,7 +62,7 @@ def test_every_prompt_is_asked_as_it_is_and_every_answer_kept(folder: RunFolder)
     assert first.keet == "7.7"  # that made the prompts
     assert [m.content for m in chat.asked[0]["messages"]] == ["Be exact.", "a none"]
     assert "tools" not in chat.asked[0]
-    assert Message("user", "a none").text == chat.asked[0]["messages"][1].content
+    assert ChatMessage("user", "a none").text == chat.asked[0]["messages"][1].content
 
 
 def test_what_begins_alike_is_asked_together(folder: RunFolder) -> None:

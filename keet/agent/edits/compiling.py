@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Literal
 
-from keet.agent.edits.checks import python_syntax_error
 from keet.agent.edits.code_text import is_cuda
 from keet.agent.edits.compiler_output import (
     CompileError,
@@ -22,6 +21,7 @@ from keet.agent.edits.compiler_output import (
     kernels_in,
     plain_name,
 )
+from keet.agent.edits.edit_damage import python_syntax_error
 from keet.agent.edits.includes import forbidden
 from keet.agent.edits.nvcc import (
     CompilerJob,
@@ -40,9 +40,9 @@ from keet.patterns import regex
 from keet.records import NamedTuple
 
 __all__ = [
+    "BuildComparison",
     "BuildOptions",
     "Builds",
-    "Comparison",
     "CompileError",
     "CompileProblem",
     "Compiled",
@@ -83,7 +83,7 @@ class CompileProblem(NamedTuple):
     errors: tuple[CompileError, ...] = ()
 
 
-class Comparison(NamedTuple):
+class BuildComparison(NamedTuple):
     outcome: Literal["compiles", "fails", "not checked"]
     """ "fails": the original compiles (or parses) and the edited file does not."""
     message: str
@@ -209,7 +209,7 @@ def compile_edit(
     kernel_mangled: str,
     options: BuildOptions = DEFAULTS,
     builds: Builds | None = None,
-) -> Comparison:
+) -> BuildComparison:
     """Compile the original (once per `builds`) and the edited source, and compare the kernel.
 
     An original that does not compile here is "not checked", never a fault of the edit.
@@ -220,7 +220,9 @@ def compile_edit(
     main = options.main or _main(files, patch, kernel_mangled)
     results = [_compare(edit, unit, options, known) for unit in _units(files, patch, main)]
     if not results:
-        return Comparison("not checked", "not compiled: the edit changes no CUDA or Python source")
+        return BuildComparison(
+            "not checked", "not compiled: the edit changes no CUDA or Python source"
+        )
     return min(results, key=lambda result: (result.outcome != "fails", result.after is None))
 
 
@@ -247,7 +249,7 @@ def _main(files: Mapping[str, str], patch: Patch, mangled: str) -> str | None:
     return next((some[0] for some in choices if some), None)
 
 
-def _compare(edit: _Edit, unit: str, options: BuildOptions, builds: Builds) -> Comparison:
+def _compare(edit: _Edit, unit: str, options: BuildOptions, builds: Builds) -> BuildComparison:
     before = _cached(edit.before, unit, options, builds)
     if isinstance(before, CompileProblem):
         return _without_original(before, edit.after, unit)
@@ -257,25 +259,27 @@ def _compare(edit: _Edit, unit: str, options: BuildOptions, builds: Builds) -> C
         return _failed(after, before)
     old, new = (kernel_named(build.kernels, edit.kernel) for build in (before, after))
     message = f"compiles for {after.arch}: {_change(old, new)}"
-    return Comparison("compiles", message, (), old, new, after.arch, before.note)
+    return BuildComparison("compiles", message, (), old, new, after.arch, before.note)
 
 
-def _without_original(before: CompileProblem, edited: Mapping[str, str], unit: str) -> Comparison:
+def _without_original(
+    before: CompileProblem, edited: Mapping[str, str], unit: str
+) -> BuildComparison:
     if before.kind != "not compiled" or not unit.lower().endswith(".py"):
         prefix = "cannot be compiled here" if before.kind == "errors" else "not compiled"
-        return Comparison("not checked", f"{prefix}: {before.message}")
+        return BuildComparison("not checked", f"{prefix}: {before.message}")
     after = _not_cuda(edited, unit)
     if after.kind == "errors":
-        return Comparison("fails", f"not valid Python: {after.message}", after.errors)
-    return Comparison("not checked", f"not compiled: {after.message}")
+        return BuildComparison("fails", f"not valid Python: {after.message}", after.errors)
+    return BuildComparison("not checked", f"not compiled: {after.message}")
 
 
-def _failed(after: CompileProblem, before: Compiled) -> Comparison:
+def _failed(after: CompileProblem, before: Compiled) -> BuildComparison:
     if after.kind in ("errors", "refused"):
         errors = after.errors or (CompileError("", 0, after.message),)
         message = f"does not compile for {before.arch}: {after.message}"
-        return Comparison("fails", message, errors, arch=before.arch, note=before.note)
-    return Comparison("not checked", after.message, arch=before.arch, note=before.note)
+        return BuildComparison("fails", message, errors, arch=before.arch, note=before.note)
+    return BuildComparison("not checked", after.message, arch=before.arch, note=before.note)
 
 
 def _cached(

@@ -8,14 +8,14 @@ from pathlib import PurePosixPath
 
 from keet.agent.edits.patches import Patch, combined, git_apply_check
 from keet.agent.edits.unified_diff import Span, applied, diff_names, plain_path, split_lines
-from keet.agent.source.listing import own_files
+from keet.agent.source.source_listing import kernel_files
 from keet.explanation.explained import Explanation
 from keet.explanation.model_explanation import Edit
 from keet.profile import Launch
 from keet.records import NamedTuple
 
 
-class LeftOut(NamedTuple):
+class SkippedEdit(NamedTuple):
     """An edit that is not in the patch."""
 
     edit: Edit
@@ -29,31 +29,31 @@ class PatchFile(NamedTuple):
     """Folder that its paths start from; empty where it is not known."""
     edits: int
     """How many are in it."""
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[SkippedEdit, ...]
 
 
 def patch_file(explanation: Explanation) -> PatchFile:
     """Every edit that applies and was not found to break the build, earlier ones first."""
     files: dict[str, str] = {}
     placed: list[tuple[Edit, Patch]] = []
-    left_out: list[LeftOut] = []
+    left_out: list[SkippedEdit] = []
     for launch, edit in _edits(explanation):
-        sources = {path: launch.source_files[path] or "" for path in own_files(launch)}
+        sources = {path: launch.source_files[path] or "" for path in kernel_files(launch)}
         files |= sources
         is_written = edit.build != "fails" and edit.instead_of is None
         patch = _patch_of(edit.diff, sources) if is_written else None
         if patch:
             placed.append((edit, patch))
         else:
-            left_out.append(LeftOut(edit, _why_not(edit)))
+            left_out.append(SkippedEdit(edit, _why_not(edit)))
     together = combined([patch for _, patch in placed])
     overlaps = "it changes the same lines as an edit before it"
-    left_out += [LeftOut(placed[index][0], overlaps) for index in together.left_out]
+    left_out += [SkippedEdit(placed[index][0], overlaps) for index in together.left_out]
     if together.patch is None:
         return PatchFile("", "", 0, tuple(left_out))
     if problem := git_apply_check(together.patch, files):
         reason = f"together with the others it does not apply: {problem}"
-        left_out += [LeftOut(placed[index][0], reason) for index in together.used]
+        left_out += [SkippedEdit(placed[index][0], reason) for index in together.used]
         return PatchFile("", "", 0, tuple(left_out))
     patch = together.patch
     return PatchFile(patch.diff, patch.root, len(together.used), tuple(left_out))

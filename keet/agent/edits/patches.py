@@ -12,10 +12,10 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from keet.agent.edits.checks import damage
-from keet.agent.edits.placing import MATCHES, NotPlaced, Placed, place
-from keet.agent.edits.search import SourceText
-from keet.agent.edits.text import Change, expanded, parse_diff
+from keet.agent.edits.change_location import MATCHES, LocatedChange, NotLocated, locate_change
+from keet.agent.edits.edit_damage import damage
+from keet.agent.edits.edit_text import LineChange, expanded, parse_diff
+from keet.agent.edits.line_search import SourceText
 from keet.agent.edits.unified_diff import (
     Span,
     applied,
@@ -30,9 +30,9 @@ from keet.errors import one_line
 from keet.records import NamedTuple
 
 __all__ = [
-    "Change",
     "Combined",
     "EditedLines",
+    "LineChange",
     "Misfit",
     "Patch",
     "combined",
@@ -99,11 +99,11 @@ class _Part(NamedTuple):
     """One change in one file, and which one it was."""
 
     path: str
-    placed: Placed
+    placed: LocatedChange
     change: int
 
 
-def place_changes(files: Mapping[str, str], changes: Sequence[Change]) -> Patch | Misfit:
+def place_changes(files: Mapping[str, str], changes: Sequence[LineChange]) -> Patch | Misfit:
     """All changes of one edit, each placed against the original text of `files` (path -> text).
 
     Old lines are found exactly, else without regard to white space and to line numbers, diff signs
@@ -128,10 +128,10 @@ def _naming_change(misfit: Misfit, count: int) -> Misfit:
     return misfit._replace(message=f"Change {misfit.change + 1} of {count}: {misfit.message}")
 
 
-def _place_one(sources: Mapping[str, SourceText], change: Change, index: int) -> _Part | Misfit:
+def _place_one(sources: Mapping[str, SourceText], change: LineChange, index: int) -> _Part | Misfit:
     named = _named(sources, change.file)
-    placed = {path: place(sources[path], change) for path in named or sources}
-    good = {path: found for path, found in placed.items() if isinstance(found, Placed)}
+    placed = {path: locate_change(sources[path], change) for path in named or sources}
+    good = {path: found for path, found in placed.items() if isinstance(found, LocatedChange)}
     sure = {path: found for path, found in good.items() if found.match != MATCHES[-1]}
     if sure or named:  # a file that is not at hand is not guessed from similar lines
         good = sure or good
@@ -141,7 +141,7 @@ def _place_one(sources: Mapping[str, SourceText], change: Change, index: int) ->
     return _misfit(_why(sources, change, placed, list(good)), index)
 
 
-def _may_guess(named: Sequence[str], change: Change) -> bool:
+def _may_guess(named: Sequence[str], change: LineChange) -> bool:
     """An insertion goes by its line number alone, which needs a file."""
     return bool(named) or bool(change.old.strip())
 
@@ -167,15 +167,15 @@ def _named(sources: Mapping[str, SourceText], name: str) -> list[str]:
 
 def _why(
     sources: Mapping[str, SourceText],
-    change: Change,
-    placed: Mapping[str, Placed | NotPlaced],
+    change: LineChange,
+    placed: Mapping[str, LocatedChange | NotLocated],
     good: Sequence[str],
 ) -> str:
     names = diff_names(list(sources))[1].values()
     known = ", ".join(one_line(name) for name in list(names)[:8]) or "none"
     if len(good) > 1:
         return f"The old lines are in several files ({known}): name one of them in `file`."
-    problems = [found.message for found in placed.values() if isinstance(found, NotPlaced)]
+    problems = [found.message for found in placed.values() if isinstance(found, NotLocated)]
     if len(placed) == 1 and problems and _named(sources, change.file):
         return problems[0]
     return f"No file {one_line(change.file)[:100]!r} with the old lines. Files at hand: {known}."

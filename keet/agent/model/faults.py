@@ -14,7 +14,7 @@ import ssl
 from collections.abc import Iterator
 
 from keet.agent.model.bounded_client import ReplyTimeout, ReplyTooLarge
-from keet.agent.model.messages import CantCallTools, Fault
+from keet.agent.model.messages import CantCallTools, ModelFault
 from keet.agent.model.reply_reduction import UnusableReply
 from keet.agent.model.settings import ModelSpec, provider_of
 from keet.agent.privacy.secrets import scrub
@@ -62,20 +62,20 @@ class Asked(NamedTuple):
         return f"{self.spec.name or 'the model'} at {url}" if url else self.spec.name
 
 
-def fault_of(error: BaseException, asked: Asked) -> Fault:
+def fault_of(error: BaseException, asked: Asked) -> ModelFault:
     """The fault that an exception of a provider is. One line, no key."""
-    if isinstance(error, Fault):
+    if isinstance(error, ModelFault):
         return error
     error = _bounds_error(error) or error
     kind = kind_of(error, asked)
     line = one_line(scrub(_LINES[kind](error, asked)))
-    return CantCallTools(line) if kind == "no_tools" else Fault(kind, line)
+    return CantCallTools(line) if kind == "no_tools" else ModelFault(kind, line)
 
 
-def time_limit_fault(asked: Asked, seconds: float) -> Fault:
+def time_limit_fault(asked: Asked, seconds: float) -> ModelFault:
     then = "raise --time-limit, or ask about less"
     line = f"{asked.whom} took {seconds:g} s in all, the time limit of a run; {then}"
-    return Fault("time_limit", one_line(scrub(line)))
+    return ModelFault("time_limit", one_line(scrub(line)))
 
 
 def _bounds_error(error: BaseException) -> BaseException | None:
@@ -259,7 +259,7 @@ def _server(error: BaseException, asked: Asked) -> str:
     return f"{asked.whom} failed (HTTP {status_of(error)}: {_quote(error)}); try again later"
 
 
-def missing_extra(asked: Asked) -> Fault | None:
+def missing_extra(asked: Asked) -> ModelFault | None:
     """None: the packages of keet's extra are there; that of the provider may still be missing."""
     return fault_of(ModuleNotFoundError(), asked) if _lacking() else None
 

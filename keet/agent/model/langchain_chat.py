@@ -20,7 +20,7 @@ from keet.agent.model.langchain_messages import (
     to_tools,
     with_schema_as_text,
 )
-from keet.agent.model.messages import CantCallTools, Fault, Reply, Request
+from keet.agent.model.messages import CantCallTools, ChatReply, ChatRequest, ModelFault
 from keet.agent.model.settings import ModelSpec
 from keet.agent.model.time_limit import LONGEST_WAIT_S
 from keet.records import NamedTuple
@@ -77,8 +77,8 @@ class LangchainChat:
     def name(self) -> str:
         return self._spec.name
 
-    def ask(self, request: Request) -> Reply:
-        """Raises Fault."""
+    def ask(self, request: ChatRequest) -> ChatReply:
+        """Raises ModelFault."""
         if request.tools and self._no_tools:
             raise CantCallTools(self._no_tools)
         try:
@@ -87,7 +87,7 @@ class LangchainChat:
             self._no_tools = str(fault)
             raise
 
-    def _ask_by_schema(self, request: Request) -> Reply:
+    def _ask_by_schema(self, request: ChatRequest) -> ChatReply:
         """With the schema; where that is refused, with the schema said in words."""
         in_words = with_schema_as_text(request)
         if request.schema is None or self._dialect.schema == "text":
@@ -96,14 +96,14 @@ class LangchainChat:
         if with_tools not in self._no_schema:
             try:
                 return self._ask_patiently(request)
-            except Fault as fault:
+            except ModelFault as fault:
                 if fault.kind not in ("other", "server", "no_tools"):
                     raise
         reply = self._ask_patiently(in_words)
         self._no_schema.add(with_tools)
         return reply
 
-    def _ask_patiently(self, request: Request) -> Reply:
+    def _ask_patiently(self, request: ChatRequest) -> ChatReply:
         """Again after what passes by itself. An error of the server is how some refuse a schema:
         the next way to ask is tried before this one again."""
         passing = PASSING if request.schema is None else PASSING - {"server"}
@@ -122,7 +122,7 @@ class LangchainChat:
         # Outside of the handler: the client's error, which may quote a key, is no context of it.
         raise fault
 
-    def _ask_once(self, request: Request) -> Reply:
+    def _ask_once(self, request: ChatRequest) -> ChatReply:
         try:
             return self._send(request)
         except Exception as error:
@@ -141,7 +141,7 @@ class LangchainChat:
             self._dialect = self._dialect._replace(thinks=self._dialect.thinks and not learned)
         return learned
 
-    def _send(self, request: Request) -> Reply:
+    def _send(self, request: ChatRequest) -> ChatReply:
         from langchain_core.messages import AIMessage
 
         with warnings.catch_warnings():
@@ -156,14 +156,14 @@ class LangchainChat:
             raise TypeError(f"{type(message).__name__} is no answer")
         return from_langchain(message, request)
 
-    def _bound(self, request: Request) -> Runnable[Any, Any]:
+    def _bound(self, request: ChatRequest) -> Runnable[Any, Any]:
         """Which tool to call, if any, is left to the model: that is every server's default."""
         arguments = self._arguments(request)
         if request.tools:
             return self._model.bind_tools(to_tools(request.tools), **arguments)
         return self._model.bind(**arguments)
 
-    def _arguments(self, request: Request) -> dict[str, Any]:
+    def _arguments(self, request: ChatRequest) -> dict[str, Any]:
         body: dict[str, Any] = {}
         arguments: dict[str, Any] = {}
         if request.schema is not None:

@@ -9,10 +9,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from keet.agent.model.messages import (
-    Message,
-    Reply,
-    Request,
-    Spent,
+    ChatMessage,
+    ChatReply,
+    ChatRequest,
+    TokenCount,
     ToolCall,
     ToolSpec,
     request_document,
@@ -39,10 +39,10 @@ _CUT = frozenset({"length", "max_tokens", "max_output_tokens", "MAX_TOKENS", "mo
 """The words of providers for an answer that ended at the limit."""
 
 
-def to_langchain(messages: Sequence[Message]) -> list[BaseMessage]:
+def to_langchain(messages: Sequence[ChatMessage]) -> list[BaseMessage]:
     from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
-    def converted(message: Message) -> BaseMessage:
+    def converted(message: ChatMessage) -> BaseMessage:
         if message.role == "system":
             return SystemMessage(message.text)
         if message.role == "user":
@@ -69,7 +69,7 @@ def to_tools(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
     ]
 
 
-def with_schema_as_text(request: Request) -> Request:
+def with_schema_as_text(request: ChatRequest) -> ChatRequest:
     """For servers that can't be held to a schema: it is said at the end of what the user says."""
     if request.schema is None:
         return request
@@ -79,13 +79,13 @@ def with_schema_as_text(request: Request) -> Request:
     )
     *before, last = request.messages
     if last.role == "user":
-        said = [*before, Message("user", f"{last.text}\n\n{wish}")]
+        said = [*before, ChatMessage("user", f"{last.text}\n\n{wish}")]
     else:
-        said = [*request.messages, Message("user", wish)]
+        said = [*request.messages, ChatMessage("user", wish)]
     return request._replace(messages=tuple(said), schema=None)
 
 
-def from_langchain(message: AIMessage, request: Request) -> Reply:
+def from_langchain(message: AIMessage, request: ChatRequest) -> ChatReply:
     said, most = _THINKING.sub("", str(message.text)), _LONGEST_TOKEN * request.max_output
     text = said[:most]
     calls = tuple(islice(_calls(message, len(request.messages)), MOST_CALLS))
@@ -93,10 +93,10 @@ def from_langchain(message: AIMessage, request: Request) -> Reply:
     reasons = (message.response_metadata.get(name) for name in ("finish_reason", "stop_reason"))
     cut = any(str(reason) in _CUT for reason in reasons) or _stopped_early(message)
     cut = cut or len(said) > most
-    return Reply(text, calls, spent, cut)
+    return ChatReply(text, calls, spent, cut)
 
 
-def misshapen_call(error: Exception, request: Request) -> Reply | None:
+def misshapen_call(error: Exception, request: ChatRequest) -> ChatReply | None:
     """The reply that langchain refused since the arguments of a tool are a list or a word.
 
     It is a slip of the model, which can be told of it; for a fault it is too small. langchain's
@@ -111,7 +111,7 @@ def misshapen_call(error: Exception, request: Request) -> Reply | None:
         _unreadable(f"call_{number}_{index}", "unreadable", value)
         for index, value in enumerate(bad[:MOST_CALLS])
     )
-    return Reply("", calls, _estimate(request, "", calls))
+    return ChatReply("", calls, _estimate(request, "", calls))
 
 
 def _call(call: ToolCall) -> Any:
@@ -179,18 +179,18 @@ def _stopped_early(message: AIMessage) -> bool:
     return isinstance(details, Mapping) and str(details.get("reason")) in _CUT
 
 
-def _usage(message: AIMessage) -> Spent | None:
+def _usage(message: AIMessage) -> TokenCount | None:
     """None: there is none, or no such number of tokens can have been spent."""
     usage = message.usage_metadata
     if not usage or not usage.get("input_tokens"):
         return None
     counts = usage["input_tokens"], usage.get("output_tokens", 0)
-    return Spent(*counts) if all(map(is_count, counts)) else None
+    return TokenCount(*counts) if all(map(is_count, counts)) else None
 
 
-def _estimate(request: Request, text: str, calls: Sequence[ToolCall]) -> Spent:
+def _estimate(request: ChatRequest, text: str, calls: Sequence[ToolCall]) -> TokenCount:
     document = request_document(request)
     asked = guess_tokens(json.dumps([document["tools"], document["schema"]]))
     asked += sum(guess_tokens(message.text) + 4 for message in request.messages)
     called = "".join(f"{call.name}{json.dumps(call.arguments)}" for call in calls)
-    return Spent(asked, guess_tokens(text + called), estimated=True)
+    return TokenCount(asked, guess_tokens(text + called), estimated=True)

@@ -19,7 +19,7 @@ class ToolCall(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ChatMessage:
     role: Role
     text: str
     calls: tuple[ToolCall, ...] = ()
@@ -35,24 +35,24 @@ class ToolSpec(NamedTuple):
     """A JSON Schema."""
 
 
-class Request(NamedTuple):
-    messages: Sequence[Message]
+class ChatRequest(NamedTuple):
+    messages: Sequence[ChatMessage]
     tools: Sequence[ToolSpec] = ()
     schema: Mapping[str, Any] | None = None
     """The JSON Schema that the answer has to have, where the server can be held to one."""
     max_output: int = 2500
 
 
-class Spent(NamedTuple):
+class TokenCount(NamedTuple):
     input_tokens: int
     output_tokens: int
     estimated: bool = False
 
 
-class Reply(NamedTuple):
+class ChatReply(NamedTuple):
     text: str
     calls: tuple[ToolCall, ...]
-    spent: Spent
+    spent: TokenCount
     cut: bool = False
     """It ended at the limit of tokens, not at its end."""
     cached: bool = False
@@ -64,7 +64,7 @@ NEXT_CAN_SUCCEED = frozenset({"budget", "calls", "answer"})
 """Kinds of faults of one kernel or question: the next one can still be asked."""
 
 
-class Fault(Exception):
+class ModelFault(Exception):
     """The model can't be asked, or did not answer; the message is one line that ends with what to
     do next, and never holds a key."""
 
@@ -73,7 +73,7 @@ class Fault(Exception):
         super().__init__(message)
 
 
-class CantCallTools(Fault):
+class CantCallTools(ModelFault):
     """The server or the model takes no tools: ask again without."""
 
     def __init__(self, message: str) -> None:
@@ -81,15 +81,15 @@ class CantCallTools(Fault):
 
 
 class Chat(Protocol):
-    """A model that can be asked. Raises Fault."""
+    """A model that can be asked. Raises ModelFault."""
 
     @property
     def name(self) -> str: ...
 
-    def ask(self, request: Request) -> Reply: ...
+    def ask(self, request: ChatRequest) -> ChatReply: ...
 
 
-def reply_document(reply: Reply) -> dict[str, Any]:
+def reply_document(reply: ChatReply) -> dict[str, Any]:
     """As JSON has it, in transcripts and in the cache."""
     return {
         "text": reply.text,
@@ -100,18 +100,18 @@ def reply_document(reply: Reply) -> dict[str, Any]:
     }
 
 
-def reply_from(document: Mapping[str, Any]) -> Reply:
+def reply_from(document: Mapping[str, Any]) -> ChatReply:
     """The inverse of `reply_document`. Raises KeyError, TypeError, ValueError or AttributeError."""
     calls = tuple(_call_from(call) for call in document["calls"])
     spent = document["spent"]
-    tokens = Spent(
+    tokens = TokenCount(
         int(spent["input_tokens"]), int(spent["output_tokens"]), bool(spent["estimated"])
     )
     cut, cached = bool(document.get("cut")), bool(document.get("cached"))
-    return Reply(str(document["text"]), calls, tokens, cut, cached)
+    return ChatReply(str(document["text"]), calls, tokens, cut, cached)
 
 
-def request_document(request: Request) -> dict[str, Any]:
+def request_document(request: ChatRequest) -> dict[str, Any]:
     return {
         "messages": [message_document(message) for message in request.messages],
         "tools": [tool_document(tool) for tool in request.tools],
@@ -120,9 +120,9 @@ def request_document(request: Request) -> dict[str, Any]:
     }
 
 
-def request_from(document: Mapping[str, Any]) -> Request:
+def request_from(document: Mapping[str, Any]) -> ChatRequest:
     """The inverse of `request_document`."""
-    return Request(
+    return ChatRequest(
         tuple(_message_from(message) for message in document["messages"]),
         tuple(ToolSpec(**tool) for tool in document["tools"]),
         document["schema"],
@@ -130,7 +130,7 @@ def request_from(document: Mapping[str, Any]) -> Request:
     )
 
 
-def message_document(message: Message) -> dict[str, Any]:
+def message_document(message: ChatMessage) -> dict[str, Any]:
     """Without what a message of its role has not."""
     document: dict[str, Any] = {"role": message.role, "text": message.text}
     if message.calls:
@@ -148,9 +148,9 @@ def _call_document(call: ToolCall) -> dict[str, Any]:
     return dict(call._asdict())
 
 
-def _message_from(document: Mapping[str, Any]) -> Message:
+def _message_from(document: Mapping[str, Any]) -> ChatMessage:
     calls = tuple(_call_from(call) for call in document.get("calls", ()))
-    return Message(document["role"], document["text"], calls, document.get("answers"))
+    return ChatMessage(document["role"], document["text"], calls, document.get("answers"))
 
 
 def _call_from(document: Mapping[str, Any]) -> ToolCall:

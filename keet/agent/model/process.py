@@ -21,9 +21,9 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from keet.agent.model.faults import Asked, fault_of, time_limit_fault
 from keet.agent.model.messages import (
     CantCallTools,
-    Fault,
-    Reply,
-    Request,
+    ChatReply,
+    ChatRequest,
+    ModelFault,
     reply_from,
     request_document,
 )
@@ -55,7 +55,7 @@ class ModelProcess:
 
     def __init__(self, spec: ModelSpec, limit: TimeLimit | None = None) -> None:
         """`limit`: of the run; without one, every call still has the timeout of the model.
-        Raises Fault: the server was asked for the name of its model, and gave none."""
+        Raises ModelFault: the server was asked for the name of its model, and gave none."""
         self._spec = spec
         self._limit = limit
         self._worker: _Worker | None = None
@@ -67,8 +67,8 @@ class ModelProcess:
     def name(self) -> str:
         return self._name
 
-    def ask(self, request: Request) -> Reply:
-        """Raises Fault."""
+    def ask(self, request: ChatRequest) -> ChatReply:
+        """Raises ModelFault."""
         self._connect()
         if self._worker is None:  # it connected when its time was up, and was ended
             raise self._late()
@@ -76,7 +76,7 @@ class ModelProcess:
         return reply_from(self._answer(document)["reply"])
 
     def _connect(self) -> None:
-        """Raises Fault. What is interrupted on the way is begun anew by the next call."""
+        """Raises ModelFault. What is interrupted on the way is begun anew by the next call."""
         if self._worker is not None:
             return
         self._seconds()
@@ -96,7 +96,7 @@ class ModelProcess:
             raise self._gone("could not be started")
 
     def _seconds(self) -> float:
-        """For one call: its timeout, and the waits between its retries. Raises Fault."""
+        """For one call: its timeout, and the waits between its retries. Raises ModelFault."""
         of_call = self._spec.timeout_s + self._spec.retries * LONGEST_WAIT_S
         if self._limit is None:
             return of_call
@@ -105,7 +105,7 @@ class ModelProcess:
         return min(of_call, self._limit.left)
 
     def _answer(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Raises Fault. The worker that was interrupted, or is late, is not asked again."""
+        """Raises ModelFault. The worker that was interrupted, or is late, is not asked again."""
         assert self._worker is not None
         seconds = self._seconds()
         try:
@@ -123,17 +123,17 @@ class ModelProcess:
             raise self._late() if self._worker.was_late else self._gone(self._worker.death())
         return _checked(answer)
 
-    def _late(self) -> Fault:
+    def _late(self) -> ModelFault:
         self._end()
         if self._limit is not None and not self._limit.left:
             return time_limit_fault(Asked(self._spec), self._limit.seconds)
         return fault_of(TimeoutError("timed out"), Asked(self._spec))
 
-    def _gone(self, how: str) -> Fault:
+    def _gone(self, how: str) -> ModelFault:
         self._end()
         whom = Asked(self._spec).whom
         line = f"the process that asks {whom} {how}"
-        return Fault("client", one_line(scrub(f"{line}; try again, or another model")))
+        return ModelFault("client", one_line(scrub(f"{line}; try again, or another model")))
 
     def _end(self) -> None:
         if self._worker is not None:
@@ -146,7 +146,7 @@ def _checked(answer: dict[str, Any]) -> dict[str, Any]:
     if kind is None:
         return answer
     line = str(answer["message"])
-    raise CantCallTools(line) if kind == "no_tools" else Fault(str(kind), line)
+    raise CantCallTools(line) if kind == "no_tools" else ModelFault(str(kind), line)
 
 
 class _Worker:

@@ -17,7 +17,7 @@ from keet.agent.model.langchain_chat import (
     Dialect,
     LangchainChat,
 )
-from keet.agent.model.messages import Fault
+from keet.agent.model.messages import ModelFault
 from keet.agent.model.settings import ModelSpec, provider_of
 from keet.agent.privacy.secrets import scrub
 from keet.errors import one_line
@@ -43,7 +43,7 @@ _OFF = ("", "0", "false", "no", "off")
 
 
 def connect(spec: ModelSpec) -> LangchainChat:
-    """The same, in this process: without limits of time and memory. Raises Fault."""
+    """The same, in this process: without limits of time and memory. Raises ModelFault."""
     try:
         return _own_server(spec, spec.base_url) if spec.base_url else _hosted(spec)
     except Exception as error:  # noqa: BLE001 - clients raise what they like
@@ -110,7 +110,7 @@ def _printable_name(listed: list[Any], base_url: str) -> str:
     name = str(getattr(listed[0], "id", None) or "") if listed else ""
     if not _can_be_printed(name):
         line = f"{base_url} lists no model that can be named; name one with --model"
-        raise Fault("unknown_model", one_line(scrub(line)))
+        raise ModelFault("unknown_model", one_line(scrub(line)))
     return name
 
 
@@ -125,7 +125,7 @@ def _hosted(spec: ModelSpec) -> LangchainChat:
     provider, variable = provider_of(spec.name), key_variable(spec.name)
     through_gateway = os.environ.get("LANGSMITH_GATEWAY", "").lower() not in _OFF
     if provider in _KEYED and not through_gateway and not _is_set(variable):
-        raise Fault("no_key", no_key_line(variable, Asked(spec)))
+        raise ModelFault("no_key", no_key_line(variable, Asked(spec)))
     return LangchainChat(model, spec, _dialect_of(model))
 
 

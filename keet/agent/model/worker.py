@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from keet.agent.model.faults import Asked, fault_of
 from keet.agent.model.langchain_chat import LangchainChat
-from keet.agent.model.messages import Fault, reply_document, request_from
+from keet.agent.model.messages import ModelFault, reply_document, request_from
 from keet.agent.model.process import BEGIN
 from keet.agent.model.providers import announce_tracing, connect
 from keet.agent.model.settings import ModelSpec, provider_of
@@ -62,7 +62,7 @@ def _serve(inbox: _Inbox, answers: IO[bytes]) -> None:
                 answer: Line = {"name": chat.name}
             else:
                 answer = {"reply": _asked(chat, line)}
-        except (Fault, MemoryError) as error:
+        except (ModelFault, MemoryError) as error:
             fault = fault_of(error, Asked(spec))
             answer = {"fault": fault.kind, "message": str(fault)}
         inbox.rest()

@@ -35,7 +35,7 @@ _BETWEEN = regex(r"[\W_]+")
 _LAST = 0x10FFFF
 
 
-class View:
+class DecodedText:
     """A text, and for each of its characters where it comes from."""
 
     def __init__(self, text: str, spans: Sequence[Span]) -> None:
@@ -48,10 +48,10 @@ class View:
         return self._spans[start][0], self._spans[end - 1][1]
 
     @classmethod
-    def of(cls, text: str) -> View:
+    def of(cls, text: str) -> DecodedText:
         return cls(text, [(at, at + 1) for at in range(len(text))])
 
-    def _made(self, pieces: Iterable[tuple[str, int, int]]) -> View:
+    def _made(self, pieces: Iterable[tuple[str, int, int]]) -> DecodedText:
         """Of pieces, each with the stretch of this view that it replaces."""
         text: list[str] = []
         spans: list[Span] = []
@@ -61,9 +61,9 @@ class View:
                 spans += self._spans[start:end]
             elif piece:
                 spans += [self.origin((start, end))] * len(piece)
-        return View("".join(text), spans)
+        return DecodedText("".join(text), spans)
 
-    def unescaped(self) -> View:
+    def unescaped(self) -> DecodedText:
         view = self
         for _ in range(_PASSES):
             view, before = view._made(_replaced(_ESCAPE, view.text)), view
@@ -71,10 +71,10 @@ class View:
                 break
         return view
 
-    def seen(self) -> View:
+    def seen(self) -> DecodedText:
         return self._made(_replaced(_UNSEEN, self.text))
 
-    def letters(self) -> View:
+    def letters(self) -> DecodedText:
         return self._made((letters(char), at, at + 1) for at, char in enumerate(self.text))
 
 

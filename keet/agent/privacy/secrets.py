@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from keet.agent.privacy.decoded_text import Span, View, letters, seen, unescaped
+from keet.agent.privacy.decoded_text import DecodedText, Span, letters, seen, unescaped
 from keet.patterns import regex
 
 KEY = "[key]"
@@ -84,7 +84,7 @@ def scrub(text: str, known: Sequence[str] | None = None) -> str:
     spans = [*_exact(text, known), *_looks(text)]
     plain = unescaped(text)
     if plain != text and (any(value in plain for value in known) or any(_looks(plain))):
-        view = View.of(text).unescaped()
+        view = DecodedText.of(text).unescaped()
         spans += map(view.origin, [*_exact(view.text, known), *_looks(view.text)])
     return _cut(text, [*spans, *_loose(text, plain, known)])
 
@@ -162,7 +162,7 @@ def _loose(text: str, plain: str, known: Sequence[str]) -> Iterator[Span]:
         held = letters(sight)
         found = [form for form in forms if form[0] in held]
         if found:
-            view = View.of(text).unescaped()
+            view = DecodedText.of(text).unescaped()
             view = (view if sight is plain else view.seen()).letters()
             for form, beside in found:
                 for span in map(view.origin, _all(view.text, form)):

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 from keet.agent.model.messages import (
     Chat,
-    Reply,
-    Request,
+    ChatReply,
+    ChatRequest,
     reply_document,
     reply_from,
     request_document,
@@ -46,13 +46,13 @@ class Cache:
         self._off = False
         self._read_only = False
 
-    def get(self, key: str) -> Reply | None:
+    def get(self, key: str) -> ChatReply | None:
         if not self.path.exists():
             return None
         row = self._try(lambda base: _find(base, key))
         return _reply(row[0]) if row else None
 
-    def put(self, key: str, reply: Reply) -> None:
+    def put(self, key: str, reply: ChatReply) -> None:
         if self._read_only:
             return
         document = json.dumps(scrub_document(reply_document(reply._replace(cached=False))))
@@ -99,7 +99,7 @@ def key(
     prompt_version: str,
     model: str,
     settings: Mapping[str, Any],
-    request: Request,
+    request: ChatRequest,
 ) -> str:
     """Two requests have one key where the model can't tell them apart."""
     parts = [report_sha256, prompt_version, model, settings, request_document(request)]
@@ -133,7 +133,7 @@ class CachedChat:
     def problem(self) -> str | None:
         return self._cache.problem
 
-    def ask(self, request: Request) -> Reply:
+    def ask(self, request: ChatRequest) -> ChatReply:
         """A reply that was cut short, or is empty, is worth another try the next time."""
         at = key(self._report, self._prompt, self.name, self._settings, request)
         if (known := self._cache.get(at)) is not None:
@@ -176,7 +176,7 @@ def _make_table(base: sqlite3.Connection) -> None:
         )
 
 
-def _reply(text: object) -> Reply | None:
+def _reply(text: object) -> ChatReply | None:
     """None for a row that keet did not write."""
     try:
         return reply_from(json.loads(str(text)))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from keet.agent.model.faults import Asked, fault_of
 from keet.agent.model.langchain_chat import OWN_SERVER, LangchainChat
-from keet.agent.model.messages import Fault, Reply, ToolCall
+from keet.agent.model.messages import ChatReply, ModelFault, ToolCall
 from keet.agent.model.settings import ModelSpec
 from keet.agent.recorded.transcript import read_lines, replies_of
 from keet.errors import UsageError, one_line
@@ -44,7 +44,9 @@ class ScriptedError(Exception):
 class ScriptedChat(LangchainChat):
     """A Chat that answers from lines (see above) or replies."""
 
-    def __init__(self, lines: Sequence[Line | Reply | BaseException], name: str = "script") -> None:
+    def __init__(
+        self, lines: Sequence[Line | ChatReply | BaseException], name: str = "script"
+    ) -> None:
         spec = ModelSpec(name, None, _TIMEOUT_S, None, retries=0)
         try:
             from keet.agent.recorded.scripted_model import ScriptedModel
@@ -61,18 +63,18 @@ class ScriptedChat(LangchainChat):
 
 
 def open_script(path: Path | str) -> ScriptedChat:
-    """Raises Fault where the file is no script."""
+    """Raises ModelFault where the file is no script."""
     name = f"scripted:{path}"
     try:
         return ScriptedChat(_read(Path(path)), name)
     except UsageError as error:
-        raise Fault("script", str(error)) from None
+        raise ModelFault("script", str(error)) from None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise Fault("script", one_line(f"{path}: no script ({error}); {_REMEDY}")) from None
+        raise ModelFault("script", one_line(f"{path}: no script ({error}); {_REMEDY}")) from None
 
 
 def exception_of(fault: str) -> BaseException:
-    """What a client would raise: the way from there to a Fault is the one of a real server's."""
+    """What a client would raise: becomes a ModelFault as for a real server."""
     known: dict[str, BaseException] = {
         "timeout": TimeoutError("timed out"),
         "unreachable": ConnectionRefusedError("connection refused"),
@@ -93,7 +95,7 @@ def exception_of(fault: str) -> BaseException:
     return known[fault]
 
 
-def _read(path: Path) -> Sequence[Line | Reply]:
+def _read(path: Path) -> Sequence[Line | ChatReply]:
     lines = read_lines(path)
     if lines and "event" in _parsed(lines[0], 1):
         return replies_of(path)
@@ -110,10 +112,10 @@ def _parsed(line: str, number: int) -> Line:
     return read
 
 
-def _answer(line: Line | Reply | BaseException, number: int) -> AIMessage | BaseException:
+def _answer(line: Line | ChatReply | BaseException, number: int) -> AIMessage | BaseException:
     if isinstance(line, BaseException):
         return line
-    if isinstance(line, Reply):
+    if isinstance(line, ChatReply):
         usage = None if line.spent.estimated else line.spent[:2]
         return _message(line.text, list(line.calls), usage, cut=line.cut)
     if "fault" in line:

@@ -13,7 +13,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from pydantic import Field
 
-from keet.agent.model.messages import Fault
+from keet.agent.model.messages import ModelFault
 
 
 class ScriptedModel(BaseChatModel):
@@ -54,7 +54,7 @@ class ScriptedModel(BaseChatModel):
         number = len(self.asked)
         self.asked.append({"messages": messages, **kwargs})
         if number >= len(self.script):
-            raise Fault("script", _used_up(self.where, len(self.script)))
+            raise ModelFault("script", _used_up(self.where, len(self.script)))
         answer = self.script[number]
         if isinstance(answer, BaseException):
             raise answer

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from keet.agent.model.messages import (
-    Message,
-    Reply,
-    Request,
+    ChatMessage,
+    ChatReply,
+    ChatRequest,
     ToolCall,
     ToolSpec,
     message_document,
@@ -48,14 +48,14 @@ class Transcript:
         self.kept: Path | None = None
         """The file, once something is in it."""
         self._began = time.monotonic()
-        self._last: dict[str, Request] = {}
+        self._last: dict[str, ChatRequest] = {}
         self._file = self._open(path) if path else None
 
     def start(self, **facts: object) -> None:
         self._write("start", facts)
 
-    def request(self, phase: str, request: Request) -> None:
-        before = self._last.get(phase, Request(()))
+    def request(self, phase: str, request: ChatRequest) -> None:
+        before = self._last.get(phase, ChatRequest(()))
         first = phase not in self._last
         self._last[phase] = request
         kept = _kept(before.messages, request.messages)
@@ -70,7 +70,7 @@ class Transcript:
         }
         self._write("request", facts)
 
-    def reply(self, reply: Reply, seconds: float) -> None:
+    def reply(self, reply: ChatReply, seconds: float) -> None:
         self._write("reply", {**reply_document(reply), "seconds": round(seconds, 3)})
 
     def tool(
@@ -141,7 +141,7 @@ class Transcript:
         self.problem = one_line(scrub(f"{line}; name another file with --transcript"))
 
 
-def request_text(request: Request) -> str:
+def request_text(request: ChatRequest) -> str:
     """All that is sent, as people read it."""
     parts = [_message_text(message) for message in request.messages]
     parts += [_tool_text(tool) for tool in request.tools]
@@ -164,9 +164,9 @@ def read_transcript(path: Path) -> list[dict[str, Any]]:
     return events
 
 
-def replies_of(path: Path) -> list[Reply]:
+def replies_of(path: Path) -> list[ChatReply]:
     """What the model answered, in its order. Raises UsageError."""
-    replies: list[Reply] = []
+    replies: list[ChatReply] = []
     for number, event in enumerate(read_transcript(path), 1):
         if event["event"] == "start":
             replies.clear()  # a file that was written to before: the last run counts
@@ -201,7 +201,7 @@ def _event(line: str) -> dict[str, Any] | None:
     return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None
 
 
-def _kept(before: Sequence[Message], now: Sequence[Message]) -> int:
+def _kept(before: Sequence[ChatMessage], now: Sequence[ChatMessage]) -> int:
     pairs = enumerate(zip(before, now, strict=False))
     differ = (index for index, (old, new) in pairs if old != new)
     return next(differ, min(len(before), len(now)))
@@ -229,7 +229,7 @@ def _write_all(file: int, data: bytes) -> None:
         data = data[os.write(file, data) :]
 
 
-def _message_text(message: Message) -> str:
+def _message_text(message: ChatMessage) -> str:
     of = f" (answers {message.answers})" if message.answers else ""
     calls = [f"calls {call.name} {_json(call.arguments)}" for call in message.calls]
     return "\n".join([f"--- {message.role}{of} ---", message.text, *calls])

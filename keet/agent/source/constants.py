@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from keet.agent.source.definitions import Definition, definitions_of, guarded_macros
-from keet.agent.source.expressions import (
-    Macro,
+from keet.agent.source.constant_expressions import (
+    MacroFunction,
     NotConstantError,
     Number,
     Scope,
@@ -14,9 +13,10 @@ from keet.agent.source.expressions import (
     number_of,
 )
 from keet.agent.source.fortran import fortran_tokens
-from keet.agent.source.listing import own_files
-from keet.agent.source.selection import kernel_source
+from keet.agent.source.kernel_source import kernel_source
+from keet.agent.source.source_listing import kernel_files
 from keet.agent.source.tokens import Token, c_tokens, is_fortran, is_python, python_tokens, written
+from keet.agent.source.value_definitions import ValueDefinition, definitions_of, guarded_macros
 from keet.profile import Launch
 from keet.records import NamedTuple
 
@@ -48,9 +48,9 @@ class SourceConstants(NamedTuple):
 
 def read_constants(launch: Launch) -> SourceConstants:
     """The constants, the names that are none, and the sizes of types."""
-    files = own_files(launch)
+    files = kernel_files(launch)
     found = definitions_of(kernel_source(launch, files), launch)
-    by_name: dict[str, list[Definition]] = {}
+    by_name: dict[str, list[ValueDefinition]] = {}
     for each in _different(found.values):
         by_name.setdefault(each.name, []).append(each)
     ambiguous = {name: f"{why} with no constant argument" for name, why in found.unbound.items()}
@@ -78,7 +78,7 @@ def ambiguous_constants(launch: Launch) -> Mapping[str, str]:
 def source_literals(launch: Launch) -> set[float]:
     """Every integer and decimal literal of the kernel's files, also those inside expressions."""
     found: set[float] = set()
-    for file in own_files(launch):
+    for file in kernel_files(launch):
         for token in _tokens(file, launch.source_files.get(file) or ""):
             inner = c_tokens(token.text.lstrip("# \t")) if token.kind == "directive" else [token]
             values = [number_of(each.text) for each in inner if each.kind == "number"]
@@ -86,9 +86,9 @@ def source_literals(launch: Launch) -> set[float]:
     return found
 
 
-def _different(definitions: Sequence[Definition]) -> Iterable[Definition]:
+def _different(definitions: Sequence[ValueDefinition]) -> Iterable[ValueDefinition]:
     """One of those that write the same."""
-    found: dict[tuple[object, ...], Definition] = {}
+    found: dict[tuple[object, ...], ValueDefinition] = {}
     for each in definitions:
         found.setdefault((each.name, each.number, *(t.text for t in each.value)), each)
     return found.values()
@@ -106,10 +106,10 @@ def _guarded(launch: Launch, files: Sequence[str]) -> set[str]:
 
 
 def _solve(
-    pending: dict[str, list[Definition]],
+    pending: dict[str, list[ValueDefinition]],
     ambiguous: dict[str, str],
     sizes: Mapping[str, int],
-    macros: Mapping[str, Macro],
+    macros: Mapping[str, MacroFunction],
     guarded: set[str],
 ) -> dict[str, Constant]:
     """Gives values to the names whose definitions can be computed and agree, until no more can."""
@@ -137,17 +137,17 @@ def _solve(
 
 
 def _value(
-    definition: Definition,
+    definition: ValueDefinition,
     numbers: Mapping[str, Number],
     sizes: Mapping[str, int],
-    macros: Mapping[str, Macro],
+    macros: Mapping[str, MacroFunction],
 ) -> Number:
     value = evaluate(definition.value, Scope(numbers, sizes, macros, definition.python))
     return definition.number(value) if definition.number else value
 
 
 def _constant(
-    definition: Definition, value: Number, known: Mapping[str, Constant], guarded: set[str]
+    definition: ValueDefinition, value: Number, known: Mapping[str, Constant], guarded: set[str]
 ) -> Constant:
     """What is built from an assumed value is assumed as well."""
     built_from = [known[token.text] for token in definition.value if token.text in known]
@@ -158,7 +158,7 @@ def _constant(
     return Constant(value, text, definition.place, assumed)
 
 
-def _several(definitions: Sequence[Definition], values: Sequence[Number]) -> str:
+def _several(definitions: Sequence[ValueDefinition], values: Sequence[Number]) -> str:
     first = {value: each.place for each, value in zip(definitions, values)}
     told = ", ".join(f"{value} at {place}" for value, place in list(first.items())[:4])
     return f"it has several values: {told}"

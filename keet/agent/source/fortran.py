@@ -1,11 +1,11 @@
-"""Definitions of Fortran files: procedures, and the parameters that they use."""
+"""Parts of Fortran files: procedures, and the parameters that they use."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from keet.agent.source.parts import Part
+from keet.agent.source.code_parts import CodePart
 from keet.agent.source.tokens import Kind, Token, split_commas
 from keet.patterns import regex
 
@@ -30,8 +30,8 @@ def procedure_of(kernel: str) -> str:
     return match[1] if match else kernel
 
 
-def fortran_parts(file: str, text: str) -> list[Part]:
-    found: list[Part] = []
+def fortran_parts(file: str, text: str) -> list[CodePart]:
+    found: list[CodePart] = []
     opened: list[tuple[str, int]] = []
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):
@@ -45,14 +45,14 @@ def fortran_parts(file: str, text: str) -> list[Part]:
     return found
 
 
-def _procedure(file: str, name: str, first: int, lines: Sequence[str]) -> Part:
+def _procedure(file: str, name: str, first: int, lines: Sequence[str]) -> CodePart:
     tokens = [token for at, line in enumerate(lines) for token in _tokens(line, first + at)]
-    return Part("function", (name,), file, first, first + len(lines) - 1, tokens)
+    return CodePart("function", (name,), file, first, first + len(lines) - 1, tokens)
 
 
-def _parameter(file: str, tokens: list[Token]) -> Part:
+def _parameter(file: str, tokens: list[Token]) -> CodePart:
     names = tuple(name for name, _ in fortran_values(tokens))
-    return Part("value", names, file, tokens[0].line, tokens[-1].line, tokens)
+    return CodePart("value", names, file, tokens[0].line, tokens[-1].line, tokens)
 
 
 def _tokens(line: str, number: int) -> list[Token]:

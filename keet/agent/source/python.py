@@ -1,11 +1,10 @@
-"""Definitions and statements of Python files: functions with their decorators, assignments."""
+"""Parts and statements of Python files: functions with their decorators, assignments."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keet.agent.source.parts import Part
-from keet.agent.source.statements import ASSIGNMENTS, Statement
+from keet.agent.source.code_parts import ASSIGNMENTS, CodePart, SourceStatement
 from keet.agent.source.tokens import Token, python_tokens, split_commas
 from keet.records import NamedTuple
 
@@ -34,12 +33,12 @@ class _Line(NamedTuple):
         )
 
 
-def python_parts(file: str, text: str) -> list[Part]:
+def python_parts(file: str, text: str) -> list[CodePart]:
     """Functions at any depth, assignments of the module, and the module as a part of its own, which
     holds the statements outside of functions."""
     lines = _logical_lines(python_tokens(text), text.split("\n"))
     outside: list[_Line] = []
-    found: list[Part] = []
+    found: list[CodePart] = []
     at = 0
     while at < len(lines):
         start, at = at, _after_decorators(lines, at)
@@ -54,7 +53,7 @@ def python_parts(file: str, text: str) -> list[Part]:
     return [*found, *values, *_module(file, outside)]
 
 
-def _definitions(file: str, lines: Sequence[_Line], start: int, end: int) -> Iterator[Part]:
+def _definitions(file: str, lines: Sequence[_Line], start: int, end: int) -> Iterator[CodePart]:
     """The definition that starts at `start`, and the functions inside of it."""
     at = start
     while at < end:
@@ -95,13 +94,13 @@ def _block_end(lines: Sequence[_Line], at: int) -> int:
     return end
 
 
-def _function(file: str, lines: Sequence[_Line], header: int) -> Part:
+def _function(file: str, lines: Sequence[_Line], header: int) -> CodePart:
     """Decorators belong to its head: `@triton.autotune(...)` has the sizes of its tiles."""
     tokens = _with_indents(lines)
     body = sum(len(line.tokens) + 1 for line in lines[: header + 1])
     names = [token.text for token in lines[header].tokens[1:3] if token.kind == "name"]
     name = next((name for name in names if name != "def"), "")
-    return Part("function", (name,), file, tokens[0].line, tokens[-1].last_line, tokens, body)
+    return CodePart("function", (name,), file, tokens[0].line, tokens[-1].last_line, tokens, body)
 
 
 def _with_indents(lines: Sequence[_Line]) -> list[Token]:
@@ -113,26 +112,28 @@ def _with_indents(lines: Sequence[_Line]) -> list[Token]:
     return found
 
 
-def _value(file: str, line: _Line) -> Part:
+def _value(file: str, line: _Line) -> CodePart:
     first, last = line.tokens[0].line, line.tokens[-1].last_line
-    return Part("value", tuple(assigned(line.tokens)), file, first, last, line.tokens)
+    return CodePart("value", tuple(assigned(line.tokens)), file, first, last, line.tokens)
 
 
-def _module(file: str, lines: Sequence[_Line]) -> list[Part]:
+def _module(file: str, lines: Sequence[_Line]) -> list[CodePart]:
     if not lines:
         return []
     tokens = _with_indents(lines)
-    return [Part("module", (), file, tokens[0].line, tokens[-1].last_line, tokens)]
+    return [CodePart("module", (), file, tokens[0].line, tokens[-1].last_line, tokens)]
 
 
-def python_statements(part: Part) -> list[Statement]:
+def python_statements(part: CodePart) -> list[SourceStatement]:
     """Logical lines of a function or of the module, with the heads of the blocks around them."""
-    found: list[Statement] = []
+    found: list[SourceStatement] = []
     heads: list[tuple[int, int]] = []
     for line in _lines_again(part.tokens[part.body :]):
         while heads and heads[-1][0] >= line.indent:
             heads.pop()
-        found.append(Statement(line.tokens, tuple(index for _, index in heads[-_MOST_HEADERS:])))
+        found.append(
+            SourceStatement(line.tokens, tuple(index for _, index in heads[-_MOST_HEADERS:]))
+        )
         if line.tokens[-1].text == ":":
             heads.append((line.indent, len(found) - 1))
     return found

@@ -88,7 +88,7 @@ def _tokens(pattern: re.Pattern[str], text: str, line: int) -> Iterator[Token]:
             line += found.count("\n")
 
 
-class Macro(NamedTuple):
+class MacroDefinition(NamedTuple):
     """A `#define`."""
 
     name: str
@@ -100,13 +100,13 @@ class Macro(NamedTuple):
 _DEFINE = regex(r"#\s*define[ \t]+(\w+)(\([^)\n]*\))?")
 
 
-def macro_of(directive: Token) -> Macro | None:
+def macro_of(directive: Token) -> MacroDefinition | None:
     match = _DEFINE.match(directive.text)
     if match is None:
         return None
     names = tuple(part.strip() for part in match[2][1:-1].split(",")) if match[2] else None
     rest = directive.text[match.end() :].replace("\\\n", " \n")
-    return Macro(match[1], names, c_tokens(rest, directive.line))
+    return MacroDefinition(match[1], names, c_tokens(rest, directive.line))
 
 
 def is_conditional(directive: Token, *words: str) -> bool:

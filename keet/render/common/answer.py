@@ -9,7 +9,7 @@ from keet.evidence import Evidence
 from keet.explanation.answered_question import AnsweredQuestion
 from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.patterns import regex
-from keet.prose.text import Prose, Sentence
+from keet.prose.text import Prose, ProseSentence
 from keet.records import NamedTuple
 
 _FENCED = regex(r"\s*(`{3,}|~{3,})[^\n]*\n(.*?)\n?\s*\1\s*", re.DOTALL)
@@ -50,9 +50,9 @@ def _blocks(text: Prose) -> Iterator[Block]:
         yield Block(tuple(lines))
 
 
-def _lines(text: Prose) -> Iterator[tuple[list[Sentence], bool]]:
+def _lines(text: Prose) -> Iterator[tuple[list[ProseSentence], bool]]:
     """The sentences of each line, and whether a blank line follows."""
-    line: list[Sentence] = []
+    line: list[ProseSentence] = []
     for sentence in text.sentences:
         if sentence.text.strip():
             line.append(sentence)
@@ -63,7 +63,7 @@ def _lines(text: Prose) -> Iterator[tuple[list[Sentence], bool]]:
         yield line, True
 
 
-def _line(sentences: list[Sentence]) -> Line:
+def _line(sentences: list[ProseSentence]) -> Line:
     """The mark of an item is in its first sentence."""
     first, *others = sentences
     begin = first.parts[0] if first.parts and isinstance(first.parts[0], str) else ""

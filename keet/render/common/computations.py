@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from keet.render.common.statement import flat
 
 if TYPE_CHECKING:
-    from keet.prose.text import Prose, Reference, Sentence
+    from keet.prose.text import Prose, ProseSentence, Reference
 
 
 def in_short(text: Prose) -> Prose:
@@ -16,7 +16,7 @@ def in_short(text: Prose) -> Prose:
     return text._replace(sentences=tuple(map(short_sentence, text.sentences)))
 
 
-def short_sentence(sentence: Sentence) -> Sentence:
+def short_sentence(sentence: ProseSentence) -> ProseSentence:
     parts = (part if isinstance(part, str) else _short(part) for part in sentence.parts)
     return sentence._replace(parts=tuple(parts))
 

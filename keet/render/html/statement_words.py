@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from keet.evidence import Evidence
 from keet.explanation.explained import LaunchExplanation
 from keet.patterns import regex
-from keet.prose.text import UNCHECKED, Prose, Reference, Sentence
+from keet.prose.text import UNCHECKED, Prose, ProseSentence, Reference
 from keet.render.common.computations import computations
 from keet.render.common.statement import cited, flat, reason_text
 from keet.render.html.anchors import Anchors
@@ -55,14 +55,14 @@ class ModelWords:
         shown = (each for each in text.sentences if each.text.strip())
         return joined(map(self._sentence, shown), " ")
 
-    def _sentence(self, sentence: Sentence) -> Html:
+    def _sentence(self, sentence: ProseSentence) -> Html:
         words = fragment(self._parts(sentence))
         if not sentence.problem:
             return words
         reason = element("small", " (", prose(reason_text(sentence.problem)), ")")
         return element("span", element("b", UNCHECKED), " ", words, reason, class_="unchecked")
 
-    def _parts(self, sentence: Sentence) -> Iterator[Html]:
+    def _parts(self, sentence: ProseSentence) -> Iterator[Html]:
         last = len(sentence.parts) - 1
         for place, part in enumerate(sentence.parts):
             if not isinstance(part, str):

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         ModelCause,
         ModelExplanation,
     )
-    from keet.prose.text import Prose, Sentence
+    from keet.prose.text import Prose, ProseSentence
 
 
 def words(text: Prose) -> str:
@@ -54,7 +54,7 @@ def words(text: Prose) -> str:
     return " ".join(map(sentence_markdown, shown))
 
 
-def sentence_markdown(sentence: Sentence) -> str:
+def sentence_markdown(sentence: ProseSentence) -> str:
     text = prose(flat(sentence.text))
     return (
         f"*{text}* (unchecked: {prose(reason_text(sentence.problem))})"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.explanation.model_explanation import Authorship, Edit
-from keet.prose.text import UNCHECKED, Prose, Sentence
+from keet.prose.text import UNCHECKED, Prose, ProseSentence
 from keet.render.common.statement import (
     BY_MODEL,
     OWN_WORDS,
@@ -31,7 +31,7 @@ def words(text: Prose) -> Text:
     return Text(" ").join(_marked(each) for each in text.sentences if each.text.strip())
 
 
-def _marked(sentence: Sentence) -> Text:
+def _marked(sentence: ProseSentence) -> Text:
     text = flat(sentence.text)
     return Text.assemble((UNCHECKED, "yellow"), f" {text}") if sentence.problem else Text(text)
 

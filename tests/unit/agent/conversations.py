@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 from keet_tools.case import Case, scope_of
 
 from keet.agent.launch_explanation import LaunchResult, explain_launch
-from keet.agent.model.messages import Fault, Reply, Request, Spent, ToolCall
+from keet.agent.model.messages import ChatReply, ChatRequest, ModelFault, TokenCount, ToolCall
 from keet.agent.options import ModelLimits
 from keet.agent.privacy.redaction import Redaction, Redactor
 from keet.agent.question_answer import answer_question
 from keet.agent.recorded.transcript import Transcript
-from keet.agent.session import Session, estimate
+from keet.agent.session import ModelSession, estimate
 from keet.explanation.analyst import explain
 from keet.explanation.explained import Explanation
 from keet.explanation.model_explanation import ModelExplanation
@@ -54,20 +54,20 @@ class FakeChat:
 
     def __init__(self, replies: Sequence[Any]) -> None:
         self._replies = list(replies)
-        self.requests: list[Request] = []
+        self.requests: list[ChatRequest] = []
 
-    def ask(self, request: Request) -> Reply:
+    def ask(self, request: ChatRequest) -> ChatReply:
         self.requests.append(request)
         if not self._replies:
-            raise Fault("server", "nothing is left to say")
+            raise ModelFault("server", "nothing is left to say")
         said = self._replies.pop(0)
         if isinstance(said, BaseException):
             raise said
-        spent = Spent(estimate(request), 10, True)
+        spent = TokenCount(estimate(request), 10, True)
         if isinstance(said, Said):
             calls = [ToolCall(str(i), *call, "") for i, call in enumerate(said.calls)]
-            return Reply("", tuple(calls), spent)
-        return Reply(said if isinstance(said, str) else json.dumps(said), (), spent)
+            return ChatReply("", tuple(calls), spent)
+        return ChatReply(said if isinstance(said, str) else json.dumps(said), (), spent)
 
     def texts(self, role: str = "user") -> list[str]:
         """Of the messages that were sent last with each request."""
@@ -109,8 +109,8 @@ def session_of(
     told: list[str],
     limits: ModelLimits = LIMITS,
     redact: Redaction | None = None,
-) -> Session:
-    return Session(
+) -> ModelSession:
+    return ModelSession(
         chat,
         transcript=Transcript(None),
         redactor=Redactor(explanations, redact),

@@ -10,10 +10,10 @@ import pytest
 
 from keet.agent.answer_schemas import (
     Conclusion,
+    Corrections,
     NoAnswer,
-    Reading,
-    Repair,
-    Spoken,
+    SourceReading,
+    TextAnswer,
     known_finding,
     schema_of,
     understand,
@@ -35,13 +35,13 @@ READING = {"purpose": "p", "mapping": "m", "hypotheses": [{"text": "t", "finding
 )
 def test_the_object_is_found(wrap: str) -> None:
     text = wrap.replace("{{", "\0").replace("{}", json.dumps(READING), 1).replace("\0", "{")
-    assert understand(text, Reading).purpose == "p"
+    assert understand(text, SourceReading).purpose == "p"
 
 
 @pytest.mark.parametrize("text", ["", "no", "[1, 2]", '{"purpose": ', "{}", "{" * 5000])
 def test_what_is_no_answer_says_why(text: str) -> None:
     with pytest.raises(NoAnswer, match=r"\w"):
-        understand(text, Reading)
+        understand(text, SourceReading)
 
 
 def test_loose_types_are_understood() -> None:
@@ -117,7 +117,7 @@ def test_changes_come_in_many_ways(changes: object, read: list[tuple[str, str, s
 
 
 def test_a_text_has_an_end() -> None:
-    assert len(understand(json.dumps({"answer": "x" * 90_000}), Spoken).answer) == 4000
+    assert len(understand(json.dumps({"answer": "x" * 90_000}), TextAnswer).answer) == 4000
 
 
 def test_endless_lists_are_refused() -> None:
@@ -140,7 +140,7 @@ def test_a_finding_is_known_by_its_id(said: str, meant: str | None) -> None:
     assert known_finding(said) == meant
 
 
-@pytest.mark.parametrize("shape", [Reading, Conclusion, Repair, Spoken])
+@pytest.mark.parametrize("shape", [SourceReading, Conclusion, Corrections, TextAnswer])
 def test_schemas_are_strict(shape: type) -> None:
     """Servers that enforce one want every property required, and nothing beside them."""
 

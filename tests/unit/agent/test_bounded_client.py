@@ -14,14 +14,14 @@ import pytest
 
 from keet.agent.model import bounded_client
 from keet.agent.model.bounded_client import MOST_BYTES, decoded
-from keet.agent.model.messages import Fault, Message, Reply, Request
+from keet.agent.model.messages import ChatMessage, ChatReply, ChatRequest, ModelFault
 from keet.agent.model.providers import connect
 from keet.agent.model.reply_reduction import MOST_CALLS, UnusableReply, reduced
 from keet.agent.model.settings import ModelSpec
 from tests.hostile_behaviours import BEHAVIOURS, Behaviour, Connection, answer, drips_chunks, whole
 from tests.hostile_servers import serving
 
-ASK = Request((Message("user", "Why?"),))
+ASK = ChatRequest((ChatMessage("user", "Why?"),))
 BY_NAME = {behaviour.name: behaviour for behaviour in BEHAVIOURS}
 
 
@@ -38,14 +38,14 @@ def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ssl, "create_default_context", one_context)
 
 
-def asked(behaviour: Behaviour, timeout_s: float = 600.0) -> Reply:
+def asked(behaviour: Behaviour, timeout_s: float = 600.0) -> ChatReply:
     with serving(behaviour) as url:
         name = "m" if behaviour.names_model else ""
         return connect(ModelSpec(name, url, timeout_s, None, retries=0)).ask(ASK)
 
 
-def fault(behaviour: Behaviour, timeout_s: float = 600.0) -> Fault:
-    with pytest.raises(Fault) as caught:
+def fault(behaviour: Behaviour, timeout_s: float = 600.0) -> ModelFault:
+    with pytest.raises(ModelFault) as caught:
         asked(behaviour, timeout_s)
     assert caught.value.__context__ is None
     return caught.value

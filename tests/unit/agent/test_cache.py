@@ -6,11 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from keet.agent.model.messages import Fault, Message, Reply, Request, Spent, ToolCall
+from keet.agent.model.messages import (
+    ChatMessage,
+    ChatReply,
+    ChatRequest,
+    ModelFault,
+    TokenCount,
+    ToolCall,
+)
 from keet.agent.recorded.cache import Cache, CachedChat, key
 
-REQUEST = Request((Message("user", "Why?"),))
-REPLY = Reply("because", (ToolCall("c", "t", {"a": [1]}),), Spent(9, 4, estimated=True))
+REQUEST = ChatRequest((ChatMessage("user", "Why?"),))
+REPLY = ChatReply("because", (ToolCall("c", "t", {"a": [1]}),), TokenCount(9, 4, estimated=True))
 
 
 @pytest.fixture
@@ -21,10 +28,10 @@ def path(tmp_path: Path) -> Path:
 class Counting:
     name = "openai:gpt-5"
 
-    def __init__(self, *answers: Reply | Exception) -> None:
+    def __init__(self, *answers: ChatReply | Exception) -> None:
         self.answers = list(answers)
 
-    def ask(self, request: Request) -> Reply:
+    def ask(self, request: ChatRequest) -> ChatReply:
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -56,7 +63,7 @@ def test_every_part_counts_for_the_key() -> None:
         key("a", "2", "m", {}, REQUEST),
         key("a", "1", "n", {}, REQUEST),
         key("a", "1", "m", {"base_url": "x"}, REQUEST),
-        key("a", "1", "m", {}, Request((Message("user", "How?"),))),
+        key("a", "1", "m", {}, ChatRequest((ChatMessage("user", "How?"),))),
         key("a", "1", "m", {}, REQUEST._replace(schema={})),
         key("a", "1", "m", {}, REQUEST._replace(max_output=1)),
     }
@@ -75,12 +82,13 @@ def test_the_second_time_is_free(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "first", [Fault("timeout", "late"), REPLY._replace(cut=True), Reply(" ", (), Spent(1, 1))]
+    "first",
+    [ModelFault("timeout", "late"), REPLY._replace(cut=True), ChatReply(" ", (), TokenCount(1, 1))],
 )
-def test_what_is_worth_another_try_is_not_kept(path: Path, first: Reply | Exception) -> None:
+def test_what_is_worth_another_try_is_not_kept(path: Path, first: ChatReply | Exception) -> None:
     chat = cached(Counting(first, REPLY), Cache(path))
-    if isinstance(first, Fault):
-        with pytest.raises(Fault):
+    if isinstance(first, ModelFault):
+        with pytest.raises(ModelFault):
             chat.ask(REQUEST)
     else:
         chat.ask(REQUEST)
@@ -174,9 +182,9 @@ def test_a_row_of_somebody_else(path: Path, text: str) -> None:
 def test_several_processes_at_once(path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from keet.agent.recorded.cache import Cache\n"
-        "from keet.agent.model.messages import Reply, Spent\n"
+        "from keet.agent.model.messages import ChatReply, TokenCount\n"
         "c = Cache(Path(sys.argv[1]), patience_s=20)\n"
-        "for n in range(15): c.put(f'{sys.argv[2]}-{n}', Reply('x', (), Spent(1, 1)))\n"
+        "for n in range(15): c.put(f'{sys.argv[2]}-{n}', ChatReply('x', (), TokenCount(1, 1)))\n"
         "sys.exit(c.problem)"
     )
     command = [sys.executable, "-c", code, str(path)]

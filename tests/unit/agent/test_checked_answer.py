@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keet.agent.model.messages import Fault
+from keet.agent.model.messages import ModelFault
 from keet.agent.options import ModelLimits
 from tests.unit.agent.conversations import (
     READING,
@@ -56,7 +56,7 @@ def test_what_stays_wrong_is_printed_with_a_mark() -> None:
 
 
 @pytest.mark.parametrize(
-    "reply", ["no", "{}", {"corrections": []}, Fault("timeout", "it took too long"), KeyboardInterrupt()]
+    "reply", ["no", "{}", {"corrections": []}, ModelFault("timeout", "it took too long"), KeyboardInterrupt()]
 )  # fmt: skip
 def test_without_corrections_the_sentence_stays_marked(reply: object) -> None:
     done = talk(READING, conclusion(summary=f"{SUMMARY} {FREE}"), reply, reply)
@@ -175,11 +175,11 @@ def test_an_empty_answer_says_nothing() -> None:
 
 
 def test_what_was_read_is_kept_where_the_rest_fails() -> None:
-    done = talk(READING, Fault("server", "it is gone"))
+    done = talk(READING, ModelFault("server", "it is gone"))
     assert str(done.found.fault) == "it is gone"
     assert str(done.statement.purpose) == "Scores queries against items."
     assert [each.judgement for each in done.statement.hypotheses] == ["inconclusive"] * 2
-    assert talk(Fault("server", "it is gone")).found.each.statement is None
+    assert talk(ModelFault("server", "it is gone")).found.each.statement is None
 
 
 def test_a_question_is_corrected_the_same_way() -> None:

@@ -18,11 +18,11 @@ import pytest
 from keet.agent.model import process as model_process
 from keet.agent.model import worker as model_worker
 from keet.agent.model.messages import (
-    Fault,
-    Message,
-    Reply,
-    Request,
-    Spent,
+    ChatMessage,
+    ChatReply,
+    ChatRequest,
+    ModelFault,
+    TokenCount,
     ToolCall,
     ToolSpec,
     request_document,
@@ -36,7 +36,7 @@ from keet.agent.recorded.cache import Cache, CachedChat
 from tests.hostile_behaviours import Behaviour, Connection, answer, never_answers, reply
 from tests.hostile_servers import serving
 
-ASK = Request((Message("user", "Why?"),))
+ASK = ChatRequest((ChatMessage("user", "Why?"),))
 GOOD = Behaviour("good", reply(answer()))
 SILENT = Behaviour("silent", never_answers)
 
@@ -70,7 +70,7 @@ def test_a_call_that_is_late_ends_and_the_next_one_is_answered() -> None:
         assert "coalesced" in chat.ask(ASK).text
         assert chat.name == "m"
         chat._spec = spec(url, timeout_s=0.5)  # only where nobody answers: machines can be slow
-        with pytest.raises(Fault, match=r"did not answer in 0\.5 s; try again") as caught:
+        with pytest.raises(ModelFault, match=r"did not answer in 0\.5 s; try again") as caught:
             chat.ask(ASK)
         assert caught.value.kind == "timeout"
         chat._spec = spec(url)
@@ -89,10 +89,10 @@ def test_the_limit_of_a_run_is_of_all_calls() -> None:
         limit.seconds -= limit.left - 0.5
         for _ in range(2):
             with pytest.raises(
-                Fault, match="s in all, the time limit of a run; raise --time-limit"
+                ModelFault, match="s in all, the time limit of a run; raise --time-limit"
             ):
                 chat.ask(ASK)
-        with pytest.raises(Fault, match="time limit"):
+        with pytest.raises(ModelFault, match="time limit"):
             ModelProcess(spec(url), limit).ask(ASK)
 
 
@@ -113,11 +113,11 @@ _ORPHAN = """
 import sys
 from keet.agent.model.process import ModelProcess
 from keet.agent.model.settings import ModelSpec
-from keet.agent.model.messages import Message, Request
+from keet.agent.model.messages import ChatMessage, ChatRequest
 chat = ModelProcess(ModelSpec("m", sys.argv[1], 600.0, None))
 chat._connect()
 print(chat._worker._process.pid, flush=True)
-chat.ask(Request((Message("user", "Why?"),)))
+chat.ask(ChatRequest((ChatMessage("user", "Why?"),)))
 """
 
 
@@ -151,7 +151,7 @@ def _wait_until(holds: Callable[[], bool]) -> None:
 
 
 def fault_of_start(chat: ModelProcess) -> str:
-    with pytest.raises(Fault) as caught:
+    with pytest.raises(ModelFault) as caught:
         chat.ask(ASK)
     assert caught.value.kind == "client"
     assert "; try again, or another model" in str(caught.value)
@@ -249,7 +249,7 @@ def test_a_start_that_ends_at_the_last_moment(monkeypatch: pytest.MonkeyPatch) -
             pass
 
     monkeypatch.setattr(model_process, "_Worker", Late)
-    with pytest.raises(Fault) as caught:
+    with pytest.raises(ModelFault) as caught:
         ModelProcess(spec("http://127.0.0.1:9/v1")).ask(ASK)
     assert caught.value.kind == "timeout"
 
@@ -258,7 +258,7 @@ def test_a_cached_answer_starts_no_process(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(model_process, "_Worker", lambda: pytest.fail("it was started"))
     chat = ModelProcess(spec("http://127.0.0.1:9/v1"))
     cached = CachedChat(chat, Cache(tmp_path / "c"), report_sha256="r", prompt_version="p")
-    known = Reply("hi", (), Spent(1, 2))
+    known = ChatReply("hi", (), TokenCount(1, 2))
     monkeypatch.setattr(chat, "ask", lambda request: known)
     cached.ask(ASK)
     monkeypatch.undo()
@@ -302,7 +302,7 @@ class _FakeInbox:
 
 
 def _refuse(told: object) -> None:
-    raise Fault("no_key", "no key")
+    raise ModelFault("no_key", "no key")
 
 
 _WORKER = """
@@ -353,11 +353,11 @@ def test_a_client_that_takes_too_much_memory() -> None:
 
 def test_a_request_comes_back_from_its_document() -> None:
     call = ToolCall("c1", "read_source", {"line": 3}, "")
-    request = Request(
+    request = ChatRequest(
         (
-            Message("system", "a"),
-            Message("assistant", "b", (call,)),
-            Message("tool", "c", answers="c1"),
+            ChatMessage("system", "a"),
+            ChatMessage("assistant", "b", (call,)),
+            ChatMessage("tool", "c", answers="c1"),
         ),
         (ToolSpec("read_source", "Lines.", {"type": "object"}),),
         {"type": "object"},

@@ -26,10 +26,10 @@ from keet.agent.model.faults import KINDS
 from keet.agent.model.messages import (
     CantCallTools,
     Chat,
-    Fault,
-    Message,
-    Request,
-    Spent,
+    ChatMessage,
+    ChatRequest,
+    ModelFault,
+    TokenCount,
     ToolCall,
     ToolSpec,
 )
@@ -39,7 +39,7 @@ from keet.agent.model.settings import ModelSpec
 KEY = "my-own-secret-key-0123"
 TOOLS = (ToolSpec("read_source", "Lines of the source.", {"type": "object", "properties": {}}),)
 SCHEMA = {"type": "object", "properties": {"cause": {"type": "string"}}}
-ASK = Request((Message("system", "You explain."), Message("user", "Why?")))
+ASK = ChatRequest((ChatMessage("system", "You explain."), ChatMessage("user", "Why?")))
 Answer = (
     tuple[int, Any] | tuple[int, Any, dict[str, str]] | Callable[[BaseHTTPRequestHandler], None]
 )
@@ -152,9 +152,9 @@ def chat_with(url: str, timeout_s: float = 600.0, name: str = "qwen") -> tuple[C
     return chat, waits
 
 
-def fault_at(url: str, request: Request = ASK, timeout_s: float = 600.0) -> Fault:
+def fault_at(url: str, request: ChatRequest = ASK, timeout_s: float = 600.0) -> ModelFault:
     chat, _ = chat_with(url, timeout_s)
-    with pytest.raises(Fault) as caught:
+    with pytest.raises(ModelFault) as caught:
         chat.ask(request)
     shown = "".join(traceback.format_exception(caught.value)) + repr(caught.value)
     line = str(caught.value)
@@ -169,7 +169,7 @@ def fault_at(url: str, request: Request = ASK, timeout_s: float = 600.0) -> Faul
 def test_an_answer(server: Server) -> None:
     chat, _ = chat_with(server.url)
     reply = chat.ask(ASK._replace(max_output=77))
-    assert reply == ("because", (), Spent(90, 7), False, False)
+    assert reply == ("because", (), TokenCount(90, 7), False, False)
     assert chat.name == "qwen"
     sent = server.asked[0]
     assert sent["messages"] == [
@@ -189,8 +189,11 @@ def test_a_conversation_with_tools(server: Server) -> None:
     reply = chat.ask(ASK._replace(tools=TOOLS))
     assert reply.calls == (ToolCall("c1", "read_source", {"line": 3}),)
     unreadable = ToolCall("c2", "read_source", None, "{line")
-    said = Message("assistant", "let me see", (*reply.calls, unreadable))
-    told = Message("tool", "3: a[i]", answers="c1"), Message("tool", "no JSON", answers="c2")
+    said = ChatMessage("assistant", "let me see", (*reply.calls, unreadable))
+    told = (
+        ChatMessage("tool", "3: a[i]", answers="c1"),
+        ChatMessage("tool", "no JSON", answers="c2"),
+    )
     chat.ask(ASK._replace(messages=(*ASK.messages, said, *told), tools=TOOLS))
     assert server.asked[0]["tools"][0]["function"]["name"] == "read_source"
     assistant, first, second = server.asked[1]["messages"][2:]
@@ -278,7 +281,7 @@ def test_names_that_servers_list() -> None:
     }.items():
         try:
             found = providers._printable_name([SimpleNamespace(id=name)], "http://h/v1") == name
-        except Fault:
+        except ModelFault:
             found = False
         if found is not is_one:
             wrong.append(name)
@@ -343,9 +346,9 @@ def test_a_schema_that_is_refused_is_said_in_words(
 
 def test_after_a_tool_the_schema_is_a_message_of_its_own(server: Server) -> None:
     server.answers = [(400, failure("response_format")), (200, completion("{}"))]
-    called = Message("assistant", "", (ToolCall("c", "read_source", {}),))
-    talk = (*ASK.messages, called, Message("tool", "data", answers="c"))
-    chat_with(server.url)[0].ask(Request(talk, schema=SCHEMA))
+    called = ChatMessage("assistant", "", (ToolCall("c", "read_source", {}),))
+    talk = (*ASK.messages, called, ChatMessage("tool", "data", answers="c"))
+    chat_with(server.url)[0].ask(ChatRequest(talk, schema=SCHEMA))
     tool, wish = server.asked[1]["messages"][-2:]
     assert tool["content"] == "data"
     assert wish["role"] == "user"
@@ -502,7 +505,7 @@ def test_asking_for_models_fails_as_well() -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         spec = ModelSpec("", f"http://127.0.0.1:{held.getsockname()[1]}/v1", 5.0, None)
-        with pytest.raises(Fault, match="nobody listens") as caught:
+        with pytest.raises(ModelFault, match="nobody listens") as caught:
             connect(spec)
     assert caught.value.__context__ is None
 
@@ -537,7 +540,7 @@ def test_before_anything_is_sent(
     name: str, kind: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(Fault) as caught:
+    with pytest.raises(ModelFault) as caught:
         connect(ModelSpec(name, None, 5.0, None))
     assert caught.value.kind == kind
     assert said in str(caught.value)

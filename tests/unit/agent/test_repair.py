@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from keet.agent.model.messages import Fault
+from keet.agent.model.messages import ModelFault
 from tests.unit.agent.conversations import (
     READING,
     SUMMARY,
@@ -76,6 +76,6 @@ def test_after_an_interruption_nothing_more_is_asked() -> None:
 
 
 def test_a_host_that_is_gone_costs_no_sentence() -> None:
-    done = talk(READING, conclusion(summary="L1 is at 92 %."), Fault("unreachable", "gone"))
+    done = talk(READING, conclusion(summary="L1 is at 92 %."), ModelFault("unreachable", "gone"))
     assert done.found.fault is None
     assert str(done.statement.summary) == "[unchecked] L1 is at 92 %."

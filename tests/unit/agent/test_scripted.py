@@ -9,11 +9,11 @@ from langchain_core.messages import AIMessage
 from keet.agent.model.faults import KINDS
 from keet.agent.model.messages import (
     CantCallTools,
-    Fault,
-    Message,
-    Reply,
-    Request,
-    Spent,
+    ChatMessage,
+    ChatReply,
+    ChatRequest,
+    ModelFault,
+    TokenCount,
     ToolCall,
     ToolSpec,
 )
@@ -22,7 +22,7 @@ from keet.agent.open_model import open_chat
 from keet.agent.recorded.scripted import ScriptedChat, exception_of, open_script
 from keet.agent.recorded.transcript import Transcript
 
-ASK = Request((Message("user", "Why?"),))
+ASK = ChatRequest((ChatMessage("user", "Why?"),))
 TOOLS = (ToolSpec("read_source", "Lines.", {"type": "object"}),)
 SCHEMA = {"type": "object"}
 
@@ -50,7 +50,7 @@ def test_a_script_from_end_to_end(tmp_path: Path) -> None:
     assert first == (
         "",
         (ToolCall("call_1_0", "read_source", {"line": 3}),),
-        Spent(9, 4),
+        TokenCount(9, 4),
         False,
         False,
     )
@@ -58,7 +58,7 @@ def test_a_script_from_end_to_end(tmp_path: Path) -> None:
     assert (second.text, second.spent.estimated) == ("because", True)
     assert chat.ask(ASK).cut
     assert chat.ask(ASK).calls == (ToolCall("call_4_0", "read_source", None, "{bad"),)
-    with pytest.raises(Fault, match="used up after 4 replies; add") as caught:
+    with pytest.raises(ModelFault, match="used up after 4 replies; add") as caught:
         chat.ask(ASK)
     assert caught.value.kind == "script"
     assert chat.name == f"scripted:{path}"
@@ -93,7 +93,7 @@ def test_what_it_was_asked_is_kept() -> None:
 )
 def test_faults(kind: str) -> None:
     chat = ScriptedChat([{"fault": kind}, {"content": "so"}])
-    with pytest.raises(Fault) as caught:
+    with pytest.raises(ModelFault) as caught:
         chat.ask(ASK)
     assert caught.value.kind == kind
     assert kind in KINDS
@@ -115,15 +115,17 @@ def test_refusals_and_interrupts() -> None:
 
 
 def test_exceptions_of_ones_own() -> None:
-    with pytest.raises(Fault, match="surprise") as caught:
+    with pytest.raises(ModelFault, match="surprise") as caught:
         ScriptedChat([RuntimeError("surprise")]).ask(ASK)
     assert caught.value.kind == "other"
 
 
 def test_a_transcript_is_played_again(tmp_path: Path) -> None:
     replies = [
-        Reply("", (ToolCall("c1", "f", {"a": 1}), ToolCall("c2", "g", None, "{")), Spent(5, 6)),
-        Reply("because", (), Spent(7, 8), cut=True),
+        ChatReply(
+            "", (ToolCall("c1", "f", {"a": 1}), ToolCall("c2", "g", None, "{")), TokenCount(5, 6)
+        ),
+        ChatReply("because", (), TokenCount(7, 8), cut=True),
     ]
     path = tmp_path / "run.jsonl"
     transcript = Transcript(path)
@@ -150,7 +152,7 @@ def test_a_transcript_is_played_again(tmp_path: Path) -> None:
 )
 def test_a_file_that_is_no_script(tmp_path: Path, lines: list[object], said: str) -> None:
     path = write(tmp_path / "script.jsonl", *lines)
-    with pytest.raises(Fault) as caught:
+    with pytest.raises(ModelFault) as caught:
         open_script(path)
     assert caught.value.kind == "script"
     assert said in str(caught.value)
@@ -158,7 +160,7 @@ def test_a_file_that_is_no_script(tmp_path: Path, lines: list[object], said: str
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(Fault, match="can't be read"):
+    with pytest.raises(ModelFault, match="can't be read"):
         open_chat(ModelSpec(f"scripted:{tmp_path / 'none'}", None, 5.0, None))
 
 

@@ -269,7 +269,7 @@ ESCAPED = [
 
 @given(st.lists(st.sampled_from(ESCAPED), max_size=12).map("".join))
 def test_views_with_and_without_places_agree(text: str) -> None:
-    view = decoded_text.View.of(text).unescaped()
+    view = decoded_text.DecodedText.of(text).unescaped()
     assert view.text == decoded_text.unescaped(text)
     for one in (view, view.seen()):
         held = one.letters()

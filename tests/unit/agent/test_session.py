@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from keet.agent.model.messages import Fault, Message
+from keet.agent.model.messages import ChatMessage, ModelFault
 from keet.agent.options import ModelLimits
 from keet.agent.privacy.redaction import Redaction
 from keet.agent.session import estimate
@@ -178,7 +178,7 @@ def test_redacted_source_is_not_sent(redact: Redaction) -> None:
 
 
 def test_own_words_are_redacted_when_they_are_sent_again() -> None:
-    done = talk(READING, Fault("server", "gone"), redact="names")
+    done = talk(READING, ModelFault("server", "gone"), redact="names")
     again = done.chat.requests[1].messages[2]
-    assert again == Message("assistant", again.text)
+    assert again == ChatMessage("assistant", again.text)
     assert "slow.cu" not in again.text

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.agent.source.constants import read_constants, source_literals
-from keet.agent.source.listing import own_files, shown_source
-from keet.agent.source.selection import kernel_source
+from keet.agent.source.kernel_source import kernel_source
+from keet.agent.source.source_listing import kernel_files, shown_source
 from keet.analysis.findings import Place
 from keet.explanation.token_budget import count_tokens
 from keet.ingest import read_profile
@@ -175,7 +175,7 @@ def test_the_kernel_that_does_not_fit_keeps_its_head_and_the_lines_near_the_plac
 @pytest.mark.slow
 def test_the_kernel_of_each_sample_is_whole_with_its_launch(path: Path) -> None:
     launch = read_profile(path).launches[0]
-    files = own_files(launch)
+    files = kernel_files(launch)
     if not files:
         assert path.parent.name == "mechanism_rates"  # its report embeds no text
         return
@@ -204,7 +204,7 @@ def test_the_launch_of_another_instance_is_not_shown() -> None:
         "void b(float* x) { k<8><<<1, 1>>>(x); }\n"
     )
     launch = launch_of(text, "k", "void k<(int)8>(float *)")
-    source = kernel_source(launch, own_files(launch))
+    source = kernel_source(launch, kernel_files(launch))
     assert [site.caller.names for site in source.sites] == [("b",)]
 
 
@@ -227,7 +227,7 @@ def test_a_fortran_loop_is_shown_with_its_procedure_and_parameters() -> None:
 def test_headers_of_libraries_are_not_the_kernels() -> None:
     names = [
         Path(path).name
-        for path in own_files(read_profile(SAMPLES / "gas_state" / "slow.ncu-rep").launches[0])
+        for path in kernel_files(read_profile(SAMPLES / "gas_state" / "slow.ncu-rep").launches[0])
     ]
     assert names == ["slow.cu", "state_math.h"]
 
@@ -239,7 +239,7 @@ def test_missing_headers_are_named() -> None:
 
 def test_text_that_is_not_at_hand_is_no_source() -> None:
     launch = read_profile(Path("tests/data/reports/tour_nolines.ncu-repz")).launches[0]
-    assert own_files(launch) == []
+    assert kernel_files(launch) == []
     assert shown_source(launch, 3000) == ""
 
 

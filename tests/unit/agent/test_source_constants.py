@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from keet.agent.source.constant_expressions import MacroFunction, NotConstantError, Scope, evaluate
 from keet.agent.source.constants import (
     Constant,
     ambiguous_constants,
@@ -13,7 +14,6 @@ from keet.agent.source.constants import (
     source_constants,
     source_literals,
 )
-from keet.agent.source.expressions import Macro, NotConstantError, Scope, evaluate
 from keet.agent.source.tokens import c_tokens
 from keet.ingest import read_profile
 from tests.unit.agent.source_launch import launch_of
@@ -56,7 +56,7 @@ def values(text: str, full: str = "k(float *, int)", file: str = "/src/k.cu") ->
     ],
 )
 def test_expressions(text: str, expected: float) -> None:
-    ceil_div = Macro(("a", "b"), c_tokens("((a) + (b) - 1) / (b)"))
+    ceil_div = MacroFunction(("a", "b"), c_tokens("((a) + (b) - 1) / (b)"))
     scope = Scope({"known": 5}, {}, {"ceil_div": ceil_div})
     value = evaluate(c_tokens(text), scope)
     assert value == expected
@@ -72,7 +72,7 @@ def test_expressions(text: str, expected: float) -> None:
     ],
 )
 def test_what_is_no_constant_has_no_value(text: str) -> None:
-    loop = Macro(("a",), c_tokens("loop(a) + loop(a)"))
+    loop = MacroFunction(("a",), c_tokens("loop(a) + loop(a)"))
     with pytest.raises(NotConstantError):
         evaluate(c_tokens(text), Scope({}, {}, {"loop": loop}))
 

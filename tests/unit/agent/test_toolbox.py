@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from keet_tools.case import Case
 
-from keet.agent.edits import placed
-from keet.agent.edits.compiling import Comparison
-from keet.agent.edits.placed import EditPlacer
+from keet.agent.edits import edit_placer
+from keet.agent.edits.compiling import BuildComparison
+from keet.agent.edits.edit_placer import EditPlacer
 from keet.agent.options import ModelLimits
 from keet.agent.toolbox import Toolbox
 from tests.unit.agent.conversations import READING, Said, change, conclusion, explained, talk
@@ -28,12 +28,12 @@ def nvcc(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """A compiler that finds nothing wrong, and what it was given."""
     given: list[Any] = []
 
-    def compiled(*arguments: Any, **options: Any) -> Comparison:
+    def compiled(*arguments: Any, **options: Any) -> BuildComparison:
         given.append((arguments, options))
-        return Comparison("compiles", "registers 128 → 96")
+        return BuildComparison("compiles", "registers 128 → 96")
 
-    monkeypatch.setattr(placed, "find_nvcc", lambda: "/bin/true")
-    monkeypatch.setattr(placed, "compile_edit", compiled)
+    monkeypatch.setattr(edit_placer, "find_nvcc", lambda: "/bin/true")
+    monkeypatch.setattr(edit_placer, "compile_edit", compiled)
     return given
 
 
@@ -55,7 +55,7 @@ def test_edits_are_tried_only_where_a_compiler_is(
     case = Case(explained("score_tiles/slow"))
     assert "compile_edit" not in names(Toolbox(case))
     assert Toolbox(case).call("compile_edit", {"changes": [change()]}).abstained
-    monkeypatch.setattr(placed, "find_nvcc", lambda: None)
+    monkeypatch.setattr(edit_placer, "find_nvcc", lambda: None)
     assert "compile_edit" not in names(box())
 
 

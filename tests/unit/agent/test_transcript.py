@@ -7,21 +7,28 @@ from pathlib import Path
 
 import pytest
 
-from keet.agent.model.messages import Message, Reply, Request, Spent, ToolCall, ToolSpec
+from keet.agent.model.messages import (
+    ChatMessage,
+    ChatReply,
+    ChatRequest,
+    TokenCount,
+    ToolCall,
+    ToolSpec,
+)
 from keet.agent.recorded.transcript import Transcript, read_transcript, replies_of, request_text
 from keet.errors import UsageError
 from keet.evidence import Evidence
 
 SECRET = "very-secret-value-1"
-SYSTEM = Message("system", "You explain kernels.")
-ASKED = Message("user", "Why?")
+SYSTEM = ChatMessage("system", "You explain kernels.")
+ASKED = ChatMessage("user", "Why?")
 CALL = ToolCall("c1", "read_source", {"line": 3})
 BAD_CALL = ToolCall("c2", "read_source", None, "{line")
-CALLED = Message("assistant", "", (CALL,))
-TOLD = Message("tool", "3: a[i] = b[j];", answers="c1")
+CALLED = ChatMessage("assistant", "", (CALL,))
+TOLD = ChatMessage("tool", "3: a[i] = b[j];", answers="c1")
 TOOLS = (ToolSpec("read_source", "Lines of the source.", {"type": "object"}),)
 SCHEMA = {"type": "object", "properties": {"causes": {"type": "array"}}}
-REPLY = Reply("because\u2028of [E3]", (CALL, BAD_CALL), Spent(900, 40), cut=True)
+REPLY = ChatReply("because\u2028of [E3]", (CALL, BAD_CALL), TokenCount(900, 40), cut=True)
 EVIDENCE = Evidence("E3", "dram__bytes.sum", 12.5, "byte", "bytes")
 
 
@@ -33,10 +40,10 @@ def path(tmp_path: Path) -> Path:
 def run(path: Path) -> None:
     transcript = Transcript(path)
     transcript.start(model="openai:gpt-5", report=Path("a.ncu-rep"))
-    transcript.request("ask", Request((SYSTEM, ASKED), TOOLS, SCHEMA))
+    transcript.request("ask", ChatRequest((SYSTEM, ASKED), TOOLS, SCHEMA))
     transcript.reply(REPLY, 1.23456)
     transcript.tool(CALL, TOLD.text, [EVIDENCE], None, 0.01)
-    transcript.request("ask", Request((SYSTEM, ASKED, CALLED, TOLD), TOOLS, SCHEMA))
+    transcript.request("ask", ChatRequest((SYSTEM, ASKED, CALLED, TOLD), TOOLS, SCHEMA))
     transcript.reply(REPLY._replace(calls=()), 2)
     transcript.note(repair="two numbers are stray")
     transcript.end("done", REPLY.spent)
@@ -67,9 +74,9 @@ def test_a_request_holds_what_is_new(path: Path) -> None:
 
 def test_another_phase_and_another_start_are_written_whole(path: Path) -> None:
     transcript = Transcript(path)
-    transcript.request("a", Request((SYSTEM, ASKED)))
-    transcript.request("b", Request((SYSTEM, ASKED)))
-    transcript.request("a", Request((SYSTEM, TOLD, ASKED), TOOLS))
+    transcript.request("a", ChatRequest((SYSTEM, ASKED)))
+    transcript.request("b", ChatRequest((SYSTEM, ASKED)))
+    transcript.request("a", ChatRequest((SYSTEM, TOLD, ASKED), TOOLS))
     events = read_transcript(path)
     assert [event["kept"] for event in events] == [0, 0, 1]
     assert len(events[2]["messages"]) == 2
@@ -92,7 +99,9 @@ def test_no_key_is_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     transcript = Transcript(path)
     transcript.start(note=f"x {SECRET}")
-    transcript.request("a", Request((Message("user", f"key {SECRET} and sk-abcdef123456"),)))
+    transcript.request(
+        "a", ChatRequest((ChatMessage("user", f"key {SECRET} and sk-abcdef123456"),))
+    )
     transcript.reply(REPLY._replace(text=SECRET), 1)
     transcript.tool(CALL._replace(arguments={"a": SECRET}), SECRET, [], SECRET, 1)
     text = path.read_text()
@@ -181,7 +190,7 @@ def test_no_path_writes_nothing() -> None:
 
 
 def test_the_text_of_a_request_has_all_of_it() -> None:
-    text = request_text(Request((SYSTEM, ASKED, CALLED, TOLD), TOOLS, SCHEMA, 700))
+    text = request_text(ChatRequest((SYSTEM, ASKED, CALLED, TOLD), TOOLS, SCHEMA, 700))
     for part in (SYSTEM.text, ASKED.text, TOLD.text, "calls read_source", '{"line": 3}'):
         assert part in text
     assert "--- tool (answers c1) ---" in text

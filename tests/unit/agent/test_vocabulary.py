@@ -7,7 +7,7 @@ from keet_tools.case import Case
 from keet_tools.registry import TOOLS, call_tool
 
 from keet.agent.vocabulary import Vocabulary, vocabulary
-from keet.prose.parsing import parse
+from keet.prose.expression_parser import parse
 from tests.unit.agent.conversations import asked, explained
 
 TILES, FLIP = "score_tiles/slow", ("matrix_flip/slow", "matrix_flip/fast")

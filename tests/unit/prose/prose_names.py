@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keet.evidence import Evidence
 from keet.prose.free_numbers import Allowed
-from keet.prose.names import Fact, Names
+from keet.prose.names import Names, SourceFact
 
 SOURCE = """
 #define TILE 32
@@ -39,5 +39,7 @@ def names(**facts: float) -> Names:
         (name, Evidence(f"{name}#0", name, value, unit, label, line))
         for name, value, unit, label, line in _ROWS
     )
-    known = {"N": Fact(8192, "", "`N`"), "SIZE": Fact(4096, "byte", "SIZE")}
-    return Names(pieces, known | {n: Fact(v, "", n) for n, v in facts.items()}, frozenset({7.0}))
+    known = {"N": SourceFact(8192, "", "`N`"), "SIZE": SourceFact(4096, "byte", "SIZE")}
+    return Names(
+        pieces, known | {n: SourceFact(v, "", n) for n, v in facts.items()}, frozenset({7.0})
+    )

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.prose import values
-from keet.prose.values import Value, ValueProblem, value_of, value_text
+from keet.prose.values import UnitValue, ValueProblem, value_of, value_text
 from keet.units import Quantity
 from tests.rows import each_row
 
@@ -62,7 +62,7 @@ def test_only_like_units_are_added(a: float, u: str, b: float, v: str) -> None:
         (value_of(8, "bit"), "1 B"),
     ],
 )
-def test_results_have_their_unit(value: Value, text: str) -> None:
+def test_results_have_their_unit(value: UnitValue, text: str) -> None:
     assert value_text(value) == text
 
 
@@ -85,7 +85,7 @@ def test_a_share_is_not_compared_with_a_count() -> None:
 @given(st.floats(allow_nan=True, allow_infinity=True), st.floats(allow_nan=True))
 def test_powers_have_a_value_or_a_problem(base: float, exponent: float) -> None:
     try:
-        found = values.power(Value(base), Value(exponent))
+        found = values.power(UnitValue(base), UnitValue(exponent))
     except ValueProblem:
         return
     assert math.isfinite(found.number)

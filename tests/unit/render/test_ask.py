@@ -17,7 +17,7 @@ from keet.ingest import read_profile
 from keet.prose.free_numbers import Allowed
 from keet.prose.names import Names
 from keet.prose.reading import read_prose
-from keet.prose.text import Prose, Reference, Sentence
+from keet.prose.text import Prose, ProseSentence, Reference
 from keet.render.common.answer import Block, Line, blocks_of, origin_of
 from keet.render.json.ask import AskDocument, ask_document
 from keet.render.json.encoding.writing import json_text
@@ -36,8 +36,12 @@ The kernel waits for its own array, not for data: {local_share}, and {l2_input_p
 More occupancy would not help:
 - the SMs hold enough warps: {theoretical_occupancy_pct}
 - every further warp brings a spectrum of its own into the same L2"""
-CODE = Sentence(("```cuda\n__shared__ float spectrum[kClasses][kThreads];\n```",), None, "\n\n")
-UNCHECKED = Sentence(("L1 hits 12 % of the time.",), "`12` is outside of braces; write {name}", " ")
+CODE = ProseSentence(
+    ("```cuda\n__shared__ float spectrum[kClasses][kThreads];\n```",), None, "\n\n"
+)
+UNCHECKED = ProseSentence(
+    ("L1 hits 12 % of the time.",), "`12` is outside of braces; write {name}", " "
+)
 
 
 @cache
@@ -162,7 +166,7 @@ def test_unchecked_sentences() -> None:
 
 
 def prose_of(*sentences: tuple[str, str]) -> Prose:
-    return Prose(tuple(Sentence((text,), None, ends) for text, ends in sentences))
+    return Prose(tuple(ProseSentence((text,), None, ends) for text, ends in sentences))
 
 
 def shape(block: Block) -> tuple[str, ...]:
@@ -208,7 +212,7 @@ HOSTILE = [
 @each_row("text", HOSTILE)
 def test_hostile_answers(text: str) -> None:
     author = Authorship(text, AUTHOR.usage, text, text)
-    told = Prose((Sentence((text,), None, "\n\n"), Sentence((text,), text, "\n")))
+    told = Prose((ProseSentence((text,), None, "\n\n"), ProseSentence((text,), text, "\n")))
     answer = AnsweredQuestion(text, told, (), explained()[:1], author, (text,))
     views = (terminal(answer), terminal(answer, 40, verbose=True), ask_markdown(answer))
     for out in views:
@@ -232,8 +236,8 @@ def test_results_in_the_sentence_and_how_they_were_computed_below() -> None:
     how = "DRAM bytes read 201.3 MB / (N 12,288 × 4 B)"
     reference = Reference(f"4,096 ({how})", ("dram_bytes_read#0",), "x", "4,096")
     sentences = (
-        Sentence(("It reads ", reference, " values."), ends="\n\n"),
-        Sentence(("Each of the ", reference, " is read once.")),
+        ProseSentence(("It reads ", reference, " values."), ends="\n\n"),
+        ProseSentence(("Each of the ", reference, " is read once.")),
     )
     answer = answered()._replace(text=Prose(sentences))
     text = terminal(answer)

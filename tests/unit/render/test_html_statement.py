@@ -9,7 +9,7 @@ from functools import cache
 
 from keet.explanation.explained import Explanation
 from keet.explanation.model_explanation import Edit
-from keet.prose.text import Prose, Sentence
+from keet.prose.text import Prose, ProseSentence
 from keet.render.common.statement import OWN_WORDS, edit_status
 from keet.render.html.anchors import Anchors
 from keet.render.html.finding import Lines
@@ -213,7 +213,7 @@ HOSTILE = "</pre><script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b
 
 def test_words_of_a_model_are_never_markup() -> None:
     said = physics()
-    text = Prose((Sentence((HOSTILE,), problem=HOSTILE),))
+    text = Prose((ProseSentence((HOSTILE,), problem=HOSTILE),))
     edit = said.edits[1]._replace(
         what=text, risk=text, check=text, diff=f"--- a\n+++ b\n@@ -1 +1 @@\n-x\n+{HOSTILE}\n",
         places=(f"{HOSTILE}:3",), build_text=HOSTILE,

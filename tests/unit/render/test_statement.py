@@ -29,7 +29,7 @@ from keet.ingest import read_profile
 from keet.prose.free_numbers import Allowed
 from keet.prose.names import Names
 from keet.prose.reading import read_prose
-from keet.prose.text import Prose, Reference, Sentence
+from keet.prose.text import Prose, ProseSentence, Reference
 from keet.render.common.statement import edit_status, first_sentences, places_of, usage_text
 from keet.render.json.encoding.writing import json_text
 from keet.render.json.explain import ExplainDocument, explain_document
@@ -62,7 +62,7 @@ def said(sample: str, text: str) -> Prose:
     return Prose(tuple(map(_judged, read_prose(text, names, Allowed()).sentences)))
 
 
-def _judged(sentence: Sentence) -> Sentence:
+def _judged(sentence: ProseSentence) -> ProseSentence:
     first, *others = sentence.parts
     if not isinstance(first, str) or not first.startswith("!"):
         return sentence._replace(problem=None)
@@ -284,9 +284,13 @@ def computed(result: str = "128", how: str = BYTES) -> Reference:
 
 
 def test_results_in_the_sentence_and_how_they_were_computed_below() -> None:
-    summary = Prose((Sentence(("A thread holds ", computed(), " values.")),))
+    summary = Prose((ProseSentence(("A thread holds ", computed(), " values.")),))
     again = Prose(
-        (Sentence(("It spills ", computed(), " values, ", computed("2.5", "a / b"), " each.")),)
+        (
+            ProseSentence(
+                ("It spills ", computed(), " values, ", computed("2.5", "a / b"), " each.")
+            ),
+        )
     )
     cause = physics().causes[0]._replace(text=again)
     told = with_model("column_physics", physics()._replace(summary=summary, causes=(cause,)))
@@ -303,7 +307,7 @@ def test_results_in_the_sentence_and_how_they_were_computed_below() -> None:
 
 
 def test_how_a_hidden_number_was_computed_is_hidden_too() -> None:
-    hypothesis = physics().hypotheses[0]._replace(text=Prose((Sentence((computed(),)),)))
+    hypothesis = physics().hypotheses[0]._replace(text=Prose((ProseSentence((computed(),)),)))
     told = with_model("column_physics", physics()._replace(hypotheses=(hypothesis,)))
     assert BYTES not in terminal(told, 100)
     assert BYTES not in explain_markdown(told)
@@ -350,14 +354,14 @@ def test_a_kernel_fits_on_a_screen(sample: str) -> None:
 
 
 def one_sentence(words: int) -> Prose:
-    return Prose((Sentence((f"{'word ' * words}end.",)),))
+    return Prose((ProseSentence((f"{'word ' * words}end.",)),))
 
 
 @each_row("words", [10, 60, 120, 300])
 def test_no_sentence_is_cut(words: int) -> None:
     """Each text is there with whole sentences, or not at all; the summary always is."""
     told = one_sentence(words)
-    both = Prose((*told.sentences, Sentence(("A second one ends here.",))))
+    both = Prose((*told.sentences, ProseSentence(("A second one ends here.",))))
     edits = tuple(each._replace(what=both, risk=both, check=both) for each in physics().edits)
     causes = tuple(cause._replace(text=both) for cause in physics().causes)
     objections = tuple(cause._replace(text=both) for cause in physics().objections)
@@ -372,7 +376,7 @@ def test_no_sentence_is_cut(words: int) -> None:
 @pytest.mark.slow
 def test_what_is_left_out_first() -> None:
     """Second sentences of risk and check go before that of the cause, and this before the diff."""
-    two = Prose(tuple(Sentence((f"{'word ' * 18}{end}.",)) for end in ("one", "two")))
+    two = Prose(tuple(ProseSentence((f"{'word ' * 18}{end}.",)) for end in ("one", "two")))
     diff = "--- a/x.cu\n+++ b/x.cu\n@@ -0,0 +1,10 @@\n" + "+line();\n" * 10
     edit = physics().edits[1]._replace(risk=two, check=two, diff=diff)
     cause = physics().causes[0]._replace(text=two)
@@ -653,7 +657,7 @@ def test_the_numbers_are_those_of_the_report() -> None:
 
 @each_row(("most", "text"), [(0, ""), (1, "One."), (2, "One. Two."), (9, "One. Two. Three.")])
 def test_the_first_sentences(most: int, text: str) -> None:
-    prose = Prose(tuple(Sentence((each,)) for each in ("One.", " ", "Two.", "Three.")))
+    prose = Prose(tuple(ProseSentence((each,)) for each in ("One.", " ", "Two.", "Three.")))
     assert str(first_sentences(prose, most)) == text
 
 
@@ -734,7 +738,7 @@ HOSTILE = [
 
 def hostile_statement(text: str) -> ModelExplanation:
     reference = Reference(text, (text,), text)
-    told = Prose((Sentence((text, reference)), Sentence((text,), text)))
+    told = Prose((ProseSentence((text, reference)), ProseSentence((text,), text)))
     return ModelExplanation(
         told, told, told,
         (Hypothesis(told, text, "refuted", told),),

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from keet.agent.answer_schemas import SaidChange, SaidEdit
+from keet.agent.answer_schemas import RawChange, RawEdit
 from keet.agent.edits.comments import without_figures
-from keet.agent.edits.compiling import BuildOptions, Builds, Comparison, compile_edit, find_nvcc
+from keet.agent.edits.compiling import (
+    BuildComparison,
+    BuildOptions,
+    Builds,
+    compile_edit,
+    find_nvcc,
+)
 from keet.agent.edits.patches import (
-    Change,
+    LineChange,
     Misfit,
     Patch,
     git_apply_check,
@@ -16,14 +22,14 @@ from keet.agent.edits.patches import (
     place_changes,
 )
 from keet.agent.source.build_facts import build_facts
-from keet.agent.source.listing import own_files
+from keet.agent.source.source_listing import kernel_files
 from keet.patterns import regex
 from keet.profile import Launch
 from keet.records import NamedTuple
 
 _PROVED_FLAG = regex(r"\((-[\w=-]+), part of")
 """`-ftz=true` in a fact about the build."""
-_NOT_COMPILED = Comparison("not checked", "not compiled: --no-compile was given")
+_NOT_COMPILED = BuildComparison("not checked", "not compiled: --no-compile was given")
 
 
 class PlacedEdit(NamedTuple):
@@ -32,7 +38,7 @@ class PlacedEdit(NamedTuple):
     patch: Patch | None
     problem: str | None
     """Why there is no patch: told to the model, and to the reader if it stays so."""
-    build: Comparison
+    build: BuildComparison
 
     @property
     def fault(self) -> str | None:
@@ -51,7 +57,7 @@ class EditPlacer:
         """`include`: folders for headers that the report does not hold."""
         self._launch = launch
         self._files: Mapping[str, str] = {
-            path: launch.source_files[path] or "" for path in own_files(launch)
+            path: launch.source_files[path] or "" for path in kernel_files(launch)
         }
         self._compiles = compiles
         self._builds: Builds = {}
@@ -62,8 +68,8 @@ class EditPlacer:
         is_cuda = any(path.endswith((".cu", ".cuh", ".cpp", ".h")) for path in self._files)
         return self._compiles and is_cuda and find_nvcc() is not None
 
-    def place(self, changes: Sequence[SaidChange]) -> PlacedEdit:
-        unchecked = Comparison("not checked", "")
+    def place(self, changes: Sequence[RawChange]) -> PlacedEdit:
+        unchecked = BuildComparison("not checked", "")
         if not self._files:
             return PlacedEdit(None, "the report has no source to change", unchecked)
         wanted = [self._cleaned(change) for said in changes for change in _changes(said)]
@@ -77,10 +83,10 @@ class EditPlacer:
             return PlacedEdit(None, f"it does not apply: {problem}", unchecked)
         return PlacedEdit(patch, None, self._compiled(patch))
 
-    def _cleaned(self, change: Change) -> Change:
+    def _cleaned(self, change: LineChange) -> LineChange:
         return change._replace(new=without_figures(change.new, "\n".join(self._files.values())))
 
-    def _compiled(self, patch: Patch) -> Comparison:
+    def _compiled(self, patch: Patch) -> BuildComparison:
         if not self._compiles:
             return _NOT_COMPILED
         launch = self._launch
@@ -98,21 +104,21 @@ def compile_flags(launch: Launch) -> tuple[str, ...]:
     return tuple(flag for fact in build_facts(launch) for flag in _PROVED_FLAG.findall(fact))
 
 
-def _changes(said: SaidChange) -> list[Change]:
+def _changes(said: RawChange) -> list[LineChange]:
     if said.diff.strip():
         return parse_diff(said.diff, said.file, said.line)
     if not said.old.strip() and not said.new.strip():
         return []
-    return [Change(said.file, said.old, said.new, said.line)]
+    return [LineChange(said.file, said.old, said.new, said.line)]
 
 
-def sketch_of(said: SaidEdit) -> str:
+def sketch_of(said: RawEdit) -> str:
     """What the model wrote, for a reader who wants to place it by hand."""
     sketch = "\n".join(_sketched(change) for change in said.changes).strip("\n")
     return without_figures(sketch, "")
 
 
-def _sketched(change: SaidChange) -> str:
+def _sketched(change: RawChange) -> str:
     if change.diff:
         return change.diff
     old = [f"-{line}" for line in change.old.splitlines()]

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-from keet.agent.source.selection import Piece, kernel_source, pieces_of, source_lines
+from keet.agent.source.kernel_source import SourceExcerpt, excerpts_of, kernel_source, source_lines
 from keet.analysis.findings import Place
 from keet.errors import one_line
 from keet.explanation.token_budget import count_tokens
@@ -30,7 +30,7 @@ Lines = Mapping[str, Collection[int]]
 Hot = Mapping[str, Sequence[int]]
 
 
-def own_files(launch: Launch) -> list[str]:
+def kernel_files(launch: Launch) -> list[str]:
     """Files with code of the kernel and their text at hand, the one with most of it first, and
     the headers that these include."""
     counts: dict[str, int] = {}
@@ -69,9 +69,9 @@ def shown_source(launch: Launch, budget: int = 3000, places: Iterable[Place] = (
     Where they do not fit, allocations go first, then what sizes the launch, then used functions
     without one of the `places`, then the kernel's lines that are farthest from them. Empty where
     the report has no text of the kernel's files."""
-    files = own_files(launch)
+    files = kernel_files(launch)
     hot = _hot_lines(places)
-    pieces = pieces_of(kernel_source(launch, files), launch, hot)
+    pieces = excerpts_of(kernel_source(launch, files), launch, hot)
     if pieces:
         return _fitting(launch, files, pieces, hot, budget)
     compiled = {file: _compiled(launch, file) for file in files}
@@ -87,7 +87,7 @@ def _hot_lines(places: Iterable[Place]) -> dict[str, list[int]]:
 
 
 def _fitting(
-    launch: Launch, files: Sequence[str], pieces: Sequence[Piece], hot: Hot, budget: int
+    launch: Launch, files: Sequence[str], pieces: Sequence[SourceExcerpt], hot: Hot, budget: int
 ) -> str:
     """Adds the pieces in their order; one that does not fit is skipped."""
     chosen: dict[str, set[int]] = {file: set() for file in files}
@@ -105,7 +105,7 @@ def _fitting(
 
 
 def _nearest(
-    launch: Launch, kernel: Piece, hot: Sequence[int], budget: int
+    launch: Launch, kernel: SourceExcerpt, hot: Sequence[int], budget: int
 ) -> tuple[str, Sequence[int]]:
     """As many lines of the kernel as fit: its head, then those nearest to the places."""
     places = hot or _compiled(launch, kernel.file) or kernel.lines

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from keet.agent.edits import placed
-from keet.agent.edits.compiling import Comparison, CompileError
+from keet.agent.edits import edit_placer
+from keet.agent.edits.compiling import BuildComparison, CompileError
 from tests.unit.agent.conversations import (
     LINE,
     OTHER,
@@ -82,19 +82,19 @@ class Compiler:
     def __init__(self) -> None:
         self.seen: list[str] = []
 
-    def __call__(self, files: Any, patch: Any, *_: Any, **__: Any) -> Comparison:
+    def __call__(self, files: Any, patch: Any, *_: Any, **__: Any) -> BuildComparison:
         self.seen.append(patch.diff)
         if "bad" in patch.diff:
             error = CompileError("slow.cu", 43, 'identifier "bad" is undefined')
-            return Comparison("fails", str(error), errors=(error,))
-        return Comparison("compiles", "registers 128 → 96")
+            return BuildComparison("fails", str(error), errors=(error,))
+        return BuildComparison("compiles", "registers 128 → 96")
 
 
 @pytest.fixture
 def compiler(monkeypatch: pytest.MonkeyPatch) -> Compiler:
     found = Compiler()
-    monkeypatch.setattr(placed, "find_nvcc", lambda: "/bin/true")
-    monkeypatch.setattr(placed, "compile_edit", found)
+    monkeypatch.setattr(edit_placer, "find_nvcc", lambda: "/bin/true")
+    monkeypatch.setattr(edit_placer, "compile_edit", found)
     return found
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from keet.agent.source.expressions import Macro
-from keet.agent.source.fortran import fortran_values
-from keet.agent.source.launches import Site, instance_arguments
-from keet.agent.source.parts import Part
-from keet.agent.source.python import assigned_values, python_changes
-from keet.agent.source.selection import KernelSource
-from keet.agent.source.statements import (
+from keet.agent.source.code_parts import CodePart
+from keet.agent.source.constant_expressions import MacroFunction
+from keet.agent.source.cpp_statements import (
     changed_names,
     declarators,
     is_assignment,
-    statements_of,
 )
+from keet.agent.source.fortran import fortran_values
+from keet.agent.source.kernel_source import KernelSource
+from keet.agent.source.languages import statements_of
+from keet.agent.source.launch_sites import LaunchSite, instance_arguments
+from keet.agent.source.python import assigned_values, python_changes
 from keet.agent.source.tokens import (
     Token,
     after_angles,
@@ -27,7 +27,7 @@ from keet.agent.source.tokens import (
     macro_of,
     split_commas,
 )
-from keet.agent.source.types import is_float_type, is_integer_type, struct_size, type_size
+from keet.agent.source.type_sizes import is_float_type, is_integer_type, struct_size, type_size
 from keet.profile import Launch
 from keet.profile.names import file_name
 from keet.records import NamedTuple
@@ -35,7 +35,7 @@ from keet.records import NamedTuple
 _FIXED = frozenset({"const", "constexpr", "consteval", "constinit"})
 
 
-class Definition(NamedTuple):
+class ValueDefinition(NamedTuple):
     name: str
     value: Sequence[Token]
     place: str
@@ -46,24 +46,24 @@ class Definition(NamedTuple):
     python: bool = False
 
 
-class Definitions(NamedTuple):
-    values: Sequence[Definition]
+class ValueDefinitions(NamedTuple):
+    values: Sequence[ValueDefinition]
     changes: Mapping[str, str]
     """Variables that change, and how."""
     unbound: Mapping[str, str]
     """Parameters whose arguments are not in the source, and of what."""
     sizes: Mapping[str, int]
-    macros: Mapping[str, Macro]
+    macros: Mapping[str, MacroFunction]
 
 
-def definitions_of(source: KernelSource, launch: Launch) -> Definitions:
+def definitions_of(source: KernelSource, launch: Launch) -> ValueDefinitions:
     scopes = _scopes(source)
     values = [each for part in source.parts for each in _of_part(part)]
     values += [each for part in scopes for each in _of_body(part)]
     arguments = _template_arguments(source, launch)
     bound, unbound = _parameters(source)
-    values += [Definition(n, v, "launch name", fixed=True) for n, v in arguments.items()]
-    return Definitions(
+    values += [ValueDefinition(n, v, "launch name", fixed=True) for n, v in arguments.items()]
+    return ValueDefinitions(
         [*values, *bound],
         {name: how for part in scopes for name, how in _changes(part)},
         unbound,
@@ -72,11 +72,11 @@ def definitions_of(source: KernelSource, launch: Launch) -> Definitions:
     )
 
 
-def _place(part: Part, tokens: Sequence[Token]) -> str:
+def _place(part: CodePart, tokens: Sequence[Token]) -> str:
     return f"{file_name(part.file)}:{tokens[0].line if tokens else part.first}"
 
 
-def _scopes(source: KernelSource) -> list[Part]:
+def _scopes(source: KernelSource) -> list[CodePart]:
     """Functions whose variables matter: the kernel, what it calls, and those that lead to it. All
     of the host's where nothing launches the kernel by its name."""
     above = [site.caller for site in source.path]
@@ -90,7 +90,7 @@ def _scopes(source: KernelSource) -> list[Part]:
 # --- definitions outside of functions
 
 
-def _of_part(part: Part) -> Iterator[Definition]:
+def _of_part(part: CodePart) -> Iterator[ValueDefinition]:
     if part.kind == "macro":
         yield from _of_macro(part)
     elif part.kind == "type" and any(token.text == "enum" for token in part.tokens[:3]):
@@ -101,13 +101,13 @@ def _of_part(part: Part) -> Iterator[Definition]:
         yield from _of_statement(part, part.tokens)
 
 
-def _of_macro(part: Part) -> Iterator[Definition]:
+def _of_macro(part: CodePart) -> Iterator[ValueDefinition]:
     macro = macro_of(part.tokens[0])
     if macro and macro.parameters is None and macro.body:
-        yield Definition(macro.name, macro.body, _place(part, ()), fixed=True)
+        yield ValueDefinition(macro.name, macro.body, _place(part, ()), fixed=True)
 
 
-def _enumerators(part: Part) -> Iterator[Definition]:
+def _enumerators(part: CodePart) -> Iterator[ValueDefinition]:
     opened = next((at for at, token in enumerate(part.tokens) if token.text == "{"), None)
     if opened is None:
         return
@@ -120,11 +120,11 @@ def _enumerators(part: Part) -> Iterator[Definition]:
         )
         if len(value) > 80:
             return  # a long run of enumerators without values: each is written from the one above
-        yield Definition(each[0].text, value, _place(part, each), int, fixed=True)
+        yield ValueDefinition(each[0].text, value, _place(part, each), int, fixed=True)
         before = [Token("name", each[0].text, each[0].line)]
 
 
-def _static_members(part: Part) -> Iterator[Definition]:
+def _static_members(part: CodePart) -> Iterator[ValueDefinition]:
     """`static constexpr int` inside of a class; other members have a value per object."""
     for at, token in enumerate(part.tokens):
         if token.text == "constexpr":
@@ -132,20 +132,22 @@ def _static_members(part: Part) -> Iterator[Definition]:
             yield from _of_statement(part, part.tokens[at:end])
 
 
-def _of_statement(part: Part, tokens: Sequence[Token]) -> Iterator[Definition]:
+def _of_statement(part: CodePart, tokens: Sequence[Token]) -> Iterator[ValueDefinition]:
     if is_python(part.file):
         for name, value in assigned_values(tokens):
-            yield Definition(name, value, _place(part, tokens), python=True)
+            yield ValueDefinition(name, value, _place(part, tokens), python=True)
         return
     if is_fortran(part.file):
         for name, value in fortran_values(tokens):
-            yield Definition(name, value, _place(part, tokens), fixed=True)
+            yield ValueDefinition(name, value, _place(part, tokens), fixed=True)
         return
     for each in declarators(tokens):
         if each.value is None or not _is_number(each.type):
             continue
         fixed = any(token.text in _FIXED for token in each.type)
-        yield Definition(each.name, each.value, _place(part, tokens), _number(each.type), fixed)
+        yield ValueDefinition(
+            each.name, each.value, _place(part, tokens), _number(each.type), fixed
+        )
 
 
 def _is_number(kind: Sequence[Token]) -> bool:
@@ -163,26 +165,26 @@ def _number(kind: Sequence[Token]) -> type[int] | type[float] | None:
 # --- bodies, parameters, template arguments
 
 
-def _of_body(part: Part) -> Iterator[Definition]:
+def _of_body(part: CodePart) -> Iterator[ValueDefinition]:
     for token in part.tokens:
         if token.kind == "directive" and (macro := macro_of(token)) and macro.parameters is None:
-            yield Definition(macro.name, macro.body, _place(part, [token]), fixed=True)
+            yield ValueDefinition(macro.name, macro.body, _place(part, [token]), fixed=True)
     for statement in statements_of(part):
         if part.kind != "module" or statement.headers:  # others are parts of their own
             yield from _of_statement(part, statement.tokens)
         if not is_python(part.file) and is_assignment(statement.tokens):
             value = [token for token in statement.tokens[2:] if token.text != ";"]
-            yield Definition(statement.tokens[0].text, value, _place(part, statement.tokens))
+            yield ValueDefinition(statement.tokens[0].text, value, _place(part, statement.tokens))
 
 
-def _changes(part: Part) -> Iterator[tuple[str, str]]:
+def _changes(part: CodePart) -> Iterator[tuple[str, str]]:
     changes = python_changes if is_python(part.file) else changed_names
     for statement in statements_of(part):
         for name, how in changes(statement.tokens):
             yield name, f"{how} at {_place(part, statement.tokens)}"
 
 
-def parameters_of(part: Part) -> list[tuple[str, Sequence[Token]]]:
+def parameters_of(part: CodePart) -> list[tuple[str, Sequence[Token]]]:
     """Names and types of a function's parameters, in order."""
     opened = _parameter_list(part)
     if opened is None:
@@ -191,7 +193,7 @@ def parameters_of(part: Part) -> list[tuple[str, Sequence[Token]]]:
     return [_parameter(each) for each in split_commas(inside, angles=not is_python(part.file))]
 
 
-def _parameter_list(part: Part) -> int | None:
+def _parameter_list(part: CodePart) -> int | None:
     head, name = part.head, part.names[0] if part.names else ""
     found = [
         at + 1 for at in range(len(head) - 1) if head[at].text == name and head[at + 1].text == "("
@@ -206,9 +208,9 @@ def _parameter(tokens: Sequence[Token]) -> tuple[str, Sequence[Token]]:
     return (names[-1] if names else ""), tokens
 
 
-def _parameters(source: KernelSource) -> tuple[list[Definition], dict[str, str]]:
+def _parameters(source: KernelSource) -> tuple[list[ValueDefinition], dict[str, str]]:
     """What the kernel and the functions above it are given: by name where that is the same."""
-    bound: list[Definition] = []
+    bound: list[ValueDefinition] = []
     unbound: dict[str, str] = {}
     functions = [source.kernel, *(site.caller for site in source.path)]
     for function in {id(part): part for part in functions if part and part.body}.values():
@@ -223,14 +225,14 @@ def _parameters(source: KernelSource) -> tuple[list[Definition], dict[str, str]]
     return [each for each in bound if [t.text for t in each.value] != [each.name]], unbound
 
 
-def _sites_of(function: Part, source: KernelSource) -> list[Site]:
+def _sites_of(function: CodePart, source: KernelSource) -> list[LaunchSite]:
     if function is source.kernel:
         return list(source.sites)
     calls = [site for site in source.path if site not in source.sites]
     return [s for s in calls if any(t.text in function.names for t in s.statement.tokens)]
 
 
-def _argument(site: Site, index: int, name: str) -> list[Token] | None:
+def _argument(site: LaunchSite, index: int, name: str) -> list[Token] | None:
     arguments = site.arguments or []
     for each in arguments:
         if len(each) > 2 and each[0].text == name and each[1].text == "=":
@@ -239,9 +241,9 @@ def _argument(site: Site, index: int, name: str) -> list[Token] | None:
     return plain[index] if index < len(plain) else None
 
 
-def _binding(name: str, value: Sequence[Token], site: Site) -> Definition:
+def _binding(name: str, value: Sequence[Token], site: LaunchSite) -> ValueDefinition:
     python = is_python(site.caller.file)
-    return Definition(name, value, _place(site.caller, site.statement.tokens), python=python)
+    return ValueDefinition(name, value, _place(site.caller, site.statement.tokens), python=python)
 
 
 def _template_arguments(source: KernelSource, launch: Launch) -> dict[str, list[Token]]:
@@ -263,7 +265,7 @@ def _template_parameters(head: Sequence[Token]) -> list[str]:
     return names
 
 
-def _sizes(parts: Sequence[Part], arguments: Mapping[str, Sequence[Token]]) -> dict[str, int]:
+def _sizes(parts: Sequence[CodePart], arguments: Mapping[str, Sequence[Token]]) -> dict[str, int]:
     """Bytes of aliases and of the kernel's type parameters; none where two definitions differ."""
     found: dict[str, int] = {}
     for name, tokens in arguments.items():
@@ -284,7 +286,7 @@ def _sizes(parts: Sequence[Part], arguments: Mapping[str, Sequence[Token]]) -> d
     return found | _struct_sizes(parts, found)
 
 
-def _struct_sizes(parts: Sequence[Part], sizes: Mapping[str, int]) -> dict[str, int]:
+def _struct_sizes(parts: Sequence[CodePart], sizes: Mapping[str, int]) -> dict[str, int]:
     found: dict[str, int] = {}
     for part in parts:
         size = struct_size(part.tokens, {**sizes, **found}) if part.kind == "type" else None
@@ -293,18 +295,18 @@ def _struct_sizes(parts: Sequence[Part], sizes: Mapping[str, int]) -> dict[str, 
     return found
 
 
-def _macros(parts: Sequence[Part]) -> dict[str, Macro]:
+def _macros(parts: Sequence[CodePart]) -> dict[str, MacroFunction]:
     """Macros with parameters, and functions that only return an expression."""
-    found: dict[str, Macro] = {}
+    found: dict[str, MacroFunction] = {}
     for part in parts:
         macro = macro_of(part.tokens[0]) if part.kind == "macro" else None
         if macro and macro.parameters is not None:
-            found[macro.name] = Macro(macro.parameters, macro.body)
+            found[macro.name] = MacroFunction(macro.parameters, macro.body)
         elif part.kind == "function" and part.body and part.in_cpp:
             body = part.tokens[part.body + 1 : -1]
             if len(body) > 2 and body[0].text == "return" and _only(body):
                 names = [name for name, _ in parameters_of(part)]
-                found[part.names[0] if part.names else ""] = Macro(names, body[1:-1])
+                found[part.names[0] if part.names else ""] = MacroFunction(names, body[1:-1])
     return found
 
 

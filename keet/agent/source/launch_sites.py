@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from keet.agent.source.parts import Part
-from keet.agent.source.statements import (
-    ASSIGNMENTS,
-    Statement,
-    declarators,
-    statements_of,
-    used_names,
-)
+from keet.agent.source.code_parts import ASSIGNMENTS, CodePart, SourceStatement, used_names
+from keet.agent.source.cpp_statements import declarators
+from keet.agent.source.languages import statements_of
 from keet.agent.source.tokens import (
     Token,
     after_angles,
@@ -40,11 +35,11 @@ _HIGHEST = 3
 _MOST_SITES, _MOST_MENTIONS = 4, 40
 
 
-class Site(NamedTuple):
+class LaunchSite(NamedTuple):
     """A statement that launches the kernel, or that calls the function which does."""
 
-    caller: Part
-    statements: Sequence[Statement]
+    caller: CodePart
+    statements: Sequence[SourceStatement]
     at: int
     """Index of the statement."""
     arguments: list[list[Token]] | None
@@ -53,18 +48,18 @@ class Site(NamedTuple):
     """Template arguments that are written out."""
 
     @property
-    def statement(self) -> Statement:
+    def statement(self) -> SourceStatement:
         return self.statements[self.at]
 
 
-def launch_sites(parts: Sequence[Part], kernel: str) -> list[Site]:
+def launch_sites(parts: Sequence[CodePart], kernel: str) -> list[LaunchSite]:
     """Every launch of the kernel; where there is none, every other mention of it by the host."""
     found = list(islice(_sites(parts, kernel), _MOST_MENTIONS))
     launches = [site for site, launched in found if launched]
     return (launches or [site for site, _ in found])[:_MOST_SITES]
 
 
-def _sites(parts: Sequence[Part], kernel: str) -> Iterator[tuple[Site, bool]]:
+def _sites(parts: Sequence[CodePart], kernel: str) -> Iterator[tuple[LaunchSite, bool]]:
     for part in _host_parts(parts):
         if not any(token.text == kernel for token in part.tokens[part.body :]):
             continue
@@ -73,7 +68,7 @@ def _sites(parts: Sequence[Part], kernel: str) -> Iterator[tuple[Site, bool]]:
             for at, token in enumerate(statement.tokens):
                 if token.text == kernel and token.kind == "name":
                     instance, arguments, launched = _launch(statement.tokens, at, part.file)
-                    yield Site(part, statements, index, arguments, instance), launched
+                    yield LaunchSite(part, statements, index, arguments, instance), launched
 
 
 def instance_arguments(name: KernelName) -> list[list[Token]]:
@@ -86,7 +81,7 @@ def instance_arguments(name: KernelName) -> list[list[Token]]:
     return []
 
 
-def other_instance(site: Site, name: KernelName) -> bool:
+def other_instance(site: LaunchSite, name: KernelName) -> bool:
     """Whether a launch spells template arguments that this instance does not have."""
     launched = instance_arguments(name)
     return any(_differ(ours, theirs) for ours, theirs in zip(site.instance, launched))
@@ -101,7 +96,7 @@ def _differ(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
     return comparable and written != given
 
 
-def _host_parts(parts: Sequence[Part]) -> Iterator[Part]:
+def _host_parts(parts: Sequence[CodePart]) -> Iterator[CodePart]:
     for part in parts:
         in_function = part.kind == "function" and (is_python(part.file) or not part.is_kernel)
         if in_function or part.kind == "module":
@@ -152,10 +147,10 @@ def _launcher_arguments(
     return after[1 + _LEADING_ARGUMENTS[launcher] :]
 
 
-def callers_of(parts: Sequence[Part], function: Part) -> list[Site]:
+def callers_of(parts: Sequence[CodePart], function: CodePart) -> list[LaunchSite]:
     """Statements of the host that call a function by its name."""
     name = function.names[0] if function.names else ""
-    found: list[Site] = []
+    found: list[LaunchSite] = []
     for part in _host_parts(parts):
         if len(found) >= _MOST_SITES:
             break
@@ -166,16 +161,18 @@ def callers_of(parts: Sequence[Part], function: Part) -> list[Site]:
     return found[:_MOST_SITES]
 
 
-def _call(part: Part, statements: Sequence[Statement], index: int, name: str) -> Site | None:
+def _call(
+    part: CodePart, statements: Sequence[SourceStatement], index: int, name: str
+) -> LaunchSite | None:
     tokens = statements[index].tokens
     for at, token in enumerate(tokens):
         if token.text == name and _text(tokens, at - 1) not in (".", "->"):
             end = after_angles(tokens, at + 1) if _text(tokens, at + 1) == "<" else at + 1
-            return Site(part, statements, index, _arguments(tokens, end), [])
+            return LaunchSite(part, statements, index, _arguments(tokens, end), [])
     return None
 
 
-def launch_path(parts: Sequence[Part], sites: Sequence[Site]) -> list[Site]:
+def launch_path(parts: Sequence[CodePart], sites: Sequence[LaunchSite]) -> list[LaunchSite]:
     """The launches, then the calls of the functions that they are in, up to `main`."""
     path = list(sites)
     level = list(sites)
@@ -191,18 +188,18 @@ def launch_path(parts: Sequence[Part], sites: Sequence[Site]) -> list[Site]:
     return path[: 2 * _MOST_SITES]
 
 
-class Surroundings(NamedTuple):
+class LaunchDependencies(NamedTuple):
     """Statements before a launch that it depends on."""
 
-    sizes: list[Statement]
+    sizes: list[SourceStatement]
     """Grid, block, sizes, arguments, and the loops around the launch."""
-    memory: list[Statement]
+    memory: list[SourceStatement]
     """Allocations and copies of what is passed."""
 
 
-def surroundings(site: Site) -> Surroundings:
+def launch_dependencies(site: LaunchSite) -> LaunchDependencies:
     """Follows the names of the launch backwards through the function that it is in."""
-    around = Surroundings([site.statements[i] for i in site.statement.headers], [])
+    around = LaunchDependencies([site.statements[i] for i in site.statement.headers], [])
     needed = site.statement.names.union(*(header.names for header in around.sizes))
     defined = _python_defined if is_python(site.caller.file) else _defined
     for statement in reversed(site.statements[: site.at]):
@@ -217,11 +214,11 @@ def surroundings(site: Site) -> Surroundings:
     return around
 
 
-def _is_memory(statement: Statement) -> bool:
+def _is_memory(statement: SourceStatement) -> bool:
     return any(_ALLOCATES.fullmatch(token.text) for token in statement.tokens)
 
 
-def _defined(statement: Statement) -> set[str]:
+def _defined(statement: SourceStatement) -> set[str]:
     """Variables that a statement declares, assigns to, or passes by address; for a copy, its
     destination."""
     tokens = statement.tokens
@@ -237,7 +234,7 @@ def _defined(statement: Statement) -> set[str]:
     return found
 
 
-def _python_defined(statement: Statement) -> set[str]:
+def _python_defined(statement: SourceStatement) -> set[str]:
     tokens = statement.tokens
     equals = next((at for at, token in enumerate(tokens) if token.text in ASSIGNMENTS), 0)
     return used_names(_assigned_variable(tokens[:equals]))
@@ -253,7 +250,7 @@ def _assigned_variable(left: Sequence[Token]) -> Sequence[Token]:
     return left
 
 
-def _size_names(statement: Statement) -> set[str]:
+def _size_names(statement: SourceStatement) -> set[str]:
     """Names in an allocation or copy that say how much; the host's data is of no interest."""
     for at, token in enumerate(statement.tokens):
         if _ALLOCATES.fullmatch(token.text):

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 from keet.agent.edits.code_text import brace_depth
+from keet.agent.edits.edit_text import LineChange, is_elision, lines_of, readings
 from keet.agent.edits.indentation import first_indented, indented_like, reindented
-from keet.agent.edits.search import (
+from keet.agent.edits.line_search import (
     Match,
     SourceText,
     dense_places,
@@ -24,7 +25,6 @@ from keet.agent.edits.search import (
     occurrences,
 )
 from keet.agent.edits.similar_lines import Window, aligned, similar_windows
-from keet.agent.edits.text import Change, is_elision, lines_of, readings
 from keet.agent.edits.unified_diff import Span
 from keet.records import NamedTuple
 
@@ -34,22 +34,22 @@ MATCHES = ("exact", "white space", "similar")
 """How old lines can be found, the surest first."""
 
 
-class Placed(NamedTuple):
+class LocatedChange(NamedTuple):
     spans: tuple[Span, ...]
     match: str
     """One of MATCHES."""
 
 
-class NotPlaced(NamedTuple):
+class NotLocated(NamedTuple):
     message: str
 
 
-def place(source: SourceText, change: Change) -> Placed | NotPlaced:
+def locate_change(source: SourceText, change: LineChange) -> LocatedChange | NotLocated:
     """Spans of one change in one file, or what the model has to do."""
     if not change.old.strip():
         return _insertion(source, change)
     if max(len(lines_of(change.old)), len(lines_of(change.new)) // 3) > _LONGEST_OLD:
-        return NotPlaced(
+        return NotLocated(
             f"`old` or `new` has more than {_LONGEST_OLD} lines: give smaller changes."
         )
     ways = list(readings(change))
@@ -61,12 +61,12 @@ def place(source: SourceText, change: Change) -> Placed | NotPlaced:
         old, new = ([lines_of(part[side]) for part in change.parts] for side in (0, 1))
         return _in_order(source, change._replace(parts=()), old, new)
     found = _similar(source, ways[-1])
-    if isinstance(found, NotPlaced) and (parts := _by_groups(source, ways[-1])):
+    if isinstance(found, NotLocated) and (parts := _by_groups(source, ways[-1])):
         return parts
     return found
 
 
-def _by_groups(source: SourceText, change: Change) -> Placed | None:
+def _by_groups(source: SourceText, change: LineChange) -> LocatedChange | None:
     """Places where old and new differ, each on its own: for a diff that passes over lines without
     saying so, or with context that is not in the file."""
     old, new = _sides(change)
@@ -76,15 +76,15 @@ def _by_groups(source: SourceText, change: Change) -> Placed | None:
         if placed is None or (spans and placed.spans[0].start < spans[-1].end):
             return None
         spans += placed.spans
-    return Placed(tuple(spans), "similar") if spans else None
+    return LocatedChange(tuple(spans), "similar") if spans else None
 
 
 def _group(
     source: SourceText,
-    change: Change,
+    change: LineChange,
     sides: tuple[list[str], list[str]],
     group: list[tuple[str, int, int, int, int]],
-) -> Placed | None:
+) -> LocatedChange | None:
     """With the unchanged lines around it, else without."""
     bare = [part for part in group if part[0] != "equal"]
     for parts in (group, bare):
@@ -93,32 +93,32 @@ def _group(
         part = change._replace(old=_text(old), new=_text(new))
         for way in (_exact, _white_space) if _text(old).strip() else ():
             found = way(source, part)
-            if isinstance(found, Placed) and found.spans:
+            if isinstance(found, LocatedChange) and found.spans:
                 return found
     return None
 
 
-def _insertion(source: SourceText, change: Change) -> Placed | NotPlaced:
+def _insertion(source: SourceText, change: LineChange) -> LocatedChange | NotLocated:
     plain = list(readings(change))[-1]
     new = lines_of(plain.new)
     if not plain.new.strip():
-        return NotPlaced("`old` and `new` are both empty: this changes nothing.")
+        return NotLocated("`old` and `new` are both empty: this changes nothing.")
     if plain.line is None or not 0 <= plain.line <= len(source.lines):
-        return NotPlaced(
+        return NotLocated(
             "`old` is empty: give the line before the new lines in `old` and again in `new`, or "
             f'"line": the number of that line, 0 to {len(source.lines)}.'
         )
     if problem := _elided_new(source, new):
         return problem
     rows = indented_like(new, source.texts, plain.line)
-    return Placed((_span(source, plain.line, plain.line, rows),), "exact")
+    return LocatedChange((_span(source, plain.line, plain.line, rows),), "exact")
 
 
 def _span(source: SourceText, first: int, last: int, rows: Sequence[str]) -> Span:
     return Span(first, last, tuple(row + source.end for row in rows))
 
 
-def _sides(change: Change) -> tuple[list[str], list[str]]:
+def _sides(change: LineChange) -> tuple[list[str], list[str]]:
     """Old and new lines without the empty lines around both."""
     old, new = lines_of(change.old), lines_of(change.new)
     while old and not old[0].strip():
@@ -130,32 +130,32 @@ def _sides(change: Change) -> tuple[list[str], list[str]]:
     return old, new
 
 
-def _exact(source: SourceText, change: Change) -> Placed | NotPlaced | None:
+def _exact(source: SourceText, change: LineChange) -> LocatedChange | NotLocated | None:
     old, new = _sides(change)
     places = list(exact_places(source, old))
     matches = [Match(at, at + len(old), range(at, at + len(old))) for at in places]
     return _chosen(source, change, (old, new), matches, "exact")
 
 
-def _white_space(source: SourceText, change: Change) -> Placed | NotPlaced | None:
+def _white_space(source: SourceText, change: LineChange) -> LocatedChange | NotLocated | None:
     """The same characters between two line ends."""
     old, new = _sides(change)
     matches = dense_places(source, old)
     return _chosen(source, change, (old, new), matches, "white space")
 
 
-def _with_elisions(source: SourceText, change: Change) -> Placed | NotPlaced | None:
+def _with_elisions(source: SourceText, change: LineChange) -> LocatedChange | NotLocated | None:
     """Old lines with "..." for lines that stay: parts in order, or a range where `new` has all."""
     if not any(is_elision(line) for line in lines_of(change.old)):
         return None
     old, new = (_parts(lines) for lines in _sides(change))
     if not old:
-        return NotPlaced("`old` has no lines of the file.")
+        return NotLocated("`old` has no lines of the file.")
     if len(old) == len(new):
         return _in_order(source, change, old, new)
     if len(new) < 2:
         return _range(source, change, old, new[0] if new else [])
-    return NotPlaced(
+    return NotLocated(
         '`old` and `new` differ in how many "..." they have. Write all lines, or give one '
         "change per place."
     )
@@ -177,8 +177,8 @@ def _parts(lines: Sequence[str]) -> list[list[str]]:
 
 
 def _in_order(
-    source: SourceText, change: Change, old: list[list[str]], new: list[list[str]]
-) -> Placed | NotPlaced:
+    source: SourceText, change: LineChange, old: list[list[str]], new: list[list[str]]
+) -> LocatedChange | NotLocated:
     """Each part after the one before it."""
     spans: list[Span] = []
     match = "exact"
@@ -188,28 +188,28 @@ def _in_order(
         if before == after:  # context: only tells where the next part can begin
             end = later[0].last if len(later) == 1 else end
             continue
-        placed: Placed | NotPlaced | None = None
+        placed: LocatedChange | NotLocated | None = None
         if len(later) == 1:
             placed = _chosen(source, change, (before, after), later, "white space")
         line = None if spans else change.line
         part = change._replace(old=_text(before), new=_text(after), line=line)
-        placed = placed or place(source, part)
-        if isinstance(placed, NotPlaced):
+        placed = placed or locate_change(source, part)
+        if isinstance(placed, NotLocated):
             return placed
         if placed.spans and placed.spans[0].start < end:
-            return NotPlaced('The parts around "..." are not in the order of the file.')
+            return NotLocated('The parts around "..." are not in the order of the file.')
         spans += placed.spans
         end = spans[-1].end if spans else end
         match = max(match, placed.match, key=MATCHES.index)
-    return Placed(tuple(spans), match)
+    return LocatedChange(tuple(spans), match)
 
 
 def _range(
-    source: SourceText, change: Change, old: list[list[str]], new: list[str]
-) -> Placed | NotPlaced | None:
+    source: SourceText, change: LineChange, old: list[list[str]], new: list[str]
+) -> LocatedChange | NotLocated | None:
     """All lines from the first part to the last one, where braces balance as in `new`."""
     if len(old) < 2:
-        return place(source, change._replace(old=_text(old[0]), new=_text(new)))
+        return locate_change(source, change._replace(old=_text(old[0]), new=_text(new)))
     heads = dense_places(source, old[0])
     head = nearest(heads, change.line)
     if head is None:
@@ -220,14 +220,14 @@ def _range(
             inside = "\n".join(source.texts[head.first : tail.last])
             if brace_depth(inside) == depth:
                 rows = reindented(new, [(old[0][0], source.texts[head.first])])
-                return Placed((_span(source, head.first, tail.last, rows),), "white space")
-    return NotPlaced(
+                return LocatedChange((_span(source, head.first, tail.last, rows),), "white space")
+    return NotLocated(
         f"The end of the lines that `new` replaces was not found after line {head.last}. Write all "
         'old lines, without "...".'
     )
 
 
-def _part_of_line(source: SourceText, change: Change) -> Placed | NotPlaced | None:
+def _part_of_line(source: SourceText, change: LineChange) -> LocatedChange | NotLocated | None:
     """Old text that begins or ends within a line, as an expression or without a comment."""
     old, new = _sides(change)
     dense = "".join(change.old.split())
@@ -246,10 +246,10 @@ def _part_of_line(source: SourceText, change: Change) -> Placed | NotPlaced | No
     rows[0] = head + rows[0].lstrip()
     rows[-1] = rows[-1].rstrip() + source.texts[last - 1][end:]
     rows = rows if any(row.strip() for row in rows) else []
-    return Placed((_span(source, first, last, rows),), "white space")
+    return LocatedChange((_span(source, first, last, rows),), "white space")
 
 
-def _similar(source: SourceText, change: Change) -> Placed | NotPlaced:
+def _similar(source: SourceText, change: LineChange) -> LocatedChange | NotLocated:
     old, new = _sides(change)
     windows = similar_windows(source.texts, old, change.line)
     if not windows.fitting:
@@ -267,11 +267,11 @@ def _similar(source: SourceText, change: Change) -> Placed | NotPlaced:
 
 def _chosen(
     source: SourceText,
-    change: Change,
+    change: LineChange,
     sides: tuple[list[str], list[str]],
     matches: Sequence[Match],
     match: str,
-) -> Placed | NotPlaced | None:
+) -> LocatedChange | NotLocated | None:
     if not matches:
         return None
     chosen = nearest(matches, change.line)
@@ -285,13 +285,13 @@ def _chosen(
 
 def _merged(
     source: SourceText, sides: tuple[list[str], list[str]], match: Match, how: str
-) -> Placed | NotPlaced:
+) -> LocatedChange | NotLocated:
     """What differs between old and new, put where the old lines are in the file."""
     old, new = sides
     placed = [(line, source.texts[at]) for line, at in zip(old, match.at) if at is not None]
     if not placed:  # other line breaks: the same characters as a whole
         rows = reindented(new, [(old[0], source.texts[match.first])])
-        return Placed((_span(source, match.first, match.last, rows),), how)
+        return LocatedChange((_span(source, match.first, match.last, rows),), how)
     stripped = first_indented(new, placed)
     spans: list[Span] = []
     before = [line.rstrip() for line in old]
@@ -301,18 +301,18 @@ def _merged(
             continue
         first, last = _file_range(match, i1, i2)
         if unknown := [old[i] for i in range(i1, i2) if match.at[i] is None and old[i].strip()]:
-            return NotPlaced(
+            return NotLocated(
                 f"This old line is not in {source.name}: {unknown[0].strip()[:120]!r}. Copy "
                 "the old lines from the source."
             )
         if left_out := _left_out(source, match, first, last):
-            return NotPlaced(_say_left_out(source, left_out))
+            return NotLocated(_say_left_out(source, left_out))
         here = [
             (old[i], source.texts[at]) for i in range(i1, i2) if (at := match.at[i]) is not None
         ]
         rows = stripped[j1:j2] if stripped else reindented(new[j1:j2], placed, here)
         spans.append(_span(source, first, last, rows))
-    return Placed(tuple(spans), how)
+    return LocatedChange(tuple(spans), how)
 
 
 def _file_range(match: Match, i1: int, i2: int) -> tuple[int, int]:
@@ -339,34 +339,36 @@ def _say_left_out(source: SourceText, lines: Sequence[int]) -> str:
     return f"`old` leaves out lines that are between its lines in {source.name}:\n{shown}"
 
 
-def _elided_new(source: SourceText, new: Sequence[str]) -> NotPlaced | None:
+def _elided_new(source: SourceText, new: Sequence[str]) -> NotLocated | None:
     """A "..." in new lines would delete what it stands for."""
     known = {text.strip() for text in source.texts}
     if all(line.strip() in known or not is_elision(line) for line in new):
         return None
-    return NotPlaced(
+    return NotLocated(
         '`new` has "..." for lines that stay, and `old` has not. Write all new lines, or give one '
         "change per place."
     )
 
 
-def _ambiguous(source: SourceText, matches: Sequence[Match | Window], change: Change) -> NotPlaced:
+def _ambiguous(
+    source: SourceText, matches: Sequence[Match | Window], change: LineChange
+) -> NotLocated:
     shown = "\n".join(_numbered(source, match.first) for match in matches[:_MOST_SHOWN])
     more = f"\n({len(matches) - _MOST_SHOWN} more)" if len(matches) > _MOST_SHOWN else ""
     where = f"near line {change.line} " if change.line is not None else ""
-    return NotPlaced(
+    return NotLocated(
         f"The old lines fit {len(matches)} places {where}of {source.name}, which begin at:\n{shown}"
         f'{more}\nGive more of the lines around them in `old` and `new`, or "line": the first one.'
     )
 
 
-def _not_found(source: SourceText, nearest: Sequence[Window]) -> NotPlaced:
+def _not_found(source: SourceText, nearest: Sequence[Window]) -> NotLocated:
     message = f"The old lines are not in {source.name}. Copy them from the source."
     if not nearest:
-        return NotPlaced(message)
+        return NotLocated(message)
     window = nearest[0]
     rows = [_numbered(source, at) for at in range(window.first, min(window.last, window.first + 6))]
-    return NotPlaced(f"{message} The most similar lines:\n" + "\n".join(rows))
+    return NotLocated(f"{message} The most similar lines:\n" + "\n".join(rows))
 
 
 def _numbered(source: SourceText, at: int) -> str:

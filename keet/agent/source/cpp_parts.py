@@ -1,29 +1,24 @@
-"""Definitions of a source file: functions, types, constants and macros with their lines.
+"""Parts of a C++ file: functions, types, constants and macros with their lines.
 
-`parts_of` never raises. Braces that only balance under some preprocessor condition are matched per
+`cpp_parts` never raises. Braces that only balance under some preprocessor condition are matched per
 branch, and `__global__` ends whatever was left open before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
+from keet.agent.source.code_parts import CodePart, PartKind
+from keet.agent.source.cpp_statements import declarators
 from keet.agent.source.tokens import (
     Token,
     after_angles,
     c_tokens,
     closing,
     is_conditional,
-    is_fortran,
-    is_python,
     macro_of,
 )
-from keet.records import NamedTuple
 
-PartKind = Literal["function", "type", "value", "macro", "prototype", "module"]
-
-DEVICE_WORDS = frozenset({"__global__", "__device__", "constexpr", "consteval"})
 _TYPE_WORDS = frozenset({"struct", "class", "union", "enum"})
 _ATTRIBUTES = frozenset(
     """__launch_bounds__ __attribute__ __align__ __cluster_dims__ __maxnreg__ __declspec __asm__
@@ -32,42 +27,10 @@ _ATTRIBUTES = frozenset(
 """Names before parentheses in the head of a declaration that are not the declared function."""
 
 
-class Part(NamedTuple):
-    """One definition. `first` and `last` are its lines, both included."""
-
-    kind: PartKind
-    names: tuple[str, ...]
-    file: str
-    first: int
-    last: int
-    tokens: Sequence[Token]
-    body: int = 0
-    """Index of the first token of a function's body; 0 for the others."""
-    owners: frozenset[str] = frozenset()
-    """`Box` of `Box::volume`."""
-
-    @property
-    def head(self) -> Sequence[Token]:
-        return self.tokens[: self.body or len(self.tokens)]
-
-    @property
-    def in_cpp(self) -> bool:
-        return not (is_python(self.file) or is_fortran(self.file))
-
-    @property
-    def on_device(self) -> bool:
-        return any(token.text in DEVICE_WORDS for token in self.head)
-
-    @property
-    def is_kernel(self) -> bool:
-        return self.kind == "function" and any(t.text == "__global__" for t in self.head)
-
-
-def parts_of(file: str, text: str) -> list[Part]:
-    """Those of C++; Python and Fortran have modules of their own."""
+def cpp_parts(file: str, text: str) -> list[CodePart]:
     tokens = c_tokens(text)
     braces = matching_braces(tokens)
-    found: list[Part] = []
+    found: list[CodePart] = []
     at = 0
     while at < len(tokens):
         entered = _after_scope_head(tokens, at)
@@ -174,7 +137,7 @@ def _declaration(tokens: Sequence[Token], start: int, braces: dict[int, int]) ->
     return len(tokens), 0
 
 
-def _part(file: str, tokens: Sequence[Token], body: int) -> list[Part]:
+def _part(file: str, tokens: Sequence[Token], body: int) -> list[CodePart]:
     tokens = _without_directives_around(tokens) if body == 0 else tokens
     if not tokens:
         return []
@@ -182,14 +145,16 @@ def _part(file: str, tokens: Sequence[Token], body: int) -> list[Part]:
     if tokens[0].kind == "directive":
         macro = macro_of(tokens[0])
         names = (macro.name,) if macro else ()
-        return [Part("macro", names, file, first, last, tokens)] if macro else []
+        return [CodePart("macro", names, file, first, last, tokens)] if macro else []
     if body:
         name, owners = _function_name(tokens[:body])
-        return [Part("function", (name,) if name else (), file, first, last, tokens, body, owners)]
+        return [
+            CodePart("function", (name,) if name else (), file, first, last, tokens, body, owners)
+        ]
     kind = _kind(tokens)
     prototype = kind == "prototype"
     defined = (_function_name(tokens)[0],) if prototype else declared_names(tokens, kind)
-    return [Part(kind, defined, file, first, last, tokens)]
+    return [CodePart(kind, defined, file, first, last, tokens)]
 
 
 def _without_directives_around(tokens: Sequence[Token]) -> Sequence[Token]:
@@ -257,8 +222,6 @@ def declared_names(tokens: Sequence[Token], kind: PartKind) -> tuple[str, ...]:
     """What a declaration that is not a function defines."""
     if kind == "type":
         return _type_names(tokens)
-    from keet.agent.source.statements import declarators
-
     return tuple(each.name for each in declarators(tokens))
 
 

@@ -1,11 +1,11 @@
-"""Statements of a function body, and the variables that they declare or change."""
+"""Statements of a C++ function, and the variables that they declare or change."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keet.agent.source.parts import Part
-from keet.agent.source.tokens import Token, after_angles, closing, is_python, split_commas
+from keet.agent.source.code_parts import ASSIGNMENTS, CodePart, SourceStatement
+from keet.agent.source.tokens import Token, after_angles, closing, split_commas
 from keet.records import NamedTuple
 
 _NO_TYPES = frozenset(
@@ -13,29 +13,8 @@ _NO_TYPES = frozenset(
     template typedef default public private protected sizeof operator friend""".split()  # noqa: SIM905
 )
 _BLOCK_WORDS = frozenset({"else", "do", "try", "mutable", "noexcept", "const"})
-ASSIGNMENTS = frozenset(
-    ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "//=", "**=")
-)
 _MOST_HEADERS = 8
 _STEPS = frozenset({"++", "--"})
-
-
-class Statement(NamedTuple):
-    tokens: Sequence[Token]
-    headers: tuple[int, ...] = ()
-    """Indexes of the nearest `for (...)`, `if (...)` and lambda heads around it."""
-
-    @property
-    def first(self) -> int:
-        return self.tokens[0].line
-
-    @property
-    def last(self) -> int:
-        return self.tokens[-1].last_line
-
-    @property
-    def names(self) -> set[str]:
-        return used_names(self.tokens)
 
 
 class Declarator(NamedTuple):
@@ -47,34 +26,13 @@ class Declarator(NamedTuple):
     """Tokens of the initializer; None without one, and for arrays."""
 
 
-def used_names(tokens: Sequence[Token]) -> set[str]:
-    """Names that stand for themselves; members behind `.` and `->` do not."""
-    return {
-        token.text
-        for at, token in enumerate(tokens)
-        if token.kind == "name" and not (at and tokens[at - 1].text in (".", "->"))
-    }
-
-
-def member_names(tokens: Sequence[Token]) -> set[str]:
-    return {
-        token.text
-        for at, token in enumerate(tokens)
-        if token.kind == "name" and at and tokens[at - 1].text in (".", "->")
-    }
-
-
-def statements_of(part: Part) -> list[Statement]:
-    """Those of a function's body, of nested blocks and lambdas as well."""
-    if is_python(part.file):
-        from keet.agent.source.python import python_statements
-
-        return python_statements(part)
+def cpp_statements(part: CodePart) -> list[SourceStatement]:
+    """Statements of a function's body, including those of nested blocks and lambdas."""
     return _statements(part.tokens[part.body + 1 :]) if part.body else []
 
 
-def _statements(tokens: Sequence[Token]) -> list[Statement]:
-    found: list[Statement] = []
+def _statements(tokens: Sequence[Token]) -> list[SourceStatement]:
+    found: list[SourceStatement] = []
     start = depth = 0
     outer: list[tuple[int, int]] = []
     """Of each open block: the index of its header, and the open parentheses around it."""
@@ -107,10 +65,12 @@ def _opens_block(before: str) -> bool:
     return before in (")", "]", ";", "{", "}", ":") or before in _BLOCK_WORDS
 
 
-def _add(found: list[Statement], tokens: Sequence[Token], outer: Sequence[tuple[int, int]]) -> None:
+def _add(
+    found: list[SourceStatement], tokens: Sequence[Token], outer: Sequence[tuple[int, int]]
+) -> None:
     if tokens:
         around = [header for header, _ in outer[-_MOST_HEADERS:] if header >= 0]
-        found.append(Statement(tokens, tuple(around)))
+        found.append(SourceStatement(tokens, tuple(around)))
 
 
 def declarators(tokens: Sequence[Token]) -> list[Declarator]:

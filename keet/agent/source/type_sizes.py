@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from keet.agent.source.statements import declarators
+from keet.agent.source.cpp_statements import declarators
 from keet.agent.source.tokens import Token, closing
 
 _SIZES = {

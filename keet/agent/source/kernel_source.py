@@ -7,18 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal
 
-from keet.agent.source.fortran import fortran_parts, procedure_of
-from keet.agent.source.launches import (
-    Site,
+from keet.agent.source.code_parts import CodePart, SourceStatement, member_names, used_names
+from keet.agent.source.fortran import procedure_of
+from keet.agent.source.languages import parts_of
+from keet.agent.source.launch_sites import (
+    LaunchSite,
+    launch_dependencies,
     launch_path,
     launch_sites,
     other_instance,
-    surroundings,
 )
-from keet.agent.source.parts import Part, parts_of
-from keet.agent.source.python import python_parts
-from keet.agent.source.statements import Statement, member_names, used_names
-from keet.agent.source.tokens import Token, c_tokens, is_fortran, is_python, macro_of
+from keet.agent.source.tokens import Token, c_tokens, macro_of
 from keet.profile import Launch
 from keet.records import NamedTuple
 from keet.texts import code_lines
@@ -29,7 +28,7 @@ _COMMENT_LINES = 4
 """Lines of a comment directly above a definition that are shown with it."""
 
 
-class Piece(NamedTuple):
+class SourceExcerpt(NamedTuple):
     """Lines that are shown together, or not at all."""
 
     role: Role
@@ -40,12 +39,12 @@ class Piece(NamedTuple):
 class KernelSource(NamedTuple):
     """The kernel in its files, and what belongs to it."""
 
-    parts: Sequence[Part]
-    kernel: Part | None
-    used: Sequence[Part]
+    parts: Sequence[CodePart]
+    kernel: CodePart | None
+    used: Sequence[CodePart]
     """What it uses, the nearest first."""
-    sites: Sequence[Site]
-    path: Sequence[Site]
+    sites: Sequence[LaunchSite]
+    path: Sequence[LaunchSite]
     """The launches, and the calls above them."""
 
 
@@ -53,15 +52,8 @@ Compiled = Mapping[str, Sequence[int]]
 """By file, the line of each instruction in ascending order."""
 
 
-@lru_cache(maxsize=32)
-def _parts(file: str, text: str) -> tuple[Part, ...]:
-    if is_python(file):
-        return tuple(python_parts(file, text))
-    return tuple(fortran_parts(file, text) if is_fortran(file) else parts_of(file, text))
-
-
 def kernel_source(launch: Launch, files: Sequence[str]) -> KernelSource:
-    parts = [part for file in files for part in _parts(file, launch.source_files.get(file) or "")]
+    parts = [part for file in files for part in parts_of(file, launch.source_files.get(file) or "")]
     compiled = _compiled_lines(launch)
     kernel = _kernel(launch, parts, compiled)
     if kernel is None:
@@ -79,12 +71,12 @@ def _compiled_lines(launch: Launch) -> Compiled:
     return {file: sorted(lines) for file, lines in found.items()}
 
 
-def _instructions(part: Part, compiled: Compiled) -> int:
+def _instructions(part: CodePart, compiled: Compiled) -> int:
     lines = compiled.get(part.file, ())
     return bisect_right(lines, part.last) - bisect_left(lines, part.first)
 
 
-def _kernel(launch: Launch, parts: Sequence[Part], compiled: Compiled) -> Part | None:
+def _kernel(launch: Launch, parts: Sequence[CodePart], compiled: Compiled) -> CodePart | None:
     """By its name; kernels of macros, lambdas and libraries by most of their instructions."""
     functions = [part for part in parts if part.kind == "function"]
     names = {launch.name.function, procedure_of(launch.name.function)}
@@ -94,14 +86,14 @@ def _kernel(launch: Launch, parts: Sequence[Part], compiled: Compiled) -> Part |
     return max(candidates, key=lambda part: _instructions(part, compiled), default=None)
 
 
-def _used(kernel: Part, parts: Sequence[Part], compiled: Compiled) -> list[Part]:
-    """Definitions whose names the kernel uses, directly or by others; operators of its types; and
+def _used(kernel: CodePart, parts: Sequence[CodePart], compiled: Compiled) -> list[CodePart]:
+    """Parts whose names the kernel uses, directly or indirectly; operators of its types; and
     functions that it was compiled from, whatever their names."""
     by_name = _by_name(
         part for part in parts if part is not kernel and _can_be_used(part, compiled)
     )
     operators = _by_parameter(by_name.pop("operator", []))
-    found: dict[int, Part] = {id(kernel): kernel}
+    found: dict[int, CodePart] = {id(kernel): kernel}
     queue = [kernel]
     for part in queue:
         names = _names_in(part)
@@ -118,20 +110,20 @@ def _used(kernel: Part, parts: Sequence[Part], compiled: Compiled) -> list[Part]
     return list(found.values())[1:_MOST_PARTS]
 
 
-def _encloses(part: Part, kernel: Part) -> bool:
+def _encloses(part: CodePart, kernel: CodePart) -> bool:
     """A class or a program around the kernel holds all of its instructions, and much else."""
     return part.file == kernel.file and part.first <= kernel.first and kernel.last <= part.last
 
 
-def _by_name(parts: Iterable[Part]) -> dict[str, list[Part]]:
-    found: dict[str, list[Part]] = {}
+def _by_name(parts: Iterable[CodePart]) -> dict[str, list[CodePart]]:
+    found: dict[str, list[CodePart]] = {}
     for part in parts:
         for name in part.names:
             found.setdefault(name, []).append(part)
     return found
 
 
-def _can_be_used(part: Part, compiled: Compiled) -> bool:
+def _can_be_used(part: CodePart, compiled: Compiled) -> bool:
     if part.kind in ("module", "prototype"):
         return False
     if part.kind != "function":
@@ -140,13 +132,13 @@ def _can_be_used(part: Part, compiled: Compiled) -> bool:
     return (device or _has_device_macro(part)) and not part.is_kernel
 
 
-def _has_device_macro(part: Part) -> bool:
+def _has_device_macro(part: CodePart) -> bool:
     """`HOST_DEVICE float f(...)`: a qualifier in capitals before the type."""
     words = [token.text for token in part.head[:6]]
     return any(word.isupper() and ("DEVICE" in word or "FUNC" in word) for word in words)
 
 
-def _names_in(part: Part) -> set[str]:
+def _names_in(part: CodePart) -> set[str]:
     tokens: Sequence[Token] = part.tokens
     macros = [macro for token in tokens if token.kind == "directive" and (macro := macro_of(token))]
     names = used_names(tokens) | member_names(tokens) if part.kind == "function" else set[str]()
@@ -154,9 +146,9 @@ def _names_in(part: Part) -> set[str]:
     return names.union(*(used_names(macro.body) for macro in macros)) - set(part.names)
 
 
-def _by_parameter(operators: Iterable[Part]) -> dict[str, list[Part]]:
+def _by_parameter(operators: Iterable[CodePart]) -> dict[str, list[CodePart]]:
     """Operators of the device by the types that they take."""
-    found: dict[str, list[Part]] = {}
+    found: dict[str, list[CodePart]] = {}
     for part in operators:
         for name in used_names(part.head) if part.on_device else ():
             found.setdefault(name, []).append(part)
@@ -166,14 +158,14 @@ def _by_parameter(operators: Iterable[Part]) -> dict[str, list[Part]]:
 # --- pieces in the order of their worth
 
 
-def pieces_of(
+def excerpts_of(
     source: KernelSource, launch: Launch, hot: Mapping[str, Sequence[int]]
-) -> list[Piece]:
+) -> list[SourceExcerpt]:
     """The kernel first, then its launch, then what it uses, then what the launch depends on."""
     if source.kernel is None:
         return []
     used = sorted(source.used, key=lambda part: _far(part, hot))
-    launches = [Piece("launch", s.caller.file, _lines(s.statement)) for s in source.sites]
+    launches = [SourceExcerpt("launch", s.caller.file, _lines(s.statement)) for s in source.sites]
     return _distinct(
         [
             _definition("kernel", source.kernel, launch),
@@ -191,63 +183,66 @@ def source_lines(text: str | None) -> tuple[str, ...]:
     return tuple(code_lines((text or "").rstrip()))
 
 
-def _far(part: Part, hot: Mapping[str, Sequence[int]]) -> tuple[bool, bool]:
+def _far(part: CodePart, hot: Mapping[str, Sequence[int]]) -> tuple[bool, bool]:
     """To sort by: parts with sampled lines, then short definitions, then other functions."""
     near = any(part.first <= line <= part.last for line in hot.get(part.file, ()))
     return not near, part.kind == "function"
 
 
-def _definition(role: Role, part: Part, launch: Launch) -> Piece:
+def _definition(role: Role, part: CodePart, launch: Launch) -> SourceExcerpt:
     first = part.first
     texts = source_lines(launch.source_files.get(part.file))
     while first > 1 and part.first - first < _COMMENT_LINES and _is_comment(texts[first - 2]):
         first -= 1
-    return Piece(role, part.file, range(first, part.last + 1))
+    return SourceExcerpt(role, part.file, range(first, part.last + 1))
 
 
 def _is_comment(line: str) -> bool:
     return line.lstrip().startswith(("//", "/*", "* ", "*/"))
 
 
-def _lines(statement: Statement) -> range:
+def _lines(statement: SourceStatement) -> range:
     return range(statement.first, statement.last + 1)
 
 
-def _around(source: KernelSource) -> list[Piece]:
+def _around(source: KernelSource) -> list[SourceExcerpt]:
     """Heads of the functions on the way to the launch, what sizes it, then memory."""
-    sizes: list[Piece] = []
-    memory: list[Piece] = []
+    sizes: list[SourceExcerpt] = []
+    memory: list[SourceExcerpt] = []
     names: set[str] = set()
     for site in source.path:
         file = site.caller.file
-        found = surroundings(site)
-        sizes += [Piece("sizes", file, _lines(each)) for each in found.sizes]
-        sizes += [Piece("sizes", file, _head(site)), Piece("sizes", file, _lines(site.statement))]
-        memory += [Piece("memory", file, _lines(each)) for each in found.memory]
+        found = launch_dependencies(site)
+        sizes += [SourceExcerpt("sizes", file, _lines(each)) for each in found.sizes]
+        sizes += [
+            SourceExcerpt("sizes", file, _head(site)),
+            SourceExcerpt("sizes", file, _lines(site.statement)),
+        ]
+        memory += [SourceExcerpt("memory", file, _lines(each)) for each in found.memory]
         statements = [site.statement, *found.sizes, *found.memory]
         names = names.union(*(each.names for each in statements))
     return [*_host_values(source, names), *sizes, *memory]
 
 
-def _head(site: Site) -> Sequence[int]:
+def _head(site: LaunchSite) -> Sequence[int]:
     head = site.caller.head
     return range(head[0].line, head[-1].last_line + 1) if site.caller.body else ()
 
 
-def _host_values(source: KernelSource, names: set[str]) -> list[Piece]:
+def _host_values(source: KernelSource, names: set[str]) -> list[SourceExcerpt]:
     """Constants and macros without parameters that the launch refers to, also by others."""
     by_name = _by_name(part for part in source.parts if part.kind in ("value", "macro"))
-    found: dict[int, Part] = {}
+    found: dict[int, CodePart] = {}
     queue = sorted(names)
     for name in queue:
         for part in by_name.get(name, ()):
             if id(part) not in found and not _is_check(part) and len(found) < _MOST_PARTS:
                 found[id(part)] = part
                 queue += sorted(_names_in(part))
-    return [Piece("sizes", p.file, range(p.first, p.last + 1)) for p in found.values()]
+    return [SourceExcerpt("sizes", p.file, range(p.first, p.last + 1)) for p in found.values()]
 
 
-def _is_check(part: Part) -> bool:
+def _is_check(part: CodePart) -> bool:
     """Macros with parameters around calls of the host: `CHECK(cudaMalloc(...))`."""
     if part.kind != "macro":
         return False
@@ -256,14 +251,14 @@ def _is_check(part: Part) -> bool:
     return part.last - part.first > 1 or bool(words & {"fprintf", "printf", "exit", "cudaSuccess"})
 
 
-def _distinct(pieces: Sequence[Piece]) -> list[Piece]:
+def _distinct(pieces: Sequence[SourceExcerpt]) -> list[SourceExcerpt]:
     """Without the lines that a piece of more worth has."""
     taken: dict[str, set[int]] = {}
-    found: list[Piece] = []
+    found: list[SourceExcerpt] = []
     for piece in pieces:
         seen = taken.setdefault(piece.file, set())
         lines = [line for line in piece.lines if line not in seen]
         seen.update(lines)
         if lines:
-            found.append(Piece(piece.role, piece.file, lines))
+            found.append(SourceExcerpt(piece.role, piece.file, lines))
     return found

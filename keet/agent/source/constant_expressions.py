@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from keet.agent.source.tokens import Token, after_angles, closing, split_commas, written
-from keet.agent.source.types import is_float_type, type_size
+from keet.agent.source.type_sizes import is_float_type, type_size
 from keet.records import NamedTuple
 
 Number = int | float
@@ -23,7 +23,7 @@ class NotConstantError(Exception):
     """The expression has no value that the source alone determines; the message says why."""
 
 
-class Macro(NamedTuple):
+class MacroFunction(NamedTuple):
     """A macro with parameters, or a function of one `return`."""
 
     parameters: Sequence[str]
@@ -34,7 +34,7 @@ class Scope(NamedTuple):
     names: Mapping[str, Number]
     sizes: Mapping[str, int]
     """Bytes of types that the source names."""
-    macros: Mapping[str, Macro]
+    macros: Mapping[str, MacroFunction]
     python: bool = False
 
 

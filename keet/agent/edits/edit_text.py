@@ -15,7 +15,7 @@ from keet.patterns import regex
 from keet.records import NamedTuple
 
 
-class Change(NamedTuple):
+class LineChange(NamedTuple):
     """Lines to be replaced in one file, as a model gave them."""
 
     file: str
@@ -50,10 +50,10 @@ def is_elision(line: str) -> bool:
     return len(line) < 200 and _ELISION.match(line) is not None
 
 
-def readings(change: Change) -> Iterator[Change]:
+def readings(change: LineChange) -> Iterator[LineChange]:
     """The change as given, then with more and more of what models add taken away."""
     yield change
-    steps: Sequence[Callable[[Change], Change]] = (
+    steps: Sequence[Callable[[LineChange], LineChange]] = (
         _without_fences,
         _without_signs,
         _without_numbers,
@@ -66,7 +66,7 @@ def readings(change: Change) -> Iterator[Change]:
             yield change
 
 
-def _without_fences(change: Change) -> Change:
+def _without_fences(change: LineChange) -> LineChange:
     return change._replace(old=_unfenced(change.old), new=_unfenced(change.new))
 
 
@@ -76,7 +76,7 @@ def _unfenced(text: str) -> str:
     return "\n".join(line for line in lines_of(text) if not _FENCE.match(line))
 
 
-def _without_numbers(change: Change) -> Change:
+def _without_numbers(change: LineChange) -> LineChange:
     """The numbers are those of the listing: better than any line the model names beside it."""
     old = lines_of(change.old)
     numbers = [_NUMBER.match(line) for line in old if line.strip() and not is_elision(line)]
@@ -90,7 +90,7 @@ def _without_numbers(change: Change) -> Change:
     )
 
 
-def _without_signs(change: Change) -> Change:
+def _without_signs(change: LineChange) -> LineChange:
     old, new = lines_of(change.old), lines_of(change.new)
     old_signed, new_signed = _signed(old, "-"), _signed(new, "+")
     if not (old_signed or (new_signed and not _signed(old, "+"))):
@@ -132,15 +132,15 @@ class _Hunk:
         self.file, self.line, self.old_count = file, line, old_count
         self.rows: list[str] = []
 
-    def change(self) -> Change | None:
+    def change(self) -> LineChange | None:
         if not any(row[:1] in ("-", "+") for row in self.rows):
             return None
         context = _context_reader([row for row in self.rows if row[:1] not in ("-", "+")])
         old, new = self._sides(context)
         if not old.strip():  # nothing but new lines: the number is all there is
-            return Change(self.file, "", new, self.line if not self.old_count else None)
+            return LineChange(self.file, "", new, self.line if not self.old_count else None)
         parts = tuple(self._parts(context))
-        return Change(self.file, old, new, self.line, parts if len(parts) > 1 else ())
+        return LineChange(self.file, old, new, self.line, parts if len(parts) > 1 else ())
 
     def _parts(self, context: Callable[[str], str]) -> Iterator[tuple[str, str]]:
         """Where removed lines follow added ones: no program writes lines in that order, and models
@@ -159,7 +159,7 @@ class _Hunk:
         return _joined(old), _joined(new)
 
 
-def parse_diff(text: str, file: str = "", line: int | None = None) -> list[Change]:
+def parse_diff(text: str, file: str = "", line: int | None = None) -> list[LineChange]:
     """One change per hunk. `file` and `line` count where the text has no headers. Empty where the
     text has no added or removed lines: then it is a sketch, not a diff."""
     hunks = [_Hunk(file, line)]
@@ -197,7 +197,7 @@ def _header_path(old: str, new: str) -> str:
     return re.sub(r"^[ab]/", "", path)
 
 
-def expanded(change: Change) -> list[Change]:
+def expanded(change: LineChange) -> list[LineChange]:
     """A change whose old or new text is itself a diff becomes the changes of that diff."""
     for text, other in ((change.old, change.new), (change.new, change.old)):
         plain = _unfenced(text)
