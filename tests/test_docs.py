@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from docs_site import modules_page
 
 from keet.catalog import findings_page, gpus, hardware_units, metrics, stalls
 from keet.catalog.page import pages, write
@@ -63,6 +64,26 @@ def test_commands_of_the_readme_can_be_typed() -> None:
     assert len(commands) > 10
     for command in commands:
         parsed(command)
+
+
+def test_the_modules_page_and_the_tree_are_those_of_the_docstrings() -> None:
+    assert page_text("docs/modules.md") == modules_page.page()
+    architecture = page_text("docs/architecture.md")
+    assert architecture == modules_page.with_tree(architecture)
+
+
+def test_every_folder_and_module_says_what_it_is_for() -> None:
+    paths = [path for folder in modules_page.folders() for path in (ROOT / folder).glob("*.py")]
+    assert [str(path) for path in paths if not modules_page.summary(path)] == []
+
+
+def test_paths_through_the_code_have_at_most_ten_hops_that_exist() -> None:
+    sections = page_text("docs/architecture.md").split("\n### ")[1:4]
+    for section in sections:
+        hops = re.findall(r"^\| \d+ \| `([^`]+)` `([^`]+)` \|", section, re.MULTILINE)
+        assert 5 <= len(hops) <= 10
+        for path, name in hops:
+            assert re.search(rf"^(def|class) {name}\b", page_text(path), re.MULTILINE), path
 
 
 def test_counts_are_those_of_the_catalog() -> None:

@@ -1,0 +1,84 @@
+"""docs/modules.md and the tree in docs/architecture.md, made from docstrings.
+
+`make docs` writes both: python -m docs_site.modules_page
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("keet", "tools/keet_tools", "tools/docs_site", "evals", "kernels_samples")
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "modules.md"
+BEGIN, END = "<!-- tree: made by make docs -->", "<!-- end of the tree -->"
+_INTRO = """\
+# Modules
+
+Made by `make docs` from the docstrings of folders and modules; edit those, not this page.
+[Architecture](architecture.md) shows how the parts work together.
+"""
+
+
+def summary(path: Path) -> str:
+    """The first sentence of the module's docstring, on one line."""
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    paragraph = " ".join(text.split("\n\n")[0].split())
+    return re.split(r"(?<=[a-z`)])\. (?=[A-Z`])", paragraph)[0].rstrip(".")
+
+
+def folders(root: Path = ROOT) -> Iterator[Path]:
+    """Packages and the packages inside them, in the order in which a tree is printed."""
+    for package in PACKAGES:
+        found = sorted(path.parent for path in (root / package).rglob("__init__.py"))
+        yield from (path.relative_to(root) for path in found)
+
+
+def tree(root: Path = ROOT) -> str:
+    lines = [_branch(folder, summary(root / folder / "__init__.py")) for folder in folders(root)]
+    return "```\n" + "\n".join(lines) + "\n```"
+
+
+def _branch(folder: Path, text: str) -> str:
+    top = next(package for package in PACKAGES if folder.is_relative_to(package))
+    depth = len(folder.relative_to(top).parts)
+    name = f"{folder.name}/" if depth else f"{folder.as_posix()}/"
+    return f"{'  ' * depth + name:<24} {text}".rstrip()
+
+
+def page(root: Path = ROOT) -> str:
+    return "\n".join([_INTRO, *(_section(root, folder) for folder in folders(root))])
+
+
+def _section(root: Path, folder: Path) -> str:
+    rows = [
+        f"| `{path.stem}` | {_cell(summary(path))} |"
+        for path in sorted((root / folder).glob("*.py"))
+        if not path.stem.startswith("__")
+    ]
+    head = f"## {folder.as_posix()}\n\n{summary(root / folder / '__init__.py')}.\n"
+    table = "\n".join(["| module | what it is for |", "|---|---|", *rows, ""])
+    return f"{head}\n{table}" if rows else head
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+def with_tree(text: str, root: Path = ROOT) -> str:
+    """The text of docs/architecture.md with the present tree."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{tree(root)}\n{END}{after}"
+
+
+def main() -> None:
+    PAGE.write_text(page(), encoding="utf-8")
+    ARCHITECTURE.write_text(with_tree(ARCHITECTURE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
