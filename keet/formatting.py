@@ -1,4 +1,4 @@
-"""How keet writes shares, factors, shapes and first letters: one definition each, for all output.
+"""How keet writes shares, factors, shapes, counts and first letters: one definition each.
 
 Amounts with a unit (`69.9 us`, `537 MB`) are written by `keet.units.Quantity`.
 """
@@ -71,6 +71,11 @@ def shapes_text(grid: Sequence[int] | None, block: Sequence[int] | None) -> str:
 
 def shape_parts(**shapes: Sequence[int] | None) -> Iterator[str]:
     return (f"{name} {shape_text(shape)}" for name, shape in shapes.items() if shape)
+
+
+def count_noun(number: int, noun: str, plural: str = "") -> str:
+    """`1 kernel`, `3 kernels`; `plural` where it is not the noun with an s."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def capitalized(text: str) -> str:

@@ -65,11 +65,6 @@ def one_line(text: str) -> str:
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
-def count_of(number: int, noun: str, plural: str = "") -> str:
-    """`1 kernel`, `3 kernels`; `plural` where it is not the noun with an s."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
 def shortened(text: str, limit: int = LONGEST) -> str:
     """At most `limit` characters: the beginning, then the length and a hash, so that two long names
     stay two."""

@@ -289,7 +289,7 @@ def test_tables_that_a_shell_names_are_passed_over(beside: Path, keet: Keet) -> 
     assert "#2 normalise" in done.out
     done = keet("explain", table, table)
     assert done.code == 2
-    assert "app.run.json is the table of a run; name a report" in done.err
+    assert "app.run.json is a run table; name a report" in done.err
 
 
 def test_show_lists_twenty_kernels(tmp_path: Path, keet: Keet) -> None:

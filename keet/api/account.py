@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, overload
 
 from keet.api.result import data_frame
+from keet.formatting import count_noun
 from keet.records import NamedTuple
-from keet.texts import count_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,7 +72,7 @@ class AccountTable(Sequence[AccountPart]):
 
     def __repr__(self) -> str:
         launches = len({part.launch_id for part in self})
-        of = count_of(launches, "launch", "launches")
+        of = count_noun(launches, "launch", "launches")
         return f"<AccountTable: {len(self)} parts of the time of {of}>"
 
     def leading(self, most: int = 6) -> tuple[AccountPart, ...]:

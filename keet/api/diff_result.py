@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from keet.api.result import WIDTH, ApiResult, data_frame
-from keet.formatting import speedup_text
+from keet.formatting import count_noun, speedup_text
 from keet.records import NamedTuple
-from keet.texts import count_of, visible
+from keet.texts import visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -162,7 +162,7 @@ class DiffResult(ApiResult):
 
     def __repr__(self) -> str:
         names = " → ".join(_side_names(self.document.before.path, self.document.after.path))
-        kernels = count_of(len(self.pairs), "kernel")
+        kernels = count_noun(len(self.pairs), "kernel")
         gate = "" if self._gate is None else f", gate {'failed' if self.failed else 'passed'}"
         change = change_text(self.verdict, self.speedup)
         return f"<DiffResult {names}: {change}, {kernels}{gate}>"

@@ -10,7 +10,8 @@ from keet.api.account import AccountTable
 from keet.api.explained_launch import LAUNCH_FRAME_COLUMNS, ExplainedLaunch, FindingTable
 from keet.api.inputs import positive
 from keet.api.result import WIDTH, ApiResult, data_frame
-from keet.texts import count_of, visible
+from keet.formatting import count_noun
+from keet.texts import visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,8 +51,8 @@ class ExplainResult(ApiResult):
         if len(self.launches) == 1:
             return f"<ExplainResult {name}: {self.launches[0].name}: {self.launches[0].headline}>"
         counts = (
-            count_of(len(self.launches), "launch", "launches"),
-            count_of(len(self.findings), "finding"),
+            count_noun(len(self.launches), "launch", "launches"),
+            count_noun(len(self.findings), "finding"),
         )
         return f"<ExplainResult {name}: {', '.join(counts)}>"
 

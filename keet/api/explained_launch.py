@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, overload
 
 from keet.api.account import AccountTable, account_of
 from keet.api.result import data_frame
+from keet.formatting import count_noun
 from keet.records import NamedTuple
-from keet.texts import count_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -265,7 +265,7 @@ class FindingTable(Sequence[LaunchFinding]):
         return len(self._findings)
 
     def __repr__(self) -> str:
-        return f"<FindingTable: {count_of(len(self), 'finding')}>"
+        return f"<FindingTable: {count_noun(len(self), 'finding')}>"
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per finding. Columns are named as in the view `findings` of a store."""

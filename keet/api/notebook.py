@@ -12,12 +12,12 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from keet.errors import KeetError
-from keet.formatting import shape_text, share_text
+from keet.formatting import count_noun, shape_text, share_text
 from keet.profile import Launch, Profile
 from keet.render.common.device import describe_device
 from keet.render.html.markup import Content, Html, element, fragment
 from keet.render.html.prose import prose
-from keet.texts import count_of, visible
+from keet.texts import visible
 from keet.units import Quantity
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _picture(drawing: str, words: str) -> Html:
 def _heading(profile: Profile, count: int) -> Html:
     provenance = profile.provenance
     name = PurePath(provenance.snapshot or provenance.path).name
-    launches = count_of(count, "launch", "launches")
+    launches = count_noun(count, "launch", "launches")
     first = profile.launches[0] if profile.launches else None
     try:
         device = f" on {describe_device(first.device)}" if first else ""

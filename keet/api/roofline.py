@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from keet.api.inputs import Kernel, Launches, Report, as_profile, selected_launches
 from keet.api.result import WIDTH, ApiResult, data_frame
-from keet.texts import count_of
+from keet.formatting import count_noun
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -140,7 +140,7 @@ class RooflineResult(ApiResult):
 
     def __repr__(self) -> str:
         name = PurePath(self.profile.provenance.path).name
-        return f"<RooflineResult {name}: {count_of(len(self.rooflines), 'launch', 'launches')}>"
+        return f"<RooflineResult {name}: {count_noun(len(self.rooflines), 'launch', 'launches')}>"
 
     @cached_property
     def document(self) -> RooflineDocument:

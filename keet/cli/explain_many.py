@@ -12,7 +12,7 @@ from keet.cli.explain_output import explained_part, print_explanation
 from keet.cli.hints import tell_once
 from keet.cli.stderr_lines import print_problem, print_progress
 from keet.errors import ExitCode, IngestError, UsageError
-from keet.texts import count_of
+from keet.formatting import count_noun
 
 if TYPE_CHECKING:
     from keet.agent.options import ModelOptions
@@ -34,7 +34,7 @@ def explain_many(args: Namespace, chosen: ModelOptions | None) -> int:
         chosen = chosen._replace(time_limit=chosen.limit(chosen.launches * len(paths)))
     explained, unread = _explain_each(args, paths, chosen)
     if len(unread) == len(paths):
-        reports = count_of(len(paths), "report")
+        reports = count_noun(len(paths), "report")
         raise UsageError(f"none of the {reports} can be read; see: keet show REPORT")
     if not explained:
         raise UsageError(f"--kernel {args.kernel.pattern!r} matches no launch of any report")
@@ -44,7 +44,9 @@ def explain_many(args: Namespace, chosen: ModelOptions | None) -> int:
     if args.reports[0].is_dir() and len(explained) > 1:
         _suggest_batch(args.reports[0])
     if unread:
-        print_problem(f"{len(unread)} of {count_of(len(paths), 'report')} can't be read; see above")
+        print_problem(
+            f"{len(unread)} of {count_noun(len(paths), 'report')} can't be read; see above"
+        )
         return ExitCode.SOME_FAILED
     return min((model_exit_code(each) for each in explained if each.author), default=0)
 

@@ -17,7 +17,7 @@ from keet.errors import IngestError, UsageError, one_line
 from keet.extras import install_command
 
 if TYPE_CHECKING:
-    from keet.collect import Request
+    from keet.collect.ncu_command import ProfileRequest
 
 TAKES_PROGRAM = True
 """What follows `--` is a program and its arguments, kept in `args.program`."""
@@ -231,7 +231,7 @@ def _command(args: Namespace, report: Path) -> list[str]:
         from keet.collect.python_function import child_command
 
         return child_command(args.function, report, args.clock_control)
-    from keet.collect import ncu_command
+    from keet.collect.ncu_command import ncu_command
 
     request = _request(args)
     if request.launch_skip is None and request.launch_count is None and not request.as_range:
@@ -239,10 +239,10 @@ def _command(args: Namespace, report: Path) -> list[str]:
     return ncu_command(args.ncu or "ncu", request, report)
 
 
-def _request(args: Namespace) -> Request:
-    from keet.collect import Request
+def _request(args: Namespace) -> ProfileRequest:
+    from keet.collect.ncu_command import ProfileRequest
 
-    return Request(
+    return ProfileRequest(
         program=tuple(args.program),
         kernel=args.kernel.pattern if args.kernel else None,
         launch_skip=args.launch_skip,
@@ -255,11 +255,13 @@ def _request(args: Namespace) -> Request:
 
 
 def _profile_program(args: Namespace, report: Path) -> int:
-    from keet.collect import Options, find_ncu, profile_program
+    from keet.collect.find_tools import find_ncu
+    from keet.collect.profile_plan import ProfileOptions
+    from keet.collect.profile_program import profile_program
 
     _check_program(args.program[0])
     _check_stdin()
-    options = Options(
+    options = ProfileOptions(
         plain=not args.no_plain_run,
         first=args.first,
         max_passes=args.max_passes,

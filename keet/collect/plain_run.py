@@ -1,8 +1,8 @@
-"""Runs the program once without replay and records what every launch took.
+"""Runs the program once without replay and records the time of every launch.
 
-CUPTI in the program's own process is the first choice: it sees every launch with its overlaps, at
-about a microsecond per launch. Where it can't be had, Nsight Systems; else ncu with the duration
-alone, which runs launches one at a time and is bounded.
+CUPTI in the program's own process is the first choice: it sees every launch and its overlap with
+others, and costs about a microsecond per launch. If it is not available: Nsight Systems. If that is
+not available either: ncu, which times a limited number of launches one at a time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from keet.profile.timeline import Record, busy_parts, in_order, table_of
 from keet.records import NamedTuple
 
 _MOMENT_SECONDS = 1
-"""How long a program may take to end by the Ctrl-C of a terminal, before keet passes it on."""
+"""How long a program may take to end after Ctrl-C in its terminal, before keet sends the signal."""
 _GRACE_SECONDS = 20
 """How long it may take after that."""
 INJECTION = "CUDA_INJECTION64_PATH"
@@ -37,17 +37,17 @@ class PlainRun(NamedTuple):
     """A recorded run of the program."""
 
     records: tuple[Record, ...]
-    """In the order in which the host made them."""
+    """In the order in which the host launched them."""
     busy: Sequence[float]
     """Of each launch, its part of the busy time."""
     table: RunTable
     status: int
-    """The program's exit code; 128 and the signal's number where one ended it."""
+    """The program's exit code; 128 plus the signal's number if a signal ended it."""
     seconds: float
 
 
 class InterruptedRun(KeyboardInterrupt):
-    """Ctrl-C while the program ran plainly; what was recorded until then."""
+    """Ctrl-C during the plain run; has what was recorded until then."""
 
     def __init__(self, run: PlainRun) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class InterruptedRun(KeyboardInterrupt):
 def record_plain_run(
     program: Sequence[str], folder: Path, progress: Progress, otherwise: Callable[[], PlainRun]
 ) -> PlainRun:
-    """`folder`: for files that are needed meanwhile. `otherwise`: the last way to time launches."""
+    """`folder`: for temporary files. `otherwise`: the fallback, which times launches with ncu."""
     reasons: list[str] = []
     for name, record in {"CUPTI": _with_cupti, "nsys": _with_nsys}.items():
         try:
@@ -68,9 +68,7 @@ def record_plain_run(
         if found.records:
             return found
         reasons.append(f"{name} saw no kernel launch")
-    progress(
-        f"{'; '.join(reasons)}; running the program again under ncu, to time each launch alone"
-    )
+    progress(f"{'; '.join(reasons)}; running the program again under ncu to time each launch")
     return otherwise()
 
 
@@ -134,7 +132,7 @@ def _notes(found: Recording) -> tuple[str, ...]:
 
 
 def recorded_run(records: Sequence[Record], about: RunTable) -> PlainRun:
-    """The launches in order, and their table. `about`: what is known of the run besides."""
+    """The launches in order, and their run table. `about`: the other fields of the table."""
     ordered = tuple(in_order(records))
     parts = busy_parts(ordered)
     found = table_of(ordered, parts, about.recorder)
@@ -164,7 +162,8 @@ def _with_nsys(program: Sequence[str], folder: Path) -> PlainRun:
 
 
 def run_program(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, float]:
-    """Exit code and wall time. What the program prints goes to stderr: stdout is keet's result."""
+    """Exit code and wall time in seconds. The program's output goes to stderr: stdout is for keet's
+    result."""
     sys.stderr.flush()
     began = time.monotonic()
     try:
@@ -187,11 +186,11 @@ def run_program(command: Sequence[str], environment: Mapping[str, str]) -> tuple
 
 
 def exit_code(returned: int) -> int:
-    """As a shell has it: 128 and the signal's number for a program that a signal ended."""
+    """As in a shell: 128 plus the signal's number for a program that a signal ended."""
     return 128 - returned if returned < 0 else returned
 
 
-def described(status: int) -> str:
+def status_text(status: int) -> str:
     """`exit code 7`, or `signal SIGSEGV (exit code 139)`."""
     if status > 128:
         with suppress(ValueError):
@@ -207,8 +206,8 @@ def stderr_file() -> int:
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """A terminal has interrupted the child too, and it may write what it has; a lone keet passes
-    the signal on. Nothing that it started is left behind."""
+    """Wait for the child, which the terminal interrupted too and which may write its results; then
+    send the signal, then kill it and all processes that it started."""
     for seconds in (_MOMENT_SECONDS, _GRACE_SECONDS):
         try:
             process.wait(seconds)

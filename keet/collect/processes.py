@@ -1,4 +1,4 @@
-"""The processes below one: a program may start others, and ncu consists of several."""
+"""Finds the child processes of a process: programs start others, and ncu consists of several."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _OF_NCU = ("ncu", "TreeLauncherSub")
 
 
 def descendants(process: int) -> list[int]:
-    """Children, their children, and so on; none where the system does not tell."""
+    """Children, their children, and so on; empty if the system has no /proc."""
     return [number for number, chain in _chains().items() if process in chain]
 
 

@@ -1,7 +1,7 @@
-"""Run by `python_function` in a process of its own: FILE NAME PREFIX OPTIONS.
+"""The child process of `python_function`; arguments: FILE NAME PREFIX OPTIONS.
 
-Its stdout ends with one JSON line if something failed, whatever the function prints.
-Knows nothing of keet: it needs the user's packages and nsight-python alone.
+If something fails, the last line of its stdout is JSON, whatever the function prints.
+It does not import keet: it needs only the user's packages and nsight-python.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ def main(file: str, name: str, prefix: str, options: str) -> int:
         function = load(Path(file), name)
         function()  # compiles kernels and fills caches, outside of the profile
     except Exception as problem:  # noqa: BLE001 - the user's code may raise anything
-        return tell(answer, "function", problem)
+        return report_error(answer, "function", problem)
     try:
         profile(nsight, function, prefix, json.loads(options))
     except Exception as problem:  # noqa: BLE001 - and so may the collector
-        return tell(answer, "collector", problem)
+        return report_error(answer, "collector", problem)
     return 0
 
 
 def take_stdout() -> TextIO:
-    """stdout for the answer alone; what anybody else prints, C code too, goes to stderr."""
+    """Reserve stdout for the JSON line; everything else that is printed, also by C code, goes to
+    stderr."""
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
     sys.stdout.flush()
     os.dup2(2, 1)
@@ -42,7 +43,7 @@ def take_stdout() -> TextIO:
 def load(file: Path, name: str) -> Callable[[], Any]:
     spec = importlib.util.spec_from_file_location(file.stem, file)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{file} is no Python file")
+        raise ImportError(f"{file} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(file.parent))
     sys.modules[file.stem] = module
@@ -67,7 +68,7 @@ def profile(nsight: Any, function: Callable[[], Any], prefix: str, options: Any)
     measured(keet_profile)()
 
 
-def tell(answer: TextIO, who: str, problem: Exception) -> int:
+def report_error(answer: TextIO, who: str, problem: Exception) -> int:
     message = f"{type(problem).__name__}: {problem}"
     answer.write(json.dumps({"who": who, "message": message}) + "\n")
     answer.flush()

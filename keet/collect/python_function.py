@@ -1,7 +1,7 @@
-"""One Python function (Triton, CuPy, torch) through nsight-python's collector.
+"""`keet profile --function`: profiles one Python function (Triton, CuPy, torch) with nsight-python.
 
-nsight-python attaches ncu to the process that it is imported in, before CUDA starts: so a process
-of its own runs `python_child`, with nsight imported first.
+nsight-python attaches ncu to the process that imports it, and must do so before CUDA starts.
+Therefore a separate process runs `python_child`, which imports nsight first.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from pathlib import Path
 from typing import Any
 
 from keet.catalog import capabilities, metric_with_id, metrics
+from keet.collect.ncu_run import count_launches
 from keet.collect.plain_run import Progress
-from keet.collect.planning import counted
-from keet.collect.running import whole_launches
 from keet.errors import NotAvailable, ProgramFailed, UsageError
 from keet.extras import is_installed, missing
 from keet.files import put_in_place
+from keet.formatting import count_noun
 
 _INSTEAD = "or profile the whole script: keet profile -- python3 FILE"
 _NOT_FOR_NCU = ("launch__", "device__", "derived__", "profiler__")
-"""Prefixes of what is always in a report, or is computed from the rest."""
+"""Prefixes of metrics that every report has, or that are computed from others."""
 
 
 def child_command(function: str, report: Path, clock_control: str) -> list[str]:
-    """What is run: `report` is where nsight-python's files begin."""
+    """The command of the child process. `report`: prefix of nsight-python's files."""
     file, _, name = function.rpartition(":")
     if not file or not name.isidentifier():
         raise UsageError(f"--function {function}: write it as FILE.py:NAME, e.g. bench.py:step")
@@ -38,7 +38,7 @@ def child_command(function: str, report: Path, clock_control: str) -> list[str]:
 
 
 def metric_names() -> list[str]:
-    """The collector takes metrics, no sections: those that are looked at first, and each sample."""
+    """The collector takes metrics, not sections: the key metrics and the warp samples."""
     wanted = [spec.id for spec in metrics().values() if spec.key]
     wanted += [name for capability in capabilities().values() for name in capability.metrics]
     names = [metric_with_id(metric_id).names[0] for metric_id in dict.fromkeys(wanted)]
@@ -47,7 +47,8 @@ def metric_names() -> list[str]:
 
 
 def collect_function(function: str, report: Path, clock_control: str, progress: Progress) -> int:
-    """Profile into `report`; 1 when something failed after that was written. Raises without one."""
+    """Profile into `report`. Returns 1 if something failed after the report was written; raises if
+    there is no report."""
     if not is_installed("nsight"):
         raise NotAvailable(f"{missing('nsight-python', 'collect')}; {_INSTEAD}")
     file = function.rpartition(":")[0]
@@ -62,34 +63,37 @@ def collect_function(function: str, report: Path, clock_control: str, progress: 
         )
         sys.stderr.write(done.stderr)
         written = next(Path(folder).glob("*.ncu-rep"), None)
-        launches = whole_launches(written) if written else 0
+        launches = count_launches(written) if written else 0
         if written is None or not launches:
             raise _failure(function, done)
         put_in_place(written, report)
-    progress(f"nsight-python profiled {counted(launches, 'launch', 'launches')} of {function}")
+    progress(f"nsight-python profiled {count_noun(launches, 'launch', 'launches')} of {function}")
     if done.returncode:
         progress(f"{function} failed after its kernels ran: {_message(done)}")
     return 1 if done.returncode else 0
 
 
-def _told(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-    """The JSON line that the child ends with, if it came so far; nsight may print before it."""
+def _child_result(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    """The JSON line that the child prints last; empty if it did not get that far. nsight may print
+    lines before it."""
     for line in reversed(done.stdout.splitlines()):
         with suppress(ValueError):
-            told = json.loads(line)
-            if isinstance(told, dict) and "who" in told:
-                return told
+            result = json.loads(line)
+            if isinstance(result, dict) and "who" in result:
+                return result
     return {}
 
 
 def _message(done: subprocess.CompletedProcess[str]) -> str:
-    """What failed: in the child's words, else as the process ended; its stderr has been shown."""
-    message = _told(done).get("message") or f"its process ended with exit code {done.returncode}"
+    """The child's error message, else its exit code. Its stderr was already printed."""
+    message = (
+        _child_result(done).get("message") or f"its process ended with exit code {done.returncode}"
+    )
     return " ".join(str(message).split())[:400]
 
 
 def _failure(function: str, done: subprocess.CompletedProcess[str]) -> NotAvailable | ProgramFailed:
     message = _message(done)
-    if _told(done).get("who") == "function":
+    if _child_result(done).get("who") == "function":
         return ProgramFailed(f"{function} failed: {message}; run it alone first", 1)
     return NotAvailable(f"nsight-python wrote no report: {message}; see: keet doctor, {_INSTEAD}")

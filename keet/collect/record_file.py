@@ -1,4 +1,4 @@
-"""Reads what recorder/recorder.c writes: one file per process, cut anywhere if the program died."""
+"""Reads the files of recorder/recorder.c: one per process, truncated anywhere if it crashed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TO_GPU, _TO_HOST, _FAULTS = 1, 2, 4
 
 
 class Recording(NamedTuple):
-    """What was recorded of a run, all its processes together."""
+    """The records of a run, of all its processes."""
 
     records: tuple[Record, ...]
     processes: int
@@ -102,7 +102,7 @@ def _parts(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _text(name: bytes) -> str:
-    """As the reader of reports has it, so that launches of the two match."""
+    """As the reader of reports decodes names, so that launches of both match."""
     return bounded_line(name.decode("utf-8", errors="replace"))
 
 
@@ -115,7 +115,7 @@ def read_recording(folder: Path) -> Recording:
         processes.append(process)
     ended = [process.ended for process in processes if process.ended]
     return Recording(
-        tuple(_on_one_numbering(processes)),
+        tuple(_with_common_devices(processes)),
         len(processes),
         tuple(process.status for process in processes if process.status),
         sum(end[1] for end in ended),
@@ -126,8 +126,8 @@ def read_recording(folder: Path) -> Recording:
     )
 
 
-def _on_one_numbering(processes: Sequence[_Process]) -> Iterator[Record]:
-    """Processes with other CUDA_VISIBLE_DEVICES number the same GPUs differently."""
+def _with_common_devices(processes: Sequence[_Process]) -> Iterator[Record]:
+    """With the same device numbers for all processes: CUDA_VISIBLE_DEVICES may differ."""
     numbers: dict[bytes | int, int] = {}
     for process in processes:
         for record in process.records:
@@ -136,7 +136,7 @@ def _on_one_numbering(processes: Sequence[_Process]) -> Iterator[Record]:
 
 
 def _managed(processes: Sequence[_Process]) -> int | None:
-    """None where nobody watched the allocations of a process."""
+    """None if the allocations of a process were not recorded."""
     if not processes or any(process.counting is None for process in processes):
         return None
     return sum(sum(process.managed) for process in processes)

@@ -12,7 +12,7 @@ from typing import Any
 from keet.corpus.discovery import is_report_name, looks_like_report
 from keet.errors import UsageError
 from keet.explanation.capture_hints import caution_about
-from keet.formatting import shapes_text
+from keet.formatting import count_noun, shapes_text
 from keet.ingest.input.files import printable_path
 from keet.profile import Launch, Profile
 from keet.records import NamedTuple
@@ -25,7 +25,6 @@ from keet.serve.results import ListReportsToolResult, ReportSummary
 from keet.serve.size_limits import page_of
 from keet.serve.tool_call import ToolCall
 from keet.serve.tool_reply import ToolReply, page_fields, with_text
-from keet.texts import count_of
 
 _MOST_FILES = 200_000
 """Files that are looked at: a folder with more is not one of reports."""
@@ -178,7 +177,7 @@ def _launches_text(profile: Profile, summary: ReportSummary, launches: Sequence[
     from keet.render.common.device import describe_device
 
     devices = ", ".join(describe_device(device) for device in profile.devices)
-    count = count_of(summary.launch_count, "launch", "launches")
+    count = count_noun(summary.launch_count, "launch", "launches")
     lines = [f"{summary.path}: {count} on {devices}"]
     lines += [_launch_text(launch) for launch in launches]
     if summary.missing:

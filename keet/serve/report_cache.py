@@ -11,13 +11,13 @@ from threading import Lock, RLock
 from typing import TYPE_CHECKING
 
 from keet.errors import IngestError, UsageError
+from keet.formatting import count_noun
 from keet.ingest import read_profile
 from keet.ingest.run_tables.run_table import table_path
 from keet.profile import Launch, Profile
 from keet.records import NamedTuple
 from keet.serve.allowed_folders import AllowedFolders, quoted
 from keet.serve.tool_call import ToolCall
-from keet.texts import count_of
 
 if TYPE_CHECKING:
     from keet.explanation.explained import Explanation
@@ -85,7 +85,7 @@ class OpenReport:
         from keet.explanation.analyst import explain
         from keet.profile.launch_iteration import MAX_DECODED
 
-        call.begin(f"explaining {count_of(len(launches), 'launch', 'launches')}")
+        call.begin(f"explaining {count_noun(len(launches), 'launch', 'launches')}")
         # A view of the whole report; launches that are named are all explained.
         most = MAX_DECODED if len(launches) == len(self.profile.launches) else None
         steps = call.steps("explaining launch")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from keet.formatting import count_noun
 from keet.records import NamedTuple
 from keet.serve.results import ToolResult
 from keet.serve.size_limits import ResultPage, text_fits
-from keet.texts import count_of
 
 WIDTH = 100
 """Characters of a line of text."""
@@ -59,7 +59,7 @@ def more_text(page: ResultPage, noun: str, plural: str = "") -> str:
     """The last line of a text whose list goes on."""
     if page.next_offset is None:
         return ""
-    more = count_of(page.more, f"more {noun}", f"more {plural}" if plural else "")
+    more = count_noun(page.more, f"more {noun}", f"more {plural}" if plural else "")
     return f"{more}: call again with offset {page.next_offset}"
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.collect.nsys import read_export
-from keet.collect.plain_run import PlainRun, described, record_plain_run
+from keet.collect.plain_run import PlainRun, record_plain_run, status_text
 from keet.collect.record_file import read_recording
 from keet.profile.run_table import Migrations
 from tests.unit.collect.toolkit import needs_compiler, use_toolkit
@@ -183,6 +183,6 @@ def test_an_export_without_kernels(tmp_path: Path) -> None:
 
 
 def test_how_a_program_ended() -> None:
-    assert described(7) == "exit code 7"
-    assert described(139) == "signal SIGSEGV (exit code 139)"
-    assert described(255) == "exit code 255"
+    assert status_text(7) == "exit code 7"
+    assert status_text(139) == "signal SIGSEGV (exit code 139)"
+    assert status_text(255) == "exit code 255"

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.collect.choosing import LONGER, Choice, choose
+from keet.collect.launch_choice import LONGER, LaunchChoice, choose
 from keet.profile.timeline import Record
 
 SHAPE = (1, 1, 1)
@@ -24,12 +24,12 @@ def run_of(*times: tuple[str, int], process: int = 0) -> list[Record]:
     return records
 
 
-def chosen(records: list[Record], most: int = 100, without: str = "") -> Choice:
+def chosen(records: list[Record], most: int = 100, without: str = "") -> LaunchChoice:
     busy = [float(record.end - record.start) for record in records]
     return choose(records, busy, lambda found: len(found) <= most, lambda r: r.name != without)
 
 
-def numbers(choice: Choice) -> list[tuple[str, int]]:
+def numbers(choice: LaunchChoice) -> list[tuple[str, int]]:
     return [(each.name, each.invocation) for each in choice.launches]
 
 

@@ -1,4 +1,4 @@
-"""The ncu command line for a report that lacks nothing keet asks for, in few passes."""
+"""The ncu command line: collects all that keet's checks need, in few passes."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class Invocations(NamedTuple):
     """From 1, counted per kernel."""
 
 
-class Request(NamedTuple):
+class ProfileRequest(NamedTuple):
     """What to profile."""
 
     program: tuple[str, ...]
     kernel: str | None = None
     """A regular expression that the kernel's function name has to match somewhere."""
     launch_skip: int | None = None
-    """Matching launches to pass over."""
+    """Matching launches to skip."""
     launch_count: int | None = None
     """Matching launches to profile; with neither, the first launch of each kernel."""
     chosen: Invocations | None = None
-    """Exactly these launches, whatever stands above."""
+    """Exactly these launches; the fields above are ignored."""
     clock_control: str = "none"
     """Clocks as they are in use, or locked to the base clock (`base`)."""
     light: bool = False
@@ -44,8 +44,10 @@ class Request(NamedTuple):
     """More options for ncu, before the program."""
 
 
-def ncu_command(ncu: str, request: Request, report: Path, log: Path | None = None) -> list[str]:
-    """What is run; `log` takes ncu's own messages, which else mix with the program's."""
+def ncu_command(
+    ncu: str, request: ProfileRequest, report: Path, log: Path | None = None
+) -> list[str]:
+    """`log`: a file for ncu's own messages, which otherwise mix with the program's output."""
     return [
         ncu,
         *_sections(request),
@@ -61,7 +63,7 @@ def ncu_command(ncu: str, request: Request, report: Path, log: Path | None = Non
     ]
 
 
-def _sections(request: Request) -> list[str]:
+def _sections(request: ProfileRequest) -> list[str]:
     left_out = {"SourceCounters"} if request.light or request.as_range else set()
     names = [name for name in collection().sections if name not in left_out]
     return [word for name in names for word in ("--section", name)]
@@ -71,12 +73,12 @@ _PER_INSTRUCTION = "smsp__sass_"
 """Begins the names of metrics that ncu collects by patching the code, which ranges do not allow."""
 
 
-def _metrics(request: Request) -> list[str]:
+def _metrics(request: ProfileRequest) -> list[str]:
     every = collection().metrics
     return [name for name in every if not (request.as_range and name.startswith(_PER_INSTRUCTION))]
 
 
-def _launches(request: Request) -> list[str]:
+def _launches(request: ProfileRequest) -> list[str]:
     """ncu counts invocations per kernel in `--kernel-id`, and over all that match elsewhere."""
     if request.as_range:
         # The program runs again for each pass: a kernel that waits for the host or for another
@@ -104,8 +106,8 @@ _LONG_NAME = 1000
 
 
 def _pattern(name: str) -> str:
-    """A name as an expression. Of a very long one, its ends and its length are enough, and spare
-    ncu's matcher. What is no ASCII character may be several bytes to it."""
+    """A name as a regular expression. A very long name is matched by its two ends and its length,
+    which is faster in ncu. A character that is not ASCII may be several bytes there."""
     if len(name) > _LONG_NAME and name.isascii():
         half = _LONG_NAME // 2
         between = len(name) - 2 * half
@@ -114,10 +116,10 @@ def _pattern(name: str) -> str:
 
 
 def _name_in_id(kernel: str | None) -> str:
-    """The parts of a kernel id are parted by colons, and ncu knows no way to quote one."""
+    """Colons separate the parts of a kernel id, and ncu has no way to quote one."""
     if kernel and ":" in kernel:
         raise UsageError(
-            f"--kernel {kernel}: a ':' can't stand in it here; write '(' for '(?:', or say how "
-            "many launches, with --launch-count N"
+            f"--kernel {kernel}: it must not contain ':' here; write '(' for '(?:', or set the "
+            "number of launches with --launch-count N"
         )
     return kernel or _ANY_NAME

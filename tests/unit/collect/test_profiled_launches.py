@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from keet.collect.choosing import choose
-from keet.collect.command import Request
-from keet.collect.linking import linked
+from keet.collect.launch_choice import choose
+from keet.collect.ncu_command import ProfileRequest
 from keet.collect.plain_run import PlainRun, recorded_run
-from keet.collect.planning import Plan
+from keet.collect.profile_plan import ProfilePlan
+from keet.collect.profiled_launches import profiled_launches
 from keet.ingest import read_profile
 from keet.profile.run_table import RunTable
 from keet.profile.timeline import Record
@@ -28,9 +28,9 @@ def plain_of(*records: Record) -> PlainRun:
     return recorded_run(records, RunTable((), "cupti"))
 
 
-def plan_of(plain: PlainRun) -> Plan:
+def plan_of(plain: PlainRun) -> ProfilePlan:
     choice = choose(plain.records, plain.busy, lambda _: True, lambda _: True)
-    return Plan(Request(("./waits",)), choice)
+    return ProfilePlan(ProfileRequest(("./waits",)), choice)
 
 
 FILL, BEFORE, AFTER = (launch.name.mangled for launch in WAITS)
@@ -38,7 +38,7 @@ FILL, BEFORE, AFTER = (launch.name.mangled for launch in WAITS)
 
 def test_by_kernel_number_and_shape() -> None:
     plain = plain_of(*run_of((FILL, 40), (BEFORE, 57), (AFTER, 58)))
-    found = list(linked(WAITS, plan_of(plain), plain))
+    found = list(profiled_launches(WAITS, plan_of(plain), plain))
     assert [(each.launch, each.number, each.ns) for each in found] == [
         (0, 0, 40),
         (1, 1, 57),
@@ -48,7 +48,7 @@ def test_by_kernel_number_and_shape() -> None:
 
 def test_the_first_of_each_kernel() -> None:
     plain = plain_of(*run_of((FILL, 10), (FILL, 5000), (BEFORE, 57), (AFTER, 58)))
-    found = linked(WAITS, Plan(Request(("./waits",))), plain)
+    found = profiled_launches(WAITS, ProfilePlan(ProfileRequest(("./waits",))), plain)
     assert [(each.launch, each.number) for each in found] == [(0, 0), (1, 2), (2, 3)]
 
 
@@ -58,15 +58,15 @@ def test_a_launch_that_is_missing_leaves_its_kernel_unlinked() -> None:
     plan = plan_of(plain)
     assert plan.choice is not None
     assert len(plan.choice.launches) == 2
-    assert list(linked(WAITS, plan, plain)) == []
+    assert list(profiled_launches(WAITS, plan, plain)) == []
 
 
 def test_launches_of_several_processes_are_not_told_apart() -> None:
     plain = plain_of(*run_of((FILL, 40)), *run_of((FILL, 900), process=1))
-    assert list(linked(WAITS, Plan(Request(("./waits",))), plain)) == []
+    assert list(profiled_launches(WAITS, ProfilePlan(ProfileRequest(("./waits",))), plain)) == []
 
 
 def test_a_skip_alone_is_one_launch() -> None:
     plain = plain_of(*run_of((BEFORE, 1), (FILL, 40)))
-    plan = Plan(Request(("./waits",), launch_skip=1))
-    assert [(e.launch, e.number) for e in linked(WAITS[:1], plan, plain)] == [(0, 1)]
+    plan = ProfilePlan(ProfileRequest(("./waits",), launch_skip=1))
+    assert [(e.launch, e.number) for e in profiled_launches(WAITS[:1], plan, plain)] == [(0, 1)]

@@ -1,4 +1,4 @@
-"""Which launch of the plain run each launch of the report repeats."""
+"""Finds which launch of the plain run each launch of the report corresponds to."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from keet.collect.plain_run import PlainRun
-from keet.collect.planning import Plan
+from keet.collect.profile_plan import ProfilePlan
 from keet.profile import Launch
 from keet.profile.run_table import ProfiledLaunch
 
 
-def linked(launches: Sequence[Launch], plan: Plan, plain: PlainRun) -> Iterator[ProfiledLaunch]:
-    """Only where all of a kernel's launches are there and their shapes agree: a program need not do
-    the same twice, and several processes may have been profiled."""
+def profiled_launches(
+    launches: Sequence[Launch], plan: ProfilePlan, plain: PlainRun
+) -> Iterator[ProfiledLaunch]:
+    """Only for kernels whose launches are all in the report with the same shapes: a program may
+    behave differently in its second run, and ncu may have profiled several processes."""
     expected: dict[str, list[int]] = defaultdict(list)
     for number in _expected(launches, plan, plain):
         expected[plain.records[number].name].append(number)
@@ -34,8 +36,8 @@ def _pairs(
             yield ProfiledLaunch(launch.id, number, float(record.end - record.start))
 
 
-def _expected(launches: Sequence[Launch], plan: Plan, plain: PlainRun) -> list[int]:
-    """Numbers of the launches that ncu was told to profile, as far as keet can tell."""
+def _expected(launches: Sequence[Launch], plan: ProfilePlan, plain: PlainRun) -> list[int]:
+    """Numbers of the launches that ncu was told to profile, as far as keet can know."""
     request = plan.request
     if plan.choice:
         return [each.number for each in plan.choice.launches]

@@ -224,5 +224,5 @@ def test_ctrl_c_keeps_what_ncu_wrote(fake_ncu: FakeNcu, tmp_path: Path) -> None:
     os.killpg(process.pid, signal.SIGINT)
     _, said = process.communicate()
     assert process.returncode == 130
-    assert f"interrupted; {out} holds 4 launches" in said
+    assert f"interrupted; {out} has 4 launches" in said
     assert leftovers(tmp_path) == ["r.ncu-rep"]

@@ -1,4 +1,4 @@
-"""One run of ncu: its progress, its end, and a launch that it never finishes."""
+"""Runs ncu once: reports progress, stops a launch that never ends, explains failures."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import IO
 
-from keet.collect.plain_run import Progress, exit_code, stderr_file, stop
-from keet.collect.problems import (
+from keet.collect.ncu_errors import (
     first_error,
     nothing_profiled,
     program_status,
     recognise,
 )
+from keet.collect.plain_run import Progress, exit_code, stderr_file, stop
 from keet.collect.processes import programs_below
 from keet.errors import IngestError, NotAvailable, ProgramFailed
 from keet.ingest import read_profile
@@ -33,21 +33,21 @@ _END_SECONDS = 60
 """How long ncu may take to write its report after its program was ended."""
 _TAIL_LINES = 20
 
-Patience = Callable[[str], float]
-"""Seconds that ncu may spend on one launch of a kernel without a sign of progress."""
+LaunchTimeout = Callable[[str], float]
+"""By kernel name: seconds that ncu may spend on one launch without progress."""
 
 
-class Limits(NamedTuple):
+class RunLimits(NamedTuple):
     """When a run of ncu is ended."""
 
-    patience: Patience | None = None
+    launch_timeout: LaunchTimeout | None = None
     deadline: float | None = None
     """By time.monotonic()."""
     idle: float | None = None
     """Seconds that may pass between two launches, and after the last one."""
 
 
-class Attempt(NamedTuple):
+class NcuRun(NamedTuple):
     """How a run of ncu ended."""
 
     status: int
@@ -56,7 +56,7 @@ class Attempt(NamedTuple):
     """The kernel that ncu could not finish, as ncu names it."""
     ended: bool = False
     """keet ended the program, because a launch did not finish or the time was up."""
-    said: tuple[str, ...] = ()
+    output_tail: tuple[str, ...] = ()
     """The last lines that the program printed."""
 
 
@@ -64,14 +64,14 @@ def run(
     command: Sequence[str],
     log: Path,
     progress: Progress,
-    limits: Limits = Limits(),  # noqa: B008 - it can't be changed
+    limits: RunLimits = RunLimits(),  # noqa: B008 - it can't be changed
     *,
     quiet: bool = False,
-) -> Attempt:
-    """Run to the end, telling about each kernel that ncu finishes.
+) -> NcuRun:
+    """Run ncu to its end, and report each kernel that it finishes.
 
-    `quiet`: the program's output is kept back, because the user has seen it already; the last
-    lines are in the result.
+    `quiet`: do not print the program's output again, because the user saw it in the plain run; the
+    last lines are in the result.
     """
     sys.stderr.flush()
     target = subprocess.PIPE if quiet else stderr_file()
@@ -80,7 +80,7 @@ def run(
     )
     tail = _Tail(process.stdout)
     try:
-        watch = _Watch(log, progress, limits)
+        watch = _LogWatch(log, progress, limits)
         while process.poll() is None:
             time.sleep(_POLL_SECONDS)
             if watch.is_over():
@@ -90,13 +90,13 @@ def run(
     except KeyboardInterrupt:
         stop(process)
         raise
-    return Attempt(
+    return NcuRun(
         exit_code(process.returncode), text_of(log), watch.stuck, watch.over, tail.lines()
     )
 
 
 class _Tail:
-    """Reads what a program prints, however much it is, and keeps the end of it."""
+    """Reads all output of a program and keeps the last lines."""
 
     def __init__(self, stream: IO[bytes] | None) -> None:
         self._last: deque[bytes] = deque(maxlen=_TAIL_LINES)
@@ -117,13 +117,13 @@ class _Tail:
 # With --kernel-id a name stands between its context and stream and its invocation: "1:7:gemm:1".
 _STARTED = regex(r'^==PROF== Profiling "(?:\d+:\d+:)?(.+?)(?::\d+)?"', re.MULTILINE)
 _FINISHED = regex(r"- (\d+) pass(?:es)?\s*$", re.MULTILINE)
-"""ncu's warnings may stand between the beginning of a launch and this."""
+"""Warnings of ncu may come between the start line of a launch and this one."""
 
 
-class _Watch:
+class _LogWatch:
     """Follows ncu's log."""
 
-    def __init__(self, log: Path, progress: Progress, limits: Limits) -> None:
+    def __init__(self, log: Path, progress: Progress, limits: RunLimits) -> None:
         self._log, self._progress, self._limits = log, progress, limits
         self._size, self._changed = -1, time.monotonic()
         self._told = 0
@@ -149,9 +149,9 @@ class _Watch:
     def is_over(self) -> bool:
         """A launch shows no progress for too long, or the time is up."""
         self.look()
-        now, (patience, deadline, idle) = time.monotonic(), self._limits
+        now, (timeout, deadline, idle) = time.monotonic(), self._limits
         quiet = now - self._changed
-        if self._current and patience and quiet > patience(self._current):
+        if self._current and timeout and quiet > timeout(self._current):
             self.stuck = self._current
         late = deadline is not None and now > deadline
         began = self._size > 0  # before, ncu itself is starting
@@ -173,8 +173,8 @@ def _size_of(path: Path) -> int:
 
 
 def end_program(process: subprocess.Popen[bytes]) -> None:
-    """End what ncu runs, and what that starts next, whereupon ncu writes what it has; ncu itself
-    where it does not."""
+    """Kill the processes that ncu runs and those that they start, so that ncu writes its report;
+    stop ncu itself if it does not."""
     deadline = time.monotonic() + _END_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         for number in programs_below(process.pid):
@@ -192,8 +192,8 @@ def text_of(log: Path) -> str:
         return ""
 
 
-def whole_launches(report: Path) -> int:
-    """How many launches the report holds: 0 when there is none, or it is not whole."""
+def count_launches(report: Path) -> int:
+    """Launches in the report; 0 if there is no report or it is incomplete."""
     if not report.exists():
         return 0
     try:
@@ -202,16 +202,16 @@ def whole_launches(report: Path) -> int:
         return 0
 
 
-def complaint(log: str, status: int) -> str | None:
-    """What went wrong in ncu itself; of a program that failed, ncu passes the exit code on."""
-    said = first_error(log)
-    if said is None and status and program_status(log) is None:
+def ncu_error_text(log: str, status: int) -> str | None:
+    """The error of ncu itself; None if only the program failed, whose exit code ncu returns."""
+    error = first_error(log)
+    if error is None and status and program_status(log) is None:
         return f"exit code {status} and no message"
-    return said
+    return error
 
 
-def failure(program: Sequence[str], attempt: Attempt) -> NotAvailable | ProgramFailed:
-    """Why there is no report: keet's words for what is known, else ncu's own."""
+def failure(program: Sequence[str], attempt: NcuRun) -> NotAvailable | ProgramFailed:
+    """Why there is no report: keet's message for known errors, else ncu's own."""
     log = attempt.log
     if problem := recognise(log):
         return NotAvailable(str(problem))
@@ -224,10 +224,14 @@ def failure(program: Sequence[str], attempt: Attempt) -> NotAvailable | ProgramF
         )
     if problem := nothing_profiled(log):
         return NotAvailable(str(problem))
-    said = first_error(log) or f"it ended with exit code {attempt.status}{_last_words(attempt)}"
-    return NotAvailable(f"ncu wrote no report: {said}; see: keet doctor")
+    error = first_error(log) or f"it ended with exit code {attempt.status}{_last_output(attempt)}"
+    return NotAvailable(f"ncu wrote no report: {error}; see: keet doctor")
 
 
-def _last_words(attempt: Attempt) -> str:
-    """What ncu or the program printed; where it was not kept back, it stands above already."""
-    return f" and said last: {attempt.said[-1][:200]}" if attempt.said else " and no message"
+def _last_output(attempt: NcuRun) -> str:
+    """The last line of output; empty if it was printed already."""
+    return (
+        f"; its last output: {attempt.output_tail[-1][:200]}"
+        if attempt.output_tail
+        else " and no message"
+    )

@@ -1,4 +1,4 @@
-"""Where ncu is."""
+"""Finds ncu, and whether there is a GPU."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _INSTALL = (
 
 
 def find_ncu(asked_for: str | None = None) -> str:
-    """The ncu to run: the one that was named, on the PATH, or where installers put it."""
+    """The ncu to run: the one that was named, else on the PATH, else where installers put it."""
     if asked_for is not None:
         found = shutil.which(asked_for)
         if found is None:
@@ -35,7 +35,7 @@ _DEVICES = ("/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-ctrl-gpu", "/dev/nvgpu")
 
 
 def has_gpu() -> bool:
-    """Whether the driver lists a GPU; without its own tool, whether the driver is there at all."""
+    """Whether nvidia-smi lists a GPU; without nvidia-smi, whether the driver is loaded."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return any(Path(device).exists() for device in _DEVICES)
@@ -58,7 +58,7 @@ _ROOTS = (Path("/opt/nvidia/nsight-compute"), Path("/usr/local"))
 
 
 def _installed() -> list[Path]:
-    """As Nsight Compute's own installer leaves it, and as a toolkit without its symlink does."""
+    """Where Nsight Compute's installer and CUDA toolkits put it."""
     return [ncu for root in _ROOTS for way in ("*/ncu", "cuda-*/bin/ncu") for ncu in root.glob(way)]
 
 

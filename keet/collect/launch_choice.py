@@ -1,9 +1,9 @@
-"""Which launches of a run to profile: those that tell where its time goes.
+"""Chooses the launches of a run that are profiled: those that account for its time.
 
-Kernels that together make most of the time; of each, the launch in the middle by time, and the
-longest where it is another kind of launch. ncu takes one list of kernels and one list of invocation
-numbers, and profiles every combination, so launches that do as well as the wanted one are preferred
-where they bring several kernels under one number.
+The kernels that together take most of the time; of each kernel a typical launch (the time-weighted
+median), and the longest if it is much longer. ncu takes one list of kernels and one list of
+invocation numbers and profiles every combination, so equivalent launches are preferred that have
+the same number as launches of other kernels.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from keet.profile.timeline import Record
 from keet.records import NamedTuple
 
 MOST_OF_THE_TIME = 0.9
-"""Share of the busy time that the chosen kernels make together."""
+"""Share of the busy time that the chosen kernels take together."""
 LONGER = 2.0
 """The longest launch is profiled too if it takes this many times the middle one's time."""
 ALIKE = 0.05
 """Launches of one kernel in one shape whose times differ by less stand for each other."""
 MOST_ALIKE = 20_000
-"""Launches that are looked at for being alike: later ones are not better."""
+"""Launches of a kernel that are compared; later ones are not better."""
 
 Why = Literal["typical", "longest"]
 
 
-class Wanted(NamedTuple):
+class WantedLaunch(NamedTuple):
     """A launch that should be profiled."""
 
     name: str
@@ -37,8 +37,8 @@ class Wanted(NamedTuple):
     """Invocations of the kernel, from 1, any of which will do."""
 
 
-class Chosen(NamedTuple):
-    """One launch that ncu is told to profile."""
+class ChosenLaunch(NamedTuple):
+    """One launch that ncu profiles."""
 
     name: str
     invocation: int
@@ -47,26 +47,26 @@ class Chosen(NamedTuple):
     """In the run, from 0."""
     record: Record
     why: Why | None
-    """None: it comes along, because another kernel is wanted at the same invocation."""
+    """None: profiled only because another kernel is wanted at the same invocation number."""
 
 
-class Choice(NamedTuple):
-    """What to profile, in the order in which the program launches it."""
+class LaunchChoice(NamedTuple):
+    """The launches to profile, in the order of the run."""
 
-    launches: tuple[Chosen, ...]
+    launches: tuple[ChosenLaunch, ...]
     kernels: tuple[str, ...]
     """The most time first."""
     share: float
     """Of the run's busy time, 0 to 1: all launches of these kernels."""
     left_out: tuple[str, ...] = ()
-    """Kernels that belong to the most of the time and are beyond the limits."""
+    """Kernels that should be profiled and exceed the limits."""
 
     @property
     def invocations(self) -> tuple[int, ...]:
         return tuple(sorted({each.invocation for each in self.launches}))
 
 
-Affordable = Callable[[Sequence[Chosen]], bool]
+Affordable = Callable[[Sequence[ChosenLaunch]], bool]
 """Whether these launches are within the limits."""
 
 
@@ -75,7 +75,7 @@ def choose(
     busy: Sequence[float],
     affordable: Affordable,
     matches: Callable[[Record], bool],
-) -> Choice:
+) -> LaunchChoice:
     """From the launches of a run in order, with each one's part of the busy time.
 
     Launches of the process with the most time are profiled: ncu counts invocations per process.
@@ -89,14 +89,14 @@ def choose(
             times[record.name] += part
     kernels = _leading(times)
     if not kernels:
-        return Choice((), (), 0.0)
+        return LaunchChoice((), (), 0.0)
     kept, launches = _within(kernels, records, by_kernel, affordable)
     share = sum(times[name] for name in kept) / (sum(busy) or 1.0)
-    return Choice(launches, kept, share, tuple(name for name in kernels if name not in kept))
+    return LaunchChoice(launches, kept, share, tuple(name for name in kernels if name not in kept))
 
 
 def _wanted_kernels(records: Sequence[Record], matches: Callable[[Record], bool]) -> set[str]:
-    """Each kernel is asked about once: a run has thousands of launches of it."""
+    """`matches` is called once per kernel: a run may have thousands of launches of it."""
     first = {record.name: record for record in reversed(records)}
     return {name for name, record in first.items() if matches(record)}
 
@@ -120,7 +120,7 @@ def _invocations(records: Sequence[Record], process: int, wanted: set[str]) -> d
 
 
 def _leading(times: Mapping[str, float]) -> list[str]:
-    """The most time first, until they make most of it; at least one."""
+    """The kernels with the most time first, until they cover most of it; at least one."""
     whole, sum_so_far = sum(times.values()), 0.0
     leading: list[str] = []
     for name in sorted(times, key=lambda name: -times[name]):
@@ -136,12 +136,12 @@ def _within(
     records: Sequence[Record],
     by_kernel: dict[str, list[int]],
     affordable: Affordable,
-) -> tuple[tuple[str, ...], tuple[Chosen, ...]]:
+) -> tuple[tuple[str, ...], tuple[ChosenLaunch, ...]]:
     """As many kernels as the limits allow, the most time first; the first one always."""
-    every: dict[str, list[Wanted]] = {}
+    every: dict[str, list[WantedLaunch]] = {}
     least, most = 1, len(kernels)
     best = _launches_of(kernels[:1], every, records, by_kernel)
-    # A kernel more is hardly ever fewer launches: at worst, one that fits is left out.
+    # One more kernel rarely means fewer launches: at worst, a kernel that would fit is left out.
     while least < most:
         count = (least + most + 1) // 2
         launches = _launches_of(kernels[:count], every, records, by_kernel)
@@ -154,18 +154,18 @@ def _within(
 
 def _launches_of(
     kernels: Sequence[str],
-    every: dict[str, list[Wanted]],
+    every: dict[str, list[WantedLaunch]],
     records: Sequence[Record],
     by_kernel: dict[str, list[int]],
-) -> tuple[Chosen, ...]:
-    """`every`: what was found already."""
+) -> tuple[ChosenLaunch, ...]:
+    """`every`: a cache of the wanted launches per kernel."""
     for name in kernels:
         if name not in every:
             every[name] = list(_wanted(name, records, by_kernel[name]))
     return _launches([each for name in kernels for each in every[name]], records, by_kernel)
 
 
-def _wanted(name: str, records: Sequence[Record], numbers: Sequence[int]) -> Iterable[Wanted]:
+def _wanted(name: str, records: Sequence[Record], numbers: Sequence[int]) -> Iterable[WantedLaunch]:
     typical = _typical(records, numbers)
     longest = max(numbers, key=lambda number: _ns(records[number]))
     yield _alike(name, "typical", typical, records, numbers)
@@ -187,8 +187,8 @@ def _typical(records: Sequence[Record], numbers: Sequence[int]) -> int:
 
 def _alike(
     name: str, why: Why, number: int, records: Sequence[Record], numbers: Sequence[int]
-) -> Wanted:
-    """The invocations that do as well."""
+) -> WantedLaunch:
+    """The launch, with the invocations that are equivalent to it."""
     one = records[number]
     found = {
         invocation
@@ -197,7 +197,7 @@ def _alike(
         and records[other].block == one.block
         and abs(_ns(records[other]) - _ns(one)) <= ALIKE * _ns(one)
     }
-    return Wanted(name, why, _ns(one), frozenset({*found, numbers.index(number) + 1}))
+    return WantedLaunch(name, why, _ns(one), frozenset({*found, numbers.index(number) + 1}))
 
 
 def _ns(record: Record) -> int:
@@ -205,13 +205,13 @@ def _ns(record: Record) -> int:
 
 
 def _launches(
-    wanted: Sequence[Wanted], records: Sequence[Record], by_kernel: dict[str, list[int]]
-) -> tuple[Chosen, ...]:
-    """Every kernel at every invocation number that is taken, as ncu does it."""
+    wanted: Sequence[WantedLaunch], records: Sequence[Record], by_kernel: dict[str, list[int]]
+) -> tuple[ChosenLaunch, ...]:
+    """Every kernel at every chosen invocation number, as ncu combines them."""
     taken = _fewest_numbers(wanted)
     why = {(each.name, n): each.why for each in reversed(wanted) for n in taken & each.numbers}
     found = [
-        Chosen(name, invocation, number, records[number], why.get((name, invocation)))
+        ChosenLaunch(name, invocation, number, records[number], why.get((name, invocation)))
         for name in dict.fromkeys(each.name for each in wanted)
         for invocation in taken
         if invocation <= len(by_kernel[name])
@@ -220,9 +220,9 @@ def _launches(
     return tuple(sorted(found, key=lambda each: each.number))
 
 
-def _fewest_numbers(wanted: Sequence[Wanted]) -> set[int]:
-    """Greedy: the invocation that serves most of what is still open; of equals the earliest that
-    is not the first, which may be a warm-up."""
+def _fewest_numbers(wanted: Sequence[WantedLaunch]) -> set[int]:
+    """Greedy: take the invocation number that covers most of the remaining launches; of equals, the
+    earliest that is not the first, which may be a warm-up."""
     open_, taken = list(wanted), set[int]()
     while open_:
         votes = Counter(number for each in open_ for number in each.numbers)

@@ -1,4 +1,5 @@
-"""What `keet profile` asks ncu for, how long that takes, and what it says about it beforehand."""
+"""The plan of `keet profile`: what ncu is asked for, an estimate of its time, and the lines that
+are printed before it starts."""
 
 from __future__ import annotations
 
@@ -7,11 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from keet.catalog import collection
-from keet.collect.choosing import Choice, Chosen, choose
-from keet.collect.command import Invocations, Request
+from keet.collect.launch_choice import ChosenLaunch, LaunchChoice, choose
+from keet.collect.ncu_command import Invocations, ProfileRequest
 from keet.collect.plain_run import PlainRun
 from keet.errors import NotAvailable
-from keet.formatting import share_text
+from keet.formatting import count_noun, share_text
 from keet.profile.names import short_name
 from keet.profile.run_table import RECORDER_NAMES, RunTable
 from keet.profile.timeline import Record
@@ -20,7 +21,7 @@ from keet.units import Quantity
 
 _START_SECONDS = 4.0
 _LAUNCH_SECONDS = 0.5
-"""What ncu costs per process and per launch, about, on an H200 (docs/profiling.md)."""
+"""Approximate cost of ncu per process and per launch, measured on an H200 (docs/profiling.md)."""
 _REPLAY = 2.0
 """Assumed: a pass takes twice the launch's own time, with what it saves, restores and flushes."""
 RECORDER_SECONDS = 0.02
@@ -34,44 +35,44 @@ _LONGEST_NAMES = 100_000
 _MAX_NAMES = 8
 
 
-class Options(NamedTuple):
-    """How `keet profile` goes about it."""
+class ProfileOptions(NamedTuple):
+    """Options of `keet profile` that are not passed to ncu."""
 
     plain: bool = True
     """Run the program without replay first."""
     first: bool = False
-    """The first launch of each kernel, instead of those that make the time."""
+    """The first launch of each kernel, instead of those with the most time."""
     max_passes: int = 480
     max_minutes: float = 10.0
     kernel_timeout: float = 60.0
-    """Seconds without progress after which a launch counts as one that can't be replayed."""
+    """Seconds without progress after which a kernel is skipped: it can't be replayed."""
     check_overhead: bool = False
 
 
-class Plan(NamedTuple):
-    """What ncu is told."""
+class ProfilePlan(NamedTuple):
+    """The request to ncu, and the launches it names."""
 
-    request: Request
-    choice: Choice | None = None
-    """None: ncu chooses by the user's own options."""
+    request: ProfileRequest
+    choice: LaunchChoice | None = None
+    """None: the user's options select the launches."""
 
 
 def make_plan(
-    request: Request,
+    request: ProfileRequest,
     plain: PlainRun | None,
-    options: Options,
+    options: ProfileOptions,
     without: Collection[str] = (),
-) -> Plan:
+) -> ProfilePlan:
     """`without`: kernels that can't be profiled, by their mangled names."""
-    told = request.launch_skip is not None or request.launch_count is not None
-    if plain is None or told or options.first or request.as_range:
-        return Plan(request)
+    is_selected = request.launch_skip is not None or request.launch_count is not None
+    if plain is None or is_selected or options.first or request.as_range:
+        return ProfilePlan(request)
     matches = _matching(request.kernel, without)
     choice = choose(plain.records, plain.busy, _affordable(plain, options), matches)
     if not choice.launches and not without:
         raise NotAvailable(_no_match(request, plain.records))
     wanted = Invocations(choice.kernels, choice.invocations)
-    return Plan(request._replace(chosen=wanted), choice)
+    return ProfilePlan(request._replace(chosen=wanted), choice)
 
 
 def _matching(kernel: str | None, without: Collection[str]) -> Callable[[Record], bool]:
@@ -84,7 +85,7 @@ def _matching(kernel: str | None, without: Collection[str]) -> Callable[[Record]
     )
 
 
-def _no_match(request: Request, records: Sequence[Record]) -> str:
+def _no_match(request: ProfileRequest, records: Sequence[Record]) -> str:
     names = list(dict.fromkeys(short_name(record.full) for record in records))
     listed = ", ".join(names[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")
     return (
@@ -93,7 +94,9 @@ def _no_match(request: Request, records: Sequence[Record]) -> str:
     )
 
 
-def _affordable(plain: PlainRun, options: Options) -> Callable[[Sequence[Chosen]], bool]:
+def _affordable(
+    plain: PlainRun, options: ProfileOptions
+) -> Callable[[Sequence[ChosenLaunch]], bool]:
     return lambda launches: (
         passes_of(launches) <= options.max_passes
         and seconds_of(launches, plain) <= 60 * options.max_minutes
@@ -101,27 +104,27 @@ def _affordable(plain: PlainRun, options: Options) -> Callable[[Sequence[Chosen]
     )
 
 
-def passes_of(launches: Sequence[Chosen]) -> int:
-    """About: other GPUs need other numbers of passes."""
+def passes_of(launches: Sequence[ChosenLaunch]) -> int:
+    """An estimate: the number of passes depends on the GPU."""
     return len(launches) * collection().passes
 
 
-def seconds_of(launches: Sequence[Chosen], plain: PlainRun) -> float:
-    """About, and from above: the program runs again, and every launch in each of its passes."""
+def seconds_of(launches: Sequence[ChosenLaunch], plain: PlainRun) -> float:
+    """An estimate, rather too high: the program runs again, and each launch once per pass."""
     replayed = sum(each.record.end - each.record.start for each in launches) / 1e9
     replayed *= _REPLAY * collection().passes
     return _START_SECONDS + plain.seconds + _LAUNCH_SECONDS * len(launches) + replayed
 
 
-# --- what is said beforehand
+# --- what is printed before ncu starts
 
 
-def told_run(plain: PlainRun) -> str:
+def plain_run_line(plain: PlainRun) -> str:
     table = plain.table
     kernels = len({kernel.name for kernel in table.kernels})
     return (
-        f"the plain run: {counted(table.launch_count, 'launch', 'launches')} of "
-        f"{counted(kernels, 'kernel')}, {_time(table)} in "
+        f"the plain run: {count_noun(table.launch_count, 'launch', 'launches')} of "
+        f"{count_noun(kernels, 'kernel')}, {_time(table)} in "
         f"{plain.seconds:.1f} s; {RECORDER_NAMES[table.recorder]}{_cost(plain)}"
     )
 
@@ -132,50 +135,50 @@ def _time(table: RunTable) -> str:
 
 
 def _cost(plain: PlainRun) -> str:
-    """What recording cost: an estimate, since nobody ran the program without it."""
+    """What recording cost; an estimate, since the program did not run without it."""
     if plain.table.recorder != "cupti" or not plain.seconds:
         return ""
     seconds = RECORDER_SECONDS + RECORDED_LAUNCH_SECONDS * plain.table.launch_count
     share = seconds / plain.seconds
     of_run = f", {share_text(share)} of the run" if share < 1 else ""
-    text = f" (that costs an estimated {1000 * seconds:.0f} ms{of_run}"
+    text = f" (recording took an estimated {1000 * seconds:.0f} ms{of_run}"
     if share > _NOTICEABLE:
         text += "; the kernels' own times are the GPU's and are not affected"
     return f"{text}; --check-overhead measures it)"
 
 
-def told_plan(plan: Plan, plain: PlainRun, options: Options) -> Iterator[str]:
+def plan_lines(plan: ProfilePlan, plain: PlainRun, options: ProfileOptions) -> Iterator[str]:
     choice = plan.choice
     if choice is None:
         return
     launches = choice.launches
     yield (
-        f"profiling {counted(len(launches), 'launch', 'launches')} of "
-        f"{counted(len(choice.kernels), 'kernel')} with {share_text(choice.share)} of the GPU "
+        f"profiling {count_noun(len(launches), 'launch', 'launches')} of "
+        f"{count_noun(len(choice.kernels), 'kernel')} with {share_text(choice.share)} of the GPU "
         f"time: about {passes_of(launches)} passes and {seconds_of(launches, plain):.0f} s, at "
         f"most {options.max_passes} passes and {options.max_minutes:g} minutes "
         "(--max-passes, --max-minutes)"
     )
     counts = _counts(plain.records, launches[0].record.process)
     for each in launches:
-        why = f", the {each.why} one" if each.why else ", at the same number as another"
+        why = (
+            f", the {each.why} one"
+            if each.why
+            else ", because another kernel is profiled at the same number"
+        )
         yield (
             f"  {short_name(each.record.full)}: launch {each.invocation:,} of "
             f"{counts[each.name]:,}, {Quantity(each.record.end - each.record.start, 'ns')}{why}"
         )
     if choice.left_out:
         names = ", ".join(short_name(_full(name, plain.records)) for name in choice.left_out)
-        yield f"left out, because of the limits: {names}"
+        yield f"not profiled because of the limits: {names}"
 
 
 def _counts(records: Sequence[Record], process: int) -> Counter[str]:
-    """Launches of each kernel in the process that is profiled: ncu counts so."""
+    """Launches of each kernel in the profiled process, as ncu counts them."""
     return Counter(record.name for record in records if record.process == process)
 
 
 def _full(name: str, records: Sequence[Record]) -> str:
     return next((record.full for record in records if record.name == name), name)
-
-
-def counted(number: int, one: str, several: str = "") -> str:
-    return f"{number:,} {one if number == 1 else several or one + 's'}"

@@ -1,4 +1,4 @@
-"""The last way to time a run: ncu with the duration alone, one launch at a time, one pass each."""
+"""Times launches with ncu, one at a time, where neither CUPTI nor nsys can record the run."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from keet.collect.ncu_errors import program_status
+from keet.collect.ncu_run import NcuRun, RunLimits, count_launches, failure, run
 from keet.collect.plain_run import PlainRun, recorded_run
-from keet.collect.problems import program_status
-from keet.collect.running import Attempt, Limits, failure, run, whole_launches
 from keet.ingest import read_profile
 from keet.profile import Launch
 from keet.profile.run_table import RunTable
 from keet.profile.timeline import Record
 
 MOST_LAUNCHES = 1_000
-"""Launches that are timed so: each costs some milliseconds, and the program waits for it."""
+"""Launches that are timed: each costs some milliseconds of the program's time."""
 _ALONE = (
-    "each launch ran alone under ncu: times are without overlap, and managed memory that the host "
-    "touches meanwhile does not show"
+    "each launch was timed alone under ncu: the times do not include overlap, or page migrations "
+    "caused by the host"
 )
 
 
@@ -36,14 +36,14 @@ def duration_command(
 
 
 def record_with_ncu(
-    program: Sequence[str], ncu: str, folder: Path, clock_control: str, limits: Limits
+    program: Sequence[str], ncu: str, folder: Path, clock_control: str, limits: RunLimits
 ) -> PlainRun:
-    """Raises NotAvailable or ProgramFailed where nothing could be timed."""
+    """Raises NotAvailable or ProgramFailed if no launch could be timed."""
     report, log = folder / "durations.ncu-rep", folder / "durations.log"
     began = time.monotonic()
     command = duration_command(program, ncu, report, log, clock_control)
     done = run(command, log, lambda _: None, limits)
-    if not whole_launches(report):
+    if not count_launches(report):
         raise failure(program, done)
     launches = read_profile(report).launches
     about = RunTable(
@@ -58,16 +58,16 @@ def record_with_ncu(
     return found._replace(table=_without_overlap(found.table))
 
 
-def _notes(launches: int, done: Attempt) -> Iterator[str]:
+def _notes(launches: int, done: NcuRun) -> Iterator[str]:
     yield _ALONE
     if launches >= MOST_LAUNCHES:
         yield f"only the first {MOST_LAUNCHES:,} launches were timed"
     if done.ended:
-        yield "the program did not go on under ncu and was ended: later launches are missing"
+        yield "the program made no progress under ncu and was ended: later launches are missing"
 
 
 def _records(launches: Sequence[Launch]) -> list[Record]:
-    """One after the other: when they began is not known."""
+    """One after the other, because start times are not known."""
     records, clock = [], 0
     processes: dict[str | None, int] = {}
     for launch in launches:
@@ -81,6 +81,6 @@ def _records(launches: Sequence[Launch]) -> list[Record]:
 
 
 def _without_overlap(table: RunTable) -> RunTable:
-    """What ncu's order of one by one does not show is not known."""
+    """ncu serializes launches, so overlap, span and GPUs are unknown."""
     kernels = tuple(kernel._replace(overlapped_ns=None) for kernel in table.kernels)
     return table._replace(kernels=kernels, span_ns=None, gpus=None)
