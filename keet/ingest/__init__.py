@@ -1,4 +1,16 @@
-"""From bytes to a `Profile`. `read_profile` is the one door in."""
+"""Reads input files into a `Profile`. `read_profile` is the only entry point.
+
+One folder per kind of input; each reader gives launches whose data implements `LaunchData`
+(keet/profile/launch.py). Nothing here interprets numbers: that is keet/analysis.
+
+    input/        bytes: files, standard input, zstd
+    ncu_rep/      .ncu-rep, read by keet itself
+    code/         cubins and sources of launches: ELF, DWARF line tables
+    sass/         SASS text, from NVIDIA's reader in a child process
+    printed/      what ncu printed: CSV and text
+    snapshots/    .keet.json, and baselines made of them
+    run_tables/   tables of a whole run
+"""
 
 from __future__ import annotations
 
@@ -53,14 +65,14 @@ def read_profile(
     """Read a `.ncu-rep`, a `.ncu-repz`, what ncu printed (CSV or text) or a keet snapshot (packed
     or not).
 
-    What a file is, its bytes say, not its name. `source` is a folder with the sources, for reports
-    that do not embed them. `run_table` is the table of the whole run; without it, one that lies
-    beside the report and belongs to it is used (`app.run.json` of `app.ncu-rep`). For
-    `keet.files.STDIN`, the report comes through standard input.
+    The format is recognised by the first bytes, not by the name. `source` is a folder with the
+    sources, for reports that do not embed them. `run_table` is the table of the whole run; without
+    it, the table next to the report is used if it belongs to the report (`app.run.json` for
+    `app.ncu-rep`). `keet.files.STDIN` as path reads standard input.
 
-    Raises an `IngestError` that names the file, what is wrong and what to do. A profile that is
-    returned is all of its file; launches are decoded when they are asked for, and one whose bytes
-    were changed raises then.
+    Raises an `IngestError` that names the file, the problem and what to do. The structure of the
+    whole file is checked; launches are decoded on first use, and a launch with damaged bytes raises
+    at that point.
     """
     from keet.ingest.run_tables.run_table import with_run
 
@@ -83,15 +95,15 @@ def _read(path: Path) -> Profile:
     if not profile.launches:
         raise EmptyReport(
             file.path,
-            "it holds no launch",
+            "it contains no launch",
             "check that the profiled program launched a kernel that ncu's filters let through",
         )
     return profile
 
 
 def _read_stdin() -> InputFile:
-    """Into memory, or into a temporary file without a name: nothing is left behind, however keet
-    ends. What keet does not read is refused by its first bytes."""
+    """Reads into memory, or into an unnamed temporary file: nothing is left behind, even after a
+    crash. An unknown format is refused after its first bytes."""
     from keet.ingest.input.standard_input import read_once
 
     def limit_for(head: bytes) -> int | None:
@@ -108,28 +120,29 @@ def _reader_for(file: InputFile) -> Callable[[InputFile], Profile]:
         return _read_report
     if file.head.startswith(_ZSTD_MAGIC):
         return _read_compressed
-    _refuse_known_strangers(file)
+    _refuse_other_formats(file)
     return _read_text
 
 
-_STRANGERS = (
+_OTHER_FORMATS = (
     (b"version https://git-lfs", "this is a Git LFS pointer, not the report", "git lfs pull"),
     (b"\x1f\x8b", "it is compressed with gzip", "unpack it first: gunzip FILE"),
     (b"\xfd7zXZ\0", "it is compressed with xz", "unpack it first: unxz FILE"),
     (b"PK\x03\x04", "it is a zip archive", "unpack it first: unzip FILE"),
     (
         b"SQLite format 3\0",
-        "this is a database, perhaps of Nsight Systems; keet reads Nsight Compute",
+        "this is an SQLite database, perhaps of Nsight Systems; keet reads Nsight Compute reports",
         "profile the kernel with ncu",
     ),
 )
+_NOT_A_REPORT = "this is not an Nsight Compute report"
 _ACCEPTED = (
     "keet reads .ncu-rep, .ncu-repz, what ncu prints as CSV or text, .keet.json and .keet.json.zst"
 )
 
 
-def _refuse_known_strangers(file: InputFile) -> None:
-    for start, problem, remedy in _STRANGERS:
+def _refuse_other_formats(file: InputFile) -> None:
+    for start, problem, remedy in _OTHER_FORMATS:
         if file.head.startswith(start):
             raise UnknownFormat(file.path, problem, remedy)
     if file.path.suffix in (".nsys-rep", ".qdrep"):
@@ -137,7 +150,7 @@ def _refuse_known_strangers(file: InputFile) -> None:
             file.path, "this is an Nsight Systems report", "profile the kernel with ncu instead"
         )
     if b"\0" in file.head and not file.head.startswith(_UTF16_MARKS):
-        raise UnknownFormat(file.path, "this is no Nsight Compute report", _ACCEPTED)
+        raise UnknownFormat(file.path, _NOT_A_REPORT, _ACCEPTED)
 
 
 def _read_report(file: InputFile) -> Profile:
@@ -148,7 +161,7 @@ def _read_report(file: InputFile) -> Profile:
 
 @contextmanager
 def _opened(file: InputFile) -> Iterator[WholeReport]:
-    """The bytes of a file: in memory if it is small. Raises if it is not what it was by the end."""
+    """The bytes of a file, in memory if it is small. Raises if the file changed meanwhile."""
     if file.content is not None:
         yield file.content
         return
@@ -180,8 +193,8 @@ def _read_compressed(file: InputFile) -> Profile:
 
 
 def _unpacked(file: InputFile, packed: WholeReport, chunks: Iterator[bytes]) -> WholeReport:
-    """What is large is unpacked and walked first, and written to disk then: a file of zeros is
-    refused before it fills the disk."""
+    """Large content is decompressed twice: first to check its structure, then to write it to disk.
+    So a file of zeros is refused before it fills the disk."""
     from keet.ingest.input import zstd
 
     held, total = [], 0
@@ -205,7 +218,7 @@ def _read_packed_text(file: InputFile, chunks: Iterator[bytes]) -> Profile:
 
     content = b"".join(_bounded_text(file, chunks))
     if not _is_snapshot(content[:HEAD].decode("utf-8", errors="replace")):
-        raise UnknownFormat(file.path, "it is compressed with zstd, and not a report", _ACCEPTED)
+        raise UnknownFormat(file.path, "it is compressed with zstd, but is not a report", _ACCEPTED)
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
@@ -265,7 +278,7 @@ def _refuse_giant_text(file: InputFile, size: int) -> None:
     if size > MAX_TEXT:
         raise UnreadableFile(
             file.path,
-            f"{size / 1e6:.0f} MB of text is more than keet reads",
+            f"it has {size / 1e6:.0f} MB of text, and keet reads at most {MAX_TEXT / 1e6:.0f} MB",
             "use the .ncu-rep that it was made from",
         )
 
@@ -293,16 +306,16 @@ def _read_text(file: InputFile) -> Profile:
 
 
 def _decoded(file: InputFile, data: bytes) -> str:
-    """UTF-8, or what PowerShell writes with `>`."""
+    """UTF-8, or UTF-16 with a byte order mark, which PowerShell writes with `>`."""
     wide = data.startswith(_UTF16_MARKS)
     try:
         return data.decode("utf-16" if wide else "utf-8-sig")
     except UnicodeDecodeError:
-        raise UnknownFormat(file.path, "this is no Nsight Compute report", _ACCEPTED) from None
+        raise UnknownFormat(file.path, _NOT_A_REPORT, _ACCEPTED) from None
 
 
 def _read_export(file: InputFile, text: str) -> tuple[ReportFormat, PrintedPage]:
-    """What ncu printed: as CSV of either page, or as tables for people."""
+    """What ncu printed: CSV of the raw or the details page, or text tables."""
     from keet.ingest.printed import details_csv, details_text, raw_csv
     from keet.ingest.printed.details_page import PrintedPage
 
@@ -322,13 +335,13 @@ def _refused_text(file: InputFile, text: str) -> UnknownFormat:
     from keet.ingest.printed.details_page import RAW_EXPORT
 
     if file.path.name.endswith(".json"):
-        return UnknownFormat(file.path, "this JSON is no keet snapshot", _ACCEPTED)
+        return UnknownFormat(file.path, "this JSON is not a keet snapshot", _ACCEPTED)
     if "==PROF==" in text or "Section: " in text:
         return UnknownFormat(
             file.path,
-            "this is text of ncu without a table of a launch",
+            "this is text that ncu printed, but it has no table of a launch",
             f"use the report that ncu wrote, or export it: {RAW_EXPORT}",
         )
     if file.path.suffix == ".csv":
-        return UnknownFormat(file.path, "there is no ncu table in it", f"export one: {RAW_EXPORT}")
-    return UnknownFormat(file.path, "this is a text file and no report", _ACCEPTED)
+        return UnknownFormat(file.path, "it contains no ncu table", f"export one: {RAW_EXPORT}")
+    return UnknownFormat(file.path, "this is a text file, not a report", _ACCEPTED)

@@ -1,4 +1,4 @@
-"""A launch whose data is all in memory: what exports, snapshots and NVIDIA's reader give."""
+"""Launch data that is all in memory: from printed pages, snapshots and NVIDIA's reader."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Value = TypeVar("_Value")
 
 
 def bounded(value: _Value) -> _Value:
-    """The same with its texts bounded, in tuples too: as the reader of reports hands texts on."""
+    """The value with every text limited in length, in tuples too, as `.ncu-rep` texts are."""
     if isinstance(value, str):
         return bounded_line(value)  # type: ignore[return-value]
     if isinstance(value, tuple):
@@ -34,7 +34,7 @@ def bounded(value: _Value) -> _Value:
 
 @dataclass(frozen=True)
 class InMemoryLaunch:
-    """Implements `LaunchData` by holding every answer."""
+    """Implements `LaunchData` with stored values."""
 
     stored_device: Device
     metrics: Mapping[str, RawMetric]
@@ -46,7 +46,7 @@ class InMemoryLaunch:
     stored_files: Mapping[str, str | None] = field(default_factory=dict)
     stored_locations: Mapping[int, Location] = field(default_factory=dict)
     stored_disassembly: Mapping[int, str] | Absent = field(
-        default_factory=lambda: Absent("the file holds no code", "use the .ncu-rep itself")
+        default_factory=lambda: Absent("the file contains no code", "use the .ncu-rep itself")
     )
 
     def device(self) -> Device:

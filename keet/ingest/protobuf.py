@@ -1,8 +1,8 @@
-"""Protobuf's wire format, as far as a report needs it: numbers and lengths, no schema.
+"""Parses protobuf's wire format without a schema, as far as reports need it.
 
-A message is a run of fields: a key (field number and wire type), then a varint, four bytes, eight
-bytes, or a length and that many bytes. Everything here checks its bounds and raises `Malformed`,
-so that no byte of a damaged file can do more than make keet say so.
+A message is a sequence of fields: a key (field number and wire type), then a varint, four bytes,
+eight bytes, or a length and that many bytes. All functions check bounds and raise `Malformed`, so
+a damaged file can cause nothing but an error message.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from keet.texts import bounded_line
 
 _MAX_FIELDS = 2_000_000
-"""In one message that is indexed: a launch has some thousands. More would be memory for nothing."""
+"""Per message: a launch has some thousands. More is damage, and would only use up memory."""
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _WIDTHS = {FIXED64: 8, FIXED32: 4}
@@ -23,23 +23,23 @@ _unpack_float = struct.Struct("<f").unpack_from
 _unpack_u32 = struct.Struct("<I").unpack_from
 
 Run = tuple[int, Callable[[bytes, int, int], int]]
-"""The number (below 16) of a field that stands in a message many times in a row, and what reads
-such a stretch: from its first key on, in bytes up to a place. It returns where the stretch ends;
-beyond that place where the last field runs over it."""
+"""A field that occurs many times in a row: its number (below 16), and a function that reads such a
+run. The function gets the data, the position of the run's first key and the end of the message. It
+returns the position after the run, which is past the end if the last field exceeds the message."""
 
 
 class Malformed(Exception):
-    """The bytes are no protobuf message."""
+    """The bytes are not a valid message. `reader` and `container` turn it into DamagedReport."""
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """The whole number at `at`, and where the next thing starts."""
+    """The integer at `at`, and the position after it."""
     value = shift = 0
     while True:
         try:
             byte = data[at]
         except IndexError:
-            raise Malformed("a number runs over the end") from None
+            raise Malformed("a number exceeds the data") from None
         at += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
@@ -50,7 +50,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def fields(data: bytes, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int, int]]:
-    """Each field as (number, value or start, stop): `stop` is -1 where the value is a number.
+    """Each field as (number, start, stop), or as (number, value, -1) if it is a varint.
 
     Fixed-width values are given as the span of their bytes.
     """
@@ -72,20 +72,19 @@ def fields(data: bytes, start: int = 0, stop: int | None = None) -> Iterator[tup
         else:
             raise Malformed(f"wire type {kind}")
         if at + length > end:
-            raise Malformed("a field runs over the end of its message")
+            raise Malformed("a field exceeds its message")
         yield number, at, at + length
         at += length
     if at != end:
-        raise Malformed("the last field runs over the end of its message")
+        raise Malformed("the last field exceeds its message")
 
 
 def _index(  # noqa: C901, PLR0912, PLR0915 - one loop, written out
     data: bytes, at: int, end: int, run: Run | None = None
 ) -> dict[int, list[tuple[int, int]]]:
-    """What `fields` yields, by field number. `run`: see `ProtoMessage`.
+    """The spans that `fields` yields, by field number. `run`: see `ProtoMessage`.
 
-    The loop of `fields` written out: a result message has thousands of fields, and this is the one
-    place where their number is felt.
+    The loop of `fields` is inlined for speed: a result message has thousands of fields.
     """
     spans: dict[int, list[tuple[int, int]]] = {}
     room = _MAX_FIELDS
@@ -134,14 +133,14 @@ def _index(  # noqa: C901, PLR0912, PLR0915 - one loop, written out
             if room <= 0:
                 raise _too_many()
     except IndexError:
-        raise Malformed("a field runs over the end") from None
+        raise Malformed("a field exceeds the data") from None
     if at != end:
-        raise Malformed("a field runs over the end of its message")
+        raise Malformed("a field exceeds its message")
     return spans
 
 
 def spans_of(wanted: int, data: bytes, at: int, end: int) -> list[tuple[int, int]]:
-    """The spans of a field of a number below 16, where the others are not needed."""
+    """The spans of one field with a number below 16, skipping all others."""
     found = []
     wanted_key = wanted << 3 | BYTES
     while at < end:
@@ -157,14 +156,15 @@ def spans_of(wanted: int, data: bytes, at: int, end: int) -> list[tuple[int, int
         if key == wanted_key:
             found.append((start, at))
     if at != end:
-        raise Malformed("a field runs over the end of its message")
+        raise Malformed("a field exceeds its message")
     return found
 
 
 def _add_run(
     data: bytes, at: int, end: int, spans: list[tuple[int, int]], room: int
 ) -> tuple[int, int]:
-    """Add a field that stands there many times in a row: where it ends, and the room left."""
+    """Add a field that occurs many times in a row. Returns the position after it and how many
+    more fields are allowed."""
     key = data[at]
     known = len(spans)
     add = spans.append
@@ -185,14 +185,14 @@ def _too_many() -> Malformed:
 
 
 class ProtoMessage:
-    """A message taken apart at once: field number to the spans of its values, in order."""
+    """A parsed message: the spans of its values in order, by field number."""
 
     __slots__ = ("_spans", "data")
 
     def __init__(
         self, data: bytes, start: int = 0, stop: int | None = None, run: Run | None = None
     ) -> None:
-        """`run`: a field that is read by somebody else while the message is taken apart."""
+        """`run`: a repeated field that the given function reads during parsing."""
         self.data = data
         self._spans = _index(data, start, len(data) if stop is None else stop, run)
 
@@ -201,12 +201,12 @@ class ProtoMessage:
         return spans[-1] if spans else None
 
     def number(self, number: int) -> int | None:
-        """A varint field; the last one counts, as protobuf says."""
+        """A varint field; if it is repeated, the last one counts, as in protobuf."""
         last = self._last(number)
         if last is None:
             return None
         if last[1] != -1:
-            raise Malformed(f"field {number} is no number")
+            raise Malformed(f"field {number} is not a number")
         return last[0]
 
     def numbers(self, number: int) -> list[int]:
@@ -233,7 +233,7 @@ class ProtoMessage:
         return None if raw is None else decode_text(raw)
 
     def lines_of_text(self, number: int) -> str | None:
-        """A text that may have lines and be of any length, as a source file is."""
+        """A text with line breaks, of any length, such as a source file."""
         raw = self.raw(number)
         return None if raw is None else _decoded(raw)
 
@@ -246,7 +246,7 @@ class ProtoMessage:
         if span is None:
             return None
         if span[1] - span[0] != 8:
-            raise Malformed(f"field {number} is no double")
+            raise Malformed(f"field {number} is not a double")
         return float(_unpack_double(self.data, span[0])[0])
 
     def message(self, number: int) -> ProtoMessage | None:
@@ -259,19 +259,19 @@ class ProtoMessage:
 
 
 def decode_text(raw: bytes) -> str:
-    """A name or message: one line of a bounded length, whatever the bytes are. The zero that ends a
-    C string is not a part of it; some versions of ncu for Windows write it."""
+    """A name or message as one line of limited length. The terminating zero of a C string, which
+    some versions of ncu for Windows write, is dropped."""
     return bounded_line(_decoded(raw.rstrip(b"\0")))
 
 
 def _decoded(raw: bytes) -> str:
-    """Names are UTF-8 by rule and anything in practice: nothing is dropped in silence."""
+    """Names should be UTF-8 but are not always: invalid bytes become escapes."""
     return raw.decode("utf-8", errors="backslashreplace")
 
 
 def u32(data: bytes, at: int) -> int:
     if at + 4 > len(data):
-        raise Malformed("a length runs over the end")
+        raise Malformed("a length exceeds the data")
     return int(_unpack_u32(data, at)[0])
 
 

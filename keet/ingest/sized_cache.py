@@ -1,7 +1,7 @@
-"""Results that are kept by the content that they were made of, up to a total size.
+"""A cache that is limited by the total size of its entries and drops the least recently used.
 
-Launches of one kernel have the same code, and often the same counts: a batch and a report with
-thousands of launches read them again and again.
+Keys are the content that a result was computed from: launches of one kernel have the same code and
+often the same counts, so a report with thousands of launches decodes them once.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ _Result = TypeVar("_Result")
 
 
 class SizedCache(Generic[_Result]):
-    """What was not used for longest goes first."""
-
-    def __init__(self, room: int) -> None:
-        """`room`: the sum of the sizes that is kept, in a unit of the caller's."""
-        self._room = room
+    def __init__(self, limit: int) -> None:
+        """`limit`: the largest sum of sizes, in whatever unit the caller gives to `put`."""
+        self._limit = limit
         self._used = 0
         self._results: dict[Hashable, tuple[_Result, int]] = {}
 
@@ -25,16 +23,16 @@ class SizedCache(Generic[_Result]):
         found = self._results.pop(key, None)
         if found is None:
             return None
-        self._results[key] = found  # the last one now
+        self._results[key] = found  # the most recently used one is last
         return found[0]
 
     def put(self, key: Hashable, result: _Result, size: int) -> _Result:
-        """Returns the result. One that is larger than all the room is not kept."""
-        if size > self._room:
+        """Returns the result. One that is larger than the limit is not cached."""
+        if size > self._limit:
             return result
         self._used += size
         self._results[key] = result, size
-        while self._used > self._room:
+        while self._used > self._limit:
             _, freed = self._results.pop(next(iter(self._results)))
             self._used -= freed
         return result

@@ -1,4 +1,4 @@
-"""How a cubin was compiled: what ptxas noted in it, and the PTX that comes with line numbers."""
+"""How a cubin was compiled: from ptxas's notes in it, and from its embedded PTX."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from keet.records import NamedTuple
 
 _NOTE = struct.Struct("<III")
 _TOOL = struct.Struct("<6I")
-"""Of a tool's note: its version, then where five strings start: file, tool, version, branch,
+"""A tool's note: its version, then the offsets of five strings: file, tool, version, branch,
 options."""
 _FLAGS_AT = 48
 _NEW_LAYOUT = 8
-"""Version of NVIDIA's ELF from which the architecture is in the second byte of the flags."""
+"""From this ABI version on, the architecture is in the second byte of the ELF flags."""
 _MOST_PTX = 8 << 20
 _ARITHMETIC = regex(rb"\b(?:add|sub|mul|fma)(?:\.rn)?(\.ftz)?\.f32\b")
 _DIVISION = regex(rb"\bdiv\.(rn|full|approx)(?:\.ftz)?\.f32\b")
@@ -27,25 +27,25 @@ _DEBUG = regex(rb"\.target[^\n\0]*\bdebug\b")
 
 @runtime_checkable
 class HasCubins(Protocol):
-    """Data of a launch whose report holds machine code."""
+    """Launch data that includes cubins."""
 
     def cubins(self) -> Sequence[bytes]: ...
 
 
 class BuildInfo(NamedTuple):
-    """None is "not recorded" everywhere."""
+    """Fields are None if not recorded."""
 
     architecture: int
-    """90 of sm_90."""
+    """90 for sm_90."""
     line_information: bool
     debug: bool
     """Compiled with -G."""
     tool_version: str | None
-    """`13.0` of ptxas."""
+    """Of ptxas, for example `13.0`."""
     options: str | None
-    """Of ptxas."""
+    """Command line options of ptxas."""
     flushes: bool | None
-    """Whether all single-precision arithmetic flushes denormals, as -use_fast_math has it."""
+    """Whether all single-precision arithmetic flushes denormals, as with -use_fast_math."""
     divisions: frozenset[str]
     """Kinds of single-precision division in the PTX: `rn`, `full`, `approx`."""
 
@@ -76,13 +76,13 @@ def _architecture(cubin: bytes) -> int:
 
 
 def _flushes(ptx: bytes) -> bool | None:
-    """None where there is no arithmetic, or where inline assembly mixes both kinds."""
+    """None if there is no arithmetic, or if inline assembly mixes both kinds."""
     kinds = {match[1] is not None for match in _ARITHMETIC.finditer(ptx)}
     return kinds.pop() if len(kinds) == 1 else None
 
 
 def _tool(notes: bytes) -> tuple[str | None, str | None]:
-    """Version and options that ptxas noted; a linked cubin has notes of several tools."""
+    """Version and options of ptxas; a linked cubin has notes of several tools."""
     at = 0
     while at + _NOTE.size <= len(notes):
         name, size, _ = _NOTE.unpack_from(notes, at)

@@ -1,4 +1,4 @@
-"""The code that launches ran, as a report holds it: a cubin and the sources embedded for it."""
+"""The code of launches as a report stores it: a cubin and the sources embedded for it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from keet.ingest.protobuf import Malformed, ProtoMessage
 from keet.records import NamedTuple
 
 _MAX_FUNCTION = 4 << 20
-"""Bytes: a larger size is taken for damage. The largest function that was seen has 0.4 MB."""
+"""Bytes: a larger size is treated as damage. The largest function seen has 0.4 MB."""
 
 
 class FunctionExtent(NamedTuple):
-    """A function in the memory of the profiled process. `stop` is behind its last byte."""
+    """Addresses of a function in the profiled process. `stop` is exclusive."""
 
     symbol: str
     start: int
@@ -23,7 +23,7 @@ class FunctionExtent(NamedTuple):
 
 
 class CodeObject:
-    """A cubin with the sources embedded for it; ncu adds to one over several entries."""
+    """A cubin with the sources embedded for it. ncu may split one over several entries."""
 
     def __init__(self) -> None:
         self.cubin: bytes | None = None
@@ -41,7 +41,7 @@ class CodeObject:
 
     @cached_property
     def lines(self) -> LineTable | None:
-        """Damage in a cubin costs the line numbers, never the rest of the report."""
+        """None if the cubin is missing or damaged: the rest of the report stays readable."""
         try:
             if not self.cubin or not self.digest:
                 return None
@@ -51,12 +51,12 @@ class CodeObject:
 
     @cached_property
     def digest(self) -> str | None:
-        """Of the cubin's bytes."""
+        """SHA-256 of the cubin."""
         return hashlib.sha256(self.cubin).hexdigest() if self.cubin else None
 
     @cached_property
     def extents(self) -> tuple[FunctionExtent, ...]:
-        """The functions whose place and size are known."""
+        """The functions whose address and size are known."""
         try:
             symbols = Elf(self.cubin).symbols() if self.cubin and self.places else []
         except Malformed:

@@ -1,4 +1,4 @@
-"""The sections, symbols and relocations of a cubin: 64-bit little-endian ELF and nothing else."""
+"""Reads the sections, symbols and relocations of a cubin (64-bit little-endian ELF only)."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class _Section(NamedTuple):
 
 
 class Elf:
-    """A cubin taken apart. Raises `Malformed` for anything that does not fit its own sizes."""
+    """A parsed cubin. Raises `Malformed` if its parts contradict its recorded sizes."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         try:
             header = _HEADER.unpack_from(data, 0)
             if header[0][:6] != b"\x7fELF\x02\x01":
-                raise Malformed("the cubin is no 64-bit ELF file")
+                raise Malformed("the cubin is not a 64-bit ELF file")
             self._sections = self._read_sections(header[6], header[12], header[13])
         except (struct.error, OverflowError) as problem:
             raise Malformed(f"the cubin is cut short ({problem})") from None
@@ -53,18 +53,18 @@ class Elf:
 
     def _bytes(self, offset: int, size: int) -> bytes:
         if offset + size > len(self._data):
-            raise Malformed("a section of the cubin runs over its end")
+            raise Malformed("a section of the cubin exceeds the file")
         return self._data[offset : offset + size]
 
     def section(self, name: str) -> bytes | None:
-        """The bytes of a section; of several with one name, the first."""
+        """The bytes of the first section of this name."""
         for section in self._sections:
             if section.name == name and section.kind != _NOBITS:
                 return self._bytes(section.offset, section.size)
         return None
 
     def sections(self, prefix: str) -> list[bytes]:
-        """The bytes of every section whose name starts so."""
+        """The bytes of every section whose name starts with `prefix`."""
         chosen = [s for s in self._sections if s.name.startswith(prefix) and s.kind != _NOBITS]
         return [self._bytes(section.offset, section.size) for section in chosen]
 
@@ -83,7 +83,7 @@ class Elf:
         return []
 
     def relocations(self, name: str) -> dict[int, tuple[int, int]]:
-        """Where a section refers to symbols: offset to (symbol index, addend)."""
+        """The relocations of a section: (symbol index, addend) by offset."""
         found: dict[int, tuple[int, int]] = {}
         for section in self._sections:
             if section.name not in (f".rel{name}", f".rela{name}"):
@@ -97,16 +97,16 @@ class Elf:
 
 
 class _Strings:
-    """A string table. Names may overlap in it, so what is read in all has a bound of its own."""
+    """A string table. Names may overlap in it, so the total that is read has its own limit."""
 
     def __init__(self, table: bytes) -> None:
         self._table = table
-        self._room = _MAX_NAMES
+        self._left = _MAX_NAMES
 
     def at(self, offset: int) -> str:
         end = self._table.find(b"\0", offset)
         raw = self._table[offset : end if end >= 0 else len(self._table)]
-        self._room -= len(raw)
-        if self._room < 0:
+        self._left -= len(raw)
+        if self._left < 0:
             raise Malformed(f"the cubin's names take more than {_MAX_NAMES:,} bytes")
         return decode_text(raw)

@@ -1,8 +1,8 @@
-"""The functions that a launch ran: where they lie, and what identifies their code.
+"""The functions that a launch ran: their addresses, and an identity of their code for the cache.
 
-ncu has numbers for every instruction of a kernel and of the functions that it calls, executed or
-not, except for the branch to itself that ends a function and the padding behind it; some reports
-have samples even there. Text is fetched for whole functions, so that it serves all of them.
+ncu has values for every instruction of a kernel and of the functions that it calls, executed or
+not, except for the final branch to itself and the padding after it; some reports have samples even
+there. SASS text is fetched for whole functions, so that it covers all of these.
 """
 
 from __future__ import annotations
@@ -19,21 +19,20 @@ INSTRUCTION = 16
 
 
 class Function(NamedTuple):
-    """Code whose text is fetched and cached as one."""
+    """Code whose SASS text is fetched and cached as a unit."""
 
     start: int
     addresses: Sequence[int]
-    """Every instruction, in ascending order."""
+    """Of all instructions, ascending."""
     identity: str | None
-    """The same for the same code in any report; None where the report has no cubin."""
+    """Equal for the same code in any report; None if the report has no cubin."""
     movable: bool
-    """Whether reports may have the same code at other addresses."""
+    """Whether other reports may have the same code at other addresses."""
 
 
 def functions_of(code: Sequence[CodeObject], addresses: Sequence[int]) -> tuple[Function, ...]:
-    """The functions that hold the addresses, which ascend. The addresses that are in no function
-    that the report knows by its place (reports before 2021 have no places) form one of their own.
-    """
+    """The functions that contain the addresses, which ascend. Addresses outside of all functions
+    with a known place are put into one more function (reports before 2021 have no places)."""
     found: list[Function] = []
     covered: set[int] = set()
     for each in code:

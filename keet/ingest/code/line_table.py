@@ -1,7 +1,7 @@
-"""From instruction addresses to source lines: the DWARF line programs of a cubin.
+"""Maps instruction addresses to source lines with the DWARF line programs of a cubin.
 
-ptxas writes one sequence of rows a function. Its start is a relocation to the function's symbol
-(the report says where the driver put each), or, in reports before 2021, the address itself.
+ptxas writes one sequence of rows per function. Its start is a relocation to the function's symbol
+(the report says where the driver loaded each), or, in reports before 2021, the address itself.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ _SUPPORTED = (2, 3, 4)
 _MAX_ROWS = 4_000_000
 _MAX_LINE = 1 << 31
 _MAX_PATHS = 16 << 20
-"""Beyond these a line program is damaged or a trap, and costs its lines."""
+"""Limits on a line program: beyond them it is damaged or malicious, and its lines are dropped."""
 _MAX_KNOWN = 100_000
-"""Addresses of a cubin whose lines are kept, of about 100 bytes."""
+"""Addresses of a cubin whose lines are cached, about 100 bytes each."""
 
 
 @dataclass(slots=True, eq=False)
 class Sequence:
-    """The rows of one function: where each starts, and the line it stands for."""
+    """The rows of one function: the start address and the source line of each."""
 
     symbol: int | None
-    """Index of the symbol that addresses count from; `None`: they are absolute."""
+    """Index of the symbol that addresses are relative to; `None` if they are absolute."""
     starts: list[int] = field(default_factory=list)
     locations: list[Location | None] = field(default_factory=list)
-    """`None` marks the end: what follows belongs to no line."""
+    """`None` marks the end: addresses after it have no line."""
 
 
 class CodePlace(NamedTuple):
-    """Where the driver put a function, as the report recorded it."""
+    """The address at which the driver loaded a function, as recorded in the report."""
 
     symbol: str
     address: int
 
 
 class _Function(NamedTuple):
-    """A stretch of code and its rows, whose addresses count from `base`."""
+    """A range of code and its rows, whose addresses are relative to `base`."""
 
     start: int
     stop: int
@@ -61,7 +61,7 @@ _NO_FUNCTION = _Function(0, 0, 0, Sequence(symbol=None))
 
 
 class CubinLines:
-    """The lines of a cubin's functions, wherever the driver puts them."""
+    """The lines of a cubin's functions, relative to the start of each function."""
 
     def __init__(self, cubin: bytes) -> None:
         elf = Elf(cubin)
@@ -75,21 +75,21 @@ class CubinLines:
         self.rows = sum(len(sequence.starts) for sequence in sequences)
 
 
-_kept: SizedCache[CubinLines] = SizedCache(200_000)
-"""By rows of about 50 bytes: those of a hundred kernels."""
+_cubins: SizedCache[CubinLines] = SizedCache(200_000)
+"""Limit in rows of about 50 bytes: those of about a hundred kernels."""
 
 
 def cubin_lines(cubin: bytes, digest: str) -> CubinLines:
-    """Of a cubin with this hash."""
-    known = _kept.get(digest)
+    """The lines of a cubin; `digest` is its hash."""
+    known = _cubins.get(digest)
     if known is None:
         known = CubinLines(cubin)
-        _kept.put(digest, known, known.rows)
+        _cubins.put(digest, known, known.rows)
     return known
 
 
 class LineTable:
-    """The lines of a cubin's functions, at the addresses where the driver put them."""
+    """The lines of a cubin's functions, by the addresses at which the driver loaded them."""
 
     def __init__(self, lines: CubinLines, places: Iterable[CodePlace]) -> None:
         placed = [
@@ -103,8 +103,8 @@ class LineTable:
         self._known: dict[int, Location] = {}
 
     def locate(self, addresses: Collection[int]) -> dict[int, Location]:
-        """The line of each address that has one. Kept: launches of a kernel, and the numbers of
-        each, have the same addresses."""
+        """The line of each address that has one. Cached: launches of a kernel, and the metrics of
+        each launch, have the same addresses."""
         known = self._known
         unknown = [address for address in addresses if address not in known]
         if unknown:
@@ -128,7 +128,8 @@ class LineTable:
         return found
 
     def _function_at(self, address: int) -> _Function:
-        """The last that starts before it, as far as the next one; without rows where none does."""
+        """The last function that starts at or before the address, cut at the start of the next
+        one. Without rows if there is none."""
         index = bisect_right(self._starts, address)
         start, stop, base, sequence = self.functions[index - 1] if index else _NO_FUNCTION
         if address >= stop:
@@ -138,11 +139,11 @@ class LineTable:
 
 
 _tables: SizedCache[LineTable] = SizedCache(200_000)
-"""By rows, as above."""
+"""Limit in rows, as above."""
 
 
 def line_table(cubin: bytes, digest: str, places: Iterable[CodePlace]) -> LineTable:
-    """Of a cubin with this hash, where the driver put its functions."""
+    """The line table of a cubin whose functions were loaded at `places`; `digest` is its hash."""
     key = digest, tuple(places)
     known = _tables.get(key)
     if known is None:
@@ -159,7 +160,7 @@ def read_sequences(section: bytes, relocations: Mapping[int, tuple[int, int]]) -
         (length,) = struct.unpack_from("<I", section, at)
         end = at + 4 + length
         if end > len(section):
-            raise Malformed("a line program runs over its section")
+            raise Malformed("a line program exceeds its section")
         program = _Program(section, at + 4, end, relocations, _MAX_ROWS - rows)
         sequences += program.run()
         rows = _MAX_ROWS - program.room
@@ -168,28 +169,28 @@ def read_sequences(section: bytes, relocations: Mapping[int, tuple[int, int]]) -
 
 
 class _Locations(dict[tuple[int, int], Location | None]):
-    """By number of the file, and line: a line has many rows."""
+    """Locations by file number and line, cached: a line has many rows."""
 
     def __init__(self, files: list[str]) -> None:
         self._files = files
 
     def __missing__(self, row: tuple[int, int]) -> Location | None:
         file, line = row
-        # Line 0 is DWARF's way to say that no line of the source is behind an instruction.
+        # In DWARF, line 0 means that an instruction belongs to no source line.
         known = 0 < line < _MAX_LINE and 0 < file < len(self._files)
         found = self[row] = Location(self._files[file], line) if known else None
         return found
 
 
 class _Program:
-    """One line program: its header, then the machine that the rows come from."""
+    """One line program: its header, and the state machine that produces the rows."""
 
     def __init__(
         self, data: bytes, at: int, end: int, relocations: Mapping[int, tuple[int, int]], room: int
     ) -> None:
         self.data, self.at, self.end, self.relocations = data, at, end, relocations
         self.room = room
-        """Rows that may still be made."""
+        """Rows that may still be added."""
         self.files: list[str] = [""]
         self.locations = _Locations(self.files)
         self._read_header()
@@ -201,7 +202,7 @@ class _Program:
         body = self.at + header_length
         self.min_length = self._byte()
         if version >= 4:
-            self._byte()  # operations an instruction: GPUs have no VLIW
+            self._byte()  # operations per instruction: only for VLIW
         self._byte()  # default_is_stmt
         self.line_base = int.from_bytes(bytes([self._byte()]), "little", signed=True)
         self.line_range = self._byte()
@@ -246,9 +247,9 @@ class _Program:
         return sequence
 
     def _run_rows(self, sequence: Sequence) -> None:
-        """Run the opcodes that make rows, to the first of another kind.
+        """Run opcodes that produce rows, up to the first of another kind.
 
-        They are nearly all of a program, which has thousands: so the state is held in variables.
+        Nearly all of a program's thousands of opcodes are such, so the state is in local variables.
         Of two rows at one address the first counts, as on Nsight Compute's source page.
         """
         data, at, end = self.data, self.at, self.end
@@ -288,7 +289,7 @@ class _Program:
             raise Malformed(f"more than {_MAX_ROWS:,} rows of line numbers")
 
     def _run_rare(self, sequence: Sequence) -> bool:
-        """Run an opcode that makes no row; true at the end of a sequence."""
+        """Run an opcode that produces no row; true at the end of a sequence."""
         opcode = self._byte()
         if opcode == 0:
             return self._extended(sequence)
@@ -302,7 +303,7 @@ class _Program:
         return False
 
     def _extended(self, sequence: Sequence) -> bool:
-        """True at the end of a sequence. What keet does not know is skipped by its length."""
+        """Run an extended opcode; true at the end of a sequence. Unknown ones are skipped."""
         length = self._uleb()
         after = self.at + length
         opcode = self._byte() if length else 0
@@ -351,18 +352,18 @@ class _Program:
 
 @lru_cache(maxsize=8)
 def _moves(opcode_base: int, step: int, line_base: int, line_range: int) -> list[tuple[int, int]]:
-    """What each opcode from `opcode_base` on adds to the address and to the line."""
+    """The address and line increments of each opcode from `opcode_base` on."""
     pairs = (divmod(number, line_range) for number in range(256 - opcode_base))
     return [(moved * step, line_base + added) for moved, added in pairs]
 
 
 def _is_unknown(length: int, opcode: int) -> bool:
-    """A short extended opcode that keet has no use for: NVIDIA's tell who was inlined where."""
+    """A short extended opcode that keet does not need: NVIDIA's own ones describe inlining."""
     return 0 < length < 0x80 and opcode > _DEFINE_FILE
 
 
 def _leb(data: bytes, at: int, end: int) -> tuple[int, int, int]:
-    """A number of seven bits a byte, how many bits that was, and what is behind it."""
+    """An LEB128 number (7 bits per byte), its number of bits, and the position after it."""
     value = bits = 0
     while at < end:
         byte = data[at]
@@ -377,7 +378,7 @@ def _leb(data: bytes, at: int, end: int) -> tuple[int, int, int]:
 
 
 def _join(folder: str, name: str) -> str:
-    """A path as the compiler meant it: `/src/./layer/x.cu` is `/src/layer/x.cu`."""
+    """The normalised path: `/src/./layer/x.cu` is `/src/layer/x.cu`."""
     if not folder or name.startswith("/") or name[1:3] in (":\\", ":/"):
         return posixpath.normpath(name) if "\\" not in name else name
     if "\\" in folder:

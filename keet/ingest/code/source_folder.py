@@ -1,4 +1,4 @@
-"""Source text from a folder of the user's, for reports that name files and do not embed them."""
+"""Finds source files in the folder of `--source`, for reports that do not embed them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _MAX_SIZE = 8 << 20
 
 
 class SourceFolder:
-    """Finds a file by the tail of the path that the compiler recorded.
+    """Finds a file by the end of the path that the compiler recorded.
 
-    `/build/proj/src/a/k.cu` is found as `DIR/src/a/k.cu`: the candidate that shares most of the
-    path wins; where two share as much, neither is taken, since one of them would be wrong.
+    `/build/proj/src/a/k.cu` is found as `DIR/src/a/k.cu`: the candidate with the longest common end
+    is taken. If two are equally good, neither is taken, since one of them would be wrong.
     """
 
     def __init__(self, root: Path) -> None:

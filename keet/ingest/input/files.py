@@ -1,4 +1,4 @@
-"""Opening what a user names: regular files only, and nothing that could hang or flood memory."""
+"""Opens the files that a user names: regular files only, so that nothing hangs or fills memory."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from keet.ingest.input.report_bytes import WholeReport
 from keet.records import NamedTuple
 
 HEAD = 4096
-"""Bytes that are enough to tell every format from every other."""
+"""Bytes that are enough to recognise every format."""
 MAX_TEXT = 256 << 20
-"""Bytes of an export or a snapshot, which take several times their size when they are parsed."""
+"""Largest export or snapshot in bytes: parsing takes several times that in memory."""
 
 _KINDS = (
     (stat.S_ISDIR, "a directory", "name a report in it: keet show DIR/REPORT"),
@@ -30,14 +30,14 @@ _KINDS = (
 
 
 Guard = Callable[[Path, int], None]
-"""Looks at a file that was opened, by its path and descriptor; raises if it must not be read."""
+"""Gets the path and descriptor of an opened file; raises if it must not be read."""
 _guard: ContextVar[Guard | None] = ContextVar("guard", default=None)
 
 
 @contextmanager
 def guarded(guard: Guard) -> Iterator[None]:
-    """Every report, table and source file that is opened meanwhile passes the guard: a path that
-    was checked before may lead elsewhere by the time it is opened."""
+    """Within this context, the guard checks every report, table and source file after opening it: a
+    path that was checked before opening may point elsewhere by then."""
     token = _guard.set(guard)
     try:
         yield
@@ -46,19 +46,19 @@ def guarded(guard: Guard) -> Iterator[None]:
 
 
 class InputFile(NamedTuple):
-    """A regular file that could be opened: its size and how it starts."""
+    """A regular file that could be opened: its size and its first bytes."""
 
     path: Path
     size: int
     head: bytes
     content: WholeReport | None = None
-    """All of it, where it came through standard input."""
+    """The whole content if it came from standard input; else None."""
 
     def open(self) -> BinaryIO:
         return open_regular(self.path) if self.content is None else self.content.open()
 
     def read(self) -> bytes:
-        """All of it; one byte more than there should be shows that it has grown."""
+        """The whole content, plus one byte if the file has grown, so that callers notice."""
         try:
             with self.open() as file:
                 return file.read(self.size + 1)
@@ -67,7 +67,7 @@ class InputFile(NamedTuple):
 
 
 def open_input(path: Path) -> InputFile:
-    """Check a path and look at its first bytes. Raises `UnreadableFile`."""
+    """Check a path and read its first bytes. Raises `UnreadableFile`."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -93,7 +93,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def open_descriptor(path: Path) -> int:
-    """Open without ever waiting: the file may have become a pipe since it was looked at."""
+    """Open without blocking: the file may have become a pipe since it was checked."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _binary())
     except OSError as problem:
@@ -119,7 +119,7 @@ def _reason(problem: OSError | ValueError) -> str:
 
 
 def printable_path(path: Path) -> str:
-    """A path as text: names on disk are bytes, and need not be UTF-8."""
+    """A path as text: file names are bytes and need not be UTF-8."""
     return os.fsencode(path).decode("utf-8", errors="backslashreplace")
 
 

@@ -1,9 +1,8 @@
 """The bytes of a report: in memory, or on disk and read piece by piece.
 
-Reports of up to `LARGE` bytes are read whole. Larger ones stay on disk: the descriptor is kept as
-long as the profile, and the bytes of a launch are read when it is asked for. A mapping of the file
-would be simpler, but a file that shrinks then ends the process, and pages that were touched count
-as its memory.
+Reports of up to `LARGE` bytes are read whole. Larger ones stay on disk: the file stays open as long
+as the profile exists, and the bytes of a launch are read on first use. mmap would be simpler, but
+if the file shrinks, the process is killed, and touched pages count as its memory.
 """
 
 from __future__ import annotations
@@ -20,22 +19,21 @@ from keet.errors import DamagedReport, UnreadableFile
 from keet.progress import ProgressStage
 
 LARGE = 64 << 20
-"""Bytes. Up to here a report is read whole, which is as fast as can be; the largest usual reports
-have some ten megabytes."""
+"""Bytes. Reports up to this size are read whole, which is fastest. Most have less than 20 MB."""
 _CHUNK = 1 << 20
 _MB = 1_000_000
 COPY_AGAIN = "copy the file again, or profile again"
 
 
 class ReportBytes(Protocol):
-    """Bytes by their place in the report."""
+    """Bytes by their offset in the report."""
 
     @property
     def size(self) -> int: ...
 
     def piece(self, start: int, stop: int) -> tuple[bytes, int]:
-        """Bytes that hold this stretch, and where it starts in them: what is in memory is not
-        copied."""
+        """Bytes that contain this range, and the offset of its start in them: bytes that are in
+        memory already are not copied."""
 
 
 class WholeReport(ReportBytes, Protocol):
@@ -71,7 +69,7 @@ class DiskBytes:
     """Bytes of an open file, which must not change. Owns the descriptor."""
 
     def __init__(self, descriptor: int, path: Path) -> None:
-        """`path`: for messages; the file may have another name by now, or none."""
+        """`path`: for messages; the file may be renamed or deleted meanwhile."""
         self._descriptor, self._path = descriptor, path
         self._finalizer = weakref.finalize(self, os.close, descriptor)
         self._known = self._state()
@@ -88,7 +86,7 @@ class DiskBytes:
         return known.st_size, known.st_mtime_ns
 
     def check(self) -> None:
-        """Raises if the file is not what it was when it was opened."""
+        """Raises if the file changed since it was opened."""
         if self._state() != self._known:
             raise changed(self._path)
 
@@ -106,7 +104,7 @@ class DiskBytes:
         return data, 0
 
     def _read(self, start: int, stop: int) -> Iterator[bytes]:
-        """The rest: a system call may give less than it was asked for, and at most 2 GiB."""
+        """The rest: a system call may return less than requested, and at most 2 GiB."""
         while start < stop and (data := _read_at(self._descriptor, stop - start, start)):
             yield data
             start += len(data)
@@ -128,7 +126,7 @@ class DiskBytes:
 
 
 class _Stream(io.RawIOBase):
-    """What `DiskBytes` holds, from its start to its end."""
+    """A `DiskBytes` as a stream."""
 
     def __init__(self, source: DiskBytes) -> None:
         self._source, self._at = source, 0
@@ -145,14 +143,14 @@ class _Stream(io.RawIOBase):
 
 
 class ForwardBytes:
-    """Bytes of a stream that only goes forward, as one that is unpacked does: each piece starts
-    where the last one started, or behind that."""
+    """Bytes of a stream that can't seek back, such as a decompressor: no piece may start before the
+    previous one."""
 
     def __init__(self, stream: BinaryIO, size: int) -> None:
         self._stream, self.size = stream, size
         self._held, self._base = b"", 0
         self._at = 0
-        """Bytes of the stream that were read."""
+        """Bytes read from the stream so far."""
 
     def piece(self, start: int, stop: int) -> tuple[bytes, int]:
         self._held = self._held[start - self._base :]
@@ -180,8 +178,8 @@ _read_at = getattr(os, "pread", _seek_and_read)
 def spooled(
     chunks: Iterator[bytes], path: Path, limit: Callable[[int], None] = lambda _: None
 ) -> WholeReport:
-    """What comes, in memory; on disk in a file without a name where it is large. It is gone with
-    its last user, however keet ends. `limit` raises where this many bytes are too many."""
+    """The chunks in memory, or in an unnamed temporary file if they are large. The file disappears
+    with its last user, even after a crash. `limit` raises if this many bytes are too many."""
     held, total = [], 0
     for chunk in chunks:
         held.append(chunk)
@@ -209,8 +207,9 @@ def _on_disk(
     except OSError as problem:
         raise UnreadableFile(
             path,
-            f"its {LARGE / 1e6:.0f} MB or more can't be kept on disk ({_reason(problem)})",
-            "free the disk, or name another folder with TMPDIR",
+            f"more than {LARGE / 1e6:.0f} MB can't be written to a temporary file "
+            f"({_reason(problem)})",
+            "free disk space, or set TMPDIR to another folder",
         ) from None
 
 

@@ -1,8 +1,8 @@
-"""Zstandard: `.ncu-repz` and packed snapshots, with a bound on what a small file may turn into.
+"""Zstandard: reads `.ncu-repz` and packed snapshots, with a limit on the decompressed size.
 
 Packed snapshots (`.keet.json.zst`) are compressed with a dictionary that keet ships: a snapshot is
-mostly metric names and zeros, and is three times smaller with it. The dictionary is part of the
-format. It must never change; a better one gets a new id and a file of its own.
+mostly metric names and zeros, and the dictionary makes it three times smaller. The dictionary is
+part of the format. It must never change; a better one gets a new id and its own file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LIBRARY = str(zstd.__name__)
 _CHUNK = 1 << 20
 _MIN_LIMIT = 1 << 20
 _MAX_RATIO = 200
-"""Reports compress 10 to 65 times. Beyond this it is no report, and may be a trap."""
+"""Reports compress 10 to 65 times. A higher ratio is not a report, and may be a zip bomb."""
 _DICTIONARY = Path(__file__).with_name("snapshot.dict.zst")
 _PACKED = {
     int(zstd.CompressionParameter.compression_level): 22,
@@ -45,21 +45,21 @@ def _dictionary() -> zstd.ZstdDict:
 
 
 def _dictionary_of(packed: WholeReport) -> zstd.ZstdDict | None:
-    """The dictionary that the data names; raises ZstdError where keet does not have it."""
+    """The dictionary that the data needs, if any; raises ZstdError if keet does not have it."""
     head, start = packed.piece(0, min(packed.size, _HEADER))
     try:
         wanted = zstd.get_frame_info(head[start : start + _HEADER]).dictionary_id
-    except zstd.ZstdError:  # cut within its header: reading on says so better
+    except zstd.ZstdError:  # cut within its header: the decompressor has the better message
         return None
     if not wanted:
         return None
     if wanted != _dictionary().dict_id:
-        raise zstd.ZstdError(f"it needs dictionary {wanted}, which this keet does not have")
+        raise zstd.ZstdError(f"it needs dictionary {wanted}, which this version of keet lacks")
     return _dictionary()
 
 
 _HEADER = 18
-"""Bytes that a frame header has at most."""
+"""Largest size of a frame header in bytes."""
 
 
 def unpacked(packed: WholeReport) -> BinaryIO:
@@ -68,16 +68,17 @@ def unpacked(packed: WholeReport) -> BinaryIO:
 
 
 def _limit(packed: WholeReport) -> int:
-    """Bytes that it may unpack to. Equal launches of a packed snapshot take next to no room."""
+    """Largest decompressed size in bytes. A packed snapshot of many equal launches may exceed the
+    ratio of reports by far."""
     try:
-        packed_here = _dictionary_of(packed) is not None
+        is_snapshot = _dictionary_of(packed) is not None
     except zstd.ZstdError:
-        packed_here = False
-    return MAX_TEXT if packed_here else max(_MIN_LIMIT, packed.size * _MAX_RATIO)
+        is_snapshot = False
+    return MAX_TEXT if is_snapshot else max(_MIN_LIMIT, packed.size * _MAX_RATIO)
 
 
 def unpacked_chunks(packed: WholeReport, path: Path) -> Iterator[bytes]:
-    """What it unpacks to; raises where it can't or must not be unpacked."""
+    """The decompressed data; raises if it is damaged or too large."""
     limit = _limit(packed)
     total = 0
     try:

@@ -1,9 +1,9 @@
-"""Whether a report that is whole as a container was cut short between two launches.
+"""Finds signs that a report was cut short exactly between two launches.
 
-A report has no count of its launches and no mark at its end. ncu writes the session's start, the
-code of the first launch, the launch, the rest of the session, and then launch after launch, each
-after the code that it adds. A cut between two blocks shows where it breaks that order, or where
-somebody wrote down how many launches there were. Any other cut can't be known from the file.
+A report has no count of its launches and no end marker. ncu writes the session's start, the code of
+the first launch, the launch, the rest of the session, and then launch after launch, each after the
+code that it adds. A cut between two blocks is visible if it breaks that order, or if the number of
+launches was recorded elsewhere. Any other cut can't be detected.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from keet.ingest.protobuf import ProtoMessage
 from keet.profile import Profile
 
 _DEVICE, _SYSTEM, _VERSION, _COMMAND_LINE = 6, 4, 8, 11
-"""Fields of a session's pieces, which ncu writes after the first launch, in this order but for the
-versions: device, versions, system, command line."""
+"""Field numbers of the session's pieces. ncu writes them after the first launch, in the order
+device, versions, system, command line."""
 _CUT = "it may have been cut short between launches"
 
 _FLAGS = frozenset(
@@ -33,11 +33,11 @@ _FLAGS = frozenset(
 def cut_notes(
     blocks: Sequence[ReportBlock], session: Sequence[ProtoMessage], ncu_version: str | None
 ) -> list[str]:
-    """What shows that launches may be missing at the end, as sentences. `session`: its pieces."""
+    """Signs that launches may be missing at the end, as sentences. `session`: its pieces."""
     kinds = [entry.kind for block in blocks for entry in block.entries]
     results = sum(kind is not EntryKind.SOURCE for kind in kinds)
     if results and kinds[-1] is EntryKind.SOURCE:
-        return [f"the report ends with code of which it has no launch: {_CUT}"]
+        return [f"the report ends with code that none of its launches ran: {_CUT}"]
     if results == 1 and (lacking := _missing_session(session, ncu_version)):
         return [f"the report ends before {lacking}, which follows the first launch: {_CUT}"]
     return []
@@ -63,14 +63,14 @@ def _has(piece: ProtoMessage, field: int) -> bool:
 
 
 def release_of(version: str | None) -> tuple[int, int] | None:
-    """Year and number of a version like `2020.2.0.0`; 0, 0 where none is recorded, as before
-    2020.1; None where the text is no version."""
+    """Year and number of a version like `2020.2.0.0`; (0, 0) if none is recorded, as before
+    2020.1; None if the text is not a version."""
     match = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", version or "0.0")
     return (int(match[1]), int(match[2])) if match else None
 
 
 def asked_launches(command_line: str | None) -> int | None:
-    """The value of ncu's `--launch-count` in its recorded command; None: there was no limit."""
+    """The value of `--launch-count` in ncu's recorded command line; None if there was no limit."""
     try:
         words = iter(_words(command_line or "")[1:])
     except ValueError:  # a quote that is not closed
@@ -88,37 +88,37 @@ def asked_launches(command_line: str | None) -> int | None:
 
 def _words(line: str) -> list[str]:
     if line.isprintable() and '"' not in line and "'" not in line:
-        return line.split()  # as below, and many times as fast
+        return line.split()  # the same as below, but much faster
     import shlex
 
     return shlex.split(line, posix=False)
 
 
 def uncertain_count(profile: Profile) -> str | None:
-    """What to say of a report that may lack launches without a sign of it; None where a count was
-    recorded and is reached, and where one launch is all that there is to tell about."""
+    """A note if launches may be missing without any sign in the file; None if the recorded number
+    of launches is reached, and for a report with one launch."""
     count, origin = len(profile.launches), profile.provenance
     if origin.format != "ncu-rep" or origin.notes or _in_table(profile):
         return None
     asked = asked_launches(origin.command_line)
     if asked is not None and count < asked:
-        return f"{count:,} of at most {asked:,} launches asked for{_TELL}"
+        return f"{count:,} of at most {asked:,} requested launches{_TELL}"
     if asked is not None or count == 1:
         return None
-    return f"how many launches there were is not recorded{_TELL}"
+    return f"the number of launches is not recorded{_TELL}"
 
 
-_TELL = ": a cut between two does not show"
+_TELL = ": missing launches would not show"
 
 
 def _in_table(profile: Profile) -> bool:
-    """Whether the table of the run says how many launches were profiled."""
+    """Whether the run table says how many launches were profiled."""
     run = profile.run
     return bool(run and run.profiled and run.report_created == profile.provenance.created)
 
 
 def table_notes(profile: Profile) -> list[str]:
-    """Launches that the table of the run has as profiled, and the report has not."""
+    """A note if the run table lists profiled launches that are not in the report."""
     if profile.run is None or not _in_table(profile):
         return []
     listed = 1 + max(each.launch for each in profile.run.profiled)
@@ -126,6 +126,6 @@ def table_notes(profile: Profile) -> list[str]:
     if count >= listed:
         return []
     return [
-        f"the report has {count:,} of the {listed:,} launches that the table of the run lists as "
+        f"the report has {count:,} of the {listed:,} launches that the run table lists as "
         "profiled: it was cut short between launches; copy it again, or profile again"
     ]

@@ -1,10 +1,9 @@
-"""The container of a report: which entries it holds, and whether it is whole.
+"""The container format of a report: finds its blocks and entries, and checks that it is complete.
 
 NVIDIA documents the format in the Customization Guide ("Report File Format", version 7): `NVR\\0`,
-a file header, then blocks of a header and a payload of entries. Each length is written before what
-it measures, so a file that was cut short shows it: the last length points past the end. A file
-that was cut exactly between two blocks is whole as a container; `completeness.py` looks at what the
-blocks hold.
+a file header, then blocks of a header and a payload of entries. Each length precedes its data, so
+in a file that was cut short the last length points past the end. A file that was cut exactly
+between two blocks is valid as a container; `completeness.py` looks for signs of that.
 """
 
 from __future__ import annotations
@@ -20,21 +19,21 @@ from keet.progress import ProgressStage
 from keet.records import NamedTuple
 
 SESSION, STRINGS, _PAYLOAD, PROCESS = 3, 4, 5, 6
-"""Fields of a block's header, besides the counts of its entries."""
+"""Field numbers of a block's header, besides the counts of its entries."""
 
 MAGIC = b"NVR\0"
 VERSION = 7
 _MAX_HEADER = 64 << 20
-"""A block header holds names and a session: megabytes at the most. More is a damaged length."""
+"""Bytes. A block header contains names and a session: a few MB at most. More is damage."""
 
 _AHEAD = 4096
-"""Bytes that are read at once where fewer are asked for: a block's header and how it goes on."""
+"""Bytes to read at least at once: usually a block's header and the start of its payload."""
 
 _CUT_SHORT = f"{COPY_AGAIN}: it was cut short while it was written or copied"
 
 
 class EntryKind(IntEnum):
-    """What an entry is: the number of the header's field that counts entries of its kind."""
+    """Kind of an entry. The value is the header field that counts entries of this kind."""
 
     SOURCE = 1
     KERNEL = 2
@@ -49,7 +48,7 @@ _KINDS = tuple(EntryKind)
 
 
 class ReportEntry(NamedTuple):
-    """One message of a payload, by its place in the file."""
+    """One message of a payload: its kind and its position in the file."""
 
     kind: EntryKind
     start: int
@@ -57,26 +56,25 @@ class ReportEntry(NamedTuple):
 
 
 class ReportBlock(NamedTuple):
-    """What a block's header says, and the entries that follow it. A report has a block per launch,
-    so that little is kept of each."""
+    """A block's header and entries. A report has one block per launch, so this is kept small."""
 
     start: int
-    """Where its header's length stands in the file."""
+    """Position of the header's length in the file."""
     process: bytes | None
     sessions: tuple[bytes, ...]
     strings: tuple[bytes, ...]
-    """Tables of names that are not empty."""
+    """Tables of names, without the empty ones."""
     entries: tuple[ReportEntry, ...]
 
 
 class _Reader:
-    """Reads stretches of a report and says which promise of the container was broken."""
+    """Reads a report from start to end, and raises if it breaks a rule of the format."""
 
     def __init__(self, source: ReportBytes, path: Path) -> None:
         self.source, self.size, self.path = source, source.size, path
         self.at = 0
         self._window, self._base = b"", 0
-        """Bytes that were read ahead, and where they start in the report."""
+        """Bytes that were read ahead, and their position in the report."""
         self._known: dict[bytes, bytes] = {}
 
     def take(self, length: int, what: str) -> bytes:
@@ -104,7 +102,7 @@ class _Reader:
         return u32(self.take(4, what), 0)
 
     def shared(self, raws: list[bytes]) -> bytes | None:
-        """The last one, and the same object for equal bytes: every block names the process."""
+        """The last one, as one shared object for equal bytes: every block names the process."""
         return self._known.setdefault(raws[-1], raws[-1]) if raws else None
 
     def damaged(self, problem: str) -> DamagedReport:
@@ -117,7 +115,7 @@ def damaged(path: Path, problem: str) -> DamagedReport:
 
 
 def read_blocks(source: ReportBytes, path: Path) -> list[ReportBlock]:
-    """Walk the whole container, entry by entry, without reading what the entries hold."""
+    """Read the structure of the whole container, without the content of the entries."""
     reader = _Reader(source, path)
     _check_file_header(reader)
     blocks: list[ReportBlock] = []
@@ -133,7 +131,7 @@ def read_blocks(source: ReportBytes, path: Path) -> list[ReportBlock]:
 
 def _check_file_header(reader: _Reader) -> None:
     if reader.take(4, "the file's first word") != MAGIC:
-        raise reader.damaged("it does not start as a report does")
+        raise reader.damaged("it does not start like a report")
     length = reader.length("the file header's length")
     if length > _MAX_HEADER:
         raise reader.damaged(f"its file header claims {length:,} bytes")
@@ -166,7 +164,7 @@ def _read_block(reader: _Reader, index: int) -> ReportBlock:
     except Malformed as problem:
         raise reader.damaged(f"the header of {what} can't be read ({problem})") from None
     if not kinds and not any(header.raws(number) for number in (SESSION, STRINGS)):
-        raise reader.damaged(f"{what} at byte {start:,} holds nothing")
+        raise reader.damaged(f"{what} at byte {start:,} is empty")
     return ReportBlock(
         start=start,
         process=reader.shared(header.raws(PROCESS)),
@@ -177,7 +175,7 @@ def _read_block(reader: _Reader, index: int) -> ReportBlock:
 
 
 class _Header:
-    """A block's header taken apart."""
+    """A parsed block header."""
 
     def __init__(self, data: bytes) -> None:
         message = ProtoMessage(data)
@@ -185,7 +183,7 @@ class _Header:
         self._number, self.raws = message.number, message.raws
 
     def entry_kinds(self) -> list[EntryKind]:
-        """In the order in which entries of a block follow each other."""
+        """The kind of each entry, in the order of the payload."""
         kinds: list[EntryKind] = []
         for kind in _KINDS:
             if count := self._number(kind):
@@ -202,13 +200,13 @@ def _read_entries(
     for kind in kinds:
         length = reader.length(f"an entry of {what}")
         if length == 0:
-            raise reader.damaged(f"an entry of {what} holds nothing")
+            raise reader.damaged(f"an entry of {what} is empty")
         start, reader.at = reader.at, reader.at + length
         if reader.at > end:
-            raise reader.damaged(f"an entry of {what} runs over the end of its block")
+            raise reader.damaged(f"an entry of {what} exceeds its block")
         yield ReportEntry(kind, start, reader.at)
     if reader.at != end:
-        raise reader.damaged(f"the entries of {what} do not fill it")
+        raise reader.damaged(f"{what} is larger than its entries")
 
 
 def blocks_of(data: bytes, path: Path) -> list[ReportBlock]:

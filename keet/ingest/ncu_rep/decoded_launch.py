@@ -1,4 +1,4 @@
-"""One result of a report, decoded as far as it was asked for."""
+"""One launch of a report, decoded on demand."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from keet.records import NamedTuple
 
 
 class _Fields(NamedTuple):
-    """Field numbers of the four kinds of result, which hold the same things in other places."""
+    """Field numbers of a result; the four kinds of result number the same fields differently."""
 
     metrics: int
     sections: int
@@ -56,10 +56,10 @@ _SAMPLES_BY_REASON = "smsp__pcsamp_warps_issue_stalled_"
 
 
 class DecodedLaunch:
-    """What was read of one result. Holds its bytes, where the report is not in memory."""
+    """The decoded parts of one result, and its bytes if the report is not in memory."""
 
     def __init__(self, file: ReportFile, number: int) -> None:
-        """Raises `DamagedReport` where the result can't be taken apart."""
+        """Raises `DamagedReport` if the result can't be parsed."""
         entry = file.results[number]
         self.number = number
         self.size = entry.stop - entry.start
@@ -86,7 +86,7 @@ class DecodedLaunch:
         return damaged(self._file.path, f"launch {self.number} can't be read ({problem})")
 
     def metric(self, name: str) -> RawMetric | None:
-        # Asked for hundreds of times a launch: the context manager would be most of the cost.
+        # Called hundreds of times per launch: the context manager would be most of the cost.
         try:
             return self.metrics.get(name)
         except Malformed as problem:
@@ -104,7 +104,7 @@ class DecodedLaunch:
             return found
         with self._damage_named():
             recorded = self._file.devices
-        # Before 2020.2 attributes were kept in the session alone.
+        # Before 2020.2, only the session had the attributes.
         return recorded[0] if len(recorded) == 1 else found
 
     def instances(self, name: str) -> Instances | None:
@@ -134,7 +134,7 @@ class DecodedLaunch:
 
     @cached_property
     def code_keys(self) -> list[CodeKey]:
-        """The code that ran: one cubin for a kernel, several for a range or graph."""
+        """Keys of the code that ran: one cubin for a kernel, several for a range or graph."""
         where = self.where.sources
         with self._damage_named():
             if self.message.spans(where):
@@ -151,11 +151,11 @@ class DecodedLaunch:
 
     @cached_property
     def embedded(self) -> Mapping[str, str | None]:
-        """Source files by path, with their text where the report has it."""
+        """Source files by path, with their text if the report embeds it."""
         return {path: text for code in self.code for path, text in code.files.items()}
 
     def addresses(self) -> tuple[int, ...]:
-        """Every instruction address that the launch has numbers for."""
+        """All instruction addresses that the launch has values for."""
         return self._addresses
 
     @cached_property
@@ -183,7 +183,7 @@ class DecodedLaunch:
         return found
 
     def has_lines(self) -> bool:
-        """The first instructions of a function with lines have one, or all have to be looked at."""
+        """Checks the first instructions, which usually have lines, and all others only if not."""
         with self._damage_named():
             first = self.metrics.first_addresses(_EXECUTED) if self._line_tables else ()
         return bool(self.locate(first)) or bool(self.locations)
@@ -194,17 +194,17 @@ class DecodedLaunch:
 
     @cached_property
     def code_key(self) -> tuple[object, ...]:
-        """Launches with the same key ran the same instructions, so one disassembly serves them."""
+        """Equal for launches that ran the same instructions: they share one disassembly."""
         return (*(id(code) for code in self.code), self.addresses())
 
 
 _known_addresses: SizedCache[tuple[int, ...]] = SizedCache(100_000)
-"""By addresses: those of a hundred kernels."""
+"""Limit in addresses: those of about a hundred kernels."""
 
 
 def _addresses_in(columns: frozenset[tuple[MetricId, ...]]) -> tuple[int, ...]:
-    """The instruction addresses among what values belong to, in their order. Kept: launches of a
-    kernel have the same."""
+    """The instruction addresses among the instance ids, sorted. Cached: launches of one kernel have
+    the same addresses."""
     known = _known_addresses.get(columns)
     if known is not None:
         return known

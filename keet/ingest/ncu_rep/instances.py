@@ -1,4 +1,4 @@
-"""The parts of a metric, such as its values by instruction: see `Instances`."""
+"""Decodes the instances of a metric, such as its value per instruction: see `Instances`."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from keet.profile import Instances, MetricId, Value
 _INSTANCE = 3
 _ID, _ELEMENT = 1, 2
 _MAX_INSTANCES = 2_000_000
-"""Of one metric: a value for each instruction of the largest kernels, ten times over."""
+"""Per metric: ten times the instructions of the largest known kernel."""
 _INSTANCE_KEY = _INSTANCE << 3 | 2
 _ID_KEY, _ELEMENT_KEY = _ID << 3 | 2, _ELEMENT << 3 | 2
 _LONGEST = 60
-"""Bytes of an id or a value that are looked for in runs: numbers have up to 11, opcodes more."""
+"""Longest id or value, in bytes, that is matched in runs: numbers have up to 11, opcodes more."""
 _A_FEW = 8
 _ADDRESSES = 1 << 64
 _NEVER = regex(rb"(?!)")
 _WHOLE = bytes((5 << 3,))  # field 5 of a value: 64 bits without a sign
 _SHORT = 6
 """Bytes of a key and a number below 2 ** 35."""
-_WIDEST = 11  # the key, and 64 bits in seven a byte
+_WIDEST = 11  # the key, and 64 bits in seven bits per byte
 _SEVEN_BITS = bytes(range(0x80)) * 2
 _ENDS = bytes(range(0x80))
 _columns: SizedCache[Instances] = SizedCache(2 << 20)
-"""By bytes in the file; decoded they take six times that. Launches of a kernel with the same input
-execute the same instructions equally often."""
+"""Limit in bytes of the file; decoded they take six times that. Launches of a kernel with the same
+input execute the same instructions equally often."""
 
 
 def read_instances(data: bytes, start: int, stop: int) -> Instances | None:
-    """The instances that stand there one behind the other; `None` where there are none."""
+    """The consecutive instances in this range; `None` if there are none."""
     raw = data[start:stop]
     known = _columns.get(raw)
     if known is not None:
@@ -46,7 +46,7 @@ def read_instances(data: bytes, start: int, stop: int) -> Instances | None:
 
 
 def first_addresses(data: bytes, start: int, stop: int) -> list[int]:
-    """What the first instances belong to, without reading the rest."""
+    """The addresses of the first instances, without reading the rest."""
     some = next(_elements(data, start, stop))
     ids = [read_identity(raw) for raw, _ in some[:_A_FEW] if raw is not None]
     return [part for part in ids if isinstance(part, int)]
@@ -75,7 +75,7 @@ def _identities(raw: tuple[bytes | None, ...]) -> tuple[MetricId, ...] | None:
 
 
 class InstanceValues(dict[bytes, Value]):
-    """Value messages decoded. Most are the same few: small counts, zero."""
+    """Decoded value messages, cached by their bytes: most are zero or small counts."""
 
     def __missing__(self, raw: bytes) -> Value:
         value = self[raw] = read_value(raw)
@@ -84,9 +84,9 @@ class InstanceValues(dict[bytes, Value]):
 
 @lru_cache(maxsize=64)  # several metrics of a launch have the same addresses
 def _whole_numbers(data: bytes, width: int) -> tuple[int, ...]:
-    """Values of `width` bytes that lie one behind the other; none where one is of another form.
+    """Decode consecutive integers of `width` bytes; empty if one of them has another form.
 
-    They are taken apart by place and not by value: most places are the same in all addresses.
+    Decodes byte position by byte position: most positions are equal in all addresses.
     """
     if not 1 < width <= _WIDEST:
         return ()
@@ -107,7 +107,7 @@ def _whole_numbers(data: bytes, width: int) -> tuple[int, ...]:
 
 
 def _has_end(places: Iterable[bytes]) -> bool:
-    """Whether a number ends in one of these places: its last byte is below 0x80."""
+    """Whether a number ends at one of these byte positions: its last byte is below 0x80."""
     return any(len(place.translate(None, _ENDS)) < len(place) for place in places)
 
 
@@ -117,20 +117,20 @@ def read_identity(raw: bytes) -> MetricId:
 
 
 def _identity(value: Value) -> MetricId:
-    """Addresses and counters are whole numbers, now and then stored as doubles."""
+    """Addresses and counters are integers, but are sometimes stored as doubles."""
     if not isinstance(value, float):
         return value if isinstance(value, int) else str(value)
     if value.is_integer() and 0 <= value < _ADDRESSES:
         return int(value)
-    return f"0x{struct.pack('>d', value).hex()}"  # damage: a name that nobody takes for a number
+    return f"0x{struct.pack('>d', value).hex()}"  # damage: a text that is not taken for a number
 
 
 _Element = tuple[bytes | None, bytes]
-"""An instance as its two messages: what it belongs to, if that is said, and the value."""
+"""The two messages of an instance: its id (None if it has none) and its value."""
 
 
 def _elements(data: bytes, start: int, stop: int) -> Iterator[Sequence[_Element]]:
-    """The instances of a metric: as many at a time as have one form, and the rest one by one."""
+    """The instances of a metric: runs of the same form at once, the rest one by one."""
     at = start
     while at + 4 <= stop and data[at] == _INSTANCE_KEY and data[at + 2] == _ID_KEY:
         width = data[at + 3]
@@ -145,11 +145,12 @@ def _elements(data: bytes, start: int, stop: int) -> Iterator[Sequence[_Element]
 
 @cache
 def _form(width: int, size: int) -> tuple[re.Pattern[bytes], Callable[[bytes], Iterator[_Element]]]:
-    """A run of instances with an id of `width` bytes and a value of `size`, and how to cut it up.
+    """A pattern for a run of instances with ids of `width` and values of `size` bytes, and the
+    function that splits it.
 
-    Instructions that follow each other have values of one length, so runs are long, and a kernel
-    has thousands of instructions for each of fifty metrics. Every length is part of the pattern:
-    what it matches is what reading field by field gives.
+    Neighbouring instructions mostly have values of the same length, so runs are long; a kernel has
+    thousands of instructions for each of fifty metrics. The pattern includes every length, so a
+    match gives the same result as parsing field by field.
     """
     if max(width, size) > _LONGEST:
         return _NEVER, Struct("").iter_unpack
@@ -171,7 +172,7 @@ def _element(data: bytes, start: int, stop: int) -> _Element:
 
 
 def read_value(data: bytes) -> Value:
-    """A value message that stands alone, as device attributes have."""
+    """Decode one value message."""
     if data[:1] == _WHOLE and 2 <= len(data) <= _SHORT:
         whole = _short_whole(data[1:])
         if whole is not None:
@@ -180,7 +181,7 @@ def read_value(data: bytes) -> Value:
 
 
 def _short_whole(data: bytes) -> int | None:
-    """A number of seven bits a byte that takes all of the bytes, as nearly all counts do."""
+    """A varint that takes all of the bytes; None if it does not. Nearly all counts are such."""
     number = shift = 0
     for byte in data[:-1]:
         if byte < 0x80:

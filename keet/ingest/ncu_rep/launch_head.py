@@ -1,8 +1,8 @@
-"""Name and shape of a launch, from the first bytes of its message.
+"""Reads the name and shape of a launch from the first bytes of its message.
 
-ncu writes them before the metrics, which are nearly all of a message. A report may have 100,000
-launches: what most commands ask of most of them is here. What is written in another order is found
-in the whole message.
+ncu writes them before the metrics, which make up nearly all of a message. A report may have 100,000
+launches, and most commands need no more of most of them. If the order is different, the whole
+message is parsed.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _METRICS_KEY = _METRICS << 3 | BYTES
 _FIELDS = (*_NAMES, _GRID, _BLOCK)
 _WANTED = bytes(number << 3 | BYTES for number in _FIELDS)
 _WINDOW = 4096
-"""Bytes that are looked at: more than names and shapes usually take."""
+"""Bytes to look at: more than names and shapes usually take."""
 
 
 class LaunchHead(NamedTuple):
-    """What is known of a launch when its report is opened."""
+    """The part of a launch that is read when its report is opened."""
 
     name: KernelName
     grid: Dim3 | None = None
@@ -42,7 +42,7 @@ class LaunchHead(NamedTuple):
 def read_head(
     file: ReportFile, entry: ReportEntry, metric: Callable[[str], RawMetric | None]
 ) -> LaunchHead:
-    """Raises `Malformed` where there is no name. `metric`: gives metrics of the launch."""
+    """Raises `Malformed` if there is no name. `metric` looks up a metric of the launch by name."""
     if entry.kind is not EntryKind.KERNEL:
         return LaunchHead(_workload_name(file, entry))
     raw = _first_fields(file, entry) or _all_fields(file, entry)
@@ -54,9 +54,9 @@ def read_head(
 
 
 def _first_fields(file: ReportFile, entry: ReportEntry) -> dict[int, bytes] | None:
-    """The fields that are wanted; None unless all of them stand before the metrics.
+    """The wanted fields; None unless all of them precede the metrics.
 
-    The loop of `wire.fields` written out, for what ncu writes: it is the cost of opening a report.
+    `protobuf.fields` inlined for what ncu writes: most of the time to open a report is spent here.
     """
     length = min(entry.stop - entry.start, _WINDOW)
     data, at = file.source.piece(entry.start, entry.start + length)
@@ -117,7 +117,7 @@ def _in_blocks(
     block: Dim3 | None,
     metric: Callable[[str], RawMetric | None],
 ) -> Dim3 | None:
-    """The grid in blocks; up to ncu 2020.2 the file has it in threads."""
+    """The grid in blocks; reports of ncu up to 2020.2 store it in threads."""
     if grid is None or block is None or not all(block):
         return grid
     if file.has_grid_in_threads:

@@ -1,7 +1,7 @@
-"""The metrics of one launch, read when asked for.
+"""The metrics of one launch, decoded on demand.
 
-A launch holds up to 2,500 metrics in 1.5 MB, of which a command wants a few hundred numbers. The
-index below touches the first bytes of each metric only; values and instances are decoded on demand.
+A launch has up to 2,500 metrics in 1.5 MB, of which a command needs a few hundred values. The index
+below reads only the first bytes of each metric; values and instances are decoded on demand.
 """
 
 from __future__ import annotations
@@ -30,20 +30,21 @@ _PLAIN = {
     14: rb"\x08[\x80-\xff][\x00-\x7f]\x12\x09\x19.{8}",
     16: rb"\x08[\x80-\xff][\x00-\x7f]\x12\x09\x19.{8}\x20[\x00-\x7f]",
 }
-"""Metrics that are one double, by their length: two thirds of a report's metrics. A name of two
-bytes, the value, and what newer versions of ncu write behind it."""
+"""Patterns of metrics that are one double, by length: two thirds of a report's metrics. A name
+number of two bytes, the value, and one field that newer versions of ncu add."""
 _NOTHING = b"\xff"
-"""Behind the number of a metric that has nothing else: a number that goes on has no end then."""
+"""Fills up to three bytes where a metric has nothing but its name number. A number that does not
+end before it is then recognised as damaged."""
 _FIRST_BYTES = bytes(range(0x80, 0x100))
 _MAX_ORDERS = 32
-"""Orders of metrics that are kept, of 100 kB each. A report has a few."""
+"""Orders of metrics that are cached, 100 kB each. A report has a few."""
 _MAX_NAMES = 1 << 14
-"""Names of metrics that a report can have; 2,600 were seen."""
+"""Most metric names of a report; 2,600 is the most seen."""
 _unpack_double = Struct("<d").unpack_from
 
 
 class MetricTable:
-    """The metrics of one result message, by name. Raises `Malformed` where they can't be read."""
+    """The metrics of one result message, by name. Raises `Malformed` if they can't be read."""
 
     def __init__(self, data: bytes, places: MetricPlaces, strings: NameTable) -> None:
         self._data, self._starts = data, places.starts
@@ -58,7 +59,7 @@ class MetricTable:
         return name in self._indices
 
     def get(self, name: str) -> RawMetric | None:
-        """The metric; `None` where it is not named."""
+        """The metric; `None` if the launch has no metric of this name."""
         index = self._indices.get(name)
         if index is None:
             return None
@@ -68,7 +69,7 @@ class MetricTable:
         return RawMetric(self._value(*_content(data, at)))
 
     def _value(self, start: int, stop: int) -> Value:
-        """The value, or `None` where the metric has none."""
+        """The value; `None` if the metric has none."""
         data = self._data
         key_at = start + (2 if data[start + 1] < 0x80 else 3)
         if key_at + 2 <= stop and data[key_at] == _VALUE_KEY:
@@ -90,7 +91,7 @@ class MetricTable:
         return self._instances[name]
 
     def first_addresses(self, name: str) -> list[int]:
-        """What the first instances belong to, without reading the rest."""
+        """The addresses of the first instances, without reading the rest."""
         span = self._span(name)
         return first_addresses(self._data, *_parts(self._data, *span)) if span else []
 
@@ -100,17 +101,17 @@ class MetricTable:
 
 
 class NameTable:
-    """The names of a report's metrics, which results refer to by number."""
+    """The metric names of a report. Results refer to them by number."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = names
         self._known: dict[bytes, Mapping[str, int]] = {}
 
     def indices(self, numbers: bytes) -> Mapping[str, int]:
-        """Which of a launch's metrics has a name; `numbers` are those of the names, in the order of
-        the metrics. Of a name that occurs twice the last counts, as NVIDIA does it.
+        """The index of each metric by name. `numbers`: the encoded name numbers, in the order of
+        the metrics. If a name occurs twice, the last one counts, as in NVIDIA's reader.
 
-        Kept, as launches that were profiled alike have the same metrics in the same order.
+        Cached: launches profiled with the same options have the same metrics in the same order.
         """
         known = self._known.get(numbers)
         if known is None:
@@ -123,12 +124,12 @@ class NameTable:
         try:
             return {self.names[n]: index for index, n in enumerate(_decoded_numbers(numbers))}
         except IndexError:
-            problem = f"a metric's name is none of the report's {len(self.names)}"
+            problem = f"a metric refers to a name beyond the report's {len(self.names)}"
             raise Malformed(problem) from None
 
 
 class MetricPlaces:
-    """Where the metrics of a message start, in their order, and the numbers of their names."""
+    """The start of each metric of a message, and the numbers of their names, in order."""
 
     def __init__(self) -> None:
         self.starts: list[int] = []
@@ -136,13 +137,12 @@ class MetricPlaces:
 
     @property
     def numbers(self) -> bytes:
-        """As `_decoded_numbers` reads them."""
+        """Encoded; `_decoded_numbers` decodes them."""
         return b"".join(self._numbers)
 
     def read(self, data: bytes, at: int, end: int) -> int:
-        """Of metrics that lie one behind the other, as `wire.Run` has it. Plain ones are taken many
-        at a time: a launch has a thousand. Raises `Malformed`, or IndexError at the end of `data`.
-        """
+        """Read consecutive metrics, as `protobuf.Run` requires. Runs of plain ones are matched at
+        once: a launch has a thousand. Raises `Malformed`, or IndexError at the end of `data`."""
         key, starts, numbers = data[at], self.starts, self._numbers
         while at < end and data[at] == key:
             length = data[at + 1]
@@ -155,7 +155,7 @@ class MetricPlaces:
             starts.append(at)
             if length < 0x80:
                 start = at + 2
-            elif (high := data[at + 2]) < 0x80:  # as most columns have it, written out
+            elif (high := data[at + 2]) < 0x80:  # `varint` inlined for the most common length
                 length, start = length & 0x7F | high << 7, at + 3
             else:
                 length, start = varint(data, at + 1)
@@ -175,8 +175,11 @@ def _plain_run(key: int, length: int) -> re.Pattern[bytes]:
 
 
 def _decoded_numbers(numbers: bytes) -> Iterator[int]:
-    """Of a single metric, its first three bytes: a key below 128, the number, and what is behind a
-    number below 128. Of a run, the first byte of each number, from 128 on, and then the second."""
+    """Decode the name numbers that `MetricPlaces` collects.
+
+    A single metric has three bytes: a key below 128, then the number in one or two bytes. A run of
+    plain metrics has the first byte of every number (each 128 or more), then every second byte.
+    """
     at = 0
     while at < len(numbers):
         if numbers[at] >= 0x80:
@@ -192,7 +195,7 @@ def _decoded_numbers(numbers: bytes) -> Iterator[int]:
 
 
 def _count_from(numbers: bytes, at: int) -> int:
-    """How many bytes from here on are first bytes of numbers."""
+    """The number of consecutive first bytes, which are 128 or more."""
     rest = numbers[at:].lstrip(_FIRST_BYTES)
     return len(numbers) - at - len(rest)
 
@@ -202,7 +205,7 @@ def _number(low: int, high: int) -> int:
 
 
 def _content(data: bytes, at: int) -> Span:
-    """Where the message of a metric lies, whose field starts here."""
+    """The span of a metric's message, whose field starts at `at`."""
     length, start = data[at + 1], at + 2
     if length >= 0x80:
         length, start = varint(data, at + 1)
@@ -210,7 +213,7 @@ def _content(data: bytes, at: int) -> Span:
 
 
 def _parts(data: bytes, start: int, stop: int) -> Span:
-    """Where the instances may be: behind the name and the value, if it is a short one."""
+    """The span that may contain instances: after the name, and after the value if it is short."""
     at = start + 1
     while data[at] >= 0x80:
         at += 1

@@ -1,11 +1,10 @@
-"""keet's own reader of `.ncu-rep`: what is in the file, with no native code in the way.
+"""The launches of a `.ncu-rep`, decoded on demand, in pure Python.
 
-It gives everything but the SASS text, for which NVIDIA's reader is asked in a process of its own
-(`disassembler.py`). A test holds the two readers equal, value by value.
+Everything but the SASS text is read here; the text comes from NVIDIA's reader in a child process
+(`sass/disassembler.py`). A test compares the values of both readers.
 
-A report may have 100,000 launches and more bytes than there is memory. When it is opened, a launch
-is its name, its shape and its place in the file. What is decoded of launches is kept for the last
-ones that were asked for.
+A report may have 100,000 launches and be larger than the memory. Opening it reads only the name,
+the shape and the position of each launch. Only the most recently used launches stay decoded.
 """
 
 from __future__ import annotations
@@ -40,19 +39,19 @@ if TYPE_CHECKING:
     from keet.ingest.sass.disassembler import Disassembler
 
 _KEPT_BYTES = 32 << 20
-"""Of launches that stay decoded: as they lie in the file; decoded they take several times that."""
+"""Total size in the file of the launches that stay decoded; in memory it is several times that."""
 _AHEAD = 200
-"""Launches whose code is looked at when one is fetched that nobody asked for beforehand."""
+"""Launches whose SASS text is fetched together with that of a launch that was not prefetched."""
 
 
 class Report:
-    """The file behind a profile, and what was decoded of its launches."""
+    """A report file and its decoded launches."""
 
     def __init__(self, path: Path, source: ReportBytes | bytes, blocks: list[ReportBlock]) -> None:
         held = HeldBytes(source) if isinstance(source, bytes) else source
         self.file = ReportFile(path, held, blocks)
         self.kept: dict[int, DecodedLaunch] = {}
-        """By number; those that were decoded first come first."""
+        """By launch number, in the order of decoding."""
         self._kept_bytes = 0
 
     @property
@@ -61,17 +60,19 @@ class Report:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the numbers must know: a newer ncu may store what keet can't read."""
+        """Warnings about the file: entries that keet can't read, signs of missing launches."""
         blocks = self.file.blocks
         unknown = sum(e.kind is EntryKind.UNKNOWN for block in blocks for e in block.entries)
         notes = []
         if unknown:
-            notes.append(f"{unknown} results of a kind that this keet does not know are left out")
+            notes.append(
+                f"skipped {unknown} results of a kind that this version of keet can't read"
+            )
         notes += cut_notes(blocks, self.file.session_pieces, self.session.ncu_version)
         return tuple(notes)
 
     def launches(self) -> tuple[Launch, ...]:
-        """Raises `Malformed` where a result has no name, or is none."""
+        """Raises `Malformed` for a result without a name."""
         self.file.check_count()
         numbers = range(len(self.file.results))
         return tuple(self._launch(number) for number in counted(numbers, "listing launches"))
@@ -92,7 +93,7 @@ class Report:
         )
 
     def decoded(self, number: int) -> DecodedLaunch:
-        """Decoded anew where it was let go."""
+        """Decodes the launch, or returns it if it is still decoded."""
         found = self.kept.get(number)
         return self._decode(number) if found is None else found
 
@@ -115,21 +116,21 @@ class Report:
         return Disassembler(self.file)
 
     def prefetch_code(self, launches: Iterable[int]) -> None:
-        """Start to fetch the SASS text of launches, by their numbers, in the background."""
+        """Start fetching the SASS text of launches, by their numbers, in the background."""
         self.disassembler.prefetch(map(self.decoded, launches))
 
     def code_of(self, number: int) -> Mapping[int, str] | Absent:
         return self.disassembler.code_of(self.decoded(number), self._others(number))
 
     def _others(self, number: int) -> Iterator[DecodedLaunch]:
-        """Launches that may be asked about next: all of a small report."""
+        """Launches that may be needed next: all launches of a small report."""
         count = len(self.file.results)
         start = number if count > _AHEAD else 0
         return map(self.decoded, range(start, min(start + _AHEAD, count)))
 
 
 class FileLaunch:
-    """One launch of a report. Decodes what is asked for; `release` lets go of it."""
+    """One launch of a report. Decodes on demand; `release` frees the decoded data."""
 
     __slots__ = ("_report", "number")
 
@@ -154,7 +155,7 @@ class FileLaunch:
         return self.decoded.metrics.names()
 
     def metric(self, name: str) -> RawMetric | None:
-        found = self._report.kept.get(self.number) or self.decoded  # asked for hundreds of times
+        found = self._report.kept.get(self.number) or self.decoded  # called hundreds of times
         try:
             return found.metrics.get(name)
         except Malformed as problem:

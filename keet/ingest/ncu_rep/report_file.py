@@ -1,4 +1,4 @@
-"""What the launches of a report share: its bytes, names of metrics, its session and its code."""
+"""The data that all launches of a report share: bytes, metric names, session, code."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from keet.profile.launch import Dim3
 
 _RESULTS = frozenset((EntryKind.KERNEL, EntryKind.RANGE, EntryKind.CMDLIST, EntryKind.GRAPH))
 _MANY, _LEAST_BYTES = 100_000, 1_000
-"""A launch has 13 kB or more. A file with more than `_MANY` launches that are smaller than this on
-average is no report: to list them would take more memory than the file has bytes."""
+"""A launch has 13 kB or more. A file with more than `_MANY` launches that are smaller than
+`_LEAST_BYTES` on average is refused: listing them would take more memory than the file's size."""
 
 _REFERENCE_KEY = 1 << 3  # field 1, a varint
 _NUMBER_BYTES = 11  # a key, and 64 bits in seven a byte
 
 CodeKey = tuple[int, int]
-"""Process and reference: two processes use the same reference for code of their own."""
+"""Process id and reference: two processes may use the same reference for different code."""
 
 
 class ReportFile:
-    """The file behind a profile. It knows where launches lie, and holds none of them."""
+    """A report file: the positions of its launches and what they share, but no launch itself."""
 
     def __init__(self, path: Path, source: ReportBytes, blocks: list[ReportBlock]) -> None:
         self.path = path
@@ -50,13 +50,13 @@ class ReportFile:
             raise Malformed(f"{count:,} launches in {self.source.size:,} bytes")
 
     def message(self, entry: ReportEntry, run: Run | None = None) -> tuple[ProtoMessage, bytes]:
-        """An entry taken apart, and the bytes that its spans refer to."""
+        """A parsed entry, and the bytes that its spans refer to."""
         data, start = self.source.piece(entry.start, entry.stop)
         return ProtoMessage(data, start, start + entry.stop - entry.start, run=run), data
 
     @cached_property
     def names(self) -> NameTable:
-        """The names of metrics, which results refer to by number, over all blocks."""
+        """The metric names of all blocks. Results refer to them by number."""
         return _name_table(tuple(raw for block in self.blocks for raw in block.strings))
 
     @cached_property
@@ -93,7 +93,7 @@ class ReportFile:
 
     @cached_property
     def code_entries(self) -> dict[CodeKey, list[ReportEntry]]:
-        """Where code lies; ncu adds to the same code over several entries."""
+        """Entries by the code that they belong to; ncu splits one code over several entries."""
         found: dict[CodeKey, list[ReportEntry]] = {}
         for block, entry in self._sources():
             key = (self.process_id(block), self._reference(entry))
@@ -107,15 +107,15 @@ class ReportFile:
                     yield block, entry
 
     def _reference(self, entry: ReportEntry) -> int:
-        """The number under which launches refer to code. ncu writes it first, so that the code
-        itself need not be read for it."""
+        """The number by which launches refer to this code. ncu writes it first, so the code itself
+        need not be read."""
         data, start = self.source.piece(entry.start, min(entry.stop, entry.start + _NUMBER_BYTES))
         if data[start] == _REFERENCE_KEY and entry.stop - entry.start > _NUMBER_BYTES:
             return varint(data, start + 1)[0]
         return self.message(entry)[0].number(1) or 0
 
     def code(self, keys: Iterable[CodeKey]) -> list[CodeObject]:
-        """The code that the report has of these; read once, and kept: launches share it."""
+        """The code objects of these keys that the report has. Read once: launches share them."""
         return [self._code_object(key) for key in keys if key in self.code_entries]
 
     def _code_object(self, key: CodeKey) -> CodeObject:
@@ -129,5 +129,5 @@ class ReportFile:
 
 @lru_cache(maxsize=8)
 def _name_table(tables: tuple[bytes, ...]) -> NameTable:
-    """Reports that were made in one way name the same metrics, so a batch reads them once."""
+    """Reports of one ncu command have the same names, so a batch parses them once."""
     return NameTable([name for table in tables for name in ProtoMessage(table).texts(1)])

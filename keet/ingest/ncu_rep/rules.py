@@ -1,4 +1,4 @@
-"""NVIDIA's rule results, as the report stores them."""
+"""Reads the results of NVIDIA's rules from a report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KINDS = (
     RuleKind.ERROR,
     RuleKind.OPTIMIZATION,
 )
-"""By the file's numbering, which is not that of NVIDIA's Python interface."""
+"""By the number in the file, which differs from that of NVIDIA's Python interface."""
 _SCOPES = (SpeedupScope.UNKNOWN, SpeedupScope.LOCAL, SpeedupScope.GLOBAL)
 _SEVERITIES = ("default", "low", "high")
 
@@ -33,7 +33,8 @@ def read_rules(messages: Iterable[ProtoMessage]) -> tuple[RuleResult, ...]:
 
 
 def read_leading_rule(data: bytes, spans: Iterable[Span]) -> RuleResult | None:
-    """See `leading_rule`. `spans`: where the rules lie. Of the others, only estimates are read."""
+    """See `leading_rule`. `spans`: positions of the rules. Of other rules only the estimate is
+    parsed."""
     most, found = 0.0, None
     for rule in spans:
         for item in _item_spans(data, rule):
@@ -45,7 +46,7 @@ def read_leading_rule(data: bytes, spans: Iterable[Span]) -> RuleResult | None:
 
 
 def _item_spans(data: bytes, rule: Span) -> list[Span]:
-    """As `_items`."""
+    """The spans of what `_items` gives."""
     bodies = spans_of(3, data, *rule)
     items = spans_of(1, data, *bodies[-1]) if bodies else ()
     return [item for item in items if spans_of(1, data, *item)]
@@ -56,7 +57,7 @@ def _results(rule: ProtoMessage) -> Iterator[RuleResult]:
 
 
 def _items(rule: ProtoMessage) -> Iterator[ProtoMessage]:
-    """One for each message of the rule's body; charts and tables without one are skipped."""
+    """One per message of the rule's body; charts and tables without a message are skipped."""
     body = rule.message(3)
     return (item for item in body.messages(1) if item.span(1)) if body else iter(())
 

@@ -1,7 +1,7 @@
-"""The session of a report: which tools and driver made it, when, with which command.
+"""The session of a report: the versions of tools and driver, the time and the command line.
 
 ncu writes it in pieces over several blocks. Host names, addresses and the environment are in there
-too; keet neither needs nor keeps them.
+too; keet does not read them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CREATED, _DEVICE, _VERSION, _COMMAND_LINE = 2, 6, 8, 11
 
 
 class SessionInfo(NamedTuple):
-    """What the report says about its own making; `None` where it does not."""
+    """How the report was made; `None` for what is not recorded."""
 
     ncu_version: str | None = None
     cuda_version: str | None = None
@@ -38,7 +38,7 @@ class SessionInfo(NamedTuple):
 
 
 def read_session(pieces: Iterable[ProtoMessage]) -> SessionInfo:
-    """Put the pieces of one session together; a later piece wins."""
+    """Merge the pieces of one session; later pieces override earlier ones."""
     versions: dict[str, str] = {}
     created: int | None = None
     command_line: str | None = None
@@ -57,13 +57,13 @@ def read_session(pieces: Iterable[ProtoMessage]) -> SessionInfo:
 
 @lru_cache(maxsize=64)  # reports of one machine were made with the same tools
 def _version(raw: bytes) -> tuple[str, str]:
-    """What has a version, and that."""
+    """The name of a tool, and its version."""
     message = ProtoMessage(raw)
     return message.text(1) or "", message.text(2) or ""
 
 
 def read_devices(pieces: Iterable[ProtoMessage]) -> tuple[Device, ...]:
-    """The GPUs of the machine by their number; a later piece wins."""
+    """The GPUs of the machine in the order of their index; later pieces override earlier ones."""
     devices: dict[int, Device] = {}
     for piece in pieces:
         for attributes in piece.messages(_DEVICE):
@@ -77,7 +77,7 @@ def _first(versions: dict[str, str], *providers: str) -> str | None:
 
 
 def _moment(seconds: int) -> str | None:
-    """Seconds since 1970 as ISO 8601; `None` for a number that is no time."""
+    """Seconds since 1970 as ISO 8601; `None` for a number that is not a valid time."""
     try:
         at = time.gmtime(seconds)
     except (ValueError, OverflowError, OSError):
@@ -104,7 +104,7 @@ def _device(message: ProtoMessage) -> Device:
 def device_from_metrics(
     metric: Callable[[str], RawMetric | None], index: int | None = None
 ) -> Device:
-    """A device from what a launch's metrics say of it; `metric` looks one up by its name."""
+    """The device according to a launch's metrics; `metric` looks up a metric by name."""
     found = ((name, metric(_ATTRIBUTE_PREFIX + name)) for name in _DEVICE_ATTRIBUTES)
     attributes = {name: raw.value for name, raw in found if raw is not None}
     return _from_attributes(attributes, index=index)
@@ -126,5 +126,5 @@ def _from_attributes(
 
 
 def _whole(value: Value) -> int | None:
-    """Counts are stored as doubles in some versions of ncu and as whole numbers in others."""
+    """Counts are stored as doubles in some versions of ncu and as integers in others."""
     return int(value) if is_measurement(value) else None

@@ -1,8 +1,8 @@
-"""`ncu --csv`, the details page: one row per metric and launch, and one per result of a rule.
+"""Reads `ncu --csv`, the details page: one row per metric and launch, and one per rule result.
 
-ncu's versions have other columns; those of the header are taken. Log lines and the program's own
-output may stand around the table. With `--print-summary`, a row has the average of several
-launches.
+Columns differ between versions of ncu, so they are taken from the header. Log lines and the
+program's own output may surround the table. With `--print-summary`, a row has the average of
+several launches.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from keet.texts import bounded_line
 DETAILS_EXPORT = "ncu --import REPORT --csv > FILE"
 _HEADER = regex(r'^"?(?:ID|Process ID)"?,.*$', re.MULTILINE)
 _MOST_LINES = 50
-"""Of one row: a rule's text may have line breaks, and a stray quote must not swallow the file."""
+"""Per row: a rule's text may have line breaks, but a stray quote must not consume the file."""
 
 
 class _Table(NamedTuple):
@@ -40,7 +40,7 @@ class _Table(NamedTuple):
     value: str
     """The column of the number: `Metric Value`, or `Average` in a summary."""
     least: int
-    """Cells of a row up to that number: ncu leaves out the columns of rules in other rows."""
+    """Cells of a row up to that column: rows of metrics may lack the columns of rules."""
 
     def cell(self, row: list[str], column: str) -> str:
         at = self.columns.get(column)
@@ -60,7 +60,7 @@ def _is_header(line: str) -> bool:
 
 
 def read_details(text: str, path: Path) -> PrintedPage:
-    """The launches of every table: a log may hold several runs, each with columns of its own."""
+    """The launches of every table: a log may have several runs with different columns."""
     printed: list[PrintedLaunch] = []
     table: _Table | None = None
     launches: dict[tuple[str, ...], PrintedLaunch] = {}
@@ -79,8 +79,8 @@ def read_details(text: str, path: Path) -> PrintedPage:
 
 
 def _numbered_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines that are not empty. Only line feeds end one, as `csv` sees it: other line breaks of
-    Unicode may be part of a name."""
+    """Lines that are not empty. Only a line feed ends a line, as in `csv`: other Unicode line
+    breaks may be part of a name."""
     for number, line in enumerate(text.split("\n"), 1):
         if stripped := line.rstrip("\r"):
             yield number, stripped
@@ -102,7 +102,7 @@ def _read_header(line: str, path: Path) -> _Table:
 
 
 def _starts_a_row(line: str, table: _Table) -> bool:
-    """Whether a line is of the table, and not of ncu's log or the program's own output."""
+    """Whether a line belongs to the table, and not to ncu's log or the program's output."""
     if not table.quoted:
         return line[0] in "0123456789" and line.count(",") >= table.least - 1
     if line[0] != '"':
@@ -124,7 +124,7 @@ def _read_row(
     if len(row) > len(table.columns) + 1:
         raise _edited(path, f"line {number} has more cells than the table has columns")
     if not is_count(row[0]):
-        raise _edited(path, f"line {number} has no number of a launch")
+        raise _edited(path, f"line {number} does not start with a launch number")
     if not table.cell(row, "Metric Name") and not table.cell(row, "Rule Name"):
         raise _edited(path, f"line {number} has neither a metric nor a rule")
     return row

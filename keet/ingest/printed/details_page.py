@@ -1,7 +1,7 @@
-"""From rows of ncu's details page to launches: which metric a label is, where that is certain.
+"""Turns the rows of ncu's details page into launches, and maps labels to metrics.
 
 The page names metrics by label, and some labels changed their meaning between versions. The
-catalog's `details` has those that did not; a row with another label is kept under the label.
+catalog's `details` has those that did not; a row with any other label keeps its label as name.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from keet.catalog import details_labels, metric_named, rule_texts, unit_of
 from keet.errors import DamagedReport
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.ingest.ncu_rep.session import device_from_metrics
-from keet.ingest.printed.numbers import Notation, is_spoilt_number, notation_of, printed_value
+from keet.ingest.printed.numbers import Notation, is_malformed_number, notation_of, printed_value
 from keet.ingest.printed.rule_counts import counts_in_rules
 from keet.patterns import regex
 from keet.profile import (
@@ -38,10 +38,10 @@ from keet.units import parse_unit
 
 RAW_EXPORT = "ncu --import REPORT --page raw --csv > FILE"
 NAMED_METRICS = ("", "Command line profiler metrics")
-"""Sections whose rows have names of metrics, not labels: the first is that of the raw page."""
+"""Sections whose rows have metric names instead of labels; "" is the raw page."""
 
 _LONGEST_NAME = 300
-"""Characters of a metric's name: ncu's longest has half of that."""
+"""Characters of a metric name: ncu's longest has half of that."""
 _METRIC_NAME = regex(r"[A-Za-z][\w.:]*__[\w.]+", re.A)
 _LABEL_AND_NAME = regex(r".*[ (]([A-Za-z][\w.:]*__[\w.]+)\)?", re.A)
 _DIM3 = regex(r"\(?\s*(\d{1,10})\s*,\s*(\d{1,10})\s*,\s*(\d{1,10})\s*\)?", re.A)
@@ -54,24 +54,24 @@ _KINDS = {
     "OK": RuleKind.OK,
 }
 _SCOPES = {"global": SpeedupScope.GLOBAL, "local": SpeedupScope.LOCAL}
-_NO_CODE = Absent("a printed page holds no code", "use the .ncu-rep that it was printed from")
+_NO_CODE = Absent("a printed page contains no code", "use the .ncu-rep that it was printed from")
 
 
 class PrintedRow(NamedTuple):
     """One line of a table."""
 
     section: str
-    """Its title; empty on the raw page."""
+    """Title of its section; empty on the raw page."""
     label: str
     unit: str
     value: str
     line: int
-    """Of the file, from 1."""
+    """Line number in the file, from 1."""
 
 
 @dataclass
 class PrintedLaunch:
-    """What a page says of a launch, as it says it."""
+    """A launch as the page prints it, before labels and numbers are interpreted."""
 
     name: str
     grid: Dim3 | None = None
@@ -82,13 +82,13 @@ class PrintedLaunch:
     device: int | None = None
     compute_capability: str | None = None
     invocations: int | None = None
-    """Launches that the numbers are averages of; None where they are of one launch."""
+    """Number of launches that the values are averages of; None if they are of one launch."""
     rows: list[PrintedRow] = field(default_factory=list)
     rules: list[RuleResult] = field(default_factory=list)
 
 
 class PrintedPage(NamedTuple):
-    """The launches of a file, with what a reader of their numbers must know."""
+    """The launches of a file, and notes about their numbers for the user."""
 
     launches: tuple[Launch, ...]
     notes: tuple[str, ...]
@@ -112,7 +112,12 @@ def _page_notes(printed: Iterable[PrintedLaunch], unnamed: int) -> list[str]:
     ]
     if unnamed:
         labels = "1 label does" if unnamed == 1 else f"{unnamed} labels do"
-        notes.append(f"{labels} not name one metric: see `keet metrics --all`, under `SECTION: …`")
+        notes.append(
+            f"{labels} not tell which metric it is: `keet metrics --all` lists it as `SECTION: …`"
+            if unnamed == 1
+            else f"{labels} not tell which metric they are: `keet metrics --all` lists them as "
+            "`SECTION: …`"
+        )
     averaged = [each.invocations for each in printed if each.invocations and each.invocations > 1]
     if averaged:
         notes.append(
@@ -136,11 +141,11 @@ def _launch(
     metrics: dict[str, RawMetric] = {}
     for row in printed.rows:
         value = printed_value(row.value, notation)
-        if row.unit and is_spoilt_number(value):
-            raise _edited(path, f"line {row.line}: {row.value[:40]!r} is no number of ncu's")
+        if row.unit and is_malformed_number(value):
+            raise _edited(path, f"line {row.line}: {row.value[:40]!r} is not a valid number")
         name = _name_of(row, value)
         if name is None:
-            name = _kept_label(row, value, metrics)
+            name = _name_from_label(row, value, metrics)
             unnamed.add((row.section, row.label))
         metrics.setdefault(name, RawMetric(value, row.unit))
     metrics = {**counts_in_rules(printed.rules), **metrics}
@@ -176,11 +181,11 @@ def dim3(text: str) -> Dim3 | None:
 
 
 def _name_of(row: PrintedRow, value: Value) -> str | None:
-    """The metric of a row; None where the label does not tell."""
+    """The metric of a row; None if the label does not identify one."""
     if row.section in NAMED_METRICS or _is_metric(row.label):
         return row.label
     if "__" in row.label[:_LONGEST_NAME]:
-        # As of ncu --print-metric-name label-name.
+        # Printed with ncu --print-metric-name label-name.
         with_name = _LABEL_AND_NAME.fullmatch(row.label[: _LONGEST_NAME + 1])
         return with_name[1] if with_name else None
     name = details_labels().get(row.section, {}).get(row.label)
@@ -194,16 +199,16 @@ def _is_metric(label: str) -> bool:
 
 
 def _unit_fits(name: str, unit: str, value: Value) -> bool:
-    """Whether the page can mean that metric: a label under a unit of another kind does not."""
+    """Whether the printed unit fits the metric; if not, the label means another metric."""
     known = unit_of(name)
     if not unit or not known or isinstance(value, str):
         return True
     return parse_unit(unit).kind == parse_unit(known).kind
 
 
-def _kept_label(row: PrintedRow, value: Value, metrics: dict[str, RawMetric]) -> str:
-    """A name for a row whose metric is not certain. Rows of one label with other values are
-    several metrics, so each gets a name of its own."""
+def _name_from_label(row: PrintedRow, value: Value, metrics: dict[str, RawMetric]) -> str:
+    """A name for a row whose metric is not certain. Rows with the same label and different values
+    are different metrics, so each gets its own name."""
     name = kept = f"{row.section}: {row.label}"
     number = 1
     while (found := metrics.get(kept)) is not None and found != RawMetric(value, row.unit):
@@ -220,7 +225,8 @@ def _device(printed: PrintedLaunch, metrics: dict[str, RawMetric]) -> Device:
 
 
 def _all_sms(metrics: dict[str, RawMetric]) -> int | None:
-    """The GPU's SMs, by those that the launch could use: a green context has only some."""
+    """The GPU's SM count, from the SMs that the launch could use. None in a green context, which
+    has only some of them."""
     count, green = metrics.get("launch__sm_count"), metrics.get("launch__uses_green_context")
     if count is None or green is None or green.value != 0:
         return None
@@ -230,7 +236,7 @@ def _all_sms(metrics: dict[str, RawMetric]) -> int | None:
 def rule_result(
     section: str, kind: str, message: str, *, rule: str = "", gain: SpeedupEstimate | None = None
 ) -> RuleResult:
-    """`section`: its id or its title. Without `rule`, the message's first words tell it."""
+    """`section`: its id or title. Without `rule`, the message's first words identify the rule."""
     message = bounded_line(message)
     found = rule or _rule_of(section, message)
     return RuleResult(
@@ -245,7 +251,7 @@ def rule_result(
 
 
 def estimated_gain(scope: str, percent: str) -> SpeedupEstimate | None:
-    """None where there is no estimate, or none that a share of the time can be."""
+    """None if there is no estimate, or if it is not between 0 and 100 % of the time."""
     value = printed_value(percent.removesuffix("%"))
     if isinstance(value, str) or value is None or not 0 <= value <= 100:
         return None

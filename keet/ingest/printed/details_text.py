@@ -1,9 +1,8 @@
-"""The tables that ncu prints: on the terminal, with `--page details` or `--page raw`.
+"""Reads the text tables that ncu prints on the terminal, with `--page details` or `--page raw`.
 
-A launch begins with a line of its name and shape. Tables of three columns follow, each between
+A launch begins with a line with its name and shape. Tables of three columns follow, each between
 lines of dashes; up to 2022 they have a fixed width and no header. With `--print-summary`, there are
-three columns of numbers. What else a terminal shows (ncu's log, the program's own output) is passed
-over.
+three columns of numbers. Other lines (ncu's log, the program's own output) are skipped.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ _LAUNCH_END = regex(
     r", (?:Context|Device) \w+(?:, (?:Stream|CC|Device|Invocations) [\w.]+(?:,\d{3})*)*\Z", re.A
 )
 _LONGEST_END = 120
-"""Characters behind the shape of a launch."""
+"""Characters after the shape of a launch."""
 _RULER = regex(r"-{2,}(?: -{2,}){2,}")
 _RULE_END = regex(r"-{5} -{20,}")
 _HEADER = regex(r"Metric Name\s+Metric Unit\s+(?:Metric Value|Minimum\s+Maximum\s+Average)", re.A)
 _FIXED = (70, 15, 30)
-"""Widths of the columns of tables without a header."""
+"""Column widths of tables without a header."""
 _RULE = regex(r"\s{2,}(OPT|INF|WRN|ERR|OK) {2,}(\S.*)")
 _CONTINUED = regex(r"\s{8,}(\S.*)")
 _ESTIMATE = regex(r"Est\. (Local )?Speedup: (\S+)%\s*(.*)")
@@ -60,7 +59,7 @@ class _Column(NamedTuple):
 
 
 def has_printed_page(text: str) -> bool:
-    """Whether something of ncu's tables is in the text."""
+    """Whether the text contains a part of ncu's tables."""
     return _PAGE.search(text) is not None
 
 
@@ -72,25 +71,25 @@ def read_printed(text: str, path: Path) -> PrintedPage:
 
 
 class _Reader:
-    """Line by line: each line is looked at once, whatever is around it."""
+    """Reads line by line, each line once: the time is linear in the size of the text."""
 
     def __init__(self) -> None:
         self.launches: list[PrintedLaunch] = []
         self._number = 0
-        """Of the line that was read last."""
+        """Number of the line that was read last."""
         self._process: str | None = None
         self._section = ""
         self._columns: list[_Column] | None = None
-        """Of the table that is open."""
+        """Columns of the open table; None outside of tables."""
         self._awaits_header = False
-        """The table has neither a header nor a row yet."""
+        """The open table has neither a header nor a row yet."""
         self._below_header = False
         self._rule: list[str] | None = None
-        """Kind and lines of the message that is being read."""
+        """Kind and lines of the rule message that is being read."""
         self._unread: list[int] = []
-        """Numbers of lines in tables that are no rows."""
+        """Numbers of lines in tables that could not be parsed."""
         self._previous = ""
-        """The last line outside of tables: a long name may stand on a line of its own."""
+        """The last line outside of tables: a long name may be on a line of its own."""
 
     def read(self, line: str, number: int) -> None:
         self._number = number
@@ -101,17 +100,17 @@ class _Reader:
         self._outside(line)
 
     def finish(self, *, cut: bool) -> list[str]:
-        """What to tell of the end: a table that is not closed was cut, perhaps in a number."""
+        """Notes about the end: a table that is not closed was cut, perhaps within a number."""
         notes = []
         self._end_rule()
         if self._columns is not None:
             if cut:
                 self._drop_last_line()
-            notes.append("the text ends inside a table: what ncu printed behind it is missing")
+            notes.append("the text ends inside a table: the rest of ncu's output is missing")
         if self._unread:
             count = len(self._unread)
             lines = "1 line" if count == 1 else f"{count:,} lines"
-            notes.append(f"left out {lines} in its tables that can't be read")
+            notes.append(f"skipped {lines} in its tables that could not be parsed")
         return notes
 
     def _drop_last_line(self) -> None:
@@ -144,7 +143,7 @@ class _Reader:
             self._awaits_header = True
 
     def _in_table(self, line: str, number: int, columns: list[_Column]) -> bool:
-        """False for a line that is of no table: the open one was cut, and another thing begins."""
+        """False for a line outside of the table: the table was cut, and something else begins."""
         text = line.strip()
         if _RULER.fullmatch(text):
             if not self._below_header:
@@ -192,7 +191,7 @@ class _Reader:
 
 
 def _launch_line(text: str, previous: str = "") -> re.Match[str] | None:
-    # What it ends with is looked at first: most lines of a log are something else.
+    # The end is checked first, because it excludes most lines of a log quickly.
     if _LAUNCH_END.search(text, max(0, len(text) - _LONGEST_END)) is None:
         return None
     is_wrapped = _SHAPE_FIRST.match(text) is not None
@@ -224,13 +223,13 @@ def _printed_launch(found: re.Match[str], process: str | None) -> PrintedLaunch:
 
 
 def _table_cells(line: str, columns: list[_Column]) -> tuple[str, str, str] | None:
-    """Label, unit and value, which is the average in a summary; None for a line that has another
-    form than the table."""
+    """Label, unit and value (in a summary, the average); None for a line that does not fit the
+    columns."""
     gaps = (line[left.end : right.start] for left, right in pairwise(columns))
     fits = len(line) <= columns[-1].end and not line[: columns[0].start].strip()
     if fits and not any(map(str.strip, gaps)):
         label, unit, *values = (line[start:end].strip() for start, end in columns)
         return (label, unit, values[-1]) if label and values[-1] else None
-    # A name may be longer than its column. It has no spaces, so that the rest can be told.
+    # A name may be longer than its column. It has no spaces, so the other cells can be found.
     found = _OVERFLOWING.fullmatch(line.strip()) if len(columns) == len(_FIXED) else None
     return (found[1], found[2] or "", found[3]) if found and "__" in found[1] else None

@@ -1,4 +1,4 @@
-"""Numbers as ncu prints them: grouped by thousands, with two decimals, in the user's locale."""
+"""Parses numbers as ncu prints them: grouped by thousands, two decimals, in the user's locale."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST_NUMBER = 40
 """Characters: ncu prints 64-bit numbers with separators in less."""
 
 _GROUPING = regex(r"(?<=\d)[\u00a0\u202f'’ ](?=\d{3}(?!\d))")
-"""Separators of thousands that can't be a decimal sign."""
+"""Thousands separators that can't be decimal signs."""
 _POINT = regex(r"-?(?:\d+|\d{1,3}(?:,\d{3})+)\.\d{1,2}|-?\d{1,3}(?:,\d{3}){2,}", re.A)
 _COMMA = regex(r"-?(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}|-?\d{1,3}(?:\.\d{3}){2,}", re.A)
 _GROUPED_BY_COMMA = regex(r"-?\d{1,3},\d{3}", re.A)
@@ -25,14 +25,14 @@ _SWAPPED = str.maketrans(".,", ",.")
 
 
 class Notation(Enum):
-    """What the decimal sign is."""
+    """The decimal sign."""
 
     POINT = "point"
     COMMA = "comma"
 
 
 def notation_of(texts: Iterable[str]) -> Notation | None:
-    """The notation of a file's numbers; None where they can't all be of one.
+    """The notation of a file's numbers; None if they contradict each other.
 
     ncu prints two decimals or none, and groups of three digits: `1.234` is a whole number of a
     locale with a decimal comma, unless other numbers of the file show that it is not.
@@ -55,14 +55,14 @@ def notation_of(texts: Iterable[str]) -> Notation | None:
 
 
 def _plain(text: str) -> str:
-    """Without what ncu adds: `(!)` before a number that is in doubt, its instances behind it."""
+    """Without ncu's additions: `(!)` before an uncertain number, and instances after it."""
     text = text.strip().removeprefix("(!)").strip()
     with_parts = _WITH_PARTS.fullmatch(text)
     return _GROUPING.sub("", with_parts[1] if with_parts else text)
 
 
 def printed_value(cell: str, notation: Notation = Notation.POINT) -> Value:
-    """A cell as what it is: `1,234.50` is a number, `CachePreferNone` a text, `n/a` nothing."""
+    """A cell as number, text or None: `1,234.50`, `CachePreferNone`, `n/a`."""
     text = _plain(cell)
     lower = text.lower()
     if lower in ("", "n/a", "no data"):
@@ -76,8 +76,8 @@ def printed_value(cell: str, notation: Notation = Notation.POINT) -> Value:
     return int(plain) if is_count(plain.lstrip("+-")) else float(plain)
 
 
-def is_spoilt_number(value: Value) -> bool:
-    """Whether a cell that must hold a number holds digits that are none of ncu's."""
+def is_malformed_number(value: Value) -> bool:
+    """Whether a cell looks like a number, but not like one that ncu prints."""
     return isinstance(value, str) and _LIKE_A_NUMBER.fullmatch(_plain(value)) is not None
 
 
@@ -86,5 +86,5 @@ def is_count(text: str) -> bool:
 
 
 def whole(text: str | None) -> int | None:
-    """The number of a stream or device; None for what is none."""
+    """The number of a stream or device; None if the text is not one."""
     return int(text) if text and len(text) < LONGEST_NUMBER and is_count(text) else None

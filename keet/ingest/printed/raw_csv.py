@@ -1,7 +1,7 @@
-"""`ncu --csv --page raw`: one row a launch, one column a metric, a second header row of units.
+"""Reads `ncu --csv --page raw`: one row per launch, one column per metric, a second row of units.
 
-What people keep under that name is a whole terminal: log lines before and after, the program's own
-output in between. The table is found by its header; rows are trusted only at its width.
+Such files often contain a whole terminal session: log lines before and after, the program's own
+output in between. The table is found by its header; a line is a row only if it has its width.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from keet.errors import DamagedReport
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.ingest.ncu_rep.session import device_from_metrics
 from keet.ingest.printed.details_page import RAW_EXPORT, dim3, kernel_name
-from keet.ingest.printed.numbers import is_count, is_spoilt_number, printed_value, whole
+from keet.ingest.printed.numbers import is_count, is_malformed_number, printed_value, whole
 from keet.patterns import regex
 from keet.profile import (
     Absent,
@@ -31,12 +31,12 @@ _HEADER = regex(r'^"?ID"?,', re.MULTILINE)
 _LINE = regex(r"[^\r\n]+")
 _QUOTED_NUMBER = regex(r'"\d+",', re.A)
 _IDENTITY = {"ID", "Context", "Stream", "Device", "CC"}
-"""Columns that are no metrics; the others of that kind have a space in their name."""
+"""Columns that are not metrics; all others that are not have a space in their name."""
 _WORKLOAD_NAMES = {"range": Workload.RANGE, "graph": Workload.GRAPH, "cmdlist": Workload.CMDLIST}
 
 ROUNDED = "values are as ncu printed them: rounded to two decimals, without source or rules"
 
-_NO_CODE = Absent("a CSV export holds no code", "use the .ncu-rep that it was exported from")
+_NO_CODE = Absent("a CSV export contains no code", "use the .ncu-rep that it was exported from")
 
 
 class _Table(NamedTuple):
@@ -50,10 +50,10 @@ def has_table(text: str) -> bool:
 
 
 def read_csv_launches(text: str, path: Path) -> tuple[Launch, ...]:
-    """The launches of every table: a log may hold several runs, each with columns of its own."""
+    """The launches of every table: a log may have several runs with different columns."""
     launches: list[Launch] = []
     table: _Table | None = None
-    number, counted = 1, 0  # of a line, and up to where: counting anew for each row is quadratic
+    number, counted = 1, 0  # line number, and the position up to which lines are counted
     lines = _LINE.finditer(text)
     for found in lines:
         line = found[0]
@@ -69,9 +69,9 @@ def read_csv_launches(text: str, path: Path) -> tuple[Launch, ...]:
 
 
 def _starts_a_row(line: str, table: _Table) -> bool:
-    """Whether a line is a launch's, and not of ncu's log or the program's own output.
+    """Whether a line is a row, and not ncu's log or the program's output.
 
-    ncu quotes every cell, so a line that starts with a quote and has as many as a row is one.
+    ncu quotes every cell: a line that starts with a quote and has the table's width is a row.
     """
     if not table.quoted:
         return line[0] in "0123456789" and line.count(",") >= len(table.header) - 1
@@ -83,7 +83,7 @@ def _starts_a_row(line: str, table: _Table) -> bool:
 def _read_header(line: str, below: str, path: Path) -> _Table:
     header = _cells(line)
     units = _cells(below)
-    # The second row names no launch: its first cell is empty.
+    # The row of units has an empty first cell.
     if len(units) != len(header) or units[0]:
         raise _edited(path, "the table has no row of units under its header")
     twice = [name for name, count in Counter(header).items() if count > 1]
@@ -98,7 +98,7 @@ def _read_row(line: str, number: int, table: _Table, path: Path) -> list[str]:
         cells = f"{len(row)} cells where the table has {len(table.header)}"
         raise _edited(path, f"line {number} has {cells}")
     if not is_count(row[0]):
-        raise _edited(path, f"line {number} has no number of a launch")
+        raise _edited(path, f"line {number} does not start with a launch number")
     end = line.rstrip()
     if table.quoted and (not end.endswith('"') or end.endswith(',"')):
         raise _edited(path, f"line {number} is cut short")
@@ -106,7 +106,7 @@ def _read_row(line: str, number: int, table: _Table, path: Path) -> list[str]:
 
 
 def _cells(line: str) -> list[str]:
-    """One line as cells: a row never spans lines, and a stray quote must not swallow the next."""
+    """The cells of one line. A row never spans lines, so a stray quote affects one line only."""
     previous = csv.field_size_limit(max(len(line) + 1, 131_072))
     try:
         return [bounded_line(cell) for cell in next(csv.reader([line]), [])]
@@ -127,9 +127,9 @@ def _launch(number: int, row: list[str], table: _Table, path: Path, line: int) -
         if name in _IDENTITY or " " in name:
             continue
         value = printed_value(cell)
-        if unit and is_spoilt_number(value):
+        if unit and is_malformed_number(value):
             # A decimal comma, most likely: 1,5 must not become 15.
-            raise _edited(path, f"line {line}: {cell[:40]!r} under {name} is no number of ncu's")
+            raise _edited(path, f"line {line}: {cell[:40]!r} under {name} is not a valid number")
         metrics[name] = RawMetric(value, unit)
     name = cells.get("Kernel Name", "")
     data = InMemoryLaunch(_device(cells, metrics), metrics, stored_disassembly=_NO_CODE)

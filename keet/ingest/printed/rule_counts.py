@@ -1,6 +1,6 @@
-"""Counts that a rule's message has and the printed page does not: sectors of global accesses.
+"""Extracts sector counts of global accesses from a rule's message: the printed page lacks them.
 
-Only messages of a form whose numbers are those of the report's metrics, digit by digit, are read.
+Only one form of message is parsed, whose numbers equal the report's metrics exactly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _EXCESS = "derived__memory_l2_theoretical_sectors_global_excessive"
 
 
 def counts_in_rules(rules: Iterable[RuleResult]) -> Mapping[str, RawMetric]:
-    """By ncu's names of the metrics; empty where no message has them, or several differ."""
+    """Counts by ncu's metric names; empty if no message has them, or if messages differ."""
     found = {_counts(rule.message) for rule in rules if rule.rule == _RULE} - {None}
     if len(found) != 1:
         return {}
@@ -34,7 +34,7 @@ def counts_in_rules(rules: Iterable[RuleResult]) -> Mapping[str, RawMetric]:
 
 
 def _counts(message: str) -> tuple[int, int] | None:
-    """Excessive and all sectors; None where the percentage is not that of the two counts."""
+    """Excessive and all sectors; None if the percentage does not fit the two counts."""
     match = _MESSAGE.match(message)
     if match is None:
         return None

@@ -1,5 +1,5 @@
-"""Tables of a run that people make, or that Nsight Systems prints: CSV with kernel, launches and
-total time (`nsys stats --report cuda_gpu_kern_sum --format csv` is one)."""
+"""Reads a run table from CSV with kernel, launches and total time: written by hand, or by
+`nsys stats --report cuda_gpu_kern_sum --format csv`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from keet.profile.run_table import KernelRun, RunTable
 from keet.texts import bounded_line
 
 _NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9}
-"""With both characters that stand for micro."""
+"""Nanoseconds per unit. Unicode has two characters for micro."""
 _COLUMNS = {
     "kernel": ("kernel", "name", "kernelname", "function"),
     "launches": ("launches", "instances", "count", "calls", "invocations", "launchcount"),
@@ -29,13 +29,13 @@ _COLUMNS = {
     "block": ("block", "blockxyz", "blocksize"),
 }
 _LONGEST = 1e18
-"""Nanoseconds: 30 years."""
+"""Longest time in nanoseconds: 30 years."""
 _NEEDED = ("kernel", "launches", "total")
 _EXAMPLE = "write a header like kernel,launches,total_ms and one line per kernel"
 
 
 def read_run_csv(text: str, path: Path) -> RunTable:
-    """Raises an IngestError that names the line. The same kernel and shape twice is added up."""
+    """Raises an IngestError that names the row. Rows of the same kernel and shape are added up."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     at, columns, rows = _table(lines, path)
     kernels: dict[tuple[str, Dim3 | None, Dim3 | None], KernelRun] = {}
@@ -45,13 +45,13 @@ def read_run_csv(text: str, path: Path) -> RunTable:
         key = (kernel.name, kernel.grid, kernel.block)
         if kernels.get(key) == kernel:
             raise found.fail(
-                f"the same row of {kernel.name[:80]!r} stands there twice", "remove one"
+                f"it repeats an earlier row of {kernel.name[:80]!r}", "remove one of them"
             )
         if _is_sum(kernel, kernels.values()):
             raise found.fail(f"{kernel.name[:80]!r} is the sum of the rows above", "remove the row")
         kernels[key] = _added(kernels[key], kernel) if key in kernels else kernel
     if not kernels:
-        raise UnknownFormat(path, "the table of the run has no row", _EXAMPLE)
+        raise UnknownFormat(path, "the run table has no row", _EXAMPLE)
     return RunTable(tuple(_without_shapes_where_mixed(list(kernels.values()))), "file")
 
 
@@ -65,23 +65,23 @@ class _Column:
 
 
 _Columns = dict[str, tuple[int, str]]
-"""Which column has what, and the unit of its heading or ''."""
+"""Column index and unit ('' if none) by role."""
 
 
 def _table(lines: Sequence[str], path: Path) -> tuple[int, _Columns, list[list[str]]]:
-    """Where the headings are, what they are, and all rows; by whichever separator has them."""
+    """The index of the header row, its columns, and all rows. Tries comma, semicolon and tab."""
     for separator in ",;\t":
         try:
             rows = [row for row in csv.reader(lines, delimiter=separator) if row]
         except csv.Error as problem:
-            raise UnknownFormat(path, f"it is no CSV table ({problem})", _EXAMPLE) from None
+            raise UnknownFormat(path, f"it is not a CSV table ({problem})", _EXAMPLE) from None
         if found := _header(rows):
             return *found, rows
     raise UnknownFormat(path, "it has no columns kernel, launches and total time", _EXAMPLE)
 
 
 def _header(rows: Sequence[Sequence[str]]) -> tuple[int, _Columns] | None:
-    """The first row with the needed headings."""
+    """The first row with the required headings."""
     for at, row in enumerate(rows[:20]):
         found: dict[str, tuple[int, str]] = {}
         for index, heading in enumerate(row):
@@ -123,11 +123,11 @@ class _Row:
             )
         value = self._number(found[1], role) * _NS[unit]
         if not 0 <= value <= _LONGEST:
-            raise self.fail(f"the {role} time is below zero, or longer than any run")
+            raise self.fail(f"the {role} time is negative, or longer than 30 years")
         return value
 
     def _number(self, text: str, role: str) -> float:
-        """A comma parts thousands; as a decimal comma it would be off by powers of ten."""
+        """A comma separates thousands only: a decimal comma would be misread by powers of ten."""
         plain = text.replace(",", "") if _THOUSANDS.fullmatch(text) else text
         try:
             value = float(plain)
@@ -175,7 +175,7 @@ def _kernel(row: _Row) -> KernelRun:
     )
     least, most = kernel.shortest_ns or 0.0, kernel.longest_ns or math.inf
     if not 0.99 * least <= kernel.mean_ns <= 1.01 * most:
-        raise row.fail("its total is not that of so many launches between the shortest and longest")
+        raise row.fail("its total time does not fit its launches and its shortest and longest time")
     return kernel
 
 
@@ -183,12 +183,12 @@ _SUMS = ("total", "sum", "all", "overall", "gesamt")
 
 
 def _is_sum(kernel: KernelRun, others: Iterable[KernelRun]) -> bool:
-    """A row for all kernels together: as a kernel it would halve every share."""
+    """Whether a row is the total of all kernels: read as a kernel, it would halve every share."""
     return kernel.name.lower() in _SUMS and kernel.launches == sum(k.launches for k in others)
 
 
 def _added(one: KernelRun, other: KernelRun) -> KernelRun:
-    """Of two rows for the same kernel only the sums are known."""
+    """The sum of two rows of the same kernel; its shortest, median and longest time are unknown."""
     return one._replace(
         launches=one.launches + other.launches,
         total_ns=one.total_ns + other.total_ns,
@@ -200,7 +200,7 @@ def _added(one: KernelRun, other: KernelRun) -> KernelRun:
 
 
 def _without_shapes_where_mixed(kernels: Sequence[KernelRun]) -> Iterator[KernelRun]:
-    """A kernel with a shape in one row and none in another: nothing tells its shapes apart."""
+    """If some rows of a kernel have a shape and others not, its rows are merged without a shape."""
     by_name: dict[str, list[KernelRun]] = defaultdict(list)
     for kernel in kernels:
         by_name[kernel.name].append(kernel)

@@ -1,4 +1,4 @@
-"""`REPORT.run.json`: the table of a run, kept beside its report; and tables that people make."""
+"""Reads and writes run tables: `REPORT.run.json` next to the report, or a file the user names."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ MARK = "keet_run"
 SUFFIX = ".run.json"
 _REPORT_SUFFIXES = (".ncu-repz", ".ncu-rep")
 _MOST_LAUNCHES = 20_000_000
-"""Of a table: their times are held in memory."""
+"""Per table: the time of each launch is in memory."""
 _MAKE_AGAIN = "record it again with: keet profile -- COMMAND"
 
 
 def table_path(report: Path) -> Path:
-    """Where the table of a report's run is kept: `app.ncu-rep` has `app.run.json`."""
+    """The path of a report's run table: `app.run.json` for `app.ncu-rep`."""
     for suffix in _REPORT_SUFFIXES:
         if report.name.endswith(suffix):
             return report.with_name(report.name.removesuffix(suffix) + SUFFIX)
@@ -38,10 +38,10 @@ def table_path(report: Path) -> Path:
 
 
 def with_run(profile: Profile, report: Path, named: Path | None) -> Profile:
-    """The profile with the table that was named, else with the one beside its report.
+    """The profile with the named run table, else with the one next to its report.
 
-    A table that was not asked for is used only if it belongs to the report, and never costs the
-    user the report: what is wrong with it is in `run_problem`.
+    A table that the user did not name is used only if it belongs to the report. Problems with it do
+    not make the report unreadable: they are in `run_problem`.
     """
     if named is not None:
         return _used(profile, read_run_table(named))
@@ -57,18 +57,18 @@ def with_run(profile: Profile, report: Path, named: Path | None) -> Profile:
     try:
         table = read_run_table(beside)
     except IngestError as problem:
-        return replace(profile, run_problem=f"the table of the run is not used: {problem}")
+        return replace(profile, run_problem=f"the run table is not used: {problem}")
     if table.report_created != profile.provenance.created:
-        other = f"{printable_path(beside)} is the table of another profile and is not used"
+        other = f"{printable_path(beside)} belongs to another profile and is not used"
         return replace(
             profile,
-            run_problem=f"{other}; if it does fit: --run-table {printable_path(beside)}",
+            run_problem=f"{other}; to use it anyway: --run-table {printable_path(beside)}",
         )
     return _used(profile, table)
 
 
 def _used(profile: Profile, table: RunTable) -> Profile:
-    """The table may know of launches that the report lacks."""
+    """The profile with the table, and with a note if the report lacks launches of the table."""
     known = replace(profile, run=table)
     if missing := table_notes(known):
         notes = (*profile.provenance.notes, *missing)
@@ -77,10 +77,10 @@ def _used(profile: Profile, table: RunTable) -> Profile:
 
 
 def read_run_table(path: Path) -> RunTable:
-    """A table that keet recorded, or a CSV table with kernel, launches and total time."""
+    """Read a table that keet recorded, or a CSV table with kernel, launches and total time."""
     file = open_input(path)
     if file.size > MAX_TEXT:
-        raise UnreadableFile(path, "it is larger than any table of a run", _MAKE_AGAIN)
+        raise UnreadableFile(path, "it is too large for a run table", _MAKE_AGAIN)
     try:
         text = file.read().decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -88,7 +88,7 @@ def read_run_table(path: Path) -> RunTable:
     if text.lstrip().startswith("{"):
         return table_from_document(_parsed(text, path), path)._replace(path=printable_path(path))
     if path.name.endswith(SUFFIX):
-        raise _damaged(path, "it is no table that keet wrote")
+        raise _damaged(path, "it was not written by keet")
     from keet.ingest.run_tables.run_csv import read_run_csv
 
     return read_run_csv(text, path)._replace(path=printable_path(path))
@@ -107,11 +107,11 @@ def _parsed(text: str, path: Path) -> dict[str, Any]:
 
 
 def table_from_document(document: dict[str, Any], path: Path) -> RunTable:
-    """Checked: what comes from disk is not trusted."""
+    """Validates everything: files on disk are not trusted."""
     if document.get(MARK) != VERSION:
         raise UnsupportedVersion(
             path,
-            f"the table of the run has version {document.get(MARK)}, and this keet reads "
+            f"the run table has version {document.get(MARK)}, and this keet reads "
             f"version {VERSION}",
             "update keet, or " + _MAKE_AGAIN,
         )
@@ -134,7 +134,7 @@ def table_from_document(document: dict[str, Any], path: Path) -> RunTable:
 
 
 def _bounded(table: RunTable) -> RunTable:
-    """Names as the reader of reports bounds them, so that launches of the two still match."""
+    """Shortens names as the report reader does, so that launches of both still match."""
     return table._replace(
         kernels=tuple(
             each._replace(name=bounded_line(each.name), full=bounded_line(each.full))
@@ -148,39 +148,42 @@ def _bounded(table: RunTable) -> RunTable:
 
 @cache
 def _adapter() -> TypeAdapter[RunTable]:
-    """Making it takes longer than a small table does."""
+    """Cached: building it takes longer than reading a small table."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(RunTable)
 
 
 def _check(table: RunTable, path: Path) -> None:
-    """What every reader of a table relies on."""
+    """Check the invariants that users of a table rely on."""
     if any(kernel.times for kernel in table.kernels) and table.launch_count > _MOST_LAUNCHES:
-        raise _damaged(path, f"{table.launch_count:,} launches are more than any run has")
+        count = f"{table.launch_count:,} launches"
+        raise _damaged(path, f"it has {count}, and keet reads at most {_MOST_LAUNCHES:,}")
     for kernel in table.kernels:
         of_launches = (kernel.shortest_ns, kernel.median_ns, kernel.longest_ns)
         times = (kernel.total_ns, kernel.busy_ns, kernel.overlapped_ns, *of_launches)
         known = [time for time in times if time is not None]
         if kernel.launches < 1 or not all(0 <= time < float("inf") for time in known):
-            raise _damaged(path, f"{kernel.name[:80]}: its launches or times can't be")
+            raise _damaged(path, f"{kernel.name[:80]}: its launch count or times are invalid")
         counts = [count for _, count in kernel.times]
         if counts and (min(counts) < 1 or sum(counts) != kernel.launches):
-            raise _damaged(path, f"{kernel.name[:80]}: its times are not of so many launches")
+            raise _damaged(path, f"{kernel.name[:80]}: its times do not match its launch count")
     if not 0 <= table.total_ns < float("inf"):
-        raise _damaged(path, "its times add up to more than any number")
+        raise _damaged(path, "the sum of its times is invalid")
     if table.span_ns is not None and not 0 <= table.span_ns < float("inf"):
-        raise _damaged(path, "span_ns can't be")
+        raise _damaged(path, "span_ns is invalid")
     if table.launches:
         _check_launches(table, path)
 
 
 def _check_launches(table: RunTable, path: Path) -> None:
-    """Single launches and totals have to tell the same, or shares would not add up."""
+    """Single launches and totals must agree, or shares would not add up."""
     counts, times = [0] * len(table.kernels), [0] * len(table.kernels)
     for launch in table.launches:
         if not 0 <= launch.kernel < len(table.kernels) or launch.ns < 0:
-            raise _damaged(path, "a launch is of no kernel of the table, or its time can't be")
+            raise _damaged(
+                path, "a launch refers to no kernel of the table, or its time is invalid"
+            )
         counts[launch.kernel] += 1
         times[launch.kernel] += launch.ns
     for kernel, count, time in zip(table.kernels, counts, times, strict=True):
@@ -189,11 +192,11 @@ def _check_launches(table: RunTable, path: Path) -> None:
 
 
 def _damaged(path: Path, problem: str) -> DamagedReport:
-    return DamagedReport(path, f"the table of the run is damaged: {problem}", _MAKE_AGAIN)
+    return DamagedReport(path, f"the run table is damaged: {problem}", _MAKE_AGAIN)
 
 
 def table_document(table: RunTable) -> dict[str, Any]:
-    """The table as JSON; `path` is where it is read from, and not a part of it."""
+    """The table as JSON, without `path`, which is where it was read from."""
     command = [word.encode("utf-8", "backslashreplace").decode() for word in table.command]
     return {
         MARK: VERSION,
@@ -215,7 +218,7 @@ _OWN_FORM = ("path", "command", "migrations", "kernels", "profiled", "skipped", 
 
 
 def write_run_table(table: RunTable, path: Path) -> None:
-    """A crash leaves no half of it. One line per kernel and column, for people and for `diff`."""
+    """Write atomically. One line per kernel and column, for readers and for `diff`."""
     document = table_document(table)
     lines = [f"{json.dumps(name)}: {_value(value)}" for name, value in document.items()]
     with replacing_text(path) as write:

@@ -1,7 +1,7 @@
-"""The SASS text of a report's launches: from the cache, else from NVIDIA's reader.
+"""Gets the SASS text of a report's launches: from the cache, else from NVIDIA's reader.
 
-Text can be asked for ahead of its use (`prefetch`): the child then works while keet does other
-things. Launches that ran the same code share one text.
+`prefetch` starts the child process in the background, before the text is needed. Launches that ran
+the same code share one text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Protocol
 from keet.ingest.code.functions import Function
 from keet.ingest.ncu_rep.report_file import CodeKey, ReportFile
 from keet.ingest.sass.nvidia_reader import NOT_INSTALLED, Disassembly, known_code, reader_identity
-from keet.ingest.sass.partial_report import Excerpt, excerpt
+from keet.ingest.sass.partial_report import PartialReport, partial_report
 from keet.ingest.sass.sass_cache import SassCache, open_cache
 from keet.profile import Absent
 
@@ -27,7 +27,7 @@ _NO_ADDRESSES = Absent(
 
 
 class CodeUser(Protocol):
-    """A launch, as far as its code goes."""
+    """The parts of a launch that identify its code."""
 
     @property
     def number(self) -> int: ...
@@ -45,9 +45,9 @@ class CodeUser(Protocol):
 
 
 class _Fetch:
-    """One child, and the launches that it was asked about."""
+    """One request to NVIDIA's reader, for one or several launches."""
 
-    def __init__(self, report: Excerpt, missing: Mapping[int, Sequence[Function]]) -> None:
+    def __init__(self, report: PartialReport, missing: Mapping[int, Sequence[Function]]) -> None:
         self._missing = missing
         self._numbers = report.numbers
         questions = {report.numbers[n]: _addresses(m) for n, m in missing.items()}
@@ -70,15 +70,17 @@ def _addresses(functions: Iterable[Function]) -> list[int]:
 
 
 class Disassembler:
-    """Without a prefetch it asks for one launch at first, then for others with it: a command wants
-    either one launch or every launch, and each child costs half a second.
+    """Fetches and remembers the SASS text of launches.
+
+    Without a prefetch, the first request is for one launch and the second for all others: a command
+    needs either one launch or all of them, and each child process costs half a second.
     """
 
     def __init__(self, file: ReportFile) -> None:
         self._file = file
         self._known: dict[Hashable, Code] = {}
         self._cached: dict[Hashable, dict[int, str]] = {}
-        """The part of a launch's text that the cache had, while the rest is fetched."""
+        """The part of a launch's text that was in the cache, while the rest is fetched."""
         self._running: dict[Hashable, tuple[_Fetch, Mapping[Hashable, CodeUser]]] = {}
 
     @cached_property
@@ -114,11 +116,12 @@ class Disassembler:
                 asked[key] = launch
         if asked:
             code = [key for launch in asked.values() for key in launch.code_keys]
-            fetch = _Fetch(excerpt(self._file, sorted(missing), code), missing)
+            fetch = _Fetch(partial_report(self._file, sorted(missing), code), missing)
             self._running |= dict.fromkeys(asked, (fetch, asked))
 
     def _look_up(self, launch: CodeUser) -> list[Function]:
-        """The functions whose text has to be fetched; none if all that can be known is known."""
+        """The functions whose text has to be fetched; empty if the cache has all, or if no text can
+        be fetched."""
         key = launch.code_key
         if not launch.addresses():
             self._known[key] = _NO_ADDRESSES
@@ -152,5 +155,5 @@ class Disassembler:
 
 
 def _of_launch(launch: CodeUser, texts: Mapping[int, str]) -> Code:
-    """Of the instructions that the launch has numbers for, as far as they have text."""
+    """The text of the instructions that the launch has values for."""
     return known_code({pc: texts[pc] for pc in launch.addresses() if pc in texts})

@@ -1,8 +1,8 @@
-"""NVIDIA's `ncu-report` behind a process boundary.
+"""Asks NVIDIA's reader (`ncu-report`) in a child process: SASS text, and whole launches for tests.
 
-In the same process it leaks what it touches, crashes on damaged code, hangs on a fork and answers
-bad files with silence (docs/decisions/0002). So each question starts a short-lived child with a
-limit on time and memory, on a private copy of exactly the bytes that keet has checked
+In keet's own process it leaks memory, crashes on damaged code, hangs after a fork and returns
+nothing for bad files (docs/decisions/0002). So each request starts a short-lived child with limits
+on time and memory, on a private copy of exactly the bytes that keet has checked
 (`reader_process.py`).
 """
 
@@ -39,11 +39,11 @@ PACKAGE = "ncu-report"
 SECONDS = 120.0
 MEGABYTES = 4096
 _WORTH_A_CHILD = 2500
-"""Addresses. With twice as many, a second child saves about 0.2 s."""
+"""Addresses per child. With twice as many, a second child saves about 0.2 s."""
 _MOST_CHILDREN = 3
 _CHILD = Path(__file__).with_name("nvidia_reader_child.py")
 _UNKNOWN_CODE = "???"
-"""What NVIDIA's reader says for code of a GPU that it no longer disassembles."""
+"""What NVIDIA's reader returns for code of a GPU that it no longer supports."""
 
 
 def installed_version() -> str | None:
@@ -57,11 +57,11 @@ def installed_version() -> str | None:
 
 
 def reader_identity() -> str | None:
-    """Which reader would be asked; None if there is none.
+    """The version of the installed reader, for the key of the SASS cache; None if there is none.
 
-    The version stands in the name of the package's metadata folder: to ask `importlib.metadata`
-    for it takes 30 ms. A reader without one (of an Nsight Compute installation) is known by its
-    file.
+    Taken from the name of the package's metadata folder, because `importlib.metadata` takes 30 ms.
+    A reader without such a folder (of an Nsight Compute installation) is identified by the size and
+    time of its file.
     """
     spec = find_spec("ncu_report")
     if spec is None or spec.origin is None:
@@ -78,14 +78,14 @@ def reader_identity() -> str | None:
 
 
 class Disassembly:
-    """A question for SASS text that is being answered in the background.
+    """A request for SASS text that runs in the background.
 
-    A child takes up to 0.7 s until it knows its first instruction (it builds tables of the
-    instruction set) and 70 us for each, so that more than one child shares a large question.
+    A child takes up to 0.7 s for its first instruction (it builds tables of the instruction set)
+    and 70 us for each further one, so a large request is split over several children.
     """
 
     def __init__(self, data: bytes, questions: Mapping[int, Sequence[int]]) -> None:
-        """`questions`: by the number of a launch, the addresses to tell the text of."""
+        """`questions`: the addresses to disassemble, by launch number."""
         self._launches = tuple(questions)
         self._running = [
             (tuple(part), _start(data, {"want": "disassembly", "addresses": _as_json(part)}))
@@ -93,7 +93,7 @@ class Disassembly:
         ]
 
     def texts(self) -> dict[int, Mapping[int, str] | Absent]:
-        """Waits for the answer. Whatever goes wrong costs the text and nothing else."""
+        """Wait for the answer. A failure of the reader gives `Absent` and raises nothing."""
         found: dict[int, dict[int, str]] = {launch: {} for launch in self._launches}
         failures: dict[int, Absent] = {}
         for launches, process in self._running:
@@ -106,7 +106,7 @@ class Disassembly:
 
 
 def _parts(questions: Mapping[int, Sequence[int]]) -> list[dict[int, list[int]]]:
-    """The questions in parts of about the same number of addresses, one per child."""
+    """Split the questions into parts with about the same number of addresses, one per child."""
     pairs = [(launch, pc) for launch, pcs in questions.items() for pc in pcs]
     count = max(1, min(len(pairs) // _WORTH_A_CHILD, _processors(), _MOST_CHILDREN))
     parts: list[dict[int, list[int]]] = [{} for _ in range(count)]
@@ -132,14 +132,14 @@ def _by_address(found: Any, launches: Iterable[int]) -> dict[int, dict[int, str]
             for launch in launches
         }
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise failed("its answer could not be understood") from None
+        raise failed("its answer could not be parsed") from None
 
 
 NOT_INSTALLED = Absent("NVIDIA's reader is not installed", f"pip install {PACKAGE}")
 
 
 def known_code(texts: Mapping[int, str]) -> Mapping[int, str] | Absent:
-    """Without the instructions that the reader can't disassemble."""
+    """The texts without the instructions that the reader can't disassemble."""
     known = {pc: text for pc, text in texts.items() if text != _UNKNOWN_CODE}
     if known:
         return known
@@ -150,7 +150,7 @@ def known_code(texts: Mapping[int, str]) -> Mapping[int, str] | Absent:
 
 
 def read_launch(data: bytes, launch: int, addresses: Iterable[int]) -> Launch:
-    """A whole launch through NVIDIA's reader: the reference that keet's own reader is held to."""
+    """A whole launch as NVIDIA's reader sees it: the tests compare keet's own reader with it."""
     answer = _ask(data, {"want": "everything", "launch": launch, "addresses": list(addresses)})
     told = {name: metric for name, metric in answer["metrics"].items() if metric is not None}
     metrics = {name: RawMetric(metric["value"]) for name, metric in told.items()}
@@ -200,7 +200,7 @@ def _rule(rule: dict[str, Any]) -> RuleResult:
 
 
 def _ask(data: bytes, question: Mapping[str, Any]) -> Any:
-    """Put one question to a child, and wait. Raises `ReaderFailed`."""
+    """Send one question to a child and wait for the answer. Raises `ReaderFailed`."""
     return _start(data, question).answer()
 
 

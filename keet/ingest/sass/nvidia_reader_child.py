@@ -1,8 +1,7 @@
-"""NVIDIA's reader, run as a program of its own: it may leak, hang or die without harm to keet.
+"""The child process that runs NVIDIA's reader: it may leak, hang or crash without harm to keet.
 
-Works in the folder that it is given: `report.ncu-rep` and `question.json` are there. Writes one
-JSON answer to stdout. Imports nothing of keet, so that it starts fast. Run by `reader_process.py`
-and by nobody else.
+Gets a folder with `report.ncu-rep` and `question.json`, and writes one JSON answer to stdout. Does
+not import keet, so that it starts fast. Started only by `reader_process.py`.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ _WORKLOADS = {0: "kernel", 1: "range", 2: "cmdlist", 3: "graph"}
 def limit_memory(megabytes: int) -> None:
     try:
         import resource
-    except ImportError:  # Windows has no such limit; the time limit still holds
+    except ImportError:  # Windows has no such limit; the time limit still applies
         return
     size = megabytes << 20
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
 
 
 def leave_with_parent(folder: str) -> None:
-    """Exit, and remove the folder, as soon as keet is gone: it holds the other end of stdin."""
+    """Exit and remove the folder as soon as keet exits: keet holds the other end of stdin."""
     import _thread
 
     def watch() -> None:
@@ -44,8 +43,8 @@ def leave_with_parent(folder: str) -> None:
 
 
 def limit_time(seconds: float) -> None:
-    """The signal ends the process even if native code hangs and lets no thread run. keet handles
-    Ctrl-C for both."""
+    """Set an alarm, which ends the process even if native code hangs and blocks all threads. keet
+    handles Ctrl-C for both processes."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -58,7 +57,7 @@ def disassemble(action: Any, addresses: list[int]) -> dict[str, str]:
 
 
 def describe(action: Any, addresses: list[int]) -> dict[str, Any]:
-    """Everything about one launch that NVIDIA's reader can tell."""
+    """All data of one launch that NVIDIA's reader gives."""
     return {
         "name": {
             "function": action.name(action.NameBase_FUNCTION),
@@ -142,7 +141,7 @@ def _locations(action: Any, addresses: list[int]) -> dict[str, Any]:
 
 
 def action_at(context: Any, number: int) -> Any:
-    """A launch by its number in the file. Only what is needed: each takes a millisecond to make."""
+    """A launch by its number in the file. Creates only this one: each takes a millisecond."""
     for part in _ranges(context):
         if number < part.num_actions():
             return part.action_by_idx(number)
@@ -167,7 +166,7 @@ def answer(request: dict[str, Any]) -> Any:
 
 
 def main(folder: str) -> None:
-    # The native library may print: keep the real stdout for the answer alone.
+    # The native library may print: reserve the real stdout for the answer.
     out = os.dup(1)
     os.dup2(2, 1)
     request = json.loads(Path(folder, "question.json").read_bytes())
@@ -178,7 +177,7 @@ def main(folder: str) -> None:
     with os.fdopen(out, "w", encoding="utf-8") as stream:
         stream.write(text)
         stream.flush()
-    # The library's threads and exit handlers have hung before; the answer is out, so leave.
+    # The library's threads and exit handlers have hung before, so skip them.
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""A small report with some launches of a large one: NVIDIA's reader loads a report whole."""
+"""Cuts a large report down to some launches: NVIDIA's reader loads a report as a whole."""
 
 from __future__ import annotations
 
@@ -10,28 +10,31 @@ from keet.ingest.ncu_rep.report_file import CodeKey, ReportFile
 from keet.records import NamedTuple
 
 
-class Excerpt(NamedTuple):
-    """A report, and which number each launch has in it."""
+class PartialReport(NamedTuple):
+    """The bytes of a report, and the number that each launch has in it."""
 
     data: bytes
     numbers: Mapping[int, int]
 
 
-def excerpt(file: ReportFile, launches: Sequence[int], code: Iterable[CodeKey]) -> Excerpt:
-    """With these launches, the code that they ran, and what all launches share. A report that is in
-    memory is handed on as it is.
+def partial_report(
+    file: ReportFile, launches: Sequence[int], code: Iterable[CodeKey]
+) -> PartialReport:
+    """A report with these launches, the code that they ran, and what all launches share. A report
+    that is in memory is returned as a whole.
 
-    Blocks are copied as they are: those of the launches and of the code, and those with a part of
-    the session or a table of names. Some of these come with launches that nobody asked for.
+    Blocks are copied unchanged: those of the launches and of the code, and those with a part of
+    the session or a table of names. Some of these contain other launches, too.
     """
     if isinstance(file.source, HeldBytes):
-        return Excerpt(file.source.data, {number: number for number in launches})
+        return PartialReport(file.source.data, {number: number for number in launches})
     wanted = {file.results[number].start for number in launches}
     wanted |= {entry.start for key in code for entry in file.code_entries.get(key, ())}
     stops = [*(block.start for block in file.blocks[1:]), file.source.size]
     kept = {block.start: stop for block, stop in zip(file.blocks, stops) if _is_kept(block, wanted)}
     spans = [(0, file.blocks[0].start), *kept.items()]
-    return Excerpt(b"".join(_copied(file, *span) for span in spans), _numbers(file, launches, kept))
+    data = b"".join(_copied(file, *span) for span in spans)
+    return PartialReport(data, _numbers(file, launches, kept))
 
 
 def _is_kept(block: ReportBlock, wanted: set[int]) -> bool:
@@ -45,7 +48,7 @@ def _copied(file: ReportFile, start: int, stop: int) -> bytes:
 
 
 def _numbers(file: ReportFile, launches: Sequence[int], kept: Mapping[int, int]) -> dict[int, int]:
-    """Launches are numbered in the order of the file, by blocks that were kept."""
+    """The new number of each launch: launches are numbered in the order of the copied blocks."""
     present = [n for n, block in enumerate(file.owners) if block.start in kept]
     places = {number: place for place, number in enumerate(present)}
     return {number: places[number] for number in launches}

@@ -1,9 +1,9 @@
-"""A short-lived child process that answers one question about a report.
+"""Runs a short-lived child process that answers one question about a report.
 
-The child works in a private folder: keet puts the report's bytes and the question there, the child
-its answer and its messages. With files in place of pipes it never waits for keet, which can do
-other work until it needs the answer. The one pipe between them is the child's stdin: its end tells
-the child that keet is gone.
+They exchange files in a private folder: keet writes the report's bytes and the question, the child
+its answer and its messages. With files instead of pipes the child never waits for keet, which can
+do other work until it needs the answer. The only pipe is the child's stdin: when it closes, the
+child knows that keet has exited.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from keet.errors import ReaderFailed
 if TYPE_CHECKING:
     import subprocess
 
-# The child knows these names, too.
+# nvidia_reader_child.py has the first two names, too.
 REPORT, QUESTION = "report.ncu-rep", "question.json"
 _ANSWER, _MESSAGES = "answer.json", "messages.txt"
 
 
 class _Resources:
-    """What has to be given back, whatever happens to the object that uses it."""
+    """What has to be cleaned up, even if `ReaderProcess` is never closed."""
 
     def __init__(self) -> None:
         self.owner = os.getpid()
@@ -39,8 +39,8 @@ class _Resources:
 class ReaderProcess:
     """A running child. `answer` waits for it.
 
-    The child is ended and its folder removed after `answer`, and also when the answer is never
-    asked for: as soon as the object is garbage, at the latest when keet exits.
+    The child is ended and its folder removed after `answer`; if `answer` is never called, when the
+    object is garbage-collected, at the latest when keet exits.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class ReaderProcess:
             )
 
     def answer(self) -> Any:
-        """Raises `ReaderFailed` for every way in which it can go wrong. To be asked once."""
+        """Wait for the answer. Raises `ReaderFailed` for any failure. Call it once."""
         try:
             return self._answer()
         finally:
@@ -86,20 +86,20 @@ class ReaderProcess:
     def _answer(self) -> Any:
         process, folder = self._resources.process, self._resources.folder
         if process is None or folder is None:
-            raise failed(self._problem or "it was ended")
+            raise failed(self._problem or "it was closed")
         if not self._wait(process):
             raise failed(f"it did not answer within {self._seconds:.0f} s")
         try:
             if process.returncode != 0:
                 messages = (Path(folder) / _MESSAGES).read_text("utf-8", errors="replace")
-                raise failed(_cause_of_death(process.returncode, messages))
+                raise failed(_exit_reason(process.returncode, messages))
             return json.loads((Path(folder) / _ANSWER).read_bytes())
         except (OSError, ValueError):
-            raise failed("its answer could not be understood") from None
+            raise failed("its answer could not be parsed") from None
 
     def _wait(self, process: subprocess.Popen[bytes]) -> bool:
-        """False if the time is up. `Popen.wait` with a timeout looks every 50 ms only, so the limit
-        is held by a thread."""
+        """False on timeout. `Popen.wait` with a timeout polls every 50 ms only, so a timer thread
+        enforces the limit."""
         import threading
 
         expired = threading.Event()
@@ -123,7 +123,7 @@ class ReaderProcess:
 
 
 def _release(resources: _Resources) -> None:
-    if resources.owner != os.getpid():  # a forked copy of keet: the child is not its own
+    if resources.owner != os.getpid():  # a forked copy of keet must not end its parent's child
         return
     process, folder = resources.process, resources.folder
     resources.process = resources.folder = None
@@ -139,7 +139,7 @@ def _release(resources: _Resources) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _cause_of_death(code: int, messages: str) -> str:
+def _exit_reason(code: int, messages: str) -> str:
     if code < 0:
         return f"it was killed by signal {-code}"
     last = messages.strip().splitlines()[-1:]

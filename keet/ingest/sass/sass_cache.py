@@ -1,9 +1,9 @@
-"""SASS text on disk, by the hash of the code: fetching takes a second, reading a few ms.
+"""Caches SASS text on disk by the hash of the code: fetching takes a second, reading a few ms.
 
 One file per function, in `code/` of keet's cache folder. Branch targets are addresses in the
-profiled process; the cache has them relative to the function's start, so that every report of the
-same code finds the text. A cache is a convenience: whatever is wrong with the folder or a file, the
-text is fetched again. `KEET_CODE_CACHE=0` switches the cache off.
+profiled process; the cache stores them relative to the function's start, so that the entry fits
+every report with the same code. If the folder or a file is unusable, the text is fetched again.
+`KEET_CODE_CACHE=0` switches the cache off.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from keet.ingest.code.functions import Function
 from keet.patterns import regex
 
 _FORMAT = "1"
-"""Part of the key: to be changed with the format of an entry."""
+"""Part of the key: change it whenever the format of an entry changes."""
 _LIMIT = 64 << 20
-"""Bytes of all entries: some thousand functions. One of 6,700 instructions takes 56 kB."""
+"""Bytes of all entries: some thousand functions. One with 6,700 instructions takes 56 kB."""
 _MAX_TEXT = 64 << 20
-"""Bytes of one entry, unpacked: more is damage."""
+"""Bytes of one decompressed entry: more is damage."""
 _PRIVATE = 0o600
 _SUFFIX, _PARTIAL = ".sass", ".partial"
 _OFF = ("0", "off", "no", "false")
 
 _ADDRESS = regex(r"0x([0-9a-f]{9,16})(?![0-9a-f])")
-"""Numbers of more than 32 bits. Those of instructions are shorter, code lies higher."""
+"""Numbers of more than 32 bits: code addresses. Immediates of instructions are shorter."""
 _LOWEST = 1 << 32
 _TARGET = regex(r"<\+([0-9a-f]+)>")
 
 
 def open_cache(reader: str) -> SassCache | None:
-    """The cache of text by a version of NVIDIA's reader; None if it is switched off."""
+    """The cache for one version of NVIDIA's reader; None if caching is switched off."""
     if os.environ.get("KEET_CODE_CACHE", "").strip().lower() in _OFF:
         return None
     return SassCache(cache_folder() / "code", reader)
 
 
 class SassCache:
-    """Safe for several processes: entries appear by one rename and never change."""
+    """Safe for concurrent processes: entries are created by one rename and never change."""
 
     def __init__(self, folder: Path, reader: str, *, limit: int = _LIMIT) -> None:
         self._folder = folder
@@ -53,7 +53,7 @@ class SassCache:
         self._limit = limit
 
     def find(self, function: Function) -> dict[int, str] | None:
-        """The text at each of the function's addresses; None if it is not there, or damaged."""
+        """The text at each of the function's addresses; None if it is missing or damaged."""
         if function.identity is None:
             return None
         path = self._path(function.identity)
@@ -64,12 +64,12 @@ class SassCache:
             return None
         if lines is None:
             return None
-        with suppress(OSError):  # what was used last is removed last
+        with suppress(OSError):  # the least recently used entries are removed first
             os.utime(path)
         return dict(zip(function.addresses, lines, strict=True))
 
     def store(self, function: Function, texts: Mapping[int, str]) -> None:
-        """Keep the text, if it is that of the whole function."""
+        """Store the text if it covers the whole function."""
         lines = [texts.get(address) for address in function.addresses]
         whole = [line for line in lines if line is not None and "\n" not in line]
         if function.identity is None or len(whole) != len(lines):
@@ -85,7 +85,7 @@ class SassCache:
         return self._folder / f"{hashlib.sha256(key.encode()).hexdigest()}{_SUFFIX}"
 
     def _remove_oldest(self) -> None:
-        """Down to nine tenths of the limit, so that not every entry has to make room for itself."""
+        """Reduce the cache to 90 % of the limit, so that not every new entry has to clean up."""
         files = sorted(self._files())
         excess = sum(size for _, size, _ in files) - self._limit
         if excess <= 0:
@@ -99,7 +99,7 @@ class SassCache:
                 path.unlink()
 
     def _files(self) -> Iterator[tuple[float, int, Path]]:
-        """By time of use: the entries, and what killed processes left half-written."""
+        """Time of last use, size and path of each entry, and of files left by killed processes."""
         for entry in os.scandir(self._folder):
             if entry.name.endswith((_SUFFIX, _PARTIAL)):
                 with suppress(OSError):
@@ -108,7 +108,7 @@ class SassCache:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """With the rights of its owner alone: it is somebody's code. Raises OSError."""
+    """Readable by its owner only, since it is the user's code. Raises OSError."""
     partial = path.with_name(f"{secrets.token_hex(8)}{_PARTIAL}")
     try:
         with os.fdopen(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE), "wb") as f:
@@ -124,7 +124,7 @@ def _pack(key: str, function: Function, lines: Sequence[str]) -> bytes:
     relative = _relative(text, function) if function.movable else None
     document = {
         "key": key,
-        # Where the text is valid; null is anywhere.
+        # The start address for which the text is valid; null means any.
         "start": None if relative is not None else function.start,
         "text": text if relative is None else relative,
     }
@@ -132,7 +132,7 @@ def _pack(key: str, function: Function, lines: Sequence[str]) -> bytes:
 
 
 def _unpack(packed: bytes, key: str, function: Function) -> list[str] | None:
-    """None where the entry is of no use here; raises one of many errors where it is damaged."""
+    """None if the entry does not fit the function; raises one of many errors if it is damaged."""
     unpacker = zlib.decompressobj()
     document = json.loads(unpacker.decompress(packed, _MAX_TEXT))
     if not unpacker.eof or document["key"] != key:
@@ -145,8 +145,8 @@ def _unpack(packed: bytes, key: str, function: Function) -> list[str] | None:
 
 
 def _relative(text: str, function: Function) -> str | None:
-    """With the addresses of the function relative to its start; None where that is not safe: a
-    large number that is no address of it, or code so low that an immediate could be one."""
+    """The text with the function's addresses relative to its start. None if that is not safe: if a
+    large number is not one of them, or if addresses are so low that an immediate could be one."""
     start, last = function.start, function.addresses[-1]
     if start < _LOWEST or "<+" in text:
         return None

@@ -1,12 +1,12 @@
-"""Named baselines: snapshots in `.keet/baselines/NAME/VERSION/`, one for each run.
+"""Saves and finds named baselines: snapshots in `.keet/baselines/NAME/VERSION/`, one per run.
 
-Every save makes a version of its own. The file `current` beside the versions names the one that
-counts, and is replaced by one rename: a save that is killed at any point, or that others overtake,
-leaves the old version or the new one, never a mix and never none. Baselines of older keets have
-their snapshots in `NAME/` itself.
+Every save creates a new version. The file `current` next to the versions names the current one and
+is replaced by one rename: a save that is killed, or that runs at the same time as another, leaves
+either the old or the new version, never a mix. Baselines of older versions of keet have their
+snapshots in `NAME/` itself.
 
-The folder is that of the project: the nearest `.keet` up to the repository's root. Outside of a
-repository it lies here.
+The folder is the nearest existing `.keet` between the working folder and the repository's root;
+outside of a repository, the one in the working folder.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from keet.profile import Profile
 from keet.records import NamedTuple
 
 _STALE = 3600.0
-"""Seconds after which nobody is writing it any more."""
+"""Seconds after which an unfinished save is considered dead."""
 _NAME = regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _VERSION = regex(r"[0-9a-f]{16}")
 _CURRENT = "current"
 _READS = 100
-"""How often a baseline is looked up that is replaced in the very moment, again and again."""
+"""Attempts to list a baseline while other saves keep replacing it."""
 
 
 class Baseline(NamedTuple):
-    """One that was saved."""
+    """A saved baseline."""
 
     name: str
     runs: tuple[Path, ...]
     saved: float
-    """When, in seconds since 1970."""
+    """Time of the save in seconds since 1970."""
 
 
 def _folder() -> Path:
-    """In the project: from here up to the repository's root, and at the root where none is yet."""
+    """The nearest existing folder up to the repository's root; if there is none, at the root."""
     here = Path.cwd()
     places = [here]
     for place in here.parents:
@@ -60,11 +60,11 @@ def _folder() -> Path:
 
 
 def save_baseline(name: str, profiles: Sequence[Profile]) -> Baseline:
-    """A baseline of that name is replaced: whole, or not at all."""
+    """Save a baseline. One of the same name is replaced atomically."""
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{one_line(name)!r} is no name for a baseline; use letters, digits, dot, dash and "
-            "underscore"
+            f"{one_line(name)!r} is not a valid name for a baseline; use letters, digits, dot, "
+            "dash and underscore"
         )
     _check_devices(profiles)
     folder = _folder()
@@ -97,7 +97,7 @@ def _publish(making: Path, place: Path) -> Baseline:
 
 
 def _remove(version: Path, place: Path) -> None:
-    """The runs of a version that does not count any more; one of an older keet is the place."""
+    """Remove the runs of an outdated version; of an older keet's baseline, those in the place."""
     if version != place:
         shutil.rmtree(version, ignore_errors=True)
         return
@@ -110,13 +110,13 @@ def _check_devices(profiles: Sequence[Profile]) -> None:
     names = sorted({d.name or "unnamed" for profile in profiles for d in profile.devices})
     if len(names) > 1:
         raise UsageError(
-            f"runs of one baseline are of one GPU, these are of {' and '.join(names)}; "
-            "save a baseline for each"
+            f"all runs of a baseline must be from one GPU, and these are from "
+            f"{' and '.join(names)}; save one baseline per GPU"
         )
 
 
 def _tidy(folder: Path) -> None:
-    """Remove what killed or overtaken saves left behind."""
+    """Remove what killed or concurrent saves left behind."""
     halves = [path for path in _entries(folder) if _is_partial(path)]
     inner = [path for place in _entries(folder) for path in _entries(place)]
     for left in [*halves, *filter(_is_left, inner)]:
@@ -130,8 +130,8 @@ def _is_partial(path: Path) -> bool:
 
 
 def _is_left(path: Path) -> bool:
-    """In the folder of a baseline: half-written, or what is not current while something else is.
-    A version that a save is about to make current is young."""
+    """Whether a path in a baseline's folder is left over: half-written, or not the current version.
+    Callers check its age, since a save may be about to make it current."""
     if _is_partial(path):
         return True
     current = _version_folder(path.parent)
@@ -151,8 +151,8 @@ def list_baselines() -> list[Baseline]:
 
 
 def _baseline(place: Path) -> Baseline:
-    """Without runs where there is none. A version that is still current after its runs were listed
-    was whole meanwhile; else a save has replaced it: then look again."""
+    """Without runs if there is none. If another save replaced the version while its runs were
+    listed, they are listed again."""
     for _ in range(_READS):
         version = _version_folder(place)
         runs = _snapshots(version)
@@ -162,7 +162,7 @@ def _baseline(place: Path) -> Baseline:
 
 
 def _changed(path: Path) -> float:
-    """When it was written, in seconds since 1970; 0: it is not there."""
+    """Time of the last change in seconds since 1970; 0 if the path does not exist."""
     try:
         return path.stat().st_mtime
     except OSError:
@@ -170,7 +170,7 @@ def _changed(path: Path) -> float:
 
 
 def _version_folder(place: Path) -> Path:
-    """Where the runs are: in the current version; in the place itself for one of an older keet."""
+    """The folder with the runs: the current version, or `place` itself for an older keet's."""
     try:
         name = (place / _CURRENT).read_text(encoding="ascii").strip()
     except (OSError, ValueError):
@@ -183,7 +183,7 @@ def _snapshots(folder: Path) -> list[Path]:
 
 
 def _entries(folder: Path) -> list[Path]:
-    """None where it is gone, as another process may have replaced it just now."""
+    """Empty if the folder is gone: another process may have replaced it just now."""
     try:
         return list(folder.iterdir())
     except OSError:
@@ -196,7 +196,7 @@ def find_baseline(name: str) -> Baseline:
         return known[name]
     if _NAME.fullmatch(name) and (_folder() / name / _CURRENT).exists():
         raise NotAvailable(
-            f"the baseline {name} is damaged: its file {_CURRENT!r} names no version there is; "
+            f"the baseline {name} is damaged: its file {_CURRENT!r} names a missing version; "
             f"restore that file, or save it again: keet baseline save {name} REPORT"
         )
     have = f"there are {', '.join(known)}" if known else "there are none yet"
@@ -207,7 +207,7 @@ def find_baseline(name: str) -> Baseline:
 
 
 def remove_baseline(name: str) -> None:
-    """By one rename, too: half a baseline would be compared with."""
+    """Removed by one rename, so that nobody compares with half a baseline."""
     find_baseline(name)
     folder = _folder()
     aside = folder / f".{secrets.token_hex(8)}.partial"

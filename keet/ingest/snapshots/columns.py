@@ -1,8 +1,8 @@
-"""The layout of packed snapshots: the same document with names, values and addresses in columns.
+"""The column layout of packed snapshots: names, values and addresses each in one list.
 
-A snapshot for people has a line per metric and repeats the addresses of the instructions for every
-per-instruction metric. In columns, what is alike stands together: compressed, the document is 40 %
-smaller. `unpacked_document` gives back exactly what `packed_document` was given.
+A plain snapshot has a line per metric and repeats the instruction addresses for every
+per-instruction metric. With similar values next to each other, the compressed document is 40 %
+smaller. `unpacked_document` restores exactly what `packed_document` was given.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ def packed_document(snapshot: Document) -> Document:
 
 
 def unpacked_document(packed: Document) -> Document:
-    """Raises `ValueError` for what `packed_document` can't have made."""
+    """Raises `ValueError` for a document that `packed_document` can't have made."""
     try:
         launches = [_unpacked_launch(launch) for launch in packed["launches"]]
     except (KeyError, IndexError, TypeError, AttributeError) as problem:
-        raise ValueError(f"a launch is not packed as it should be ({problem!r})") from None
+        raise ValueError(f"a launch does not have the packed layout ({problem!r})") from None
     return {key: value for key, value in packed.items() if key != MARK} | {"launches": launches}
 
 
 class _Lists:
-    """Lists of ids, each stored once: most per-instruction metrics have the same."""
+    """Lists of ids, each stored once: most per-instruction metrics have the same list."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Any, ...], int] = {}
@@ -49,7 +49,7 @@ class _Lists:
 
 
 def _steps(numbers: list[int]) -> list[int]:
-    """Differences: the addresses of instructions are mostly 16 apart."""
+    """Differences of neighbours: instruction addresses are mostly 16 bytes apart."""
     return [*numbers[:1], *(after - before for before, after in pairwise(numbers))]
 
 

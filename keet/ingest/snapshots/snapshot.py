@@ -1,7 +1,7 @@
-"""`.keet.json`: a whole profile as text that a person can read, diff and keep in a repository.
+"""Writes and reads `.keet.json`: a whole profile as text, to read, diff and keep in a repository.
 
-Lossless: what is read back equals what was written, metric by metric. Written for `diff`: names in
-order, a metric a line, the instances of a metric on one line, source text as lines.
+Lossless: what is read back equals what was written. Laid out for `diff`: names in order, one line
+per metric, the instances of a metric on one line, source text as lines.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ VERSION = 1
 MARK = "keet_snapshot"
 SUFFIX = ".keet.json"
 PACKED = ".zst"
-"""Ends the name of a packed snapshot."""
+"""Suffix of a packed snapshot, after `SUFFIX`."""
 
 Cell = int | float | str | list[str] | None
-"""A value in JSON, which has no NaN and no infinity: those are written as ["nan"], ["inf"]."""
+"""A value in JSON. JSON has no NaN and no infinity: they are written as ["nan"], ["inf"]."""
 
 
 def write_snapshot(profile: Profile, path: Path) -> None:
-    """Write the profile so that a crash leaves no half of it."""
+    """Write atomically; packed if the name ends with `PACKED`."""
     if path.name.endswith(PACKED):
         with replacing(path) as file:
             file.write(packed_snapshot(profile))
@@ -64,7 +64,7 @@ def write_snapshot(profile: Profile, path: Path) -> None:
 
 
 def packed_snapshot(profile: Profile) -> bytes:
-    """In columns, and compressed with the dictionary that keet ships."""
+    """The snapshot in columns, compressed with the dictionary that keet ships."""
     from keet.ingest.input import zstd
     from keet.ingest.snapshots.columns import packed_document
 
@@ -83,7 +83,7 @@ def packed_snapshot(profile: Profile) -> bytes:
 
 
 def snapshot_text(profile: Profile) -> Iterator[str]:
-    """The snapshot, a piece at a time: a report with a thousand launches need not fit twice."""
+    """The snapshot piece by piece, so that the text of a large report is never in memory."""
     provenance = profile.provenance._replace(snapshot=None)._asdict()
     yield f'{{\n "{MARK}": {VERSION},\n "provenance": {_indented(provenance, 1)},\n'
     for name, document in _run_document(profile).items():
@@ -96,7 +96,7 @@ def snapshot_text(profile: Profile) -> Iterator[str]:
 
 
 def _run_document(profile: Profile) -> dict[str, Any]:
-    """The table of the run, where there is one."""
+    """The run table, if there is one."""
     from keet.ingest.run_tables.run_table import table_document
 
     return {"run": table_document(profile.run)} if profile.run else {}
@@ -170,7 +170,7 @@ def _cell(value: Value) -> Cell:
 
 
 def _object(document: Mapping[str, Any], depth: int) -> str:
-    """A JSON object with a line for each entry of its tables, and for each list's element."""
+    """A JSON object with one line per entry of its tables and per element of its lists."""
     rows = [f"{json.dumps(key)}: {_indented(value, depth + 1)}" for key, value in document.items()]
     pad = " " * (depth + 1)
     return "{\n" + pad + f",\n{pad}".join(rows) + "\n" + " " * depth + "}"
@@ -189,7 +189,7 @@ def _indented(value: Any, depth: int) -> str:
 
 
 def _row(value: Any, depth: int) -> str:
-    """Source text stays one line a line; everything else on this level stays on its row."""
+    """Source text has one row per line; everything else on this level is on one row."""
     if isinstance(value, list) and len(value) > 1 and all(isinstance(e, str) for e in value):
         return _indented(value, depth)
     return _compact(value)
@@ -237,7 +237,7 @@ def read_snapshot(text: str, path: Path) -> Profile:
 
 @cache
 def _adapter() -> TypeAdapter[_Snapshot]:
-    """Building it takes longer than most snapshots do."""
+    """Cached: building it takes longer than reading most snapshots."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(_Snapshot)
@@ -256,16 +256,16 @@ def _parse(text: str, path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as problem:
         raise _damaged(path, str(problem).splitlines()[0]) from None
     if not isinstance(document, dict):
-        raise _damaged(path, "it is no JSON object")
+        raise _damaged(path, "it is not a JSON object")
     return document
 
 
 _ESCAPED_SURROGATE = "\\ud"
-"""How JSON can hold half a character, which no file can."""
+"""JSON can escape half a surrogate pair, which can't be encoded as UTF-8."""
 
 
 def _whole_number(digits: str) -> int:
-    """Counters have 64 bits; more digits are damage, and slow to boot."""
+    """Counters have 64 bits; more digits are damage, and slow to convert."""
     if len(digits) > 21:
         raise ValueError(f"a number of {len(digits)} digits")
     return int(digits)
@@ -274,12 +274,12 @@ def _whole_number(digits: str) -> int:
 def _finite_number(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        raise ValueError(f"{digits[:40]} is larger than any number")
+        raise ValueError(f"the number {digits[:40]} is too large")
     return value
 
 
 def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not valid JSON")
 
 
 def _damaged(path: Path, problem: str) -> DamagedReport:
@@ -319,7 +319,7 @@ class _StoredLaunch:
 
 @dataclass
 class _Snapshot:
-    """The file, as pydantic checks it: what comes from disk is trusted no more than a report."""
+    """The file as pydantic validates it: files on disk are not trusted."""
 
     provenance: Provenance
     launches: list[_StoredLaunch]

@@ -194,10 +194,10 @@ def test_early_without_the_package(asked: list, monkeypatch: pytest.MonkeyPatch)
     [
         ("raise MemoryError('no more')", "no more"),
         ("import os; os.kill(os.getpid(), 9)", "signal 9"),
-        ("print('{}')", "could not be understood"),
-        ('print(\'{"0": {"x": "NOP"}, "1": {}, "2": {}}\')', "could not be understood"),
-        ('print(\'{"0": {"1": null}, "1": {}, "2": {}}\')', "could not be understood"),
-        ("print('[]')", "could not be understood"),
+        ("print('{}')", "could not be parsed"),
+        ('print(\'{"0": {"x": "NOP"}, "1": {}, "2": {}}\')', "could not be parsed"),
+        ('print(\'{"0": {"1": null}, "1": {}, "2": {}}\')', "could not be parsed"),
+        ("print('[]')", "could not be parsed"),
     ],
 )
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from keet.ingest.ncu_rep import container, reader
 from keet.ingest.ncu_rep.reader import FileLaunch
 from keet.ingest.ncu_rep.report_file import ReportFile
 from keet.ingest.sass import nvidia_reader
-from keet.ingest.sass.partial_report import excerpt
+from keet.ingest.sass.partial_report import partial_report
 from keet.ingest.snapshots.snapshot import snapshot_text
 from keet.profile import Absent, Profile
 from tests import encode
@@ -216,7 +216,7 @@ def file_of(path: Path) -> ReportFile:
 def test_an_excerpt_has_the_launches_that_were_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "many.ncu-rep"
     write_giant(path, launches=300, kernels=8)
-    part = excerpt(file_of(path), [150, 299], [])
+    part = partial_report(file_of(path), [150, 299], [])
     assert len(part.data) < path.stat().st_size / 20
     small = tmp_path / "part.ncu-rep"
     small.write_bytes(part.data)

@@ -32,8 +32,8 @@ def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         ("import os; os.abort()", "killed by signal 6"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "killed by signal 11"),
         ("raise MemoryError('no more')", "MemoryError: no more"),
-        ("print('not json')", "could not be understood"),
-        ("", "could not be understood"),
+        ("print('not json')", "could not be parsed"),
+        ("", "could not be parsed"),
         ("import sys; sys.exit(3)", "failed with code 3"),
     ],
 )
