@@ -28,11 +28,11 @@ pytestmark = [
 GOOD = 40
 BAD = {
     "empty.ncu-rep": "the file is empty",
-    "text.ncu-rep": "this is a text file and no report",
+    "text.ncu-rep": "this is a text file, not a report",
     "cut.ncu-rep": "the report is cut short",
     "flipped.ncu-rep": "the report is damaged",
-    "zeros.ncu-rep": "this is no Nsight Compute report",
-    "giant.ncu-rep": "this is no Nsight Compute report",
+    "zeros.ncu-rep": "this is not an Nsight Compute report",
+    "giant.ncu-rep": "this is not an Nsight Compute report",
     "pipe.ncu-rep": "this is a pipe, not a report",
     "folder.ncu-rep": "this is a directory, not a report",
     "round.ncu-rep": "too many levels of symbolic links",

@@ -166,7 +166,7 @@ def test_a_table_beside_the_report_that_is_not_used_is_noted(keet: Keet, tmp_pat
     beside = before.parent / "steps_many.run.json"
     notes = _run_notes(keet, before, ONE)
     assert notes == [
-        f"before: {beside} is the table of another profile and is not used; if it does fit: "
+        f"before: {beside} belongs to another profile and is not used; to use it anyway: "
         f"--run-table-before {beside}",
         "the table of the run after is not used either: times are those under the profiler",
     ]
@@ -175,7 +175,7 @@ def test_a_table_beside_the_report_that_is_not_used_is_noted(keet: Keet, tmp_pat
     beside = after.parent / "steps_one.run.json"
     (note,) = _run_notes(keet, MANY, after)[:1]
     assert note.startswith("after: ")
-    assert note.endswith(f"; if it does fit: --run-table {beside}")
+    assert note.endswith(f"; to use it anyway: --run-table {beside}")
     assert len(_run_notes(keet, before, after)) == 2
 
 
@@ -183,7 +183,7 @@ def test_a_broken_table_beside_the_report_is_noted(keet: Keet, tmp_path: Path) -
     after = _beside(ONE, tmp_path / "after", text="{")
     notes = _run_notes(keet, MANY, after)
     assert len(notes) == 2
-    assert notes[0].startswith("after: the table of the run is not used: ")
+    assert notes[0].startswith("after: the run table is not used: ")
     fits = document(keet, MANY, after, "--run-table", RUNS / "steps_one.run.json")
     assert fits["verdict"]["basis"] == "run"
 

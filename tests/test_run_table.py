@@ -505,7 +505,7 @@ def test_a_time_that_can_not_be(field: str, tmp_path: Path, keet: Keet) -> None:
         path.write_text(json.dumps(document).replace('"here"', value))
         result = keet("explain", TOUR, "--run-table", path)
         assert result.code == 4
-        assert "transpose_rows: its launches or times can't be" in result.err
+        assert "transpose_rows: its launch count or times are invalid" in result.err
 
 
 def test_half_a_surrogate_pair(tmp_path: Path, keet: Keet) -> None:
@@ -513,4 +513,4 @@ def test_half_a_surrogate_pair(tmp_path: Path, keet: Keet) -> None:
     path.write_text(json.dumps(table_document(MANAGED)).replace("wait_for_host", "\\ud800"))
     result = keet("explain", TOUR, "--run-table", path, "--format", "json")
     assert result.code == 4
-    assert "the table of the run is damaged" in result.err
+    assert "the run table is damaged" in result.err

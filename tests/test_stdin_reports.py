@@ -130,8 +130,8 @@ def test_it_is_read_once(arguments: tuple[str, ...], keet: Keet, pipe: Any) -> N
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "nothing came through standard input"),
-        (b"\0" * 5000, "no Nsight Compute report"),
+        (b"", "standard input is empty"),
+        (b"\0" * 5000, "not an Nsight Compute report"),
         (b"\x1f\x8b" + b"x" * 100, "compressed with gzip"),
     ],
 )

@@ -25,6 +25,10 @@ RECORDER_NAMES: Mapping[Recorder, str] = {
     "file": "from a table that was given",
 }
 
+USE_ANYWAY = "; to use it anyway: "
+"""In `Profile.run_problem`, precedes the option that makes keet use the table. `diff` replaces the
+option by that of a side."""
+
 
 class KernelRun(NamedTuple):
     """One kernel in one launch shape, over the whole run. Times in nanoseconds."""

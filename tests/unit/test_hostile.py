@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.unit.ingest.test_lines import END, SET_ADDRESS_0, line_at, line_program
+from tests.unit.ingest.test_line_table import END, SET_ADDRESS_0, line_at, line_program
 
 from keet.errors import DamagedReport, IngestError
 from keet.ingest import read_profile
@@ -250,10 +250,10 @@ def test_tables_in_the_wild(text: str, durations: list[float], save) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (TABLE + '"x1","k2","1","6"\n', "no number of a launch"),
+        (TABLE + '"x1","k2","1","6"\n', "does not start with a launch number"),
         (TABLE + '"1","k2","1","87', "cut short"),
-        (TABLE + '"1","k2","1","1,5"\n', "no number of ncu"),
-        (TABLE + '"1","k2","1","' + "9" * 5000 + '"\n', "no number of ncu"),
+        (TABLE + '"1","k2","1","1,5"\n', "is not a valid number"),
+        (TABLE + '"1","k2","1","' + "9" * 5000 + '"\n', "is not a valid number"),
         (TABLE + '"1","k2"\n', "line 4 has 2 cells"),
         ("log\n\n" + TABLE * 2 + "\n\r\n42\n" + '"1","k2"\n', "line 12 has 2 cells"),
         (TABLE.replace("Context", "gpu__time_duration.sum"), "twice"),

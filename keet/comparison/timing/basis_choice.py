@@ -17,10 +17,9 @@ from keet.comparison.timing.weighting import (
     weighting_without_tables,
     with_suspected_work,
 )
+from keet.profile.run_table import USE_ANYWAY
 
 _UNDER_PROFILER = "times are those under the profiler"
-_IF_IT_FITS = "; if it does fit: "
-"""Before the option that `Profile.run_problem` advises."""
 _OPTIONS = ("--run-table-before", "--run-table")
 
 
@@ -93,7 +92,7 @@ def _problems(side: Side, which: int) -> Iterator[str]:
     """Why tables beside the reports of a side are not used, and the option of this side."""
     found = [run.profile.run_problem for run in side.captures if run.profile.run_problem]
     for problem in dict.fromkeys(found):
-        what, advises, option = problem.partition(_IF_IT_FITS)
+        what, advises, option = problem.partition(USE_ANYWAY)
         advice = (
             option.replace("--run-table", _OPTIONS[which], 1) if len(side.captures) == 1 else ""
         )

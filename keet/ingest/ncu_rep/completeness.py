@@ -102,13 +102,13 @@ def uncertain_count(profile: Profile) -> str | None:
         return None
     asked = asked_launches(origin.command_line)
     if asked is not None and count < asked:
-        return f"{count:,} of at most {asked:,} requested launches{_TELL}"
+        return f"{count:,} of at most {asked:,} requested launches{_CANT_TELL}"
     if asked is not None or count == 1:
         return None
-    return f"the number of launches is not recorded{_TELL}"
+    return f"the number of launches is not recorded{_CANT_TELL}"
 
 
-_TELL = ": missing launches would not show"
+_CANT_TELL = ": keet can't tell whether some are missing"
 
 
 def _in_table(profile: Profile) -> bool:

@@ -13,7 +13,7 @@ from keet.ingest.in_memory_launch import bounded
 from keet.ingest.input.files import MAX_TEXT, open_input, printable_path
 from keet.ingest.ncu_rep.completeness import table_notes
 from keet.profile import Profile
-from keet.profile.run_table import RunLaunch, RunTable
+from keet.profile.run_table import USE_ANYWAY, RunLaunch, RunTable
 from keet.records import replace
 from keet.texts import bounded_line
 
@@ -62,7 +62,7 @@ def with_run(profile: Profile, report: Path, named: Path | None) -> Profile:
         other = f"{printable_path(beside)} belongs to another profile and is not used"
         return replace(
             profile,
-            run_problem=f"{other}; to use it anyway: --run-table {printable_path(beside)}",
+            run_problem=f"{other}{USE_ANYWAY}--run-table {printable_path(beside)}",
         )
     return _used(profile, table)
 

@@ -298,7 +298,7 @@ def test_a_damaged_table_costs_no_report_and_is_told(
     assert in_run(out) == UNKNOWN
     ((status, reason),) = asked(out, "SELECT status, reason FROM files")
     assert status == "done"
-    assert reason.startswith("the table of the run is not used: ")
+    assert reason.startswith("the run table is not used: ")
 
 
 @pytest.mark.slow
@@ -307,7 +307,7 @@ def test_a_table_of_another_profile_is_not_used(tree: Path, out: Path, batch: Ke
     batch(tree, "-o", out)
     assert in_run(out) == UNKNOWN
     ((reason,),) = asked(out, "SELECT reason FROM files")
-    assert "is the table of another profile and is not used" in reason
+    assert "belongs to another profile and is not used" in reason
 
 
 # --- finding reports

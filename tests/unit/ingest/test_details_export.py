@@ -81,7 +81,7 @@ def test_a_label_that_changed_its_meaning_is_kept_as_a_label(page) -> None:
     launch = profile.launches[0]
     assert launch.get("sm_busy_pct") is None
     assert launch.metric("Compute Workload Analysis: SM Busy").value == 75.41
-    assert any("1 label does not name one metric" in note for note in profile.provenance.notes)
+    assert any("1 label does not tell which metric" in note for note in profile.provenance.notes)
 
 
 def test_a_label_under_a_unit_of_another_kind_is_not_that_metric(page) -> None:
@@ -182,7 +182,7 @@ def test_numbers_of_other_locales(values: tuple[str, str], duration: float, page
 
 @pytest.mark.parametrize("value", ["1,5,7", "1.234.5", "..1"])
 def test_what_is_no_number_of_ncu_s(value: str, page) -> None:
-    with pytest.raises(DamagedReport, match="is no number of ncu's"):
+    with pytest.raises(DamagedReport, match="is not a valid number"):
         page(Shown("k", [Cell(SOL, "Duration", "ns", value)]))
 
 
@@ -198,7 +198,10 @@ def test_numbers_of_two_notations_are_refused(page) -> None:
         (lambda text: text[: text.index("33.42")], "ends inside a row"),
         (lambda text: text.replace('"Metric Unit",', ""), "no column 'Metric Unit'"),
         (lambda text: text.replace('"Stream"', '"Context"', 1), "twice"),
-        (lambda text: text.replace('"0","12"', '"x","12"', 1), "no number of a launch"),
+        (
+            lambda text: text.replace('"0","12"', '"x","12"', 1),
+            "does not start with a launch number",
+        ),
         (lambda text: text.replace(',"Duration"', ',""', 1), "neither a metric nor a rule"),
     ],
 )
@@ -231,7 +234,7 @@ def test_a_line_that_is_no_row_is_told(tmp_path: Path) -> None:
     )
     profile = read(tmp_path, text)
     assert profile.launches[0].get("dram_throughput_pct")
-    assert "left out 1 line in its tables" in profile.provenance.notes[-1]
+    assert "skipped 1 line in its tables" in profile.provenance.notes[-1]
 
 
 def test_a_file_of_powershell(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_a_full_disk_is_told(
     all_are_large: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
-    with pytest.raises(UnreadableFile, match=r"can't be kept on disk.*TMPDIR"):
+    with pytest.raises(UnreadableFile, match=r"can't be written to a temporary file.*TMPDIR"):
         read_profile(REPORTS / "zoo.ncu-repz")
 
 

@@ -117,7 +117,7 @@ def test_ncu_calls_some_sectors_bytes(tmp_path: Path) -> None:
         (HEADER + "\n", DamagedReport, "no row of units"),
         (export(("x__y.sum", "", "1")).rsplit(",", 2)[0] + "\n", DamagedReport, "cells where"),
         ("\n".join([HEADER, UNITS.replace('""', '"%"', 2)]) + "\n", DamagedReport, "units"),
-        ("==PROF== Connected\n  Section: Launch\n", UnknownFormat, "without a table of a launch"),
+        ("==PROF== Connected\n  Section: Launch\n", UnknownFormat, "no table of a launch"),
     ],
 )
 def test_tables_that_are_none(text: str, error: type, says: str, tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_closed_before_it_is_asked(start) -> None:
     pid = pid_of(running)
     running.close()
     wait_until_gone(pid)
-    with pytest.raises(ReaderFailed, match="was ended"):
+    with pytest.raises(ReaderFailed, match="was closed"):
         running.answer()
 
 

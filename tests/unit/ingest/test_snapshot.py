@@ -181,7 +181,7 @@ def test_one_that_is_cut_or_needs_another_dictionary_is_refused(tmp_path: Path) 
 def test_other_compressed_text_is_no_report(tmp_path: Path) -> None:
     path = tmp_path / "notes.zst"
     path.write_bytes(zstd.zstd.compress(b"these are notes"))
-    with pytest.raises(UnknownFormat, match="compressed with zstd, and not a report"):
+    with pytest.raises(UnknownFormat, match="compressed with zstd, but is not a report"):
         read_profile(path)
 
 

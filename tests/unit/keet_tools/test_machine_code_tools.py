@@ -242,7 +242,7 @@ def test_without_code_they_say_why_and_what_to_do(case_of: Make, name: str) -> N
     answer = call_tool(case_of("tour_lines.csv"), name, {})
     assert answer.abstained
     assert answer.text == (
-        "the machine code can't be analysed: a CSV export holds no code; use the .ncu-rep that it "
+        "the machine code can't be analysed: a CSV export contains no code; use the .ncu-rep that it "
         "was exported from"
     )
 

@@ -385,7 +385,7 @@ def test_a_kernel_that_is_too_large_says_so() -> None:
 
 
 def test_a_report_without_code_says_so() -> None:
-    missing = Absent("the file holds no code", "use the .ncu-rep itself")
+    missing = Absent("the file contains no code", "use the .ncu-rep itself")
     assert machine_code(launch_of(missing)) == missing
 
 
