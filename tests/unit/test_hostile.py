@@ -13,7 +13,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.unit.ingest.test_line_table import END, SET_ADDRESS_0, line_at, line_program
 
 from keet.errors import DamagedReport, IngestError
 from keet.ingest import read_profile
@@ -25,6 +24,7 @@ from tests import encode
 from tests.conftest import REPORTS, Keet
 from tests.encode import chunk, number
 from tests.unit.ingest.test_container import touch
+from tests.unit.ingest.test_line_table import END, SET_ADDRESS_0, line_at, line_program
 
 FILE_HEADER = b"NVR\0" + encode.sized(number(1, 7))
 
