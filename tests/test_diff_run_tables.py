@@ -210,8 +210,8 @@ def test_a_cause_is_shown_by_its_own_number(keet: Keet, tmp_path: Path) -> None:
     many, one = (shutil.copy(report, tmp_path) for report in (MANY, ONE))
     told = document(keet, many, one)
     assert _causes(told) == [
-        "a heavily used pipe: new; LSU pipe busy 3.4% → 71.1%",
-        "too short a kernel: gone; Duration 2.53 us → 54.62 us",
+        "heavily used pipe: new; LSU pipe busy 3.4% → 71.1%",
+        "kernel too short: gone; Duration 2.53 us → 54.62 us",
         "waiting at barriers: new; Barrier share of warp cycles 0.0% → 39.7%",
     ]
     assert told["grounding"]["unchecked"] == []
@@ -221,18 +221,18 @@ def test_short_launches_are_counted_in_the_run(keet: Keet) -> None:
     """`Duration 2.53 us → 54.62 us` under `8.59x faster` read as slower."""
     told = document(keet, MANY, ONE)
     (cause,) = _causes(told)
-    assert cause == "too short a kernel: gone; 400 launches of 1.15 us → 1 of 53.44 us"
+    assert cause == "kernel too short: gone; 400 launches of 1.15 us → 1 of 53.44 us"
     (evidence,) = [a["evidence"] for a in told["pairs"][0]["attribution"] if a["finding"]]
     assert len(evidence) == 5  # with the share of the difference
     assert told["grounding"]["unchecked"] == []
     back = _causes(document(keet, ONE, MANY))
-    assert "too short a kernel: new; 1 launch of 53.44 us → 400 of 1.15 us" in back
+    assert "kernel too short: new; 1 launch of 53.44 us → 400 of 1.15 us" in back
 
 
 def test_short_launches_are_counted_as_the_user_says(keet: Keet, tmp_path: Path) -> None:
     many, one = (shutil.copy(report, tmp_path) for report in (MANY, ONE))
     causes = _causes(document(keet, many, one, "--times", "400:1"))
-    assert "too short a kernel: gone; 400 launches of 2.53 us → 1 of 54.62 us" in causes
+    assert "kernel too short: gone; 400 launches of 2.53 us → 1 of 54.62 us" in causes
 
 
 @pytest.mark.slow

@@ -165,7 +165,7 @@ _BUSY_UNITS: Mapping[str, tuple[str, ...]] = {
 _LATENCIES = {
     "long_scoreboard": ("memory", "waiting for the latency of global or local memory"),
     "lg_throttle": ("memory", "waiting for the latency of global or local memory"),
-    "drain": ("stores", "stores on their way at the end of warps"),
+    "drain": ("stores", "waiting for stores to complete at the end of warps"),
     "tex_throttle": ("textures", "waiting for the latency of textures"),
     "mio_throttle": ("shared", "waiting for the latency of shared memory and special functions"),
     "short_scoreboard": (
@@ -173,17 +173,17 @@ _LATENCIES = {
         "waiting for the latency of shared memory and special functions",
     ),
     "math_pipe_throttle": ("pipe", "latency of a pipe that is not busy"),
-    "wait": ("fixed", "fixed latency of the instruction before"),
+    "wait": ("fixed", "fixed latency of the previous instruction"),
     "gmma": ("tensor", "waiting for the latency of the tensor cores"),
     "warpgroup_arrive": ("tensor", "waiting for the latency of the tensor cores"),
-    "imc_miss": ("constants", "constants that miss their cache"),
-    "dispatch_stall": ("dispatch", "dispatch of instructions"),
+    "imc_miss": ("constants", "constant cache misses"),
+    "dispatch_stall": ("dispatch", "instruction dispatch"),
 }
 """Warp states that are latency, with the id of their part and its words."""
 _OTHERS = {
     "barrier": ("barrier", "waiting at block-wide barriers"),
     "membar": ("membar", "waiting for memory fences"),
-    "sleeping": ("sleeping", "asleep (nanosleep or a spin lock)"),
+    "sleeping": ("sleeping", "sleeping (nanosleep or a spin lock)"),
     "branch_resolving": ("branch", "waiting for branch targets"),
     "no_instruction": ("fetch", "waiting for instructions to be fetched"),
     "no_instructions": ("fetch", "waiting for instructions to be fetched"),
@@ -222,7 +222,7 @@ class _Builder:
 
     def _idle(self, share: float, evidence: tuple[Evidence, ...]) -> _Draft:
         """Where no SM's own activity is known: the grid tells which SMs get no block."""
-        rest = "launch, tail or imbalance (the report does not tell them apart)"
+        rest = "launch, tail or imbalance (the report does not distinguish them)"
         if self.shape is None or self.shape.spread >= 1:
             return _Draft("idle", f"SMs idle: {rest}", share, evidence)
         few = 1 - self.shape.spread
@@ -302,11 +302,11 @@ class _Builder:
         )
         lanes = min(1.0, float(threads.value) / 32) if threads and threads.value > 0 else 1.0
         if lanes < 1:
-            label = "lanes that are switched off (divergence, partial warps)"
+            label = "inactive threads (divergence, partial warps)"
             yield _Draft("lanes_off", label, issuing * (1 - lanes), (threads,))
         mix = self._mix()
         if not mix:
-            label = "instructions (what for is not known without the machine code)"
+            label = "instructions (purpose unknown without the machine code)"
             yield _Draft("instructions", label, issuing * lanes, (executed,))
             return
         for name, label, share in mix:

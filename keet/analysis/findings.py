@@ -1,4 +1,4 @@
-"""What a diagnosis is made of."""
+"""The types of a diagnosis: findings with their evidence, places, forecast and advice."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class Forecast(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A source line, and how much of the effect it has."""
+    """A source line, and its share of a finding's effect."""
 
     file: str
     line: int
     share: float
     """0 to 1."""
     of: str
-    """What the share is of: all `excess sectors`, all `samples`, with or without a source line."""
+    """The base of the share: all `excess sectors`, all `samples`; code without lines included."""
     unplaced: float = 0.0
-    """0 to 1: how much of the same effect has no source line."""
+    """0 to 1: the share of the same effect that has no source line."""
 
     @property
     def where(self) -> str:
@@ -40,7 +40,7 @@ class Place(NamedTuple):
 
 
 class Because(NamedTuple):
-    """A fact that selected an advice, and what shows it."""
+    """A fact that selected the advice, and its evidence."""
 
     fact: str
     """Its id in the catalog; `general` where no remedy needs more than the finding itself."""
@@ -66,13 +66,13 @@ class Finding:
     id: str
     confidence: Confidence
     text: str
-    """How we know."""
+    """The measurements that show it, as a sentence."""
     forecast: Forecast
     evidence: tuple[Evidence, ...]
     places: tuple[Place, ...] = ()
 
     variant: str = ""
-    """Which of several causes it is, where the report tells: it has a remedy of its own."""
+    """Which of several causes of the finding it is, if known; each variant has its own remedy."""
 
     here: str = ""
     """The first place as part of a sentence: ` at file.cu:7`."""
@@ -81,7 +81,7 @@ class Finding:
     """`model`: a model claimed it, and keet computed its forecast."""
 
     advice: Advice | None = None
-    """`None` until the evidence was looked at; the catalog's remedy is given then."""
+    """`None` until it is selected; `action` is the general remedy of the catalog then."""
 
     @property
     def action(self) -> str:
@@ -91,7 +91,7 @@ class Finding:
 
     @property
     def label(self) -> str:
-        """What people call it."""
+        """The name in lower case, as within a sentence."""
         return _LABELS.get(self.variant) or findings()[self.id].label
 
     @property
@@ -103,17 +103,20 @@ BETWEEN_LAUNCHES = {
     "hand_over": "redundant traffic between kernels",
     "same_input": "redundant reads of a shared input",
 }
-"""Variants of redundant traffic that no line of a single kernel is the place of: each launch may
-touch every byte once."""
+"""Variants of redundant traffic between launches. They have no source line: within each launch,
+every byte may be touched once."""
 
 
 REDUNDANT_WORK = "redundant_work"
-"""Variant of a cause that a model claims: work of any kind whose results are known already."""
+"""Variant of a cause that a model claims: work of any kind whose results are already known."""
+LOWER_PRECISION = "lower_precision"
+"""Variant of a cause that a model claims: a narrower type suffices, for data that is not FP64."""
 REGISTERS_AND_SHARED = "registers_and_shared"
-"""Variant of limited occupancy: both limits are as small."""
+"""Variant of limited occupancy: registers and shared memory limit it equally."""
 _LABELS = {
     **BETWEEN_LAUNCHES,
     REDUNDANT_WORK: "redundant work",
+    LOWER_PRECISION: "lower precision may be enough",
     REGISTERS_AND_SHARED: "occupancy limited by registers and shared memory",
 }
 

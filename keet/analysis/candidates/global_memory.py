@@ -164,8 +164,8 @@ def narrow(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     other = 1 - model.waiting_for(*MEMORY_WAITS)
     yield Candidate(
         "narrow_access",
-        f"A global access moves {shown:.1f}s per thread on average, of the {widest:.0f}s that one "
-        "instruction can.",
+        f"A global access moves {shown:.1f}s per thread on average; one instruction can move up to "
+        f"{widest:.0f}s.",
         Effect(units, waits, every_wait=1 - parameter("indirect") * saved * other),
         (shown, widest, executed),
         lambda: view.column_places("global sectors", "src_l2_sectors_global"),

@@ -39,9 +39,9 @@ def divergence(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     shorter = 0.0 if cause in ("block_size", "outside") else parameter("indirect")
     yield Candidate(
         "warp_divergence",
-        f"A block has {block:.0f}s, less than the 32 lanes of a warp."
+        f"A block has {block:.0f}s, fewer than the 32 of a warp."
         if block is not None and block.value < WARP
-        else f"An instruction runs for {threads:.1f}s of a warp on average{_WHY[cause]}.",
+        else f"On average, {threads:.1f}s of a warp are active per instruction{_WHY[cause]}.",
         Effect(dict.fromkeys(_COMPUTE, kept), every_wait=1 - shorter * (1 - kept) * other),
         (threads,),
         lambda: _inactive_places(view, found),
@@ -52,7 +52,7 @@ def divergence(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 _WHY: Mapping[Cause | None, str] = {
     "block_size": ": the threads of a block do not fill its last warp",
-    "outside": ": most of the others leave at a check of their index, before anything is loaded",
+    "outside": ": most inactive threads exit at a bounds check, before anything is loaded",
     "paths": ": the threads of a warp take different paths",
     None: "",
 }
@@ -114,8 +114,8 @@ def overhead(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     other = 1 - model.waiting_for(*MEMORY_WAITS)
     yield Candidate(
         "integer_overhead",
-        f"The schedulers issue in {issue:.0f} of the cycles, and {shown:.0f} of what they issue is "
-        "for addresses, conditions and conversions.",
+        f"The schedulers issue in {issue:.0f} of the cycles, and {shown:.0f} of the instructions "
+        "compute addresses, conditions and conversions.",
         Effect(
             dict.fromkeys(("issue", "ALU", "FMA", "ADU"), 1 - removed)
             | {"XU": 1 - removed * _integer_part_of_xu(view)},

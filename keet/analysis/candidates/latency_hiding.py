@@ -139,8 +139,8 @@ def short_blocks(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     times = even * USUAL * float(possible.value) / float(reached.value)
     yield Candidate(
         "occupancy_limited_block",
-        f"An SM holds {reached:.0f} of its warps on average, where {possible:.0f} fit, although "
-        f"there are blocks enough (waves per SM {waves:.1f}): a warp ends after {each:.0f} "
+        f"Achieved occupancy is {reached:.0f}, and {possible:.0f} is possible. There are enough "
+        f"blocks (waves per SM: {waves:.1f}), but a warp ends after {each:.0f} "
         "instructions, about as fast as new blocks start.",
         Effect(waits=covered_waits(model, min(max(times, 1.0), parameter("most_occupancy")))),
         (reached, possible, waves, each),
@@ -204,9 +204,9 @@ goes first. Judgement; it moves ranks of about equal gains."""
 
 def _how_busy(top: Ceiling | None, issue: Evidence | None) -> str:
     if top is None:
-        return "How busy the units were is not in the report"
+        return "The report does not say how busy the units were"
     if top.name == "issue":
-        return f"No unit is busier than the issue slots, of which {top.reached:.0f} are used"
+        return f"No unit is busier than the issue slots, {top.reached:.0f} of which are used"
     if top.name == WHOLE_SM:
         return f"No unit is busier than {top.spoken}, at {top.reached:.0f} of its peak"
     slots = f"; {issue:.0f} of the issue slots are used" if issue is not None else ""
@@ -216,7 +216,7 @@ def _how_busy(top: Ceiling | None, issue: Evidence | None) -> str:
 def _waits_for(view: LaunchView, state: str) -> str:
     """The longest wait that other warps could cover: `a warp mostly waits for data from ...`."""
     if not view.stalls:
-        return "what warps wait for was not measured per stall reason"
+        return "the report has no stall reasons that show what warps wait for"
     real = [reason for reason in view.stalls if stalls()[reason].counts_as_stall]
     leads = max(real, key=lambda reason: view.stalls[reason], default=state) == state
     how = "mostly" if leads else "also"

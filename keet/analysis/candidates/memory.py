@@ -44,8 +44,8 @@ def bank_conflicts(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     of_l1 = wasted * float(fronts.value) / all_fronts * _of_l1(view)
     yield Candidate(
         "shared_bank_conflict",
-        f"{share:.0f} of the {fronts}s of shared memory are repeats for threads whose words lie in "
-        "the same bank.",
+        f"{share:.0f} of the {fronts}s of shared memory are repeats, because "
+        "threads of a warp access different words in the same bank.",
         Effect(
             {"L1": 1 - of_l1},
             kept_waits(model, MIO_WAITS, wasted),
@@ -128,15 +128,15 @@ def hot_slice(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 
 def _one_slice(hot: HotLine) -> str:
-    how = "by atomics" if hot.is_atomic else "by plain accesses"
+    how = "atomics" if hot.is_atomic else "plain loads or stores"
     if hot.is_in_host:
         return (
-            f"One slice of L2 is active {hot.skew:.1f} times as long as an average one: a line in "
-            f"host memory is accessed again and again, {how}, one access after the other."
+            f"One slice of L2 is active {hot.skew:.1f} times as long as an average one: {how} "
+            "access the same line of host memory repeatedly, one access after the other."
         )
     return (
         f"The busiest slice of L2 looks up {hot.skew:.1f} times the sectors of an average one: "
-        f"many threads want the same few addresses, {how}."
+        f"{how} of many threads access the same few addresses."
     )
 
 
@@ -165,7 +165,7 @@ def local_memory(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     units = {"L1": 1 - wasted, "L2": l2, "DRAM": l2, "LSU": 1 - parameter("indirect") * wasted}
     yield Candidate(
         "local_memory_spill",
-        f"{share:.0f} of the sectors that L1 serves are local memory: {_LOCAL[variant]}.",
+        f"{share:.0f} of the sectors that L1 serves belong to local memory: {_LOCAL[variant]}.",
         Effect(units, kept_waits(model, MEMORY_WAITS, wasted)),
         (share, local, every),
         lambda: view.column_places("local sectors", "src_l2_sectors_local"),
@@ -175,7 +175,7 @@ def local_memory(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 _LOCAL = {
     "spill": "registers that the compiler spilled",
-    "array": "arrays that are indexed at run time, as the compiler spilled no register",
+    "array": "arrays that are indexed at run time (the compiler spilled no registers)",
     "": "spilled registers, or arrays that are indexed at run time",
 }
 

@@ -81,7 +81,7 @@ def _launch_text(
         return f"The kernel takes {duration}: about as long as launching it.", (duration,)
     idle = Quantity(100 * max(0.0, 1 - float(most.value) / float(elapsed.value)), "%")
     share = view.ledger.derived("launch_share", idle, "no SM is active", most, elapsed)
-    text = f"No SM is active for {share:.0f} of the {duration}: the grid starts and drains."
+    text = f"For {share:.0f} of the {duration} no SM is active: the grid starts and drains."
     each = instructions_per_warp(view)
     if each is None or each.value > FEW_INSTRUCTIONS:
         return text, (share, duration)
@@ -173,10 +173,24 @@ def _can_be_split(view: LaunchView, shape: GridShape) -> float:
 
 def _small_text(shape: GridShape, sms: Evidence) -> str:
     blocks = f"{shape.grid:.0f}{'' if shape.grid.value == 1 else 's'}"
-    waves = f": waves per SM {shape.waves:.2f}" if shape.waves else ""
+    waves = f" (waves per SM: {shape.waves:.2f})" if shape.waves else ""
     if shape.spread < 1:
         return f"A grid of {blocks} does not fill a GPU of {sms:.0f} SMs{waves}."
-    return f"A grid of {blocks} is less than what {sms:.0f} SMs hold at a time{waves}."
+    return f"A grid of {blocks} is smaller than what {sms:.0f} SMs can hold at a time{waves}."
+
+
+def evenness(view: LaunchView) -> Evidence | None:
+    """Active cycles of the average SM over those of the SM that is active longest, 0 to 1."""
+    usual, most = view.get("sm_active_cycles"), view.get("sm_active_cycles_max")
+    if usual is None or most is None:
+        return None
+    return view.ratio("sm_evenness", "average over longest active SM", usual, most)
+
+
+def even_text(even: Evidence) -> str:
+    """`the average SM is active for 8% of the longest SM's cycles`."""
+    share = even._replace(value=100 * even.value, unit="%")
+    return f"the average SM is active for {share:.0f} of the longest SM's cycles"
 
 
 def uneven(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
@@ -187,7 +201,7 @@ def uneven(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if most is None:
         yield from _uneven_at_all(view, usual)
         return
-    even = usual and view.ratio("sm_evenness", "average over longest active SM", usual, most)
+    even = evenness(view)
     if even is None:
         return
     expected = shape.expected if shape else 1.0
@@ -195,8 +209,7 @@ def uneven(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         tail = min(1.0, max(float(even.value), expected) / parameter("balanced"))
         yield Candidate(
             "tail_effect",
-            f"Waves per SM {shape.waves:.2f}: the last one leaves SMs idle. The average SM is "
-            f"active for {even:.2f} of the cycles of the longest one.",
+            f"Waves per SM: {shape.waves:.2f}. The last wave leaves SMs idle: {even_text(even)}.",
             Effect(longest_sm=tail),
             (shape.waves, even),
             view.launch_places,
@@ -204,8 +217,7 @@ def uneven(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     rest = min(1.0, float(even.value) / expected / parameter("balanced"))
     yield Candidate(
         "load_imbalance",
-        f"Blocks take unequal time: the average SM is active for {even:.2f} of the cycles of the "
-        "longest one.",
+        f"SMs have unequal work: {even_text(even)}.",
         Effect(longest_sm=max(rest, 1 / MOST), every_wait=resident(view) ** (1 - rest)),
         (even, *((shape.waves,) if shape and shape.waves else ())),
         view.sampled_places,
@@ -238,7 +250,7 @@ def _uneven_at_all(view: LaunchView, usual: Evidence | None) -> Iterator[Candida
     yield Candidate(
         "load_imbalance",
         f"The average SM is active for {share:.0f} of the time, although every SM could have a "
-        "block: few blocks do most of the work.",
+        "block: probably few blocks do most of the work.",
         Effect(longest_sm=max(rest, 1 / MOST)),
         (share, usual, elapsed),
         view.sampled_places,

@@ -50,7 +50,7 @@ def saturated(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         )
     yield Candidate(
         "redundant_traffic" if reloads else _OWN_CAUSE.get(name, "pipe_saturated"),
-        f"{spoken} is {rank}, for {ceiling.reached:.0f} of the time{why}.",
+        f"{spoken} is {rank}: it is busy for {ceiling.reached:.0f} of the time{why}.",
         Effect(_less_work(model, name, sure), less_queueing(model, name, sure)),
         evidence,
         lambda: _pipe_places(view, name),

@@ -116,7 +116,8 @@ def _double_work(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     why = ", partly for divisions, reciprocals or roots (about ten FP64 instructions each)"
     yield Candidate(
         "pipe_saturated",
-        f"The FP64 pipe is the busiest unit, for {busy:.0f} of the time{why if functions else ''}.",
+        f"The FP64 pipe is the busiest unit: it is busy for {busy:.0f} of the time"
+        f"{why if functions else ''}.",
         Effect({"FP64": parameter("pipe_work")}, less_queueing(model, "FP64")),
         (busy,),
         view.sampled_places,
@@ -135,7 +136,7 @@ def _by_pipe(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         rate = f", and this GPU computes FP32 {slow:.0f} times as fast"
     yield Candidate(
         "low_precision_possible",
-        f"The FP64 pipe is the busiest unit, for {busy:.0f} of the time{rate}.",
+        f"The FP64 pipe is the busiest unit: it is busy for {busy:.0f} of the time{rate}.",
         Effect(
             _without_doubles(view, 0.0),
             every_wait=_faster(view, model),

@@ -55,8 +55,8 @@ def read_again(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     units = {"DRAM": kept, "L2": within, "L1": asked, "LSU": asked}
     yield Candidate(
         "redundant_traffic",
-        f"DRAM is read for {read}, but by their addresses the loads need {repeats.hedge} "
-        f"{distinct}: each byte is read {times:.1f} times.",
+        f"The launch reads {read} from DRAM, but the addresses of its loads cover {repeats.hedge} "
+        f"{distinct}: each byte is read {times:.1f} times on average.",
         Effect(units, kept_waits(model, MEMORY_WAITS, (1 - kept) * _pressed(model))),
         (times, read, distinct),
         lambda: _repeated_places(view, repeats.rows),

@@ -14,7 +14,7 @@ from keet.analysis.candidates.candidate import LEAST_PART, part_of
 from keet.analysis.candidates.global_memory import WIDEST, access_width
 from keet.analysis.candidates.instructions import OVERHEAD, TENSOR_IDLE
 from keet.analysis.candidates.latency_hiding import USUAL, limiter_of
-from keet.analysis.candidates.parallelism import grid_shape, shortness
+from keet.analysis.candidates.parallelism import even_text, evenness, grid_shape, shortness
 from keet.analysis.candidates.pipes import NEAR_BUSIEST
 from keet.analysis.claims.claim import Contradiction
 from keet.analysis.hardware.ceilings import HOST_LINK
@@ -166,30 +166,23 @@ def _full_grid(view: LaunchView, model: TimeModel) -> Absence | None:
     return text, (shape.grid, shape.waves)
 
 
-def _evenness(view: LaunchView) -> Evidence | None:
-    usual, most = view.get("sm_active_cycles"), view.get("sm_active_cycles_max")
-    if usual is None or most is None:
-        return None
-    return view.ratio("sm_evenness", "average over longest active SM", usual, most)
-
-
 def _no_tail(view: LaunchView, model: TimeModel) -> Absence | None:
     del model
-    shape, even = grid_shape(view), _evenness(view)
+    shape, even = grid_shape(view), evenness(view)
     if shape is not None and shape.spread < 1:
         return f"The grid has {shape.grid:.0f}s: some SMs get none at all.", (shape.grid,)
     if even is None or float(even.value) < parameter("balanced"):
         return None
-    return f"{_EVEN} {even:.2f} of the cycles of the longest one.", (even,)
+    return f"{_EVEN}: {even_text(even)}.", (even,)
 
 
-_EVEN = "SMs are active about equally long: the average one for"
+_EVEN = "SMs are active about equally long"
 
 
 def _balanced(view: LaunchView, model: TimeModel) -> Absence | None:
     """Uneven warps of a block wait at barriers, or leave it early."""
     del model
-    even, barrier = _evenness(view), view.stalls.get("barrier", 0.0)
+    even, barrier = evenness(view), view.stalls.get("barrier", 0.0)
     reached, possible = view.get("achieved_occupancy_pct"), view.get("theoretical_occupancy_pct")
     if even is None or float(even.value) < parameter("balanced") or not view.stalls:
         return None
@@ -197,7 +190,7 @@ def _balanced(view: LaunchView, model: TimeModel) -> Absence | None:
         return None
     if reached.value < USUAL * float(possible.value):
         return None
-    return f"{_EVEN} {even:.2f} of the cycles of the longest one.", (even, reached, possible)
+    return f"{_EVEN}: {even_text(even)}.", (even, reached, possible)
 
 
 def _covered(view: LaunchView, model: TimeModel) -> Absence | None:
@@ -283,7 +276,7 @@ def _full_warps(view: LaunchView, model: TimeModel) -> Absence | None:
     threads = view.get("active_threads_per_warp")
     if threads is None or float(threads.value) < WARP * (1 - _least()):
         return None
-    return f"An instruction runs for {threads:.1f}s of a warp on average.", (threads,)
+    return f"On average, {threads:.1f}s of a warp are active per instruction.", (threads,)
 
 
 def _no_doubles(view: LaunchView, model: TimeModel) -> Absence | None:

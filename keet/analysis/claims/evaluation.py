@@ -16,7 +16,7 @@ from keet.analysis.claims.parallelism_claims import launch_claim, parallelism_cl
 from keet.analysis.claims.precision_claims import precision_claim
 from keet.analysis.claims.waiting_claims import redundant_claim, waiting_claim
 from keet.analysis.diagnosis import FITTED_ON
-from keet.analysis.findings import REDUNDANT_WORK, Place
+from keet.analysis.findings import LOWER_PRECISION, REDUNDANT_WORK, Place
 from keet.analysis.forecast import certainty, chance, expected_gain, forecast, possible_gain
 from keet.analysis.hardware.ceilings import spoken_unit
 from keet.analysis.launch_view import LaunchView
@@ -65,7 +65,11 @@ def evaluate_claim(
             reason=contradiction.reason,
             evidence=contradiction.evidence,
         )
-    made = _leaning(claim, view, model) if _leans(claim) else _made(claim, view, model)
+    made = (
+        _from_own_candidate(claim, view, model)
+        if _has_no_amount(claim)
+        else _from_amount(claim, view, model)
+    )
     if isinstance(made, Refusal):
         return EvaluatedClaim(claim, supported=False, reason=made.reason, evidence=made.evidence)
     return _computed(claim, made, model, account)
@@ -89,7 +93,7 @@ def evaluate_claims(
         evidence=tuple(dict.fromkeys(piece for each in candidates for piece in each.evidence)),
         likelihood=min(each.likelihood for each in candidates),
     )
-    made = _Made(together, all(found.is_backed for found in usable))
+    made = _ClaimCandidate(together, all(found.is_backed for found in usable))
     found = _computed(first.claim, made, model, account)
     return found._replace(floor=first.floor) if found.expected >= each[0].expected else each[0]
 
@@ -130,13 +134,13 @@ def _form_problem(claim: WorkClaim) -> str | None:
     return None
 
 
-def _leans(claim: WorkClaim) -> bool:
-    """Without an amount of its own, a claim is what keet's own candidate says."""
+def _has_no_amount(claim: WorkClaim) -> bool:
+    """Without an amount, the claim is evaluated as keet's own candidate for the finding."""
     without = claim.needed is None and claim.removed is None
     return claim.kind == "cause" or (without and claim.kind != "precision")
 
 
-class _Made(NamedTuple):
+class _ClaimCandidate(NamedTuple):
     """A claim as a candidate."""
 
     candidate: Candidate
@@ -146,20 +150,24 @@ class _Made(NamedTuple):
     """Of the unit's work."""
 
 
-def _leaning(claim: WorkClaim, view: LaunchView, model: TimeModel) -> _Made | Refusal:
+def _from_own_candidate(
+    claim: WorkClaim, view: LaunchView, model: TimeModel
+) -> _ClaimCandidate | Refusal:
     own = own_candidate(claim.finding, view, model)
     if own is None:
         return Refusal("The claim has no amount, and the report shows nothing of this cause.")
-    return _Made(own._replace(places=lambda: _places(claim, own.places())), is_backed=True)
+    return _ClaimCandidate(
+        own._replace(places=lambda: _places(claim, own.places())), is_backed=True
+    )
 
 
 def own_candidate(finding: str, view: LaunchView, model: TimeModel) -> Candidate | None:
-    """keet's own: that which gains most, also where it is not worth a finding."""
+    """keet's candidate for the finding with the largest gain, even if too small to report."""
     made = [each for maker in MAKERS for each in maker(view, model) if each.id == finding]
     return max(made, key=lambda each: possible_gain(each, model), default=None)
 
 
-def _made(claim: WorkClaim, view: LaunchView, model: TimeModel) -> _Made | Refusal:
+def _from_amount(claim: WorkClaim, view: LaunchView, model: TimeModel) -> _ClaimCandidate | Refusal:
     draft = _BY_KIND[claim.kind](claim, view, model)
     if isinstance(draft, Refusal):
         return draft
@@ -172,13 +180,21 @@ def _made(claim: WorkClaim, view: LaunchView, model: TimeModel) -> _Made | Refus
         draft.evidence,
         lambda: _places(claim, ()),
         "assumed",
-        variant=REDUNDANT_WORK if claim.kind == "redundant" else "",
+        variant=_variant(claim),
         likelihood=1.0 if is_backed else parameter("indirect"),
     )
     own = None if is_backed else own_candidate(claim.finding, view, model)
     if own is not None:
         candidate, is_backed = _beside_own(candidate, own, model)
-    return _Made(candidate, is_backed, draft.unit, draft.kept)
+    return _ClaimCandidate(candidate, is_backed, draft.unit, draft.kept)
+
+
+def _variant(claim: WorkClaim) -> str:
+    """Selects the label: see `Finding.label`."""
+    if claim.kind == "redundant":
+        return REDUNDANT_WORK
+    is_fp64 = claim.kind == "precision" and claim.of.strip().lower() == "fp32"
+    return LOWER_PRECISION if claim.finding == "low_precision_possible" and not is_fp64 else ""
 
 
 def _beside_own(candidate: Candidate, own: Candidate, model: TimeModel) -> tuple[Candidate, bool]:
@@ -199,7 +215,9 @@ def _places(claim: WorkClaim, own: tuple[Place, ...]) -> tuple[Place, ...]:
     return (claim.place, *rest)
 
 
-def _computed(claim: WorkClaim, made: _Made, model: TimeModel, account: Account) -> EvaluatedClaim:
+def _computed(
+    claim: WorkClaim, made: _ClaimCandidate, model: TimeModel, account: Account
+) -> EvaluatedClaim:
     candidate, view = made.candidate, model.view
     possible = possible_gain(candidate, model)
     after = limiter_after(model, candidate.effect)
@@ -222,14 +240,14 @@ def _computed(claim: WorkClaim, made: _Made, model: TimeModel, account: Account)
     )
 
 
-def _too_little(made: _Made, view: LaunchView, after: str | None) -> str:
+def _too_little(made: _ClaimCandidate, view: LaunchView, after: str | None) -> str:
     reached = view.ceilings.reached(made.unit) if made.unit else None
     busy = f" {reached.label}: {reached:.0f}." if reached is not None else ""
     pace = f": the pace is then set by {after}" if after else ""
     return f"It would save too little time to matter{pace}.{busy}"
 
 
-def _floor(made: _Made, model: TimeModel) -> Evidence | None:
+def _floor(made: _ClaimCandidate, model: TimeModel) -> Evidence | None:
     """Over all SMs, at the rate that good kernels reach."""
     duration = model.view.get("duration")
     if made.unit is None or duration is None or made.unit not in model.loads:

@@ -10,7 +10,7 @@ from keet.analysis.candidates.candidate import (
     kept_waits,
 )
 from keet.analysis.candidates.latency_hiding import covered_waits
-from keet.analysis.candidates.parallelism import grid_shape, resident
+from keet.analysis.candidates.parallelism import even_text, evenness, grid_shape, resident
 from keet.analysis.claims.claim import WorkClaim
 from keet.analysis.claims.claim_effect import (
     ClaimEffect,
@@ -93,11 +93,9 @@ def _warps(claim: WorkClaim, view: LaunchView, model: TimeModel) -> ClaimEffect 
 
 def _balance(claim: WorkClaim, view: LaunchView, model: TimeModel) -> ClaimEffect | Refusal:
     problem = share_problem(claim.removed)
-    usual, most = view.get("sm_active_cycles"), view.get("sm_active_cycles_max")
     if problem is not None:
         return problem
-    label = "average over longest active SM"
-    even = usual and most and view.ratio("sm_evenness", label, usual, most)
+    even = evenness(view)
     if even is None:
         return Refusal("The report does not say how long each SM was active.")
     removed = removable(claim.removed or 0.0)
@@ -106,8 +104,8 @@ def _balance(claim: WorkClaim, view: LaunchView, model: TimeModel) -> ClaimEffec
     # An SM is active while a single long block is left: others come to it then.
     filled = resident(view) ** (1 - longest) if claim.finding == "load_imbalance" else 1.0
     text = (
-        f"The average SM is active for {even:.2f} of the cycles of the longest one; by the model's "
-        f"reading of the source, {share:.0f} of the difference can go."
+        f"SMs have unequal work: {even_text(even)}; by the model's reading of the source, "
+        f"{share:.0f} of the difference can go."
     )
     del model
     return ClaimEffect(

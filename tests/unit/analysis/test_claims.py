@@ -235,7 +235,7 @@ WRONG = [
     ("matrix_flip:slow", ("latency_bound", "parallelism", "65 warp", "warps"), "at the most"),
     ("matrix_flip:slow", ("latency_bound", "instructions", 0.9, "QUUX"), "are claimed of"),
     ("half_dense:fast", ("no_tensor_core", "precision", "", "tensor"), "tensor cores are busy"),
-    ("blend_frames:slow", ("warp_divergence", "cause"), "of a warp on average"),
+    ("blend_frames:slow", ("warp_divergence", "cause"), "of a warp are active"),
 ]  # fmt: skip
 
 

@@ -42,7 +42,7 @@ def test_threads_outside_of_the_output(owner: str, launch: int, line: str) -> No
     view = LaunchView(public(owner, launch))
     (found,) = divergence(view, TimeModel(view))
     assert found.variant == "outside"
-    assert "check of their index" in found.text
+    assert "bounds check" in found.text
     assert [place.where for place in found.places()] == [line]
 
 
