@@ -60,6 +60,14 @@ def test_a_pattern_that_matches_nothing_is_refused(keet: Keet, store: Path) -> N
     assert "matches no launch" in result.err
 
 
+def test_json_lists_all_insights_unless_top_is_given(keet: Keet, store: Path) -> None:
+    def count(*options: str) -> int:
+        out = keet("insights", store, "--format", "json", *options).out
+        return len(read_document(InsightsDocument, out).insights)
+
+    assert (count(), count("--top", "1")) == (2, 1)
+
+
 def test_what_top_leaves_out_is_said(keet: Keet, store: Path) -> None:
     out = keet("insights", store, "--top", "1").out
     assert "sweep-2" not in out
@@ -180,7 +188,7 @@ def test_a_model_is_asked_once_a_group_and_told_of_the_cost_first(
     assert result.code == 0
     groups = len(json.loads(keet("insights", store, "--format", "json").out)["insights"])
     assert 2 <= groups <= 3
-    assert result.err.startswith(f"keet: {groups} groups, one call each: about")
+    assert result.err.startswith(f"keet: {groups} insights, one call each: about")
     assert "US$" in result.err
     document = json.loads(result.out)
     assert document["author"] == f"model:{model}"
@@ -213,7 +221,7 @@ def test_a_model_that_fails_costs_nothing_that_was_found(
     result = keet("insights", store, "--model", script(tmp_path, {"fault": "unreachable"}))
     assert result.code == 3
     assert "dot over BLOCK: fastest at 1024" in result.out
-    assert "what the analyst found stands" in result.err
+    assert "the insights are complete" in result.err
 
 
 @pytest.mark.slow
@@ -222,7 +230,7 @@ def test_what_was_said_before_a_fault_stands(keet: Keet, store: Path, tmp_path: 
     result = keet("insights", store, "--model", model)
     assert result.code == 0
     assert "Model: Look at the tile." in result.out
-    assert "what the analyst found stands" in result.err
+    assert "the insights are complete" in result.err
 
 
 def test_names_stay_at_home_where_asked(keet: Keet, store: Path) -> None:

@@ -180,7 +180,7 @@ def test_a_forecast_that_can_not_be_computed_is_null() -> None:
 @pytest.mark.parametrize("by", ["kernel", "finding", "file"])
 @pytest.mark.parametrize("width", [80, 160])
 def test_top_output(by: str, width: int, store: Path, keet: Keet, golden) -> None:
-    result = keet("top", store, "--by", by, "--limit", 4, width=width)
+    result = keet("top", store, "--by", by, "--top", 4, width=width)
     assert (result.code, result.err) == (0, "")
     golden(f"top.{by}.{width}.txt", anonymous(result.out, store))
 
@@ -188,7 +188,7 @@ def test_top_output(by: str, width: int, store: Path, keet: Keet, golden) -> Non
 def test_top_markdown(store: Path, keet: Keet, golden) -> None:
     golden(
         "top.markdown.txt",
-        anonymous(keet("top", store, "--limit", 3, "--format", "markdown").out, store),
+        anonymous(keet("top", store, "--top", 3, "--format", "markdown").out, store),
     )
 
 
@@ -198,8 +198,16 @@ def test_the_last_line_can_be_pasted(store: Path, keet: Keet) -> None:
     assert keet(*shlex.split(step.removeprefix("next: keet "))).code == 0
 
 
+@pytest.mark.parametrize("option", ["--top", "--limit"])
+def test_an_explicit_top_limits_data_formats_too(store: Path, keet: Keet, option: str) -> None:
+    top = read_document(TopDocument, keet("top", store, option, 2, "--format", "json").out)
+    assert (len(top.opportunities), top.groups > 2) == (2, True)
+    lines = keet("top", store, option, 2, "--format", "csv").out.splitlines()
+    assert len(lines) == 3
+
+
 def test_top_json_adds_up(store: Path, keet: Keet) -> None:
-    result = keet("top", store, "--limit", 1000, "--format", "json")
+    result = keet("top", store, "--format", "json")
     top = read_document(TopDocument, result.out)
     assert (top.reports, top.failed) == (len(PATHS), 1)
     assert [gpu.launches for gpu in top.gpus] == [top.launches]
@@ -445,8 +453,11 @@ def test_files_are_written_whole(store: Path, keet: Keet, tmp_path: Path) -> Non
             for then in (f"keet batch {folder} -o store, then keet top store",)
         ),
         (["top", PATHS[0]], f"this is a report, not a store; see: keet explain {PATHS[0]}\n"),
-        (["top", "OUT", "--kernel", "zzz"], "matches none of"),
-        (["top", "OUT", "--device", "zzz"], "matches none of NVIDIA H200"),
+        (["top", "OUT", "--kernel", "zzz"], "matches no launch; the store has "),
+        (
+            ["top", "OUT", "--device", "zzz"],
+            "matches no launch; the store has NVIDIA H200; see: keet top",
+        ),
         (["top", "OUT", "--by", "phase"], "invalid choice"),
     ],
 )

@@ -9,7 +9,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keet.cli.arguments import Destination, add_output, check_page, pattern, positive
+from keet.cli.arguments import (
+    Destination,
+    add_kernel,
+    add_output,
+    add_top,
+    check_page,
+    top_of,
+    view_top,
+)
 from keet.cli.model_options import add_model, announce, check_files, model_options
 from keet.cli.stderr_lines import print_problem, print_progress
 from keet.cli.top import note_older
@@ -36,12 +44,8 @@ examples:
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("store", type=Path, metavar="OUT", help="a store that `keet batch` made")
-    parser.add_argument(
-        "--kernel", type=pattern, metavar="REGEX", help="only kernels whose name matches"
-    )
-    parser.add_argument(
-        "--top", type=positive, default=20, metavar="N", help="of each kind (default: 20)"
-    )
+    add_kernel(parser)
+    add_top(parser, "insights of each kind", default=20)
     add_output(parser, "terminal", "markdown", "json", "svg", "html")
     add_model(parser)
     parser.add_argument("--no-model", action="store_true", help="no summary by a model")
@@ -58,7 +62,7 @@ def run(args: Namespace) -> int:
         raise UsageError("--no-model and --model exclude each other; leave one out")
     options = None if args.no_model else model_options(args)
     with open_store(args.store) as store:
-        found = find_insights(store, args.kernel, args.top)
+        found = find_insights(store, args.kernel, top_of(args))
     if args.kernel is not None and not found.launches:
         raise UsageError(
             f"--kernel {args.kernel.pattern!r} matches no launch; see: keet top {args.store}"
@@ -75,12 +79,12 @@ def run(args: Namespace) -> int:
 def _show_prompts(args: Namespace, found: Insights, options: ModelOptions) -> int:
     from keet.agent.insights_summary import shown_insight_prompts
 
-    Destination(args, sys.stdout).write(shown_insight_prompts(_facts(found), options))
+    Destination(args, sys.stdout).write(shown_insight_prompts(_facts(args, found), options))
     return 0
 
 
-def _facts(found: Insights) -> list[InsightFacts]:
-    """The insights as the agent takes them."""
+def _facts(args: Namespace, found: Insights) -> list[InsightFacts]:
+    """The insights that a model summarises. The same for every format: JSON lists more of them."""
     from keet.agent.insights_summary import InsightFacts
     from keet.corpus.insights.summaries import insight_evidence, insight_names, insight_text
 
@@ -88,7 +92,7 @@ def _facts(found: Insights) -> list[InsightFacts]:
         InsightFacts(
             each.id, insight_text(each), tuple(insight_evidence(each)), insight_names(each)
         )
-        for each in found.insights
+        for each in found.first_of_each_kind(view_top(args))
     ]
 
 
@@ -96,7 +100,7 @@ def _summaries(args: Namespace, found: Insights, options: ModelOptions) -> Insig
     from keet.agent.insights_summary import summarise_insights
 
     announce(args)
-    return summarise_insights(_facts(found), options, print_progress)
+    return summarise_insights(_facts(args, found), options, print_progress)
 
 
 def _with_summaries(found: Insights, texts: Mapping[str, Prose]) -> Insights:
@@ -121,7 +125,9 @@ def _document(
     if summaries is None:
         return insights_document(found, str(args.store))
     if summaries.problem:
-        print_problem(f"{summaries.problem}; the insights below are keet's own, without a model")
+        print_problem(
+            f"{summaries.problem}; the insights are complete, but the model did not summarise all"
+        )
     author = f"model:{summaries.author}" if summaries.has_text else "analyst"
     return insights_document(
         _with_summaries(found, summaries.texts),

@@ -16,7 +16,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keet.cli.arguments import Destination, add_output, pattern, positive
+from keet.cli.arguments import Destination, add_kernel, add_output, add_top, pattern, top_of
 from keet.errors import UsageError, one_line
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ EXAMPLES = """\
 examples:
   keet top OUT
   keet top OUT --by finding --device H200
-  keet top OUT --kernel gemm --limit 30
-  keet top OUT --format csv --limit 1000 -o opportunities.csv
+  keet top OUT --kernel gemm --top 30
+  keet top OUT --format csv -o opportunities.csv
 """
 
 
@@ -45,19 +45,11 @@ def configure(parser: ArgumentParser) -> None:
         default="kernel",
         help="what to put together, on each GPU (default: kernel, by its shape)",
     )
-    parser.add_argument(
-        "--limit",
-        type=positive,
-        default=10,
-        metavar="N",
-        help="groups to show, in each list (default: 10)",
-    )
+    add_top(parser, "groups of each list", default=10, data=("json", "csv"), also=("--limit",))
     parser.add_argument(
         "--device", type=pattern, metavar="REGEX", help="only GPUs whose name matches"
     )
-    parser.add_argument(
-        "--kernel", type=pattern, metavar="REGEX", help="only kernels whose name matches"
-    )
+    add_kernel(parser)
     add_output(parser, "terminal", "json", "csv", "markdown")
 
 
@@ -66,7 +58,7 @@ def run(args: Namespace) -> None:
 
     out = Destination(args, sys.stdout)
     with open_filled(args.store) as store:
-        top = find_top(store, Selection(args.by, args.limit, args.device, args.kernel))
+        top = find_top(store, Selection(args.by, top_of(args), args.device, args.kernel))
         document = _document(args, top, _failed(store))
     _print(args, out, document)
     note_older(store)

@@ -9,7 +9,7 @@ from statistics import median
 from keet.corpus.insights import noise
 from keet.corpus.insights.facts import FactBook, numbered
 from keet.corpus.insights.metric_changes import moved_between
-from keet.corpus.insights.points import Point, QuerySource, with_metrics
+from keet.corpus.insights.points import InsightSource, Point, with_metrics
 from keet.corpus.insights.records import HistoryEntry, Insight, TimeChange
 from keet.corpus.insights.series import Capture
 from keet.corpus.insights.sweeps import alike, limiters
@@ -93,7 +93,7 @@ def _deviation(*sides: Sequence[float]) -> float:
 # --- words
 
 
-def change_insight(store: QuerySource, changed: ChangedHistory) -> Insight:
+def change_insight(store: InsightSource, changed: ChangedHistory) -> Insight:
     history, found = changed
     book = FactBook(numbered(history))
     last, first = with_metrics(store, [history[found.after], history[found.after + 1]])
@@ -117,7 +117,7 @@ def change_insight(store: QuerySource, changed: ChangedHistory) -> Insight:
     return _told(change, (last, first), (before, after), book)
 
 
-def _typical(store: QuerySource, *sides: Sequence[Point]) -> list[Point]:
+def _typical(store: InsightSource, *sides: Sequence[Point]) -> list[Point]:
     """The median file of each side: what moved is read off these two."""
     chosen = [sorted(s, key=lambda p: p.duration_us)[(len(s) - 1) // 2] for s in sides]
     return with_metrics(store, chosen)

@@ -9,7 +9,7 @@ from typing import Any
 
 from keet.catalog import findings
 from keet.corpus.insights.facts import FactBook
-from keet.corpus.insights.points import QuerySource, literals
+from keet.corpus.insights.points import InsightSource, literals
 from keet.corpus.insights.records import Basis, Cluster, ClusterKernel, Insight
 from keet.corpus.insights.wording import capital, joined, plural
 from keet.corpus.top.launch_filter import ALIKE, REPLAY_GAP
@@ -47,7 +47,7 @@ class _Row(NamedTuple):
 
 
 def find_clusters(
-    store: QuerySource, kernel: re.Pattern[str] | None, runs: RunTimeSql
+    store: InsightSource, kernel: re.Pattern[str] | None, runs: RunTimeSql
 ) -> list[Insight]:
     totals = _totals(store, kernel, runs)
     groups: dict[tuple[str, str], list[_Row]] = defaultdict(list)
@@ -71,13 +71,13 @@ def _is_pattern(cluster: Cluster) -> bool:
 
 
 def _totals(
-    store: QuerySource, kernel: re.Pattern[str] | None, runs: RunTimeSql
+    store: InsightSource, kernel: re.Pattern[str] | None, runs: RunTimeSql
 ) -> dict[str, float]:
     """Time of each GPU: shares of one are never shares of another. Kernels that were not profiled
     are a part of the runs; whether their names match is not known."""
     table = store.query(
-        f"SELECT {GPU}, kernel, kernel_full, sum({runs.spent}) "
-        "FROM launches WHERE duration_us > 0 GROUP BY ALL"
+        f"SELECT device, kernel, kernel_full, sum({runs.spent}) "
+        f"FROM {store.launches} WHERE duration_us > 0 GROUP BY ALL"
     )
     totals: dict[str, float] = defaultdict(float)
     if kernel is None:
@@ -88,7 +88,7 @@ def _totals(
     return totals
 
 
-def _rows(store: QuerySource, runs: RunTimeSql) -> list[_Row]:
+def _rows(store: InsightSource, runs: RunTimeSql) -> list[_Row]:
     """What fixing saves is a part of the launch's own time: never more than is there."""
     saved = ", ".join(
         f"coalesce(sum(({runs.forecast_for}) * (1 - 1 / greatest(1, f.forecast_{bound}))) "
@@ -96,12 +96,12 @@ def _rows(store: QuerySource, runs: RunTimeSql) -> list[_Row]:
         for bound in ("low", "likely", "high")
     )
     table = store.query(
-        "WITH in_file AS (SELECT f.id, coalesce(l.device, 'unknown GPU') AS device, l.kernel, "
+        "WITH in_file AS (SELECT f.id, l.device, l.kernel, "
         "any_value(l.kernel_full) AS full_name, l.report_sha256 AS sha256, min(l.path) AS path, "
         f"count(*) AS launches, sum({runs.spent}) AS time, {saved} "
-        "FROM findings f JOIN launches l USING (report_sha256, launch_id) "
+        f"FROM findings f JOIN {store.launches} l USING (report_sha256, launch_id) "
         "WHERE l.duration_us > 0 AND f.forecast_likely IS NOT NULL "
-        "GROUP BY f.id, coalesce(l.device, 'unknown GPU'), l.kernel, l.report_sha256) "
+        "GROUP BY f.id, l.device, l.kernel, l.report_sha256) "
         "SELECT id, device, kernel, arg_max(full_name, time), arg_max(path, time), "
         "arg_max(launches, time), sum(launches), list(sha256), max(time), "
         "arg_max(low, time), arg_max(likely, time), arg_max(high, time) FROM in_file "
@@ -263,9 +263,6 @@ def _time(book: FactBook, label: str, value_us: float) -> Evidence:
     return book.computed(label, value_us, "us")
 
 
-GPU = "coalesce(device, 'unknown GPU')"
-
-
 class RunTimeSql(NamedTuple):
     """Where times are of whole runs, as parts of SQL over `launches`."""
 
@@ -294,7 +291,7 @@ class RunTimeSql(NamedTuple):
 
     @property
     def _known(self) -> str:
-        return f"{GPU} IN ({literals(sorted(self.not_profiled_us))})"
+        return f"device IN ({literals(sorted(self.not_profiled_us))})"
 
 
 class _Count(NamedTuple):
@@ -304,11 +301,11 @@ class _Count(NamedTuple):
     runs: int
 
 
-def run_times(store: QuerySource) -> RunTimeSql:
+def run_times(store: InsightSource) -> RunTimeSql:
     rows = store.query(
-        f"SELECT {GPU}, bool_and(run_time_us IS NOT NULL), count(DISTINCT report_sha256), "
+        "SELECT device, bool_and(run_time_us IS NOT NULL), count(DISTINCT report_sha256), "
         "count(DISTINCT report_sha256) FILTER (run_time_us IS NOT NULL) "
-        "FROM launches WHERE duration_us > 0 GROUP BY 1 ORDER BY 1"
+        f"FROM {store.launches} WHERE duration_us > 0 GROUP BY 1 ORDER BY 1"
     ).rows
     counts = [_Count(*row) for row in rows]
     whole = [each.device for each in counts if each.is_whole]
@@ -325,11 +322,12 @@ class _OfFiles(NamedTuple):
     """Runs whose times are sums of durations."""
 
 
-def _of_files(store: QuerySource) -> dict[str, _OfFiles]:
+def _of_files(store: InsightSource) -> dict[str, _OfFiles]:
     rows = store.query(
-        "SELECT gpu, sum(run_unprofiled_us), count(*) FILTER (NOT run_overlap_known) FROM "
-        f"(SELECT DISTINCT {GPU} AS gpu, report_sha256 FROM launches WHERE run_time_us IS NOT NULL)"
-        " JOIN files ON sha256 = report_sha256 WHERE status = 'done' GROUP BY gpu"
+        "SELECT device, sum(run_unprofiled_us), count(*) FILTER (NOT run_overlap_known) FROM "
+        f"(SELECT DISTINCT device, report_sha256 FROM {store.launches} "
+        "WHERE run_time_us IS NOT NULL) "
+        "JOIN files ON sha256 = report_sha256 WHERE status = 'done' GROUP BY device"
     ).rows
     return {gpu: _OfFiles(time or 0.0, summed) for gpu, time, summed in rows}
 

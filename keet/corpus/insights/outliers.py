@@ -11,7 +11,7 @@ from typing import Any
 from keet.corpus.insights import noise
 from keet.corpus.insights.facts import FactBook, numbered
 from keet.corpus.insights.metric_changes import moved_between
-from keet.corpus.insights.points import Point, QuerySource, literals, point_at
+from keet.corpus.insights.points import InsightSource, Point, literals, point_at
 from keet.corpus.insights.records import Insight, MetricChange, Outlier, Outliers
 from keet.corpus.insights.wording import amount, joined, plural
 from keet.evidence import Evidence
@@ -26,11 +26,11 @@ _SQL = """
 WITH peers AS (
     SELECT report_sha256, kernel_full, device, grid, block, cluster_size, shared_memory_dynamic,
         count(*) AS peers, median(ln(duration_us)) AS middle, mad(ln(duration_us)) AS deviation
-    FROM launches WHERE duration_us > 0 GROUP BY ALL HAVING count(*) >= {least}
+    FROM {launches} WHERE duration_us > 0 GROUP BY ALL HAVING count(*) >= {least}
 )
 SELECT l.report_sha256, l.launch_id, l.duration_us, p.peers, exp(p.middle), p.deviation,
     l.kernel, l.kernel_full, l.device, l.grid, l.block
-FROM launches l JOIN peers p ON l.report_sha256 = p.report_sha256
+FROM {launches} l JOIN peers p ON l.report_sha256 = p.report_sha256
     AND l.kernel_full IS NOT DISTINCT FROM p.kernel_full
     AND l.device IS NOT DISTINCT FROM p.device AND l.grid IS NOT DISTINCT FROM p.grid
     AND l.block IS NOT DISTINCT FROM p.block
@@ -64,9 +64,13 @@ class FoundOutliers(NamedTuple):
     found: int
 
 
-def find_outliers(store: QuerySource, kernel: re.Pattern[str] | None, top: int) -> FoundOutliers:
+def find_outliers(
+    store: InsightSource, kernel: re.Pattern[str] | None, top: int | None
+) -> FoundOutliers:
     """Within a file: launches of different runs differ for more reasons than one."""
-    table = store.query(_SQL.format(least=_LEAST_PEERS, worth=noise.WORTH_TELLING))
+    table = store.query(
+        _SQL.format(launches=store.launches, least=_LEAST_PEERS, worth=noise.WORTH_TELLING)
+    )
     groups: dict[tuple[object, ...], list[_Found]] = defaultdict(list)
     for found in map(_found, table.rows):
         matches = kernel is None or kernel.search(found.kernel) or kernel.search(found.kernel_full)
@@ -79,7 +83,7 @@ def find_outliers(store: QuerySource, kernel: re.Pattern[str] | None, top: int) 
 
 def _found(row: Sequence[Any]) -> _Found:
     sha, launch, time, peers, middle, deviation, kernel, full, device, grid, block = row
-    names = (kernel or "", full or "", device or "unknown GPU")
+    names = (kernel or "", full or "", device)
     return _Found(sha, launch, time, peers, middle, deviation, *names, grid, block)
 
 
@@ -98,7 +102,7 @@ def _excess(group: Sequence[_Found]) -> float:
     return sum(found.duration_us - found.median_us for found in group)
 
 
-def _insight(store: QuerySource, group: Sequence[_Found]) -> Insight:
+def _insight(store: InsightSource, group: Sequence[_Found]) -> Insight:
     first = group[0]
     usual = _median_launch(store, first)
     points = [point_at(store, found.sha256, found.launch) for found in group[:_SHOWN]]
@@ -127,7 +131,7 @@ def _insight(store: QuerySource, group: Sequence[_Found]) -> Insight:
     return _told(outliers, usual, points, book)
 
 
-def _median_launch(store: QuerySource, found: _Found) -> Point:
+def _median_launch(store: InsightSource, found: _Found) -> Point:
     table = store.query(
         "SELECT launch_id FROM launches WHERE report_sha256 = "
         f"{literals([found.sha256])} AND duration_us > 0 "

@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from keet.corpus.insights.knob_names import (
     CONTROL_OPTIONS,
@@ -22,6 +22,8 @@ from keet.corpus.insights.knob_names import (
     naming_of,
 )
 from keet.corpus.insights.wording import plural
+from keet.corpus.store.gpus import UNKNOWN_GPU, launches_by_gpu
+from keet.corpus.store.reader import QueryResult, Store
 from keet.corpus.store.schema import METRICS
 from keet.records import NamedTuple
 
@@ -54,20 +56,16 @@ _AT_ONCE = 400
 """Rows that one query names: more would make a text that is slow to parse."""
 
 
-class QueryRows(Protocol):
-    """What a query answers."""
+class InsightSource:
+    """A store, as this package reads it."""
 
-    @property
-    def columns(self) -> Sequence[str]: ...
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.launches = launches_by_gpu(store)
+        """SQL to select from: the view `launches`, with one `device` per GPU."""
 
-    @property
-    def rows(self) -> Sequence[Sequence[Any]]: ...
-
-
-class QuerySource(Protocol):
-    """The store, as far as this package needs it."""
-
-    def query(self, sql: str) -> QueryRows: ...
+    def query(self, sql: str) -> QueryResult:
+        return self._store.query(sql)
 
 
 class Point(NamedTuple):
@@ -101,13 +99,13 @@ class Point(NamedTuple):
 
     @property
     def device(self) -> str:
-        return self.texts["device"] or "unknown GPU"
+        return self.texts["device"] or UNKNOWN_GPU
 
     def number(self, column: str) -> float | None:
         return self.duration_us if column == "duration_us" else self.metrics.get(column)
 
 
-def read_points(store: QuerySource, kernels: Iterable[str]) -> list[Point]:
+def read_points(store: InsightSource, kernels: Iterable[str]) -> list[Point]:
     """A point for each shape of these kernels (by full name) in each file; launches without a
     duration tell nothing."""
     narrow = [name for name in NARROW if name in _stored()]
@@ -118,7 +116,7 @@ def read_points(store: QuerySource, kernels: Iterable[str]) -> list[Point]:
             SELECT {columns}, {_COMMAND_SQL},
                 row_number() OVER (PARTITION BY {keys} ORDER BY duration_us, launch_id) AS place,
                 count(*) OVER (PARTITION BY {keys}) AS alike
-            FROM launches WHERE duration_us > 0 AND kernel_full IN ({literals(kernels)})
+            FROM {store.launches} WHERE duration_us > 0 AND kernel_full IN ({literals(kernels)})
         )
         SELECT * EXCLUDE (place) FROM placed WHERE place = (alike + 1) // 2
         ORDER BY path, launch_id
@@ -133,7 +131,7 @@ def literals(texts: Iterable[str]) -> str:
     return ", ".join("'" + text.replace("'", "''") + "'" for text in texts)
 
 
-def with_metrics(store: QuerySource, points: Iterable[Point]) -> list[Point]:
+def with_metrics(store: InsightSource, points: Iterable[Point]) -> list[Point]:
     """The same points with every metric that the store has of them."""
     points = list(points)
     names = [spec.id for spec in METRICS]
@@ -145,7 +143,7 @@ def with_metrics(store: QuerySource, points: Iterable[Point]) -> list[Point]:
 
 
 def ceilings_of(
-    store: QuerySource, points: Iterable[Point]
+    store: InsightSource, points: Iterable[Point]
 ) -> dict[tuple[str, int], dict[str, float]]:
     """Share of peak of each hardware unit, by report and launch, from the explanations."""
     rows = _looked_up(store, list(points), ["explanation"])
@@ -165,12 +163,12 @@ def _shares(explanation: object) -> Iterator[tuple[str, float]]:
 
 
 def _looked_up(
-    store: QuerySource, points: Sequence[Point], columns: Sequence[str]
+    store: InsightSource, points: Sequence[Point], columns: Sequence[str]
 ) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
     for start in range(0, len(points), _AT_ONCE):
         wanted = ", ".join(_row_literal(point) for point in points[start : start + _AT_ONCE])
         table = store.query(
-            f"SELECT report_sha256, launch_id, {', '.join(columns)} FROM launches "
+            f"SELECT report_sha256, launch_id, {', '.join(columns)} FROM {store.launches} "
             f"WHERE (report_sha256, launch_id) IN (VALUES {wanted})"
         )
         for row in table.rows:
@@ -213,12 +211,12 @@ def _numbers(cells: Mapping[str, Any], names: Iterable[str]) -> dict[str, float]
     return {name: float(cells[name]) for name in names if cells.get(name) is not None}
 
 
-def point_at(store: QuerySource, sha256: str, launch: int) -> Point:
+def point_at(store: InsightSource, sha256: str, launch: int) -> Point:
     """One row of the store, with every metric."""
     names = [spec.id for spec in METRICS]
     columns = ", ".join(dict.fromkeys([*_TEXTS, *_OTHERS, *names]))
     table = store.query(
-        f"SELECT {columns}, {_COMMAND_SQL}, 1 AS alike FROM launches "
+        f"SELECT {columns}, {_COMMAND_SQL}, 1 AS alike FROM {store.launches} "
         f"WHERE report_sha256 = {literals([sha256])} AND launch_id = {launch}"
     )
     return _point(dict(zip(table.columns, table.rows[0])), names, {})
@@ -237,7 +235,7 @@ class StoreExtent(NamedTuple):
     notes: tuple[str, ...]
 
 
-def kernel_batches(store: QuerySource, kernel: re.Pattern[str] | None) -> Iterator[list[str]]:
+def kernel_batches(store: InsightSource, kernel: re.Pattern[str] | None) -> Iterator[list[str]]:
     """Full names of kernels, the instances and versions of a function together."""
     sizes: dict[str, int] = defaultdict(int)
     files: dict[str, int] = defaultdict(int)
@@ -260,11 +258,11 @@ def kernel_batches(store: QuerySource, kernel: re.Pattern[str] | None) -> Iterat
         yield batch
 
 
-def _kernels(store: QuerySource, kernel: re.Pattern[str] | None) -> list[tuple[str, int, int]]:
+def _kernels(store: InsightSource, kernel: re.Pattern[str] | None) -> list[tuple[str, int, int]]:
     """Full name, launches, files."""
     table = store.query(
         "SELECT kernel_full, any_value(kernel), count(*), count(DISTINCT report_sha256) "
-        "FROM launches WHERE duration_us > 0 AND kernel_full IS NOT NULL "
+        f"FROM {store.launches} WHERE duration_us > 0 AND kernel_full IS NOT NULL "
         "GROUP BY kernel_full ORDER BY kernel_full"
     )
     return [
@@ -274,17 +272,17 @@ def _kernels(store: QuerySource, kernel: re.Pattern[str] | None) -> list[tuple[s
     ]
 
 
-def extent_of(store: QuerySource, kernel: re.Pattern[str] | None) -> StoreExtent:
+def extent_of(store: InsightSource, kernel: re.Pattern[str] | None) -> StoreExtent:
     where = "duration_us > 0"
     if kernel is not None:
         names = [full for full, _, _ in _kernels(store, kernel)]
         where += f" AND kernel_full IN ({literals(names)})" if names else " AND false"
     table = store.query(
         "SELECT count(DISTINCT report_sha256), count(*), "
-        "list_sort(list(DISTINCT coalesce(device, 'unknown GPU'))), "
+        "list_sort(list(DISTINCT device)), "
         "count(DISTINCT report_sha256) FILTER (created IS NULL), "
         "count(DISTINCT report_sha256) FILTER (limiter IS NULL) "
-        f"FROM launches WHERE {where}"
+        f"FROM {store.launches} WHERE {where}"
     )
     files, launches, devices, undated, silent = table.rows[0]
     return StoreExtent(files, launches, tuple(devices or ()), tuple(_notes(undated, silent)))

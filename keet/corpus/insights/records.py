@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Literal
 
 from keet.records import NamedTuple
@@ -241,3 +242,12 @@ class Insights(NamedTuple):
     notes: tuple[str, ...]
     """What was looked for and could not be judged."""
     grounding: GroundingCounts
+
+    def first_of_each_kind(self, most: int) -> list[Insight]:
+        found: Counter[str] = Counter()
+        first = []
+        for each in self.insights:
+            found[each.kind] += 1
+            if found[each.kind] <= most:
+                first.append(each)
+        return first

@@ -12,7 +12,7 @@ from keet.corpus.insights.clusters import find_clusters, run_times
 from keet.corpus.insights.facts import FactBook, numbered, pieces_of
 from keet.corpus.insights.outliers import find_outliers
 from keet.corpus.insights.points import (
-    QuerySource,
+    InsightSource,
     ceilings_of,
     extent_of,
     kernel_batches,
@@ -32,27 +32,26 @@ from keet.corpus.insights.sweeps import (
     representatives,
     version_alternatives,
 )
+from keet.corpus.store.reader import Store
 from keet.verification.grounding import check_grounding
-
-MOST = 20
-"""Of each kind, unless more are asked for."""
 
 
 def find_insights(
-    store: QuerySource, kernel: re.Pattern[str] | None = None, top: int = MOST
+    store: Store, kernel: re.Pattern[str] | None = None, top: int | None = None
 ) -> Insights:
-    """`kernel`: only kernels whose short or full name matches; `top`: of each kind."""
-    measured, changes = _across_files(store, kernel)
-    runs = run_times(store)
-    clusters, outliers = find_clusters(store, kernel, runs), find_outliers(store, kernel, top)
+    """`kernel`: only kernels whose short or full name matches. `top`: how many of each kind."""
+    source = InsightSource(store)
+    measured, changes = _across_files(source, kernel)
+    runs = run_times(source)
+    clusters, outliers = find_clusters(source, kernel, runs), find_outliers(source, kernel, top)
     found = [
-        *_sweep_insights(store, sorted(measured, key=_weight)[:top]),
+        *_sweep_insights(source, sorted(measured, key=_weight)[:top]),
         *clusters[:top],
-        *(change_insight(store, each) for each in changes[:top]),
+        *(change_insight(source, each) for each in changes[:top]),
         *outliers.told,
     ]
     numbered = _numbered(found)
-    extent = extent_of(store, kernel)
+    extent = extent_of(source, kernel)
     left = len(measured) + len(clusters) + len(changes) + outliers.found - len(found)
     return Insights(
         files=extent.files,
@@ -69,7 +68,7 @@ def _left_out(count: int) -> list[str]:
 
 
 def _across_files(
-    store: QuerySource, kernel: re.Pattern[str] | None
+    store: InsightSource, kernel: re.Pattern[str] | None
 ) -> tuple[list[MeasuredSweep], list[ChangedHistory]]:
     """Sweeps and changes; the kernels that became slowest first."""
     measured: list[MeasuredSweep] = []
@@ -96,7 +95,7 @@ def _numbered(found: Sequence[Insight]) -> list[Insight]:
 
 
 def _measured(
-    store: QuerySource,
+    store: InsightSource,
     series: Sequence[Series],
     captures: Sequence[Capture],
     changes: Sequence[ChangedHistory],
@@ -124,7 +123,7 @@ def _weight(measured: MeasuredSweep) -> tuple[bool, float]:
     return measured.sweep.best is None, min(times) - max(times)
 
 
-def _sweep_insights(store: QuerySource, measured: Sequence[MeasuredSweep]) -> list[Insight]:
+def _sweep_insights(store: InsightSource, measured: Sequence[MeasuredSweep]) -> list[Insight]:
     """All metrics of their points are read at once: a question to a large store takes a while."""
     every = iter(with_metrics(store, [point for each in measured for point in each.points]))
     full = [each._replace(points=tuple(islice(every, len(each.points)))) for each in measured]

@@ -6,19 +6,14 @@ import re
 from collections.abc import Sequence
 
 from keet.analysis.replay.gap import DIFFERS, FLOOR_NS
+from keet.corpus.store.gpus import GPU_KEYS, GPU_NAME
 from keet.corpus.store.reader import Store
 from keet.errors import UsageError
 from keet.records import NamedTuple
 
-_PREFIX = "NVIDIA "
-_BARE = (
-    f"CASE WHEN starts_with(device, '{_PREFIX}') THEN substr(device, {len(_PREFIX) + 1}) "
-    "ELSE device END"
-)
-"""Older versions of ncu leave the maker out of a GPU's name, newer ones do not."""
-TIME_BASE = ("gpu", "compute_capability", "sm_count", "in_run")
-"""Part of every group: times of two GPUs do not compare, nor do those of whole runs with those of
-single launches."""
+TIME_BASE = (*GPU_KEYS, "in_run")
+"""Part of the key of every group: times of two GPUs do not compare, nor do times of whole runs and
+of single launches."""
 REPLAY_GAP = (
     f"coalesce(plain_us > {DIFFERS} * duration_us OR (duration_us > {DIFFERS} * plain_us "
     f"AND duration_us - plain_us > {FLOOR_NS / 1e3}), false)"
@@ -49,7 +44,7 @@ class LaunchFilter(NamedTuple):
     @property
     def source(self) -> str:
         """All kernels on the chosen GPUs; the chosen ones are `named`."""
-        launches = f"SELECT *, {_BARE} AS gpu, {self.named} AS named, {_COUNTED} FROM launches"
+        launches = f"SELECT *, {GPU_NAME} AS gpu, {self.named} AS named, {_COUNTED} FROM launches"
         return f"(SELECT * FROM ({launches}) WHERE {self.on_devices})"
 
     @property
@@ -75,7 +70,7 @@ def _on_devices(store: Store, pattern: re.Pattern[str] | None) -> tuple[str, Par
     """A GPU is meant by any of its names."""
     if pattern is None:
         return "true", {}
-    rows = store.query(f"SELECT DISTINCT {_BARE}, device FROM launches").rows
+    rows = store.query(f"SELECT DISTINCT {GPU_NAME}, device FROM launches").rows
     chosen = {str(gpu) for gpu, device in rows if _matches(pattern, gpu, device)}
     if not chosen:
         raise _no_match(store, "--device", pattern, [device for _, device in rows])
@@ -101,8 +96,8 @@ def _no_match(
     store: Store, option: str, pattern: re.Pattern[str], names: Sequence[object]
 ) -> UsageError:
     known = sorted({str(name) for name in names})
-    left = f" and {len(known) - 3} more" if len(known) > 3 else ""
+    others = f" and {len(known) - 3} more" if len(known) > 3 else ""
     return UsageError(
-        f"{option} {pattern.pattern!r} matches none of {', '.join(known[:3])}{left}; "
-        f"see: keet top {store.path}"
+        f"{option} {pattern.pattern!r} matches no launch; the store has "
+        f"{', '.join(known[:3])}{others}; see: keet top {store.path}"
     )

@@ -153,7 +153,7 @@ def device_names(
     for gpu in gpus:
         sizes[gpu.device].add(gpu.sm_count)
     return [
-        one_line(each.device or "a GPU without a name")
+        one_line(each.device or "unknown GPU")
         + (f" ({each.sm_count or '?'} SMs)" if len(sizes[each.device]) > 1 else "")
         for each in named
     ]
@@ -175,7 +175,8 @@ def top_notes(top: TopDocument) -> list[str]:
         take = f"keet batch DIR -o {shlex.quote(one_line(top.store))} --prune"
         notes.append(f"{gone:,} {noun}; take what is gone out of the store with: {take}")
     if top.groups > len(top.opportunities):
-        notes.append(f"{len(top.opportunities):,} of {top.groups:,} groups; more with --limit N.")
+        listed = f"{len(top.opportunities):,} of {top.groups:,} groups are listed"
+        notes.append(f"{listed}; list more with --top N.")
     return [*notes, *unlike_note(top)]
 
 

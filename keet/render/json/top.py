@@ -137,7 +137,7 @@ class TopDocument(Document):
         description="whole runs first, then those with most launches; one twice where the run is "
         "known for some of its reports"
     )
-    groups: int = field(description="before --limit cut them")
+    groups: int = field(description="all of them, also those that --top leaves out")
     opportunities: list[OpportunityDocument]
     runs: int = field(
         description="reports with launches whose time in the whole run is known; the others count "

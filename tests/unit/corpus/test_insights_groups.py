@@ -45,6 +45,28 @@ RUN_TIMES = {"one": 4000.0, "two": 1000.0, "three": 2800.0}
 """In two files with 100 us each that were not profiled: 8 ms in all."""
 
 
+def test_a_gpu_is_the_same_with_and_without_the_maker_in_its_name(tmp_path: Path) -> None:
+    sick = [
+        launch(f"{k}.ncu-rep", kernel=k, kernel_full=f"{k}()", device=device)
+        for k, device in (("one", "TITAN V"), ("two", "NVIDIA TITAN V"))
+    ]
+    found = found_in(tmp_path, sick, [finding(each, "small_grid", 2.0) for each in sick])
+    assert found.devices == ("NVIDIA TITAN V",)
+    (insight,) = found.insights
+    assert insight.cluster is not None
+    assert (insight.cluster.device, insight.cluster.kernel_count) == ("NVIDIA TITAN V", 2)
+
+
+def test_gpus_with_different_numbers_of_sms_are_different_gpus(tmp_path: Path) -> None:
+    sick = [
+        launch(f"{k}.ncu-rep", kernel=k, kernel_full=f"{k}()", sm_count=sms)
+        for k, sms in (("one", 132), ("two", 66))
+    ]
+    found = found_in(tmp_path, sick, [finding(each, "small_grid", 2.0) for each in sick])
+    assert found.devices == ("NVIDIA H200 (132 SMs)", "NVIDIA H200 (66 SMs)")
+    assert found.insights == ()
+
+
 def sick_in_runs(*known: str) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
     """Launches of 100 us, for which `RUN_TIMES` are known where the kernel is named."""
     made = [

@@ -205,7 +205,9 @@ def test_what_could_not_be_judged_is_counted(tmp_path: Path) -> None:
 )
 @pytest.mark.slow
 def test_a_selection_of_nothing_is_said(tmp_path: Path, select: Selection) -> None:
-    with pytest.raises(UsageError, match=r"'x' matches none of (k|GPU); see: keet top"):
+    with pytest.raises(
+        UsageError, match=r"'x' matches no launch; the store has (k|GPU); see: keet top"
+    ):
         top_of(tmp_path, {}, select=select)
 
 
