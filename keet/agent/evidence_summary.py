@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from keet_tools.analyst_findings import ACCOUNT, FINDINGS, account_lines
+from keet_tools.answer_text import AnswerText, shorten
 from keet_tools.case import Answer, Case
-from keet_tools.registry import call_tool, offered
-from keet_tools.telling import Telling, shorten
+from keet_tools.registry import call_tool, offered_tools
 
 from keet.comparison.compare import PairDifference
 from keet.explanation.explained import LaunchExplanation
@@ -39,7 +39,7 @@ _LEAST_BUSY = 3.0
 
 def digest(case: Case) -> str:
     """Of the launch in focus."""
-    each, say = case.launch(), Telling()
+    each, say = case.launch(), AnswerText()
     told = [
         f"launch: {', '.join(_shapes(each))}, {', '.join(_metrics(each, say, _LAUNCH))}",
         f"device: {', '.join(_metrics(each, say, _DEVICE))}",
@@ -59,12 +59,12 @@ def digest(case: Case) -> str:
 
 def _whole(case: Case, name: str, answer: Answer) -> str:
     """Without a word of further pages where the tool is not offered."""
-    if name in {tool.name for tool in offered(case)}:
+    if name in {tool.name for tool in offered_tools(case)}:
         return answer.text
     return _PAGE.sub("", answer.text)
 
 
-def _other_findings(each: LaunchExplanation, say: Telling) -> Iterator[str]:
+def _other_findings(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
     """Those behind the first page, a line each."""
     yield "other findings:"
     for finding in each.findings[FINDINGS:]:
@@ -98,14 +98,14 @@ def _shapes(each: LaunchExplanation) -> Iterator[str]:
     return shape_parts(grid=each.launch.grid, block=each.launch.block)
 
 
-def _metrics(each: LaunchExplanation, say: Telling, ids: Sequence[str]) -> Iterator[str]:
+def _metrics(each: LaunchExplanation, say: AnswerText, ids: Sequence[str]) -> Iterator[str]:
     for metric in ids:
         piece = each.view.get(metric)
         if piece is not None:
             yield f"{piece.label} {say(piece)}"
 
 
-def _units(each: LaunchExplanation, say: Telling) -> Iterator[str]:
+def _units(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
     for ceiling in each.ceilings:
         if ceiling.reached.value >= _LEAST_BUSY:
             yield f"{ceiling.reached.label} {say(ceiling.reached)}"
@@ -120,7 +120,7 @@ def overview(case: Case) -> str:
 def _report(case: Case, number: int) -> str:
     name = f"report {number}" if len(case.explanations) > 1 else "the report"
     launches = call_tool(case, "list_launches", {"report": number}).text
-    each, say = case.launch(None, number), Telling()
+    each, say = case.launch(None, number), AnswerText()
     chosen = {"report": number, "launch": each.launch.id}
     findings = call_tool(case, "analyst_findings", chosen).text
     facts = ", ".join([*_shapes(each), *_metrics(each, say, (*_LAUNCH, *_BYTES))])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from keet_tools.case import Answer, Case
-from keet_tools.registry import call_tool, offered
+from keet_tools.registry import call_tool, offered_tools
 from pydantic import ValidationError
 
 from keet.agent.answer_schemas import RawEdit
@@ -46,7 +46,7 @@ class Toolbox:
     @property
     def specs(self) -> list[ToolSpec]:
         own = [_COMPILE] if self._placer else []
-        tools = offered(self._case)
+        tools = offered_tools(self._case)
         return [*(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools), *own]
 
     def call(self, name: str, arguments: Mapping[str, Any] | None) -> Answer:

@@ -1,4 +1,4 @@
-"""Which bytes are read, how often, and by which addresses."""
+"""The tool `address_forms`: which bytes each pointer reads, how often, and by which addresses."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from keet.analysis.sass.analyses.widths import Merge, lane_stride
 from keet.analysis.sass.polynomials.polynomial import Polynomial
 from keet.evidence import Evidence
 from keet.units import Quantity
+from keet_tools.answer_text import AnswerText, packed_page, place_name, quote
 from keet_tools.case import Answer, Case
 from keet_tools.code_places import AnalysedCode
-from keet_tools.telling import Telling, packed_page, place_name, quote
 
 _FORM = 100
 _IDS = 24
@@ -46,7 +46,7 @@ def address_forms(
         place = place_name(where) if where else "The launch"
         return Answer(f"{place} has no access to global memory and no atomics.")
     shown, more = packed_page(items, _costs(code, items), page)
-    say = Telling()
+    say = AnswerText()
     writer = _Rows(code, say)
     return say.answer(
         "Global memory by pointer, then merges, atomics and single accesses, largest first.",
@@ -80,7 +80,7 @@ def _costs(code: AnalysedCode, items: Sequence[Item]) -> list[int]:
     evidence."""
     draft = copy(code)
     draft.ledger = LaunchLedger(code.launch)
-    writer = _Rows(draft, Telling())
+    writer = _Rows(draft, AnswerText())
     costs = [len(writer.row(item)) + _IDS for item in items]
     return [costs[0] + _HEADING, *costs[1:]]
 
@@ -88,7 +88,7 @@ def _costs(code: AnalysedCode, items: Sequence[Item]) -> list[int]:
 class _Rows:
     """Items as lines of text."""
 
-    def __init__(self, code: AnalysedCode, say: Telling) -> None:
+    def __init__(self, code: AnalysedCode, say: AnswerText) -> None:
         self._code, self._say = code, say
         self._machine = code.machine
 

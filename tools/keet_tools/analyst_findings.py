@@ -1,4 +1,4 @@
-"""What the analyst found, without a model."""
+"""The tool `analyst_findings`: the findings of keet without a model."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from keet.explanation.account_rows import account_rows
 from keet.explanation.explained import LaunchExplanation
 from keet.explanation.gain_texts import forecast_text
 from keet.units import Quantity
+from keet_tools.answer_text import AnswerText, one_page, place_name, quote_prose, shorten
 from keet_tools.case import Answer, Case
-from keet_tools.telling import Telling, one_page, place_name, quote_prose, shorten
 
 FINDINGS = 3
 """Per page."""
@@ -27,7 +27,7 @@ def analyst_findings(
 ) -> Answer:
     """keet's own findings: causes, places, forecasts, what is healthy, what is not known."""
     each = case.launch(launch, report)
-    say = Telling()
+    say = AnswerText()
     parts: list[Finding | str] = [*each.findings, *_others(each, say)]
     shown, more = one_page(parts, page, FINDINGS) if parts else ([], "")
     rows = [part if isinstance(part, str) else _row(case, each, part, say) for part in shown]
@@ -36,7 +36,7 @@ def analyst_findings(
     )
 
 
-def _unlike(each: LaunchExplanation, say: Telling) -> str:
+def _unlike(each: LaunchExplanation, say: AnswerText) -> str:
     """That the launch stands for others which took much longer or shorter."""
     found = each.in_run
     if found is None or found.unlike is None:
@@ -44,7 +44,7 @@ def _unlike(each: LaunchExplanation, say: Telling) -> str:
     return say.with_names(found.unlike, found.evidence)
 
 
-def _replay(each: LaunchExplanation, say: Telling) -> str:
+def _replay(each: LaunchExplanation, say: AnswerText) -> str:
     """That the findings are of a replay which differs from the run, and the likely reasons."""
     replay = each.replay
     if replay is None:
@@ -57,7 +57,7 @@ def _replay(each: LaunchExplanation, say: Telling) -> str:
     return " ".join([say.with_names(replay.text, pieces), *reasons])
 
 
-def _row(case: Case, each: LaunchExplanation, finding: Finding, say: Telling) -> str:
+def _row(case: Case, each: LaunchExplanation, finding: Finding, say: AnswerText) -> str:
     places = [_place(each, place, say) for place in finding.places[:3]]
     where = f" Places: {', '.join(places)}." if places else ""
     forecast = f"{forecast_text(finding)}{' under replay' if each.replay else ''}"
@@ -75,7 +75,7 @@ def _action(case: Case, finding: Finding) -> str:
     return replace(finding, here=here).action
 
 
-def _place(each: LaunchExplanation, place: Place, say: Telling) -> str:
+def _place(each: LaunchExplanation, place: Place, say: AnswerText) -> str:
     share = each.view.ledger.derived(
         f"share_of_{place.of.replace(' ', '_')}",
         Quantity(100 * place.share, "%"),
@@ -85,7 +85,7 @@ def _place(each: LaunchExplanation, place: Place, say: Telling) -> str:
     return f"{place_name(place.where)} {say(share)} of {place.of}"
 
 
-def account_lines(each: LaunchExplanation, say: Telling) -> Iterator[str]:
+def account_lines(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
     """Where the time goes: outermost parts, and in brackets what is within each."""
     if each.verdict.not_judged:
         return
@@ -102,7 +102,7 @@ def account_lines(each: LaunchExplanation, say: Telling) -> Iterator[str]:
     yield from (f"- {say.with_names(note.text, note.evidence)}" for note in each.notes)
 
 
-def _others(each: LaunchExplanation, say: Telling) -> Iterator[str]:
+def _others(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
     yield from account_lines(each, say)
     if each.healthy:
         notes = [say.with_names(note.text, note.evidence) for note in each.healthy]

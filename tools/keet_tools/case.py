@@ -1,4 +1,4 @@
-"""The reports that an investigation may look into, and what a tool answers with."""
+"""The reports that the tools may read (`Case`), and the type of a tool's answer."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class Answer(NamedTuple):
     text: str
     evidence: tuple[Evidence, ...] = ()
     abstained: bool = False
-    """The report can't answer; the text says why and, where something helps, what."""
+    """The report does not have the answer; the text says why, and what would help."""
 
 
 class Abstention(Exception):
-    """Raised inside a tool where it can't answer; the message is for the model."""
+    """Raised by a tool that can't answer; the message is for the model."""
 
 
 def scope_of(report: int) -> str:
-    """What evidence ids say of a report, by its number: nothing of the first."""
+    """The scope of a report in evidence ids: its number; empty for the first."""
     return str(report) if report else ""
 
 
@@ -57,17 +57,17 @@ class Case:
         return self.explanations[report]
 
     def launch(self, launch: int | None = None, report: int = 0) -> LaunchExplanation:
-        """By its id in the report; where none is given, the one in focus, or the longest."""
-        told = self.report(report).launches
-        if launch is None and report == 0 and self.focus < len(told):
-            return told[self.focus]
-        if launch is None and any(each.in_run for each in told):
-            return told[0]  # which stands for the most time of the run
-        if launch is None and told:
-            return max(told, key=lambda each: each.launch.rank_time)
-        found = next((each for each in told if each.launch.id == launch), None)
+        """By its id in the report; without an id, the launch in focus, else the longest."""
+        launches = self.report(report).launches
+        if launch is None and report == 0 and self.focus < len(launches):
+            return launches[self.focus]
+        if launch is None and any(each.in_run for each in launches):
+            return launches[0]  # it accounts for the most time of the run
+        if launch is None and launches:
+            return max(launches, key=lambda each: each.launch.rank_time)
+        found = next((each for each in launches if each.launch.id == launch), None)
         if found is None:
-            ids = ", ".join(str(each.launch.id) for each in told[:20]) or "none"
+            ids = ", ".join(str(each.launch.id) for each in launches[:20]) or "none"
             raise Abstention(f"there is no launch {launch} here; there are launches {ids}")
         return found
 
@@ -85,7 +85,7 @@ class Case:
     def difference(
         self, before: int, after: int, launches: tuple[int | None, int | None]
     ) -> Difference:
-        """Of two reports, or of a launch of each; computed once."""
+        """The comparison of two reports, or of a launch of each; cached."""
         key = (before, after, *launches)
         if key not in self._differences:
             chosen = list(zip((before, after), launches, strict=True))
@@ -100,11 +100,11 @@ class Case:
         return told if launch is None else told.only(self.launch(launch, report))
 
     def with_short_names(self, text: str) -> str:
-        """Without the launch in names of the one in focus: `{duration#0}` is `{duration}` then."""
+        """Drop the scope from ids of the launch in focus: `{duration#0}` becomes `{duration}`."""
         return text.replace(f"#{self.launch().view.ledger.scope}}}", "}")
 
     def find(self, name: str) -> Evidence | None:
-        """Evidence by its name, with or without the launch; looked up in the report if need be."""
+        """Evidence by its id, with or without scope; looked up in the report if necessary."""
         slug, _, scope = name.partition("#")
         for told in self.explanations:
             for each in told.launches:
@@ -114,7 +114,7 @@ class Case:
         return next((piece for piece in self.evidence() if name in (piece.id, piece.slug)), None)
 
     def evidence(self) -> Iterator[Evidence]:
-        """All that was handed out so far."""
+        """All evidence that was used so far."""
         found = {
             piece.id: piece
             for told in self.explanations

@@ -1,11 +1,11 @@
-"""Where a launch stands against each ceiling."""
+"""The tool `check_roofline`: how close a launch came to each ceiling."""
 
 from __future__ import annotations
 
 from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.roofline.launch_roofline import SEEN, Roofline, find_roofline, stage_name
+from keet_tools.answer_text import AnswerText, one_page, shorten
 from keet_tools.case import Abstention, Answer, Case
-from keet_tools.telling import Telling, one_page, shorten
 
 _SIZE = 10
 _OF_MEMORY = ("l2_stage", "bytes_moved")
@@ -22,7 +22,7 @@ def check_roofline(case: Case, launch: int | None = None, report: int = 0, page:
     ranked = sorted(found.ceilings, key=lambda ceiling: -ceiling.share)
     busy = [ceiling for ceiling in ranked if ceiling.reached.value >= SEEN or ceiling.busier_stage]
     shown, more = one_page(busy or ranked, page, _SIZE)
-    say = Telling()
+    say = AnswerText()
     rows = [_row(found, ceiling, say) for ceiling in shown]
     if link := found.host_link:
         rows.append(f"{_row(found, link, say)} ({link.source})")
@@ -42,7 +42,7 @@ def _reading(found: Roofline) -> str:
     )
 
 
-def _row(found: Roofline, ceiling: Ceiling, say: Telling) -> str:
+def _row(found: Roofline, ceiling: Ceiling, say: AnswerText) -> str:
     parts = [f"{ceiling.name} {say(ceiling.reached)} of peak"]
     if ceiling.achieved and ceiling.peak:
         parts.append(f"{say(ceiling.achieved)} of {say(ceiling.peak)}")

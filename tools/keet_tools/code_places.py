@@ -1,4 +1,4 @@
-"""Places in a launch's code: names of its files and functions, their text, and what was meant."""
+"""Names of source lines, functions and instructions of a launch, for tools that show code."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from keet.explanation.explained import LaunchExplanation
 from keet.profile import Absent, Location
 from keet.texts import bounded_lines
 from keet.units import Quantity
+from keet_tools.answer_text import place_name, quote
 from keet_tools.case import Abstention, Case
-from keet_tools.telling import place_name, quote
 
 _SEPARATORS = re.compile(r"[\\/]+")
 _ADDRESS = re.compile(r"(?:fn(?P<function>\d+)\+)?(?P<offset>0x[0-9a-fA-F]+)")

@@ -1,4 +1,4 @@
-"""What changed from one report to another, and what accounts for it."""
+"""The tool `diff_profiles`: what changed between two reports, and why."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from keet.comparison.sentences import (
 from keet.evidence import Evidence
 from keet.explanation.explained import LaunchExplanation
 from keet.units import Quantity
+from keet_tools.answer_text import AnswerText, one_page, quote, shorten
 from keet_tools.case import Abstention, Answer, Case
-from keet_tools.telling import Telling, one_page, quote, shorten
 
 _SIZE = 6
 _REASONS, _KERNELS, _ATTRIBUTIONS = 3, 6, 6
@@ -49,7 +49,7 @@ def diff_profiles(  # noqa: PLR0913, PLR0917 - two launches of two reports
         raise Abstention("one report is compared with another, or two launches of one")
     difference = case.difference(before, after, (before_launch, after_launch))
     pair = max(difference.pairs, key=_weight)
-    say = Telling()
+    say = AnswerText()
     told = _told(pair, say, show_source=case.show_source)
     summary = [*_reasons(difference), *_kernels(difference, say), *told]
     launches = _typical(pair)
@@ -75,7 +75,7 @@ def _reasons(difference: Difference) -> Iterator[str]:
         yield f"{reason.severity}: {quote(reason.text, 160)}"
 
 
-def _kernels(difference: Difference, say: Telling) -> Iterator[str]:
+def _kernels(difference: Difference, say: AnswerText) -> Iterator[str]:
     """All kernels, where there are several, or where the times need a word."""
     evidence = _between(difference.evidence)
     for about in filter(None, (basis_text(difference), span_text(difference))):
@@ -97,7 +97,7 @@ def _between(evidence: Iterable[Evidence]) -> list[Evidence]:
     return [piece for piece in evidence if "-" in piece.id.partition("#")[2]]
 
 
-def _told(pair: PairDifference, say: Telling, *, show_source: bool) -> Iterator[str]:
+def _told(pair: PairDifference, say: AnswerText, *, show_source: bool) -> Iterator[str]:
     words = say.with_names(pair_headline(pair), _between(pair.evidence))
     yield f"{quote(pair.kernel, 80)} {words}"
     for each in pair.attribution[:_ATTRIBUTIONS]:
@@ -108,14 +108,14 @@ def _told(pair: PairDifference, say: Telling, *, show_source: bool) -> Iterator[
     yield _findings(pair)
 
 
-def _verdict(each: LaunchExplanation, say: Telling) -> str:
+def _verdict(each: LaunchExplanation, say: AnswerText) -> str:
     """It cites units, parts of the account, and what is left to gain."""
     computed = (piece for piece in each.evidence if piece.metric.startswith(_SAID))
     numbers = (*(ceiling.reached for ceiling in each.ceilings), *computed)
     return say.with_names(shorten(each.verdict.headline, 160), numbers)
 
 
-def _attribution(each: Attribution, say: Telling) -> str:
+def _attribution(each: Attribution, say: AnswerText) -> str:
     share = f"{say(each.share)} of the difference: " if each.share else ""
     code = f" {quote(each.code, 80)}" if each.code else ""
     numbers = say.with_names(each.what.removeprefix(each.where), each.evidence)
@@ -147,7 +147,7 @@ def _moved(pair: _Pair) -> Iterator[tuple[float, MetricSpec]]:
             yield distance, spec
 
 
-def _row(pair: _Pair, spec: MetricSpec, say: Telling) -> str:
+def _row(pair: _Pair, spec: MetricSpec, say: AnswerText) -> str:
     before, after = pair.before.view.get(spec.id), pair.after.view.get(spec.id)
     return f"{spec.label} {say(before)} -> {say(after)}" if before and after else ""
 

@@ -1,4 +1,4 @@
-"""What the executed instructions are for."""
+"""The tool `instruction_mix`: what the executed instructions are for."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from keet.analysis.sass.analyses.purpose import Purpose
 from keet.analysis.sass.lines import Line, line_mix
 from keet.evidence import Evidence
 from keet.units import Quantity
+from keet_tools.answer_text import AnswerText, one_page, place_name, quote
 from keet_tools.case import Abstention, Answer, Case
 from keet_tools.code_places import NO_LINES, AnalysedCode
-from keet_tools.telling import Telling, one_page, place_name, quote
 
 _SIZE = 7
 _CODE = 60
@@ -59,11 +59,11 @@ def instruction_mix(
     code = AnalysedCode(case, case.launch(launch, report))
     if not code.machine.program.executed:
         raise Abstention(_NOT_COUNTED)
-    say = Telling()
+    say = AnswerText()
     return _of_line(code, line, say) if line.strip() else _of_launch(code, page, say)
 
 
-def _of_launch(code: AnalysedCode, page: int, say: Telling) -> Answer:
+def _of_launch(code: AnalysedCode, page: int, say: AnswerText) -> Answer:
     lines = line_mix(code.machine)
     ranked = sorted(lines.items(), key=lambda item: -_total(item[1]))
     rows = [item for item in ranked if item[0] is not None or len(ranked) > 1]
@@ -78,7 +78,7 @@ def _of_launch(code: AnalysedCode, page: int, say: Telling) -> Answer:
     )
 
 
-def _of_line(code: AnalysedCode, line: str, say: Telling) -> Answer:
+def _of_line(code: AnalysedCode, line: str, say: AnswerText) -> Answer:
     where, positions = code.positions(line)
     program, purposes = code.machine.program, code.machine.purposes
     counted: Counter[Purpose] = Counter()
@@ -100,7 +100,7 @@ def _of_line(code: AnalysedCode, line: str, say: Telling) -> Answer:
     )
 
 
-def _heading(code: AnalysedCode, mix: Mix, say: Telling) -> str:
+def _heading(code: AnalysedCode, mix: Mix, say: AnswerText) -> str:
     total = code.ledger.derived(
         "warp_instructions", Quantity(_total(mix), "inst"), "executed warp instructions"
     )
@@ -112,7 +112,7 @@ def _meaning(mix: Mix) -> str:
     return "; ".join(f"{purpose}: {_MEANING[purpose]}" for purpose, _ in mix)
 
 
-def _row(code: AnalysedCode, line: Line, mix: Mix, say: Telling) -> str:
+def _row(code: AnalysedCode, line: Line, mix: Mix, say: AnswerText) -> str:
     part = _Part(code.where(line)) if line else _NO_LINE
     share = _share_of_launch(code, mix, part)
     text = code.text_of(line).strip() if line and code.shows_text else ""
@@ -129,7 +129,7 @@ def _share_of_launch(code: AnalysedCode, mix: Mix, part: _Part) -> Evidence:
     return code.ledger.derived(name, share, "share of executed instructions", line=part.line)
 
 
-def _told(code: AnalysedCode, mix: Mix, part: _Part, say: Telling) -> str:
+def _told(code: AnalysedCode, mix: Mix, part: _Part, say: AnswerText) -> str:
     """The largest purposes; of the launch all of them, and unknown ones always."""
     total = _total(mix) or 1
     most = None if part is _LAUNCH else _PURPOSES
@@ -147,7 +147,7 @@ def _purpose_share(code: AnalysedCode, purpose: Purpose, share: float, part: _Pa
     return code.ledger.derived(name, Quantity(100 * share, "%"), label, line=part.line)
 
 
-def _opcodes(code: AnalysedCode, counted: Counter[str], where: str, say: Telling) -> str:
+def _opcodes(code: AnalysedCode, counted: Counter[str], where: str, say: AnswerText) -> str:
     if not code.shows_text:
         return ""
     total = counted.total() or 1

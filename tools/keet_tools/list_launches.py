@@ -1,11 +1,11 @@
-"""Which launches there are, and the verdict on each."""
+"""The tool `list_launches`: the launches of a report, and the verdict on each."""
 
 from __future__ import annotations
 
 from keet.explanation.explained import LaunchExplanation
 from keet.formatting import shape_text
+from keet_tools.answer_text import AnswerText, one_page, quote
 from keet_tools.case import Answer, Case
-from keet_tools.telling import Telling, one_page, quote
 
 _SIZE = 6
 _PARTS = 2
@@ -16,13 +16,13 @@ def list_launches(case: Case, report: int = 0, page: int = 1) -> Answer:
     """Launches of a report: kernel, grid, block, duration, verdict."""
     told = case.report(report)
     shown, more = one_page(told.launches, page, _SIZE)
-    say = Telling()
+    say = AnswerText()
     device = told.launches[0].launch.device.name if told.launches else None
     rows = [_row(each, say) for each in shown]
     return say.answer(f"report {quote(f'{report}')} on {quote(device or 'unknown')}", *rows, more)
 
 
-def _row(each: LaunchExplanation, say: Telling) -> str:
+def _row(each: LaunchExplanation, say: AnswerText) -> str:
     launch = each.launch
     duration = each.view.get("duration")
     took = f" {say(duration)}" if duration else ""
@@ -32,13 +32,13 @@ def _row(each: LaunchExplanation, say: Telling) -> str:
     return f"{what}{took}{_run(each, say)}: {headline}{_time(each, say)}"
 
 
-def _time(each: LaunchExplanation, say: Telling) -> str:
+def _time(each: LaunchExplanation, say: AnswerText) -> str:
     """The largest parts of the account."""
     parts = [f"{say(part.share)} {part.label}" for part in each.account.leading(_PARTS)]
     return f" Time: {'; '.join(parts)}." if parts else ""
 
 
-def _run(each: LaunchExplanation, say: Telling) -> str:
+def _run(each: LaunchExplanation, say: AnswerText) -> str:
     """What the launch stands for in the run, where that is known."""
     found = each.in_run
     if found is None:

@@ -1,4 +1,4 @@
-"""The value of a metric, and what it means."""
+"""The tool `lookup_metric`: the value of a metric, and what it means."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from keet.analysis.launch_view import LaunchView
 from keet.catalog import exists_on, stalls
 from keet.evidence import Evidence
 from keet.profile import Metric
+from keet_tools.answer_text import AnswerText, one_page, quote, quote_prose
 from keet_tools.case import Abstention, Answer, Case
 from keet_tools.metric_search import Candidate, close_names, find_candidates
-from keet_tools.telling import Telling, one_page, quote, quote_prose
 
 _SIZE = 12
 _NO_TOTAL = {
@@ -31,7 +31,7 @@ def lookup_metric(
     known = [candidate for candidate in found if _is_collected(view, candidate)]
     if not known:
         raise Abstention(_not_collected(view, found))
-    say = Telling()
+    say = AnswerText()
     if len(known) == 1:
         return say.answer(*_in_full(view, known[0], say))
     shown, more = one_page(known, page, _SIZE)
@@ -72,13 +72,13 @@ def _label(candidate: Candidate) -> str:
     return candidate.spec.label if candidate.spec else ""
 
 
-def _row(view: LaunchView, candidate: Candidate, say: Telling) -> str:
+def _row(view: LaunchView, candidate: Candidate, say: AnswerText) -> str:
     metric = _metric(view, candidate)
     name = f" {quote(metric.name, 90)}" if metric else ""
     return f"{_label(candidate)} {_value(view, candidate, say)}{name}".strip()
 
 
-def _value(view: LaunchView, candidate: Candidate, say: Telling) -> str:
+def _value(view: LaunchView, candidate: Candidate, say: AnswerText) -> str:
     evidence = _evidence(view, candidate)
     if evidence is not None:
         return say(evidence)
@@ -90,7 +90,7 @@ def _value(view: LaunchView, candidate: Candidate, say: Telling) -> str:
     return "is not a number: ncu divided zero by zero"
 
 
-def _in_full(view: LaunchView, candidate: Candidate, say: Telling) -> list[str]:
+def _in_full(view: LaunchView, candidate: Candidate, say: AnswerText) -> list[str]:
     lines = [_row(view, candidate, say)]
     if candidate.stall is not None:
         lines.append(f"Meaning: {quote_prose(stalls()[candidate.stall].meaning, 500)}")

@@ -1,4 +1,4 @@
-"""How one source line accesses memory."""
+"""The tool `memory_access`: how one source line accesses memory."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from keet.evidence import Evidence
 from keet.units import Number, Quantity
+from keet_tools.answer_text import AnswerText, one_page, place_name
 from keet_tools.case import Abstention, Answer, Case
 from keet_tools.code_places import Code
-from keet_tools.telling import Telling, one_page, place_name
 
 _SIZE = 6
 _GLOBAL, _LOCAL, _SHARED = 4, 8, 16
@@ -54,7 +54,7 @@ def memory_access(
     if not kinds:
         return Answer(f"{place_name(where)} has no memory access.")
     shown, more = one_page(kinds, page, _SIZE)
-    say = Telling()
+    say = AnswerText()
     writer = _Rows(code, counted, say, where)
     heading = f"{place_name(where)}, accesses by warps:"
     return say.answer(heading, *(writer.row(*kind) for kind in shown), more)
@@ -100,7 +100,7 @@ class _Columns:
 class _Rows:
     """Kinds of accesses as lines of text."""
 
-    def __init__(self, code: Code, columns: _Columns, say: Telling, where: str) -> None:
+    def __init__(self, code: Code, columns: _Columns, say: AnswerText, where: str) -> None:
         self._code, self._columns, self._say, self._where = code, columns, say, where
 
     def row(self, kind: _Kind, members: Sequence[int]) -> str:

@@ -1,4 +1,4 @@
-"""Which metrics a query means: a name of ncu's, an id or a label of the catalog, or words."""
+"""Finds metrics by a name of ncu, an id or label of the catalog, or words."""
 
 from __future__ import annotations
 

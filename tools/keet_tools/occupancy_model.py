@@ -1,10 +1,10 @@
 """Blocks that fit onto an SM: the arithmetic of registers, shared memory, warps and blocks.
 
-The hardware gives registers to a warp in units of 256, to four warps (one a scheduler) at a time,
-and shared memory to a block in units that the compute capability sets. That is all there is to
-it: for the 241 launches at hand that have limits, from compute capability 6.1 to 12.0,
-they come out as ncu has them (up to 2021.2 with the largest shared memory of an SM, since then with
-what the launch was given), and so do ncu's what-if curves over registers and block sizes.
+The hardware allocates registers per warp in units of 256, for four warps (one per scheduler) at a
+time, and shared memory per block in units that depend on the compute capability. Checked against
+ncu: the limits of 241 launches with compute capability 6.1 to 12.0 agree (up to ncu 2021.2 with the
+largest shared memory of an SM, later with the configuration of the launch), and so do ncu's
+what-if curves over registers and block sizes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Occupancy with other registers, shared memory or block size."""
+"""The tool `occupancy_what_if`: occupancy with other registers, shared memory or block size."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import NamedTuple
 from keet.analysis.launch_view import LaunchView
 from keet.evidence import Evidence
 from keet.units import Quantity
+from keet_tools.answer_text import AnswerText, is_number
 from keet_tools.case import Abstention, Answer, Case
 from keet_tools.occupancy_model import (
     Configuration,
@@ -17,7 +18,6 @@ from keet_tools.occupancy_model import (
     shared_unit,
     warps_of,
 )
-from keet_tools.telling import Telling, is_number
 
 _LIMITS = (
     "block_limit_registers",
@@ -59,7 +59,7 @@ def occupancy_what_if(  # noqa: PLR0913, PLR0917 - the arguments of a question
     """Theoretical occupancy if registers/thread, shared bytes/block or block size changed."""
     view = case.launch(launch, report).view
     known = _known(view)
-    say = Telling()
+    say = AnswerText()
     now = _present(known, say)
     if registers is None and shared_bytes is None and block_threads is None:
         return say.answer(now, *_next_steps(view, known, say), *_matters(view, say))
@@ -140,7 +140,7 @@ def _machine(view: LaunchView) -> Machine:
     )
 
 
-def _present(known: _Known, say: Telling) -> str:
+def _present(known: _Known, say: AnswerText) -> str:
     each = ", ".join(f"{name} {say(e)}" for name, e in zip(_WORDS.values(), known.reported))
     found = limits(known.machine, known.block, known.barriers)
     return (
@@ -171,7 +171,7 @@ def _most_shared(view: LaunchView, known: _Known) -> int:
     return _whole(view, "device_shared_memory_per_block_optin") or known.largest_shared
 
 
-def _changed(view: LaunchView, known: _Known, wanted: Configuration, say: Telling) -> list[str]:
+def _changed(view: LaunchView, known: _Known, wanted: Configuration, say: AnswerText) -> list[str]:
     found = limits(known.roomy, wanted, known.barriers)
     name = (
         f"registers={wanted.registers} shared_bytes={wanted.shared - known.driver} "
@@ -218,7 +218,7 @@ def _evidence(
 
 
 def _carve_out(
-    view: LaunchView, known: _Known, wanted: Configuration, found: Limits, say: Telling
+    view: LaunchView, known: _Known, wanted: Configuration, found: Limits, say: AnswerText
 ) -> list[str]:
     """Shared memory and L1 share an SM's memory; the driver divides it at each launch."""
     if limits(known.machine, wanted, known.barriers).least >= found.least:
@@ -228,7 +228,7 @@ def _carve_out(
     return [f"That takes a larger share of the SM's memory for shared memory{now} and less L1."]
 
 
-def _next_steps(view: LaunchView, known: _Known, say: Telling) -> list[str]:
+def _next_steps(view: LaunchView, known: _Known, say: AnswerText) -> list[str]:
     """How little of each resource would let one more block onto the SM."""
     found = limits(known.roomy, known.block, known.barriers)
     steps = [
@@ -244,7 +244,7 @@ def _next_steps(view: LaunchView, known: _Known, say: Telling) -> list[str]:
 def _step(  # noqa: PLR0913, PLR0917 - one row of the table above
     view: LaunchView,
     known: _Known,
-    say: Telling,
+    say: AnswerText,
     name: str,
     unit: str,
     change: Callable[[Configuration, int], Configuration],
@@ -276,7 +276,7 @@ def _largest(fits: Callable[[int], bool], low: int, high: int) -> int | None:
     return low
 
 
-def _matters(view: LaunchView, say: Telling) -> list[str]:
+def _matters(view: LaunchView, say: AnswerText) -> list[str]:
     achieved, idle = view.get("achieved_occupancy_pct"), view.get("no_eligible_pct")
     parts = [f"achieved occupancy {say(achieved)}"] if achieved else []
     parts += [f"cycles without an eligible warp {say(idle)}"] if idle else []

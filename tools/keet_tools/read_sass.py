@@ -1,4 +1,4 @@
-"""Machine code, with what its instructions cost, are for, and wait for."""
+"""The tool `read_sass`: machine code with the cost, purpose and waits of each instruction."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from keet.catalog import stalls
 from keet.profile import Absent
 from keet.units import Quantity
+from keet_tools.answer_text import AnswerText, one_page, place_name, quote
 from keet_tools.case import Abstention, Answer, Case
 from keet_tools.code_places import Code
-from keet_tools.telling import Telling, one_page, place_name, quote
 
 if TYPE_CHECKING:
     from keet.analysis.sass import MachineCode
@@ -63,7 +63,7 @@ class _Rows:
     """Instructions as lines of text."""
 
     def __init__(self, code: Code, sass: Mapping[int, str], machine: MachineCode | None) -> None:
-        self.say = Telling()
+        self.say = AnswerText()
         self._code, self._sass = code, sass
         self._machine = machine
         """`None` where the code can't be analysed: then neither purpose nor producer is told."""

@@ -1,12 +1,12 @@
-"""The source, with what its lines cost."""
+"""The tool `read_source`: source lines with their cost."""
 
 from __future__ import annotations
 
 from keet.profile import Location
 from keet.units import Quantity
+from keet_tools.answer_text import AnswerText, packed_page, quote
 from keet_tools.case import Abstention, Answer, Case
 from keet_tools.code_places import Code
-from keet_tools.telling import Telling, packed_page, quote
 
 _LONGEST = 160
 _MARK = 18
@@ -36,18 +36,18 @@ def read_source(  # noqa: PLR0913, PLR0917 - the arguments of a question
     numbers = range(line, len(text) + 1)
     costs = [min(_LONGEST, len(text[number - 1].expandtabs(4))) + _MARK for number in numbers]
     shown, more = packed_page(numbers, costs, page)
-    say = Telling()
+    say = AnswerText()
     rows = [_row(code, Location(path, number), say) for number in shown]
     return say.answer(f"{quote(name)}, L is the line's number:", *rows, more)
 
 
-def _row(code: Code, location: Location, say: Telling) -> str:
+def _row(code: Code, location: Location, say: AnswerText) -> str:
     text = code.text_of(location)
     shown = f" {quote(text, _LONGEST)}" if text.strip() else ""
     return f"L{location.line}{_share(code, location, say)}{shown}"
 
 
-def _share(code: Code, location: Location, say: Telling) -> str:
+def _share(code: Code, location: Location, say: AnswerText) -> str:
     weight, total = code.weights.get(location, 0), code.table.total
     if not total or weight < _LEAST * total:
         return ""

@@ -1,4 +1,4 @@
-"""The tools by name, with what a model has to be told to call them, and the call itself."""
+"""The tools by name, their descriptions for a model, and `call_tool`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 from keet.errors import one_line
 from keet_tools.address_forms import address_forms
 from keet_tools.analyst_findings import analyst_findings
+from keet_tools.answer_text import quote
 from keet_tools.case import Abstention, Answer, Case
 from keet_tools.check_roofline import check_roofline
 from keet_tools.diff_profiles import diff_profiles
@@ -23,7 +24,6 @@ from keet_tools.read_sass import read_sass
 from keet_tools.read_source import read_source
 from keet_tools.source_hotspots import source_hotspots
 from keet_tools.stall_reasons import stall_reasons
-from keet_tools.telling import quote
 from keet_tools.why_waiting import why_waiting
 
 _FUNCTIONS: tuple[Callable[..., Answer], ...] = (
@@ -47,10 +47,10 @@ _NEEDS_REPORTS = frozenset({"diff_profiles"})
 _NEEDS_LAUNCHES = frozenset(
     {"list_launches", "analyst_findings", "stall_reasons", "check_roofline"}
 )
-"""Of one launch, all that they tell is told ahead."""
+"""Not offered for a single launch: the first prompt has all that they would answer."""
 _JSON_TYPES = {int: "integer", str: "string"}
 _NOTHING = {"", "none", "null", "default"}
-"""What models write for an argument that they leave out."""
+"""What models write for an argument without a value."""
 _WHOLE = re.compile(r"[-+]?\d{1,15}(?:\.0*)?")
 
 
@@ -99,8 +99,8 @@ def _tool(function: Callable[..., Answer]) -> Tool:
 TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in map(_tool, _FUNCTIONS)}
 
 
-def offered(case: Case) -> tuple[Tool, ...]:
-    """The tools that make sense for a case, without the arguments that can have but one value."""
+def offered_tools(case: Case) -> tuple[Tool, ...]:
+    """The tools that are useful for a case, without arguments that can have only one value."""
     single = len(case.explanations) < 2
     hidden = (set() if case.show_source else _NEEDS_SOURCE) | (_NEEDS_REPORTS if single else set())
     hidden |= _NEEDS_LAUNCHES if _is_one_launch(case) else set()
@@ -122,7 +122,7 @@ def _without(tool: Tool, names: set[str]) -> Tool:
 
 
 def call_tool(case: Case, name: str, arguments: Mapping[str, Any] | None) -> Answer:
-    """What a model asked for. What is wrong with the call becomes an answer that says so."""
+    """Run a tool call of a model. A wrong call becomes an answer that says what is wrong."""
     tool = TOOLS.get(name)
     if tool is None:
         return _refusal(f"there is no tool {quote(str(name), 40)}; there are {', '.join(TOOLS)}")
@@ -140,9 +140,9 @@ def _refusal(text: str) -> Answer:
 def _arguments(tool: Tool, given: Mapping[str, Any] | None) -> dict[str, Any]:
     known = _parameters(tool.call)
     values = given if isinstance(given, Mapping) else {}
-    strange = [quote(str(name), 30) for name in values if name not in known]
-    if strange:
-        raise Abstention(f"{tool.name} has no argument {', '.join(strange[:5])}; {_usage(tool)}")
+    unknown = [quote(str(name), 30) for name in values if name not in known]
+    if unknown:
+        raise Abstention(f"{tool.name} has no argument {', '.join(unknown[:5])}; {_usage(tool)}")
     read = {name: _value(tool, name, known[name], value) for name, value in values.items()}
     kept = {name: value for name, value in read.items() if value is not None}
     missing = [name for name, each in known.items() if each.required and not kept.get(name)]
@@ -153,12 +153,12 @@ def _arguments(tool: Tool, given: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def _usage(tool: Tool) -> str:
     known = _parameters(tool.call)
-    told = [f"{name}: {_JSON_TYPES[each.type]}" for name, each in known.items()]
-    return f"it takes `{', '.join(told)}`"
+    described = [f"{name}: {_JSON_TYPES[each.type]}" for name, each in known.items()]
+    return f"it takes `{', '.join(described)}`"
 
 
 def _value(tool: Tool, name: str, parameter: _Parameter, value: Any) -> Any:
-    """None: as if it had not been given."""
+    """None if the argument counts as not given."""
     read = _whole(value) if parameter.type is int else _text(value)
     if read is None and not _is_nothing(value):
         wanted = _JSON_TYPES[parameter.type]

@@ -1,4 +1,4 @@
-"""Where in the code the time goes."""
+"""The tool `source_hotspots`: the source lines that take the most time."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
 from keet.catalog import stalls
 from keet.profile import Absent
 from keet.units import Number, Quantity
+from keet_tools.answer_text import AnswerText, one_page, place_name, quote
 from keet_tools.case import Abstention, Answer, Case
 from keet_tools.code_places import Code
-from keet_tools.telling import Telling, one_page, place_name, quote
 
 _SIZE = 7
 _CODE = 90
@@ -29,13 +29,13 @@ def source_hotspots(
         raise Abstention(f"{found.reason}; {found.remedy}")
     code = Code(each)
     shown, more = one_page([spot for spot in found.spots if spot.share], page, _SIZE)
-    say = Telling()
+    say = AnswerText()
     writer = _Rows(code, say, _sass(case, code, found), case.show_source)
     rows = [writer.row(spot) for spot in shown]
     return say.answer(_heading(code, found, say), _partial(code, found, say), *rows, more)
 
 
-def _heading(code: Code, found: Hotspots, say: Telling) -> str:
+def _heading(code: Code, found: Hotspots, say: AnswerText) -> str:
     unit = "source line" if found.by == "line" else "instruction"
     if found.ranked_by != "samples":
         return f"Share of executed instructions, none sampled, by {unit}:"
@@ -44,7 +44,7 @@ def _heading(code: Code, found: Hotspots, say: Telling) -> str:
     return f"Share of {every} by {unit}; waits are shares of its own samples:"
 
 
-def _partial(code: Code, found: Hotspots, say: Telling) -> str:
+def _partial(code: Code, found: Hotspots, say: AnswerText) -> str:
     if found.partial is None:
         return ""
     share = Quantity(100 * found.partial.share, "%")
@@ -74,7 +74,7 @@ class _Rows:
     def __init__(
         self,
         code: Code,
-        say: Telling,
+        say: AnswerText,
         sass: Mapping[int, str],
         show_source: bool,  # noqa: FBT001
     ) -> None:

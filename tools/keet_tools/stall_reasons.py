@@ -1,11 +1,11 @@
-"""What warps wait for, and whether that matters."""
+"""The tool `stall_reasons`: what warps wait for, and whether that matters."""
 
 from __future__ import annotations
 
 from keet.analysis.launch_view import LaunchView
 from keet.catalog import stalls
+from keet_tools.answer_text import AnswerText, one_page
 from keet_tools.case import Abstention, Answer, Case
-from keet_tools.telling import Telling, one_page
 
 _SIZE = 8
 _STARVED = 50.0
@@ -23,7 +23,7 @@ _SCHEDULERS = (
 def stall_reasons(case: Case, launch: int | None = None, report: int = 0, page: int = 1) -> Answer:
     """Shares of warp time by stall reason, what each means, and whether schedulers starve."""
     view = case.launch(launch, report).view
-    say = Telling()
+    say = AnswerText()
     if not view.stalls:
         raise Abstention("warp states were not collected; profile with `--section WarpStateStats`")
     ranked = sorted(view.stalls, key=lambda reason: -view.stalls[reason])
@@ -32,7 +32,7 @@ def stall_reasons(case: Case, launch: int | None = None, report: int = 0, page: 
     return say.answer(_judgement(view, say), *_schedulers(view, say), *rows, more)
 
 
-def _judgement(view: LaunchView, say: Telling) -> str:
+def _judgement(view: LaunchView, say: AnswerText) -> str:
     """Stalls cost nothing while other warps issue."""
     issue = view.ceilings.reached("issue")
     if issue is None:
@@ -46,13 +46,13 @@ def _judgement(view: LaunchView, say: Telling) -> str:
     return f"Issue slots are {say(issue)} busy: most stalls are hidden by other warps."
 
 
-def _schedulers(view: LaunchView, say: Telling) -> list[str]:
+def _schedulers(view: LaunchView, say: AnswerText) -> list[str]:
     found = [(view.get(metric), label) for metric, label in _SCHEDULERS]
     told = [f"{label} {say(value)}" for value, label in found if value is not None]
     return ["; ".join(told)] if told else []
 
 
-def _row(view: LaunchView, reason: str, say: Telling) -> str:
+def _row(view: LaunchView, reason: str, say: AnswerText) -> str:
     share = view.stall(reason)
     if share is None:
         return ""

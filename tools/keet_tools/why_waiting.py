@@ -1,4 +1,4 @@
-"""Both ends of a wait: who waits, and for which instruction; dependence chains of loops."""
+"""The tool `why_waiting`: which instruction waits for which, and dependence chains of loops."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from keet.analysis.sass.analyses.loop_chains import LoopChains
 from keet.analysis.sass.analyses.loop_invariants import Invariant
 from keet.catalog import stalls
 from keet.units import Quantity
+from keet_tools.answer_text import AnswerText, one_page, place_name, quote
 from keet_tools.case import Abstention, Answer, Case
 from keet_tools.code_places import AnalysedCode
-from keet_tools.telling import Telling, one_page, place_name, quote
 
 _SIZE = 6
 _WAITS_FIRST, _LOOPS_FIRST = 4, 2
@@ -37,7 +37,7 @@ def why_waiting(
 ) -> Answer:
     """What stalled code waits for: the producer and its line (or what waits for a line); loops."""
     code = AnalysedCode(case, case.launch(launch, report))
-    say = Telling()
+    say = AnswerText()
     writer = _Rows(code, say, by_line=code.address(line) is None)
     if line.strip():
         where, chosen = code.positions(line)
@@ -54,7 +54,7 @@ def why_waiting(
     return say.answer(f"{heading} {_basis(code, say)}", *(row() for row in shown), more)
 
 
-def _basis(code: AnalysedCode, say: Telling) -> str:
+def _basis(code: AnalysedCode, say: AnswerText) -> str:
     if not code.machine.stalls:
         return f"Loops alone: {_no_samples(code)}."
     total = code.ledger.measured("samples_total")
@@ -87,7 +87,7 @@ class _Waiting(NamedTuple):
 class _Rows:
     """Rows are made when they are shown, so that only what is told becomes evidence."""
 
-    def __init__(self, code: AnalysedCode, say: Telling, *, by_line: bool) -> None:
+    def __init__(self, code: AnalysedCode, say: AnswerText, *, by_line: bool) -> None:
         self._code, self._say = code, say
         self._machine = code.machine
         self._by_line = by_line

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from keet_tools.case import Abstention, Answer, Case
-from keet_tools.registry import TOOLS, Tool, call_tool, offered
+from keet_tools.registry import TOOLS, Tool, call_tool, offered_tools
 
 Make = Callable[..., Case]
 
@@ -48,20 +48,20 @@ TOLD_AHEAD = {"list_launches", "analyst_findings", "stall_reasons", "check_roofl
 
 def test_one_report_has_nothing_to_compare(case_of: Make) -> None:
     one, two = case_of("tour_full.ncu-rep"), case_of("tour_full.ncu-rep", "matrix_flip/fast")
-    assert names(offered(two)) == set(TOOLS)
-    assert names(offered(one)) == set(TOOLS) - {"diff_profiles"}
+    assert names(offered_tools(two)) == set(TOOLS)
+    assert names(offered_tools(one)) == set(TOOLS) - {"diff_profiles"}
 
 
 def test_what_was_told_ahead_is_not_offered_but_answered(case_of: Make) -> None:
     one, two = case_of("matrix_flip/slow"), case_of("matrix_flip/slow", "matrix_flip/fast")
-    assert names(offered(one)) == set(TOOLS) - TOLD_AHEAD - {"diff_profiles"}
-    assert names(offered(two)) == set(TOOLS) - TOLD_AHEAD
+    assert names(offered_tools(one)) == set(TOOLS) - TOLD_AHEAD - {"diff_profiles"}
+    assert names(offered_tools(two)) == set(TOOLS) - TOLD_AHEAD
     assert not any(call_tool(one, name, {}).abstained for name in TOLD_AHEAD)
 
 
 def test_source_is_not_offered_where_it_is_not_shown(case_of: Make) -> None:
     case = case_of("tour_full.ncu-rep", "matrix_flip/fast", show_source=False)
-    assert names(offered(case)) == set(TOOLS) - {"read_source", "read_sass"}
+    assert names(offered_tools(case)) == set(TOOLS) - {"read_source", "read_sass"}
     for name in ("read_source", "read_sass"):
         assert call_tool(case, name, {}).abstained
 
@@ -81,9 +81,9 @@ def test_source_is_in_no_answer_where_it_is_not_shown(case_of: Make) -> None:
 
 
 def test_arguments_with_one_value_are_not_offered(case_of: Make) -> None:
-    one = offered(case_of("matrix_flip/slow"))
+    one = offered_tools(case_of("matrix_flip/slow"))
     assert all({"launch", "report"}.isdisjoint(tool.parameters["properties"]) for tool in one)
-    several = {tool.name: tool for tool in offered(case_of("tour_full.ncu-rep"))}
+    several = {tool.name: tool for tool in offered_tools(case_of("tour_full.ncu-rep"))}
     assert set(several["stall_reasons"].parameters["properties"]) == {"launch", "page"}
     assert not call_tool(
         case_of("matrix_flip/slow"), "stall_reasons", {"launch": 0, "report": 0}

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from keet_tools.answer_text import MAX_CHARACTERS, AnswerText, packed_page, quote, shorten
 from keet_tools.case import Answer, Case
 from keet_tools.code_places import Code
 from keet_tools.registry import call_tool
-from keet_tools.telling import MAX_CHARACTERS, Telling, packed_page, quote, shorten
 
 from keet.evidence import Evidence
 from keet.explanation.analyst import explain
@@ -480,7 +480,7 @@ def test_each_number_of_a_text_gets_its_name(text: str, named: str) -> None:
         _piece("rate", 3.0, "%", "rate"), _piece("left", 1.2, "", "left to gain"),
         _piece("count", 12, "launch", "launches"),
     ]  # fmt: skip
-    telling = Telling()
+    telling = AnswerText()
     assert telling.with_names(text, pieces) == named
     said = {piece.id for piece in telling.answer(text).evidence}
     assert said == set(re.findall(r"\{(\S+)\}", named))

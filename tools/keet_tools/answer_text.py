@@ -1,4 +1,4 @@
-"""How tools give numbers and quotations: each number with its name, each quotation inert."""
+"""Text of a tool's answer: each number with its evidence id, quotations escaped, pages of rows."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _CUT = "(cut)"
 _PLACE = re.compile(r"(?:(?:fn\d+\+)?0x[0-9a-f]+ ?)?(?:[\w./+-]*\w\.[A-Za-z]\w{0,9}:\d+)?")
 
 
-class Telling:
-    """A text in the making, which keeps the evidence that it says."""
+class AnswerText:
+    """Formats numbers for an answer, and collects the evidence that the answer cites."""
 
     def __init__(self) -> None:
-        self._said: dict[str, Evidence] = {}
+        self._cited: dict[str, Evidence] = {}
 
     def __call__(self, evidence: Evidence, spec: str = "") -> str:
-        """`76.6% {l2_hit_rate_pct#0}`: the value, and the name to refer to it by."""
-        self._said[evidence.id] = evidence
+        """`76.6% {l2_hit_rate_pct#0}`: the value and its evidence id."""
+        self._cited[evidence.id] = evidence
         shown = format(evidence, spec or (".1f" if evidence.unit in ("%", "x") else ""))
         if evidence.unit == "x":
             shown = shown.replace(" x", "x")
         return f"{shown} {{{evidence.id}}}"
 
     def with_names(self, text: str, evidence: Iterable[Evidence]) -> str:
-        """A text of keet's with the name behind each number: `83% {l2_busy#0} of peak`."""
+        """A text of keet with the evidence id after each number: `83% {l2_busy#0} of peak`."""
         forms = _by_number(evidence)
         named: list[str] = []
         used: set[str] = set()
@@ -40,14 +40,14 @@ class Telling:
         for match in _NUMBER.finditer(text):
             after = text[match.end() :]
             fitting = [form for form in forms.get(match[0], ()) if form.fits(match[0], after)]
-            if not fitting or text.count("`", 0, match.start()) % 2:  # code is quoted as it stands
+            if not fitting or text.count("`", 0, match.start()) % 2:  # code is quoted unchanged
                 continue
             around = _clause(text[: match.start()], after)
-            # Of equal numbers, each is named once as long as there are others.
+            # Equal numbers: use each id once before one is used again.
             fresh = [form for form in fitting if form.piece.id not in used] or fitting
             best = max(fresh, key=lambda form: form.likeness(around))
             used.add(best.piece.id)
-            self._said[best.piece.id] = best.piece
+            self._cited[best.piece.id] = best.piece
             end = match.end() + best.length_in(after)
             named.append(f"{text[place:end]} {{{best.piece.id}}}")
             place = end
@@ -60,23 +60,23 @@ class Telling:
 
     def answer(self, *lines: str) -> Answer:
         return Answer(
-            _bounded([one_line(line) for line in lines if line]), tuple(self._said.values())
+            _bounded([one_line(line) for line in lines if line]), tuple(self._cited.values())
         )
 
 
 class _Form(NamedTuple):
-    """How a text may write a number."""
+    """One way to write a number in a text."""
 
     piece: Evidence
     unit: str
-    """With what separates it from the digits: ` us`, `%`."""
+    """Including the separator before it: ` us`, `%`."""
 
     def fits(self, digits: str, after: str) -> bool:
-        """Followed by its unit; many digits are unmistakable without."""
+        """Whether the unit follows; a number with many digits needs none."""
         return bool(self.length_in(after)) or not self.unit.strip() or len(digits) >= _UNMISTAKABLE
 
     def length_in(self, after: str) -> int:
-        """Characters of the unit behind the digits; a plain number may be a factor: `1.2x`."""
+        """Characters of the unit after the digits; a plain number may be a factor: `1.2x`."""
         unit = "x" if not self.unit and re.match(r"x\b", after) else self.unit
         rest = re.match(rf"{re.escape(unit)}(?:es|s)?(?!\w)", after) if unit else None
         return len(rest[0]) if rest else 0
@@ -89,7 +89,7 @@ class _Form(NamedTuple):
 
 
 def _clause(before: str, after: str) -> str:
-    """What says what the number between is: up to the next numbers and semicolons."""
+    """The words around a number, up to the next number or semicolon."""
     left = re.split(r"\d;|;|\d ", before[-_AROUND:])[-1]
     right = re.split(r";|(?<!\w)\d", after[:_AROUND])[0]
     return f"{left} {right}"
@@ -97,12 +97,12 @@ def _clause(before: str, after: str) -> str:
 
 _NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?!\d)")
 _AROUND = 60
-"""Characters in which a text says what its number is."""
+"""Characters before and after a number that describe it."""
 _UNMISTAKABLE = 6
 
 
 def _by_number(evidence: Iterable[Evidence]) -> dict[str, list[_Form]]:
-    """By its digits, rounded as texts may round it."""
+    """The forms of each number by their digits, for all roundings that texts use."""
     found: dict[str, list[_Form]] = {}
     for piece in {piece.id: piece for piece in evidence}.values():
         for shown in {format(piece, spec) for spec in ("", ".0f", ".1f", ".2f")}:
@@ -114,7 +114,7 @@ def _by_number(evidence: Iterable[Evidence]) -> dict[str, list[_Form]]:
 
 
 def _bounded(lines: list[str]) -> str:
-    """Rows are cut where they are made; should they be too long all the same, the last go."""
+    """Callers limit the rows; if the text is still too long, the last rows are dropped."""
     text = "\n".join(lines)
     while len(text) > MAX_CHARACTERS and len(lines) > 1:
         lines = lines[:-1]
@@ -123,23 +123,24 @@ def _bounded(lines: list[str]) -> str:
 
 
 def quote(text: str, limit: int = 80) -> str:
-    """A stranger's words, as code: no control characters, no way out of the quotes, no claim."""
+    """Text from a report as code: without control characters and backquotes, so that it can't be
+    read as an instruction or as keet's own words."""
     plain = one_line(text.expandtabs(4).rstrip()).replace("`", "'")
     return f"`{plain if len(plain) <= limit else plain[: limit - 1] + '…'}`"
 
 
 def place_name(name: str) -> str:
-    """`file.cu:31` as it stands; what could be read as anything else, quoted."""
+    """`file.cu:31` unchanged; anything else is quoted."""
     return name if _PLACE.fullmatch(name) else quote(name, 120)
 
 
 def quote_prose(text: str, limit: int) -> str:
-    """The same for running text, whose line breaks mean nothing."""
+    """The same for prose; line breaks become spaces."""
     return quote(" ".join(text.split()), limit)
 
 
 def shorten(text: str, limit: int) -> str:
-    """Whole words, and none that was part of a number with its unit."""
+    """Cut after a whole word, and never between a number and its unit."""
     if len(text) <= limit:
         return text
     words = text[: limit - 2].rsplit(" ", 1)[0].split(" ")
@@ -150,12 +151,12 @@ def shorten(text: str, limit: int) -> str:
 
 
 def one_page(items: Sequence[Item], page: int, size: int) -> tuple[Sequence[Item], str]:
-    """The items of a page, and what to say of the others."""
+    """The items of a page, and a text about the other pages."""
     return choose_page([items[i : i + size] for i in range(0, len(items), size)], page)
 
 
 def packed_page(items: Sequence[Item], costs: Sequence[int], page: int) -> tuple[list[Item], str]:
-    """The same for items of different length: as many as there is room for."""
+    """The same for items of different length: as many as fit. `costs`: characters per item."""
     room = MAX_CHARACTERS - 200
     pages: list[list[Item]] = []
     used = room
