@@ -48,7 +48,7 @@ def test_nothing_to_write(edits: list[Edit], keet: Keet, tmp_path: Path) -> None
     edits.append(edit("", "not checked", "the old lines are not in slow.cu"))
     result = keet("explain", REPORT, *MODEL, "--patch", file)
     assert result.code == 3
-    assert f"--patch {file}: not written, as there is no edit that applies" in result.err
+    assert f"--patch {file}: not written: no edit applies" in result.err
     assert "as the old lines are not in slow.cu" in result.err
     assert "1. Local memory" in result.out
     assert not file.exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 
-from keet.agent.model.faults import Asked, missing_extra
+from keet.agent.model.faults import AskedModel, missing_extra
 from keet.agent.model.messages import Chat, ModelFault
 from keet.agent.model.process import ModelProcess
 from keet.agent.model.settings import ModelSpec, provider_of
@@ -26,7 +26,7 @@ def open_chat(spec: ModelSpec, limit: TimeLimit | None = None) -> Chat:
         from keet.agent.recorded.scripted import open_script
 
         return open_script(spec.name.removeprefix("scripted:"))
-    if fault := missing_extra(Asked(spec)):  # reported before any work begins
+    if fault := missing_extra(AskedModel(spec)):  # reported before any work begins
         raise fault
     return ModelProcess(spec, limit)
 

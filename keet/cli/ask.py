@@ -1,5 +1,5 @@
-"""A model answers a question about one or several reports. It looks at them with keet's tools, and
-keet prints the numbers of its answer from the reports."""
+"""A model answers a question about one or more reports. It reads them with keet's tools, and keet
+prints the numbers of the answer from the reports."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--verbose",
         action="store_true",
-        help="also the numbers that the answer refers to, and why sentences are unchecked",
+        help="also print the numbers that the answer refers to, and why sentences are unchecked",
     )
     add_output(parser, "terminal", "markdown", "json")
     add_model(parser)
@@ -68,7 +68,7 @@ def run(args: Namespace) -> int:
     options = model_options(args)
     if options is None:
         raise NotAvailable(
-            f"a question needs a model: {HOW}; without one: keet explain {reports[0]}"
+            f"a question needs a model: {HOW}. Without a model: keet explain {reports[0]}"
         )
     explanations = _explanations(args, [report_path(report) for report in reports])
     if args.show_prompt:

@@ -1,4 +1,4 @@
-"""Options of the commands that may ask a model, and what they print while it works."""
+"""Options of the commands that can ask a model."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ HOW = "--model PROVIDER:NAME (or KEET_MODEL), --base-url URL for a server of you
 def add_model(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("model")
     group.add_argument(
-        "--model", metavar="PROVIDER:NAME", help="openai:gpt-…, anthropic:…, or KEET_MODEL"
+        "--model", metavar="PROVIDER:NAME", help="model to ask, as openai:gpt-… or anthropic:…; default: KEET_MODEL"
     )
     group.add_argument(
-        "--base-url", metavar="URL", help="an OpenAI-compatible server (vLLM, ollama, llama.cpp)"
+        "--base-url", metavar="URL", help="URL of an OpenAI-compatible server (vLLM, ollama, llama.cpp)"
     )
     group.add_argument(
-        "--price", metavar="IN/OUT", help="US$ per million tokens in and out, as 2.5/10"
+        "--price", metavar="IN/OUT", help="US$ per million input and output tokens, as 2.5/10: prints the cost"
     )
     group.add_argument(
         "--redact",
@@ -39,47 +39,47 @@ def add_model(parser: ArgumentParser) -> None:
         type=positive,
         default=16_000,
         metavar="N",
-        help="input tokens for one kernel or question (default: 16000)",
+        help="limit of input tokens per kernel or question (default: 16000)",
     )
     group.add_argument(
         "--time-limit",
         type=_seconds,
         metavar="SECONDS",
-        help="to wait for the model at most, over all calls (default: by the number of calls)",
+        help="longest total wait for the model (default: depends on the number of calls)",
     )
     group.add_argument(
-        "--show-prompt", action="store_true", help="print what would be sent, and send nothing"
+        "--show-prompt", action="store_true", help="print what would be sent; send nothing"
     )
     group.add_argument(
-        "--transcript", type=Path, metavar="FILE", help="where to keep what was said (JSON lines)"
+        "--transcript", type=Path, metavar="FILE", help="record requests and replies in FILE (JSON lines)"
     )
     group.add_argument(
         "--replay",
         type=Path,
         metavar="FILE",
-        help="take the replies from a transcript, not a model",
+        help="take the replies from a transcript instead of a model",
     )
-    group.add_argument("--no-cache", action="store_true", help="ask again what was asked before")
+    group.add_argument("--no-cache", action="store_true", help="ask the model even if the answer is cached")
 
 
 def add_edits(parser: ArgumentParser) -> None:
-    """Of the command whose model suggests edits."""
+    """For the command whose model suggests edits."""
     group = parser.add_argument_group("edits of the model")
     group.add_argument(
         "--patch",
         type=Path,
         metavar="FILE",
-        help="write the edits that apply to FILE, as one patch for git apply; no source is changed",
+        help="write the edits that apply to FILE, as one patch for git apply; changes no source file",
     )
     group.add_argument(
         "--no-compile",
         action="store_true",
-        help="do not compile edits (default: with nvcc where it is found, in a temporary folder)",
+        help="do not compile edits (default: compile with nvcc if it is found, in a temporary folder)",
     )
 
 
 def check_files(args: Namespace) -> None:
-    """Before anything is read, sent or written: no file of one purpose may be that of another."""
+    """Raises if one file is named for two purposes. Called before anything is read or written."""
     if args.output is not None:
         check_output(args.output, *named_reports(args))
         _differ("-o", args.output, "--replay", args.replay)
@@ -104,11 +104,11 @@ def _check_patch(args: Namespace, patch: Path) -> None:
 
 def _differ(option: str, path: Path, other: str, known: Path | None) -> None:
     if known is not None and same_file(path, known):
-        raise UsageError(f"{option} {path}: that is {other} too; name another file with {option}")
+        raise UsageError(f"{option} {path}: {other} is the same file; name another file with {option}")
 
 
 def model_options(args: Namespace) -> ModelOptions | None:
-    """How the model is to be asked; None: nobody named one."""
+    """None if no model is named."""
     from keet.agent.model.settings import ModelSpec, find_model
 
     if args.replay is not None:
@@ -148,10 +148,10 @@ def _seconds(text: str) -> float:
 
 
 def announce(args: Namespace) -> None:
-    """Before anything is sent."""
+    """Warns about tracing before anything is sent."""
     if args.replay is not None:
         return
     from keet.agent.model.providers import announce_tracing
 
     if line := announce_tracing():
-        print_problem(line)  # --quiet must not hide who else gets the data
+        print_problem(line)  # also with --quiet: the data goes to another service

@@ -1,4 +1,4 @@
-"""`keet explain --patch FILE`: the edits of a model as one patch."""
+"""`keet explain --patch FILE`: write a model's edits as one patch."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _PATCH_STARTS = (b"--- ", b"diff ")
 
 
 def check_patch(path: Path, *reports: Path) -> None:
-    """Before a model is asked. A file that is not a patch is never overwritten: it may be the
-    source."""
+    """Called before a model is asked. A file that is not a patch is never overwritten: it may be
+    the source."""
     if path.is_dir():
         raise UsageError(f"--patch {path}: this is a folder; name a file in it")
     if any(same_file(path, report) for report in reports):
@@ -39,22 +39,22 @@ def _may_overwrite(path: Path) -> bool:
 
 def _unwritable(path: Path, problem: OSError) -> UsageError:
     reason = (problem.strerror or str(problem)).lower()
-    return UsageError(f"--patch {path}: it can't be written ({reason}); name another file")
+    return UsageError(f"--patch {path}: can't be written ({reason}); name another file")
 
 
 def write_patch(path: Path, explanation: Explanation) -> int:
-    """The exit code: 3 where there is nothing to write."""
+    """Returns the exit code: 3 if there is nothing to write."""
     from keet.agent.edits.patch_file import patch_file
 
     patch = patch_file(explanation)
     if not patch.diff:
-        print_problem(f"--patch {path}: not written, as there is no edit that applies")
+        print_problem(f"--patch {path}: not written: no edit applies")
     else:
         _write(path, patch)
         print_progress(_written(path, patch))
     for edit, reason in patch.left_out:
         places = f" at {', '.join(edit.places)}" if edit.places else ""
-        print_progress(f"not in the patch: the edit{places}, as {reason}")
+        print_progress(f"not in the patch: the edit{places}: {reason}")
     return 0 if patch.diff else ExitCode.NOT_AVAILABLE
 
 

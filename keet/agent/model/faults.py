@@ -49,7 +49,7 @@ _GARBAGE = (
 """What langchain and the clients raise on a body that is no answer of a model."""
 
 
-class Asked(NamedTuple):
+class AskedModel(NamedTuple):
     """What the line can name."""
 
     spec: ModelSpec
@@ -57,12 +57,12 @@ class Asked(NamedTuple):
     schema: bool = False
 
     @property
-    def whom(self) -> str:
+    def label(self) -> str:
         url = self.spec.base_url
         return f"{self.spec.name or 'the model'} at {url}" if url else self.spec.name
 
 
-def fault_of(error: BaseException, asked: Asked) -> ModelFault:
+def fault_of(error: BaseException, asked: AskedModel) -> ModelFault:
     """The fault that an exception of a provider is. One line, no key."""
     if isinstance(error, ModelFault):
         return error
@@ -72,9 +72,9 @@ def fault_of(error: BaseException, asked: Asked) -> ModelFault:
     return CantCallTools(line) if kind == "no_tools" else ModelFault(kind, line)
 
 
-def time_limit_fault(asked: Asked, seconds: float) -> ModelFault:
+def time_limit_fault(asked: AskedModel, seconds: float) -> ModelFault:
     then = "raise --time-limit, or ask about less"
-    line = f"{asked.whom} took {seconds:g} s in all, the time limit of a run; {then}"
+    line = f"the time limit of {seconds:g} s for all calls to {asked.label} is used up; {then}"
     return ModelFault("time_limit", one_line(scrub(line)))
 
 
@@ -84,7 +84,7 @@ def _bounds_error(error: BaseException) -> BaseException | None:
     return next((cause for cause in _chain(error) if isinstance(cause, own)), None)
 
 
-def kind_of(error: BaseException, asked: Asked) -> str:
+def kind_of(error: BaseException, asked: AskedModel) -> str:
     if isinstance(error, ImportError):
         return "not_installed"
     if isinstance(error, MemoryError | ReplyTooLarge):
@@ -120,7 +120,7 @@ def wait_of(error: BaseException, attempt: int) -> float:
     return 0.5 * 2.0**attempt
 
 
-def _kind_of_status(status: int, error: BaseException, asked: Asked) -> str:  # noqa: PLR0911 - a table
+def _kind_of_status(status: int, error: BaseException, asked: AskedModel) -> str:  # noqa: PLR0911 - a table
     text = _said(error)
     if status in (400, 413, 422, 500) and (status == 413 or _TOO_LONG.search(text)):
         return "too_long"
@@ -193,34 +193,34 @@ def key_variable(name: str) -> str:
     return f"{odd.get(provider, provider).upper()}_API_KEY"
 
 
-def no_key_line(variable: str, asked: Asked) -> str:
-    then = "set it, or name a server of your own with --base-url"
-    return f"no key for {asked.whom}: {variable} is not set; {then}"
+def no_key_line(variable: str, asked: AskedModel) -> str:
+    then = "set it, or use your own server with --base-url"
+    return f"no key for {asked.label}: {variable} is not set; {then}"
 
 
-def _no_key(error: BaseException, asked: Asked) -> str:
+def _no_key(error: BaseException, asked: AskedModel) -> str:
     found = _VARIABLE.search(str(error)[:_READ])
     return no_key_line(found[0] if found else key_variable(asked.spec.name), asked)
 
 
-def _wrong_key(error: BaseException, asked: Asked) -> str:
+def _wrong_key(error: BaseException, asked: AskedModel) -> str:
     """Without what the server said: some repeat the key, masked in ways that `scrub` can't know."""
     variable = "OPENAI_API_KEY" if asked.spec.base_url else key_variable(asked.spec.name)
     status = f"HTTP {status_of(error)}"
     if asked.spec.base_url and not os.environ.get(variable):
-        return f"{asked.whom} wants a key ({status}); set {variable}"
-    return f"{asked.whom} refused the key ({status}); check {variable} and what it may use"
+        return f"{asked.label} requires a key ({status}); set {variable}"
+    return f"{asked.label} refused the key ({status}); check {variable} and its permissions"
 
 
-def _unknown_model(error: BaseException, asked: Asked) -> str:
+def _unknown_model(error: BaseException, asked: AskedModel) -> str:
     if asked.spec.base_url:
         where = "check --model, and --base-url, which ends in /v1 on most servers"
-        return f"no {asked.whom} (HTTP 404: {_quote(error)}); {where}"
-    return f"the provider has no model {asked.whom} ({_quote(error)}); check --model"
+        return f"{asked.label} was not found (HTTP 404: {_quote(error)}); {where}"
+    return f"the provider has no model {asked.label} ({_quote(error)}); check --model"
 
 
-def _unreachable(error: BaseException, asked: Asked) -> str:
-    return f"can't reach {asked.whom}: {_why_unreachable(error)}"
+def _unreachable(error: BaseException, asked: AskedModel) -> str:
+    return f"can't reach {asked.label}: {_why_unreachable(error)}"
 
 
 def _why_unreachable(error: BaseException) -> str:
@@ -230,36 +230,36 @@ def _why_unreachable(error: BaseException) -> str:
     if tls := next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None):
         return f"the TLS connection failed ({_quote(tls)}); check https:// and certificates"
     if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
-        return "nobody listens there; start the server, or check --base-url"
+        return "no server listens there; start the server, or check --base-url"
     return f"the connection broke ({_quote(causes[-1])}); check the server, then try again"
 
 
-def _timeout(error: BaseException, asked: Asked) -> str:
+def _timeout(error: BaseException, asked: AskedModel) -> str:
     # The server's own limit (408, 504) is not the user's.
     ours = status_of(error) is None
     limit = f"in {asked.spec.timeout_s:g} s" if ours else f"(HTTP {status_of(error)})"
     then = "set a longer timeout in keet's config.toml" if ours else "ask a faster model"
-    return f"{asked.whom} did not answer {limit}; try again, or {then}"
+    return f"{asked.label} did not answer {limit}; try again, or {then}"
 
 
-def _rate_limit(error: BaseException, asked: Asked) -> str:
-    return f"{asked.whom} has a rate limit, and it is reached ({_quote(error)}); try again later"
+def _rate_limit(error: BaseException, asked: AskedModel) -> str:
+    return f"the rate limit of {asked.label} is reached ({_quote(error)}); try again later"
 
 
-def _no_quota(error: BaseException, asked: Asked) -> str:
-    return f"the account has no quota left for {asked.whom} ({_quote(error)}); check its billing"
+def _no_quota(error: BaseException, asked: AskedModel) -> str:
+    return f"the account has no quota left for {asked.label} ({_quote(error)}); check its billing"
 
 
-def _too_long(error: BaseException, asked: Asked) -> str:
+def _too_long(error: BaseException, asked: AskedModel) -> str:
     then = "ask about fewer launches, or name a model with a longer context"
-    return f"the prompt is too long for {asked.whom} ({_quote(error)}); {then}"
+    return f"the prompt is too long for {asked.label} ({_quote(error)}); {then}"
 
 
-def _server(error: BaseException, asked: Asked) -> str:
-    return f"{asked.whom} failed (HTTP {status_of(error)}: {_quote(error)}); try again later"
+def _server(error: BaseException, asked: AskedModel) -> str:
+    return f"{asked.label} failed (HTTP {status_of(error)}: {_quote(error)}); try again later"
 
 
-def missing_extra(asked: Asked) -> ModelFault | None:
+def missing_extra(asked: AskedModel) -> ModelFault | None:
     """None: the packages of keet's extra are there; that of the provider may still be missing."""
     return fault_of(ModuleNotFoundError(), asked) if _lacking() else None
 
@@ -268,43 +268,43 @@ def _lacking() -> str | None:
     return next((name for name in _OF_EXTRA if not is_installed(name)), None)
 
 
-def _not_installed(error: BaseException, asked: Asked) -> str:
+def _not_installed(error: BaseException, asked: AskedModel) -> str:
     """Of keet's extra, or of a provider that langchain has in a package of its own."""
     if lacking := _lacking():
         return missing(lacking, "model")
     found = _INSTALL.search(str(error)[:_READ])
     provider = (provider_of(asked.spec.name) or "openai").replace("_", "-")
     package = found[1] if found else f"langchain-{provider}"
-    return f"{asked.whom} needs a package that is not installed; run: pip install {package}"
+    return f"{asked.label} needs a package that is not installed; run: pip install {package}"
 
 
-def _no_provider(error: BaseException, asked: Asked) -> str:
+def _no_provider(error: BaseException, asked: AskedModel) -> str:
     del error
     named = "write it as openai:NAME, anthropic:NAME ..., or give --base-url"
-    return f"{asked.spec.name} names no provider that is known; {named}"
+    return f"{asked.spec.name} does not name a known provider; {named}"
 
 
-def _no_tools(error: BaseException, asked: Asked) -> str:
-    return f"{asked.whom} takes no tools ({_quote(error)}); name a model that can call tools"
+def _no_tools(error: BaseException, asked: AskedModel) -> str:
+    return f"{asked.label} does not support tools ({_quote(error)}); name a model that can call tools"
 
 
-def _too_large(error: BaseException, asked: Asked) -> str:
+def _too_large(error: BaseException, asked: AskedModel) -> str:
     if isinstance(error, MemoryError):
         what = "a reply that takes more memory than keet allows"
     else:
         what = f"a reply of {error}"
-    return f"{asked.whom} sent {what}; check --base-url, or name another model"
+    return f"{asked.label} sent {what}; check --base-url, or name another model"
 
 
-def _bad_reply(error: BaseException, asked: Asked) -> str:
+def _bad_reply(error: BaseException, asked: AskedModel) -> str:
     then = "check --base-url, which ends in /v1 on most servers"
-    return f"{asked.whom} answered with what is no reply of a model ({_quote(error)}); {then}"
+    return f"{asked.label} sent something that is not a model's reply ({_quote(error)}); {then}"
 
 
-def _other(error: BaseException, asked: Asked) -> str:
+def _other(error: BaseException, asked: AskedModel) -> str:
     code = status_of(error)
     status = f"HTTP {code}: " if code else ""
-    return f"{asked.whom} can't be asked ({status}{_quote(error)}); try again, or another model"
+    return f"{asked.label} could not be asked ({status}{_quote(error)}); try again, or another model"
 
 
 _LINES = {

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
-from keet.agent.model.faults import PASSING, Asked, fault_of, refuses_parameter, wait_of
+from keet.agent.model.faults import PASSING, AskedModel, fault_of, refuses_parameter, wait_of
 from keet.agent.model.langchain_messages import (
     from_langchain,
     misshapen_call,
@@ -107,7 +107,7 @@ class LangchainChat:
         """Again after what passes by itself. An error of the server is how some refuse a schema:
         the next way to ask is tried before this one again."""
         passing = PASSING if request.schema is None else PASSING - {"server"}
-        asked = Asked(self._spec, bool(request.tools), request.schema is not None)
+        asked = AskedModel(self._spec, bool(request.tools), request.schema is not None)
         ends = time.monotonic() + self.seconds_left
         for attempt in range(self._spec.retries + 1):
             try:

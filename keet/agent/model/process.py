@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from keet.agent.model.faults import Asked, fault_of, time_limit_fault
+from keet.agent.model.faults import AskedModel, fault_of, time_limit_fault
 from keet.agent.model.messages import (
     CantCallTools,
     ChatReply,
@@ -101,7 +101,7 @@ class ModelProcess:
         if self._limit is None:
             return of_call
         if not self._limit.left:
-            raise time_limit_fault(Asked(self._spec), self._limit.seconds)
+            raise time_limit_fault(AskedModel(self._spec), self._limit.seconds)
         return min(of_call, self._limit.left)
 
     def _answer(self, document: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,12 +126,12 @@ class ModelProcess:
     def _late(self) -> ModelFault:
         self._end()
         if self._limit is not None and not self._limit.left:
-            return time_limit_fault(Asked(self._spec), self._limit.seconds)
-        return fault_of(TimeoutError("timed out"), Asked(self._spec))
+            return time_limit_fault(AskedModel(self._spec), self._limit.seconds)
+        return fault_of(TimeoutError("timed out"), AskedModel(self._spec))
 
     def _gone(self, how: str) -> ModelFault:
         self._end()
-        whom = Asked(self._spec).whom
+        whom = AskedModel(self._spec).label
         line = f"the process that asks {whom} {how}"
         return ModelFault("client", one_line(scrub(f"{line}; try again, or another model")))
 

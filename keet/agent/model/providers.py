@@ -7,7 +7,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from keet.agent.model.bounded_client import bounded_client
-from keet.agent.model.faults import Asked, fault_of, key_variable, no_key_line
+from keet.agent.model.faults import AskedModel, fault_of, key_variable, no_key_line
 from keet.agent.model.langchain_chat import (
     HOSTED,
     HOSTED_UNLIMITED,
@@ -47,7 +47,7 @@ def connect(spec: ModelSpec) -> LangchainChat:
     try:
         return _own_server(spec, spec.base_url) if spec.base_url else _hosted(spec)
     except Exception as error:  # noqa: BLE001 - clients raise what they like
-        fault = fault_of(error, Asked(spec))
+        fault = fault_of(error, AskedModel(spec))
     raise fault
 
 
@@ -61,7 +61,7 @@ def announce_tracing() -> str | None:
     if gateway:
         told.append("LANGSMITH_GATEWAY: langchain sends prompts through LangSmith's gateway")
     names = " ".join([*on, *["LANGSMITH_GATEWAY"] * gateway])
-    return f"{'; '.join(told)}; to keep them from there: unset {names}" if told else None
+    return f"{'; '.join(told)}; to prevent that: unset {names}" if told else None
 
 
 def _own_server(spec: ModelSpec, base_url: str) -> LangchainChat:
@@ -90,7 +90,7 @@ def _first_model(spec: ModelSpec, base_url: str, key: str) -> str:
     try:
         listed = _listed(base_url, key, timeout)
     except Exception as error:  # noqa: BLE001 - clients raise what they like
-        fault = fault_of(error, Asked(spec._replace(timeout_s=timeout)))
+        fault = fault_of(error, AskedModel(spec._replace(timeout_s=timeout)))
     else:
         return _printable_name(listed, base_url)
     raise fault
@@ -109,7 +109,7 @@ def _listed(base_url: str, key: str, timeout: float) -> list[Any]:
 def _printable_name(listed: list[Any], base_url: str) -> str:
     name = str(getattr(listed[0], "id", None) or "") if listed else ""
     if not _can_be_printed(name):
-        line = f"{base_url} lists no model that can be named; name one with --model"
+        line = f"{base_url} lists no model with a usable name; name one with --model"
         raise ModelFault("unknown_model", one_line(scrub(line)))
     return name
 
@@ -125,7 +125,7 @@ def _hosted(spec: ModelSpec) -> LangchainChat:
     provider, variable = provider_of(spec.name), key_variable(spec.name)
     through_gateway = os.environ.get("LANGSMITH_GATEWAY", "").lower() not in _OFF
     if provider in _KEYED and not through_gateway and not _is_set(variable):
-        raise ModelFault("no_key", no_key_line(variable, Asked(spec)))
+        raise ModelFault("no_key", no_key_line(variable, AskedModel(spec)))
     return LangchainChat(model, spec, _dialect_of(model))
 
 

@@ -133,13 +133,13 @@ def _read_config(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise _broken(path, f"can't be read ({error.strerror})") from None
     except ValueError as error:
-        raise _broken(path, f"is no UTF-8 ({error})") from None
+        raise _broken(path, f"is not UTF-8 ({error})") from None
     import tomllib
 
     try:
         read = tomllib.loads(text)
     except ValueError as error:
-        raise _broken(path, f"is no TOML ({error})") from None
+        raise _broken(path, f"is not TOML ({error})") from None
     return dict(_checked(path, read))
 
 
@@ -159,7 +159,7 @@ def _checked(path: Path, read: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _complaint(key: str) -> str:
-    seconds = "seconds above 0"
+    seconds = "a number of seconds above 0"
     wanted = {
         "base_url": "a URL",
         "timeout": seconds,
@@ -167,8 +167,8 @@ def _complaint(key: str) -> str:
         "model": "a name in quotes",
     }
     if key in wanted:
-        return f"{key} has to be {wanted[key]}"
-    return f"{key} is no setting: there are model, base_url, price, timeout and time_limit"
+        return f"{key} must be {wanted[key]}"
+    return f"{key} is not a setting; the settings are model, base_url, price, timeout and time_limit"
 
 
 def _broken(path: Path, problem: str) -> UsageError:
@@ -188,7 +188,7 @@ def _checked_price(parts: object, where: str, given: object) -> Price:
         return float(parts[0]), float(parts[1])
     raise UsageError(
         _line(
-            f'{where}: {given!r} is no price; give US$ per million tokens in and out, as "2.5/10"'
+            f'{where}: {given!r} is not a price; give US$ per million tokens in and out, as "2.5/10"'
         )
     )
 
@@ -211,7 +211,7 @@ def _checked_url(url: str | None, where: str) -> str | None:
             return url.rstrip("/")
     except ValueError:
         pass
-    raise UsageError(_line(f"{where}: {url!r} is no URL; write it as http://localhost:8000/v1"))
+    raise UsageError(_line(f"{where}: {url!r} is not a URL; write it as http://localhost:8000/v1"))
 
 
 def _line(text: str) -> str:

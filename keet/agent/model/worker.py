@@ -17,7 +17,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Any
 
-from keet.agent.model.faults import Asked, fault_of
+from keet.agent.model.faults import AskedModel, fault_of
 from keet.agent.model.langchain_chat import LangchainChat
 from keet.agent.model.messages import ModelFault, reply_document, request_from
 from keet.agent.model.process import BEGIN
@@ -63,7 +63,7 @@ def _serve(inbox: _Inbox, answers: IO[bytes]) -> None:
             else:
                 answer = {"reply": _asked(chat, line)}
         except (ModelFault, MemoryError) as error:
-            fault = fault_of(error, Asked(spec))
+            fault = fault_of(error, AskedModel(spec))
             answer = {"fault": fault.kind, "message": str(fault)}
         inbox.rest()
         _write(answers, answer)

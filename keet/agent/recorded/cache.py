@@ -86,7 +86,7 @@ class Cache:
         except OSError as error:
             self._note(f"is damaged and in the way ({error.strerror}); remove it")
             return
-        self._note(f"was damaged and begins anew; the old one is {broken.name}", off=False)
+        self._note(f"was damaged and is started anew; the old file is now {broken.name}", off=False)
 
     def _note(self, problem: str, *, off: bool = True) -> None:
         """`off`: it would fail again, and cost time each time."""

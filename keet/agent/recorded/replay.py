@@ -24,7 +24,7 @@ def recorded_run(path: Path) -> Recorded:
     """Raises UsageError."""
     events = read_transcript(path)
     if not any(event["event"] == "reply" for event in events):
-        raise _refused(path, "has no replies: it is no transcript of a run")
+        raise _refused(path, "has no replies: it is not a transcript of a run")
     start = next((event for event in events if event["event"] == "start"), {})
     phases = {event.get("phase") for event in events if event["event"] == "request"}
     shas = start.get("reports") or []
@@ -36,11 +36,11 @@ def check_replay(path: Path, reports: Sequence[str], question: str | None) -> Re
     """That the run was about these reports (by SHA-256), and this question."""
     run = recorded_run(path)
     if run.asked != (question is not None):
-        raise _refused(path, f"is of keet {'ask' if run.asked else 'explain'}; replay it with that")
+        raise _refused(path, f"was recorded by keet {'ask' if run.asked else 'explain'}; replay it with that command")
     if run.reports and tuple(reports) != run.reports:
-        raise _refused(path, "was recorded with another report; name the one that it belongs to")
+        raise _refused(path, "was recorded with another report; name that report")
     if run.question and run.question != question:
-        raise _refused(path, f"answers another question: {run.question[:200]}")
+        raise _refused(path, f"was recorded with another question: {run.question[:200]}")
     return run
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keet.agent.model.faults import Asked, fault_of
+from keet.agent.model.faults import AskedModel, fault_of
 from keet.agent.model.langchain_chat import OWN_SERVER, LangchainChat
 from keet.agent.model.messages import ChatReply, ModelFault, ToolCall
 from keet.agent.model.settings import ModelSpec
@@ -51,7 +51,7 @@ class ScriptedChat(LangchainChat):
         try:
             from keet.agent.recorded.scripted_model import ScriptedModel
         except ImportError as error:
-            raise fault_of(error, Asked(spec)) from None
+            raise fault_of(error, AskedModel(spec)) from None
         script = [_answer(line, number) for number, line in enumerate(lines, 1)]
         self.model = ScriptedModel(script=script, where=name)
         super().__init__(self.model, spec, OWN_SERVER)
@@ -70,7 +70,7 @@ def open_script(path: Path | str) -> ScriptedChat:
     except UsageError as error:
         raise ModelFault("script", str(error)) from None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ModelFault("script", one_line(f"{path}: no script ({error}); {_REMEDY}")) from None
+        raise ModelFault("script", one_line(f"{path}: not a script ({error}); {_REMEDY}")) from None
 
 
 def exception_of(fault: str) -> BaseException:
@@ -91,7 +91,7 @@ def exception_of(fault: str) -> BaseException:
         "other": RuntimeError("something else"),
     }
     if fault not in known:
-        raise ValueError(f"no fault {fault!r}: there are {', '.join(known)}")
+        raise ValueError(f"unknown fault {fault!r}; known: {', '.join(known)}")
     return known[fault]
 
 
@@ -108,7 +108,7 @@ def _parsed(line: str, number: int) -> Line:
     except ValueError:
         read = None
     if not isinstance(read, dict):
-        raise ValueError(f"line {number} is no JSON object")
+        raise ValueError(f"line {number} is not a JSON object")
     return read
 
 

@@ -160,7 +160,7 @@ def read_transcript(path: Path) -> list[dict[str, Any]]:
         if event is not None:
             events.append(event)
         elif number < len(lines) or not events:
-            raise _broken(path, number, "is no event of a transcript")
+            raise _broken(path, number, "is not an event of a transcript")
     return events
 
 
@@ -175,7 +175,7 @@ def replies_of(path: Path) -> list[ChatReply]:
         try:
             replies.append(reply_from(event))
         except (KeyError, TypeError, ValueError, AttributeError):
-            raise _broken(path, number, "is a reply that lacks a part") from None
+            raise _broken(path, number, "is an incomplete reply") from None
     return replies
 
 
@@ -184,7 +184,7 @@ def read_lines(path: Path) -> list[str]:
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        line = f"{path}: can't be read ({error.strerror}); name a file that is there"
+        line = f"{path}: can't be read ({error.strerror}); name an existing file"
         raise UsageError(one_line(line)) from None
     return [line for line in text.split("\n") if line.strip()]
 
