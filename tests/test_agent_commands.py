@@ -485,7 +485,7 @@ def test_the_first_fault_is_told_with_its_launch(keet: Keet, script: Script) -> 
     assert first["model"] is None
     assert second["model"]["summary"] == "L2 is busy."
     assert document["problem"].startswith(f"#{first['id']} ")
-    assert "did not answer as asked twice" in document["problem"]
+    assert "twice sent an answer that can't be read" in document["problem"]
 
 
 def test_a_transcript_that_can_not_be_written_is_told_once(
@@ -544,7 +544,7 @@ def test_what_is_no_answer_is_asked_for_once_more(said: str, keet: Keet, script:
     assert "asking again" in result.err
     assert "Why (model)" in result.out
     twice = keet("explain", TILES, "--model", script(READING, said, said))
-    assert "did not answer as asked" in twice.err
+    assert "twice sent an answer" in twice.err
     assert findings_of(twice.out) == findings_of(analysts(keet, TILES))
 
 
@@ -552,7 +552,7 @@ def test_a_model_without_tools_answers_from_the_evidence(keet: Keet, script: Scr
     model = script(READING, {"fault": "no_tools"}, CONCLUSION)
     result = keet("explain", TILES, "--model", model, "--token-budget", 40_000)
     assert result.code == 0
-    assert "takes no tools" in result.err
+    assert "does not support tools" in result.err
 
 
 def test_a_loop_that_never_ends_is_ended(keet: Keet, script: Script) -> None:
@@ -560,7 +560,7 @@ def test_a_loop_that_never_ends_is_ended(keet: Keet, script: Script) -> None:
     model = script(READING, *[call] * 10)
     result = keet("explain", TILES, "--model", model, "--token-budget", 40_000)
     assert findings_of(result.out) == findings_of(analysts(keet, TILES))
-    assert "did not answer as asked" in result.err
+    assert "twice sent an answer" in result.err
 
 
 def test_a_budget_stops_cleanly(keet: Keet, script: Script) -> None:
@@ -737,8 +737,8 @@ def test_a_transcript_belongs_to_its_report_and_command(
     keet("ask", *pair, "What changed?", "--model", model, "--transcript", layers)
     for wrong, why in (
         (("explain", LAYERS / "slow.ncu-rep", "--replay", tiles), "another report"),
-        (("explain", TILES, "--replay", layers), "is of keet ask"),
-        (("ask", TILES, "Why?", "--replay", tiles), "is of keet explain"),
+        (("explain", TILES, "--replay", layers), "was recorded by keet ask"),
+        (("ask", TILES, "Why?", "--replay", tiles), "was recorded by keet explain"),
         (("ask", *pair, "Something else?", "--replay", layers), "another question"),
         (("explain", TILES, "--replay", "README.md"), "README.md"),
     ):

@@ -19,7 +19,7 @@ QUICK = ("drips chunks",)
 
 
 def faults(done: Run) -> list[str]:
-    limit_was_hit = "the time limit of a run" in done.problem
+    limit_was_hit = "the time limit of" in done.problem
     expected = {each.name: each.seconds for each in BEHAVIOURS}[done.name] == SHORT
     problems = {
         "did not end": done.code is None,

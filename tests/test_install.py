@@ -195,7 +195,9 @@ def test_python_names_the_extra(use: Callable[[Path], object], tmp_path: Path) -
 def test_a_model_names_the_extra() -> None:
     """Also for a provider that has a package of its own: langchain comes first."""
     for name in ("openai:gpt-5", "anthropic:claude-5"):
-        fault = fault_of(ModuleNotFoundError("No module"), AskedModel(ModelSpec(name, None, 5.0, None)))
+        fault = fault_of(
+            ModuleNotFoundError("No module"), AskedModel(ModelSpec(name, None, 5.0, None))
+        )
         assert str(fault) == (
             "langchain is not installed; add keet's extra 'model': pip install 'keet-ncu[model]'"
         )

@@ -37,10 +37,14 @@ def configure(parser: ArgumentParser) -> None:
     most = ", ".join(f"{task} {tokens}" for task, tokens in MAX_OUTPUT.items())
     parser.add_argument("run", type=Path, metavar="RUN", help="a folder of `keet eval prompts`")
     parser.add_argument(
-        "--model", metavar="PROVIDER:NAME", help="model to ask, as openai:gpt-… or anthropic:…; default: KEET_MODEL"
+        "--model",
+        metavar="PROVIDER:NAME",
+        help="model to ask, as openai:gpt-… or anthropic:…; default: KEET_MODEL",
     )
     parser.add_argument(
-        "--base-url", metavar="URL", help="URL of an OpenAI-compatible server (vLLM, ollama, llama.cpp)"
+        "--base-url",
+        metavar="URL",
+        help="URL of an OpenAI-compatible server (vLLM, ollama, llama.cpp)",
     )
     parser.add_argument("--limit", type=positive, metavar="N", help="ask no more than N now")
     parser.add_argument(

@@ -110,7 +110,8 @@ class ModelSession:
         needed = self._tokens(request)
         if self._calls_here >= self.limits.calls:
             raise ModelFault(
-                "calls", f"the limit of {self.limits.calls} calls is reached; ask about less at a time"
+                "calls",
+                f"the limit of {self.limits.calls} calls is reached; ask about less at a time",
             )
         if needed > self.tokens_left:
             raise ModelFault(
@@ -177,7 +178,9 @@ class ModelSession:
                 reply = self.ask(phase, messages, () if last else tools, schema)
             except CantCallTools:
                 self._takes_tools = False
-                self._progress(f"{self._about}: {self.chat.name} does not support tools; continuing without")
+                self._progress(
+                    f"{self._about}: {self.chat.name} does not support tools; continuing without"
+                )
                 return self.converse(phase, opening, shape, None, before)
             if last or not reply.calls or toolbox is None:
                 answer = self._understood(phase, messages, reply, shape)
@@ -232,8 +235,8 @@ class ModelSession:
         try:
             return understand(again.text, shape)
         except NoAnswer as problem:
-            told = f"{self.chat.name} twice sent an answer that can't be read ({problem}); try another model"
-            raise ModelFault("answer", told) from None
+            what = f"{self.chat.name} twice sent an answer that can't be read ({problem})"
+            raise ModelFault("answer", f"{what}; try another model") from None
 
 
 def _in_plain_words(messages: Sequence[ChatMessage]) -> list[ChatMessage]:

@@ -21,13 +21,19 @@ HOW = "--model PROVIDER:NAME (or KEET_MODEL), --base-url URL for a server of you
 def add_model(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("model")
     group.add_argument(
-        "--model", metavar="PROVIDER:NAME", help="model to ask, as openai:gpt-… or anthropic:…; default: KEET_MODEL"
+        "--model",
+        metavar="PROVIDER:NAME",
+        help="model to ask, as openai:gpt-… or anthropic:…; default: KEET_MODEL",
     )
     group.add_argument(
-        "--base-url", metavar="URL", help="URL of an OpenAI-compatible server (vLLM, ollama, llama.cpp)"
+        "--base-url",
+        metavar="URL",
+        help="URL of an OpenAI-compatible server (vLLM, ollama, llama.cpp)",
     )
     group.add_argument(
-        "--price", metavar="IN/OUT", help="US$ per million input and output tokens, as 2.5/10: prints the cost"
+        "--price",
+        metavar="IN/OUT",
+        help="US$ per million input and output tokens, as 2.5/10: prints the cost",
     )
     group.add_argument(
         "--redact",
@@ -51,7 +57,10 @@ def add_model(parser: ArgumentParser) -> None:
         "--show-prompt", action="store_true", help="print what would be sent; send nothing"
     )
     group.add_argument(
-        "--transcript", type=Path, metavar="FILE", help="record requests and replies in FILE (JSON lines)"
+        "--transcript",
+        type=Path,
+        metavar="FILE",
+        help="record requests and replies in FILE (JSON lines)",
     )
     group.add_argument(
         "--replay",
@@ -59,7 +68,9 @@ def add_model(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="take the replies from a transcript instead of a model",
     )
-    group.add_argument("--no-cache", action="store_true", help="ask the model even if the answer is cached")
+    group.add_argument(
+        "--no-cache", action="store_true", help="ask the model even if the answer is cached"
+    )
 
 
 def add_edits(parser: ArgumentParser) -> None:
@@ -69,17 +80,17 @@ def add_edits(parser: ArgumentParser) -> None:
         "--patch",
         type=Path,
         metavar="FILE",
-        help="write the edits that apply to FILE, as one patch for git apply; changes no source file",
+        help="write edits that apply to FILE, as one patch for git apply; changes no source file",
     )
     group.add_argument(
         "--no-compile",
         action="store_true",
-        help="do not compile edits (default: compile with nvcc if it is found, in a temporary folder)",
+        help="do not compile edits (default: compile with nvcc, if found, in a temporary folder)",
     )
 
 
 def check_files(args: Namespace) -> None:
-    """Raises if one file is named for two purposes. Called before anything is read or written."""
+    """Raises if one file is named for two purposes."""
     if args.output is not None:
         check_output(args.output, *named_reports(args))
         _differ("-o", args.output, "--replay", args.replay)
@@ -104,7 +115,9 @@ def _check_patch(args: Namespace, patch: Path) -> None:
 
 def _differ(option: str, path: Path, other: str, known: Path | None) -> None:
     if known is not None and same_file(path, known):
-        raise UsageError(f"{option} {path}: {other} is the same file; name another file with {option}")
+        raise UsageError(
+            f"{option} {path}: {other} is the same file; name another file with {option}"
+        )
 
 
 def model_options(args: Namespace) -> ModelOptions | None:

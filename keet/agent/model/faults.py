@@ -285,7 +285,9 @@ def _no_provider(error: BaseException, asked: AskedModel) -> str:
 
 
 def _no_tools(error: BaseException, asked: AskedModel) -> str:
-    return f"{asked.label} does not support tools ({_quote(error)}); name a model that can call tools"
+    return (
+        f"{asked.label} does not support tools ({_quote(error)}); name a model that can call tools"
+    )
 
 
 def _too_large(error: BaseException, asked: AskedModel) -> str:
@@ -304,7 +306,9 @@ def _bad_reply(error: BaseException, asked: AskedModel) -> str:
 def _other(error: BaseException, asked: AskedModel) -> str:
     code = status_of(error)
     status = f"HTTP {code}: " if code else ""
-    return f"{asked.label} could not be asked ({status}{_quote(error)}); try again, or another model"
+    return (
+        f"{asked.label} could not be asked ({status}{_quote(error)}); try again, or another model"
+    )
 
 
 _LINES = {

@@ -168,7 +168,9 @@ def _complaint(key: str) -> str:
     }
     if key in wanted:
         return f"{key} must be {wanted[key]}"
-    return f"{key} is not a setting; the settings are model, base_url, price, timeout and time_limit"
+    return (
+        f"{key} is not a setting; the settings are model, base_url, price, timeout and time_limit"
+    )
 
 
 def _broken(path: Path, problem: str) -> UsageError:
@@ -186,11 +188,8 @@ def _price(given: object, where: str) -> Price | None:
 def _checked_price(parts: object, where: str, given: object) -> Price:
     if isinstance(parts, list | tuple) and len(parts) == 2 and all(map(_is_cost, parts)):
         return float(parts[0]), float(parts[1])
-    raise UsageError(
-        _line(
-            f'{where}: {given!r} is not a price; give US$ per million tokens in and out, as "2.5/10"'
-        )
-    )
+    wanted = 'US$ per million input and output tokens, as "2.5/10"'
+    raise UsageError(_line(f"{where}: {given!r} is not a price; give {wanted}"))
 
 
 def _is_cost(value: object) -> bool:

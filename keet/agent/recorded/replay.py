@@ -36,7 +36,8 @@ def check_replay(path: Path, reports: Sequence[str], question: str | None) -> Re
     """That the run was about these reports (by SHA-256), and this question."""
     run = recorded_run(path)
     if run.asked != (question is not None):
-        raise _refused(path, f"was recorded by keet {'ask' if run.asked else 'explain'}; replay it with that command")
+        command = "ask" if run.asked else "explain"
+        raise _refused(path, f"was recorded by keet {command}; replay it with that command")
     if run.reports and tuple(reports) != run.reports:
         raise _refused(path, "was recorded with another report; name that report")
     if run.question and run.question != question:

@@ -89,7 +89,8 @@ def test_the_limit_of_a_run_is_of_all_calls() -> None:
         limit.seconds -= limit.left - 0.5
         for _ in range(2):
             with pytest.raises(
-                ModelFault, match="s in all, the time limit of a run; raise --time-limit"
+                ModelFault,
+                match=r"the time limit of .* s for all calls to .* is used up; raise --time-limit",
             ):
                 chat.ask(ASK)
         with pytest.raises(ModelFault, match="time limit"):

@@ -256,7 +256,7 @@ def test_no_key_is_needed_at_a_server_of_ones_own(
     chat_with(server.url)[0].ask(ASK)
     assert server.keys == ["Bearer none"]
     server.answers = [(401, failure("who are you?"))]
-    assert str(fault_at(server.url)).endswith("wants a key (HTTP 401); set OPENAI_API_KEY")
+    assert str(fault_at(server.url)).endswith("requires a key (HTTP 401); set OPENAI_API_KEY")
 
 
 def test_the_first_model_of_a_server(server: Server) -> None:
@@ -366,7 +366,7 @@ def test_after_a_tool_the_schema_is_a_message_of_its_own(server: Server) -> None
 def test_tools_that_are_refused(server: Server, status: int, message: str) -> None:
     server.answers = [(status, failure(message))]
     chat, waits = chat_with(server.url)
-    with pytest.raises(CantCallTools, match=r"takes no tools .*; name a model that can"):
+    with pytest.raises(CantCallTools, match=r"does not support tools .*; name a model that can"):
         chat.ask(ASK._replace(tools=TOOLS))
     with pytest.raises(CantCallTools):
         chat.ask(ASK._replace(tools=TOOLS))
@@ -419,12 +419,12 @@ def test_the_newer_name_of_the_limit(server: Server) -> None:
             "no_quota",
             "billing",
         ),
-        (200, b"<html>hello</html>", "bad_reply", "no reply of a model"),
-        (200, b'{"choices": nul', "bad_reply", "no reply of a model"),
+        (200, b"<html>hello</html>", "bad_reply", "not a model's reply"),
+        (200, b'{"choices": nul', "bad_reply", "not a model's reply"),
         (200, {"hello": 1}, "bad_reply", "--base-url"),
-        (200, {"choices": []}, "bad_reply", "no reply of a model"),
-        (200, {"choices": None}, "bad_reply", "no reply of a model"),
-        (200, {"choices": [{"message": None}]}, "bad_reply", "no reply of a model"),
+        (200, {"choices": []}, "bad_reply", "not a model's reply"),
+        (200, {"choices": None}, "bad_reply", "not a model's reply"),
+        (200, {"choices": [{"message": None}]}, "bad_reply", "not a model's reply"),
         (200, {"error": {"message": f"no {KEY}"}}, "bad_reply", "no [key]"),
     ],
 )
@@ -481,12 +481,12 @@ def test_a_connection_that_is_closed(server: Server) -> None:
     assert len(server.asked) == 3
 
 
-def test_nobody_listens() -> None:
+def test_no_server_listens_at_the_url() -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         fault = fault_at(f"http://127.0.0.1:{held.getsockname()[1]}/v1")
     assert fault.kind == "unreachable"
-    assert "nobody listens" in str(fault)
+    assert "no server listens" in str(fault)
 
 
 def test_a_host_that_is_not_known() -> None:
@@ -505,7 +505,7 @@ def test_asking_for_models_fails_as_well() -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         spec = ModelSpec("", f"http://127.0.0.1:{held.getsockname()[1]}/v1", 5.0, None)
-        with pytest.raises(ModelFault, match="nobody listens") as caught:
+        with pytest.raises(ModelFault, match="no server listens") as caught:
             connect(spec)
     assert caught.value.__context__ is None
 
@@ -532,7 +532,7 @@ def test_interrupts_pass(server: Server) -> None:
         ("gpt-5", "no_key", "OPENAI_API_KEY"),
         ("anthropic:claude-5", "not_installed", "pip install langchain-anthropic"),
         ("google_genai:gemini-3", "not_installed", "pip install langchain-google-genai"),
-        ("nonsense", "no_provider", "nonsense names no provider that is known; write it as"),
+        ("nonsense", "no_provider", "nonsense does not name a known provider; write it as"),
         ("foo:bar", "no_provider", "or give --base-url"),
     ],
 )

@@ -110,7 +110,7 @@ def test_refusals_and_interrupts() -> None:
     assert chat.ask(ASK._replace(schema=SCHEMA)).text == "{}"
     with pytest.raises(KeyboardInterrupt):
         chat.ask(ASK)
-    with pytest.raises(ValueError, match="no fault 'x': there are timeout"):
+    with pytest.raises(ValueError, match="unknown fault 'x'; known: timeout"):
         exception_of("x")
 
 
@@ -143,14 +143,14 @@ def test_a_transcript_is_played_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (["hello"], "line 1 is no JSON object"),
-        ([{"content": "a"}, "[1]"], "line 2 is no JSON object"),
-        ([{"fault": "flood"}], "no fault 'flood'"),
-        ([{"tool_calls": [{"arguments": {}}]}], "no script"),
-        ([{"event": "reply"}], "lacks a part"),
+        (["hello"], "line 1 is not a JSON object"),
+        ([{"content": "a"}, "[1]"], "line 2 is not a JSON object"),
+        ([{"fault": "flood"}], "unknown fault 'flood'"),
+        ([{"tool_calls": [{"arguments": {}}]}], "not a script"),
+        ([{"event": "reply"}], "incomplete reply"),
     ],
 )
-def test_a_file_that_is_no_script(tmp_path: Path, lines: list[object], said: str) -> None:
+def test_a_file_that_is_not_a_script(tmp_path: Path, lines: list[object], said: str) -> None:
     path = write(tmp_path / "script.jsonl", *lines)
     with pytest.raises(ModelFault) as caught:
         open_script(path)

@@ -91,19 +91,19 @@ def test_the_time_limit_of_a_run(home: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("time_limit = -1", "time_limit has to be seconds above 0"),
+        ("time_limit = -1", "time_limit must be a number of seconds above 0"),
         ("model = ", "TOML"),
-        ("model = 3", "model has to be a name"),
+        ("model = 3", "model must be a name"),
         ("base_url = 'localhost:8000'", "base_url"),
-        ("base_url = 1", "base_url has to be a URL"),
+        ("base_url = 1", "base_url must be a URL"),
         ("price = [1]", "price"),
         ("price = [1, -2]", "price"),
         ("price = 'cheap'", "price"),
         ("price = [true, false]", "price"),
         ("timeout = 0", "timeout"),
         ("timeout = inf", "timeout"),
-        ("modle = 'x'", "modle is no setting"),
-        ("[model]\nname = 'x'", "model has to be"),
+        ("modle = 'x'", "modle is not a setting"),
+        ("[model]\nname = 'x'", "model must be"),
     ],
 )
 def test_a_broken_file_is_named_with_its_key(home: Path, text: str, named: str) -> None:

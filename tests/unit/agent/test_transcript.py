@@ -128,19 +128,21 @@ def test_a_cut_last_line_is_left_out(path: Path) -> None:
     assert len(replies_of(path)) == 2
 
 
-def test_a_line_broken_in_the_middle_is_said(path: Path) -> None:
+def test_a_broken_line_in_the_middle_is_an_error(path: Path) -> None:
     run(path)
     lines = path.read_text().split("\n")
     lines[2] = lines[2][:30]
     path.write_text("\n".join(lines))
-    with pytest.raises(UsageError, match=r"run\.jsonl: line 3 is no event .*; name another file"):
+    with pytest.raises(
+        UsageError, match=r"run\.jsonl: line 3 is not an event .*; name another file"
+    ):
         read_transcript(path)
 
 
-def test_a_reply_that_lacks_a_part(path: Path) -> None:
+def test_an_incomplete_reply_is_an_error(path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_text('{"event": "reply", "text": "x"}\n')
-    with pytest.raises(UsageError, match="line 1 is a reply that lacks a part"):
+    with pytest.raises(UsageError, match="line 1 is an incomplete reply"):
         replies_of(path)
 
 
