@@ -16,7 +16,7 @@ from __future__ import annotations
 from keet.version import __version__
 
 TYPE_CHECKING = False
-"""As in `typing`, which takes most of the time of an import that needs nothing else of it."""
+"""The same as `typing.TYPE_CHECKING`: importing `typing` would take most of the import time."""
 if TYPE_CHECKING:
     from keet.api.account import AccountPart, AccountTable
     from keet.api.diff import diff
@@ -89,7 +89,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-if not TYPE_CHECKING:  # a type checker would take any name for one of keet's
+if not TYPE_CHECKING:  # a type checker would accept any name
 
     def __getattr__(name: str) -> object:
         """Load a name when it is first used: `keet --help` imports this package."""

@@ -1,7 +1,7 @@
-"""Numbers that may be said: measured in a report, or computed from such, each with its source.
+"""Evidence: a number measured in a report, or computed from such numbers, with its source.
 
-Text is written with evidence objects (`f"{share} of peak"`), never with bare numbers, so that what
-is printed can be traced and checked.
+Texts are written with evidence objects (`f"{share} of peak"`), never with bare numbers, so that
+every printed number can be traced and checked.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from keet.records import NamedTuple
 from keet.units import Number, Quantity
 
 MEASURED_SPEEDUPS = ("time before over time after", "time after over time before")
-"""Labels of what two reports show: such a factor is no forecast."""
+"""Labels of speed-ups measured with two reports, as opposed to forecasts."""
 
 
-@lru_cache(maxsize=4096)  # bounded, as names with an address in them never end
+@lru_cache(maxsize=4096)
 def slug_of(name: str) -> str:
-    """A name as ids have it: `left.DRAM` is `left_dram`. A minus sign is kept as a word, and a
-    letter comes first."""
+    """A name in the form of ids: `left.DRAM` becomes `left_dram`. A minus sign becomes a word, and
+    the first character is a letter."""
     plain = re.sub(r"(?<![A-Za-z0-9])-(?=[0-9])", "minus ", name)
     slug = re.sub(r"[^A-Za-z0-9_]+", "_", plain).strip("_").lower()
     return slug if slug[:1].isalpha() else f"n_{slug}"
@@ -31,17 +31,17 @@ class Evidence(NamedTuple):
     """One number of one launch."""
 
     id: str
-    """What a text cites: the metric, the source line if it belongs to one, and behind `#` the
-    launch: `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. Of several launches: `#run`. Where
-    several reports are looked at, the launch has the report before it: `#before.3`, `#1.3`."""
+    """How texts refer to it: the metric, the source line if it belongs to one, and after `#` the
+    launch: `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. For several launches: `#run`. With
+    several reports, the report precedes the launch: `#before.3`, `#1.3`."""
     metric: str
-    """ncu's name of the metric, or a name of keet's own for what is computed."""
+    """ncu's name of the metric, or keet's own name for a computed number."""
     value: Number
     unit: str
     label: str
-    """What people call it."""
+    """Name for display."""
     line: str | None = None
-    """`file.cu:31`, where the number belongs to one source line."""
+    """`file.cu:31` if the number belongs to one source line."""
     derived_from: tuple[str, ...] | None = None
     """Ids of the evidence that it was computed from."""
 
@@ -54,7 +54,7 @@ class Evidence(NamedTuple):
         return str(Quantity(self.value, self.unit))
 
     def __format__(self, spec: str) -> str:
-        """As people read it; `.0f` and the like set the digits, the unit stays."""
+        """For display. A spec such as `.0f` sets the digits; the unit is always added."""
         if not spec:
             return str(self)
         if self.unit == "%":
@@ -63,7 +63,7 @@ class Evidence(NamedTuple):
 
 
 _ENOUGH = 100
-"""From here on, tenths are false precision."""
+"""From this value on, tenths are false precision."""
 
 
 def _rounded(value: Number, spec: str) -> str:
@@ -71,10 +71,10 @@ def _rounded(value: Number, spec: str) -> str:
     if spec == ".1f" and abs(value) >= _ENOUGH:
         return format(value, ",.0f")
     written = format(value, spec)
-    if value > _NOTHING and not written.strip("0."):
+    if value > _NEGLIGIBLE and not written.strip("0."):
         return format(value, f".{-math.floor(math.log10(value))}f")
     return written
 
 
-_NOTHING = 1e-4
-"""Less is as good as nothing."""
+_NEGLIGIBLE = 1e-4
+"""Numbers up to this may be written as 0."""

@@ -1,4 +1,4 @@
-"""The parts of keet whose packages are not in the core install, and how to install them."""
+"""Optional dependencies: which extra has which packages, and how to install it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Extra(NamedTuple):
     """A group of packages that pip installs by one name (pyproject.toml)."""
 
     packages: tuple[str, ...]
-    """Distributions that keet imports. What they depend on in turn is not listed."""
+    """Distributions that keet imports directly."""
     purpose: str
 
 
@@ -37,12 +37,12 @@ EXTRAS = {
 
 
 def install_command(extra: str) -> str:
-    """Adds an extra to an environment that has keet, which pip then leaves as it is."""
+    """The pip command that adds an extra to an environment with keet."""
     return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """Import a package of an extra. Raises NotAvailable, which names the extra."""
+    """Import a package of an extra. Raises NotAvailable with the extra and the pip command."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -50,20 +50,20 @@ def require(module: str, extra: str) -> ModuleType:
 
 
 def check(module: str, extra: str) -> None:
-    """The same without loading it: for what is needed later, or in another process."""
+    """Check without importing: for a package that is needed later, or in another process."""
     package = module.partition(".")[0]
     if not is_installed(package):
         raise NotAvailable(missing(package, extra))
 
 
 def is_installed(module: str) -> bool:
-    """Whether a package of the top level can be found."""
+    """Whether a top-level package can be found."""
     return find_spec(module) is not None
 
 
 def not_available(error: ImportError, module: str, extra: str) -> NotAvailable:
-    """What to tell when `module` could not be imported. It may be there and not load, for example
-    when a shared library is too old."""
+    """The error for a `module` that could not be imported. It may be installed but fail to load,
+    for example because a shared library is too old."""
     if isinstance(error, ModuleNotFoundError):
         return NotAvailable(missing((error.name or module).partition(".")[0], extra))
     return NotAvailable(
@@ -73,6 +73,6 @@ def not_available(error: ImportError, module: str, extra: str) -> NotAvailable:
 
 
 def missing(package: str, extra: str) -> str:
-    """One line, for those who raise an error of their own."""
+    """The message, for callers that raise another error."""
     package = package.replace("_", "-")
     return f"{package} is not installed; add keet's extra {extra!r}: {install_command(extra)}"

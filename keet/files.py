@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and the folders where keet keeps its own."""
+"""Atomic file writing, and keet's cache and user folders."""
 
 from __future__ import annotations
 
@@ -11,34 +11,33 @@ from typing import BinaryIO
 from keet.texts import visible
 
 STDIN = Path("<stdin>")
-"""In place of a report: the bytes on standard input. Only this object means it, not a file of this
-name."""
+"""Stands for standard input as a report. Compare with `is`: a file may have this name."""
 
 _PERMISSIONS = 0o777
-"""The bits of a mode that are kept: a file that keet wrote runs as nobody else."""
+"""The mode bits that are copied: not setuid and setgid."""
 
 
 def cache_folder() -> Path:
-    """What keet can do without: `$KEET_CACHE`, else `keet` in the user's cache folder."""
+    """The folder of caches: `$KEET_CACHE`, else `keet` in the user's cache folder."""
     if folder := os.environ.get("KEET_CACHE"):
         return Path(folder)
     return user_folder("XDG_CACHE_HOME", ".cache") / "keet"
 
 
 def user_folder(variable: str, default: str) -> Path:
-    """By the XDG rule: a path that is not absolute counts as not set."""
+    """A folder by the XDG rules: a path that is not absolute counts as not set."""
     folder = os.environ.get(variable, "")
     return Path(folder) if Path(folder).is_absolute() else Path("~").expanduser() / default
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to, which takes the place of `path` when all went well.
+    """Opens a temporary file for writing, which replaces `path` at the end if nothing was raised.
 
-    It has the mode of the file that it replaces, and its owner and group where the user may set
-    them; a new one has the mode of the umask. Other hard links keep the old content. What is no
-    regular file (`/dev/null`, a pipe) is written to as it is; a link keeps pointing to the file
-    that is replaced. Raises OSError.
+    It gets the mode of the file that it replaces, and its owner and group if the user may set them;
+    a new file gets the mode of the umask. Other hard links keep the old content. A path that is not
+    a regular file (`/dev/null`, a pipe) is written directly; a symbolic link is kept, and its
+    target replaced. Raises OSError.
     """
     if path.exists() and not path.is_file():
         with _open_special(path) as file:
@@ -58,7 +57,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def replacing_text(path: Path) -> Iterator[Callable[[str], object]]:
-    """The same for text: pieces are given to a function, which makes control characters visible."""
+    """The same for text: yields a write function, which makes control characters visible."""
     with replacing(path) as file:
         yield lambda text: file.write(visible(text).encode("utf-8", errors="backslashreplace"))
 
@@ -74,7 +73,7 @@ def put_in_place(made: Path, path: Path) -> None:
 
 
 def _create_like(target: Path, partial: Path) -> BinaryIO:
-    """Nobody may read the new file who may not read the old one, not even while it is written."""
+    """The new file is never readable by users who may not read the old one."""
     try:
         old = target.stat()
     except FileNotFoundError:
@@ -92,19 +91,19 @@ def _create_like(target: Path, partial: Path) -> BinaryIO:
 def _take_over(descriptor: int, old: os.stat_result) -> None:
     if not hasattr(os, "fchmod"):  # Windows: files inherit what the folder allows
         return
-    # One may be allowed without the other. A container may not even know the old owner.
+    # Setting one may be allowed without the other. In a container, the old owner may not exist.
     for owner, group in ((old.st_uid, -1), (-1, old.st_gid)):
         with suppress(OSError):
             os.fchown(descriptor, owner, group)
     mode = old.st_mode & _PERMISSIONS
-    if os.fstat(descriptor).st_gid != old.st_gid:  # another group gets what everybody has
+    if os.fstat(descriptor).st_gid != old.st_gid:  # a different group gets the rights of others
         mode = mode & ~0o070 | (mode & 0o007) << 3
-    with suppress(OSError):  # on some network mounts; the file stays the user's alone
+    with suppress(OSError):  # fails on some network mounts; then the file is private
         os.fchmod(descriptor, mode)
 
 
 def _open_special(path: Path) -> BinaryIO:
-    """Open a device or pipe for writing, without waiting for somebody to read from it."""
+    """Open a device or pipe for writing, without waiting for a reader."""
     descriptor = os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
     if hasattr(os, "set_blocking"):
         os.set_blocking(descriptor, True)

@@ -1,6 +1,6 @@
-"""Regular expressions that are compiled when they are first used.
+"""Regular expressions that are compiled on first use.
 
-A command uses a part of the expressions that its modules name, and compiling one takes as long as
+A command uses only some of the expressions in its modules, and compiling one takes as long as
 searching a page of text.
 """
 
@@ -11,16 +11,17 @@ from typing import Any, AnyStr
 
 
 def regex(expression: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """As `re.compile`, later. What takes nothing but a `re.Pattern` is to be given one."""
-    return _Later(expression, flags)  # type: ignore[return-value]
+    """Like `re.compile`, but lazy. The result has the methods of a `re.Pattern` but is not one:
+    code that checks the type needs `re.compile`."""
+    return _LazyPattern(expression, flags)  # type: ignore[return-value]
 
 
-class _Later:
+class _LazyPattern:
     def __init__(self, expression: Any, flags: int) -> None:
         self._given = expression, flags
 
     def __getattr__(self, name: str) -> Any:
-        """Of the compiled expression; what was asked for once is found without coming here."""
+        """An attribute of the compiled expression, stored so that the next access is direct."""
         if name.startswith("__"):
             raise AttributeError(name)
         found = getattr(re.compile(*self._given), name)

@@ -1,8 +1,8 @@
-"""How far a long command is, as one line on stderr that changes.
+"""Progress of a long command, as one changing line on stderr.
 
-Loops that may take long, in any layer, wrap what they go through: `counted(launches, "reading
-launches")`. The line appears after a second, on a terminal only, and goes when the loop ends. It is
-shown in commands: as a library, keet prints nothing.
+Loops that may take long, in any layer, wrap their items: `counted(launches, "reading launches")`.
+The line appears after a second, only on a terminal, and disappears when the loop ends. Only
+commands show it: as a library, keet prints nothing.
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ from typing import TextIO, TypeVar, cast
 from keet.texts import VisibleStream, terminal_stream, visible
 
 _FIRST, _NEXT = 1.0, 0.2
-"""Seconds until the line appears, and between two changes of it."""
+"""Seconds until the line appears, and between two updates."""
 _LONGEST = 78
 _CLEAR = "\r\x1b[2K"
 T = TypeVar("T")
 
 
 class _ProgressLine:
-    """What stands on the terminal now. There is one for the process, as there is one stderr."""
+    """The line on the terminal. One per process, as there is one stderr."""
 
     def __init__(self) -> None:
         self.is_shown = False
-        """Whether a command runs that shows its progress."""
-        self.stands = False
+        """Whether a command is running that shows progress."""
+        self._is_visible = False
 
     def write(self, text: str) -> None:
-        self._put(f"{_CLEAR}{visible(text)[: _room()]}")
-        self.stands = True
+        self._put(f"{_CLEAR}{visible(text)[: _width()]}")
+        self._is_visible = True
 
     def clear(self) -> None:
-        if self.stands:
-            self.stands = False
+        if self._is_visible:
+            self._is_visible = False
             self._put(_CLEAR)
 
     def _put(self, text: str) -> None:
         stream = terminal_stream(sys.stderr)
-        with suppress(OSError):  # the terminal was closed: nobody looks
+        with suppress(OSError):  # the terminal was closed
             stream.write(text)
             stream.flush()
 
 
-def _room() -> int:
-    """Columns that the line may have: one that is longer than the terminal is wide stays there."""
+def _width() -> int:
+    """Most columns of the line: a line wider than the terminal could not be cleared."""
     try:
         return min(_LONGEST, os.get_terminal_size(sys.stderr.fileno()).columns - 1)
     except (OSError, ValueError):
@@ -59,7 +59,7 @@ _line = _ProgressLine()
 
 
 class ProgressStage:
-    """A part of the work with a known amount: `advance` tells what is done of it."""
+    """A part of the work with a known amount; call `advance` for what is done."""
 
     def __init__(self, what: str, total: int, unit: str = "", scale: int = 1) -> None:
         self._what, self._total, self._unit, self._scale = what, total, unit, scale
@@ -91,13 +91,13 @@ def _time_text(seconds: float) -> str:
 
 
 def has_progress() -> bool:
-    """Whether somebody sees progress: a command runs, without --quiet, on a terminal."""
+    """Whether progress is shown: a command runs without --quiet on a terminal."""
     return _line.is_shown and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def counted(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
-    """The items, counted on stderr while they are used. `what`: what is done, as in "reading
-    launches". `total`: how many there are, for items that have no length."""
+    """The items, with progress on stderr. `what`: the text of the line, such as "reading launches".
+    `total`: the number of items, if they have no length."""
     known = total if total is not None else len(items) if isinstance(items, Sized) else None
     return _counted(items, what, known) if has_progress() and known is not None else iter(items)
 
@@ -111,8 +111,8 @@ def _counted(items: Iterable[T], what: str, total: int) -> Iterator[T]:
 
 @contextmanager
 def shown() -> Iterator[None]:
-    """Loops inside show how far they are, if stderr is a terminal then. What is printed meanwhile
-    does not run into the line: it is cleared first."""
+    """Within this context, loops show progress if stderr is a terminal. Other output clears the
+    line first."""
     _line.is_shown = True
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, VisibleStream) and stream.isatty():  # type: ignore[operator]
@@ -124,12 +124,12 @@ def shown() -> Iterator[None]:
 
 
 def hide() -> None:
-    """For a command that runs until it is stopped, and does many things at once: `keet mcp`."""
+    """Switch progress off for a command that runs as a server: `keet mcp`."""
     _line.is_shown = False
 
 
 class _Clearing:
-    """A terminal: the line of progress is cleared before something else is written."""
+    """A terminal stream that clears the progress line before each write."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -1,9 +1,8 @@
-"""`NamedTuple` and `dataclass` that cost little to define: a hundred of them are defined before
-`keet explain` has read a byte.
+"""Fast replacements for `NamedTuple` and `dataclass`: `keet explain` defines a hundred at start-up.
 
-They do what those of the standard library do, as far as keet uses them, and type checkers see the
-originals. The standard library compiles several functions for each class, and imports `inspect`:
-together a fifth of the time of a short command. A test compares both, feature by feature.
+They behave like those of the standard library, as far as keet uses them, and type checkers see the
+originals. The standard library compiles several functions per class and imports `inspect`, which
+takes a fifth of the time of a short command. A test compares both, feature by feature.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ else:
     # --- named tuples
 
     class _NamedTuple(tuple):
-        """What all named tuples share; each has its `__new__` and its fields."""
+        """Base of all named tuples; each class has its own `__new__` and fields."""
 
         __slots__ = ()
         _fields = ()
-        _field_defaults = {}  # noqa: RUF012 - the name that the standard library gives it
+        _field_defaults = {}  # noqa: RUF012 - the same name as in the standard library
 
         @classmethod
         def _make(cls, values):
@@ -54,8 +53,8 @@ else:
         def __getnewargs__(self):
             return tuple(self)
 
-    class _Maker(type):
-        """Makes a plain subclass of `_NamedTuple` of a class statement."""
+    class _NamedTupleMeta(type):
+        """Turns a class statement into a plain subclass of `_NamedTuple`."""
 
         def __new__(mcs, name, _bases, members):
             fields = tuple(members.get("__annotations__", ()))
@@ -83,12 +82,12 @@ else:
     _CONSTRUCTOR_GLOBALS = {"_new": tuple.__new__, "__builtins__": {}, "__name__": __name__}
 
     def _constructor(fields, defaults):
-        """Compiled once for each number of fields: only the names differ."""
+        """Compiled once per number of fields: only the names differ."""
         code = _constructor_code(len(fields))
         code = code.replace(co_varnames=("_cls", *fields), co_name="__new__")
         return FunctionType(code, _CONSTRUCTOR_GLOBALS, "__new__", defaults)
 
-    NamedTuple = type.__new__(_Maker, "NamedTuple", (), {})
+    NamedTuple = type.__new__(_NamedTupleMeta, "NamedTuple", (), {})
 
     # --- data classes
 
@@ -211,8 +210,8 @@ else:
             object.__setattr__(self, name, value)
 
     class _StandardFields:
-        """`dataclasses.replace`, `asdict` and `fields` work on keet's classes too: what these look
-        for is made by the standard library, when it is asked for."""
+        """Makes `dataclasses.replace`, `asdict` and `fields` work on keet's classes: the fields
+        that they look for are created by the standard library on first use."""
 
         def __get__(self, _record, cls):
             from dataclasses import MISSING, make_dataclass
@@ -228,6 +227,6 @@ else:
             return make_dataclass(cls.__name__, fields).__dataclass_fields__
 
     def replace(record, /, **changes):
-        """The record with other values in some fields."""
+        """A copy of the record with other values in some fields."""
         values = {name: getattr(record, name) for name in record._data_fields}
         return type(record)(**{**values, **changes})

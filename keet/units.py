@@ -1,8 +1,8 @@
-"""Numbers that wear their units: parsed once, converted here and nowhere else.
+"""Units: parsing, conversion and formatting of numbers with units, only here.
 
-Nsight Compute spells one unit in several ways (`nsecond` and `ns`, `cycle/second` and `hz`,
+Nsight Compute spells a unit in several ways (`nsecond` and `ns`, `cycle/second` and `hz`,
 `sectors` and `sector`) and scales some values when it prints them (`Gbyte/s`, `Kbyte/block`; K is
-1000). Everything that comes into keet is brought to one spelling and to the base unit below.
+1000). keet converts every input to one spelling and to the base units below.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from keet.records import dataclass
 Number = int | float
 
 _PREFIXES = {"": 0, "n": -9, "u": -6, "m": -3, "K": 3, "M": 6, "G": 9, "T": 12}
-"""Powers of ten, kept as whole numbers so that going there and back is exact."""
+"""Powers of ten, as integers so that a round trip is exact."""
 
 _SPELLINGS = {
     "second": "s",
@@ -50,25 +50,25 @@ _SPELLINGS = {
     "samples": "sample",
     "percent": "%",
 }
-"""Other ways to write a unit or its part, after which prefixes are looked at."""
+"""Other spellings of a unit or a part of one; prefixes are parsed after this replacement."""
 
 _SCALED = {"s", "hz", "byte", "bit", "flop", "op"}
-"""The only units that are written with a prefix; `M` before `inst` would be a word."""
+"""The only units that have prefixes."""
 
 _BASE = {"s": "ns", "hz": "hz", "byte": "byte", "bit": "bit", "flop": "flop", "op": "op"}
-"""The prefix that values are kept in: what the report itself uses."""
+"""The base unit of each kind: the one that reports use."""
 
 
 class UnitMismatch(UsageError, ValueError):
-    """Two units that do not measure the same kind of thing."""
+    """Two units of different kinds, such as bytes and sectors."""
 
     def __init__(self, have: str, want: str) -> None:
-        super().__init__(f"{have!r} does not measure what {want!r} does")
+        super().__init__(f"the unit {have!r} can't be converted to {want!r}")
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit taken apart: what it measures, and the power of ten it is scaled by."""
+    """A parsed unit: its kind, and the power of ten that it is scaled by."""
 
     kind: str
     power: int
@@ -85,7 +85,7 @@ def _parse_part(text: str) -> Unit:
 
 @cache
 def parse_unit(text: str) -> Unit:
-    """Take `Gbyte/s` apart into what it measures (`byte/s`) and its power of ten (9)."""
+    """Parse `Gbyte/s` into its kind (`byte/s`) and its power of ten (9)."""
     parts = [_parse_part(part.strip()) for part in text.strip().split("/")]
     power = parts[0].power - sum(part.power for part in parts[1:])
     kind = "/".join(part.kind for part in parts)
@@ -99,20 +99,20 @@ def _rescale(value: Number, power: int) -> Number:
 
 
 def base_unit(text: str) -> str:
-    """The unit that keet keeps such values in: `Gbyte/s` is kept as `byte/s`."""
+    """The base unit of a unit's kind: `byte/s` for `Gbyte/s`."""
     kind = parse_unit(text).kind
     return _BASE.get(kind, kind)
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number and its unit. `str()` is for people, `value` and `unit` are for programs."""
+    """A number and its unit. `str()` is for display, `value` and `unit` are for computing."""
 
     value: Number
     unit: str
 
     def to(self, unit: str) -> Quantity:
-        """The same amount in another unit; refuses to turn bytes into sectors."""
+        """The same amount in another unit of the same kind. Raises UnitMismatch."""
         have, want = parse_unit(self.unit), parse_unit(unit)
         if have.kind != want.kind:
             raise UnitMismatch(self.unit, unit)
@@ -126,7 +126,7 @@ class Quantity:
         return f"{number} {unit}".rstrip()
 
     def parts(self) -> tuple[str, str]:
-        """The number and the unit as a person would write them: `69.9`, `us`."""
+        """The number and the unit for display: `69.9`, `us`."""
         value, unit = _scaled(self.value, self.unit)
         return format_number(value), symbol(unit)
 
@@ -142,7 +142,7 @@ def _scaled(value: Number, unit: str) -> tuple[Number, str]:
     first, power = steps[0]
     best, written = first, _rescale(value, power)
     for step, power in steps[1:]:
-        # 999.95 would be written as 1000: step up where rounding would.
+        # 999.95 would be rounded to 1000: use the next prefix instead.
         if abs(written) < 999.5:
             break
         best, written = step, _rescale(value, power)
@@ -151,14 +151,14 @@ def _scaled(value: Number, unit: str) -> tuple[Number, str]:
 
 @cache
 def _steps_of(unit: str) -> tuple[tuple[str, int], ...]:
-    """The unit with each of its prefixes, and the power of ten that brings values there; empty for
-    one that is printed as it is."""
+    """The unit with each of its prefixes, and the power of ten of the conversion; empty for a unit
+    that is printed unscaled."""
     head, slash, rest = unit.partition("/")
     kind = parse_unit(head).kind
     if kind in _COUNTED and rest not in ("", "s"):
-        return ()  # 33,792 flop/cycle is what people know; so is flop/byte
+        return ()  # flop/cycle and flop/byte are customary without a prefix: 33,792 flop/cycle
     if unit != base_unit(unit):
-        return ()  # somebody asked for that unit
+        return ()  # the caller chose this unit
     units = [step + slash + rest for step in _STEPS.get(kind, ())]
     return tuple((each, parse_unit(unit).power - parse_unit(each).power) for each in units)
 
@@ -171,7 +171,7 @@ _STEPS = {
     "op": ("op", "Kop", "Mop", "Gop", "Top"),
 }
 _COUNTED = ("flop", "op")
-"""Scaled as amounts and as rates, and in no other quotient."""
+"""Scaled as amounts and as rates per second, but not in other quotients."""
 _WRITTEN = {
     "register": "reg",
     "byte": "B",
@@ -195,13 +195,13 @@ _WRITTEN = {
 
 @cache
 def symbol(unit: str) -> str:
-    """How people write a unit: `GB/s` for `Gbyte/s`."""
+    """The usual symbol of a unit: `GB/s` for `Gbyte/s`."""
     head, slash, rest = unit.partition("/")
     return _WRITTEN.get(head, head) + slash + rest
 
 
 def format_number(value: Number) -> str:
-    """Whole numbers whole, others with the digits that a reader needs."""
+    """Integers without decimals, other numbers with about three significant digits."""
     if isinstance(value, float) and not math.isfinite(value):
         return "n/a" if math.isnan(value) else ("inf" if value > 0 else "-inf")
     size = abs(value)

@@ -1,3 +1,3 @@
-"""The version of keet: the one place that holds it."""
+"""The version of keet, defined only here."""
 
 __version__ = "0.1.0"

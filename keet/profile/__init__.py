@@ -1,4 +1,8 @@
-"""What a report holds, as types: `Profile` → `Launch` → `Metric`."""
+"""The content of a report as types: `Profile` → `Launch` → `Metric`, and the run table.
+
+Readers (keet/ingest) create these, everything else uses them. Imports the catalog, never a reader
+or an analysis.
+"""
 
 from keet.profile.launch import (
     Absent,

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 def launches_frame(
     launches: Iterable[Launch], metric_ids: Iterable[str] | None = None
 ) -> pd.DataFrame:
-    """One row a launch, one column a metric by catalog id; the key metrics unless told others.
+    """One row per launch, one column per metric by catalog id; by default the key metrics.
 
-    What a launch has no value for is missing (NaN or None), never zero. `frame.attrs["units"]` has
-    the unit of each column. Raises NotAvailable without pandas.
+    Values that a launch does not have are missing (NaN or None), never zero. `frame.attrs["units"]`
+    has the unit of each column. Raises NotAvailable without pandas.
     """
     pandas = require("pandas", "batch")
     wanted = list(metric_ids or (spec.id for spec in metrics().values() if spec.key))

@@ -27,7 +27,7 @@ def _shape(stored: Dim3 | None) -> Dim3 | None:
 
 
 class Workload(StrEnum):
-    """What was profiled as one."""
+    """What ncu profiled as one unit."""
 
     KERNEL = "kernel"
     RANGE = "range"
@@ -36,7 +36,7 @@ class Workload(StrEnum):
 
 
 class Absent(NamedTuple):
-    """Something that the report can't tell: why, and what would make it tell."""
+    """Data that the report does not have: why, and how to get it."""
 
     reason: str
     remedy: str
@@ -44,13 +44,13 @@ class Absent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """The GPU of a launch, as far as the report tells. `None` is "not recorded"."""
+    """The GPU of a launch. `None`: not recorded."""
 
     name: str | None
     compute_capability: str | None
     sm_count: int | None
     index: int | None = None
-    """Which of the machine's GPUs, where the report says."""
+    """Index of the GPU in its machine."""
 
     def __post_init__(self) -> None:
         """A GPU without multiprocessors can't have run anything: their number is unknown."""
@@ -66,7 +66,7 @@ class Location(NamedTuple):
 
 
 class NvtxRange(NamedTuple):
-    """An NVTX range that was open when the launch was made."""
+    """An NVTX range that was open at the launch."""
 
     domain: str
     name: str
@@ -75,14 +75,14 @@ class NvtxRange(NamedTuple):
 
 
 class RawMetric(NamedTuple):
-    """A metric as its reader found it: the unit only where the file itself states one."""
+    """A metric as the file has it; `unit` is None unless the file states one."""
 
     value: Value
     unit: str | None = None
 
 
 class LaunchData(Protocol):
-    """What every reader can be asked about one launch. Nothing is read before it is asked for."""
+    """The data of one launch, implemented by every reader. Data is decoded on first use."""
 
     def device(self) -> Device: ...
 
@@ -118,10 +118,10 @@ class LaunchData(Protocol):
 
 
 class Launch:
-    """One launch of a profile, known by its number: names repeat, numbers do not.
+    """One launch of a profile, identified by its number: names repeat, numbers do not.
 
-    Two ways to ask for a value, both honest about absence: `get` may answer `None`, `require`
-    raises with the section that would collect it.
+    For a value that was not measured, `get` returns `None`, and `require` raises an error that
+    names the ncu section that collects it.
     """
 
     def __init__(  # noqa: PLR0913 - the identity of a launch has this many parts
@@ -138,7 +138,7 @@ class Launch:
         context: int | None = None,
         find_origin: Callable[[], Origin] | None = None,
     ) -> None:
-        """`find_origin`: tells stream and context later, in place of giving them."""
+        """`find_origin`: called for stream and context on first use, instead of giving them."""
         self.id = number
         self.name = name
         self.workload = workload
@@ -149,10 +149,10 @@ class Launch:
         self.data = data
         self._found: dict[str, tuple[Metric | None, Number | None]] = {}
         self.find_source: Callable[[str], str | None] | None = None
-        """Where else to look for source files that the report names and does not embed."""
+        """Looks up the text of a source file that the report names but does not embed."""
 
     def __repr__(self) -> str:
-        """One line that never raises: a launch whose bytes were changed has no duration."""
+        """One line. Never raises: for a damaged launch the duration is left out."""
         try:
             duration = self.get("duration")
         except KeetError:
@@ -185,7 +185,7 @@ class Launch:
 
     @cached_property
     def cluster(self) -> Dim3 | None:
-        """Blocks a cluster, or `None` for a launch without clusters."""
+        """Blocks per cluster, or `None` for a launch without clusters."""
         axes = [self.get(f"cluster_dim_{axis}") for axis in "xyz"]
         sizes = [int(axis.value) if axis else 0 for axis in axes]
         return (sizes[0], sizes[1], sizes[2]) if all(sizes) else None
@@ -194,7 +194,7 @@ class Launch:
         return self.data.metric_names()
 
     def metric(self, name: str) -> Metric | None:
-        """The metric under ncu's own name; `None` where the report does not name it."""
+        """The metric with this ncu name; `None` if the report does not have it."""
         raw = self.data.metric(name)
         if raw is None:
             return None
@@ -204,8 +204,8 @@ class Launch:
         return _in_base_unit(name, value, unit)
 
     def rounding(self, name: str) -> float:
-        """By how much the number of a metric may be off because ncu printed it with two decimals,
-        in the unit of the metric; 0 where the file has the number itself."""
+        """The largest rounding error of a metric that ncu printed with two decimals, in the unit of
+        the metric; 0 if the file has the exact number."""
         raw = self.data.metric(name)
         if raw is None or raw.unit is None:
             return 0.0
@@ -213,15 +213,15 @@ class Launch:
 
     @cached_property
     def is_printed(self) -> bool:
-        """Whether its numbers are those of an export, rounded."""
+        """Whether its numbers are from a printed page, and so rounded."""
         return any(self.rounding(name) > 0 for name in self.metric_names()[:1])
 
     def find(self, metric_id: str) -> Metric | None:
-        """The metric with a catalog id, under whichever of its names this report has a value."""
+        """The metric with a catalog id, under the first of its names that has a value here."""
         return self.look_up(metric_id)[0]
 
     def look_up(self, metric_id: str) -> tuple[Metric | None, Number | None]:
-        """The metric, and its number where it can be a measurement: asked for again and again."""
+        """The metric, and its number if it is a valid measurement. Cached."""
         found = self._found.get(metric_id)
         if found is None:
             found = self._found[metric_id] = self._find(metric_id)
@@ -241,17 +241,17 @@ class Launch:
         return first, None
 
     def get(self, metric_id: str) -> Quantity | None:
-        """The number behind a catalog id, or `None` where it was not measured: also where the
-        report has a number that can't be a measurement."""
+        """The value of a catalog id; `None` if it was not measured, or if the number in the report
+        is not a valid measurement."""
         found, number = self.look_up(metric_id)
         return None if found is None or number is None else Quantity(number, found.unit)
 
     def number(self, metric_id: str) -> Number | None:
-        """As `get`, without the unit."""
+        """The same as `get`, without the unit."""
         return self.look_up(metric_id)[1]
 
     def reported(self, metric_id: str) -> Quantity | None:
-        """The number as the report has it, NaN included: to be shown, not to compute with."""
+        """The number as it is in the report, NaN included: for display, not for computing."""
         found = self.find(metric_id)
         return found.quantity if found else None
 
@@ -276,12 +276,12 @@ class Launch:
 
     @cached_property
     def leading_rule(self) -> RuleResult | None:
-        """The rule that estimates the largest gain for the whole launch: cheaper than `rules`."""
+        """The rule with the largest estimated gain for the whole launch. Cheaper than `rules`."""
         return self.data.leading_rule()
 
     @cached_property
     def rank_time(self) -> float:
-        """Nanoseconds, to sort by alone: a time that was not measured is 0, and never told."""
+        """Duration in nanoseconds, for sorting only: it is 0 if not measured."""
         duration = self.get("duration")
         return float(duration.value) if duration and duration.value > 0 else 0.0
 
@@ -295,36 +295,36 @@ class Launch:
 
     @cached_property
     def source_files(self) -> Mapping[str, str | None]:
-        """Source files of the kernel by path, with their text where it is embedded or was found."""
+        """Source files of the kernel by path, with their text if it is embedded or was found."""
         files = self.data.source_files()
         if self.find_source is None:
             return files
         return {p: self.find_source(p) if text is None else text for p, text in files.items()}
 
     def source_text(self, path: str) -> str | None:
-        """The text of one source file of the kernel, where it is embedded or was found."""
+        """The text of one source file of the kernel, if it is embedded or was found."""
         text = self.data.source_text(path)
         return self.find_source(path) if text is None and self.find_source else text
 
     @property
     def has_source_text(self) -> bool:
-        """Whether there is the text of any source file: cheaper than all of them."""
+        """Whether the text of any source file is there. Cheaper than `source_files`."""
         return self.data.has_source_text() or (
             self.find_source is not None and any(self.source_files.values())
         )
 
     @property
     def has_lines(self) -> bool:
-        """Whether any instruction has a source line: cheaper than all of `locations`."""
+        """Whether any instruction has a source line. Cheaper than `locations`."""
         return self.data.has_lines()
 
     @cached_property
     def locations(self) -> Mapping[int, Location]:
-        """The source line of each instruction address, where the code has line information."""
+        """The source line of each instruction address, if the code has line information."""
         return self.data.locations()
 
     def locate(self, addresses: Iterable[int]) -> Mapping[int, Location]:
-        """The source lines of a few instructions: cheaper than all of `locations`."""
+        """The source lines of some instructions. Cheaper than `locations`."""
         return self.data.locate(addresses)
 
     @cached_property
@@ -333,20 +333,20 @@ class Launch:
         return self.data.disassembly()
 
     def keep_summary(self) -> None:
-        """Read what `release` leaves, so that a list of all launches does not decode them again."""
-        self.rank_time, self.device, self.nvtx  # noqa: B018 - read for the sake of being kept
+        """Compute what `release` keeps, so that a list of all launches need not decode them."""
+        self.rank_time, self.device, self.nvtx  # noqa: B018 - cached properties
 
     def release(self) -> None:
-        """Let go of what was decoded: it is decoded again when it is asked for.
+        """Free the decoded data; it is decoded again on the next use.
 
-        For loops over all launches, so that memory follows one of them. Its name, shape, device
-        and duration stay, and lists that are empty.
+        For loops over all launches, so that memory holds one launch at a time. Name, shape, device,
+        duration and empty lists are kept.
         """
         self._found = {each: self._found[each] for each in ("duration",) if each in self._found}
         for name in _DECODED & self.__dict__.keys():
             if self.__dict__[name] != ():
                 del self.__dict__[name]
-        if release := getattr(self.data, "release", None):  # data in memory has nothing to let go
+        if release := getattr(self.data, "release", None):  # in-memory data has no such method
             release()
 
 
@@ -363,7 +363,7 @@ _DECODED = frozenset(
         "disassembly",
     )
 )
-"""What `release` lets go of."""
+"""Cached properties that `release` drops."""
 
 
 @lru_cache(maxsize=64)
@@ -374,15 +374,15 @@ def _shared(device: Device) -> Device:
 
 _HALF_A_HUNDREDTH = 0.005
 MOST_CODES = 8
-"""Launches of a report whose machine code is analysed. A large one takes half a second, and a few
-kernels make most of the time."""
+"""Most launches of a report whose machine code is analysed. A large one takes half a second, and a
+few kernels usually take most of the time."""
 
 
 def _in_base_unit(name: str, value: Value, unit: str) -> Metric:
-    """Undo the scaling of an export: `1.98 Ghz` is kept as `1980000000 hz`.
+    """Undo the scaling of a printed value: `1.98 Ghz` becomes `1980000000 hz`.
 
-    The export's unit tells the scale; what is counted, the catalog knows better (ncu calls some
-    sectors bytes).
+    The printed unit gives the scale; the kind of unit is taken from the catalog, because ncu prints
+    some sectors as bytes.
     """
     known = unit_of(name)
     if value is None or isinstance(value, str) or not unit:

@@ -1,4 +1,4 @@
-"""Going through all launches of a report without holding all of them in memory."""
+"""Iterates over all launches of a report without keeping all of them decoded in memory."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from keet.profile.launch import Launch
 from keet.progress import counted
 
 MAX_DECODED = 400
-"""Launches whose decoded numbers are kept, about 60 kB each; of longer sequences none is. All but a
-few reports have less."""
+"""Launches that may stay decoded, about 60 kB each. Of a longer sequence, each is released after
+use. Few reports have more."""
 
 
 def iterate_launches(launches: Sequence[Launch], what: str) -> Iterator[Launch]:
-    """Each launch in turn. Of many, each is released when the next one is asked for.
+    """Each launch in turn; in a long sequence, each is released before the next one.
 
-    `what`: the name of the work, for its progress: "reading launches".
+    `what`: text for the progress line, such as "reading launches".
     """
     many = len(launches) > MAX_DECODED
     for launch in counted(launches, what):

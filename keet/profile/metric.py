@@ -1,4 +1,4 @@
-"""One measured value, and the values it was summed from."""
+"""One metric of a launch, its instances, and the check that a number is a valid measurement."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from keet.records import NamedTuple, dataclass
 from keet.units import Number, Quantity
 
 Value = Number | str | None
-"""What a metric holds. `None`: the report names the metric and has no value for it. NaN is a value:
-ncu divided zero by zero. Neither is zero."""
+"""The value of a metric. `None`: the report names the metric but has no value for it. NaN is a
+value: ncu divided zero by zero. Neither means zero."""
 
 MetricId = int | str
-"""What an instance belongs to: an instruction address, an opcode, a pass, a launch parameter."""
+"""The id of an instance: an instruction address, an opcode, a pass, a launch parameter."""
 
 LARGEST, SMALLEST = 2.0**64, 2.0**-64
-"""Counters have 64 bits: no count is larger, and no ratio of two counts is smaller, but zero."""
+"""Counters have 64 bits: no count is larger, and no ratio of two counts other than 0 is smaller."""
 
 _EXACT = 2**53
-"""Up to here every whole number is a double too. A larger one is kept as the nearest double: two
-numbers that differ still do so when they are converted."""
+"""Up to here every integer is also a double. Larger ones are converted to the nearest double, so
+that comparing an integer with a double is consistent."""
 
 _NEVER_ZERO = regex(
     r"gpu__time_duration.*"
@@ -35,12 +35,12 @@ _NEVER_ZERO = regex(
     r"|device__attribute_(?:.*_count|.*clock_rate|l2_cache_size|warp_size|num_.*"
     r"|max_(?:blocks|ipc|registers|threads|warps)_.*)"
 )
-"""What every launch and every GPU has: time, cycles, a clock, threads, the peak of a unit."""
+"""Metrics that are never 0 in a real launch: time, cycles, clocks, threads, peaks of units."""
 
 
 def is_measurement(value: Value) -> TypeGuard[Number]:
-    """Whether a number can come from a counter: NaN, infinities, negative numbers and sizes that no
-    64-bit counter reaches can't. ncu gets the former by dividing by zero, negative ones by
+    """Whether a number can come from a counter. NaN, infinities, negative numbers and numbers
+    beyond 64 bits can't: ncu produces the first two by dividing by zero, and negative ones by
     subtracting counts of different passes. See docs/decisions/0017-bad-numbers.md."""
     if value is None or isinstance(value, str):
         return False
@@ -57,7 +57,7 @@ def _is_never_zero(name: str) -> bool:
 
 
 class Metric(NamedTuple):
-    """A metric of one launch, in the unit that keet keeps such values in."""
+    """A metric of one launch, in keet's base unit."""
 
     name: str
     value: Value
@@ -65,21 +65,21 @@ class Metric(NamedTuple):
 
     @property
     def quantity(self) -> Quantity | None:
-        """The number as the report has it, NaN included: to be shown, not to compute with."""
+        """The number as it is in the report, NaN included: for display, not for computing."""
         if self.value is None or isinstance(self.value, str):
             return None
         return Quantity(self.value, self.unit)
 
     @property
     def measured(self) -> Quantity | None:
-        """The number, where it can be a measurement of what it is."""
+        """The number with its unit; None if it is not a valid measurement of this metric."""
         number = self.number
         return None if number is None else Quantity(number, self.unit)
 
     @property
     def number(self) -> Number | None:
-        """The same without its unit."""
-        value = self.value  # as `is_measurement` and `_comparable` have it, a few times as fast
+        """The same without the unit."""
+        value = self.value  # `is_measurement` and `_comparable` inlined for speed
         if value is None or isinstance(value, str):
             return None
         if not SMALLEST <= value <= LARGEST and (value != 0 or _is_never_zero(self.name)):
@@ -89,11 +89,11 @@ class Metric(NamedTuple):
 
 @dataclass(frozen=True)
 class Instances:
-    """The parts of an instanced metric: value by value, with what each belongs to."""
+    """The instances of a metric: values, and the id that each belongs to."""
 
     values: tuple[Value, ...]
     ids: tuple[MetricId, ...] | None
-    """As long as `values`; `None` where the report numbers the parts and does not name them."""
+    """As long as `values`; `None` if the report has no ids."""
 
     def __post_init__(self) -> None:
         if self.ids is not None and len(self.ids) != len(self.values):
@@ -103,34 +103,34 @@ class Instances:
         return len(self.values)
 
     def pairs(self) -> Iterator[tuple[MetricId, Value]]:
-        """Each part with what it belongs to; its number where it has no name."""
+        """Each instance as (id, value); without ids, as (index, value)."""
         return zip(self.ids if self.ids is not None else range(len(self.values)), self.values)
 
     def measured(self) -> Iterable[tuple[MetricId, Number]]:
-        """Each part whose number can be a measurement; the others are as if not collected."""
+        """The instances whose number is a valid measurement; others count as not collected."""
         if self._are_counts():
             return self.pairs()  # type: ignore[return-value]
         return [(part, _comparable(value)) for part, value in self.pairs() if is_measurement(value)]
 
     def by_address(self) -> Mapping[int, Number]:
-        """Numbers by instruction address; empty where parts belong to something else."""
+        """Numbers by instruction address; empty if the ids are something else."""
         return self._by_address
 
     @cached_property
     def _by_address(self) -> Mapping[int, Number]:
-        """Kept: the launches of a kernel share columns that are equal."""
+        """Cached: launches of a kernel share equal columns."""
         if self.ids is None:
             return {}
-        if self._are_counts() and {*map(type, self.ids)} == {int}:  # as in all new reports
+        if self._are_counts() and {*map(type, self.ids)} == {int}:  # true in all newer reports
             return dict(self.pairs())  # type: ignore[arg-type]
         return {part: value for part, value in self.measured() if isinstance(part, int)}
 
     def by_name(self) -> dict[str, Number]:
-        """Numbers by opcode; empty where parts have no names."""
+        """Numbers by opcode; empty if the ids are not text."""
         return {part: value for part, value in self.measured() if isinstance(part, str)}
 
     def _are_counts(self) -> bool:
-        """Whole numbers alone, as a column by instruction has: most instances of a report."""
+        """Whether all values are plain counts, as in most per-instruction metrics."""
         if {*map(type, self.values)} != {int}:
             return False
         counts: tuple[int, ...] = self.values  # type: ignore[assignment]

@@ -1,9 +1,9 @@
-"""Kernel names: three forms from the report, and a short one that people can live with.
+"""Kernel names: the three forms in the report, and a short form for tables.
 
-A demangled name can be 10 kB of templates, and the plain function name drops what tells two
-instantiations apart. The short name keeps the function and the template arguments that can be read
-at a glance, and folds the rest: `gemm<float, 128, Layout<…>>`. It depends on nothing but the name,
-so it is the same in every report.
+A demangled name can have 10 kB of template arguments, and the plain function name does not
+distinguish instantiations. The short name keeps the function and the short template arguments, and
+replaces the rest: `gemm<float, 128, Layout<…>>`. It depends only on the name, so it is the same in
+every report.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from keet.texts import shortened
 
 _FOLDED = "…"
 _MAX_ARGUMENTS = 40
-"""Characters of template arguments that a table column can bear."""
+"""Characters of template arguments that fit into a table column."""
 _LONGEST_SHORT = 160
-"""Characters. The longest short name of the public reports that were tried has 82."""
+"""Characters. The longest short name seen in public reports has 82."""
 
 
 class KernelName(NamedTuple):
-    """The forms under which one kernel is known."""
+    """The forms of a kernel's name."""
 
     function: str
     demangled: str
@@ -48,9 +48,9 @@ def _folded(demangled: str) -> str:
     path = _split(name, "::")
     last = path[-1].strip()
     if not last or not (last[0].isalnum() or last[0] == "_"):
-        return name  # lambdas and compiler-made names: the path is all there is to tell
+        return name  # lambdas and names made by the compiler: only the path distinguishes them
     head, bracket, rest = last.partition("<")
-    head = head.split(" ")[-1]  # the return type, where there was no namespace to drop it with
+    head = head.split(" ")[-1]  # without the return type
     if not bracket:
         return head
     return head + _fold(rest.rsplit(">", 1)[0])
@@ -84,13 +84,13 @@ def _split(text: str, separator: str) -> list[str]:
 
 
 def _fold(arguments: str) -> str:
-    """Keep what can be read at a glance, in order, until the room is used up."""
+    """Keep the first arguments, as many as fit into `_MAX_ARGUMENTS`."""
     kept: list[str] = []
     used = 0
     for argument in _split(arguments, ","):
         short = _fold_argument(argument.strip())
         used += len(short) + 2
-        # CUTLASS kernels are all `Kernel2<one long name>`: the first argument always stays.
+        # CUTLASS kernels are all `Kernel2<one long name>`: always keep the first argument.
         if kept and used > _MAX_ARGUMENTS:
             kept.append(_FOLDED)
             break
@@ -99,7 +99,7 @@ def _fold(arguments: str) -> str:
 
 
 def _fold_argument(argument: str) -> str:
-    # ncu writes integer arguments as `(int)32`: the number is what a reader looks for.
+    # ncu writes integer arguments as `(int)32`: keep only the number.
     if argument.startswith("(") and ")" in argument and "<" not in argument:
         return argument.partition(")")[2] or argument
     head, bracket, _ = argument.partition("<")
@@ -108,5 +108,5 @@ def _fold_argument(argument: str) -> str:
 
 
 def file_name(path: str) -> str:
-    """Without its folders, whichever system compiled it."""
+    """The file name of a Unix or Windows path."""
     return re.split(r"[\\/]", path)[-1]

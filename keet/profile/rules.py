@@ -1,4 +1,4 @@
-"""What Nsight Compute's own rules said: a second opinion, kept word for word."""
+"""Results of Nsight Compute's own rules, unchanged."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from keet.records import NamedTuple
 
 
 class RuleKind(StrEnum):
-    """What a rule's message is. Before ncu 2023.2, advice was filed under `warning`."""
+    """Kind of a rule's message. Before ncu 2023.2, advice had the kind `warning`."""
 
     NONE = "none"
     OK = "ok"
@@ -19,7 +19,7 @@ class RuleKind(StrEnum):
 
 
 class SpeedupScope(StrEnum):
-    """What NVIDIA's estimate is of: the whole launch, or a part of it that it does not name."""
+    """What an estimate refers to: the whole launch (global), or an unnamed part of it (local)."""
 
     UNKNOWN = "unknown"
     LOCAL = "local"
@@ -29,11 +29,11 @@ class SpeedupScope(StrEnum):
 class SpeedupEstimate(NamedTuple):
     scope: SpeedupScope
     percent: float
-    """Share of the run time that would go, as NVIDIA estimates it."""
+    """Estimated share of the time that would be saved, in % of what `scope` says."""
 
 
 class FocusMetric(NamedTuple):
-    """A metric that the rule looked at, and what it wants of it."""
+    """A metric that the rule used."""
 
     name: str
     value: float | None
@@ -56,13 +56,13 @@ class RuleResult(NamedTuple):
 
     @property
     def global_estimate(self) -> float:
-        """Per cent of the time of the whole launch that the rule estimates to save, or 0."""
+        """Estimated savings in % of the launch's time; 0 without such an estimate."""
         speedup = self.speedup
         return speedup.percent if speedup and speedup.scope is SpeedupScope.GLOBAL else 0.0
 
 
 def leading_rule(rules: Iterable[RuleResult]) -> RuleResult | None:
-    """That which estimates the largest gain for the whole launch; None where none does."""
+    """The rule with the largest estimated gain for the whole launch; None if none has one."""
     first = max(rules, key=lambda rule: rule.global_estimate, default=None)
     return first if first and first.global_estimate > 0 else None
 

@@ -1,8 +1,8 @@
-"""Which launches of a run the launches of a report stand for.
+"""Assigns each launch of a run to the profiled launch that represents it.
 
-Each launch of the run is counted for one profiled launch of the same kernel: one with the same
-shape where there is one, else the one whose time in the run is nearest. So the parts add up to the
-run, whatever was profiled.
+Each launch of the run is assigned to one profiled launch of the same kernel: one with the same
+shape if there is one, else the one whose time in the run is nearest. So the parts always add up to
+the run.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from keet.records import NamedTuple
 
 
 class _Share(NamedTuple):
-    """Launches of one `KernelRun` that one profiled launch stands for."""
+    """The launches of one `KernelRun` that one profiled launch stands for."""
 
     kernel: KernelRun
     part: float
-    """Of the kernel's launches, 0 to 1."""
+    """Share of the kernel's launches, 0 to 1."""
     times: Sequence[float]
-    """Of these launches, one by one; empty where only totals are known."""
+    """Times of these launches; empty if only totals are known."""
     assumed: float | None = None
-    """Of the kernel's time, where `times` do not tell."""
+    """Assumed share of the kernel's time, 0 to 1; None if `times` give it."""
 
     @property
     def weight(self) -> float:
-        """Of the kernel's time, 0 to 1."""
+        """Share of the kernel's time, 0 to 1."""
         if self.times and self.kernel.total_ns:
             return sum(self.times) / self.kernel.total_ns
         return self.part if self.assumed is None else self.assumed
 
     def alike(self, time: float | None) -> float | None:
-        """Of the kernel's time, in launches that took between half and twice as long."""
+        """Share of the kernel's time in launches that took between half and twice `time`."""
         if not time:
             return None
         if self.times and self.kernel.total_ns:
@@ -49,7 +49,7 @@ class _Share(NamedTuple):
 
 
 LIKE = 2.0
-"""Times as long, up to which launches of one kernel count as alike."""
+"""Launches of one kernel are alike if their times differ by at most this factor."""
 
 
 def _are_alike(one: float, other: float) -> bool:
@@ -57,7 +57,7 @@ def _are_alike(one: float, other: float) -> bool:
 
 
 def place_in_run(launches: Iterable[Launch], table: RunTable) -> RunPositions:
-    """Where the launches of a report stand in the run."""
+    """What the launches of a report stand for in the run."""
     linker = _Linker(table)
     known = KernelNames(table.kernels)
     members: dict[str, list[Launch]] = defaultdict(list)
@@ -73,7 +73,7 @@ def place_in_run(launches: Iterable[Launch], table: RunTable) -> RunPositions:
 
 
 class KernelNames:
-    """Finds the name that a table has for a kernel. A form that two names share finds neither."""
+    """Finds a launch's kernel in a run table. A form that two kernels share finds neither."""
 
     def __init__(self, kernels: Sequence[KernelRun]) -> None:
         self.kernels: dict[str, list[KernelRun]] = defaultdict(list)
@@ -85,7 +85,7 @@ class KernelNames:
         self._forms = {form: next(iter(names)) for form, names in forms.items() if len(names) == 1}
 
     def name_of(self, launch: Launch) -> str | None:
-        """By the surest form first: functions share a short name, templates a function's."""
+        """The table's name of the launch's kernel. Tries the most specific form first."""
         name = launch.name
         forms = (name.mangled, name.full, _spaceless(name.full), name.short, name.function)
         return next((self._forms[form] for form in forms if form and form in self._forms), None)
@@ -109,7 +109,7 @@ class _Linker:
     def positions(
         self, kernels: Sequence[KernelRun], members: Sequence[Launch]
     ) -> Mapping[int, Position]:
-        """Of the profiled launches of one kernel, which is in the run in several shapes."""
+        """Positions of the profiled launches of one kernel; `kernels` are its shapes in the run."""
         shares: dict[int, list[_Share]] = {launch.id: [] for launch in members}
         every = self._ranked(members)
         by_shape: dict[object, list[Launch]] = defaultdict(list)
@@ -117,7 +117,7 @@ class _Linker:
             by_shape[launch.grid, launch.block].append(launch)
         same = {shape: self._ranked(some) for shape, some in by_shape.items()}
         for kernel in kernels:
-            # A table without shapes does not tell them apart.
+            # Without shapes in the table, all profiled launches of the kernel are candidates.
             ranked = same.get((kernel.grid, kernel.block), every) if kernel.grid else every
             for launch, share in self._divided(kernel, ranked):
                 shares[launch.id].append(share)
@@ -132,8 +132,8 @@ class _Linker:
         if len(members) == 1:
             return [(members[0], _Share(kernel, 1.0, times))]
         if not times or ranked.is_flat:
-            # Nothing tells which launch stands for which: each for as many, and for time in
-            # proportion to what it took itself.
+            # Launches of the run can't be assigned one by one: each profiled launch stands for
+            # equally many of them, and for time in proportion to its own time.
             even, times_of = 1 / len(members), ranked.shares
             return [(x, _Share(kernel, even, (), times_of[at])) for at, x in enumerate(members)]
         nearest: dict[int, list[float]] = defaultdict(list)
@@ -144,13 +144,13 @@ class _Linker:
         ]
 
     def _own_time(self, launch: Launch) -> float:
-        """In the run, where it is known which launch of the run it is; else under replay."""
+        """Time in the run if the launch is identified there; else time under replay."""
         return self._exact.get(launch.id) or launch.rank_time
 
 
 class _Ranked:
-    """Profiled launches, to find the one whose time is nearest: a run may have thousands of them,
-    and tens of thousands of launches."""
+    """Profiled launches sorted by time, to find the nearest one by binary search: a run may have
+    thousands of profiled and tens of thousands of other launches."""
 
     def __init__(self, launches: Sequence[Launch], times: Iterable[float]) -> None:
         self.launches = launches
@@ -163,7 +163,7 @@ class _Ranked:
 
     @property
     def shares(self) -> list[float]:
-        """Of their time together; equal where one was not measured."""
+        """Share of each launch in the time of all; equal shares if one was not measured."""
         whole = sum(self._times)
         if not all(self._times):
             return [1 / len(self._times)] * len(self._times)
@@ -171,11 +171,11 @@ class _Ranked:
 
     @property
     def is_flat(self) -> bool:
-        """All of them took as long."""
+        """Whether all of them took equally long."""
         return len(self._logs) == 1
 
     def nearest(self, time: float) -> int:
-        """Its place in `launches`, by ratio of the times; of equals the first."""
+        """Index in `launches` of the nearest one by the ratio of times; of equals the first."""
         log = _log(time)
         right = bisect_left(self._logs, log)
         beside = range(max(right - 1, 0), min(right + 1, len(self._logs)))
@@ -187,7 +187,7 @@ def _log(time: float) -> float:
 
 
 class _PlainTimes:
-    """What launches of one kernel took in the run."""
+    """Times of the launches of one kernel in the run."""
 
     def __init__(
         self, kernels: Sequence[KernelRun], members: Sequence[Launch], exact: Mapping[int, float]
@@ -242,7 +242,7 @@ def _position(launch: Launch, times: _PlainTimes, shares: Sequence[_Share]) -> P
 
 
 def _alike(shares: Sequence[_Share], plain: float | None) -> float | None:
-    """Busy time in launches that took about as long; None where one row does not tell."""
+    """Busy time in launches that took about as long; None if it is unknown for a row."""
     parts = [share.alike(plain) for share in shares]
     known = [part for part in parts if part is not None]
     if not shares or len(known) != len(parts):
@@ -259,7 +259,7 @@ def _extreme(
     shares: Sequence[_Share],
     of_kernel: Callable[[KernelRun], float | None],
 ) -> float | None:
-    """The shortest or longest launch; None where only totals are known of one kernel."""
+    """Time of the shortest or longest launch; None if only totals are known for a kernel."""
     found = [pick(share.times) if share.times else of_kernel(share.kernel) for share in shares]
     known = [each for each in found if each is not None]
     return pick(known) if known and len(known) == len(found) else None

@@ -1,6 +1,6 @@
-"""The table of a run: what every kernel of a program took when it ran without a profiler.
+"""The run table: the GPU time of every kernel of a program that ran without a profiler.
 
-A report holds launches that ncu replayed one by one. The table holds the whole run, and tells how
+A report has launches that ncu replayed one by one. The run table has the whole run, and shows how
 much of it each profiled launch stands for.
 """
 
@@ -15,8 +15,8 @@ from keet.profile.names import short_name
 from keet.records import NamedTuple
 
 Recorder = Literal["cupti", "nsys", "ncu", "file"]
-"""Who measured the times: CUPTI or Nsight Systems in a plain run, ncu one launch at a time without
-replay, or a file that a person made."""
+"""What measured the times: CUPTI or Nsight Systems in a plain run, ncu one launch at a time without
+replay, or unknown (a file that the user made)."""
 
 RECORDER_NAMES: Mapping[Recorder, str] = {
     "cupti": "recorded with CUPTI in a run without a profiler",
@@ -34,11 +34,11 @@ class KernelRun(NamedTuple):
     """One kernel in one launch shape, over the whole run. Times in nanoseconds."""
 
     name: str
-    """Mangled where the recorder knows that form; else as the file names it."""
+    """Mangled if the recorder knows that form; else as in the file."""
     full: str
-    """Demangled, as far as that is known."""
+    """Demangled, if that is known."""
     grid: Dim3 | None
-    """None: the table does not tell shapes apart."""
+    """None: the table does not distinguish shapes."""
     block: Dim3 | None
     launches: int
     total_ns: float
@@ -55,8 +55,8 @@ class KernelRun(NamedTuple):
     first: int | None = None
     """Number of its first launch in the run, from 0."""
     times: tuple[tuple[int, int], ...] = ()
-    """Durations and how many launches took as long, each within 1 %: where the table does not keep
-    the launches one by one."""
+    """Histogram of durations (duration, launches) with bins of 1 %, for tables that do not list
+    every launch."""
 
     @property
     def short(self) -> str:
@@ -68,7 +68,7 @@ class KernelRun(NamedTuple):
 
 
 class RunLaunch(NamedTuple):
-    """One launch of the run; its place in `RunTable.launches` is its number."""
+    """One launch of the run; its index in `RunTable.launches` is its number."""
 
     kernel: int
     """Index into `RunTable.kernels`."""
@@ -78,18 +78,18 @@ class RunLaunch(NamedTuple):
 
 
 class ProfiledLaunch(NamedTuple):
-    """Which launch of the run a launch of the report repeats."""
+    """A launch of the report, and the launch of the run that it repeats."""
 
     launch: int
     """Number in the report."""
     number: int
     """Number in the run."""
     ns: float
-    """What it took in the run."""
+    """Its time in the run."""
 
 
 class SkippedKernel(NamedTuple):
-    """A kernel that was to be profiled and could not be."""
+    """A kernel that could not be profiled."""
 
     kernel: str
     reason: str
@@ -97,7 +97,7 @@ class SkippedKernel(NamedTuple):
 
 
 class Migrations(NamedTuple):
-    """What moved between host and GPU because of managed memory, over the whole run."""
+    """Managed memory that migrated between host and GPU over the whole run."""
 
     to_gpu_bytes: int
     to_host_bytes: int
@@ -106,36 +106,36 @@ class Migrations(NamedTuple):
 
 
 class _RunTable(NamedTuple):
-    """What a table holds."""
+    """The fields of a run table."""
 
     kernels: tuple[KernelRun, ...]
-    """In the order of their first launches, where that is known."""
+    """In the order of their first launches, if that is known."""
     recorder: Recorder
     launches: tuple[RunLaunch, ...] = ()
-    """Each launch in order; empty where they are too many to keep, or only totals are known."""
+    """Each launch in order; empty if there are too many, or if only totals are known."""
     profiled: tuple[ProfiledLaunch, ...] = ()
     command: tuple[str, ...] = ()
     created: str | None = None
     """ISO 8601 in UTC."""
     wall_s: float | None = None
-    """How long the program ran in that run, as a whole."""
+    """Wall time of the program in that run."""
     exit_code: int | None = None
     """Of the program in that run; None: not known."""
     complete: bool = True
-    """Every launch of the run is in it. False: it was interrupted, a process did not end normally,
-    or launches were lost or not counted; times are then at least as long."""
+    """Whether it has every launch. False if the run was interrupted, a process did not end
+    normally, or launches were lost or not counted; times are then lower bounds."""
     span_ns: float | None = None
     """From the start of the first kernel to the end of the last one."""
     gpus: int | None = None
-    """That ran kernels; None: not known."""
+    """Number of GPUs that ran kernels; None: not known."""
     managed_bytes: int | None = None
     """Managed memory that the program allocated; None: not known."""
     migrations: Migrations | None = None
     skipped: tuple[SkippedKernel, ...] = ()
     notes: tuple[str, ...] = ()
-    """What a reader of the times must know."""
+    """Warnings about the times for the user."""
     report_created: str | None = None
-    """When the report that it belongs to was captured, as the report says."""
+    """`Provenance.created` of the report that the table belongs to."""
     path: str | None = None
     """Where it was read from."""
 
@@ -143,7 +143,7 @@ class _RunTable(NamedTuple):
 class RunTable(_RunTable):
     """A whole run of the program."""
 
-    # No `__slots__`: sums over thousands of kernels are asked for once per launch, and kept.
+    # No `__slots__`: sums over thousands of kernels are needed once per launch, and are cached.
 
     @cached_property
     def launch_count(self) -> int:
@@ -151,8 +151,8 @@ class RunTable(_RunTable):
 
     @cached_property
     def overlap_known(self) -> bool:
-        """Whether it is known which kernels ran at the same time; if not, the busy time is not
-        known either, and `busy_ns` is the sum of the durations."""
+        """Whether it is known which kernels ran at the same time. If not, `busy_ns` is the sum of
+        the durations."""
         return all(kernel.overlapped_ns is not None for kernel in self.kernels)
 
     @cached_property
@@ -167,16 +167,16 @@ class RunTable(_RunTable):
 
 
 KnownBy = Literal["launch", "shape", "kernel"]
-"""How the time of a profiled launch in the run is known: of that very launch; as the median (else
-the average) of launches with the same kernel and shape, or of all launches of the kernel."""
+"""Where the time of a profiled launch in the run is from: from exactly that launch, or the median
+(else the average) of launches with the same kernel and shape, or of all launches of the kernel."""
 
 
 class Position(NamedTuple):
     """What one profiled launch stands for in the run. Times in nanoseconds."""
 
     launches: float
-    """Launches of the run, this one among them. A fraction where several profiled launches share
-    launches that the table does not tell apart."""
+    """Launches of the run, including this one. A fraction if several profiled launches share
+    launches that the table does not distinguish."""
     total_ns: float
     busy_ns: float
     shapes: int
@@ -185,28 +185,28 @@ class Position(NamedTuple):
     shortest_ns: float | None
     longest_ns: float | None
     plain_ns: float | None
-    """What this launch took in the run: see `known_by`. None: the table has no time for it."""
+    """Time of this launch in the run: see `known_by`. None: the table has no time for it."""
     known_by: KnownBy | None
     profiled_ns: float | None = None
     """Under replay, the average of the profiled launches of the kernel; None: not measured."""
     alike_ns: float | None = None
-    """Part of `busy_ns` in launches that took between half and twice as long as this one. None: the
-    table does not tell."""
+    """Part of `busy_ns` in launches that took between half and twice as long as this one. None: not
+    known."""
 
     assumed: bool = False
-    """Several profiled launches share launches that the table does not tell apart: how many and how
-    much time each stands for is assumed from what they took themselves."""
+    """Whether `launches` and the times are assumed: several profiled launches share launches that
+    the table does not distinguish, in proportion to their own times."""
 
     @property
     def alike(self) -> float | None:
-        """The same as a share, 0 to 1."""
+        """`alike_ns` as a share of `busy_ns`, 0 to 1."""
         if self.alike_ns is None or not self.busy_ns:
             return None
         return min(1.0, self.alike_ns / self.busy_ns)
 
 
 class RunPositions:
-    """The launches of a report in the run: what each stands for, and what no launch stands for."""
+    """What each launch of a report stands for in the run, and which kernels were not profiled."""
 
     def __init__(
         self,
@@ -219,14 +219,14 @@ class RunPositions:
         self.positions = positions
         self.unprofiled = unprofiled
         self.profiled = profiled or {}
-        """By `KernelRun.name`: numbers of the launches of the report that repeat the kernel."""
+        """Numbers of the report's launches of each kernel, by `KernelRun.name`."""
 
     def of(self, launch: int) -> Position | None:
         """By the launch's number in the report; None: the run has no such kernel."""
         return self.positions.get(launch)
 
     def busy_ns(self, launch: int) -> float:
-        """Of the launches that it stands for; 0: the run has no such kernel."""
+        """Busy time of the launches that it stands for; 0: the run has no such kernel."""
         position = self.of(launch)
         return position.busy_ns if position else 0.0
 

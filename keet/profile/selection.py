@@ -1,4 +1,4 @@
-"""Which launches of a profile are meant: by number, and by the name of the kernel."""
+"""Selects launches of a profile by number and by kernel name (`--launch`, `--kernel`)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def select_launches(
     *,
     names: tuple[str, str] = ("launch", "kernel"),
 ) -> tuple[Launch, ...]:
-    """The launches that pass both filters, in the order of the report; None lets all through.
-    Raises if a number is not in the report, or if nothing matches.
+    """The launches that match both filters, in the order of the report. A filter that is None
+    matches all. Raises if a number is not in the report, or if nothing matches.
 
-    `names`: what the user calls the two filters, for messages.
+    `names`: the names of the two filters in messages.
     """
     see = f"see: keet show {profile.provenance.path}"
     search = kernel.search if kernel else None
@@ -40,8 +40,8 @@ def launches_with(
     name: str = "launch",
     see: str = "",
 ) -> tuple[Launch, ...]:
-    """The launches with these numbers for which a form of the kernel's name matches, perhaps none.
-    Raises if a number is not in the report; `see`: how that message ends."""
+    """The launches with these numbers of which a form of the kernel name matches; may be empty.
+    Raises if a number is not in the report; `see` is the end of that message."""
     count = len(profile.launches)
     if beyond := [number for number in sorted(numbers or ()) if not 0 <= number < count]:
         raise UsageError(f"{name} {beyond[0]}: the report has launches 0 to {count - 1}{see}")

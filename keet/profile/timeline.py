@@ -1,4 +1,4 @@
-"""From the launches of a run, with start and end, to its table."""
+"""Builds a run table from launches with start and end times."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from keet.profile.run_table import KernelRun, Recorder, RunLaunch, RunTable
 from keet.records import NamedTuple
 
 KEPT_LAUNCHES = 50_000
-"""Launches that a table keeps one by one: about 1 MB of text. Of more, the totals are kept."""
+"""Most launches that a table lists one by one: about 1 MB of text. Else totals only."""
 
 
 class Record(NamedTuple):
-    """One launch as a recorder saw it. Times in nanoseconds of one clock."""
+    """One recorded launch. Times are in nanoseconds of one clock."""
 
     name: str
     full: str
@@ -27,11 +27,11 @@ class Record(NamedTuple):
     device: int = 0
     process: int = 0
     order: int = 0
-    """By which launches of one process are ordered; equal for the kernels of one graph launch."""
+    """Sort key within a process; equal for the kernels of one graph launch."""
 
 
 def in_order(records: Iterable[Record]) -> list[Record]:
-    """As the host launched them; processes one after the other, the first to start first."""
+    """In the order of launching; processes one after the other, by their first start."""
     listed = list(records)
     began: dict[int, int] = {}
     for record in listed:
@@ -42,7 +42,7 @@ def in_order(records: Iterable[Record]) -> list[Record]:
 def tabulate(
     records: Iterable[Record], recorder: Recorder, *, keep: int = KEPT_LAUNCHES
 ) -> RunTable:
-    """The table of these launches; numbers in it count them `in_order`."""
+    """The table of these launches. Their numbers are their positions `in_order`."""
     ordered = in_order(records)
     return table_of(ordered, busy_parts(ordered), recorder, keep=keep)
 
@@ -50,7 +50,7 @@ def tabulate(
 def table_of(
     ordered: Sequence[Record], parts: BusyParts, recorder: Recorder, *, keep: int = KEPT_LAUNCHES
 ) -> RunTable:
-    """The same of launches that are `in_order`, with their `busy_parts`."""
+    """The table of launches that are `in_order` already, with their `busy_parts`."""
     if not ordered:
         return RunTable((), recorder)
     groups: dict[tuple[str, Dim3, Dim3], list[int]] = {}
@@ -96,11 +96,11 @@ def _kernel(
 
 
 _PER_OCTAVE = 64
-"""Steps of `KernelRun.times`: 1 % wide."""
+"""Bins of `KernelRun.times` per factor of 2: each is 1 % wide."""
 
 
 def _counted(times: Iterable[int]) -> tuple[tuple[int, int], ...]:
-    """How many launches took how long, about."""
+    """A histogram: (average duration, number of launches) per bin."""
     steps: dict[int, list[int]] = defaultdict(list)
     for time in times:
         steps[round(_PER_OCTAVE * math.log2(max(time, 1)))].append(time)
@@ -108,12 +108,12 @@ def _counted(times: Iterable[int]) -> tuple[tuple[int, int], ...]:
 
 
 class BusyParts(NamedTuple):
-    """Of each launch of a run, in nanoseconds."""
+    """Per launch of a run, in nanoseconds."""
 
     busy: Sequence[float]
-    """Its part of the busy time."""
+    """The launch's part of the busy time."""
     overlapped: Sequence[float]
-    """The time that it was not alone on its GPU."""
+    """Time during which other kernels ran on the same GPU."""
 
 
 def busy_parts(records: Sequence[Record]) -> BusyParts:
@@ -133,8 +133,8 @@ def _share_device(
     busy: list[float],
     overlapped: list[float],
 ) -> None:
-    """One sweep over starts and ends. A launch's part is the integral of 1/n over its time, taken
-    as the difference of a running sum at its end and at its start."""
+    """One sweep over starts and ends. A launch's part is the integral of 1/n over its time (n: the
+    kernels that run), computed as the difference of a running sum at its end and at its start."""
     events = sorted(
         [(records[n].start, 1, n) for n in numbers] + [(records[n].end, 0, n) for n in numbers]
     )
