@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from keet.verification.numbers import find_numbers
+from keet.verification.text.numbers import find_numbers
 
 from keet.formatting import (
     capitalized,

@@ -7,7 +7,6 @@ from keet.catalog import FindingSpec, Judging, findings, judging
 from keet.catalog.cases import CaseEntry, casebook
 from keet.catalog.precedents import Precedents, gain_of_cause, precedents
 from keet.explanation.precedents import measured_text
-from keet.formatting import times_text
 from keet.records import NamedTuple
 
 _EXAMPLES = 3
@@ -47,7 +46,7 @@ def finding_reference(finding: str) -> FindingReference:
 
 def reported_text(reference: FindingReference) -> str:
     """From when on it is a finding."""
-    worth = times_text(parameter("worth"))
+    worth = f"{parameter('worth'):g}x"
     if reference.spec.family == "healthy":
         return f"It is reported only where no cause is expected to gain {worth} or more."
     return f"It is reported where fixing it could gain {worth} or more."
