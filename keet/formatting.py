@@ -56,6 +56,19 @@ def speedup_text(factor: float) -> str:
     return f"{factor:,.{digits}f}x"
 
 
+def count_noun(number: int, noun: str, plural: str = "") -> str:
+    """`1 kernel`, `2,048 launches`, `3 families`; `plural` where it is irregular."""
+    return f"{number:,} {noun if number == 1 else plural or plural_of(noun)}"
+
+
+def plural_of(noun: str) -> str:
+    if noun.endswith(("ch", "sh", "s", "x")):
+        return f"{noun}es"
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}s"
+
+
 def shape_text(shape: Sequence[int] | None, unknown: str = "unknown") -> str:
     """`64×256` for (64, 256, 1), and `32×1×2` for (32, 1, 2): ones at the end are left out."""
     if not shape:
@@ -71,11 +84,6 @@ def shapes_text(grid: Sequence[int] | None, block: Sequence[int] | None) -> str:
 
 def shape_parts(**shapes: Sequence[int] | None) -> Iterator[str]:
     return (f"{name} {shape_text(shape)}" for name, shape in shapes.items() if shape)
-
-
-def count_noun(number: int, noun: str, plural: str = "") -> str:
-    """`1 kernel`, `3 kernels`; `plural` where it is not the noun with an s."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def capitalized(text: str) -> str:

@@ -72,7 +72,7 @@ class AccountTable(Sequence[AccountPart]):
 
     def __repr__(self) -> str:
         launches = len({part.launch_id for part in self})
-        of = count_noun(launches, "launch", "launches")
+        of = count_noun(launches, "launch")
         return f"<AccountTable: {len(self)} parts of the time of {of}>"
 
     def leading(self, most: int = 6) -> tuple[AccountPart, ...]:

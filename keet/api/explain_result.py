@@ -51,7 +51,7 @@ class ExplainResult(ApiResult):
         if len(self.launches) == 1:
             return f"<ExplainResult {name}: {self.launches[0].name}: {self.launches[0].headline}>"
         counts = (
-            count_noun(len(self.launches), "launch", "launches"),
+            count_noun(len(self.launches), "launch"),
             count_noun(len(self.findings), "finding"),
         )
         return f"<ExplainResult {name}: {', '.join(counts)}>"

@@ -140,7 +140,7 @@ class RooflineResult(ApiResult):
 
     def __repr__(self) -> str:
         name = PurePath(self.profile.provenance.path).name
-        return f"<RooflineResult {name}: {count_noun(len(self.rooflines), 'launch', 'launches')}>"
+        return f"<RooflineResult {name}: {count_noun(len(self.rooflines), 'launch')}>"
 
     @cached_property
     def document(self) -> RooflineDocument:

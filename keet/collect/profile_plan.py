@@ -123,7 +123,7 @@ def plain_run_line(plain: PlainRun) -> str:
     table = plain.table
     kernels = len({kernel.name for kernel in table.kernels})
     return (
-        f"the plain run: {count_noun(table.launch_count, 'launch', 'launches')} of "
+        f"the plain run: {count_noun(table.launch_count, 'launch')} of "
         f"{count_noun(kernels, 'kernel')}, {_time(table)} in "
         f"{plain.seconds:.1f} s; {RECORDER_NAMES[table.recorder]}{_cost(plain)}"
     )
@@ -153,7 +153,7 @@ def plan_lines(plan: ProfilePlan, plain: PlainRun, options: ProfileOptions) -> I
         return
     launches = choice.launches
     yield (
-        f"profiling {count_noun(len(launches), 'launch', 'launches')} of "
+        f"profiling {count_noun(len(launches), 'launch')} of "
         f"{count_noun(len(choice.kernels), 'kernel')} with {share_text(choice.share)} of the GPU "
         f"time: about {passes_of(launches)} passes and {seconds_of(launches, plain):.0f} s, at "
         f"most {options.max_passes} passes and {options.max_minutes:g} minutes "

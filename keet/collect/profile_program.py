@@ -331,7 +331,7 @@ class _Profiling:
             self._keep_table_alone()
             return
         self._keep_report(best)
-        launches = count_noun(best.launches, "launch", "launches")
+        launches = count_noun(best.launches, "launch")
         self._progress(f"interrupted; {self._report} has {launches}")
 
     def _keep_table_alone(self) -> None:

@@ -67,7 +67,7 @@ def collect_function(function: str, report: Path, clock_control: str, progress: 
         if written is None or not launches:
             raise _failure(function, done)
         put_in_place(written, report)
-    progress(f"nsight-python profiled {count_noun(launches, 'launch', 'launches')} of {function}")
+    progress(f"nsight-python profiled {count_noun(launches, 'launch')} of {function}")
     if done.returncode:
         progress(f"{function} failed after its kernels ran: {_message(done)}")
     return 1 if done.returncode else 0

@@ -12,6 +12,7 @@ from keet.analysis.findings import Skipped
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.catalog import findings
+from keet.evidence import Evidence
 from keet.explanation.account_notes import Note
 from keet.explanation.capture_hints import DEBUG_BUILD, NO_REMEDY
 from keet.explanation.explained import Explanation, LaunchExplanation
@@ -21,6 +22,7 @@ from keet.profile import Launch, Profile, Workload
 from keet.profile.launch_iteration import MAX_DECODED, iterate_launches
 from keet.records import NamedTuple
 
+_WARP = 32
 OnLaunch = Callable[[int, int], None]
 """Called before each launch is explained: how many are done, of how many. What it raises ends the
 work."""
@@ -186,9 +188,9 @@ def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
 def _healthy(view: LaunchView, found: set[str]) -> list[Note]:
     checks = (
         ("uncoalesced_global", "src_l2_sectors_global_excess", "src_l2_sectors_global",
-         "global accesses are coalesced", "of the sectors are beyond the ideal", 10.0),
+         "global accesses are coalesced", "of their sectors are in excess", 10.0),
         ("shared_bank_conflict", "bank_conflicts_load", "shared_load_wavefronts",
-         "shared memory has few bank conflicts", "of the load wavefronts", 10.0),
+         "shared memory has few bank conflicts", "of the load wavefronts are repeats", 10.0),
     )  # fmt: skip
     notes = [
         note
@@ -198,9 +200,14 @@ def _healthy(view: LaunchView, found: set[str]) -> list[Note]:
     ]
     threads = view.get("active_threads_per_warp")
     if threads is not None and threads.value >= 28:
-        text = f"warps are full: {threads:.1f}s of a warp are active on average"
-        notes.append(Note("warp_divergence", text, (threads,)))
+        notes.append(Note("warp_divergence", _active_threads(threads), (threads,)))
     return notes
+
+
+def _active_threads(threads: Evidence) -> str:
+    is_full = round(threads.value, 1) == _WARP
+    active = f"all {threads:.0f}s" if is_full else f"almost all threads ({threads:.1f}s)"
+    return f"{active} of a warp are active on average"
 
 
 def _small_share(  # noqa: PLR0913, PLR0917 - a row of the table above

@@ -46,7 +46,7 @@ class CaptureHints(NamedTuple):
         """Before the command; empty where there is none."""
         if not self.command:
             return ""
-        return f"To include it, {f'build with {self.build} and ' if self.build else ''}run:"
+        return f"To include this, {f'build with {self.build} and ' if self.build else ''}run:"
 
 
 def capture_hints(

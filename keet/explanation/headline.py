@@ -56,7 +56,7 @@ def _not_measured(diagnosis: Diagnosis) -> str:
         return "This launch failed: its grid has no blocks, so nothing ran."
     measured = diagnosis.view.get("duration") is not None or diagnosis.model.is_measured
     if not measured and not diagnosis.findings:  # the shape of a launch alone shows some causes
-        return "Nothing was measured of this launch: it failed, or profiling it did."
+        return "Nothing was measured for this launch: the launch or its profiling failed."
     return ""
 
 
@@ -88,7 +88,7 @@ def _headline(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> str:
 def _suspicion(diagnosis: Diagnosis) -> str:
     """Beside a roofline: bytes that need not be moved at all, if it is true."""
     found = [each for each in diagnosis.findings[:1] if each.variant in BETWEEN_LAUNCHES]
-    return "".join(f" Perhaps there is {each.label}." for each in found)
+    return "".join(f" There may be {each.label}." for each in found)
 
 
 _IDLE = ("small_grid", "tail_effect", "load_imbalance")
@@ -124,7 +124,7 @@ def _idle(diagnosis: Diagnosis, first: Finding) -> str:
 def _not_near(diagnosis: Diagnosis) -> str:
     nearest, outside = nearest_units(diagnosis), _outside(diagnosis)
     if not nearest:
-        return "how busy the units were is not in the report"
+        return "the report does not say how busy the units were"
     top = nearest[0]
     if outside:
         return outside
@@ -147,7 +147,7 @@ def _longest_wait(diagnosis: Diagnosis) -> str:
     part = waiting.children[0]
     if not part.label.startswith("waiting for the latency"):
         return ""
-    return f", and schedulers are {part.label} for {part.share:.0f} of the time"
+    return f", and {part.share:.0f} of the time is spent {part.label}"
 
 
 # --- without one
@@ -156,12 +156,12 @@ def _longest_wait(diagnosis: Diagnosis) -> str:
 def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> str:
     view = diagnosis.view
     if not diagnosis.model.is_measured:
-        return "The report does not say how busy any unit was: where the time goes is not known."
+        return "Where the time goes is unknown: the report does not say how busy any unit was."
     if diagnosis.healthy and nearest:
         return _at_roofline(diagnosis, nearest)
     outside = _outside(diagnosis)
     if outside:
-        return f"{capitalized(outside)}: it passes before, between and after kernels, not in them."
+        return f"{capitalized(outside)}: it passes before, between and after the kernels."
     first = capitalized(_at_peak(nearest) or _not_near(diagnosis))
     if diagnosis.minor:
         cause = diagnosis.minor[0]
@@ -169,8 +169,8 @@ def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> str
         return f"{first}: {name}, but fixing it alone would gain less than {_worth(view):.0f}."
     unknown = diagnosis.account.unknown
     if unknown >= 15 or not view.stalls:
-        return f"{first}. What the rest of the time goes to is not in the report."
-    return f"{first}, and no change that keet knows would gain {_worth(view):.0f}."
+        return f"{first}. The report does not say where the rest of the time goes."
+    return f"{first}, and no change that keet knows of would gain {_worth(view):.0f}."
 
 
 def _worth(view: LaunchView) -> Evidence:
@@ -194,7 +194,7 @@ def _at_roofline(diagnosis: Diagnosis, leading: tuple[Ceiling, ...]) -> str:
     ).rstrip()
 
 
-_NOTHING_LEFT = "nothing is left"
+_NOTHING_LEFT = "no speed-up is left"
 
 
 def _at_peak(units: tuple[Ceiling, ...]) -> str:
@@ -210,7 +210,7 @@ def _left(view: LaunchView, ceiling: Ceiling) -> str:
     label = f"times faster at most with the same work of {spoken_unit(ceiling.name)}"
     name = f"left.{ceiling.name}"
     most = view.ledger.derived(name, Quantity(times, ""), label, ceiling.reached)
-    return f"at most {most:.1f}x is left"
+    return f"a speed-up of at most {most:.1f}x is left"
 
 
 def _at_dram(view: LaunchView, dram: Ceiling, nearest: Ceiling) -> str:

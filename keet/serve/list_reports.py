@@ -177,7 +177,7 @@ def _launches_text(profile: Profile, summary: ReportSummary, launches: Sequence[
     from keet.render.common.device import describe_device
 
     devices = ", ".join(describe_device(device) for device in profile.devices)
-    count = count_noun(summary.launch_count, "launch", "launches")
+    count = count_noun(summary.launch_count, "launch")
     lines = [f"{summary.path}: {count} on {devices}"]
     lines += [_launch_text(launch) for launch in launches]
     if summary.missing:

@@ -85,7 +85,7 @@ class OpenReport:
         from keet.explanation.analyst import explain
         from keet.profile.launch_iteration import MAX_DECODED
 
-        call.begin(f"explaining {count_noun(len(launches), 'launch', 'launches')}")
+        call.begin(f"explaining {count_noun(len(launches), 'launch')}")
         # A view of the whole report; launches that are named are all explained.
         most = MAX_DECODED if len(launches) == len(self.profile.launches) else None
         steps = call.steps("explaining launch")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from keet.verification.text.numbers import find_numbers
 
 from keet.formatting import (
     capitalized,
@@ -15,6 +14,7 @@ from keet.formatting import (
     speedup_text,
     times_text,
 )
+from keet.verification.text.numbers import find_numbers
 
 SIZES = st.tuples(*[st.integers(1, 5000)] * 3)
 

@@ -183,14 +183,16 @@ def _reading(roofline: Roofline) -> Iterator[str]:
         yield f"{where} the ceiling of {names} ({reached}): {_way_out(roofline.nearest)}."
     else:
         come = "come" if len(roofline.nearest) > 1 else "comes"
-        yield f"No ceiling is near; {names} {come} closest ({reached})."
+        yield f"It is far from every ceiling; {names} {come} closest ({reached})."
     if top < AT:
         yield from _what_else(roofline, top)
     yield from _side(roofline)
 
 
-_NOTHING_KNOWN = "The report holds no share of any peak; see what to capture: keet show REPORT"
-_NOTHING_DONE = "It did nothing that is counted: no arithmetic, no bytes; see: keet show REPORT"
+_NOTHING_KNOWN = "The report has no share of any peak; keet show REPORT prints what to capture"
+_NOTHING_DONE = (
+    "Neither arithmetic nor memory traffic was counted; keet show REPORT prints what the report has"
+)
 
 
 def _and(words: Sequence[str]) -> str:
@@ -201,10 +203,10 @@ def _way_out(nearest: Sequence[Ceiling]) -> str:
     kinds = {ceiling.kind for ceiling in nearest}
     if kinds == {"memory"}:
         known = all(ceiling.achieved for ceiling in nearest)
-        return f"it gets faster by {'moving fewer bytes there' if known else 'asking less of it'}"
+        return f"{'moving fewer bytes there' if known else 'fewer requests to it'} would help"
     if kinds == {"compute"}:
-        return "it gets faster by fewer operations or a faster type"
-    return "bytes and operations are in balance, and both would have to shrink"
+        return "fewer operations or a faster data type would help"
+    return "bytes and operations are in balance, so both would have to be reduced"
 
 
 def _what_else(roofline: Roofline, top: float) -> Iterator[str]:
@@ -219,16 +221,16 @@ def _what_else(roofline: Roofline, top: float) -> Iterator[str]:
         moved = f"{link.achieved} over {link.spoken}"
         yield f"But it moves {moved}, {link.reached:.0f} of the peak assumed for that link."
     elif unknown:
-        yield f"Not measured: {_and(unknown)}; keet show REPORT tells how to."
+        yield f"Not measured: {_and(unknown)}; keet show REPORT prints the command for it."
     else:
-        yield "Latency holds it back, most likely: keet hotspots shows where."
+        yield "It is most likely latency-bound: keet hotspots shows where warps wait."
 
 
 def _pressed(roofline: Roofline) -> tuple[UnitStage | None, str]:
     """The busiest stage of any ceiling, or unit that a roofline does not count, and what it is."""
     stages = [(stage, _WHY_BUSIER[c.kind]) for c in roofline.ceilings if (stage := c.busier_stage)]
     if roofline.uncounted:
-        stages.append((roofline.uncounted, "work that is neither operations nor bytes"))
+        stages.append((roofline.uncounted, "it also issues what the roofline does not count"))
     return max(stages, key=lambda pair: pair[0].busy.value, default=(None, ""))
 
 
@@ -236,12 +238,14 @@ def stage_name(stage: UnitStage) -> str:
     """As in a sentence of its own: what no counter shows is not named."""
     if stage.id == "issue_slots":
         return "instruction issue"
-    return "the busiest stage of L2" if stage.id == "l2_fabric" and stage.inferred else stage.label
+    if stage.id == "l2_fabric" and stage.inferred:
+        return "the busiest stage of L2"
+    return f"the stage {stage.label}"
 
 
 _WHY_BUSIER = {
-    "memory": "more than the bytes tell",
-    "compute": "not all that it executes are multiply-adds",
+    "memory": "more than its bytes suggest",
+    "compute": "not everything that it executes is a multiply-add",
 }
 
 _UNSEEN = {"fp32": "arithmetic", "tensor": "tensor operations", "dram": "DRAM", "l2": "L2"}
@@ -255,7 +259,8 @@ def _side(roofline: Roofline) -> Iterator[str]:
         return
     entry = at_dram[0]
     side = "left" if entry.memory_bound else "right"
+    kind = "memory-bound" if entry.memory_bound else "compute-bound"
     yield (
-        f"{roofline.lead.name} is {side} of the ridge with DRAM: "
+        f"{roofline.lead.name} is {side} of the ridge with DRAM, on the {kind} side: "
         f"{entry.value} against {entry.ridge}."
     )

@@ -11,9 +11,10 @@ from keet.catalog import findings
 from keet.corpus.insights.facts import FactBook
 from keet.corpus.insights.points import InsightSource, literals
 from keet.corpus.insights.records import Basis, Cluster, ClusterKernel, Insight
-from keet.corpus.insights.wording import capital, joined, plural
+from keet.corpus.insights.wording import joined
 from keet.corpus.top.launch_filter import ALIKE, REPLAY_GAP
 from keet.evidence import Evidence
+from keet.formatting import capitalized, count_noun
 from keet.records import NamedTuple
 
 _LEAST_KERNELS = 2
@@ -179,7 +180,7 @@ def _insight(cluster: Cluster) -> Insight:
     title = (
         f"{kernels.value:.0f} kernels, {share:.0f} of the time: {cluster.label} on {cluster.device}"
     )
-    text = (_extent(cluster, book, share), _saving(cluster, book), capital(cluster.remedy))
+    text = (_extent(cluster, book, share), _saving(cluster, book), capitalized(cluster.remedy))
     return Insight(
         id="",
         kind="cluster",
@@ -202,7 +203,7 @@ def _extent(cluster: Cluster, book: FactBook, share: Evidence) -> str:
     profiled = "profiled launches" if runs else "launches"
     held = "that the kernels of the whole runs took" if runs else "that the store holds of this GPU"
     return (
-        f"{launches.value:,.0f} {profiled} in {plural(int(files.value), 'file')} on "
+        f"{launches.value:,.0f} {profiled} in {count_noun(int(files.value), 'file')} on "
         f"{cluster.device} have it; {_who(cluster, book)} {time} of the {total} {held} "
         f"({share:.0f})."
     )
@@ -212,7 +213,7 @@ def _who(cluster: Cluster, book: FactBook) -> str:
     if not cluster.versions:
         return "they take"
     book.computed("other versions", cluster.versions, "")
-    others = plural(cluster.versions, "capture is", "captures are")
+    others = count_noun(cluster.versions, "capture is", "captures are")
     return (
         f"{others} of another version of a kernel in the same folder and not counted. The "
         "slowest of each take"

@@ -13,8 +13,9 @@ from keet.corpus.insights.facts import FactBook, numbered
 from keet.corpus.insights.metric_changes import moved_between
 from keet.corpus.insights.points import InsightSource, Point, literals, point_at
 from keet.corpus.insights.records import Insight, MetricChange, Outlier, Outliers
-from keet.corpus.insights.wording import amount, joined, plural
+from keet.corpus.insights.wording import amount, joined
 from keet.evidence import Evidence
+from keet.formatting import count_noun
 from keet.records import NamedTuple
 
 _LEAST_PEERS = 5
@@ -180,7 +181,7 @@ def _told(outliers: Outliers, usual: Point, points: Sequence[Point], book: FactB
 
 
 def _launches(found: int) -> str:
-    return plural(found, "launch", "launches")
+    return count_noun(found, "launch")
 
 
 def _why(moved: Sequence[MetricChange], usual: Point, here: Point, book: FactBook) -> str:

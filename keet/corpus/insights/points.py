@@ -21,10 +21,10 @@ from keet.corpus.insights.knob_names import (
     function_of,
     naming_of,
 )
-from keet.corpus.insights.wording import plural
 from keet.corpus.store.gpus import UNKNOWN_GPU, launches_by_gpu
 from keet.corpus.store.reader import QueryResult, Store
 from keet.corpus.store.schema import METRICS
+from keet.formatting import count_noun
 from keet.records import NamedTuple
 
 Shape = tuple[int | None, int | None, int | None]
@@ -290,7 +290,7 @@ def extent_of(store: InsightSource, kernel: re.Pattern[str] | None) -> StoreExte
 
 def _notes(undated: int, silent: int) -> Iterator[str]:
     if undated:
-        yield f"{plural(undated, 'file carries', 'files carry')} no date: not in any history"
+        yield f"{count_noun(undated, 'file carries', 'files carry')} no date: not in any history"
     if silent:
-        files = plural(silent, "file does", "files do")
+        files = count_noun(silent, "file does", "files do")
         yield f"{files} not say how busy any unit was: the limiter is not known"

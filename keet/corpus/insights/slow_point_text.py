@@ -20,8 +20,9 @@ from keet.corpus.insights.metric_changes import (
 from keet.corpus.insights.points import Point
 from keet.corpus.insights.records import Sweep
 from keet.corpus.insights.sweeps import MeasuredSweep
-from keet.corpus.insights.wording import amount, capital, joined, spoken
+from keet.corpus.insights.wording import amount, joined, spoken
 from keet.evidence import Evidence
+from keet.formatting import capitalized
 
 
 class SweepFacts:
@@ -182,7 +183,7 @@ class SlowPointWriter:
         judgement = self._facts.judgement(i)
         said = f"At {self._facts.value(i)} it takes {self._times(i)} of the best{self._busy(i)}"
         if judgement.starved:
-            return f"{said}. {capital(self._starved([i], judgement))}"
+            return f"{said}. {capitalized(self._starved([i], judgement))}"
         return f"{said}. {self._moved([i], judgement)}"
 
     def _several(self, group: Sequence[int]) -> str:
@@ -194,7 +195,7 @@ class SlowPointWriter:
         said = f"At {where} it takes {times} of the best"
         judgement = self._facts.judgement(first)
         if judgement.starved:
-            return f"{said}. {capital(self._starved(group, judgement))}"
+            return f"{said}. {capitalized(self._starved(group, judgement))}"
         common = [d for d in judgement.differences if self._is_common(d, group)]
         return f"{said}. {self._moved(group, judgement._replace(differences=tuple(common)))}"
 

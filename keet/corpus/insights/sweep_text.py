@@ -11,8 +11,9 @@ from keet.corpus.insights.metric_changes import differing_work, label_of
 from keet.corpus.insights.points import Point
 from keet.corpus.insights.slow_point_text import SlowPointWriter, SweepFacts
 from keet.corpus.insights.sweeps import limiters
-from keet.corpus.insights.wording import amount, capital, joined, spoken
+from keet.corpus.insights.wording import amount, joined, spoken
 from keet.evidence import Evidence
+from keet.formatting import capitalized
 from keet.records import NamedTuple
 
 _FULL = 85.0
@@ -91,7 +92,7 @@ class SweepWriter:
         said = f"{self._sweep.knob} varies {self._span()} over {count.value:,.0f} files ({where})"
         also = self._sweep.moves_with
         moves = f"; {joined(also)} {'move' if len(also) > 1 else 'moves'} with it" if also else ""
-        return f"{capital(said)}{moves}. {self._work()}"
+        return f"{capitalized(said)}{moves}. {self._work()}"
 
     def _left_out(self) -> Iterator[str]:
         left = self._sweep.left_out

@@ -21,14 +21,6 @@ def joined(words: Sequence[str]) -> str:
     return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def plural(count: int, word: str, many: str | None = None) -> str:
-    return f"{count:,} {word if count == 1 else many or word + 's'}"
-
-
 def amount(piece: Evidence) -> str:
     """A number beside its label, which names what is counted."""
     head = base_unit(piece.unit).partition("/")[0]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from keet.analysis.source_lines.hotspots import Hotspots, Spot
 from keet.catalog import stalls
-from keet.formatting import share_text
+from keet.formatting import count_noun, share_text
 from keet.profile import Launch
 from keet.profile.names import file_name
 
@@ -31,15 +31,11 @@ def hotspots_summary(found: Hotspots) -> str:
 def _rows(found: Hotspots) -> str:
     """Instructions without a line are one row, but no line."""
     if found.by == "instruction":
-        return _counted(len(found.spots), "instruction")
+        return count_noun(len(found.spots), "instruction")
     lines = sum(spot.location is not None for spot in found.spots)
     unplaced = sum(spot.instructions for spot in found.spots if spot.location is None)
-    rest = f" and {_counted(unplaced, 'instruction')} without a line" if unplaced else ""
-    return f"{_counted(lines, 'source line')}{rest}"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    rest = f" and {count_noun(unplaced, 'instruction')} without a line" if unplaced else ""
+    return f"{count_noun(lines, 'source line')}{rest}"
 
 
 def chance_error(share: float, total: int) -> float:

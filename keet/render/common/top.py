@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from keet.catalog import findings
 from keet.errors import one_line
-from keet.formatting import capitalized, shape_text, times_text
-from keet.render.common.store import count
+from keet.formatting import capitalized, count_noun, shape_text, times_text
 from keet.render.common.top_times import (
     about_no_runs,
     about_runs,
@@ -46,13 +45,13 @@ def top_heading(top: TopDocument) -> str:
     """Of files that failed nobody knows whose they are: they are told where nothing is chosen."""
     whole = top.device is None and top.kernel is None
     failed = f" ({top.failed:,} more failed)" if top.failed and whole else ""
-    launches = count(top.launches, "launch", "es")
+    launches = count_noun(top.launches, "launch")
     if top.runs and len(top.gpus) == 1:
         runs = whole_runs(top.gpus[0])
         return f"{capitalized(runs)}; {launches} profiled{failed}"
     time = f"{duration(top.time_us)} of GPU time in " if top.time_us is not None else ""
     gpus = f" on {gpu_count(top):,} GPUs" if gpu_count(top) > 1 else ""
-    return f"{time}{launches} of {count(top.reports, 'report')}{gpus}{failed}"
+    return f"{time}{launches} of {count_noun(top.reports, 'report')}{gpus}{failed}"
 
 
 def gpu_lines(top: TopDocument) -> list[str]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.replay.gap import DIFFERS
 from keet.errors import one_line
-from keet.formatting import capitalized, share_cell
+from keet.formatting import capitalized, count_noun, share_cell
 from keet.records import NamedTuple
-from keet.render.common.store import count, known_runs_text
+from keet.render.common.store import known_runs_text
 from keet.units import Quantity
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def gpu_count(top: TopDocument) -> int:
 
 def launches_text(each: OpportunityDocument | GpuDocument) -> str:
     if each.basis == "reports":
-        return count(each.launches, "launch", "es")
+        return count_noun(each.launches, "launch")
     noun = "launch" if each.run_launches == 1 else "launches"
     return f"{_amount(each.run_launches)} {noun} ({each.launches:,} profiled)"
 
@@ -84,7 +84,7 @@ _TITLES: Mapping[str, str] = {
 
 
 def whole_runs(gpu: GpuDocument) -> str:
-    return f"{_spent(gpu, gpu.time_us)} {_in_launches(gpu)} of {count(gpu.runs, 'whole run')}"
+    return f"{_spent(gpu, gpu.time_us)} {_in_launches(gpu)} of {count_noun(gpu.runs, 'whole run')}"
 
 
 def _spent(gpu: GpuDocument, time_us: float | None) -> str:
@@ -102,12 +102,12 @@ def _in_launches(gpu: GpuDocument) -> str:
 def pool_text(top: TopDocument, gpu: GpuDocument) -> str:
     """One line of several at the head of the list."""
     if not top.runs:
-        return f"{duration(gpu.time_us)} in {count(gpu.launches, 'launch', 'es')}"
+        return f"{duration(gpu.time_us)} in {count_noun(gpu.launches, 'launch')}"
     if gpu.basis == "reports":
-        return f"{duration(gpu.time_us)} in {count(gpu.launches, 'launch', 'es')}, as profiled"
+        return f"{duration(gpu.time_us)} in {count_noun(gpu.launches, 'launch')}, as profiled"
     if not gpu.total_us or not (gpu.not_profiled_us or top.kernel):
         return f"{whole_runs(gpu)} ({gpu.launches:,} profiled)"
-    return f"{_spent(gpu, gpu.total_us)} in {count(gpu.runs, 'whole run')}: {_parts(top, gpu)}"
+    return f"{_spent(gpu, gpu.total_us)} in {count_noun(gpu.runs, 'whole run')}: {_parts(top, gpu)}"
 
 
 def _parts(top: TopDocument, gpu: GpuDocument) -> str:
@@ -117,7 +117,7 @@ def _parts(top: TopDocument, gpu: GpuDocument) -> str:
         share = percent(gpu.not_profiled_us / gpu.total_us)
         missed = f", {duration(gpu.not_profiled_us)} ({share}) in kernels that were not"
     if top.kernel is None:
-        return f"{chosen} were profiled ({count(gpu.launches, 'launch', 'es')}){missed}"
+        return f"{chosen} were profiled ({count_noun(gpu.launches, 'launch')}){missed}"
     missed = f"{missed} profiled" if missed else ""
     return f"{chosen} match --kernel ({gpu.launches:,} profiled){missed}"
 
@@ -138,7 +138,7 @@ def about_runs(top: TopDocument) -> list[str]:
 
 
 def _known_runs(top: TopDocument) -> str:
-    text = known_runs_text(top.known_runs, top.runs, count(top.reports, "report"))
+    text = known_runs_text(top.known_runs, top.runs, count_noun(top.reports, "report"))
     return capitalized(text)
 
 
@@ -237,7 +237,7 @@ def gap_mark(each: OpportunityDocument) -> str:
     if not each.replay_gaps:
         return ""
     some = each.replay_gaps < each.launches
-    of_all = f" of {each.replay_gaps:,} of {count(each.launches, 'profiled launch', 'es')}"
+    of_all = f" of {each.replay_gaps:,} of {count_noun(each.launches, 'profiled launch')}"
     return f"; the replay{of_all if some else ''} differs from the run"
 
 
@@ -248,7 +248,7 @@ def gap_note(top: TopDocument) -> str | None:
         return None
     whose, which = ("it", "") if number == 1 else ("them", ", for the one with the most time")
     return (
-        f"The times of {count(number, 'profiled launch', 'es')} in the run and under the profiler "
+        f"The times of {count_noun(number, 'profiled launch')} in the run and under the profiler "
         f"differ by more than {DIFFERS:g}x: no saving is claimed for {whose}. Why{which}:"
     )
 

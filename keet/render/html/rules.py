@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from keet.explanation.explained import LaunchExplanation
 from keet.explanation.ncu_rules import judge_rule, rule_name
+from keet.formatting import count_noun
 from keet.patterns import regex
 from keet.profile.rules import RuleKind, RuleResult, SpeedupScope
 from keet.render.html.anchors import Anchors
@@ -35,9 +36,9 @@ def rules_section(each: LaunchExplanation, anchors: Anchors) -> Html | None:
         "section",
         element("h3", "Nsight Compute's rules"),
         element("p", each.second_opinion) if each.second_opinion else None,
-        _fold(_counted(len(advice), "message with advice", "messages with advice"),
+        _fold(count_noun(len(advice), "message with advice", "messages with advice"),
               [_rule(rule, each, anchors) for rule in advice]),
-        _fold(_counted(len(others), "message without advice", "messages without advice"),
+        _fold(count_noun(len(others), "message without advice", "messages without advice"),
               [_plain(rule) for rule in others]),
         class_="rules",
     )  # fmt: skip
@@ -48,10 +49,6 @@ def _worth(rule: RuleResult) -> tuple[bool, float]:
     if not rule.speedup or not math.isfinite(rule.speedup.percent):
         return True, 0.0
     return rule.speedup.scope is not SpeedupScope.GLOBAL, -rule.speedup.percent
-
-
-def _counted(count: int, one: str, several: str) -> str:
-    return f"{count} {one if count == 1 else several}"
 
 
 def _fold(title: str, items: Sequence[Html]) -> Html | None:

@@ -6,7 +6,8 @@ import sys
 import time
 from typing import Protocol, TextIO
 
-from keet.render.common.store import count, known_runs_text
+from keet.formatting import count_noun
+from keet.render.common.store import known_runs_text
 from keet.texts import terminal_stream
 
 _PLAIN_SECONDS = 10.0
@@ -116,23 +117,23 @@ def duration_text(seconds: float) -> str:
 def summary_text(tally: Tally, settled: int, strangers: int) -> str:
     """What a run did; `settled`: files that the store knew."""
     counts = [f"{tally.done:,} done"]
-    counts += [count(tally.duplicates, "duplicate")] if tally.duplicates else []
+    counts += [count_noun(tally.duplicates, "duplicate")] if tally.duplicates else []
     counts += [f"{tally.failed:,} failed"] if tally.failed else []
     counts += [f"{settled:,} settled before"] if settled else []
-    lines = [f"{count(tally.through + settled, 'file')}: {', '.join(counts)}"]
+    lines = [f"{count_noun(tally.through + settled, 'file')}: {', '.join(counts)}"]
     if tally.through:
         lines.append(
-            f"{count(tally.launches, 'launch', 'es')}, {gpu_time_text(tally.gpu_seconds)} of GPU "
+            f"{count_noun(tally.launches, 'launch')}, {gpu_time_text(tally.gpu_seconds)} of GPU "
             "time; "
             f"{duration_text(tally.seconds)} ({rates_text(tally)})"
         )
     if tally.runs:
-        lines.append(known_runs_text(tally.runs, tally.placed, count(tally.done, "file")))
+        lines.append(known_runs_text(tally.runs, tally.placed, count_noun(tally.done, "file")))
     if tally.unused_tables:
-        tables = count(tally.unused_tables, "table")
+        tables = count_noun(tally.unused_tables, "table")
         lines.append(f"{tables} of a run not used; why is in the column reason of files")
     if tally.noted:
-        files = count(tally.noted, "file")
+        files = count_noun(tally.noted, "file")
         lines.append(f"{files} with a note, which is in the column reason of files")
     if strangers:
         what = "CSV or JSON file is" if strangers == 1 else "CSV and JSON files are"

@@ -9,7 +9,14 @@ from statistics import median
 from keet.catalog import findings, metric_with_id
 from keet.catalog.cases import CaseEntry
 from keet.catalog.precedents import gain_of_cause
-from keet.formatting import capitalized, speedup_text, times_text
+from keet.formatting import (
+    capitalized,
+    count_noun,
+    percent_text,
+    share_text,
+    speedup_text,
+    times_text,
+)
 from keet.render.terminal.highlighted import Diff
 from keet.render.terminal.layout import Group, Indented, Renderable, Table, Text
 from keet.units import Quantity
@@ -27,8 +34,8 @@ def cases_view(
     `of`: all cases, of which the entries are a page. `in_full`: how to see one of them.
     """
     columns = (
-        "Each row: case, speed-up of the fix, time before it; (like) is a look-alike, (all 4.1x) "
-        "is with other causes fixed too."
+        "Columns: case, speed-up of the fix, time before the fix. (like): a look-alike. "
+        "(all 4.1x): with the other causes fixed too."
     )
     parts: list[Renderable] = [
         Text(heading(of or entries), style="bold"),
@@ -45,28 +52,23 @@ def heading(entries: Sequence[CaseEntry]) -> str:
     families = len({entry.family for entry in entries})
     gains = [gain_of_cause(entry) for entry in entries if not entry.lookalike]
     alike = len(entries) - len(gains)
-    parts = [f"{_count(len(entries), 'measured case')} from {_count(families, 'family')}"]
+    parts = [f"{count_noun(len(entries), 'measured case')} from {count_noun(families, 'family')}"]
     if gains:
         parts.append(
-            f"{_count(len(gains), 'fix')} gained {speedup_text(min(gains))} to "
+            f"{count_noun(len(gains), 'fix')} gained {speedup_text(min(gains))} to "
             f"{speedup_text(max(gains))} (median {speedup_text(median(gains))})"
         )
     if alike:
-        parts.append(f"{_count(alike, 'look-alike')}, whose fix gains less than 1.1x or nothing")
+        parts.append(
+            f"{count_noun(alike, 'look-alike')}, whose fix gains less than 1.1x or nothing"
+        )
     return "; ".join(parts) + "."
-
-
-_PLURALS = {"family": "families", "fix": "fixes"}
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun if number == 1 else _PLURALS.get(noun, noun + 's')}"
 
 
 def _table(entries: Sequence[CaseEntry], width: int) -> Table:
     wide = width >= 110
     grid = Table(has_heading=False, padding=(0, 2))
-    grid.add_column("case", no_wrap=True, min_width=min(54, width - 26))
+    grid.add_column("case", no_wrap=True, min_width=min(54, width - 30))
     grid.add_column("speed-up", justify="right", no_wrap=True)
     grid.add_column("before", justify="right", no_wrap=True)
     if wide:
@@ -141,10 +143,11 @@ def _lines(entry: CaseEntry) -> str:
 
 def _times(entry: CaseEntry) -> Text:
     return Text(
-        f"Medians of {entry.launches} launches per side in turns, cold L2. From the 10th to the "
-        f"90th percentile is {entry.spread_pct:.1f}% of the median (noisier side). Results checked "
-        f"for seeds {', '.join(map(str, entry.seeds))}. Before the fix the code runs at "
-        f"{100 * entry.start_share_of_roofline:.0f}% of the roofline speed of the needed work."
+        f"Medians of {entry.launches} launches per side, run alternately with a cold L2. The 10th "
+        f"and the 90th percentile are {percent_text(entry.spread_pct, 1)} of the median apart (on "
+        f"the noisier side). Results checked for seeds {', '.join(map(str, entry.seeds))}. Before "
+        f"the fix, the code reaches {share_text(entry.start_share_of_roofline)} of the speed that "
+        "the roofline allows for the work it has to do."
     )
 
 
@@ -166,7 +169,7 @@ def _others(entry: CaseEntry) -> list[Text]:
     left = [name for name in entry.also if name not in {step.finding for step in entry.steps}]
     labels = ", ".join(findings()[name].label for name in left)
     lines = [Text(f"Also present, not fixed: {labels}.")] if left else []
-    hidden = [Text("The kernel's source does not show the cause.")] if entry.hidden else []
+    hidden = [Text("The cause is not visible in the kernel's source.")] if entry.hidden else []
     return [*lines, *hidden]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from keet.render.terminal.layout import Group, Renderable, Text
+from keet.render.terminal.layout import Group, Table, Text
 
 _MARKS = {"ok": ("ok", "green"), "missing": ("missing", "yellow"), "broken": ("broken", "red")}
 
@@ -26,22 +26,21 @@ class Check(Protocol):
 
 
 def doctor_view(checks: Sequence[Check]) -> Group:
-    width = max(len(check.name) for check in checks)
-    parts: list[Renderable] = []
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column()
     for check in checks:
         word, colour = _MARKS[check.status]
         if check.status != "ok" and check.needed:
             colour = "bold red"
-        line = Text.assemble((f"{word:>7}  ", colour), (f"{check.name:{width}}  ", "bold"))
-        line.append(check.found)
-        parts.append(line)
+        grid.add_row(Text(word, style=colour), check.name, check.found)
         if check.remedy:
-            parts.append(Text(f"{'':>{width + 11}}{check.remedy}", style="dim"))
+            grid.add_row("", "", Text(check.remedy, style="dim"))
     wrong = [check for check in checks if check.needed and check.status != "ok"]
-    parts.append("")
-    parts.append(
+    verdict = (
         Text(f"keet can't work without: {', '.join(c.name for c in wrong)}", style="bold red")
         if wrong
         else Text("keet can read reports here.", style="green")
     )
-    return Group(*parts)
+    return Group(grid, "", verdict)

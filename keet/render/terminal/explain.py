@@ -244,7 +244,7 @@ def _model_closing(
 def _not_checked(explanation: Explanation, width: int) -> Iterator[Renderable]:
     hints = explanation.capture_hints
     if hints.lacking:
-        text = f"Not checked, because the report does not have it: {', '.join(hints.lacking)}."
+        text = f"Not checked, because the report lacks: {', '.join(hints.lacking)}."
         yield Text(text, style="yellow")
     if hints.command:
         yield Text(hints.introduction)

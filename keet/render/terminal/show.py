@@ -9,6 +9,8 @@ from keet.analysis.capture.coverage import Coverage, Gap
 from keet.analysis.capture.ncu_options import ncu_arguments
 from keet.analysis.capture.profile_notes import profile_notes
 from keet.analysis.capture.recapture import made_with
+from keet.analysis.hardware.ceilings import Ceilings
+from keet.analysis.ledger import LaunchLedger
 from keet.explanation.run_texts import whole_time
 from keet.formatting import shape_text, share_text
 from keet.ingest.ncu_rep.completeness import uncertain_count
@@ -132,12 +134,17 @@ def _launch_row(launch: Launch, *, wide: bool) -> list[Renderable]:
         kernel,
         *shape,
         str(duration) if duration else "-",
-        *(_one_decimal(_first(launch, metric_ids)) for metric_ids in _PEAKS.values()),
+        *map(_one_decimal, _peaks(launch)),
     ]
 
 
-def _first(launch: Launch, metric_ids: Iterable[str]) -> Quantity | None:
-    return next(filter(None, map(launch.reported, metric_ids)), None)
+def _peaks(launch: Launch) -> Iterator[Quantity | None]:
+    """As `keet explain` has them: ncu's own share of L1 is over its active cycles."""
+    ceilings = Ceilings(LaunchLedger(launch))
+    for unit, metric_ids in _PEAKS.items():
+        reached = ceilings.reached(unit)
+        reported = next(filter(None, map(launch.reported, metric_ids)), None)
+        yield Quantity(reached.value, reached.unit) if reached else reported
 
 
 def _shape_line(launch: Launch) -> str:
@@ -168,12 +175,12 @@ def _one_decimal(quantity: Quantity | None) -> str:
 
 
 def _footnotes(profile: Profile, cut: int, width: int) -> list[str]:
-    lines = ["% of peak, over elapsed cycles (L1: over its active cycles); - is not measured"]
+    lines = ["% of peak, over elapsed cycles; - means not measured"]
     if profile.run and profile.run.busy_ns:
         whole = whole_time(profile.run)
         lines.append(f"Run %: of {whole}, by the launches that this one stands for")
     if width < WIDE:
-        lines.append(f"from {WIDE} columns on: shared memory and occupancy too")
+        lines.append(f"{WIDE} columns or more: shared memory and occupancy too")
     lines += [] if profile.run else _totals(profile)
     if cut > 0:
         lines.append(f"{cut:,} more launches: --all, --launch N, --kernel REGEX, --sort time")

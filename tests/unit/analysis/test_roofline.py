@@ -264,7 +264,7 @@ def test_nothing_at_all() -> None:
     roofline = find_roofline(launch_with({}))
     assert (roofline.ceilings, roofline.nearest, roofline.lead) == ((), (), None)
     assert set(roofline.absent) == {"fp64", "fp32", "fp16", "tensor", "dram", "l2", "l1", "shared"}
-    assert roofline.reading.endswith("keet show REPORT")
+    assert roofline.reading.endswith("keet show REPORT prints what to capture")
 
 
 def test_nan_and_infinity_are_no_numbers() -> None:

@@ -23,7 +23,7 @@ def test_options_join_the_command() -> None:
         "nvcc -lineinfo",
     )
     assert found.command == "ncu --interval 6 --set full -o x ./app"
-    assert found.introduction == "To include it, build with nvcc -lineinfo and run:"
+    assert found.introduction == "To include this, build with nvcc -lineinfo and run:"
     assert found.lacking == ("all samples", "machine code", "warp states", "roofline")
     assert found.sentences == ()
 
@@ -33,7 +33,7 @@ def test_what_no_command_brings_is_a_sentence() -> None:
     found = capture_hints([code, Skipped("source text", "not collected", COMMAND)], None)
     assert found.lacking == ("source text",)
     assert found.command == COMMAND
-    assert found.introduction == "To include it, run:"
+    assert found.introduction == "To include this, run:"
     assert found.sentences == (
         "Not checked: machine code (the reader is too new). Install another one.",
     )

@@ -100,7 +100,7 @@ def test_a_launch_without_blocks_failed() -> None:
 def test_a_launch_without_metrics_failed_or_was_not_profiled() -> None:
     for launch in (made_up({}), changed(sample_launch("matrix_flip", "slow"), lambda *_: None)):
         _, verdict = judged(launch)
-        assert verdict.headline.startswith("Nothing was measured of this launch: it failed")
+        assert verdict.headline.startswith("Nothing was measured for this launch: the launch")
         assert verdict.not_judged
 
 
@@ -126,7 +126,9 @@ def test_an_old_basic_set_shows_the_sms_as_a_whole() -> None:
     diagnosis, verdict = judged(made_up(units, duration=1e6, sm_throughput_pct=86.0))
     assert verdict.limiter == "SM"
     assert diagnosis.healthy == "at_compute_roofline"
-    assert verdict.headline.startswith("The busiest pipe of the SMs at 86% of peak: at most 1.2x")
+    assert verdict.headline.startswith(
+        "The busiest pipe of the SMs at 86% of peak: a speed-up of at most 1.2x"
+    )
 
 
 # --- at a ceiling
@@ -150,7 +152,7 @@ def test_at_a_compute_ceiling_only_fewer_instructions_help() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "says"), [(97.0, "nothing is left"), (91.0, "at most 1.1x is left")]
+    ("share", "says"), [(97.0, "no speed-up is left"), (91.0, "at most 1.1x is left")]
 )
 def test_what_is_left_follows_from_the_share_of_the_peak(share: float, says: str) -> None:
     _, verdict = judged(made_up({"fma": share}, duration=1e6))

@@ -402,7 +402,7 @@ def test_a_report_that_lacks_much_fits_too() -> None:
     told = explain(profile, profile.launches[:1], 5)
     each = told.launches[0]._replace(statement=long_statement("column_physics"))
     text = terminal(told._replace(launches=(each,), author=AUTHOR), 100)
-    assert "Not checked, because the report does not have it" in text
+    assert "Not checked, because the report lacks" in text
     assert text.count("\n") <= 45
 
 

@@ -50,7 +50,7 @@ def around(text: str, index: int = 0) -> WordsAround:
         ("● L2     ████▎····· 23.0% 2.37 of 10.28 TB/s", 2, {"l2"}),
         ("addresses and indices 38%, arithmetic on values 35%", 1, {"value", "arithmetic"}),
         ("out[i] = a;   address 78%, memory 22%", 0, {"address"}),
-        ("No ceiling is near; L2 comes closest (36%).", 0, {"l2"}),
+        ("It is far from every ceiling; L2 comes closest (36%).", 0, {"l2"}),
     ],
 )
 def test_the_name_right_before_a_number(text: str, index: int, cell: set[str]) -> None:
