@@ -134,7 +134,7 @@ def test_a_baseline_is_named_by_the_gpu(job: Job) -> None:
 
 @pytest.mark.parametrize(
     ("report", "code", "complaint"),
-    [(DOUBLE, 6, "another problem size"), (None, 4, "cut short")],
+    [(DOUBLE, 6, "different problem size"), (None, 4, "cut short")],
 )
 @pytest.mark.slow
 def test_what_can_not_be_compared_is_told(
@@ -283,7 +283,7 @@ def test_a_comment_of_many_kernels_stays_small(keet: Keet) -> None:
 def test_a_gate_that_is_none(gate: str, keet: Keet) -> None:
     result = keet("diff", BEFORE, AFTER, "--gate", gate)
     assert (result.code, result.out) == (2, "")
-    assert "is no percentage" in result.err
+    assert "must be a percentage" in result.err
 
 
 def test_a_gate_may_have_a_percent_sign(keet: Keet) -> None:

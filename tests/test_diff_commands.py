@@ -120,11 +120,11 @@ def test_kernels_are_paired_and_totalled(keet: Keet) -> None:
 def test_another_problem_size_is_refused(keet: Keet) -> None:
     result = keet("diff", BEFORE, DOUBLE)
     assert (result.code, result.out) == (6, "")
-    assert "another problem size or other input" in result.err
+    assert "different problem size or input" in result.err
     assert result.err.endswith("--force\n")
     forced = keet("diff", BEFORE, DOUBLE, "--force")
     assert forced.code == 0
-    assert "not comparable: scale: another problem size" in forced.out
+    assert "not comparable: scale: different problem size" in forced.out
 
 
 @pytest.mark.slow
@@ -160,7 +160,7 @@ def test_one_launch_that_does_the_work_of_many(keet: Keet) -> None:
 def test_strangers_have_nothing_in_common(keet: Keet) -> None:
     result = keet("diff", SAMPLES / "tap_filter/slow.ncu-rep", SAMPLES / "page_walk/slow.ncu-rep")
     assert result.code == 6
-    assert "no kernel is on both sides" in result.err
+    assert "no kernel was found on both sides" in result.err
 
 
 def test_what_was_only_guessed_is_said(keet: Keet) -> None:
@@ -206,12 +206,15 @@ def test_two_launches_of_one_report(keet: Keet) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ((BEFORE,), "two reports are compared"),
-        ((BEFORE, AFTER, "--launch", "3"), "no pair of launches"),
-        ((BEFORE, AFTER, "--times", "0:1"), "no pair of counts"),
-        ((BEFORE, AFTER, "--gate", "x"), "no percentage"),
+        ((BEFORE,), "name two reports"),
+        ((BEFORE, AFTER, "--launch", "3"), "two launch numbers"),
+        ((BEFORE, AFTER, "--times", "0:1"), "two positive integers"),
+        ((BEFORE, AFTER, "--gate", "x"), "a percentage from 0 to 1000"),
         ((BEFORE, AFTER, "--metric", "duration"), "--gate PCT"),
-        ((BEFORE, AFTER, "--gate", "1", "--metric", "stall_ratio"), "which way it gets better"),
+        (
+            (BEFORE, AFTER, "--gate", "1", "--metric", "stall_ratio"),
+            "whether lower or higher is better",
+        ),
         ((BEFORE, AFTER, "--launch", "9:0"), "launches 0 to 7"),
     ],
 )
@@ -254,7 +257,7 @@ def test_the_gate_of_another_metric(keet: Keet) -> None:
     assert missing.code == 6
     mistyped = keet("diff", *flip, "--gate", 1, "--metric", "nvlink_rx_bites:lower")
     assert mistyped.code == 2
-    assert "neither report has such a metric" in mistyped.err
+    assert "neither report has this metric" in mistyped.err
 
 
 @pytest.mark.slow
@@ -297,7 +300,7 @@ def test_the_next_step_is_not_known_where_nothing_was_judged(keet: Keet) -> None
     """Without counters nothing can be said; without source text everything but the place can."""
     bare = REPORTS / "metrics_only.ncu-rep"
     out = keet("diff", bare, bare, "--kernel", "transpose_rows").out
-    assert "Next: not known: the report after lacks what would show what limits" in out
+    assert "Next: not known: the report after lacks the metrics that show what limits" in out
     no_lines = keet(
         "diff", REPORTS / "tour_nolines.ncu-repz", REPORTS / "tour_nolines.ncu-repz"
     ).out
@@ -322,7 +325,7 @@ def test_what_can_not_be_gated_fails_the_step(keet: Keet) -> None:
     assert "nothing was gated" in fused.err
     github = keet("diff", BEFORE, DOUBLE, "--format", "github")
     assert github.code == 6
-    assert github.out.startswith("::error title=keet::scale: another problem size")
+    assert github.out.startswith("::error title=keet::scale: different problem size")
 
 
 def test_github_gets_annotations_and_a_summary(
@@ -426,7 +429,7 @@ def test_an_explanation_stands_where_nothing_can_be_compared(keet: Keet) -> None
     stranger = SAMPLES / "page_walk/slow.ncu-rep"
     result = keet("explain", flip, "--against", stranger, "--no-model")
     assert result.code == 6
-    assert "the reports can't be compared: no kernel is on both sides" in result.err
+    assert "the reports can't be compared: no kernel was found on both sides" in result.err
     assert "uncoalesced global access" in result.out
 
 

@@ -32,21 +32,21 @@ def test_a_refusal_names_force_once(keet: Keet) -> None:
     assert result.code == 6
     assert result.err.count("--force") == 1
     assert "with --launch A:B" in result.err
-    assert result.err.rstrip().endswith("; to compare all the same: --force")
+    assert result.err.rstrip().endswith("; to compare anyway: --force")
 
 
 def test_a_share_says_what_it_is_of(keet: Keet, tmp_path: Path) -> None:
     text = _document(keet, MANY, ONE)["next"]["text"]
-    assert re.search(r"; that is \d+% of the GPU time$", text)
+    assert re.search(r"; that saves \d+% of the GPU time after$", text)
     table = tmp_path / "one.csv"
     table.write_text("kernel,launches,total_us\nscale,9,99\nrelax,9,99\nturn<16>,100,3200\n")
     before = Path("tests/data/reports/pipeline_before.ncu-repz")
     both = ("--run-table-before", table, "--run-table", table)
     chosen = _document(keet, before, before, *both, "--kernel", "turn")["next"]["text"]
-    assert chosen.endswith(" of the chosen launches")
+    assert chosen.endswith(" of the time of the chosen launches after")
     table.write_text("kernel,launches,total_us\nsmooth_all,1,53.4\nfill,2,2.3\n")
     sums = _document(keet, MANY, ONE, "--run-table", table)["next"]["text"]
-    assert sums.endswith(" of the durations")
+    assert sums.endswith(" of the summed durations after")
 
 
 def test_short_launches_that_were_counted_by_hand_are_not_split(keet: Keet, tmp_path: Path) -> None:
@@ -82,10 +82,10 @@ def test_an_explanation_names_keet_diff_with_its_options(keet: Keet, tmp_path: P
     """`keet explain` has neither --run-table-before nor --times."""
     bare = shutil.copy(MANY, tmp_path)
     told = _against(keet, bare, ONE)
-    assert "give the other with keet diff --run-table-before FILE" in told
+    assert "add the other table with keet diff --run-table-before FILE" in told
     row_layers = [SAMPLES / f"row_layers/{version}.ncu-rep" for version in ("slow", "fast")]
     told += _against(keet, *row_layers)
     assert "keet diff --run-table-before FILE --run-table FILE" in told
-    assert "launched: keet diff --times N:M" in told
+    assert "launch counts with keet diff --times N:M" in told
     for option in ("--run-table-before", "--times"):
         assert told.count(f"keet diff {option}") == told.count(option)

@@ -48,7 +48,7 @@ def test_what_cannot_be_compared_leaves_no_page(keet: Keet, tmp_path: Path) -> N
     result = keet("diff", SLOW, other, "--format", "html", "-o", target)
     assert result.code == 6
     assert not target.exists()
-    assert "nothing but its place says" in page(keet, tmp_path, SLOW, other, "--force")
+    assert "matched by position only" in page(keet, tmp_path, SLOW, other, "--force")
 
 
 def test_a_report_against_itself(keet: Keet, tmp_path: Path) -> None:

@@ -138,12 +138,14 @@ def test_one_table_changes_nothing_but_a_note(keet: Keet, tables: tuple[object, 
         assert [a["what"] for a in pair["attribution"]] == [a["what"] for a in other["attribution"]]
     notes = {note["id"]: note["text"] for note in one["comparability"]["notes"]}
     assert notes["run_table"] == (
-        "the table of the run is there after and not before, so it is not used: times are those "
-        "under the profiler; give the other with --run-table-before FILE"
+        "only the side after has a run table, so it is not used: times are those under the "
+        "profiler; add the other table with --run-table-before FILE"
     )
     other = document(keet, BEFORE, AFTER, *tables[:2])
     notes = {note["id"]: note["text"] for note in other["comparability"]["notes"]}
-    assert notes["run_table"].endswith("under the profiler; give the other with --run-table FILE")
+    assert notes["run_table"].endswith(
+        "under the profiler; add the other table with --run-table FILE"
+    )
 
 
 def _run_notes(keet: Keet, *arguments: object) -> list[str]:
@@ -168,7 +170,7 @@ def test_a_table_beside_the_report_that_is_not_used_is_noted(keet: Keet, tmp_pat
     assert notes == [
         f"before: {beside} belongs to another profile and is not used; to use it anyway: "
         f"--run-table-before {beside}",
-        "the table of the run after is not used either: times are those under the profiler",
+        "the AFTER run table is not used either: times are those under the profiler",
     ]
     assert f"note: {notes[1]}" in " ".join(keet("diff", before, ONE).out.split())
     after = _beside(ONE, tmp_path / "after", RUNS / "steps_many.run.json")
@@ -195,7 +197,9 @@ def test_a_side_of_several_reports_keeps_tables_beside_them(
     """--run-table is refused for a side of several reports, so it is not advised."""
     again = Path("tests/data/reports/pipeline_again.ncu-repz")
     (note,) = _run_notes(keet, BEFORE, AFTER, *tables[2:], "--before-run", again)
-    assert note.endswith("under the profiler; keep a table beside each report of the other side")
+    assert note.endswith(
+        "under the profiler; store a run table next to each report of the other side"
+    )
 
 
 # --- the number of a cause
@@ -259,8 +263,11 @@ def test_an_explanation_against_a_report_uses_the_tables(keet: Keet, tmp_path: P
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (("--times", "3:1"), "know how often each kernel is launched: leave out --times"),
-        (("--after-run", BEFORE), "--run-table is the table of one report, and this side has 2"),
+        (("--times", "3:1"), "say how often each kernel is launched: leave out --times"),
+        (
+            ("--after-run", BEFORE),
+            "--run-table is the run table of one report, and this side has 2",
+        ),
     ],
 )
 def test_wrong_usage_of_tables(
@@ -278,10 +285,10 @@ def test_a_table_of_another_program_exits_6(keet: Keet, tmp_path: Path) -> None:
     both = ("--run-table", other, "--run-table-before", other)
     result = keet("diff", *sample("matrix_flip"), *both, "--gate", 5)
     assert (result.code, result.out) == (6, "")
-    assert "no kernel of slow.ncu-rep is in the table of the run before (other.csv)" in result.err
+    assert "no kernel of slow.ncu-rep is in the BEFORE run table (other.csv)" in result.err
     forced = keet("diff", *sample("matrix_flip"), *both, "--gate", 5, "--force")
     assert forced.code == 6
-    assert "nothing was gated. No total can be given: the table of the run before" in forced.err
+    assert "nothing was gated. No total can be given: the BEFORE run table" in forced.err
 
 
 def test_a_gate_of_sums_that_may_overlap_does_not_pass(keet: Keet, tmp_path: Path) -> None:
@@ -311,14 +318,14 @@ def test_captured_launches_are_not_the_run(keet: Keet) -> None:
     flat = " ".join(result.out.split())
     assert "1.02 ms → 145.3 us per launch, noise 5.0% (assumed); only these launches" in flat
     assert "were compared; the program's total time is not known." in flat
-    assert "the run was not gated, it is not known: the captured launches were" in flat
+    assert "the whole run was not gated because its time is not known" in flat
     swapped = document(keet, *reversed(sample("matrix_flip")))
-    assert "of the whole" not in swapped["next"]["text"]
+    assert "of the total" not in swapped["next"]["text"]
     known = document(keet, *sample("matrix_flip"), "--times", "1:1")
     assert known["verdict"]["headline"].endswith("145.3 us, noise 5.0% (assumed).")
     every = document(keet, BEFORE, AFTER)  # ncu captured every launch
     assert "total time is not known" not in every["verdict"]["headline"]
-    assert "of the whole" in every["next"]["text"]
+    assert "of the total" in every["next"]["text"]
 
 
 def test_what_ncu_adds_to_short_launches_is_said(keet: Keet) -> None:
@@ -327,7 +334,7 @@ def test_what_ncu_adds_to_short_launches_is_said(keet: Keet) -> None:
     (note,) = [n for n in told["comparability"]["notes"] if n["id"] == "short_launches"]
     assert note["severity"] == "weakens"
     assert note["text"].endswith(
-        ": ncu adds about 1.20 us to each launch, and one takes 2.30 us before with it: the "
+        ": ncu adds about 1.20 us to each launch, which takes 2.30 us before including that: the "
         "speed-up may be 1.9x too high"
     )
     alike = document(keet, *sample("ring_steps"), "--times", "1:1", "--force")
@@ -340,10 +347,10 @@ def test_no_total_where_launches_were_fused(keet: Keet) -> None:
     assert (verdict["word"], verdict["basis"]) == ("inconclusive", "per_launch")
     assert verdict["speedup"] is verdict["before"] is verdict["after"] is None
     assert verdict["headline"] == (
-        "No total can be given: kernels were fused or split, and the reports do not hold all "
-        "launches; profile both with keet profile, which records the whole run, name the tables "
-        "of both runs: --run-table-before FILE --run-table FILE, or say how often each is "
-        "launched: --times N:M."
+        "No total can be given: kernels were fused or split, and the reports do not contain all "
+        "launches; profile both with keet profile, which records the whole run, add the run tables "
+        "of both with --run-table-before FILE --run-table FILE, or give the launch counts with "
+        "--times N:M."
     )
     (pair,) = told["pairs"]
     assert pair["verdict"]["headline"].startswith("1.67x faster per launch: 169.4 us → 101.2 us; ")

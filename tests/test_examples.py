@@ -53,7 +53,7 @@ def test_ci_gate(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
     other = ROOT / "kernels_samples" / "column_physics" / "slow.ncu-rep"
     capsys.readouterr()
     assert run(monkeypatch, "ci_gate.py", SLOW, other) == 6
-    assert "no kernel is on both sides" in capsys.readouterr().err
+    assert "no kernel was found on both sides" in capsys.readouterr().err
 
 
 @pytest.mark.slow

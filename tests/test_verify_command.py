@@ -81,11 +81,15 @@ def test_what_keet_shows_is_never_contradicted(keet: Keet, tmp_path: Path) -> No
         (["no_such_file", "--report", REPORT], 2, "there is no such file"),
         ([".", "--report", REPORT], 2, "there is no such file"),
         ([TEXT], 2, "required: --report"),
-        ([REPORT, "--report", REPORT], 2, "no UTF-8 text"),
+        ([REPORT, "--report", REPORT], 2, "not UTF-8 text"),
         ([TEXT, "--report", TEXT], 4, "tour.md"),
         ([TEXT, "--report", REPORT, "--launch", "9"], 2, "launches 0 to 2"),
-        ([TEXT, *["--report", REPORT] * 3], 2, "one report, or to two"),
-        ([TEXT, *["--report", REPORT] * 2, "--run-table", "t.csv"], 2, "the table of one report"),
+        ([TEXT, *["--report", REPORT] * 3], 2, "one report, or against two"),
+        (
+            [TEXT, *["--report", REPORT] * 2, "--run-table", "t.csv"],
+            2,
+            "the run table of one report",
+        ),
     ],
 )
 def test_wrong_usage(arguments: list[str], code: int, says: str, keet: Keet) -> None:

@@ -1,4 +1,4 @@
-"""Named baselines for `keet diff`, kept as snapshots in .keet/ of the project."""
+"""Manage named baselines for `keet diff`: snapshots of reports, stored in .keet/ of the project."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from keet.errors import UsageError, one_line
 EXAMPLES = """\
 examples:
   keet baseline save main report.ncu-rep
-  keet baseline save main runs/                  several runs: their noise is known
+  keet baseline save main runs/                  several runs: measures their noise
   keet baseline list
   keet baseline show main
   keet baseline remove main
@@ -23,13 +23,13 @@ examples:
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("action", choices=("save", "list", "show", "remove"))
-    parser.add_argument("name", nargs="?", metavar="NAME", help="of the baseline")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="name of the baseline")
     parser.add_argument(
         "reports",
         nargs="*",
         type=report_path,
         metavar="REPORT",
-        help="runs to save, or a folder of them; -: standard input",
+        help="reports to save (one per run), or a folder of them; -: standard input",
     )
     parser.add_argument(
         "--source", type=Path, metavar="DIR", help="where the sources are, if not in the report"

@@ -48,7 +48,7 @@ examples:
                                                             times of the whole runs
 
 exit codes: 0 done; 1 the gate failed; 2 wrong usage; 4 a report can't be read;
-6 the two sides can't be compared (--force goes on)
+6 the two sides can't be compared (--force compares them anyway)
 """
 
 
@@ -58,14 +58,14 @@ def configure(parser: ArgumentParser) -> None:
         metavar="BEFORE",
         help="a report, a folder of runs, or baseline:NAME; -: a report on standard input",
     )
-    parser.add_argument("after", metavar="AFTER", nargs="?", help="the same, of the other side")
+    parser.add_argument("after", metavar="AFTER", nargs="?", help="the same for the other side")
     for side in ("before", "after"):
         parser.add_argument(
             f"--{side}-run",
             action="append",
             default=[],
             metavar="REPORT",
-            help=f"a further run of the side {side}, to know the noise; repeat it",
+            help=f"another report of {side.upper()}, to measure the noise (repeatable)",
         )
     parser.add_argument(
         "--launch", type=_two_launches, metavar="A:B", help="compare launch A with launch B"
@@ -78,13 +78,13 @@ def configure(parser: ArgumentParser) -> None:
         type=_two_counts,
         default=(None, None),
         metavar="N:M",
-        help="a launch stands for N launches before and for M after (default: what the tables of "
-        "the runs say, else 1:1)",
+        help="each launch stands for N launches in BEFORE and M in AFTER (default: taken from the "
+        "run tables, else 1:1)",
     )
     parser.add_argument("--source", type=Path, metavar="DIR", help="sources of AFTER")
     parser.add_argument("--source-before", type=Path, metavar="DIR", help="sources of BEFORE")
     add_run_table(parser)
-    parser.add_argument("--run-table-before", type=Path, metavar="FILE", help="the same of BEFORE")
+    parser.add_argument("--run-table-before", type=Path, metavar="FILE", help="the same for BEFORE")
     parser.add_argument(
         "--top",
         type=positive,
@@ -93,31 +93,36 @@ def configure(parser: ArgumentParser) -> None:
         help="kernels described in full (default: 5)",
     )
     parser.add_argument(
-        "--gate", type=_percent, metavar="PCT", help="exit 1 on a regression beyond PCT and noise"
+        "--gate",
+        type=_percent,
+        metavar="PCT",
+        help="exit 1 if something is slower by more than PCT %% and more than the noise",
     )
     parser.add_argument(
         "--metric",
         action="append",
         default=[],
         metavar="NAME",
-        help="gate this instead of the time (repeat it; duration is one); NAME:higher or "
-        "NAME:lower says which is better",
+        help="gate this metric instead of the time (repeatable; the time is duration); NAME:higher "
+        "or NAME:lower says which is better",
     )
-    parser.add_argument("--force", action="store_true", help="compare what should not be compared")
+    parser.add_argument(
+        "--force", action="store_true", help="compare even if the two sides are not comparable"
+    )
     add_output(parser, "terminal", "markdown", "json", "github", "html")
 
 
 def _two_launches(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"(\d{1,9}):(\d{1,9})", text)
     if not match:
-        raise ArgumentTypeError(f"{text!r} is no pair of launches like 0:3")
+        raise ArgumentTypeError(f"{text!r} must be two launch numbers such as 0:3")
     return int(match[1]), int(match[2])
 
 
 def _two_counts(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"(\d{1,9}):(\d{1,9})", text)
     if not match or 0 in (int(match[1]), int(match[2])):
-        raise ArgumentTypeError(f"{text!r} is no pair of counts like 300:1")
+        raise ArgumentTypeError(f"{text!r} must be two positive integers such as 300:1")
     return int(match[1]), int(match[2])
 
 
@@ -127,7 +132,7 @@ def _percent(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= 1000:
-        raise ArgumentTypeError(f"{text!r} is no percentage")
+        raise ArgumentTypeError(f"{text!r} must be a percentage from 0 to 1000")
     return value
 
 
@@ -163,7 +168,7 @@ def _run(args: Namespace) -> int:
 
 def _sides(args: Namespace) -> tuple[Side, Side]:
     if args.after is None and args.launch is None:
-        raise UsageError("two reports are compared, or two launches of one: --launch A:B")
+        raise UsageError("name two reports, or two launches of one report: --launch A:B")
     first = _paths(args.before)
     second = _paths(args.after) if args.after is not None else first
     before = [*first, *map(report_path, args.before_run)]
@@ -174,9 +179,7 @@ def _sides(args: Namespace) -> tuple[Side, Side]:
 
 def _check_times(before: Side, after: Side) -> None:
     if before.times is not None and before.has_tables and after.has_tables:
-        raise UsageError(
-            "the tables of the runs know how often each kernel is launched: leave out --times"
-        )
+        raise UsageError("the run tables say how often each kernel is launched: leave out --times")
 
 
 def _paths(name: str) -> list[Path]:
@@ -211,12 +214,14 @@ def _run_table(args: Namespace, which: int, reports: int) -> Path | None:
     alone = args.after is None
     found: Path | None = args.run_table_before if which == 0 and not alone else args.run_table
     if alone and args.run_table_before is not None:
-        raise UsageError("--run-table-before is for two reports; of one: --run-table FILE")
+        raise UsageError(
+            "--run-table-before needs two reports; for one report use --run-table FILE"
+        )
     if found is not None and reports > 1:
         option = "--run-table-before" if which == 0 else "--run-table"
         raise UsageError(
-            f"{option} is the table of one report, and this side has {reports}: keep each table "
-            "beside its report"
+            f"{option} is the run table of one report, and this side has {reports} reports: store "
+            "each table next to its report"
         )
     return found
 
@@ -229,7 +234,7 @@ def _check(difference: Difference, args: Namespace) -> None:
     if forbidden and not args.force:
         others = len(forbidden) - 1
         more = f" (and {others} more reason{'s' * (others > 1)})" if others else ""
-        raise NotComparable(f"{forbidden[0].text}{more}; to compare all the same: --force")
+        raise NotComparable(f"{forbidden[0].text}{more}; to compare anyway: --force")
 
 
 # --- output

@@ -1,11 +1,11 @@
-"""Check the numbers of a text, whoever wrote it, against a report.
+"""Check the numbers of any text against a report.
 
-Each number is compared with what its clause says that it is: a metric by any of its names, in the
-launch that the text speaks of, or a source line's share of the samples. A number about the run of
-the program is compared with the table of the run, where there is one. What keet itself computes
-(forecasts, shares, rows of its tables) is computed again. Comparisons ("exceeds", "more than
-twice", "is the highest stall") are checked too, each by itself. For a text that compares two
-reports, name both. Exit code 1 where a number or a comparison is wrong."""
+Each number is compared with the metric that the text names, by any of its names, in the launch that
+the text is about; or with a source line's share of the samples. A number about the whole run of the
+program is compared with the run table, if there is one. Numbers that keet prints (forecasts,
+shares, rows of its tables) are computed again. Comparisons ("exceeds", "more than twice", "is the
+highest stall") are checked separately. If the text compares two reports, give both. The exit code
+is 1 if a number or a comparison is wrong."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from keet.cli.arguments import (
 from keet.errors import ExitCode, UsageError, one_line
 
 MAX_TEXT = 200_000
-"""Bytes: a book's chapter. More is no explanation of a kernel."""
+"""Bytes, about a chapter of a book: explanations of kernels are shorter."""
 
 _MOST_REPORTS = 2
 
@@ -49,7 +49,7 @@ def configure(parser: ArgumentParser) -> None:
         required=True,
         action="append",
         metavar="REPORT",
-        help="a report, export or snapshot; twice for a text that compares two: before, then after",
+        help="a report, export or snapshot; twice if the text compares two: before, then after",
     )
     add_run_table(parser)
     add_selection(parser)
@@ -91,15 +91,19 @@ def run(args: Namespace) -> int:
 def _reports(args: Namespace) -> list[Path]:
     reports: list[Path] = args.report
     if len(reports) > _MOST_REPORTS:
-        raise UsageError("a text is held to one report, or to two that it compares")
+        raise UsageError(
+            "a text is checked against one report, or against two reports that it compares"
+        )
     if len(reports) > 1 and args.run_table is not None:
-        raise UsageError("--run-table is the table of one report; keep each beside its report")
+        raise UsageError(
+            "--run-table is the run table of one report; store each table next to its report"
+        )
     args.report = reports[-1]  # -o must not take the place of it
     return reports
 
 
 def _read(name: str) -> str:
-    """A text is short and UTF-8; what is not is no text, and said to be so."""
+    """Raises `UsageError` if the text is too long or not UTF-8."""
     try:
         if name == "-":
             raw = sys.stdin.buffer.read(MAX_TEXT + 1)
@@ -107,16 +111,16 @@ def _read(name: str) -> str:
             path = Path(name)
             if not path.is_file():
                 raise UsageError(
-                    f"{one_line(name)}: there is no such file; name a text, or - for stdin"
+                    f"{one_line(name)}: there is no such file; name a text file, or - for stdin"
                 )
             with path.open("rb") as file:
                 raw = file.read(MAX_TEXT + 1)
         text = raw.decode("utf-8-sig")
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()
-        raise UsageError(f"{one_line(name)}: it can't be read ({reason}); name another") from None
+        raise UsageError(f"{one_line(name)}: can't be read ({reason})") from None
     except UnicodeDecodeError:
-        raise UsageError(f"{one_line(name)}: this is no UTF-8 text; convert it first") from None
+        raise UsageError(f"{one_line(name)}: not UTF-8 text; convert it to UTF-8 first") from None
     if len(raw) > MAX_TEXT:
-        raise UsageError(f"{one_line(name)}: over {MAX_TEXT:,} bytes of text; split it")
+        raise UsageError(f"{one_line(name)}: longer than {MAX_TEXT:,} bytes; split it")
     return text

@@ -217,7 +217,7 @@ class _Comparer:
             found = self._of_runs(runs, found)
         whole_ns = None if found.no_total or found.run_unknown else whole.after or 0.0
         left = (each for pair in pairs for each in pair.weighted[1])
-        step = find_next_step(left, whole_ns, runs.named if runs else "the whole")
+        step = find_next_step(left, whole_ns, runs.named if runs else "the total time")
         if step and runs:
             step = with_share_of_run(step, self._book)
         return found._replace(next_step=step, evidence=self._all_evidence())

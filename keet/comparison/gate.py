@@ -106,13 +106,13 @@ def _gate(difference: Difference, metric: GatedMetric, percent: float) -> Gate:
     if not known_metric(difference, metric.name):
         report = difference.after.first.profile.provenance.path
         raise UsageError(
-            f"--metric {metric.name}: neither report has such a metric; see: keet metrics {report}"
+            f"--metric {metric.name}: neither report has this metric; see: keet metrics {report}"
         )
     gate = gate_metric(difference, metric, percent)
     if len(gate.missing) == gate.checked:
         raise NotComparable(
             f"--metric {metric.name}: no kernel has it on both sides, so nothing was gated; "
-            "collect it on both"
+            "collect it on both sides"
         )
     return gate
 
@@ -124,7 +124,9 @@ def _nothing_gated(difference: Difference) -> str:
         return f"nothing was gated. {headline(difference).rstrip('.')}"
     if why := undecided_total(difference):
         return f"nothing was gated: {why}; record both runs with keet profile"
-    return "no kernel has a time on both sides, so nothing was gated; profile them with durations"
+    return (
+        "no kernel has a time on both sides, so nothing was gated; collect durations on both sides"
+    )
 
 
 def parse_metric(text: str) -> GatedMetric:
@@ -136,8 +138,8 @@ def parse_metric(text: str) -> GatedMetric:
     guess = _direction(known.id if known else text, known.unit if known else unit_of(text))
     if guess is None:
         raise UsageError(
-            f"--metric {text}: which way it gets better is not known; "
-            f"say --metric {text}:lower or {text}:higher"
+            f"--metric {text}: keet does not know whether lower or higher is better; "
+            f"use --metric {text}:lower or --metric {text}:higher"
         )
     return GatedMetric(text, guess)
 
@@ -202,21 +204,26 @@ def _not_gated(difference: Difference) -> Iterator[str]:
     if in_doubt := undecided_total(difference):
         yield f"the total was not gated: {in_doubt}"
     if difference.run_unknown:
-        yield "the run was not gated, it is not known: the captured launches were"
+        yield (
+            "the whole run was not gated because its time is not known; only the captured launches "
+            "were"
+        )
     unlike = [pair for pair in difference.pairs if _incomparable(pair)]
     resized = [pair.kernel for pair in unlike if not pair.timing.undecided]
     if resized:
-        yield f"not gated, a launch may do other work than before: {', '.join(resized[:5])}"
+        yield f"not gated because a launch may do other work than before: {', '.join(resized[:5])}"
     mixed = [pair.kernel for pair in unlike if _is_mixed(pair.caveats)]
     if mixed:
-        yield f"not gated, the table does not tell launches apart: {', '.join(mixed[:5])}"
+        names = ", ".join(mixed[:5])
+        yield f"not gated because the run table does not distinguish launches: {names}"
     undecided = [pair for pair in unlike if pair.timing.undecided]
     overlapping = [pair.kernel for pair in undecided if not _is_mixed(pair.caveats)]
     if overlapping:
-        yield f"not gated, kernels ran at the same time or may have: {', '.join(overlapping[:5])}"
+        names = ", ".join(overlapping[:5])
+        yield f"not gated because kernels ran, or may have run, at the same time: {names}"
     unknown = [p.kernel for p in difference.pairs if p.basis == "run" and p.timing.unmeasured]
     if unknown:
-        yield f"not gated, the time in the run is not known: {', '.join(unknown[:5])}"
+        yield f"not gated because the time in the run is not known: {', '.join(unknown[:5])}"
 
 
 def undecided_total(difference: Difference) -> str | None:
@@ -224,7 +231,7 @@ def undecided_total(difference: Difference) -> str | None:
     if not difference.timing.undecided:
         return None
     if _is_mixed(difference.caveats):
-        return "the table does not tell the launches of a kernel apart"
+        return "the run table does not distinguish the launches of a kernel"
     return "kernels may have run at the same time"
 
 

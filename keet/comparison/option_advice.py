@@ -22,7 +22,7 @@ def check_comparable(difference: Difference, options: Mapping[str, str], force: 
         return
     first, *others = difference.forbidden
     more = f" (and {len(others)} more reason{'s' * (len(others) > 1)})" if others else ""
-    raise NotComparable(f"{first.text_with(options)}{more}; to compare all the same: {force}")
+    raise NotComparable(f"{first.text_with(options)}{more}; to compare anyway: {force}")
 
 
 def name_keet_diff_options(found: Difference) -> Difference:

@@ -29,7 +29,7 @@ _HOW: dict[How, str] = {
 _IN_RUN, _PER_LAUNCH = " in the run", " per launch"
 _CHOSEN = " (the chosen launches only)"
 _ONLY_THESE = "only these launches were compared; the program's total time is not known"
-_LAUNCHES_TOO = ", and from how far the launches of one kernel differ in these"
+_LAUNCHES_TOO = ", and from how much the launches of one kernel differ in these reports"
 _NO_TIMES = "no times that could be compared"
 _ADD_UP = "durations add up to "
 NOT_PROFILED = "kernels that were not profiled"
@@ -73,12 +73,12 @@ def noise_text(difference: Difference) -> str | None:
     if _repeats_runs(difference):
         counts = [len(side.captures) for side in (difference.before, difference.after)]
         return (
-            f"{said}. From how far the runs differ ({counts[0]} before, {counts[1]} after), and "
-            "what keet assumes for such runs."
+            f"{said}. Computed from how much the runs differ ({counts[0]} before, {counts[1]} "
+            "after) and from what keet assumes for such runs."
         )
     return (
-        f"{said}. Assumed, not measured in these reports: from repeated captures of other kernels "
-        f"on an H200{_LAUNCHES_TOO if _repeats_launches(difference) else ''}. Further runs "
+        f"{said}. Assumed, not measured in these reports: taken from repeated captures of other "
+        f"kernels on an H200{_LAUNCHES_TOO if _repeats_launches(difference) else ''}. Further runs "
         "(--before-run, --after-run) would measure it."
     )
 
@@ -128,7 +128,7 @@ def basis_text(difference: Difference) -> str | None:
     counted = f"{before} {noun} before, {after} after"
     said = f"Times are {what} {of}in the whole run ({recorded}): {counted}."
     if difference.shared and not difference.by_durations:
-        said += " Kernels that run at the same time share it equally."
+        said += " Time in which several kernels ran is divided equally among them."
     return said
 
 
@@ -189,7 +189,7 @@ def _unknown_in_run(pair: PairDifference) -> str:
     if pair.known_time is None:
         return "its time in the run is not known"
     known, lacks = ("before", "after") if pair.timing.after is None else ("after", "before")
-    return f"its time in the run {lacks} is not known; {known} {pair.known_time}"
+    return f"its time in the {lacks.upper()} run is not known; {known} {pair.known_time}"
 
 
 def _in_run(pair: PairDifference) -> str:
@@ -248,7 +248,7 @@ def nothing_next(difference: Difference) -> str:
     blind = [each.explanation for each in left if each.explanation.verdict.not_judged]
     if blind:
         names = ", ".join(dict.fromkeys(each.launch.kernel for each in blind))
-        return f"not known: the report after lacks what would show what limits {names}."
+        return f"not known: the report after lacks the metrics that show what limits {names}."
     said = _verdict_after(difference)
     if said is None:
         return "no kernel after was explained."

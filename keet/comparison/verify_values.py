@@ -107,7 +107,7 @@ def _next_step(difference: Difference) -> Iterator[NamedValue]:
         return
     if step.whole:
         share = Quantity(100 * step.saved / step.whole, "%")
-        yield NamedValue("of the time after, saved by the next step", share, _WHOLE, "sentence")
+        yield NamedValue("of the time after, saved by the next step", share, _TOTAL, "sentence")
     if step.finding:
         for factor in step.finding.forecast:
             words = content_words(step.finding.title)
@@ -115,4 +115,4 @@ def _next_step(difference: Difference) -> Iterator[NamedValue]:
             yield NamedValue(label, Quantity(factor, "x"), words, "sentence")
 
 
-_WHOLE = content_words("whole")
+_TOTAL = content_words("saves total time after")

@@ -20,11 +20,14 @@ _LEAST = 0.01
 """Share of the whole below which no number is said."""
 _ALL = 0.995
 """Part of the time in launches like the profiled one from which it counts as all of it."""
-_NOT_KNOWN = "what it saves in the run is not known"
+_NOT_KNOWN = "how much it saves in the run is not known"
 _DOUBTS: dict[RunDoubt, str] = {
-    "replay": f" of the replay only; {_NOT_KNOWN}",
-    "unlike": f"; most of the kernel's time is in launches unlike the profiled one: {_NOT_KNOWN}",
-    "mixed": f"; the table does not tell the launches of this kernel apart: {_NOT_KNOWN}",
+    "replay": f" under replay; {_NOT_KNOWN}",
+    "unlike": (
+        "; most of the kernel's time is in launches much longer or shorter than the profiled one: "
+        f"{_NOT_KNOWN}"
+    ),
+    "mixed": f"; the run table does not distinguish the launches of this kernel: {_NOT_KNOWN}",
 }
 
 
@@ -38,7 +41,7 @@ class NextStep(NamedTuple):
     """Nanoseconds that it would save, by its forecast; of a `reason`, those of the kernel."""
     whole: float | None
     """Nanoseconds of everything; None: not known."""
-    of: str = "the whole"
+    of: str = "the total time"
     """What `whole` is, in words."""
     share: Evidence | None = None
     """`saved` of `whole` in per cent, where both are of the run."""
@@ -69,8 +72,10 @@ class NextStep(NamedTuple):
             return _DOUBTS[self.weighted.doubt]
         if self.whole is None:
             return ""
-        counting = "counting launches like the profiled one, " if _some_alike(self.weighted) else ""
-        return f"; {counting}that is {self._gain} of {self.of}"
+        counting = (
+            "counting only launches like the profiled one, " if _some_alike(self.weighted) else ""
+        )
+        return f"; {counting}that saves {self._gain} of {self.of} after"
 
     @property
     def _gain(self) -> str:
@@ -81,7 +86,7 @@ class NextStep(NamedTuple):
 
 
 def find_next_step(
-    launches: Iterable[WeightedLaunch], whole: float | None, of: str = "the whole"
+    launches: Iterable[WeightedLaunch], whole: float | None, of: str = "the total time"
 ) -> NextStep | None:
     """`launches`: of the side after, as far as they were explained. Where what a forecast saves in
     the run is not known, it comes last."""

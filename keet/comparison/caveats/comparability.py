@@ -59,7 +59,10 @@ def _devices(before: Side, after: Side) -> Iterator[Caveat]:
             "different GPUs: compute capability {} before, {} after",
             lambda device: device.compute_capability,
         ),
-        ("{} SMs before, {} after: a part of the GPU", lambda device: device.sm_count),
+        (
+            "{} SMs before, {} after: one side used a part of the GPU",
+            lambda device: device.sm_count,
+        ),
     )
     for text, kind in kinds:
         one, other = (sorted({str(kind(d)) for d in side if kind(d)}) for side in sides)
@@ -67,7 +70,7 @@ def _devices(before: Side, after: Side) -> Iterator[Caveat]:
             yield Caveat("device", "forbids", text.format(", ".join(one), ", ".join(other)))
             return
     if any(device.name is None for side in sides for device in side):
-        text = "a report does not name its GPU: whether both have the same one is not known"
+        text = "a report does not name its GPU, so the two sides may have run on different GPUs"
         yield Caveat("device_unknown", "note", text)
 
 
@@ -88,7 +91,7 @@ def _cache_control(one: Profile, other: Profile) -> Iterator[Caveat]:
     told = _different(one, other, "cache-control")
     if not told:
         return
-    text = f"{told}: kernels start with other contents of the caches"
+    text = f"{told}: kernels start with different cache contents"
     yield Caveat("cache_control", "weakens", text, WARM_CACHES)
 
 
@@ -119,7 +122,7 @@ def _coverage(one: Profile, other: Profile) -> Iterator[Caveat]:
     before, after = lacking
     for here, there, side in ((before, after, "before"), (after, before, "after")):
         if only := sorted(here - there):
-            text = f"{side} has no {', no '.join(only)}: that is not compared"
+            text = f"the report {side} has no {', no '.join(only)}: this is not compared"
             yield Caveat("metric_sets", "note", text)
 
 
@@ -134,7 +137,8 @@ def _runs(before: Side, after: Side) -> Iterator[Caveat]:
         if odd:
             names = ", ".join(file_name(run.profile.provenance.path) for run in odd)
             text = (
-                f"{word}, {names} has other launches than the first run: only what both have counts"
+                f"{word}: {names} has other launches than the first run; only launches that both "
+                "have are counted"
             )
             yield Caveat("other_launches", "note", text)
         yield from _odd_runs(side, word)
@@ -150,7 +154,7 @@ def _odd_runs(side: Side, word: str) -> Iterator[Caveat]:
             change = log_growth(same, "inst_executed_total") if same else None
             if change is not None and abs(change) > SAME_WORK:
                 name = file_name(run.profile.provenance.path)
-                text = f"{word}, {name} did other work in {group.kernel} than the first run"
+                text = f"{word}: {name} did other work in {group.kernel} than the first run"
                 yield Caveat("other_runs", "forbids", text)
                 break
 
@@ -181,10 +185,10 @@ def _counts(pairing: Pairing, profiles: Sequence[Profile]) -> Iterator[Caveat]:
         return
     text = f"{pairing.kernel}: {one} launch{'es' * (one != 1)} before, {other} after"
     if all(map(all_captured, profiles)):
-        text += "; the total counts each one that is in the reports"
+        text += "; the total counts every launch in the reports"
         yield Caveat("launch_counts", "note", text)
     else:
-        text += ", and not all launches may have been captured: --times N:M says how many there are"
+        text += "; some may not have been captured: give the launch counts with --times N:M"
         yield Caveat("launch_counts", "weakens", text, abs(math.log(other / one)))
 
 

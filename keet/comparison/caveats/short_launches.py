@@ -24,9 +24,9 @@ def short_launches(pairing: Pairing, before: float, after: float) -> Caveat | No
     doubt = abs(_added(one) - _added(other))
     word, shortest, wrong = ("before", one, "high") if one < other else ("after", other, "low")
     text = (
-        f"{pairing.kernel}: ncu adds about {Quantity(_ADDED_NS, 'ns')} to each launch, and one "
-        f"takes {Quantity(shortest, 'ns')} {word} with it: the speed-up may "
-        f"be {math.exp(doubt):.1f}x too {wrong}"
+        f"{pairing.kernel}: ncu adds about {Quantity(_ADDED_NS, 'ns')} to each launch, which takes "
+        f"{Quantity(shortest, 'ns')} {word} including that: the speed-up may be "
+        f"{math.exp(doubt):.1f}x too {wrong}"
     )
     return Caveat("short_launches", "weakens", text, doubt)
 

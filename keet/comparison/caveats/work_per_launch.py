@@ -70,7 +70,7 @@ def _other_problem(pairing: Pairing, *, certain: bool) -> Iterator[Caveat]:
         return
     before, after = (_sum_of(side, "inst_executed_total") for side in pairing[:2])
     text = (
-        f"{pairing.kernel}: another problem size or other input: the same code executed {before} "
+        f"{pairing.kernel}: different problem size or input: the same code executed {before} "
         f"before and {after} after"
     )
     yield Caveat("problem_size", "forbids", text)
@@ -85,8 +85,8 @@ def _other_grid(pairing: Pairing) -> Iterator[Caveat]:
         return
     before, after = (_sizes(side) for side in pairing[:2])
     text = (
-        f"{pairing.kernel}: {before} threads a launch before, {after} after; whether the problem "
-        "is the same, the reports do not tell (ncu --section InstructionStats)"
+        f"{pairing.kernel}: {before} threads per launch before, {after} after; the reports do not "
+        "show whether the problem is the same (collect ncu --section InstructionStats)"
     )
     yield Caveat("launch_size", "weakens", text, abs(threads))
 
@@ -141,11 +141,11 @@ def _other_launches(one: Launch, other: Launch) -> Iterator[Caveat]:
         return
     side = "after" if instructions > 0 else "before"
     what = (
-        f"{one.kernel}: a launch {side} executes {math.exp(abs(instructions)):,.0f} times the "
-        "instructions of one on the other side, on more threads: it seems to do the work of many "
-        "launches"
+        f"{one.kernel}: a launch {side} executes {math.exp(abs(instructions)):,.0f} times as many "
+        "instructions as a launch of the other side, on more threads: it seems to do the work of "
+        "many launches"
     )
-    how = "say how often each is launched:"
+    how = "give the launch counts with"
     yield advised("work_per_launch", what, how, "--times N:M", abs(instructions))
 
 
@@ -197,8 +197,9 @@ def _growth_of_one(pairing: Pairing, metric_id: str) -> float | None:
 def _many(pairing: Pairing, work: float) -> Caveat:
     side = "after" if work > 0 else "before"
     text = (
-        f"{pairing.kernel}: a launch {side} executes {_times(abs(work))} times the instructions of "
-        "one on the other side, and takes longer: it may do the work of several launches"
+        f"{pairing.kernel}: a launch {side} executes {_times(abs(work))} times as many "
+        "instructions as a launch of the other side, and takes longer: it may do the work of "
+        "several launches"
     )
     return Caveat("launch_work", "weakens", text, abs(work))
 
@@ -216,8 +217,8 @@ def _unknown_work(pairing: Pairing) -> Caveat | None:
     if pairing.how != "renamed":
         return next(_other_grid(pairing), None)
     text = (
-        f"{pairing.kernel}: whether a launch does as much on both sides, the reports do not tell "
-        "(ncu --section InstructionStats)"
+        f"{pairing.kernel}: the reports do not show whether a launch does the same work on both "
+        "sides (collect ncu --section InstructionStats)"
     )
     return Caveat("launch_work", "weakens", text, abs(log_growth(pairing, "duration") or 0.0))
 

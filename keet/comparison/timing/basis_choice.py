@@ -62,8 +62,8 @@ def table_caveats(weighting: Weighting, pairings: Sequence[Pairing]) -> Iterator
     for side, word in ((before, "before"), (after, "after")):
         if side.cut_short:
             text = (
-                f"the table of the run {word} lacks launches (the run was cut short, or not all "
-                "were recorded), so it is not used"
+                f"the {word.upper()} run table lacks launches (the run ended early, or not all "
+                "launches were recorded), so it is not used"
             )
             yield Caveat("run_table", "note", text)
     yield from (Caveat("run_table", "note", text) for text in _not_used(before, after))
@@ -80,11 +80,11 @@ def _not_used(before: Side, after: Side) -> Iterator[str]:
     lacks = 1 if before.has_tables else 0
     has = SIDES[1 - lacks]
     if problems[lacks]:
-        yield f"the table of the run {has} is not used either: {_UNDER_PROFILER}"
+        yield f"the {has.upper()} run table is not used either: {_UNDER_PROFILER}"
         return
     yield (
-        f"the table of the run is there {has} and not {SIDES[lacks]}, so it is not used: "
-        f"{_UNDER_PROFILER}; {_give_table(sides[lacks], lacks)}"
+        f"only the side {has} has a run table, so it is not used: {_UNDER_PROFILER}; "
+        f"{_give_table(sides[lacks], lacks)}"
     )
 
 
@@ -101,20 +101,20 @@ def _problems(side: Side, which: int) -> Iterator[str]:
 
 def _give_table(side: Side, which: int) -> str:
     if len(side.captures) > 1:  # the option is for one report
-        return "keep a table beside each report of the other side"
-    return f"give the other with {_OPTIONS[which]} FILE"
+        return "store a run table next to each report of the other side"
+    return f"add the other table with {_OPTIONS[which]} FILE"
 
 
 def no_pair_caveat(pairings: Sequence[Pairing]) -> Iterator[Caveat]:
     if not any(each.before and each.after for each in pairings):
-        what = "no kernel is on both sides, by name, source or place"
-        yield advised("no_pair", what, "name two launches of one report with", "--launch A:B")
+        what = "no kernel was found on both sides by name, source or position"
+        yield advised("no_pair", what, "compare two launches of one report with", "--launch A:B")
 
 
 def guessed_pair_caveats(pairings: Sequence[Pairing], sure: Sequence[Pairing]) -> Iterator[Caveat]:
     for each in pairings:
         if each not in sure and each.before and each.after:
-            text = f"{each.kernel}: nothing but its place says that these are the same kernel"
+            text = f"{each.kernel}: matched by position only; these may be different kernels"
             yield Caveat("guessed", "note", text)
 
 
@@ -132,12 +132,12 @@ def one_sided_caveat(
     )
     more = f" and {len(lone) - 3} more" if len(lone) > 3 else ""
     if weighting.basis == "run":
-        return Caveat("one_sided", "note", f"{names}{more}: the total counts that")
+        return Caveat("one_sided", "note", f"{names}{more}: included in the total")
     if weighting.basis == "reports" and (paired.speedup is None or whole.speedup is None):
         return None
     if all(all_captured(side.first.profile) for side in weighting.sides):
-        return Caveat("one_sided", "note", f"{names}{more}: the total counts that")
-    text = f"{names}{more}: gone or new, or just not captured on the other side"
+        return Caveat("one_sided", "note", f"{names}{more}: included in the total")
+    text = f"{names}{more}: removed or added, or not captured on the other side"
     factor = (whole.speedup or 1.0) / (paired.speedup or 1.0)
     doubt = abs(math.log(factor)) if weighting.basis == "reports" else 0.0
     return Caveat("one_sided", "weakens", text, doubt)

@@ -36,7 +36,7 @@ def mixed_launches_caveat(runs: RunWeighting, *pairings: Pairing, of: str) -> Ca
     if not runs.mixed(pairings):
         return None
     whose = "this kernel" if len(pairings) == 1 else "these kernels"
-    text = f"No verdict on {of}: the table does not tell the launches of {whose} apart"
+    text = f"No verdict on {of}: the run table does not distinguish the launches of {whose}"
     return Caveat("mixed_launches", "weakens", text, no_verdict=True)
 
 
@@ -71,8 +71,8 @@ def _overlapping(runs: RunWeighting, pairing: Pairing | None, timing: Timing) ->
         concurrency = runs.concurrency(which, pairing)
         if concurrency and math.log(concurrency) > timing.noise:
             yield (
-                f"kernels ran at the same time in the run {word}; whether they did so "
-                f"{SIDES[1 - which]}, the table does not tell"
+                f"kernels ran at the same time in the {word.upper()} run; the "
+                f"{SIDES[1 - which].upper()} run table does not record whether they did"
             )
 
 
@@ -90,9 +90,9 @@ def _slowed(runs: RunWeighting, pairing: Pairing) -> Iterator[str]:
             gap = average or gap
             plain, replay = (Quantity(ns, "ns") for ns in (gap.plain_ns, gap.replay_ns))
             yield (
-                f"{who} took {plain} in the run {word} and {replay} under replay{how}: kernels "
-                "may have run at the same time, and then the sum of durations grows although the "
-                "GPU is done sooner"
+                f"{who} took {plain} in the {word.upper()} run and {replay} under replay{how}: "
+                "kernels may have run at the same time, and then the sum of durations grows "
+                "although the GPU finishes sooner"
             )
 
 
@@ -130,8 +130,8 @@ def opposite_durations_caveat(runs: RunWeighting, timing: Timing) -> Iterator[Ca
     durations = timing._replace(before=before, after=after)
     if {timing.word, durations.word} == {"faster", "slower"}:
         text = (
-            f"all kernels: the sum of the launches' durations moved the other way "
-            f"({_sides(durations)}), because kernels overlap; what counts is the time in which the "
+            f"all kernels: the sum of launch durations changed in the opposite direction "
+            f"({_sides(durations)}) because kernels overlap; keet compares the time in which the "
             "GPU ran kernels"
         )
         yield Caveat("overlap", "note", text)

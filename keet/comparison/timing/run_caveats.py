@@ -32,8 +32,8 @@ def run_caveats(runs: RunWeighting, pairings: Sequence[Pairing]) -> Iterator[Cav
         if names:
             more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
             text = (
-                f"the table of the run {word} has no kernel of this name: "
-                f"{', '.join(names[:_LISTED])}{more}; its time in the run is not known"
+                f"the {word.upper()} run table does not have {', '.join(names[:_LISTED])}{more}: "
+                "the time in this run is not known"
             )
             yield Caveat("not_in_run", "note", text)
 
@@ -43,12 +43,12 @@ def _other_program(runs: RunWeighting, which: int, word: str) -> Iterator[Caveat
         table = file_name(run.profile.run.path) if run.profile.run and run.profile.run.path else ""
         named = f" ({table})" if table else ""
         text = (
-            f"no kernel of {file_name(run.profile.provenance.path)} is in the table of the run "
-            f"{word}{named}: it is the table of another program, or names its kernels otherwise"
+            f"no kernel of {file_name(run.profile.provenance.path)} is in the {word.upper()} run "
+            f"table{named}: it belongs to another program, or names its kernels differently"
         )
         yield Caveat("other_program", "forbids", text)
     if not runs.has_time(which):
-        text = f"the table of the run {word} has no time: all its kernels took 0 ns"
+        text = f"the {word.upper()} run table has no times: all its kernels took 0 ns"
         yield Caveat("no_run_time", "forbids", text)
 
 
@@ -67,19 +67,26 @@ def _durations(runs: RunWeighting) -> Iterator[Caveat]:
     words = [word for which, word in enumerate(SIDES) if not runs.overlap_known(which)]
     if words:
         text = (
-            f"the table of the run {' and '.join(words)} does not tell which kernels ran at the "
-            "same time: the launches' durations are added up on both sides, which is more than "
-            "the GPU time where kernels overlap"
+            f"the {_run_tables(words)} not record which kernels ran at the same time, so launch "
+            "durations are summed on both sides; where kernels overlap, this sum exceeds the GPU "
+            "time"
         )
         yield Caveat("durations", "note", text)
+
+
+def _run_tables(words: Sequence[str]) -> str:
+    """`BEFORE run table does`, `BEFORE and AFTER run tables do`."""
+    names = " and ".join(word.upper() for word in words)
+    return f"{names} run tables do" if len(words) > 1 else f"{names} run table does"
 
 
 def _migrations(runs: RunWeighting) -> Iterator[Caveat]:
     words = [word for which, word in enumerate(SIDES) if runs.migrates(which)]
     if words:
         text = (
-            f"managed memory moved during the run {' and '.join(words)}: runs of one program with "
-            "managed memory differed by 20 % (root mean square), and by 44 % at most"
+            f"managed memory migrated during the {' and '.join(map(str.upper, words))} "
+            f"run{'s' * (len(words) > 1)}: runs of one program with managed memory differed by "
+            "20 % (root mean square), and by 44 % at most"
         )
         yield Caveat("migrations", "weakens", text, _MIGRATING)
 
@@ -121,20 +128,20 @@ def launches_unlike(runs: RunWeighting, pairing: Pairing) -> Iterator[Caveat]:
         if part is not None:
             share = share_text(part) if part >= 0.01 else "less than 1%"
             text = (
-                f"{pairing.kernel}: launches between half and twice as long as the profiled ones "
-                f"make up {share} of its time in the run {word}: their counters may not hold "
-                "for the others, so no account is given"
+                f"{pairing.kernel}: in the {word.upper()} run, launches between half and twice as "
+                f"long as the profiled ones make up only {share} of its time; the counters may not "
+                "apply to the other launches, so no account is given"
             )
             yield Caveat("launches_unlike", "note", text)
 
 
 def _took(runs: RunWeighting, which: int, gaps: Sequence[tuple[Launch, ReplayGap]]) -> str:
-    """`relax took 5.25 us under replay and 549 us in the run before`; of several, each."""
+    """`relax took 5.25 us under replay and 549 us in the BEFORE run`; of several, each."""
     launch, first = gaps[0]
-    word = SIDES[which]
+    run = f"in the {SIDES[which].upper()} run"
     if average := runs.launches_took(which, launch, first):
-        return f"launches of {launch.kernel} took {_both(average)} in the run {word}, on average"
-    one = f"{launch.kernel} took {_both(first)} in the run {word}"
+        return f"launches of {launch.kernel} took {_both(average)} {run}, on average"
+    one = f"{launch.kernel} took {_both(first)} {run}"
     if len(gaps) == 1:
         return one
     others = ", ".join(f"launch {each.id}: {_both(gap)}" for each, gap in gaps[1:_LISTED])

@@ -56,11 +56,11 @@ class RunWeighting(Weighting):
             lacking = tuple(pairing.kernel for pairing in found if self.counts(pairing))
             if lacking:
                 return NoTotal(
-                    f"the table of the run {word} does not have {_named(lacking)}",
+                    f"the {word.upper()} run table does not have {_named(lacking)}",
                     lacking,
-                    "what the run took is not known",
-                    "name the table of the run that was profiled",
-                    "kernels are gated by themselves",
+                    "the time of this run is not known",
+                    "give the table of the run that was profiled",
+                    "each kernel is gated on its own",
                 )
         return None
 
@@ -122,8 +122,8 @@ class RunWeighting(Weighting):
     def named(self) -> str:
         """What the total is of."""
         if self.chosen_only:
-            return "the chosen launches"
-        return "the durations" if self.by_durations else "the GPU time"
+            return "the time of the chosen launches"
+        return "the summed durations" if self.by_durations else "the GPU time"
 
     def total(self, pairings: Sequence[Pairing], timings: Sequence[Timing]) -> Timing:
         counted = [t for p, t in zip(pairings, timings, strict=True) if self.counts(p)]

@@ -48,11 +48,10 @@ class NoTotal(NamedTuple):
     cause: str
     """`the number of launches changed`"""
     kernels: tuple[str, ...]
-    why: str = "the reports do not hold all launches"
+    why: str = "the reports do not contain all launches"
     remedy: str = (
-        "profile both with keet profile, which records the whole run, name the tables of both "
-        "runs: --run-table-before FILE --run-table FILE, or say how often each is launched: "
-        "--times N:M"
+        "profile both with keet profile, which records the whole run, add the run tables of both "
+        "with --run-table-before FILE --run-table FILE, or give the launch counts with --times N:M"
     )
     gated: str = "kernels are gated per launch"
     """What a gate judges instead."""

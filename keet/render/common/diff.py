@@ -22,7 +22,7 @@ _EXPLAINS = ("fusion", "cause", "account", "unit")
 """Kinds of attributions that say why; lines say where."""
 _MOST = 50.0
 """Per cent of the change from which a cause is its main reason. A judgement: half."""
-_SEVERITY = {"forbids": "not comparable", "weakens": "weakens it", "note": "note"}
+_SEVERITY = {"forbids": "not comparable", "weakens": "less certain", "note": "note"}
 
 
 def headline_parts(difference: Difference) -> tuple[str, str]:
@@ -135,14 +135,14 @@ def finding_words(pair: PairDifference) -> list[tuple[str, str]]:
         ("fixed", outcome.fixed),
         ("new", outcome.new),
         ("remaining", outcome.remaining),
-        ("not told by both reports", outcome.unknown),
+        ("not known for both sides", outcome.unknown),
     )
     return [(word, ", ".join(known[each].label for each in ids)) for word, ids in groups if ids]
 
 
 def sources(difference: Difference) -> str:
     """What the numbers are held to."""
-    return "the reports and tables of the runs" if difference.basis == "run" else "the reports"
+    return "the reports and run tables" if difference.basis == "run" else "the reports"
 
 
 def gate_verdict(gate: Gate) -> str:
@@ -157,7 +157,7 @@ def gate_notes(gate: Gate) -> Iterator[str]:
         names = ", ".join(gate.blurred[:3])
         yield f"noise exceeds the gate for {names}: add runs (--before-run, --after-run)"
     if gate.alone:
-        yield f"not gated by itself: {', '.join(gate.alone[:5])}"
+        yield f"not gated on its own: {', '.join(gate.alone[:5])}"
     if gate.missing:
-        yield f"not on both sides: {', '.join(gate.missing[:3])}"
+        yield f"not measured on both sides: {', '.join(gate.missing[:3])}"
     yield from gate.not_gated

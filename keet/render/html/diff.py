@@ -202,7 +202,7 @@ class _DiffParts:
         reasons = difference.all_caveats
         word = "no" if difference.forbidden else "yes"
         if any(reason.severity == "weakens" for reason in reasons) and word == "yes":
-            word = "yes, with reservations"
+            word = "yes, but less certain"
         elif not reasons:
             word = "yes: keet found nothing that weakens the comparison"
         yield _fact("Comparable", word, _reasons(reasons) if reasons else None)
@@ -234,8 +234,8 @@ class _DiffParts:
         more = f"and {left} more kernels, which take less time" if left else None
         changed = len(pairs_in_full(pairs, len(pairs)))
         some = (
-            f"{len(self._views)} of {changed} kernels that changed are told in full below; "
-            f"--top {changed} tells all."
+            f"{len(self._views)} of {changed} kernels that changed are described in full below; "
+            f"--top {changed} describes all."
         )
         return element(
             "section",

@@ -177,7 +177,7 @@ def _findings(pair: PairDifference) -> Html | None:
         ("fixed", "badge good", outcome.fixed, {"before": before}),
         ("new", "badge bad", outcome.new, {"after": after}),
         ("remaining", "badge warn", outcome.remaining, {"before": before, "after": after}),
-        ("not told by both reports", "badge", outcome.unknown, {"before": before, "after": after}),
+        ("not known for both sides", "badge", outcome.unknown, {"before": before, "after": after}),
     )
     rows = [
         element("li", element("span", word, class_=badge), " ", _finding(finding_id, sides))

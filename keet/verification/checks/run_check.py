@@ -17,17 +17,19 @@ from keet.verification.values.run_values import RunSubject, RunSubjects, RunValu
 from keet.verification.verdicts import CheckedNumber, CheckedSentence, ClaimVerdict, RelationCheck
 
 _RUN = regex(
-    r"\b(?:the|its|a|this)\s+(?:(?:plain|whole)\s+)?run\b(?!\s*-?time)|\b(?:plain|whole)\s+run\b"
+    r"\b(?:the|its|a|this)\s+(?:(?:plain|whole|before|after)\s+)?run\b(?!\s*-?time)|\b(?:plain|whole)\s+run\b"
     r"|\bGPU time\b",
     re.IGNORECASE,
 )
 _IN_RUN = regex(
-    r"\bin\s+(?:the|its|a|this)\s+(?:(?:plain|whole)\s+)?run\b(?!\s*-?time)"
+    r"\bin\s+(?:the|its|a|this)\s+(?:(?:plain|whole|before|after)\s+)?run\b(?!\s*-?time)"
     r"|\bin\s+(?:plain|whole)\s+runs?\b|\bwhen ncu measured its duration alone",
     re.IGNORECASE,
 )
 """Beside a time: `99% of the run` tells nothing of the time before it."""
-_OF_GPU_TIME = regex(r"\s*of\s+(?:GPU\s+time|the\s+(?:(?:plain|whole)\s+)?run)\b", re.IGNORECASE)
+_OF_GPU_TIME = regex(
+    r"\s*of\s+(?:GPU\s+time|the\s+(?:(?:plain|whole|before|after)\s+)?run)\b", re.IGNORECASE
+)
 _REPLAY = regex(r"\b(?:ncu|Nsight Compute|replay\w*|profiled)\b", re.IGNORECASE)
 _PARTED = (
     (regex(r"[;:]"), 25),

@@ -122,7 +122,7 @@ def test_what_can_not_be_compared() -> None:
     with pytest.raises(NotComparable) as refused:
         api.diff(TOUR, sample)
     assert "with launches=(A, B)" in str(refused.value)
-    assert str(refused.value).endswith("; to compare all the same: force=True")
+    assert str(refused.value).endswith("; to compare anyway: force=True")
     assert "--" not in str(refused.value)
     assert api.diff(TOUR, sample, force=True).notes
 

@@ -314,7 +314,7 @@ def test_missing_sections_are_noted_by_name() -> None:
     found = difference(report("tour_basic.ncu-rep"), report("tour_lines.ncu-rep"))
     (note,) = (reason for reason in found.caveats if reason.id == "metric_sets")
     assert note.severity == "note"
-    assert note.text.startswith("before has no ")
+    assert note.text.startswith("the report before has no ")
 
 
 def test_sides_without_launches_are_no_crash() -> None:

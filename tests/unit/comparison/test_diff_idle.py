@@ -59,8 +59,8 @@ def test_a_table_of_another_program_is_refused() -> None:
     assert [(each.id, each.text) for each in found.forbidden] == [
         (
             "other_program",
-            "no kernel of made.ncu-rep is in the table of the run after (other.csv): it is the "
-            "table of another program, or names its kernels otherwise",
+            "no kernel of made.ncu-rep is in the AFTER run table (other.csv): it belongs to "
+            "another program, or names its kernels differently",
         )
     ]
     assert found.timing.speedup is None
@@ -69,7 +69,7 @@ def test_a_table_of_another_program_is_refused() -> None:
 def test_a_table_without_time_is_refused() -> None:
     found = difference(ran(("a", 5, 5e5)), in_run(made(Kernel("a", 1e5)), row("a", 5, 0.0)))
     assert [each.text for each in found.forbidden] == [
-        "the table of the run after has no time: all its kernels took 0 ns"
+        "the AFTER run table has no times: all its kernels took 0 ns"
     ]
 
 
@@ -89,7 +89,7 @@ def test_managed_memory_makes_a_difference_of_a_third_inconclusive() -> None:
     found = difference(*sides)
     assert found.timing.word == "inconclusive"
     assert [each.text for each in found.all_caveats if each.id == "migrations"] == [
-        "managed memory moved during the run before and after: runs of one program with managed "
+        "managed memory migrated during the BEFORE and AFTER runs: runs of one program with managed "
         "memory differed by 20 % (root mean square), and by 44 % at most"
     ]
     assert found.timing.doubt == 0.4
@@ -116,7 +116,7 @@ def test_every_launch_whose_replay_differs_is_named() -> None:
     sides = [in_run(report, row("k", 4, ns, shape=Kernel("k"))) for ns in (4e6, 2.6e4)]
     found = difference(*sides)
     assert _named(found, "replay_differs") == [
-        "k took 5 us under replay and 1 ms in the run before (launch 0; launch 1: 6 us under "
+        "k took 5 us under replay and 1 ms in the BEFORE run (launch 0; launch 1: 6 us under "
         "replay and 1 ms, launch 2: 7 us under replay and 1 ms, and 1 more): their counters do not "
         "explain the difference, so no causes are given"
     ]
@@ -142,12 +142,14 @@ def test_the_next_step_claims_nothing_where_the_replay_is_not_the_run() -> None:
     gapped, plain = difference(short, long), difference(long, short)
     assert gapped.next_step
     assert gapped.next_step.text.endswith(
-        " of the replay only; what it saves in the run is not known"
+        " under replay; how much it saves in the run is not known"
     )
     assert gapped.next_step.share is None
     assert plain.next_step
     assert plain.next_step.share
-    assert plain.next_step.text.endswith(f"; that is {plain.next_step.share:.0f} of the GPU time")
+    assert plain.next_step.text.endswith(
+        f"; that saves {plain.next_step.share:.0f} of the GPU time after"
+    )
     assert check_sentences(plain).unsupported == ()
 
 

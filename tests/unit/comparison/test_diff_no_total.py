@@ -56,10 +56,10 @@ def test_another_number_of_launches(line: str | None, *, refused: bool) -> None:
     if refused:
         assert pair_headline(pair) == "3.00x faster per launch: 300 us → 100 us"
         assert headline(found) == (
-            "No total can be given: the number of launches changed, and the reports do not hold "
-            "all launches; profile both with keet profile, which records the whole run, name the "
-            "tables of both runs: --run-table-before FILE --run-table FILE, or say how often each "
-            "is launched: --times N:M."
+            "No total can be given: the number of launches changed, and the reports do not contain "
+            "all launches; profile both with keet profile, which records the whole run, add the "
+            "run tables of both with --run-table-before FILE --run-table FILE, or give the launch "
+            "counts with --times N:M."
         )
     else:
         assert pair_headline(pair) == "5.00x faster: 3 ms → 600 us"
@@ -259,14 +259,14 @@ def test_the_gate_judges_kernels_per_launch_and_says_so() -> None:
 def test_a_launch_with_other_work_is_not_gated() -> None:
     gate = gate_time(_Edit(threads=1, work=50, time=5).found(), 5.0)
     assert (gate.checked, gate.failed) == (0, False)
-    assert gate.not_gated[1] == "not gated, a launch may do other work than before: k"
+    assert gate.not_gated[1] == "not gated because a launch may do other work than before: k"
 
 
 def test_what_is_left_is_no_share_of_an_unknown_whole() -> None:
     found = difference(sample("ring_steps"), sample("ring_steps", "fast"))
     step = found.next_step
     assert step
-    assert "of the whole" not in step.text
+    assert "of the total" not in step.text
 
 
 # --- measured programs

@@ -56,9 +56,9 @@ def test_sums_of_durations_are_called_that() -> None:
         "launches before, 10 after."
     )
     assert _texts(found, "durations") == [
-        "the table of the run before and after does not tell which kernels ran at the same time: "
-        "the launches' durations are added up on both sides, which is more than the GPU time where "
-        "kernels overlap"
+        "the BEFORE and AFTER run tables do not record which kernels ran at the same time, so "
+        "launch durations are summed on both sides; where kernels overlap, this sum exceeds the "
+        "GPU time"
     ]
     assert check_sentences(found).unsupported == ()
 
@@ -72,8 +72,8 @@ def test_launches_that_took_longer_than_alone_may_have_overlapped() -> None:
     assert _texts(found, "overlap") == [
         "No verdict on the total: launches of k may have overlapped, and the tables do not record "
         "that",
-        "No verdict on k: a launch took 1.80 ms in the run after and 1 ms under replay: kernels may "
-        "have run at the same time, and then the sum of durations grows although the GPU is done "
+        "No verdict on k: a launch took 1.80 ms in the AFTER run and 1 ms under replay: kernels may "
+        "have run at the same time, and then the sum of durations grows although the GPU finishes "
         "sooner",
     ]
     gate = gate_time(found, 5.0)
@@ -120,7 +120,9 @@ def test_a_neighbour_that_is_gone_makes_no_kernel_slower() -> None:
     ]
     gate = gate_time(found, 5.0)
     assert (gate.regressions, gate.total) == ((), True)
-    assert gate.not_gated == ("not gated, kernels ran at the same time or may have: k",)
+    assert gate.not_gated == (
+        "not gated because kernels ran, or may have run, at the same time: k",
+    )
 
 
 def test_a_kernel_that_overlaps_only_itself_is_judged_and_gated() -> None:

@@ -98,7 +98,7 @@ def test_a_kernel_that_the_table_lacks_has_no_known_time() -> None:
     found = difference(before, ran(("a", 5, 5e5), ("b", 5, 5e5)))
     assert reasons(found)["not_in_run"] == "note"
     assert pair_headline(found.pairs[1]) == (
-        "its time in the run before is not known; after 500 us"
+        "its time in the BEFORE run is not known; after 500 us"
     )
     assert found.pairs[1].launches[0] is None
     assert (found.timing.before, found.timing.after, found.timing.word) == (
@@ -107,16 +107,16 @@ def test_a_kernel_that_the_table_lacks_has_no_known_time() -> None:
         "inconclusive",
     )
     assert headline(found) == (
-        "No total can be given: the table of the run before does not have b, and what the run took "
-        "is not known; name the table of the run that was profiled."
+        "No total can be given: the BEFORE run table does not have b, and the time of this run is "
+        "not known; give the table of the run that was profiled."
     )
     assert not found.forbidden
     gate = gate_time(found, 5.0)
     assert (gate.checked, gate.total) == (1, False)  # `a`
     assert gate.not_gated == (
-        "the total was not gated: the table of the run before does not have b; kernels are gated "
-        "by themselves",
-        "not gated, the time in the run is not known: b",
+        "the total was not gated: the BEFORE run table does not have b; each kernel is gated on "
+        "its own",
+        "not gated because the time in the run is not known: b",
     )
     assert found.not_profiled
     assert found.not_profiled.before.value == 4e5
@@ -166,10 +166,12 @@ def test_kernels_that_overlap_count_by_the_time_in_which_the_gpu_ran_them() -> N
     found = difference(replace(report, run=alone), replace(report, run=together))
     assert found.timing.speedup == pytest.approx(2 / 1.2)
     assert [r.text for r in found.all_caveats if r.id == "overlap"] == [
-        "all kernels: the sum of the launches' durations moved the other way (2 ms → 2.40 ms), "
-        "because kernels overlap; what counts is the time in which the GPU ran kernels",
+        "all kernels: the sum of launch durations changed in the opposite direction (2 ms → 2.40 "
+        "ms) because kernels overlap; keet compares the time in which the GPU ran kernels",
     ]
-    assert (basis_text(found) or "").endswith("Kernels that run at the same time share it equally.")
+    assert (basis_text(found) or "").endswith(
+        "Time in which several kernels ran is divided equally among them."
+    )
     plain = difference(replace(report, run=alone), replace(report, run=alone))
     assert "overlap" not in reasons(plain)
 
@@ -211,7 +213,7 @@ def test_a_replay_that_is_not_the_run_explains_nothing(before: float, after: flo
 def test_both_times_are_told_where_the_replay_is_not_the_run() -> None:
     texts = [each.text for each in _flip(3000.0, 150.0).all_caveats if each.id == "replay_differs"]
     assert texts == [
-        "flip took 1.02 ms under replay and 3 ms in the run before: its counters do not explain "
+        "flip took 1.02 ms under replay and 3 ms in the BEFORE run: its counters do not explain "
         "the difference, so no causes are given"
     ]
 

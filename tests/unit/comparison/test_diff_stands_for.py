@@ -56,13 +56,14 @@ def test_launches_unlike_the_profiled_one_are_not_accounted_for() -> None:
     assert pair.timing.word == "slower"
     assert pair.attribution == ()
     assert _texts(found, "launches_unlike") == [
-        "flip: launches between half and twice as long as the profiled ones make up 3% of its time "
-        "in the run after: their counters may not hold for the others, so no account is given"
+        "flip: in the AFTER run, launches between half and twice as long as the profiled ones make "
+        "up only 3% of its time; the counters may not apply to the other launches, so no account "
+        "is given"
     ]
     assert found.next_step
     assert found.next_step.share is None
     assert found.next_step.text.endswith(
-        "; most of the kernel's time is in launches unlike the profiled one: what it saves in the "
+        "; most of the kernel's time is in launches much longer or shorter than the profiled one: how much it saves in the "
         "run is not known"
     )
     assert check_sentences(found).unsupported == ()
@@ -91,9 +92,10 @@ def test_the_next_step_counts_launches_like_the_profiled_one() -> None:
     # Two thirds of the time are in launches like the profiled one.
     assert some.share.value == pytest.approx(every.share.value * 2 / 3)
     assert some.text.endswith(
-        f"; counting launches like the profiled one, that is {some.share:.0f} of the GPU time"
+        f"; counting only launches like the profiled one, that saves {some.share:.0f} of the GPU "
+        "time after"
     )
-    assert every.text.endswith(f"; that is {every.share:.0f} of the GPU time")
+    assert every.text.endswith(f"; that saves {every.share:.0f} of the GPU time after")
 
 
 @given(
@@ -128,21 +130,23 @@ def test_launches_that_the_table_does_not_tell_apart_have_no_verdict() -> None:
     assert headline(found).startswith("1.25x slower in total: GPU time 4 ms → 5 ms in the run")
     assert [pair.timing.word for pair in found.pairs] == ["inconclusive", "inconclusive"]
     assert [pair.attribution for pair in found.pairs] == [(), ()]
-    apart = "No verdict on k: the table does not tell the launches of this kernel apart"
+    apart = "No verdict on k: the run table does not distinguish the launches of this kernel"
     assert _texts(found, "mixed_launches") == [apart, apart]
     gate = gate_time(found, 5.0)
     assert [each.kernel for each in gate.regressions] == ["all kernels"]
-    assert gate.not_gated == ("not gated, the table does not tell launches apart: k, k",)
+    assert gate.not_gated == (
+        "not gated because the run table does not distinguish launches: k, k",
+    )
 
 
 def test_the_average_under_replay_is_not_the_time_of_a_launch() -> None:
     found = difference(_shared(400.0), _shared(50.0))
-    both = "launches of k took 40 us under replay and 400 us in the run before, on average"
+    both = "launches of k took 40 us under replay and 400 us in the BEFORE run, on average"
     said = f"{both}: their counters do not explain the difference, so no causes are given"
     assert _texts(found, "replay_differs") == [said, said]
     sums = difference(_shared(400.0, None), _shared(50.0, None))
     assert _texts(sums, "overlap")[1].startswith(
-        "No verdict on k: launches took 400 us in the run before and 40 us under replay, on average"
+        "No verdict on k: launches took 400 us in the BEFORE run and 40 us under replay, on average"
     )
 
 
@@ -175,6 +179,6 @@ def test_kernels_that_share_the_gpu_are_nothing_to_fix() -> None:
     )
     assert found.next_step
     assert found.next_step.reason is None
-    assert found.next_step.text.endswith("what it saves in the run is not known")
+    assert found.next_step.text.endswith("how much it saves in the run is not known")
     (pair,) = found.pairs
     assert (pair.timing.word, pair.timing.speedup) == ("faster", pytest.approx(4.22, abs=0.005))

@@ -361,7 +361,7 @@ def test_a_diff_pairs_kernels(case_of: Make) -> None:
 
 def test_a_diff_says_what_forbids_it(case_of: Make) -> None:
     case = case_of("pipeline_before.ncu-repz", "pipeline_double.ncu-repz")
-    assert "forbids: `scale: another problem size" in ask(case, "diff_profiles").text
+    assert "forbids: `scale: different problem size" in ask(case, "diff_profiles").text
 
 
 # --- strangers' words

@@ -348,7 +348,7 @@ def test_the_verdict_says_what_was_not_compared_and_where_noise_is_from() -> Non
     assert "grid 256×1024, block 32×8 → grid 256×256, block 32×8" in text
     whole = text_of(diff_page(difference("pipeline"), None, 5))  # all launches are in the reports
     assert "Not compared" not in whole
-    assert "from how far the launches of one kernel differ" in whole
+    assert "from how much the launches of one kernel differ" in whole
 
 
 def test_the_verdict_is_said_once() -> None:
