@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from evals.casebook.answers import chosen_cases
 from keet.analysis import parameters
-from keet.analysis.diagnosis import Together, look_together, ranked_candidates
+from keet.analysis.diagnosis import CrossLaunchFindings, cross_launch_findings, ranked_candidates
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import TimeModel
 from kernels_samples.casebook.cases import GAINS, Case
@@ -57,7 +57,7 @@ class Prepared(NamedTuple):
 
     case: Case
     view: LaunchView
-    together: Together
+    together: CrossLaunchFindings
     is_good: bool
     """Not the side before the fix: one that no measured variant beats."""
 
@@ -85,7 +85,7 @@ def prepare(cases: Sequence[Case]) -> list[Prepared]:
 def _read(case: Case, variant: str, *, is_good: bool) -> Prepared:
     profile = case.profile(variant)
     view = LaunchView(case.launch(profile), reads_code=True)
-    return Prepared(case, view, look_together(profile.launches, view.ledger), is_good)
+    return Prepared(case, view, cross_launch_findings(profile.launches, view.ledger), is_good)
 
 
 def _unbeaten(case: Case) -> list[str]:

@@ -21,15 +21,15 @@ from keet.profile import Launch
 from keet.records import NamedTuple, replace
 
 if TYPE_CHECKING:
-    from keet.analysis.several_launches.shared_findings import CrossLaunch
+    from keet.analysis.several_launches.cross_launch import CrossLaunch
 
-MOST = 5
+MAX_FINDINGS = 5
 """Findings per launch."""
 FITTED_ON = (9, 0)
 """Compute capability of the GPU that the parameters were fitted on."""
 
 
-class Ranked(NamedTuple):
+class RankedCandidate(NamedTuple):
     """A candidate with the time that it would save."""
 
     candidate: Candidate
@@ -61,21 +61,22 @@ def diagnose(
     *,
     report_scope: str = "",
     reads_code: bool = True,
-    together: Together | None = None,
+    together: CrossLaunchFindings | None = None,
 ) -> Diagnosis:
     """`beside`: the other launches of the report. `together`: what all show, if known already.
     `report_scope`: see `scope_in`."""
     view = LaunchView(launch, report_scope, reads_code=reads_code)
     model = TimeModel(view)
     if together is None and beside:
-        together = look_together([*beside, launch], Ledger(scope_in(report_scope, OF_RUN)))
+        together = cross_launch_findings([*beside, launch], Ledger(scope_in(report_scope, OF_RUN)))
     ranked = ranked_candidates(view, model, together)
     measured = frozenset([e.metric for e in view.ledger if not e.derived_from and not e.line])
     account = account_of(view, model)
     unknown = account.unknown_while_active
     worth = [each for each in ranked if _is_worth(each)]
     findings = tuple(
-        _finding(each, model, _sureness(each, worth, unknown, view)) for each in worth[:MOST]
+        _finding(each, model, _sureness(each, worth, unknown, view))
+        for each in worth[:MAX_FINDINGS]
     )
     rest = [each for each in ranked if each not in worth]
     rest.sort(key=lambda each: not _wastes_the_busiest(each, model))
@@ -88,12 +89,12 @@ def diagnose(
     return Diagnosis(view, model, account, findings, minor, healthy, measured)
 
 
-def _is_worth(each: Ranked) -> bool:
+def _is_worth(each: RankedCandidate) -> bool:
     """By what it could gain: a cause that is there is told, also where removing it rarely pays."""
     return each.possible >= parameter("worth")
 
 
-class Together(NamedTuple):
+class CrossLaunchFindings(NamedTuple):
     """What the launches of a report show together."""
 
     found: tuple[CrossLaunch, ...]
@@ -101,26 +102,26 @@ class Together(NamedTuple):
     """By launch: data that it and others move."""
 
 
-def look_together(launches: Sequence[Launch], book: Ledger) -> Together:
-    from keet.analysis.several_launches.shared_findings import across
+def cross_launch_findings(launches: Sequence[Launch], ledger: Ledger) -> CrossLaunchFindings:
+    from keet.analysis.several_launches.cross_launch import find_cross_launch
 
     each_once = sorted({each.id: each for each in launches}.values(), key=lambda each: each.id)
-    found = across(each_once, book)
+    found = find_cross_launch(each_once, ledger)
     times_us = {each.id: each.rank_time / 1e3 for each in each_once}
-    return Together(found, shared_traffic(found, times_us))
+    return CrossLaunchFindings(found, shared_traffic(found, times_us))
 
 
 def ranked_candidates(
-    view: LaunchView, model: TimeModel, together: Together | None
-) -> list[Ranked]:
+    view: LaunchView, model: TimeModel, together: CrossLaunchFindings | None
+) -> list[RankedCandidate]:
     """The best candidate of each kind, by time saved."""
-    best: dict[str, Ranked] = {}
+    best: dict[str, RankedCandidate] = {}
     made = [candidate for maker in MAKERS for candidate in maker(view, model)]
     if together is not None and (shared := together.shared.get(view.launch.id)):
         made += between_launches(view, shared)
     for candidate in made:
         possible = possible_gain(candidate, model)
-        each = Ranked(candidate, possible, expected_gain(candidate, possible))
+        each = RankedCandidate(candidate, possible, expected_gain(candidate, possible))
         known = best.get(candidate.id)
         if _matters(each, model) and (known is None or each.gain > known.gain):
             best[candidate.id] = each
@@ -128,12 +129,12 @@ def ranked_candidates(
     return [each for each in ranked if not _is_explained(each, ranked, model)]
 
 
-def _matters(each: Ranked, model: TimeModel) -> bool:
+def _matters(each: RankedCandidate, model: TimeModel) -> bool:
     """It saves time, or it is measured waste of the busiest unit while another is as busy."""
     return each.possible > 1 or _wastes_the_busiest(each, model)
 
 
-def _wastes_the_busiest(each: Ranked, model: TimeModel) -> bool:
+def _wastes_the_busiest(each: RankedCandidate, model: TimeModel) -> bool:
     """A fifth or more of what keeps the busiest unit busy is measured waste."""
     effect = each.candidate.effect
     if each.candidate.basis != "measured" or not isinstance(effect, Effect):
@@ -141,7 +142,9 @@ def _wastes_the_busiest(each: Ranked, model: TimeModel) -> bool:
     return effect.units.get(model.busiest or "", 1.0) <= 0.8
 
 
-def _is_explained(each: Ranked, ranked: Sequence[Ranked], model: TimeModel) -> bool:
+def _is_explained(
+    each: RankedCandidate, ranked: Sequence[RankedCandidate], model: TimeModel
+) -> bool:
     """A saturated unit is no cause of its own where a finer one relieves the same unit."""
     if each.candidate.id != "pipe_saturated" or each.possible <= 1 or model.busiest is None:
         return False
@@ -160,7 +163,7 @@ class _Sureness(NamedTuple):
     """Of the gain; see `forecast`."""
 
 
-def _finding(each: Ranked, model: TimeModel, sure: _Sureness) -> Finding:
+def _finding(each: RankedCandidate, model: TimeModel, sure: _Sureness) -> Finding:
     from keet.analysis.advice import advice_for
 
     candidate, view = each.candidate, model.view
@@ -171,7 +174,7 @@ def _finding(each: Ranked, model: TimeModel, sure: _Sureness) -> Finding:
 
 
 def _outline(
-    each: Ranked,
+    each: RankedCandidate,
     model: TimeModel,
     sure: _Sureness,
     places: tuple[Place, ...] = (),
@@ -191,7 +194,9 @@ def _outline(
     )
 
 
-def _sureness(each: Ranked, worth: Sequence[Ranked], unknown: float, view: LaunchView) -> _Sureness:
+def _sureness(
+    each: RankedCandidate, worth: Sequence[RankedCandidate], unknown: float, view: LaunchView
+) -> _Sureness:
     """By what the effect rests on, the share of the time that is not attributed while SMs have
     blocks, and the runner-up."""
     # Another build has other causes; without a unit, the gain rests on an assumed load.

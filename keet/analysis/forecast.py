@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from keet.analysis.candidates.candidate import MOST, Basis, Candidate
+from keet.analysis.candidates.candidate import MAX_GAIN, Basis, Candidate
 from keet.analysis.findings import Forecast
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import Effect, TimeModel
@@ -28,10 +28,10 @@ def possible_gain(candidate: Candidate, model: TimeModel) -> float:
         # More work per launch is still work of the units.
         counts = model.is_measured and candidate.basis == "assumed"
         busy = model.pressure * (1 - model.fixed) if counts else 0.0
-        return min(MOST, max(1.0, effect), 1 / max(busy, 1 / MOST))
+        return min(MAX_GAIN, max(1.0, effect), 1 / max(busy, 1 / MAX_GAIN))
     duration = model.view.value("duration")
-    most = max(1.0, duration / parameter("least_kernel_ns")) if duration else MOST
-    return min(MOST, most, model.gain(effect))
+    most = max(1.0, duration / parameter("least_kernel_ns")) if duration else MAX_GAIN
+    return min(MAX_GAIN, most, model.gain(effect))
 
 
 _STEEP = 3
@@ -80,7 +80,7 @@ def forecast(candidate: Candidate, model: TimeModel, possible: float, sure: floa
     if candidate.basis == "suspected":
         likely, low = possible, 1.0
     above = "range_below" if candidate.basis == "suspected" else "range_above"
-    high = min(MOST, possible * 2 ** (parameter(above) * width))
+    high = min(MAX_GAIN, possible * 2 ** (parameter(above) * width))
     if isinstance(candidate.effect, Effect):  # other units keep their work, give or take
         high = max(likely, min(high, model.most(candidate.effect) * 2 ** parameter("range_above")))
     return Forecast(round(max(1.0, low), 2), round(likely, 2), round(high, 2))

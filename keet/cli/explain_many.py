@@ -123,7 +123,7 @@ def _report_paths(places: list[Path]) -> list[Path]:
 def _explained(args: Namespace, path: Path, chosen: ModelOptions | None) -> list[Explanation]:
     """One explanation, or none if --kernel matches no launch of the report."""
     from keet.analysis.capture.profile_notes import profile_notes
-    from keet.analysis.diagnosis import MOST as MOST_FINDINGS
+    from keet.analysis.diagnosis import MAX_FINDINGS
     from keet.explanation.analyst import explain
     from keet.ingest import read_profile
 
@@ -135,6 +135,6 @@ def _explained(args: Namespace, path: Path, chosen: ModelOptions | None) -> list
     except UsageError:
         return []
     part = explained_part(args, in_one_pass=chosen is None)
-    top = top_of(args) or MOST_FINDINGS
+    top = top_of(args) or MAX_FINDINGS
     explanation = explain(profile, launches, top, sass=not args.no_sass, **part)
     return [add_model_statements(args, explanation, chosen) if chosen else explanation]

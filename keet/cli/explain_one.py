@@ -48,11 +48,11 @@ def _explanation(args: Namespace, chosen: ModelOptions | None) -> Explanation:
         print_progress(note)
     launches = selected_launches(profile, args)
     _prefetch_code(args, profile, launches)
-    from keet.analysis.diagnosis import MOST
+    from keet.analysis.diagnosis import MAX_FINDINGS
     from keet.explanation.analyst import explain
 
     # A finding that is only not printed must not count as fixed.
-    top = (None if args.against else top_of(args)) or MOST
+    top = (None if args.against else top_of(args)) or MAX_FINDINGS
     in_one_pass = chosen is None and not args.against
     part = explained_part(args, in_one_pass=in_one_pass)
     return explain(profile, launches, top, sass=not args.no_sass, **part)
@@ -69,13 +69,13 @@ def _prefetch_code(args: Namespace, profile: Profile, launches: Sequence[Launch]
 def _against(args: Namespace) -> Explanation:
     """The report before the change. Its launches are numbered on their own, so --launch does not
     select among them."""
-    from keet.analysis.diagnosis import MOST
+    from keet.analysis.diagnosis import MAX_FINDINGS
     from keet.explanation.analyst import explain
     from keet.ingest import read_profile
 
     profile = read_profile(args.against, source=args.source)
     selected = selected_launches(profile, Namespace(launch=None, kernel=args.kernel))
-    return explain(profile, selected, MOST, report_scope="before", sass=not args.no_sass)
+    return explain(profile, selected, MAX_FINDINGS, report_scope="before", sass=not args.no_sass)
 
 
 def _print_against(args: Namespace, explanation: Explanation, against: Explanation) -> int:

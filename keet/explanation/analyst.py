@@ -7,7 +7,7 @@ from typing import overload
 
 from keet.analysis.capture.coverage import Coverage, Gap, find_coverage
 from keet.analysis.capture.sampling import partial_sampling
-from keet.analysis.diagnosis import Together, diagnose, look_together
+from keet.analysis.diagnosis import CrossLaunchFindings, cross_launch_findings, diagnose
 from keet.analysis.findings import Skipped
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
@@ -46,7 +46,7 @@ def explain(  # noqa: PLR0913 - options
     asked for, and forget it again, for what goes through all of them once.
     """
     # First, since it reads what is needed of all launches, and keeps no more than that of many.
-    together = look_together(profile.launches, Ledger(scope_in(report_scope, OF_RUN)))
+    together = cross_launch_findings(profile.launches, Ledger(scope_in(report_scope, OF_RUN)))
     asked = profile.by_run_time(launches)
     read = profile.with_code(asked) if sass else []
     if read:  # one child for all of them, instead of one after the other
@@ -99,7 +99,7 @@ class _Shared(NamedTuple):
     coverage: Coverage
     top: int
     report_scope: str
-    together: Together
+    together: CrossLaunchFindings
     with_code: frozenset[int]
     """Launches whose machine code is analysed."""
 

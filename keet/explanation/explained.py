@@ -17,7 +17,7 @@ from keet.profile import Launch, Profile
 from keet.records import NamedTuple
 
 if TYPE_CHECKING:
-    from keet.analysis.several_launches.shared_findings import CrossLaunch
+    from keet.analysis.several_launches.cross_launch import CrossLaunch
     from keet.explanation.launch_in_run import LaunchInRun, ReplayDiffers
     from keet.explanation.model_explanation import Authorship, ModelExplanation
     from keet.explanation.whole_run import WholeRun

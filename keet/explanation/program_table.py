@@ -16,7 +16,7 @@ from keet.records import NamedTuple
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.analysis.several_launches.shared_findings import CrossLaunch
+    from keet.analysis.several_launches.cross_launch import CrossLaunch
     from keet.explanation.whole_run import KernelRow, WholeRun
 
 

@@ -32,7 +32,7 @@ class Candidate(NamedTuple):
     """That it is true at all: below 1 for what is only suspected."""
 
 
-MOST = 30.0
+MAX_GAIN = 30.0
 """Times faster: the largest gain that was measured in the casebook."""
 
 Maker = Callable[[LaunchView, TimeModel], Iterator[Candidate]]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from keet.analysis.candidates.candidate import (
     HIDEABLE,
-    MOST,
+    MAX_GAIN,
     Basis,
     Candidate,
     is_matrix_product,
@@ -135,7 +135,7 @@ def small_grid(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         part = working_part(view)  # more blocks need work that can be done at the same time
         effect = Effect(
             waits=kept_waits(model, HIDEABLE, 1 - within**part),
-            longest_sm=max(shape.spread, 1 / MOST) ** part,
+            longest_sm=max(shape.spread, 1 / MAX_GAIN) ** part,
             least=chain_share(view),
         )
         # The launch alone shows SMs without a block, but not whether a block's work can be split,
@@ -218,7 +218,7 @@ def uneven(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     yield Candidate(
         "load_imbalance",
         f"SMs have unequal work: {even_text(even)}.",
-        Effect(longest_sm=max(rest, 1 / MOST), every_wait=resident(view) ** (1 - rest)),
+        Effect(longest_sm=max(rest, 1 / MAX_GAIN), every_wait=resident(view) ** (1 - rest)),
         (even, *((shape.waves,) if shape and shape.waves else ())),
         view.sampled_places,
     )
@@ -251,7 +251,7 @@ def _uneven_at_all(view: LaunchView, usual: Evidence | None) -> Iterator[Candida
         "load_imbalance",
         f"The average SM is active for {share:.0f} of the time, although every SM could have a "
         "block: probably few blocks do most of the work.",
-        Effect(longest_sm=max(rest, 1 / MOST)),
+        Effect(longest_sm=max(rest, 1 / MAX_GAIN)),
         (share, usual, elapsed),
         view.sampled_places,
         "assumed",

@@ -17,7 +17,7 @@ from keet.units import Quantity
 if TYPE_CHECKING:
     from keet.analysis.sass.analyses.reuse import PointerReuse
     from keet.analysis.sass.machine_code import MachineCode
-    from keet.analysis.several_launches.shared_findings import CrossLaunch
+    from keet.analysis.several_launches.cross_launch import CrossLaunch
 
 _LEAST_READ = 1e6
 """Bytes below which instructions and constants are a notable part of what DRAM reads."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from keet.analysis.candidates.candidate import (
     HIDEABLE,
-    MOST,
+    MAX_GAIN,
     kept_waits,
 )
 from keet.analysis.candidates.latency_hiding import covered_waits
@@ -63,8 +63,8 @@ def _blocks(claim: WorkClaim, view: LaunchView, model: TimeModel) -> ClaimEffect
     part = working_part(view)
     on_each = held / more if shape.spread < 1 else (held / more) ** parameter("partial_wave")
     effect = Effect(
-        waits=kept_waits(model, HIDEABLE, 1 - max(on_each, 1 / MOST) ** part),
-        longest_sm=max(shape.spread / after, 1 / MOST) ** part,
+        waits=kept_waits(model, HIDEABLE, 1 - max(on_each, 1 / MAX_GAIN) ** part),
+        longest_sm=max(shape.spread / after, 1 / MAX_GAIN) ** part,
         least=chain_share(view),
     )
     text = (
@@ -109,7 +109,7 @@ def _balance(claim: WorkClaim, view: LaunchView, model: TimeModel) -> ClaimEffec
     )
     del model
     return ClaimEffect(
-        text, Effect(longest_sm=max(longest, 1 / MOST), every_wait=filled), (even, share)
+        text, Effect(longest_sm=max(longest, 1 / MAX_GAIN), every_wait=filled), (even, share)
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from keet.analysis.diagnosis import MOST
+from keet.analysis.diagnosis import MAX_FINDINGS
 from keet.analysis.findings import Finding
 from keet.analysis.launch_view import LaunchView
 from keet.catalog import capabilities, findings, metric_named, metric_with_id, stalls
@@ -137,7 +137,7 @@ def _has_moved(changes: Sequence[NumberChange]) -> bool:
 
 def _may_be_cut_off(launches: Sequence[WeightedLaunch]) -> bool:
     """A launch has as many findings as are kept: another may have been worth a change too."""
-    return any(len(each.explanation.findings) >= MOST for each in launches)
+    return any(len(each.explanation.findings) >= MAX_FINDINGS for each in launches)
 
 
 def _worth(launches: Sequence[WeightedLaunch]) -> list[str]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from keet.analysis.findings import Finding
-from keet.analysis.several_launches.shared_findings import CrossLaunch
+from keet.analysis.several_launches.cross_launch import CrossLaunch
 from keet.errors import one_line
 from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import answer_label, first_answer

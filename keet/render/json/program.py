@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keet.analysis.findings import Confidence, Forecast
-from keet.analysis.several_launches.shared_findings import CrossLaunch, Kind
+from keet.analysis.several_launches.cross_launch import CrossLaunch, Kind
 from keet.evidence import Evidence
 from keet.explanation.program import ProgramExplanation, ProgramRow
 from keet.render.json.encoding.fields import Document, field

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from keet.analysis.candidates import MAKERS, Candidate
-from keet.analysis.candidates.candidate import MOST
+from keet.analysis.candidates.candidate import MAX_GAIN
 from keet.analysis.candidates.latency_hiding import latency, short_blocks
 from keet.analysis.candidates.parallelism import launch_cost
 from keet.analysis.forecast import possible_gain
@@ -101,7 +101,7 @@ def _check(candidate: Candidate, model: TimeModel) -> None:
     assert candidate.text.endswith(".")
     grounding = check_grounding(candidate.text, candidate.evidence, launch=model.view.launch)
     assert grounding.all_supported, (candidate.text, grounding.unsupported)
-    assert 1 <= possible_gain(candidate, model) <= MOST
+    assert 1 <= possible_gain(candidate, model) <= MAX_GAIN
     effect = candidate.effect
     if isinstance(effect, Effect):
         factors = (*effect.units.values(), *effect.waits.values(), effect.every_wait)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.analysis.account import account_of
-from keet.analysis.candidates.candidate import MOST
+from keet.analysis.candidates.candidate import MAX_GAIN
 from keet.analysis.claims import (
     KINDS,
     EvaluatedClaim,
@@ -150,7 +150,7 @@ def test_a_good_claim_is_supported_with_about_the_measured_gain(row: Claimed) ->
     assert found.next_limiter or row.kind == "launches"
     assert 1 / FACTOR <= found.possible / row.measured <= FACTOR
     assert found.forecast is not None
-    assert found.forecast.low <= found.forecast.likely <= found.forecast.high <= MOST
+    assert found.forecast.low <= found.forecast.likely <= found.forecast.high <= MAX_GAIN
 
 
 @pytest.mark.slow
@@ -489,6 +489,6 @@ def test_no_claim_breaks_anything_or_exceeds_what_is_possible(
     )
     model = model_of(launch)
     found = evaluate_claim(claim, model.view, model, account_of(model.view, model))
-    assert 1 <= found.expected <= found.possible <= MOST
+    assert 1 <= found.expected <= found.possible <= MAX_GAIN
     assert found.supported == (found.forecast is not None)
     assert found.reason

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keet.analysis.diagnosis import (
-    MOST,
+    MAX_FINDINGS,
     Diagnosis,
+    cross_launch_findings,
     diagnose,
-    look_together,
     ranked_candidates,
 )
 from keet.analysis.findings import BETWEEN_LAUNCHES
@@ -107,7 +107,7 @@ def test_findings_are_whole_and_ranked(sample: Sample) -> None:
 def _check(diagnosis: Diagnosis) -> None:
     """What holds for every diagnosis."""
     every = [*diagnosis.findings, *diagnosis.minor]
-    assert len(diagnosis.findings) <= MOST
+    assert len(diagnosis.findings) <= MAX_FINDINGS
     assert len({finding.id for finding in every}) == len(every)
     if diagnosis.healthy is not None:  # small gains beside a roofline
         own = [f for f in diagnosis.findings if f.variant not in BETWEEN_LAUNCHES]
@@ -131,7 +131,7 @@ def test_findings_are_ranked_by_the_time_they_save(name: str) -> None:
     launch = launch_of(sample, "slow")
     view = LaunchView(launch)
     model = TimeModel(view)
-    together = look_together(profile_of(sample.report("slow")).launches, Ledger())
+    together = cross_launch_findings(profile_of(sample.report("slow")).launches, Ledger())
     ranked = ranked_candidates(view, model, together)
     gains = [each.gain for each in ranked]
     assert len(gains) > 2
@@ -196,7 +196,7 @@ def test_reports_by_others(path: Path) -> None:
         profile = profile_of(path)
     except KeetError:
         return
-    together = look_together(profile.launches, Ledger())
+    together = cross_launch_findings(profile.launches, Ledger())
     for launch in profile.launches[:10]:
         _check(diagnose(launch, reads_code=False, together=together))
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.candidates.candidate import MOST, Basis, Candidate
+from keet.analysis.candidates.candidate import MAX_GAIN, Basis, Candidate
 from keet.analysis.findings import Forecast
 from keet.analysis.forecast import certainty, expected_gain, forecast, possible_gain
 from keet.analysis.parameters import parameter
@@ -19,7 +19,7 @@ from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up, model_of
 
 ALL_WORK = Effect({"DRAM": 0.0}, every_wait=0.0)
-GAINS = st.floats(1, MOST)
+GAINS = st.floats(1, MAX_GAIN)
 BASES: tuple[Basis, ...] = ("measured", "assumed", "suspected")
 MODEL = model_of(made_up({"dram": 50.0}))
 
@@ -43,7 +43,7 @@ def told(gain: float, basis: Basis = "measured", sure: float = 1.0) -> Forecast:
 @given(GAINS, st.sampled_from(BASES), st.floats(0.1, 1))
 def test_the_likely_gain_lies_within_its_range(gain: float, basis: Basis, sure: float) -> None:
     low, likely, high = told(gain, basis, sure)
-    assert 1 <= low <= likely <= high <= MOST
+    assert 1 <= low <= likely <= high <= MAX_GAIN
 
 
 @given(GAINS)
@@ -78,7 +78,7 @@ def test_a_suspicion_says_what_it_gains_if_it_is_true(gain: float) -> None:
     assert (found.low, found.likely) == (1.0, gain)
 
 
-@given(st.floats(2, MOST / 4))
+@given(st.floats(2, MAX_GAIN / 4))
 def test_the_range_has_the_fitted_width(gain: float) -> None:
     low, likely, high = told(gain)
     assert math.log2(likely / low) == pytest.approx(parameter("range_below"), abs=0.01)
@@ -123,12 +123,12 @@ def test_no_kernel_gets_shorter_than_an_empty_one() -> None:
     least = parameter("least_kernel_ns")
     assert of_a_launch(ALL_WORK, duration=3 * least) == pytest.approx(3)
     assert of_a_launch(ALL_WORK, duration=least / 2) == 1
-    assert of_a_launch(ALL_WORK, duration=1e9) == MOST
-    assert of_a_launch(ALL_WORK) == MOST  # without a duration
+    assert of_a_launch(ALL_WORK, duration=1e9) == MAX_GAIN
+    assert of_a_launch(ALL_WORK) == MAX_GAIN  # without a duration
 
 
 @each_row(
-    ("stated", "gain"), [(0.0, 1), (-3.0, 1), (1.5, 1.5), (1e6, MOST), (math.inf, MOST), (math.nan, 1)]
+    ("stated", "gain"), [(0.0, 1), (-3.0, 1), (1.5, 1.5), (1e6, MAX_GAIN), (math.inf, MAX_GAIN), (math.nan, 1)]
 )  # fmt: skip
 def test_a_stated_gain_is_kept_within_what_anyone_would_believe(stated: float, gain: float) -> None:
     assert of_a_launch(stated) == gain

@@ -1,7 +1,7 @@
-"""Data that one kernel writes and a later one reads back.
+"""Round trips through memory: one kernel writes data, and a later kernel reads it back.
 
-A report holds no pointers. What it holds is how many bytes each launch writes and reads: two equal
-amounts are a reason to look, and no proof. The texts say so.
+A report has no pointers, only how many bytes each launch writes and reads. Two equal amounts are a
+hint and no proof. The texts say so.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _AHEAD = 3
 """Launches after the writing one that may read its output. Others move little, or are unrelated."""
 _LEAST_BYTES = 1e6
 _LONG = 0.005
-"""Of the time of all launches: of longer ones the stores are looked at one by one, which takes a
-millisecond per launch."""
+"""Share of the time of all launches. In longer launches the stores are read per instruction, which
+takes a millisecond per launch."""
 _CHAIN = 3
-"""Different kernels in a row that all read and write one amount: steps, or versions of one kernel.
-Only from here on is the second likely enough to be named."""
+"""Different kernels in a row that read and write the same amount, from which the text also says
+that they may be versions of one kernel."""
 
 
 class Link(NamedTuple):
@@ -37,19 +37,20 @@ class Link(NamedTuple):
     read: float
     """Bytes, at the level (L2 or DRAM) where they are nearest to `written`."""
     inputs: int
-    """1: all that it reads; 2: it reads twice as much, and this may be one of two inputs."""
+    """1: the amount is all that `reader` reads; 2: `reader` reads twice as much, so it may have two
+    inputs."""
     same_input: bool
-    """Both launches read and write the same amount: they may as well share their input."""
+    """Both launches read and write the same amount, so they may instead share their input."""
 
     @property
     def saved_us(self) -> float | None:
-        """Time of the stores and of the loads, where both are known."""
+        """Time of the stores and the loads; None unless both are known."""
         write, read = self.writer.writes_us, self.reader.reads_us
         return None if write is None or read is None else write + read / self.inputs
 
 
 def find_links(launches: Sequence[Traffic]) -> list[Link]:
-    """Each launch with the first one that may read its output."""
+    """Each launch and the first later one that may read its output."""
     long_us = _LONG * sum(each.us for each in launches)
     moving = [each for each in launches if (each.written or 0) + (each.read or 0) >= _LEAST_BYTES]
     return [
@@ -68,8 +69,8 @@ def _first_reader(writer: Traffic, later: Sequence[Traffic], long_us: float) -> 
 
 
 _GENERATES = 0.005
-"""Bytes read over bytes written, up to which a kernel makes data: random test input, or a fill. One
-that copies each value many times, as im2col does, reads a few per cent."""
+"""Bytes read over bytes written, up to which a kernel generates its data (random input, a fill). A
+kernel that copies each value many times, as im2col does, reads a few percent."""
 
 
 def _generates(writer: Traffic) -> bool:
@@ -108,13 +109,13 @@ def _is_same(one: float | None, other: float | None) -> bool:
     return bool(one and other) and _distance(one or 1, other or 1, 1) <= _SAME
 
 
-class PassedData(NamedTuple):
-    """The links of one pair of kernels; of a chain, those of several."""
+class RoundTrip(NamedTuple):
+    """The links between one pair of kernels, or along a chain of kernels."""
 
     links: tuple[Link, ...]
-    """The one that would save most first."""
+    """Sorted by the time that would be saved."""
     chain: tuple[Traffic, ...] = ()
-    """Launches in a row that all read and write one amount; empty: a single pair of kernels."""
+    """Launches in a row that all read and write the same amount; empty for a single pair."""
 
     @property
     def saved_us(self) -> float | None:
@@ -122,14 +123,14 @@ class PassedData(NamedTuple):
         return sum(known) if known else None
 
 
-def passed_data(links: Sequence[Link]) -> list[PassedData]:
-    """By kernel, with chains put together; those that would save most come first."""
+def round_trips(links: Sequence[Link]) -> list[RoundTrip]:
+    """Links grouped by pair of kernels or by chain, sorted by the time that would be saved."""
     pairs: dict[tuple[str, str], list[Link]] = defaultdict(list)
     chains, single = _chains(links)
     for link in single:
         pairs[link.writer.launch.name.full, link.reader.launch.name.full].append(link)
-    found = [PassedData(tuple(sorted(links, key=_rank))) for links in pairs.values()]
-    found += [PassedData(tuple(links), tuple(_members(links))) for links in chains]
+    found = [RoundTrip(tuple(sorted(links, key=_rank))) for links in pairs.values()]
+    found += [RoundTrip(tuple(links), tuple(_members(links))) for links in chains]
     return sorted(found, key=lambda each: -(each.saved_us or 0.0))
 
 
@@ -143,8 +144,8 @@ def _members(links: Sequence[Link]) -> Iterator[Traffic]:
 
 
 def _chains(links: Sequence[Link]) -> tuple[list[list[Link]], list[Link]]:
-    """Chains of equal amounts, and the other links. Links between versions of one kernel are
-    neither, and a chain that holds one is a comparison of versions."""
+    """Chains of equal amounts, and the other links. A link between versions of one kernel is
+    neither, and a chain that contains one is dropped: it compares versions."""
     chains: list[list[Link]] = []
     for link in links:
         joined = link.same_input and chains and chains[-1][-1].reader is link.writer

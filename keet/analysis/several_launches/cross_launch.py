@@ -1,7 +1,7 @@
-"""What the launches of a report show together and no single one does.
+"""Findings about several launches together: round trips through memory, repeated passes, sweeps.
 
-Equal amounts of bytes are a suspicion, as a report holds no pointers: each text says so, and says
-what would be saved if it is true.
+A report has no pointers, so equal amounts of bytes are only a suspicion that the data is the same.
+Each text says so, and what would be saved if it is true.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Literal
 
 from keet.analysis.findings import Confidence
 from keet.analysis.ledger import Ledger
-from keet.analysis.several_launches.passed_data import Link, PassedData, find_links, passed_data
+from keet.analysis.several_launches.round_trips import Link, RoundTrip, find_links, round_trips
 from keet.analysis.several_launches.traffic import Traffic, are_variants, written_and_read
 from keet.evidence import Evidence
 from keet.profile import Launch, Workload
@@ -23,20 +23,20 @@ from keet.profile.repeated_launches import by_kernel_and_shape, median
 from keet.records import NamedTuple
 from keet.units import Quantity
 
-__all__ = ["CrossLaunch", "Kind", "across", "written_and_read"]
+__all__ = ["CrossLaunch", "Kind", "find_cross_launch", "written_and_read"]
 
 Kind = Literal["hand_over", "repeated_passes", "same_input", "tiny_launches", "sweep"]
 
 _WORTH = 0.02
-"""Of the time of all launches: a smaller saving is not told."""
+"""Share of the time of all launches: a smaller saving is not reported."""
 _WORTH_CACHED = 0.05
-"""The same for data that fits into L2: without ncu, which empties the caches, less is saved."""
+"""The same for data that fits into L2: ncu flushes the caches, so the program saves less."""
 _TINY_US = 5.0
 _TINY_SHARE = 0.1
 """Of the time of all launches, from which tiny ones matter."""
 _TINY_COUNT = 8
 _BIG = 16e6
-"""Bytes per launch from which a repeated pass is told."""
+"""Bytes per launch from which a repeated pass is reported."""
 _NEAR = 40.0
 """Per cent of DRAM's peak from which equal launches count as passes if bytes were not measured."""
 _ALIKE = 0.05
@@ -51,7 +51,7 @@ _NAMED = 4
 
 
 class CrossLaunch(NamedTuple):
-    """One thing that several launches show together."""
+    """A finding about several launches together."""
 
     kind: Kind
     text: str
@@ -62,19 +62,19 @@ class CrossLaunch(NamedTuple):
     confidence: Confidence = "low"
 
 
-def across(launches: Sequence[Launch], book: Ledger) -> tuple[CrossLaunch, ...]:
-    """What would save most first; sweeps, which save nothing, last."""
+def find_cross_launch(launches: Sequence[Launch], ledger: Ledger) -> tuple[CrossLaunch, ...]:
+    """Sorted by the time that would be saved; sweeps save nothing and come last."""
     kernels = [each for each in launches if each.workload is Workload.KERNEL]
     traffic = list(_traffic(launches))
     total_us = sum(each.us for each in traffic)
     if len(traffic) < 2 or not total_us:
         return ()
-    writer = _Writer(book, total_us)
+    writer = _Writer(ledger, total_us)
     links = find_links(traffic)
     linked = {(link.writer.launch.id, link.reader.launch.id) for link in links}
-    handed = [each for each in passed_data(links) if writer.is_told(each)]
+    trips = [each for each in round_trips(links) if writer.is_reported(each)]
     found = [
-        *map(writer.hand_over, handed),
+        *map(writer.round_trip, trips),
         *_repeated(traffic, writer),
         *_same_input(traffic, writer, linked),
         *_tiny(traffic, writer),
@@ -84,8 +84,8 @@ def across(launches: Sequence[Launch], book: Ledger) -> tuple[CrossLaunch, ...]:
 
 
 def _traffic(launches: Sequence[Launch]) -> Iterator[Traffic]:
-    """Of kernels that take time. Duration and GPU are read of all launches while they are at hand:
-    every view needs both, and a launch keeps them when it is released."""
+    """Traffic of kernels with a duration. Also reads the duration and GPU of every launch while it
+    is decoded: all views need both, and a launch keeps them when it is released."""
     for launch in iterate_launches(launches, "reading launches"):
         timed = launch.device and launch.rank_time
         if timed and launch.workload is Workload.KERNEL:
@@ -95,31 +95,31 @@ def _traffic(launches: Sequence[Launch]) -> Iterator[Traffic]:
 class _Writer:
     """Texts with their evidence."""
 
-    def __init__(self, book: Ledger, total_us: float) -> None:
-        self.book = book
+    def __init__(self, ledger: Ledger, total_us: float) -> None:
+        self.ledger = ledger
         self.total_us = total_us
 
     def is_worth(self, saved_us: float | None, moved: float, launch: Launch) -> bool:
         least = _WORTH_CACHED if _cached(moved, launch) else _WORTH
         return saved_us is None or saved_us >= least * self.total_us
 
-    def is_told(self, found: PassedData) -> bool:
+    def is_reported(self, found: RoundTrip) -> bool:
         first = found.links[0]
         return self.is_worth(found.saved_us, first.written, first.reader.launch)
 
     def amount(
         self, name: str, value: float, unit: str, label: str, *sources: Evidence
     ) -> Evidence:
-        return self.book.derived(f"across_{name}", Quantity(value, unit), label, *sources)
+        return self.ledger.derived(f"across_{name}", Quantity(value, unit), label, *sources)
 
     def saved(self, name: str, us: float | None, *sources: Evidence) -> Evidence | None:
         label = "time that would be saved"
         return None if us is None else self.amount(f"{name}_saved", us, "us", label, *sources)
 
-    def hand_over(self, found: PassedData) -> CrossLaunch:
+    def round_trip(self, found: RoundTrip) -> CrossLaunch:
         return self._chain(found) if found.chain else self._pair(found)
 
-    def _pair(self, found: PassedData) -> CrossLaunch:
+    def _pair(self, found: RoundTrip) -> CrossLaunch:
         first, others = found.links[0], found.links[1:]
         one, other = first.writer.launch, first.reader.launch
         name = f"{one.id}_{other.id}"
@@ -128,15 +128,15 @@ class _Writer:
         saved = self.saved(name, found.saved_us, written, read)
         likely = "Likely" if first.inputs == 1 else "Possible"
         text = (
-            f"{likely} hand-over: {one.kernel} (#{one.id}) writes {written}, and {other.kernel} "
-            f"(#{other.id}) reads {read} after it{_relation(first)}. If that is the same data, "
-            f"fusing them {_saves(saved, others)}{_cached(first.written, other)}."
+            f"{likely} round trip through memory: {one.kernel} (#{one.id}) writes {written}, and "
+            f"then {other.kernel} (#{other.id}) reads {read}{_relation(first)}. If that is the "
+            f"same data, fusing them {_saves(saved, others)}{_cached(first.written, other)}."
         )
         pieces = tuple(piece for piece in (written, read, saved) if piece)
         launches = _ids(each for link in found.links for each in (link.writer, link.reader))
         return CrossLaunch("hand_over", text, launches, saved, pieces, _confidence(first))
 
-    def _chain(self, found: PassedData) -> CrossLaunch:
+    def _chain(self, found: RoundTrip) -> CrossLaunch:
         first = found.chain[0]
         name = f"{first.launch.id}_chain"
         moved = self.amount(f"{name}_bytes", found.links[0].written, "byte", "written by each")
@@ -144,10 +144,10 @@ class _Writer:
         saved = self.saved(name, found.saved_us, moved)
         cached = _cached(found.links[0].written, first.launch)
         text = (
-            f"Possible hand-over: {count} launches in a row ({_names(found.chain)}) each read and "
-            f"write {moved}. If they are steps of one computation, each reads what the one before "
-            f"wrote, and fusing them {_saves(saved, ())}{cached}. If they are versions of one "
-            "kernel, ignore this."
+            f"Possible round trips through memory: {count} launches in a row "
+            f"({_names(found.chain)}) each read and write {moved}. If they are steps of one "
+            "computation, each reads what the previous one wrote, and fusing them "
+            f"{_saves(saved, ())}{cached}. If they are versions of one kernel, ignore this."
         )
         pieces = tuple(piece for piece in (count, moved, saved) if piece)
         return CrossLaunch("hand_over", text, _ids(found.chain), saved, pieces, "low")
@@ -180,7 +180,9 @@ def _cached(moved: float, launch: Launch) -> str:
     size = launch.get("device_l2_size")
     if size is None or moved >= size.value:
         return ""
-    return "; it fits into L2, so without ncu the saving may be smaller"
+    return (
+        "; the data fits into L2, so without ncu, which flushes caches, the saving may be smaller"
+    )
 
 
 def _confidence(link: Link) -> Confidence:
@@ -312,8 +314,8 @@ def _tiny(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunch]
     text = (
         f"Many short launches: {count} launches take {_time(typical)} in the median, "
         f"{_time(took)} together ({share:.0f} of the time of all launches). Starting and ending a "
-        f"kernel takes up to {_time(shortest)} of each, and the gaps between launches are not in "
-        "the report. Fuse them, or launch them as a CUDA graph."
+        f"kernel takes up to {_time(shortest)} of each; the gaps between launches are not in the "
+        "report. Fuse the kernels, or launch them as a CUDA graph."
     )
     pieces = (count, typical, took, whole, share, shortest)
     yield CrossLaunch(

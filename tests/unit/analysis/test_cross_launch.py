@@ -11,9 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evals.public_reports import MANUALLY_READ, NOT_FOUND
-from keet.analysis.diagnosis import diagnose, look_together
+from keet.analysis.diagnosis import cross_launch_findings, diagnose
 from keet.analysis.ledger import Ledger
-from keet.analysis.several_launches.shared_findings import CrossLaunch, across, written_and_read
+from keet.analysis.several_launches.cross_launch import (
+    CrossLaunch,
+    find_cross_launch,
+    written_and_read,
+)
 from keet.analysis.several_launches.traffic import are_variants, stored_bytes
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
@@ -31,7 +35,7 @@ ProfileOf = Callable[[str], Profile]
 def found_in(launches: Iterable[Launch]) -> tuple[CrossLaunch, ...]:
     """Each text is borne out by its evidence."""
     book = Ledger()
-    found = across(tuple(launches), book)
+    found = find_cross_launch(tuple(launches), book)
     for each in found:
         assert check_grounding(each.text, book).all_supported, each.text
         assert set(each.evidence) <= set(book)
@@ -83,7 +87,7 @@ def test_steps_that_keep_the_size_are_one_chain(profile_of: ProfileOf) -> None:
 
 def test_what_fits_into_the_cache_is_said_to_save_less(profile_of: ProfileOf) -> None:
     chain, *_ = found_in(profile_of("pipeline_before.ncu-repz").launches)
-    assert "it fits into L2" in chain.text
+    assert "fits into L2" in chain.text
     (large, *_) = found_in(_scaling())
     assert "it fits into L2" not in large.text
     assert large.confidence == "medium"
@@ -205,7 +209,7 @@ def test_a_benchmark_of_versions_is_left_alone() -> None:
 def test_equal_launches_are_no_finding_of_a_launch(profile_of: ProfileOf) -> None:
     """How many of them a report has is a matter of its capture: `ncu -c 3` would promise 3x."""
     relax = profile_of("pipeline_before.ncu-repz").launches[5:8]
-    together = look_together(relax, Ledger())
+    together = cross_launch_findings(relax, Ledger())
     assert "repeated_passes" in {each.kind for each in together.found}
     diagnosis = diagnose(relax[0], together=together, reads_code=False)
     assert "repeated_passes" not in {each.variant for each in diagnosis.findings}
