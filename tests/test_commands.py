@@ -10,12 +10,13 @@ import pytest
 
 from keet.cli import COMMANDS
 from keet.render.json.schema import DOCUMENTS
+from keet.serve.tools import TOOLS
 from tests import encode
 from tests.conftest import REPORTS, TESTS, Keet
 from tests.json_documents import check_document
 from tests.rows import each_row
 
-VERSIONS = {"explain": 3, "explain-against": 3, "ask": 2, "diff": 2}
+VERSIONS = {"explain": 3, "explain-against": 3, "profile": 3, "ask": 2, "diff": 2}
 """Of JSON that readers of the first version can't read; all other is 1."""
 
 GOLDENS = [
@@ -213,7 +214,7 @@ def test_snapshot_and_back(keet: Keet, tmp_path: Path, monkeypatch: pytest.Monke
         ),
         (["hotspots", "REPORT", "--line", "a.cu:1"], "files with code: tour.cu, tour_math.cuh"),
         (["show", "REPORT", "--format", "yaml"], "invalid choice"),
-        (["schema", "poem"], "prints no JSON"),
+        (["schema", "poem"], "there is no schema"),
         (["hotspots", "REPORT", "--source", "/no/such/dir"], "no such folder"),
     ],
 )
@@ -259,10 +260,11 @@ def test_help_and_version(keet: Keet) -> None:
 @pytest.mark.slow
 def test_schema(keet: Keet) -> None:
     everything = json.loads(keet("schema").out)
-    assert set(everything) == set(DOCUMENTS)
+    assert {name for name in everything if not name.startswith("mcp-")} == set(DOCUMENTS)
+    assert {f"mcp-{name}" for name in TOOLS} == set(everything) - set(DOCUMENTS)
     assert json.loads(keet("schema", "show").out) == everything["show"]
     versions = {
-        name: schema["properties"]["schema_version"]["const"] for name, schema in everything.items()
+        name: everything[name]["properties"]["schema_version"]["const"] for name in DOCUMENTS
     }
     assert versions == {name: VERSIONS.get(name, 1) for name in DOCUMENTS}
 

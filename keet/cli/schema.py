@@ -1,34 +1,51 @@
-"""The JSON Schema of keet's JSON outputs, by the command that prints them."""
+"""The JSON Schema of each JSON output.
+
+Names are those of the commands. `explain-against` is `keet explain --against`; of several reports,
+`keet explain` prints one `explain` document per line. `mcp-TOOL` is the structured result of a tool
+of `keet mcp`."""
 
 from __future__ import annotations
 
 import json
 import sys
 from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
 
 from keet.errors import UsageError
 
+if TYPE_CHECKING:
+    from keet.render.json.encoding.fields import Document
+
 EXAMPLES = """\
 examples:
-  keet schema                 all schemas, by command
-  keet schema show            that of `keet show --format json`
+  keet schema                 all schemas, by name
+  keet schema show            the schema of `keet show --format json`
+  keet schema mcp-explain     the schema of what the MCP tool explain returns
 """
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("command", nargs="?", metavar="COMMAND", help="only that of one command")
+    parser.add_argument(
+        "command", nargs="?", metavar="NAME", help="print only this schema (default: all)"
+    )
 
 
 def run(args: Namespace) -> None:
-    from keet.render.json.schema import DOCUMENTS, json_schema
+    from keet.render.json.encoding.models import schema_of
 
-    if args.command is not None and args.command not in DOCUMENTS:
-        raise UsageError(
-            f"{args.command!r} prints no JSON; there are schemas of: {', '.join(DOCUMENTS)}"
-        )
-    schemas: object = (
-        json_schema(args.command)
-        if args.command
-        else {name: json_schema(name) for name in DOCUMENTS}
-    )
+    known = schema_documents()
+    if args.command is None:
+        schemas: object = {name: schema_of(document) for name, document in known.items()}
+    elif args.command in known:
+        schemas = schema_of(known[args.command])
+    else:
+        raise UsageError(f"there is no schema {args.command!r}; there are: {', '.join(known)}")
     sys.stdout.write(json.dumps(schemas, indent=1) + "\n")
+
+
+def schema_documents() -> dict[str, type[Document]]:
+    """The types of all JSON outputs, by name."""
+    from keet.render.json.schema import DOCUMENTS
+    from keet.serve.tools import TOOLS
+
+    return {**DOCUMENTS, **{f"mcp-{name}": tool.result for name, tool in TOOLS.items()}}

@@ -120,9 +120,9 @@ def _value(command: str, action: Action) -> Value:
 
         return Value("words", tuple(findings()))
     if command == "schema":
-        from keet.render.json.schema import DOCUMENTS
+        from keet.cli.schema import schema_documents
 
-        return Value("words", tuple(DOCUMENTS))
+        return Value("words", tuple(schema_documents()))
     if action.metavar == "DIR" and action.option_strings:
         return Value("folder")
     is_path = action.type in (Path, report_path)

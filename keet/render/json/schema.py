@@ -1,8 +1,6 @@
-"""`keet schema`: the type of every JSON document, by the command that prints it."""
+"""The type of each JSON document, by the command that prints it (`keet schema`)."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from keet.render.json.ask import AskDocument
 from keet.render.json.cases import CasesDocument
@@ -36,10 +34,5 @@ DOCUMENTS: dict[str, type[Document]] = {
     "insights": InsightsDocument,
     "verify": VerifyDocument,
     "doctor": DoctorDocument,
+    "profile": ExplainDocument,
 }
-
-
-def json_schema(name: str) -> dict[str, Any]:
-    from keet.render.json.encoding.models import schema_of
-
-    return schema_of(DOCUMENTS[name])

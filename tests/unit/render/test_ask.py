@@ -20,8 +20,8 @@ from keet.prose.reading import read_prose
 from keet.prose.text import Prose, ProseSentence, Reference
 from keet.render.common.answer import Block, Line, blocks_of, origin_of
 from keet.render.json.ask import AskDocument, ask_document
+from keet.render.json.encoding.models import schema_of
 from keet.render.json.encoding.writing import json_text
-from keet.render.json.schema import json_schema
 from keet.render.markdown.ask import ask_markdown
 from keet.render.terminal.ask import ask_view
 from keet.render.terminal.console import to_text
@@ -129,7 +129,7 @@ def test_the_shape_that_others_rely_on() -> None:
     ]
     assert list(told["evidence"]) == list(answer_text().ids)
     assert told["usage"]["cost"] == "unknown"
-    assert set(told) == set(json_schema("ask")["properties"])
+    assert set(told) == set(schema_of(AskDocument)["properties"])
 
 
 def test_no_answer() -> None:
