@@ -197,7 +197,7 @@ def test_snapshot_and_back(keet: Keet, tmp_path: Path, monkeypatch: pytest.Monke
     [
         (["frobnicate"], "there is no command"),
         (["shwo"], "did you mean: keet show"),
-        (["--fast", "show"], "before the command"),
+        (["--fast", "show"], "must come after the command"),
         (["show"], "required: REPORT"),
         (["show", "a", "b"], "unrecognized"),
         (["metrics", "REPORT", "("], "not a valid regular expression"),

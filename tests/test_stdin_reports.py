@@ -124,7 +124,7 @@ def test_it_is_read_once(arguments: tuple[str, ...], keet: Keet, pipe: Any) -> N
     pipe(BASIC)
     result = keet(*arguments)
     assert result.code == 2
-    assert "standard input, which can be read once" in result.err
+    assert "standard input, which can be read only once" in result.err
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
-"""The command line: `main` picks a command, and is the only code that turns errors into exit codes.
+"""The command line: one module per command; `main` runs it and turns errors into exit codes.
 
-A command is a module of this package with `configure(parser)` and `run(args)`. It is imported when
-it is called, so that `keet --help` and each command load only what they need.
+A command is a module with a docstring (its help), `EXAMPLES`, `configure(parser)` and `run(args)`,
+and a row in `COMMANDS`. Modules that begin with the name of a command (`explain_many`) are parts of
+it; the others (`arguments`, `model_options`) are shared. A command is imported when it is called:
+`keet --help` and each command load only what they need.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import gc
 
 _COLLECTS = gc.isenabled()
-gc.disable()  # modules bring no garbage, and looking for it takes a tenth of the time to load them
+gc.disable()  # imports create no garbage, and collection takes a tenth of the time to load them
 
 # ruff: noqa: E402
 import os
@@ -34,7 +36,7 @@ if _COLLECTS:
 
 QUIET = ("-q", "--quiet")
 _ALLOCATIONS = 50_000
-"""Containers made and not freed, until garbage is looked for."""
+"""Allocated containers after which garbage is collected."""
 
 
 class _Command(NamedTuple):
@@ -43,79 +45,49 @@ class _Command(NamedTuple):
 
 
 COMMANDS = {
-    "explain": _Command("explain", "what limits each kernel, where, what to change, what it gains"),
-    "ask": _Command("ask", "a model answers a question about reports, held to the evidence"),
+    "explain": _Command("explain", "what limits each kernel, where, what to change, expected gain"),
+    "ask": _Command("ask", "ask a model about reports; its numbers are checked"),
     "context": _Command("context", "the explanation as context for a prompt, in N tokens"),
-    "diff": _Command("diff", "what changed between two profiles, why, and a gate for CI"),
-    "baseline": _Command("baseline", "named profiles to compare with, kept in .keet/"),
-    "show": _Command("show", "what is in a report, what is missing, how to capture that"),
+    "diff": _Command("diff", "what changed between two profiles, and why; a gate for CI"),
+    "baseline": _Command("baseline", "named profiles to compare with, saved in .keet/"),
+    "show": _Command("show", "what a report contains, what is missing, how to collect it"),
     "hotspots": _Command("hotspots", "source lines ranked by samples, with stalls and traffic"),
-    "roofline": _Command("roofline", "how near each launch came to each ceiling; chart as svg"),
+    "roofline": _Command("roofline", "how close each launch came to each ceiling; chart as svg"),
     "metrics": _Command("metrics", "the metric table, with units and meaning"),
-    "batch": _Command("batch", "whole folders of reports into a store that can be queried"),
-    "top": _Command("top", "the biggest opportunities of a store: share of time x forecast"),
-    "query": _Command("query", "SQL over a store: launches, findings, metrics, files"),
-    "insights": _Command("insights", "sweeps, clusters, outliers and changes over a store"),
+    "batch": _Command("batch", "analyse folders of reports into a store"),
+    "top": _Command("top", "the largest possible savings in a store"),
+    "query": _Command("query", "SQL on a store: launches, findings, metrics, files"),
+    "insights": _Command("insights", "sweeps, clusters, outliers and changes in a store"),
     "cases": _Command("cases", "measured cases: kernels before and after a fix, with the gain"),
-    "finding": _Command("finding", "what a finding means, how it is judged, how to fix it"),
-    "eval": _Command("eval", "is keet right, and does it help? scores with intervals"),
+    "finding": _Command("finding", "what a finding means, how keet detects it, how to fix it"),
+    "eval": _Command("eval", "measure how accurate keet is (needs a clone of keet)"),
     "verify": _Command("verify", "check the numbers of any text against a report"),
-    "profile": _Command("profile", "run ncu on a program with what keet needs, then explain"),
-    "mcp": _Command("mcp", "MCP server: read-only tools over reports, for coding agents"),
-    "skill": _Command("skill", "SKILL.md: teaches a coding agent to work with keet"),
-    "snapshot": _Command("snapshot", "a report as text to read, diff and keep (.keet.json)"),
-    "doctor": _Command("doctor", "what is installed and reachable, with remedies"),
-    "schema": _Command("schema", "the JSON Schema of every JSON output"),
-    "completion": _Command("completion", "completion of commands and options for your shell"),
+    "profile": _Command("profile", "profile a program with ncu, then explain the report"),
+    "mcp": _Command("mcp", "MCP server: read-only tools on reports, for coding agents"),
+    "skill": _Command("skill", "SKILL.md: instructions for coding agents that use keet"),
+    "snapshot": _Command("snapshot", "a report as text that can be read and diffed (.keet.json)"),
+    "doctor": _Command("doctor", "what is installed and reachable, and how to fix what is not"),
+    "schema": _Command("schema", "the JSON Schema of each JSON output"),
+    "completion": _Command("completion", "shell completion for commands and options"),
 }
-
-_HELP = """\
-keet {version}: says what limits a GPU kernel, from its Nsight Compute report.
-
-usage: keet COMMAND [options]
-
-{commands}
-
-A REPORT is a .ncu-rep, a .ncu-repz, what ncu printed (CSV or text) or a keet
-snapshot (.keet.json, .keet.json.zst). No GPU, no CUDA and no network are needed
-to read one.
-
-examples:
-  keet explain report.ncu-rep
-  keet diff before.ncu-rep after.ncu-rep
-  keet show report.ncu-rep
-  keet hotspots report.ncu-rep --launch 0 --source ./src
-  keet metrics report.ncu-rep dram --format csv
-  keet batch runs/ -o store && keet insights store
-  keet profile -- ./app --size 4096
-  keet help COMMAND         options and examples of one command
-
-Every command takes -q (--quiet): no notes and progress on stderr, only errors.
-A report named - is read from standard input, except by batch. Names that begin
-with a dash go behind --.
-
-exit codes: 0 done; 1 a gate or check failed; 2 wrong usage; 3 something needed
-is not there; 4 a report can't be read; 5 some of many failed; 6 the two sides
-can't be compared; 70 a bug in keet
-"""
 
 
 class _Parser(ArgumentParser):
-    """argparse with keet's manners: one line for an error, and where to read more."""
+    """argparse with one-line errors that name the command's help."""
 
     program_missing = False
-    """The command takes a program after `--`, and there is none."""
+    """The command needs a program after `--`, and there is none."""
     given: Sequence[str] = ()
     """The arguments before `--`."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        # Python 3.14 would colour the help, by escapes that `visible_output` shows as text.
+        # Python 3.14 would colour the help with escapes, which `visible_output` prints as text.
         self.color = False
         self.register("type", None, str)  # an `_Operand` becomes a plain string
 
     def _parse_optional(self, arg_string: str) -> Any:
-        """argparse's question whether an argument is an option; None: it is not."""
+        """Called by argparse; None if the argument is not an option."""
         return None if isinstance(arg_string, _Operand) else super()._parse_optional(arg_string)
 
     def error(self, message: str) -> NoReturn:
@@ -127,13 +99,13 @@ class _Parser(ArgumentParser):
                 f"the name of the file {name} begins with a dash, so it was read as an option; "
                 f"write: {fixed}"
             )
-        hint = "a program stands after --, " if self.program_missing else ""
+        hint = "put the program after --, " if self.program_missing else ""
         raise UsageError(f"{message}; {hint}see: {self.prog} --help")
 
 
 class _Operand(str):
-    """An argument after `--`: no option, whatever it begins with. argparse can't be given `--`
-    itself: `parse_intermixed_args` drops it in the first of its two passes."""
+    """An argument after `--`: never an option, whatever it begins with. `--` itself can't be passed
+    to argparse: `parse_intermixed_args` drops it in the first of its two passes."""
 
     __slots__ = ()
 
@@ -150,16 +122,16 @@ def run() -> NoReturn:
     """The `keet` program."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None:  # closed by the caller: nobody listens
+        if stream is None:  # closed by the caller
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
         elif hasattr(stream, "reconfigure"):
-            # A terminal that can't show a character gets a question mark, not a traceback.
+            # A character that the terminal can't show is printed as a question mark.
             stream.reconfigure(errors="replace")
-    # Reading and explaining a report make little garbage in cycles. Looking for it takes a tenth of
-    # the time, and again as long at the exit. Long commands still collect, less often.
+    # Reading and explaining a report creates few reference cycles, and collection takes a tenth of
+    # the time, and as long again at exit. Long commands still collect, less often.
     gc.set_threshold(_ALLOCATIONS, 50, 100)
     code = main()
-    if "duckdb" not in sys.modules:  # it complains of each object that is left at the exit
+    if "duckdb" not in sys.modules:  # it warns about each object that is left at exit
         gc.freeze()
     sys.exit(code)
 
@@ -178,22 +150,22 @@ def _main(arguments: list[str]) -> int:
         _complain(one_line(f"keet: {error}"))
         return error.exit_code
     except BrokenPipeError:
-        _give_up_stdout()  # `keet metrics ... | head` is no failure
+        _give_up_stdout()  # `keet metrics ... | head` is not a failure
         return 0
     except OSError as error:
-        # Readers turn theirs into an IngestError: this is the result that can't be written.
+        # Readers raise IngestError instead, so the result can't be written.
         _give_up_stdout()
-        _complain(f"keet: the result can't be written ({error.strerror or error}); free the disk")
+        _complain(f"keet: the result can't be written ({error.strerror or error}); free disk space")
         return ExitCode.NOT_AVAILABLE
     except KeyboardInterrupt:
         _complain("keet: interrupted")
         return ExitCode.INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - the last catcher: a bug gets its own message
+    except Exception as error:  # noqa: BLE001 - a bug gets its own message
         return _report_bug(error)
 
 
 def dispatch(arguments: list[str]) -> int:
-    """Run one command; errors are the caller's."""
+    """Run one command. Raises its errors."""
     if arguments and arguments[0] in QUIET:
         with quiet_stderr():
             return dispatch(arguments[1:])
@@ -213,7 +185,7 @@ def dispatch(arguments: list[str]) -> int:
 
 
 def run_command(module: ModuleType, prog: str, rest: list[str]) -> int:
-    """Parse what stands behind the command's name, and run it."""
+    """Parse the arguments after the command's name, and run it."""
     if hasattr(module, "find_action"):  # as `keet eval diagnosis`: the next word picks the module
         return _run_action(module, prog, rest)
     takes_program = hasattr(module, "TAKES_PROGRAM")
@@ -245,13 +217,13 @@ def _run_action(module: ModuleType, prog: str, rest: list[str]) -> int:
 
 
 def make_parser(module: ModuleType, prog: str, *, asks_for_help: bool = True) -> _Parser:
-    """The parser of a command, with the option that every command has."""
+    """The parser of a command, with the options and exit codes of all commands."""
     parser = _Parser(
         prog=prog,
-        # argparse lays out a usage line before it parses, for messages that `_Parser` leaves out.
+        # argparse formats a usage line before it parses, for messages that `_Parser` replaces.
         usage=None if asks_for_help else "",
         description=module.__doc__,
-        epilog=module.EXAMPLES,
+        epilog=_epilog(module) if asks_for_help else None,
         formatter_class=RawDescriptionHelpFormatter if asks_for_help else _of_any_width,
     )
     module.configure(parser)
@@ -261,39 +233,49 @@ def make_parser(module: ModuleType, prog: str, *, asks_for_help: bool = True) ->
     return parser
 
 
+def _epilog(module: ModuleType) -> str:
+    """Examples, and the exit codes that have a special meaning in this command."""
+    meanings = getattr(module, "EXIT_CODES", None)
+    if meanings is None:
+        return str(module.EXAMPLES)
+    from keet.cli.help_texts import exit_codes_text
+
+    return f"{module.EXAMPLES}\n{exit_codes_text(meanings)}\n"
+
+
 def _may_ask_for_help(argument: str) -> bool:
     """`--help`, a beginning of it, or `-h` among other letters."""
     return argument.startswith("--h") or (argument[:1] == "-" != argument[1:2] and "h" in argument)
 
 
 def _of_any_width(prog: str) -> RawDescriptionHelpFormatter:
-    """argparse makes one for each option, and looks for the terminal's width unless it is given."""
+    """argparse creates one per option, and looks up the terminal's width unless it is given."""
     return RawDescriptionHelpFormatter(prog, width=80)
 
 
 def _split_at_dashes(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """What stands before and after `--`: a program, whose options are its own, or names."""
+    """The arguments before and after `--`: what follows is a program, or names of files."""
     cut = arguments.index("--") if "--" in arguments else len(arguments)
     return arguments[:cut], arguments[cut + 1 :]
 
 
 def _check_stdin(parsed: Namespace) -> None:
-    """Standard input is read once: as one report, or as one text."""
+    """Standard input can be read only once."""
     values = [value for name, value in vars(parsed).items() if name not in ("output", "program")]
     every = [each for value in values for each in (value if isinstance(value, list) else [value])]
     if sum(each is STDIN or (isinstance(each, str) and each == "-") for each in every) > 1:
-        raise UsageError("- is standard input, which can be read once; name the other as a file")
+        raise UsageError("- is standard input, which can be read only once; name a file instead")
 
 
 def help_text() -> str:
-    width = max(len(name) for name in COMMANDS)
-    rows = "\n".join(f"  {name:{width}}  {c.summary}" for name, c in COMMANDS.items())
-    return _HELP.format(version=__version__, commands=rows)
+    from keet.cli import help_texts
+
+    return help_texts.help_text({name: command.summary for name, command in COMMANDS.items()})
 
 
 def _unknown_command(name: str) -> str:
     if name.startswith("-"):
-        return f"{one_line(name)} stands before the command; see: keet --help"
+        return f"{one_line(name)} must come after the command; see: keet --help"
     import difflib
 
     close = difflib.get_close_matches(name, COMMANDS, n=1)
@@ -302,13 +284,13 @@ def _unknown_command(name: str) -> str:
 
 
 def _give_up_stdout() -> None:
-    """Nothing more can be written there; Python would try again on its way out."""
+    """Nothing more can be written there; Python would try again at exit."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(line: str) -> None:
-    with suppress(OSError):  # nobody is listening
+    with suppress(OSError):  # stderr is closed
         sys.stderr.write(line + "\n")
 
 

@@ -1,4 +1,4 @@
-"""Options that several commands share: which launches, which format, where to."""
+"""Options that several commands share: reports, launches, format, output file."""
 
 from __future__ import annotations
 
@@ -100,13 +100,15 @@ def add_output(parser: ArgumentParser, *formats: str) -> None:
         "--format",
         choices=formats,
         default=formats[0],
-        help=f"how to print it (default: {formats[0]})",
+        help=f"output format (default: {formats[0]})",
     )
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write to FILE")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="write the output to FILE"
+    )
 
 
 def check_page(args: Namespace, stdout: TextIO) -> None:
-    """Refuse to print a page on a terminal, before time is spent on making it."""
+    """Refuse to print a page on a terminal, before the report is analysed."""
     if args.format == "html" and args.output is None and stdout.isatty():
         raise UsageError("--format html makes a page for a browser; name a file: -o page.html")
 
@@ -116,7 +118,7 @@ def add_source(parser: ArgumentParser) -> None:
         "--source",
         type=Path,
         metavar="DIR",
-        help="where the sources are, if the report does not embed them",
+        help="folder with the sources, if the report does not embed them",
     )
 
 
@@ -125,7 +127,7 @@ def add_run_table(parser: ArgumentParser) -> None:
         "--run-table",
         type=Path,
         metavar="FILE",
-        help="time of each kernel over the whole run: a table of keet profile, or CSV with kernel, "
+        help="times of all kernels in the whole run: a table of keet profile, or CSV with kernel, "
         "launches and total time (default: the table beside the report)",
     )
 
@@ -137,7 +139,7 @@ def add_no_sass(parser: ArgumentParser) -> None:
 
 
 def reports_in(folder: Path) -> list[Path]:
-    """The reports in a folder and below, by path; other files are left alone."""
+    """The reports in a folder and its subfolders, by path; other files are ignored."""
     from keet.corpus import discovery
 
     return discovery.reports_in(folder)
@@ -171,12 +173,12 @@ def pattern(text: str) -> re.Pattern[str]:
 
 
 def selected_launches(profile: Profile, args: Namespace) -> tuple[Launch, ...]:
-    """The launches that `--launch` and `--kernel` let through; raises if there are none."""
+    """The launches that `--launch` and `--kernel` select; raises if there are none."""
     return select_launches(profile, args.launch, args.kernel, names=("--launch", "--kernel"))
 
 
 def named_reports(args: Namespace) -> list[Path]:
-    """Those that the command reads; before a question stand reports."""
+    """The files that the command reads. `words` of `keet ask`: reports, then the question."""
     words = getattr(args, "words", ())[:-1]
     report = getattr(args, "report", None)
     several = [*getattr(args, "reports", ()), *getattr(args, "read", ())]
@@ -187,26 +189,26 @@ def named_reports(args: Namespace) -> list[Path]:
 
 
 def same_file(one: Path, other: Path) -> bool:
-    """Whether what is written to one is lost with the other; a device loses nothing."""
+    """Whether writing to one would overwrite the other; not for devices."""
     if os.path.exists(one) and os.path.exists(other):  # noqa: PTH110 - Path's raise for long names
         return one.is_file() and one.samefile(other)
     return os.path.realpath(one) == os.path.realpath(other)
 
 
 def check_output(path: Path, *reports: Path) -> None:
-    """Refuse what can't be meant: a folder, or a report that is being read."""
+    """Refuse to write to a folder, or over a report that is being read."""
     with output_errors(path):
         if not path.exists():
             return
         if path.is_dir():
             raise UsageError(f"{path}: this is a folder; name a file in it with -o")
         if any(same_file(path, report) for report in reports):
-            raise UsageError(f"{path}: that is the report itself; name another file with -o")
+            raise UsageError(f"{path}: this is the report itself; name another file with -o")
 
 
 @contextmanager
 def output_errors(path: Path) -> Iterator[None]:
-    """Say of a file that can't be written why, in one line."""
+    """Turn an OSError on write into a one-line message."""
     try:
         yield
     except BrokenPipeError:
@@ -217,7 +219,7 @@ def output_errors(path: Path) -> Iterator[None]:
 
 
 class Destination:
-    """Where a result goes: stdout, or a file that appears whole or not at all."""
+    """Where a result goes: stdout, or a file that is replaced only when the result is complete."""
 
     def __init__(self, args: Namespace, stdout: TextIO) -> None:
         self._path: Path | None = args.output
@@ -229,8 +231,8 @@ class Destination:
         self.write_pieces([text])
 
     def write_pieces(self, pieces: Iterable[str]) -> None:
-        """A text that is made while it is written, as it need not fit into memory. A file is the
-        whole text or, where making it fails, what it was before."""
+        """Write a text that is produced piece by piece, since it may not fit into memory. A file is
+        replaced only if all pieces could be produced."""
         if self._path is None:
             self._stdout.writelines(pieces)
             return
@@ -239,13 +241,13 @@ class Destination:
                 write(piece)
 
     def show(self, view: Callable[[int], Renderable]) -> None:
-        """Print a view that is laid out for the width it gets."""
+        """Print a view, which is called with the width to lay it out for."""
         from keet.render.terminal.console import Console, console_width, plain_lines
 
         console = Console(self._stdout)
         if self._path is None and console.is_terminal:
             console.print(view(console.width))
             return
-        # Neither a file nor a pipe has a use for the blanks that fill a line.
+        # Files and pipes get no trailing spaces.
         width = console.width if self._path is None else console_width(io.StringIO())
         self.write_pieces(plain_lines(view(width), width))

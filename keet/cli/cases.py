@@ -1,7 +1,8 @@
-"""Measured cases of the casebook: kernels before and after a fix, with the gain, on a real GPU.
+"""List the measured cases of the casebook: kernels before and after a fix, with the gain on a GPU.
 
-A case has one dominant cause (`finding`), or shows its symptom without gaining from the fix (a
-look-alike). CASE is an id from the list: its source diff, both times, what the counters did."""
+A case has one dominant cause (`finding`), or it is a look-alike: it shows the symptom, but the fix
+gains less than 10 %. With CASE, an id from the list: the source diff, both times and the counters
+that changed."""
 
 from __future__ import annotations
 
@@ -27,15 +28,13 @@ examples:
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("case", nargs="?", metavar="CASE", help="show this one in full")
-    parser.add_argument("--finding", metavar="ID", help="only cases of this finding (keet's ids)")
+    parser.add_argument("case", nargs="?", metavar="CASE", help="print this case in full")
+    parser.add_argument("--finding", metavar="ID", help="only cases of this finding")
     parser.add_argument(
-        "--archetype", metavar="NAME", help="only this kind of kernel: gemm, scan, …"
+        "--archetype", metavar="NAME", help="only kernels of this kind: gemm, scan, …"
     )
-    parser.add_argument("--family", metavar="NAME", help="only this family")
-    parser.add_argument(
-        "--lookalikes", action="store_true", help="only symptoms whose removal gains nothing"
-    )
+    parser.add_argument("--family", metavar="NAME", help="only cases of this family")
+    parser.add_argument("--lookalikes", action="store_true", help="only look-alikes")
     add_output(parser, "terminal", "json")
 
 
@@ -46,7 +45,7 @@ def run(args: Namespace) -> None:
 
     out = Destination(args, sys.stdout)
     if args.case and (args.finding or args.archetype or args.family or args.lookalikes):
-        raise UsageError("CASE is one case already; leave out --finding and the other filters")
+        raise UsageError("CASE names a single case; leave out --finding and the other filters")
     entries = [_named(args.case, casebook())] if args.case else _chosen(args, casebook())
     if args.format == "json":
         out.write(cases_json(entries))
@@ -57,13 +56,13 @@ def run(args: Namespace) -> None:
 
 
 def _named(name: str, entries: tuple[CaseEntry, ...]) -> CaseEntry:
-    """By full id, or by the part behind the family where that is unique."""
+    """By the full id, or by the part after the family if that is unique."""
     found = [entry for entry in entries if name in (entry.id, entry.id.partition("/")[2])]
     if len(found) == 1:
         return found[0]
     if found:
         ids = ", ".join(entry.id for entry in found)
-        raise UsageError(f"{name} is the name of several cases: {ids}")
+        raise UsageError(f"{name} is the name of several cases; use one of: {ids}")
     close = difflib.get_close_matches(name, [entry.id for entry in entries], n=1, cutoff=0.8)
     family = name.partition("/")[0]
     hint = "see: keet cases"

@@ -1,7 +1,6 @@
-"""Print a script with which your shell completes keet's commands, options, reports and findings.
+"""Print a completion script for your shell: keet's commands, options, reports and findings.
 
-The script is complete in itself: pressing the key starts no Python. Print it again after an update
-of keet."""
+Completing does not start Python. Print the script again after an update of keet."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ examples:
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("shell", choices=SHELLS, help="the shell that you use")
+    parser.add_argument("shell", choices=SHELLS, help="your shell")
 
 
 def run(args: Namespace) -> None:

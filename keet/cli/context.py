@@ -1,12 +1,12 @@
-"""What limits a kernel, as context for a prompt that asks to make it faster: causes by what they
-cost, with their evidence; the source lines with the cost of each; what must stay as it is; what to
-check afterwards. One launch: of those chosen the longest, or, where the whole run is known, the one
-that stands for the most of its time.
+"""Print what limits a kernel as context for a prompt that asks for a faster one: causes by their
+cost, with evidence; source lines with the cost of each; what must not change; what to check
+afterwards. It is about one launch: the longest of the selected ones or, if the whole run is known,
+the one that accounts for most of its time.
 
-Never more than --max-tokens. keet counts with no tokenizer: the largest of bytes / 3.5,
-words * 1.35, and a count of word pieces (5 letters each), digits, signs and indents. That is more
-than cl100k_base and o200k_base count in such texts. With less room there are fewer lines and fewer
-causes; the verdict and the first cause go last."""
+The text has at most --max-tokens tokens. keet uses no tokenizer: it takes the largest of
+bytes / 3.5, words * 1.35, and a count of word pieces (5 letters each), digits, signs and indents.
+This is more than cl100k_base and o200k_base count for such texts. A smaller limit drops source
+lines and causes; the verdict and the first cause are dropped last."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ examples:
 """
 
 MAX_TOKENS = 2000
-"""Where nothing else is asked for."""
+"""Default of --max-tokens."""
 CAUSES = 5
-"""Where there is room for them."""
+"""At most, if they fit."""
 _LEAST = 30
 
 
@@ -47,17 +47,19 @@ def configure(parser: ArgumentParser) -> None:
         type=_budget,
         default=MAX_TOKENS,
         metavar="N",
-        help=f"never more than this, counted as said above (default: {MAX_TOKENS})",
+        help=f"at most N tokens, counted as described above (default: {MAX_TOKENS})",
     )
     add_source(parser)
     add_run_table(parser)
     add_no_sass(parser)
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write to FILE")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="write the output to FILE"
+    )
 
 
 def _budget(text: str) -> int:
     if (count := positive(text)) < _LEAST:
-        raise ArgumentTypeError(f"{text} has no room for a verdict: {_LEAST} or more")
+        raise ArgumentTypeError(f"{text} is too few for a verdict; it must be {_LEAST} or more")
     return count
 
 

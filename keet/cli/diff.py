@@ -46,10 +46,14 @@ examples:
   ssh gpu-host cat new.ncu-rep | keet diff baseline:main -
   keet diff a.ncu-rep b.ncu-rep --run-table-before a.csv --run-table b.csv
                                                             times of the whole runs
-
-exit codes: 0 done; 1 the gate failed; 2 wrong usage; 4 a report can't be read;
-6 the two sides can't be compared (--force compares them anyway)
 """
+EXIT_CODES = {
+    ExitCode.DONE: "done",
+    ExitCode.CHECK_FAILED: "the gate failed",
+    ExitCode.USAGE: ExitCode.USAGE.meaning,
+    ExitCode.UNREADABLE: ExitCode.UNREADABLE.meaning,
+    ExitCode.NOT_COMPARABLE: "the two sides can't be compared (--force compares them anyway)",
+}
 
 
 def configure(parser: ArgumentParser) -> None:

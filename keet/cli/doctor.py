@@ -1,6 +1,6 @@
-"""What is installed and reachable, and what to do about what is not.
+"""Check what is installed and reachable, and print how to fix what is not.
 
-Exits with 3 when something is missing that keet can't do without."""
+Exits with 3 if something is missing that keet needs."""
 
 from __future__ import annotations
 

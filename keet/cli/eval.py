@@ -1,4 +1,4 @@
-"""Is keet right, and does it help? Each action is a module of evals/commands."""
+"""Measure how accurate keet is, and whether it helps. Each action is a module of evals/commands."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What limits each kernel of a report, where in the source, how we know, what to change and what it
-will gain. Needs no model, no GPU and no network; a model adds what the code does, which hypotheses
-hold, and edits."""
+"""Explain what limits each kernel of a report: where in the source, the evidence, what to change,
+and the expected gain. Needs no model, no GPU and no network. With --model, a model adds code-level
+causes and edits."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def configure(parser: ArgumentParser) -> None:
         type=report_path,
         nargs="+",
         metavar="REPORT",
-        help="a report, export or snapshot; several of them, or a folder; -: standard input",
+        help="a report, export or snapshot, several of them, or a folder; -: standard input",
     )
     add_source(parser)
     add_run_table(parser)
@@ -68,16 +68,19 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--all",
         action="store_true",
-        help="explain every launch in full (default: the program, and the launches that matter)",
+        help="explain every launch in full (default: the program, then the launches that take most "
+        "of the time)",
     )
     parser.add_argument(
         "--verbose",
         action="store_true",
-        help="every part of the time of a launch, with the ids of its evidence, and all that a "
-        "model said",
+        help="print every part of each launch's time, evidence ids, and everything the model said",
     )
     parser.add_argument(
-        "--against", type=report_path, metavar="BEFORE", help="also what changed since this report"
+        "--against",
+        type=report_path,
+        metavar="BEFORE",
+        help="also print what changed since the report BEFORE",
     )
     add_output(parser, "terminal", "markdown", "json", "html")
     add_no_sass(parser)
@@ -86,7 +89,7 @@ def configure(parser: ArgumentParser) -> None:
         "--model-launches",
         type=positive,
         metavar="N",
-        help="launches that the model explains, the longest ones (default: 3)",
+        help="number of launches that the model explains, longest first (default: 3)",
     )
     add_edits(parser)
     parser.add_argument("--no-model", action="store_true", help="explain without a model")

@@ -1,8 +1,8 @@
-"""What a finding means, how to fix it, what the fix gained in measured cases, how keet judges it,
-and how it differs from similar ones.
+"""Explain a finding: what it means, how to fix it, what the fix gained in measured cases, how keet
+detects it, and how it differs from similar findings.
 
 FINDING is an id (local_memory_spill) or the name that `keet explain` prints ("local memory").
-Without one: all findings, one line each."""
+Without it: all findings, one line each."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ examples:
 """
 
 _CLOSE = 4
-"""Findings that are suggested for a name that is none."""
+"""Findings that are suggested for an unknown name."""
 
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "finding", nargs="*", metavar="FINDING", help="an id or a name; none: list them all"
+        "finding", nargs="*", metavar="FINDING", help="an id or a name (default: list all findings)"
     )
     add_output(parser, "terminal", "markdown", "json")
 

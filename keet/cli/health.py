@@ -1,4 +1,4 @@
-"""The checks of `keet doctor`: each looks at one thing and says what would mend it."""
+"""The checks of `keet doctor`: each examines one thing and says how to fix it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _SECONDS = 10
 _SERVER_SECONDS = 3
 
 
-class Check(NamedTuple):
-    """What was looked at and what was found."""
+class HealthCheck(NamedTuple):
+    """The result of one check."""
 
     name: str
     status: Literal["ok", "missing", "broken"]
@@ -30,9 +30,9 @@ class Check(NamedTuple):
     remedy: str | None = None
 
 
-def examine() -> list[Check]:
+def examine() -> list[HealthCheck]:
     return [
-        Check("keet", "ok", True, f"{__version__} on Python {platform.python_version()}"),
+        HealthCheck("keet", "ok", True, f"{__version__} on Python {platform.python_version()}"),
         *_namesake(),
         *map(_package, _PACKAGES),
         _zstd(),
@@ -45,33 +45,33 @@ def examine() -> list[Check]:
     ]
 
 
-def _namesake() -> list[Check]:
-    """The index has another project `keet`, which puts its files over those of this one."""
+def _namesake() -> list[HealthCheck]:
+    """PyPI has another project named `keet`, whose files overwrite those of this one."""
     found = _version("keet")
     if found is None:
         return []
     remedy = f"pip uninstall keet {DISTRIBUTION}, then install {DISTRIBUTION} again"
-    what = f"the distribution keet {found} is installed, too, and has a module of the same name"
-    return [Check("name", "broken", False, what, remedy)]
+    what = f"another distribution, keet {found}, is installed and has a module of the same name"
+    return [HealthCheck("name", "broken", False, what, remedy)]
 
 
-def _package(name: str) -> Check:
+def _package(name: str) -> HealthCheck:
     found = _version(name)
     if found is None:
-        return Check(name, "missing", True, "not installed", f"pip install '{name}'")
-    return Check(name, "ok", True, found)
+        return HealthCheck(name, "missing", True, "not installed", f"pip install '{name}'")
+    return HealthCheck(name, "ok", True, found)
 
 
-def _extra(name: str, extra: Extra) -> Check:
-    """Each is a part that keet does without."""
+def _extra(name: str, extra: Extra) -> HealthCheck:
+    """An optional part of keet."""
     found = {package: _version(package) for package in extra.packages}
     absent = [package for package, installed in found.items() if installed is None]
     title = f"extra {name}"
     if absent:
         what = f"for {extra.purpose} ({', '.join(absent)} not installed)"
-        return Check(title, "missing", False, what, install_command(name))
+        return HealthCheck(title, "missing", False, what, install_command(name))
     installed = ", ".join(f"{package} {installed}" for package, installed in found.items())
-    return Check(title, "ok", False, f"for {extra.purpose} ({installed})")
+    return HealthCheck(title, "ok", False, f"for {extra.purpose} ({installed})")
 
 
 def _version(package: str) -> str | None:
@@ -81,90 +81,94 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _zstd() -> Check:
+def _zstd() -> HealthCheck:
     try:
         from keet.ingest.input.zstd import LIBRARY
 
-        return Check("zstd", "ok", True, LIBRARY)
+        return HealthCheck("zstd", "ok", True, LIBRARY)
     except ImportError as problem:
         remedy = "pip install backports.zstd"
-        return Check("zstd", "missing", True, f"no .ncu-repz ({problem})", remedy)
+        return HealthCheck("zstd", "missing", True, f"no .ncu-repz ({problem})", remedy)
 
 
-def _native_reader() -> Check:
-    """Only the SASS text needs it, so a keet without it is whole but for that."""
+def _native_reader() -> HealthCheck:
+    """Only the SASS text needs it."""
     from keet.ingest.sass.nvidia_reader import PACKAGE, installed_version
 
     installed = installed_version()
     if installed is None:
-        return Check(PACKAGE, "missing", False, "no SASS text", f"pip install {PACKAGE}")
+        return HealthCheck(PACKAGE, "missing", False, "no SASS text", f"pip install {PACKAGE}")
     loaded = _first_line([sys.executable, "-I", "-c", "import ncu_report; print('loads')"])
     if loaded != "loads":
         remedy = f"pip install --force-reinstall {PACKAGE}"
-        return Check(PACKAGE, "broken", False, f"{installed} does not load ({loaded})", remedy)
-    return Check(PACKAGE, "ok", False, f"{installed}, used for SASS text in a process of its own")
+        return HealthCheck(
+            PACKAGE, "broken", False, f"{installed} does not load ({loaded})", remedy
+        )
+    return HealthCheck(
+        PACKAGE, "ok", False, f"{installed}, used for SASS text, in a separate process"
+    )
 
 
-def _ncu() -> Check:
+def _ncu() -> HealthCheck:
     path = shutil.which("ncu")
     if path is None:
-        remedy = (
-            "reports from elsewhere are read without it; to profile here, install Nsight Compute"
-        )
-        return Check("ncu", "missing", False, "not on the PATH", remedy)
+        remedy = "only profiling on this machine needs it: install Nsight Compute"
+        return HealthCheck("ncu", "missing", False, "not on the PATH", remedy)
     told = _output([path, "--version"])
     found = next((line for line in told.splitlines() if line.startswith("Version")), "")
     if not found:
-        return Check("ncu", "broken", False, f"{path} does not run", "reinstall Nsight Compute")
-    return Check("ncu", "ok", False, f"{found.removeprefix('Version ')} at {path}")
+        return HealthCheck(
+            "ncu", "broken", False, f"{path} does not run", "reinstall Nsight Compute"
+        )
+    return HealthCheck("ncu", "ok", False, f"{found.removeprefix('Version ')} at {path}")
 
 
-def _gpu() -> Check:
+def _gpu() -> HealthCheck:
     path = shutil.which("nvidia-smi")
     query = ["--query-gpu=name,driver_version", "--format=csv,noheader"]
     found = _first_line([path, *query]) if path else ""
     if not found or "failed" in found.lower() or "error" in found.lower():
-        remedy = "only profiling needs one; reports are read anywhere"
-        return Check("GPU", "missing", False, found or "none found", remedy)
-    return Check("GPU", "ok", False, found)
+        remedy = "only profiling needs a GPU; reports can be read without one"
+        return HealthCheck("GPU", "missing", False, found or "none found", remedy)
+    return HealthCheck("GPU", "ok", False, found)
 
 
-def _model() -> Check:
+def _model() -> HealthCheck:
     from keet.agent.model.settings import find_model
     from keet.cli.model_options import HOW
 
     try:
         spec = find_model()
     except UsageError as problem:
-        return Check("model", "broken", False, str(problem), "mend that, or unset it")
+        return HealthCheck("model", "broken", False, str(problem), "correct or unset it")
     if spec is None:
-        return Check(
-            "model", "missing", False, "none named; reports are explained without a model", HOW
+        return HealthCheck(
+            "model", "missing", False, "no model is set; reports are explained without one", HOW
         )
     return _server(spec.name, spec.base_url) if spec.base_url else _key(spec.name)
 
 
-def _server(name: str, url: str) -> Check:
-    """Whether somebody answers; nothing of a report is sent."""
+def _server(name: str, url: str) -> HealthCheck:
+    """Whether the server answers; no report data is sent."""
     from threading import Thread
 
     from keet.agent.privacy.secrets import scrub
 
     found = scrub(f"{name or 'its first model'} at {url}")
     said: list[str | OSError | ValueError] = []
-    # A thread that is given up: the time limit of a socket starts anew with every byte.
+    # In a thread that can be abandoned: the timeout of a socket restarts with every byte.
     asking = Thread(target=lambda: said.append(_first_words(url)), daemon=True)
     asking.start()
     asking.join(_SERVER_SECONDS)
-    answer = said[0] if said else OSError(f"no whole answer within {_SERVER_SECONDS:g} s")
+    answer = said[0] if said else OSError(f"no complete answer within {_SERVER_SECONDS:g} s")
     if isinstance(answer, str):
-        return Check("model", "ok", False, f"{found}, which answers{answer}")
+        return HealthCheck("model", "ok", False, f"{found}, which answers{answer}")
     remedy = "start the server, or name another with KEET_BASE_URL"
-    return Check("model", "broken", False, f"{found}: {scrub(str(answer))}", remedy)
+    return HealthCheck("model", "broken", False, f"{found}: {scrub(str(answer))}", remedy)
 
 
 def _first_words(url: str) -> str | OSError | ValueError:
-    """What is to be said of the answer, or why there is none."""
+    """A note on the answer, or the error."""
     from http.client import HTTPException
     from urllib.error import HTTPError
     from urllib.request import Request, urlopen
@@ -172,7 +176,7 @@ def _first_words(url: str) -> str | OSError | ValueError:
     try:
         with urlopen(Request(f"{url.rstrip('/')}/models"), timeout=_SERVER_SECONDS):
             return ""
-    except HTTPError as problem:  # somebody is there, and may want a key
+    except HTTPError as problem:  # the server is there, and may need a key
         return f" (HTTP {problem.code})"
     except (OSError, ValueError) as problem:
         return problem
@@ -180,21 +184,25 @@ def _first_words(url: str) -> str | OSError | ValueError:
         return ValueError(f"no answer of a server ({problem!r})")
 
 
-def _key(name: str) -> Check:
+def _key(name: str) -> HealthCheck:
     from keet.agent.model.faults import key_variable
 
     variable = key_variable(name)
     if variable and not os.environ.get(variable):
-        return Check("model", "broken", False, f"{name}, without a key", f"set {variable}")
-    return Check("model", "ok", False, f"{name}; whether the key is right is seen when it is asked")
+        return HealthCheck("model", "broken", False, f"{name}, without a key", f"set {variable}")
+    return HealthCheck(
+        "model", "ok", False, f"{name}; whether the key is right is seen when it is asked"
+    )
 
 
-def _encoding() -> Check:
+def _encoding() -> HealthCheck:
     encoding = (sys.stdout.encoding or "").lower()
     if encoding.replace("-", "") == "utf8":
-        return Check("terminal", "ok", False, "UTF-8")
+        return HealthCheck("terminal", "ok", False, "UTF-8")
     remedy = "set PYTHONUTF8=1, or a UTF-8 locale"
-    return Check("terminal", "broken", False, f"{encoding or 'unknown'}: boxes look odd", remedy)
+    return HealthCheck(
+        "terminal", "broken", False, f"{encoding or 'unknown'}: boxes look odd", remedy
+    )
 
 
 def _output(command: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Hints that a user is given once, and not with every run."""
+"""Hints that are printed once per user."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from keet.files import cache_folder
 def tell_once(name: str, line: str) -> None:
     """Print a hint on a terminal, unless this user has seen it.
 
-    A log or a pipe gets no hint, and it stays unseen. Where nothing can be recorded (a home that is
-    read-only), nothing is printed: `keet doctor` says the same.
+    Logs and pipes get no hint. If it can't be recorded that the hint was seen (a read-only home),
+    it is not printed; `keet doctor` prints the same information.
     """
     if sys.stderr.isatty() and _mark_as_seen(name):
         sys.stderr.write(f"keet: {line}\n")
 
 
 def _mark_as_seen(name: str) -> bool:
-    """Whether this call did it: of processes that run at the same time, one does."""
+    """Whether this call marked it; True in only one of several concurrent processes."""
     try:
         marker = cache_folder() / "hints" / name
         marker.parent.mkdir(parents=True, exist_ok=True)

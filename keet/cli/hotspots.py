@@ -1,8 +1,8 @@
-"""Where in the code a launch spends its time: source lines, or instructions where there are no
-lines, ranked by warp samples, with what the warps wait for and the memory traffic of each.
+"""List the source lines of each launch that take the most time (instructions if the report has no
+source lines). They are ranked by warp samples, with stall reasons and memory traffic.
 
-Sectors and wavefronts are those of global and shared memory; "excess" is what packed addresses and
-conflict-free banks would have saved."""
+Sectors are those of global memory, wavefronts those of shared memory. "Excess" is the part that
+coalesced addresses and conflict-free banks would save."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ EXAMPLES = """\
 examples:
   keet hotspots report.ncu-rep
   keet hotspots report.ncu-rep --launch 0 --by instruction --top 30
-  keet hotspots report.ncu-rep --line kernel.cu:29        all about one line
-  keet hotspots report.ncu-rep --source ./src             text for reports without it
+  keet hotspots report.ncu-rep --line kernel.cu:29        everything about one line
+  keet hotspots report.ncu-rep --source ./src             source text from a folder
   keet hotspots report.ncu-rep --format csv -o lines.csv
 """
 
 
 FETCHED_AT_ONCE = 200
-"""Launches whose machine code is fetched before the first is shown; others come with the first of
-them that needs it."""
+"""Launches whose machine code is fetched before the first is printed; the code of the others is
+fetched when it is first needed."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -50,13 +50,13 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--by",
         choices=("line", "instruction"),
-        help="what to rank (default: lines where the report has them)",
+        help="rank source lines or instructions (default: lines if the report has them)",
     )
     parser.add_argument(
         "--line",
         type=line_place,
         metavar="FILE:LINE",
-        help="explain one source line in full; FILE may be the name without its folder",
+        help="explain one source line in full; FILE may be given without its folder",
     )
     add_top(parser, "rows per launch", default=10, data=("json", "csv"))
     add_no_sass(parser)
@@ -102,7 +102,7 @@ def run(args: Namespace) -> None:
 
 
 def _has_counts(launch: Launch) -> bool:
-    """Whether there may be numbers per instruction: without them no text is needed."""
+    """Whether there may be values per instruction; without them no SASS text is needed."""
     return any(launch.find(metric) is not None for metric in ("inst_executed", "samples_total"))
 
 
@@ -123,7 +123,7 @@ def _spots(
 def _examined(
     found: Iterable[tuple[Launch, Hotspots | Absent]], *, has_sass: bool
 ) -> Iterator[Examined]:
-    """One launch after the other: the analysis of a launch is dropped once it is shown."""
+    """One launch at a time: its analysis is dropped after it is printed."""
     from keet.render.common.hotspot_rows import examined
 
     for launch, spots in found:

@@ -1,7 +1,8 @@
-"""An MCP server: gives a coding agent read-only tools over the reports in some folders.
+"""Run an MCP server that gives a coding agent read-only tools on the reports in some folders.
 
 A client (Claude Code, Cursor, Codex, VS Code) starts it and talks to it over stdin and stdout. The
-tools read reports inside the folders and nothing else; they write, run and compile nothing."""
+tools read reports inside these folders and nothing else; they do not write, run or compile
+anything."""
 
 from __future__ import annotations
 
@@ -10,16 +11,20 @@ import signal
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 
+from keet.errors import ExitCode
+
 EXAMPLES = """\
 examples:
   keet mcp                                   reports in the current folder, over stdin and stdout
   keet mcp runs/ profiles/
-  keet mcp runs/ --http 8765                 at http://127.0.0.1:8765/mcp, for this machine only
+  keet mcp runs/ --http 8765                 at http://127.0.0.1:8765/mcp, only from this machine
   claude mcp add keet -- keet mcp runs/      Claude Code; docs/mcp.md has other clients
-
-exit codes: 0 the client closed the connection; 2 wrong usage; 3 the extra is not installed, or the
-port is taken
 """
+EXIT_CODES = {
+    ExitCode.DONE: "the client closed the connection",
+    ExitCode.USAGE: ExitCode.USAGE.meaning,
+    ExitCode.NOT_AVAILABLE: "the extra mcp is not installed, or the port is in use",
+}
 _LOOPBACK = ("127.0.0.1", "localhost")
 
 
@@ -44,7 +49,7 @@ def _port(text: str) -> int:
     host, _, port = text.rpartition(":")
     if host and host not in _LOOPBACK:
         raise ArgumentTypeError(
-            f"{host} is not this machine alone: keet listens on 127.0.0.1; use an SSH tunnel"
+            f"keet listens only on 127.0.0.1, not on {host}; use an SSH tunnel from other machines"
         )
     if not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65535:
         raise ArgumentTypeError(f"{text!r} must be a port: 0 to 65535")
@@ -65,7 +70,7 @@ def run(args: Namespace) -> None:
     if args.http is None:
         from keet.serve.server import serve_stdio
 
-        # Ctrl-C ends it at once: a thread waits for stdin, and Python would wait for the thread.
+        # Ctrl-C ends it at once: otherwise Python waits for the thread that reads stdin.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         anyio.run(serve_stdio, roots)
     else:

@@ -1,7 +1,7 @@
-"""The metric table: what the report holds under names, labels and units, with what each means.
+"""Print the metrics of a report with label, unit and meaning.
 
-Without a PATTERN: the metrics that matter, by section. With one: every metric whose name, id or
-label matches it."""
+Without PATTERN: the key metrics, by section. With PATTERN: every metric whose name, id or label
+matches it."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from keet.render.common.metrics import LaunchRows
 
 MOST_COLUMNS = 400
-"""Launches that a terminal's table is made of: more than any width has room for."""
+"""Launches that the table on a terminal is made from: more than fit any width."""
 
 EXAMPLES = """\
 examples:
-  keet metrics report.ncu-rep                     the metrics that matter
-  keet metrics report.ncu-rep dram                whatever concerns DRAM, explained
+  keet metrics report.ncu-rep                     the key metrics
+  keet metrics report.ncu-rep dram                all metrics about DRAM, explained
   keet metrics report.ncu-rep 'hit.rate' --launch 2
   keet metrics report.ncu-rep --all --format csv -o metrics.csv
 """
@@ -41,15 +41,19 @@ examples:
 def configure(parser: ArgumentParser) -> None:
     add_report(parser)
     parser.add_argument(
-        "pattern", nargs="?", type=pattern, metavar="PATTERN", help="regex, any case"
+        "pattern",
+        nargs="?",
+        type=pattern,
+        metavar="PATTERN",
+        help="a regular expression, not case-sensitive",
     )
-    parser.add_argument("--all", action="store_true", help="every metric of the report")
-    parser.add_argument("--names", action="store_true", help="ncu's name under each label")
+    parser.add_argument("--all", action="store_true", help="print every metric of the report")
+    parser.add_argument("--names", action="store_true", help="also print the name that ncu uses")
     parser.add_argument(
         "--explain",
         action=BooleanOptionalAction,
         default=None,
-        help="what each metric means (default: when there are few)",
+        help="print what each metric means (default: if there are few)",
     )
     add_selection(parser)
     add_output(parser, "terminal", "json", "csv", "parquet")

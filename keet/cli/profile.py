@@ -1,5 +1,5 @@
-"""Profile a program: run it once plainly to see where its time goes, profile the launches that make
-the time with ncu, then explain the report. Needs a GPU and Nsight Compute."""
+"""Profile a program and explain the report: run it once without ncu to measure all kernels, then
+profile the launches that take most of the time with ncu. Needs a GPU and Nsight Compute."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from keet.collect.ncu_command import ProfileRequest
 
 TAKES_PROGRAM = True
-"""What follows `--` is a program and its arguments, kept in `args.program`."""
+"""The program and its arguments follow `--`; they are in `args.program`."""
 
 EXAMPLES = f"""\
 examples:
@@ -28,19 +28,20 @@ examples:
   keet profile -o before.ncu-rep --kernel 'gemm|softmax' -- python3 train.py
   keet profile --first -- ./app                               the first launch of each kernel
   keet profile --launch-skip 10 --launch-count 3 -- ./app     after ten warm-up launches
-  keet profile --max-minutes 3 -- ./app                       as much as fits
+  keet profile --max-minutes 3 -- ./app                       as much as fits into 3 minutes
   keet profile --range -- ./app                               between cudaProfilerStart and Stop
   keet profile --function bench.py:step                       one function of a Python file
   keet profile --dry-run -- ./app                             only print the ncu command
 
-The program runs at least twice: plainly, which is recorded in FILE's .run.json (CUPTI where the
-CUDA toolkit is there, else nsys, else ncu with the duration alone), and under ncu. The kernels that
-make 90 % of the GPU time are profiled, each at its typical launch, and at its longest if that takes
-more than twice as long. The program's stdin is empty. keet's exit code is the program's.
+The program runs at least twice. The first, plain run is recorded with CUPTI if the CUDA toolkit is
+installed, else with nsys, else with ncu (durations only), and saved as a run table beside the
+report (NAME.run.json). The second run is under ncu. The kernels that take 90 % of the GPU time are
+profiled: a typical launch of each, and the longest if it takes more than twice as long. The
+program's stdin is empty. keet exits with the program's exit code.
 
-Build with nvcc -lineinfo so that the numbers get source lines; Triton kernels have them. For
---function, nsight-python calls the function in its own process, once to warm up and once under the
-profiler ({install_command("collect")}; ncu 2026.2.1 or newer).
+Build with nvcc -lineinfo to get source lines; Triton kernels have them already. With --function,
+nsight-python calls the function in its own process, once to warm up and once under the profiler
+({install_command("collect")}; ncu 2026.2.1 or newer).
 """
 
 
@@ -54,12 +55,14 @@ def configure(parser: ArgumentParser) -> None:
         help="the report (default: PROGRAM.ncu-rep, or PROGRAM_2.ncu-rep … if it exists)",
     )
     parser.add_argument("-f", "--force", action="store_true", help="replace FILE if it exists")
-    _add_choice(parser)
+    _add_selection(parser)
+    _add_limits(parser)
+    _add_plain_run(parser)
     parser.add_argument(
         "--clock-control",
         choices=("none", "base"),
         default="none",
-        help="clocks as they are in use (none), or locked to the base clock (default: none)",
+        help="leave the clocks unchanged (none) or lock them to the base clock (default: none)",
     )
     parser.add_argument(
         "--light",
@@ -67,31 +70,40 @@ def configure(parser: ArgumentParser) -> None:
         help="no warp samples and no source text: a small report, for many launches",
     )
     parser.add_argument("--function", metavar="FILE:NAME", help="profile one Python function")
-    parser.add_argument("--ncu", metavar="PATH", help="the ncu to run (default: found)")
     parser.add_argument(
-        "--ncu-options", type=shlex.split, default=[], metavar="TEXT", help="more options for ncu"
+        "--ncu", metavar="PATH", help="the ncu to run (default: the one on the PATH)"
     )
-    parser.add_argument("--dry-run", action="store_true", help="print the command, run nothing")
+    parser.add_argument(
+        "--ncu-options",
+        type=shlex.split,
+        default=[],
+        metavar="TEXT",
+        help="further options for ncu",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="print the command and run nothing")
     parser.add_argument(
         "--format",
         choices=("terminal", "json", "path"),
         default="terminal",
-        help="what to print of the report: as keet explain does, or only where it is",
+        help="print what keet explain prints, or only the path of the report (default: terminal)",
     )
 
 
-def _add_choice(parser: ArgumentParser) -> None:
-    """Which launches, and within which limits."""
+def _add_selection(parser: ArgumentParser) -> None:
+    """Options that select the launches to profile."""
     parser.add_argument(
-        "--kernel", type=pattern, metavar="REGEX", help="only kernels whose function name matches"
+        "--kernel",
+        type=pattern,
+        metavar="REGEX",
+        help="profile only kernels whose name matches (without a plain run: the function name)",
     )
     parser.add_argument(
         "--first",
         action="store_true",
-        help="profile the first launch of each kernel, not those that make the time",
+        help="profile the first launch of each kernel (default: the kernels with the most time)",
     )
     parser.add_argument(
-        "--launch-skip", type=_count, metavar="N", help="pass over the first N launches that match"
+        "--launch-skip", type=_count, metavar="N", help="skip the first N launches that match"
     )
     parser.add_argument(
         "--launch-count",
@@ -103,37 +115,45 @@ def _add_choice(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--range",
         action="store_true",
-        help="profile what runs between cudaProfilerStart and cudaProfilerStop as one, for kernels "
-        "that can't be replayed alone",
+        help="profile all kernels between cudaProfilerStart and cudaProfilerStop as one range, for "
+        "kernels that can't be replayed alone",
     )
+
+
+def _add_limits(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--max-passes",
         type=positive,
         default=480,
         metavar="N",
-        help="choose no more launches than take N passes, about 24 each (default: 480)",
+        help="profile only launches that need N passes in total, about 24 each (default: 480)",
     )
     parser.add_argument(
         "--max-minutes",
         type=_duration,
         default=10.0,
         metavar="M",
-        help="end ncu after M minutes and keep what it has (default: 10)",
+        help="stop ncu after M minutes and keep the launches profiled so far (default: 10)",
     )
     parser.add_argument(
         "--kernel-timeout",
         type=_duration,
         default=60.0,
         metavar="S",
-        help="skip a kernel that shows no progress under ncu for S seconds (default: 60)",
+        help="skip a kernel that makes no progress under ncu for S seconds (default: 60)",
     )
+
+
+def _add_plain_run(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--no-plain-run", action="store_true", help="do not run the program plainly first"
+        "--no-plain-run",
+        action="store_true",
+        help="do not run the program without ncu first",
     )
     parser.add_argument(
         "--check-overhead",
         action="store_true",
-        help="also run the program without the recorder, and print what recording costs",
+        help="also run the program without the recorder, and print the cost of recording",
     )
 
 
@@ -187,14 +207,14 @@ def _check_place(report: Path, args: Namespace) -> None:
     from keet.ingest.run_tables.run_table import table_path
 
     for path in (report, table_path(report)):
-        if path.exists() and not args.force and not _is_left_over(path):
+        if path.exists() and not args.force and not _is_orphaned_table(path):
             raise UsageError(f"{path}: it exists; replace it with --force, or name another with -o")
     if not report.parent.is_dir():
         raise UsageError(f"{report}: there is no folder {report.parent}; make it first")
 
 
-def _is_left_over(path: Path) -> bool:
-    """The table of a run whose profile failed: it belongs to no report."""
+def _is_orphaned_table(path: Path) -> bool:
+    """A run table without a report, because profiling failed."""
     from keet.ingest.run_tables.run_table import SUFFIX, read_run_table
 
     if not path.name.endswith(SUFFIX):
@@ -206,7 +226,7 @@ def _is_left_over(path: Path) -> bool:
 
 
 def _free_name(args: Namespace) -> Path:
-    """PROGRAM.ncu-rep, or the first of PROGRAM_2.ncu-rep … that is free."""
+    """PROGRAM.ncu-rep, or the first of PROGRAM_2.ncu-rep … that does not exist."""
     named = args.function.partition(":")[0] if args.function else _script(args.program)
     stem = Path(named).stem or "report"
     number = 1
@@ -220,7 +240,7 @@ def _free_name(args: Namespace) -> Path:
 
 
 def _script(program: list[str]) -> str:
-    """`python3 -u train.py` is known as train, not as python3."""
+    """The report of `python3 -u train.py` is named train, not python3."""
     if Path(program[0]).name.startswith("python"):
         return next((word for word in program[1:] if word.endswith(".py")), program[0])
     return program[0]
@@ -235,7 +255,7 @@ def _command(args: Namespace, report: Path) -> list[str]:
 
     request = _request(args)
     if request.launch_skip is None and request.launch_count is None and not request.as_range:
-        _note("this is for the first launch of each kernel; the choice by time needs a plain run")
+        _note("for the first launch of each kernel; selecting launches by time needs a plain run")
     return ncu_command(args.ncu or "ncu", request, report)
 
 
@@ -269,9 +289,9 @@ def _profile_program(args: Namespace, report: Path) -> int:
         kernel_timeout=args.kernel_timeout,
         check_overhead=args.check_overhead,
     )
-    with _ended_like_ctrl_c():
+    with _terminated_like_ctrl_c():
         status = profile_program(_request(args), report, find_ncu(args.ncu), options, _note)
-    _present(args, report)
+    _print_result(args, report)
     if status:
         failed = f"keet: {args.program[0]} failed with exit code {status} after its kernels ran"
         loud_stderr().write(one_line(failed) + "\n")
@@ -279,7 +299,7 @@ def _profile_program(args: Namespace, report: Path) -> int:
 
 
 def _check_stdin() -> None:
-    """Several runs can't read one input, as in `keet profile -- ./app < input.txt`."""
+    """The program runs several times and can't read stdin each time."""
     import os
     import stat
 
@@ -288,12 +308,14 @@ def _check_stdin() -> None:
     except OSError:
         return
     if from_file:
-        _note("the program gets no standard input; give it a file: sh -c './app < input.txt'")
+        _note(
+            "the program's standard input is empty; pass a file instead: sh -c './app < input.txt'"
+        )
 
 
 @contextmanager
-def _ended_like_ctrl_c() -> Iterator[None]:
-    """A batch system or `timeout` ends keet with SIGTERM: what was measured is kept then, too."""
+def _terminated_like_ctrl_c() -> Iterator[None]:
+    """Treat SIGTERM (batch systems, `timeout`) like Ctrl-C, so that measurements are kept."""
     import signal
 
     def interrupt(*_: object) -> None:
@@ -325,7 +347,7 @@ def _profile_function(args: Namespace, report: Path) -> int:
     from keet.collect.python_function import collect_function
 
     status = collect_function(args.function, report, args.clock_control, _note)
-    _present(args, report)
+    _print_result(args, report)
     return status
 
 
@@ -334,7 +356,7 @@ def _note(line: str) -> None:
     sys.stderr.flush()
 
 
-def _present(args: Namespace, report: Path) -> None:
+def _print_result(args: Namespace, report: Path) -> None:
     if args.format == "path":
         sys.stdout.write(f"{report}\n")
         return

@@ -1,8 +1,8 @@
-"""`--quiet`: notes and progress are dropped, errors are not.
+"""`--quiet`: drops notes and progress, but not errors.
 
-Commands write both to `sys.stderr`. With `--quiet` that is a stream that drops what it gets, so
-that no command has to ask. A problem that ends in an exit code other than 0, but not in an
-exception, is written to `loud_stderr`.
+Commands write both to `sys.stderr`. With `--quiet` that is a stream that drops everything, so that
+no command has to check the option. Errors that are not raised as exceptions are written to
+`loud_stderr`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TextIO, cast
 
 
 class QuietStream:
-    """Drops what is written to it. The file descriptor stays the real one: what a profiled program
-    prints is not a note of keet."""
+    """Drops what is written to it. The file descriptor is still the real one, for the output of a
+    profiled program."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -34,7 +34,7 @@ class QuietStream:
 
 
 def loud_stderr() -> TextIO:
-    """For errors: stderr, also where notes are dropped."""
+    """For errors: stderr even with --quiet."""
     return sys.stderr.stream if isinstance(sys.stderr, QuietStream) else sys.stderr
 
 

@@ -1,8 +1,9 @@
-"""Where each launch stands against each ceiling: arithmetic by type against its peak, bytes of
-DRAM, L2, L1 and shared memory against theirs, and the arithmetic intensity at each level.
+"""Print how close each launch came to each ceiling: arithmetic by type, bytes of DRAM, L2, L1 and
+shared memory, each as a share of its peak, and the arithmetic intensity at each memory level.
 
-Peaks are those of the report, at the clocks that the launch ran at; where it has none, those of
-keet's catalog, and that is said. Ceilings within 5 points of the nearest one tie with it."""
+Peaks come from the report, at the clocks of the launch. If the report has none, they come from
+keet's catalog, and the output says so. Ceilings within 5 percentage points of the nearest one are
+listed with it."""
 
 from __future__ import annotations
 

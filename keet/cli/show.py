@@ -1,5 +1,5 @@
-"""What is in a report: the GPU, each launch, what was collected, what is missing and the ncu
-command that would capture it."""
+"""List the contents of a report: the GPU, each launch, what was collected, what is missing, and the
+ncu command that collects it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from keet.render.json.shared_types import RunDocument
 
 MAX_ROWS = 40
-"""Launches that a terminal lists unless --all: a report may hold thousands."""
+"""Launches that are listed on a terminal without --all: a report may have thousands."""
 
 EXAMPLES = """\
 examples:
   keet show report.ncu-rep
   keet show report.ncu-rep --sort time            longest launch first
   keet show report.ncu-rep --format json | jq '.launches[].kernel'
-  COLUMNS=160 keet show report.ncu-repz      one row a launch, with its shape
+  COLUMNS=160 keet show report.ncu-repz      one row per launch, with its shape
 """
 
 
@@ -40,9 +40,16 @@ def configure(parser: ArgumentParser) -> None:
     add_run_table(parser)
     add_selection(parser)
     parser.add_argument(
-        "--sort", choices=("launch", "time"), default="launch", help="by number, or longest first"
+        "--sort",
+        choices=("launch", "time"),
+        default="launch",
+        help="order of the launches: by number, or longest first (default: launch)",
     )
-    parser.add_argument("--all", action="store_true", help="list every launch (json: always)")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help=f"list every launch (default: the {MAX_ROWS} longest; json: all)",
+    )
     add_output(parser, "terminal", "json")
 
 
@@ -52,7 +59,7 @@ def run(args: Namespace) -> None:
 
     profile = read_profile(args.report, source=args.source, run_table=args.run_table)
     selected = selected_launches(profile, args)
-    coverage = find_coverage(profile)  # goes through all launches: what follows reads no more
+    coverage = find_coverage(profile)  # reads all launches once; the rest uses cached values
     launches = _listed(selected, args)
     out = Destination(args, sys.stdout)
     if args.format == "json":
@@ -81,7 +88,7 @@ def _run_document(profile: Profile) -> RunDocument | None:
 
 
 def _listed(launches: Sequence[Launch], args: Namespace) -> Sequence[Launch]:
-    """In the order asked for; of very many, a terminal gets the longest ones, a program all."""
+    """In the requested order; a terminal gets at most the MAX_ROWS longest launches."""
     by_time = sorted(launches, key=lambda launch: -launch.rank_time)
     shown = by_time if args.all or args.format != "terminal" else by_time[:MAX_ROWS]
     return shown if args.sort == "time" else sorted(shown, key=lambda launch: launch.id)

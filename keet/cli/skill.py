@@ -1,5 +1,5 @@
-"""A skill for coding agents (SKILL.md): how to make a GPU kernel faster with keet, in rounds of
-profile, explain, change, check and compare. Print it, or write it where agents look for it."""
+"""Print or install SKILL.md, a skill for coding agents: how to make a GPU kernel faster with keet,
+in rounds of profile, explain, change, check and compare."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def configure(parser: ArgumentParser) -> None:
         "--install",
         type=Path,
         metavar="DIR",
-        help="write DIR/keet/SKILL.md instead; missing folders are created",
+        help="write DIR/keet/SKILL.md instead of printing it; missing folders are created",
     )
     parser.add_argument(
-        "-f", "--force", action="store_true", help="replace a SKILL.md that is there and differs"
+        "-f", "--force", action="store_true", help="replace an existing SKILL.md that differs"
     )
 
 

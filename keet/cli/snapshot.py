@@ -1,5 +1,5 @@
-"""A report as text: every metric, instance, rule result, source line and instruction, in an order
-that `diff` and a person can follow. Reading it back gives the same profile."""
+"""Write a report as text: every metric, instance, rule result, source line and instruction, in a
+fixed order that suits `diff`. Reading it back gives the same profile."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from keet.files import STDIN
 EXAMPLES = """\
 examples:
   keet snapshot report.ncu-rep                    writes report.keet.json
-  keet snapshot report.ncu-rep -o small.keet.json.zst    the same, packed: every command reads it
+  keet snapshot report.ncu-rep -o small.keet.json.zst    compressed; every command reads it
   keet snapshot report.ncu-rep -o - | less
   ssh gpu-host cat report.ncu-rep | keet snapshot - -o report.keet.json
-  keet show report.keet.json                      a snapshot is as good as its report
+  keet show report.keet.json                      a snapshot can replace its report
 """
 
 
@@ -35,8 +35,8 @@ def configure(parser: ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="FILE",
-        help="where to (default: REPORT's name with .keet.json, here, and stdout for standard "
-        "input; - is stdout); a name that ends in .zst is packed",
+        help="output file; - is stdout; compressed if the name ends in .zst (default: the name of "
+        "REPORT with .keet.json, in the current folder; stdout if REPORT is -)",
     )
 
 

@@ -35,10 +35,13 @@ examples:
   keet verify changes.md --report before.ncu-rep --report after.ncu-rep
   your-model < prompt.txt | keet verify - --report report.ncu-rep
   keet verify answer.txt --report r.ncu-rep --format json | jq '.checks[].verdict'
-
-exit codes: 0 nothing is contradicted; 1 a number or a comparison is; 2 wrong usage;
-4 the report can't be read
 """
+EXIT_CODES = {
+    ExitCode.DONE: "nothing is contradicted",
+    ExitCode.CHECK_FAILED: "a number or a comparison is contradicted",
+    ExitCode.USAGE: ExitCode.USAGE.meaning,
+    ExitCode.UNREADABLE: ExitCode.UNREADABLE.meaning,
+}
 
 
 def configure(parser: ArgumentParser) -> None:

@@ -189,7 +189,7 @@ def test_nothing_is_replaced_without_being_told(
     ("words", "says"),
     [
         ([], "name one program after --"),
-        (["./app"], "a program stands after --"),
+        (["./app"], "put the program after --"),
         (["--", "/nowhere/app"], "there is no program /nowhere/app: "),
         (["--", "./nothing"], "there is no program ./nothing: "),
         (["--", "nothing-of-this-name"], "e.g. ./nothing-of-this-name"),
