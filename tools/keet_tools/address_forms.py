@@ -242,11 +242,11 @@ class _Rows:
         )
 
     def _stride(self, access: Access) -> str:
-        if access.form.depends & {"data", "unknown"}:
+        if access.offset.depends & {"data", "unknown"}:
             return ""
-        stride = lane_stride(access.form)
+        stride = lane_stride(access.offset)
         if stride is None:
-            is_scaled = _has_scaled_lane(access.form)
+            is_scaled = _has_scaled_lane(access.offset)
             return (
                 f"stride between neighbouring threads {'an argument' if is_scaled else 'unknown'}"
             )
@@ -257,14 +257,14 @@ class _Rows:
     def _form(self, access: Access) -> str:
         if access.is_gather:
             return "address chosen by loaded data (gather)"
-        if "unknown" in access.form.depends:
+        if "unknown" in access.offset.depends:
             return "address not known in full"
-        if access.form.depends & _UNSURE:
-            names = sorted(access.form.depends - _UNSURE)
+        if access.offset.depends & _UNSURE:
+            names = sorted(access.offset.depends - _UNSURE)
             return f"depends on {', '.join([*names, 'the path taken'])}"
         if not self._code.shows_text:
-            return f"depends on {', '.join(sorted(access.form.depends)) or 'no index'}"
-        return f"offset {self._quoted(access.form)}"
+            return f"depends on {', '.join(sorted(access.offset.depends)) or 'no index'}"
+        return f"offset {self._quoted(access.offset)}"
 
     def _quoted(self, form: Polynomial) -> str:
         named = _PARAMETER.sub(lambda match: self._machine.pointer_name(match[0]), str(form))
@@ -339,9 +339,9 @@ def _alike(code: AnalysedCode, accesses: Sequence[Access]) -> list[list[Access]]
     for access in accesses:
         if access.kind == "atomic":
             continue  # told by `Atomic`
-        varying: object = tuple(item for item in access.form.key if item[0])
-        if any(symbol.is_loose and symbol.kind != "loop" for symbol in access.form.symbols):
-            varying = access.form.depends
+        varying: object = tuple(item for item in access.offset.key if item[0])
+        if any(symbol.is_loose and symbol.kind != "loop" for symbol in access.offset.symbols):
+            varying = access.offset.depends
         line = code.line_at(access.position)
         key = (access.kind, access.pointer, access.width, line, varying)
         groups.setdefault(key, []).append(access)
@@ -354,9 +354,9 @@ def _passes(code: AnalysedCode, reuse: PointerReuse) -> list[int]:
     groups: dict[object, dict[int, int]] = {}
     for access in reuse.accesses:
         around = flow.loops_around(flow.block_of[access.position])
-        if not around or access.form.depends & _UNSURE:
+        if not around or access.offset.depends & _UNSURE:
             continue
-        loops = groups.setdefault(_without_loops(access.form), {})
+        loops = groups.setdefault(_without_loops(access.offset), {})
         loops.setdefault(around[0].index, access.position)
     found = max(groups.values(), key=len, default={})
     return sorted(found.values())
@@ -374,9 +374,9 @@ def _unused_dimensions(
     code: AnalysedCode, accesses: Sequence[Access]
 ) -> list[tuple[str, int, str]]:
     """Name, extent, and what it counts, the largest first; empty where a form is not known."""
-    if any(access.form.depends & _UNSURE or access.shape is None for access in accesses):
+    if any(access.offset.depends & _UNSURE or access.shape is None for access in accesses):
         return []
-    used = {name for access in accesses for name in access.form.depends}
+    used = {name for access in accesses for name in access.offset.depends}
     grid, block = code.launch.grid or (), code.launch.block or ()
     every = math.prod((*grid, *block))
     if any(access.threads is None or access.threads < every / 2 for access in accesses):

@@ -82,7 +82,7 @@ def strided_records(inputs: FactInputs) -> Answer:
         return None
     from keet.analysis.sass.analyses.widths import lane_stride
 
-    stride = lane_stride(worst.form)
+    stride = lane_stride(worst.offset)
     if stride is None:
         return False
     return _at(inputs, [worst]) if worst.width < abs(stride) <= LARGEST_RECORD else False

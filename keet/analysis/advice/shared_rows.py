@@ -80,7 +80,7 @@ def _conflicted(inputs: FactInputs) -> list[_Conflicted]:
     code, column = inputs.code, inputs.view.table.column("src_shared_wavefronts_excess")
     if code is None or not column:
         return []
-    from keet.analysis.sass.analyses.reuse import address_form
+    from keet.analysis.sass.analyses.reuse import address_polynomial
     from keet.analysis.sass.instructions.opcodes import SHARED as OPCODES
 
     worst = sorted((a for a in column if column[a] > 0), key=lambda address: -column[address])
@@ -91,7 +91,7 @@ def _conflicted(inputs: FactInputs) -> list[_Conflicted]:
         return []  # these take an address per row, not per thread
     return [
         _Conflicted(
-            address_form(code.program, code.evaluation, each), code.program.code[each].width
+            address_polynomial(code.program, code.evaluation, each), code.program.code[each].width
         )
         for each, opcode in zip(ran, opcodes)
         if opcode == opcodes[0]

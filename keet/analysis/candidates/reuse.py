@@ -118,7 +118,7 @@ def _beyond_l2(row: PointerReuse, everything: float, l2_bytes: float | None) -> 
 def _is_passes(row: PointerReuse) -> bool:
     """Threads have addresses of their own, so that repeats come from loops over the same data."""
     loads = [access for access in row.accesses if access.kind == "load"]
-    kinds = [{symbol.kind for symbol in access.form.symbols} for access in loads]
+    kinds = [{symbol.kind for symbol in access.offset.symbols} for access in loads]
     return bool(kinds) and all({"tid", "ctaid"} <= each for each in kinds)
 
 

@@ -1,17 +1,16 @@
-"""Dataflow over a kernel's machine code (SASS): what waits for what, what instructions are for, how
+"""Analysis of a kernel's machine code (SASS): what waits for what, what instructions are for, how
 often each byte is read.
 
-    opcodes, operands, effects, instruction    one instruction: what it reads, writes and does
-    dominators, flow, values    control flow with trip counts; which definition a read sees
-    program                 the code of one kernel with its execution counts
-    purpose, blame, chains, invariant       analyses of the values
-    forms, symbols, logic, context, rules, heads, trips, evaluate
-                            values as polynomials of thread, block and loop indices
-    counting, limits, reuse, streaming, widths, atomics     analyses of the addresses
-    signature, launched     names of pointer arguments; the launch's shape
-    machine_code, lines     all of it for one launch; by source line
+    instructions/   one instruction: what it reads, writes and does
+    flow/           control flow with trip counts, and values in SSA form: `SassProgram`
+    polynomials/    integer values as polynomials of thread, block and loop indices: `Evaluation`
+    analyses/       one module per question about the code
+    machine_code    all results for one launch, computed on first use: `MachineCode`
+    lines, inlined, streaming    results by source line, by calling line, for the whole launch
+    signature, launch_shape      names of pointer arguments; the shape of the launch
 
-Everything up to `machine_code` is pure functions over text and columns.
+The folders import only those above them. Only the modules next to the folders know a `Launch`;
+everything else is pure functions over instruction text and counts.
 """
 
 from keet.analysis.sass.machine_code import MachineCode, machine_code

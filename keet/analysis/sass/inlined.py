@@ -1,7 +1,7 @@
-"""The caller's line of accesses that the compiler inlined from a header of the CUDA toolkit.
+"""Finds the calling line of accesses that were inlined from a header of the CUDA toolkit.
 
-The line table has the header's line, which nobody can change. The address that is passed to such a
-function is computed at the line of the call.
+The line table has the header's line, which the user can't change. The address that is passed to
+such a function is computed at the line of the call.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TOOLKIT = regex(
 )
 _ACCESSES = (Role.LOAD, Role.STORE, Role.ATOMIC, Role.COPY)
 _FAR = 64
-"""Instructions that are followed back from an address."""
+"""Most instructions that are followed back from an address."""
 
 
 def is_of_toolkit(file: str) -> bool:
@@ -32,12 +32,12 @@ def is_of_toolkit(file: str) -> bool:
 
 
 def calling_line(code: MachineCode, position: int) -> Location | None:
-    """The line of the instruction; of an access within the toolkit, the line that calls it."""
+    """The line of the instruction; for an access within the toolkit, the line of the call."""
     own = code.location(position)
     each = code.program.code[position]
     if own is None or not is_of_toolkit(own.file) or each.role not in _ACCESSES:
         return own
-    # A descriptor of the memory is read at the kernel's start: it says nothing of the call.
+    # A memory descriptor is loaded at the kernel's start: it does not show the call.
     descriptors = {name for one in each.operands for name in span(one.descriptor, 2)}
     spent = set(address_registers(each)) - descriptors
     read = code.program.values.read[position]
@@ -46,7 +46,7 @@ def calling_line(code: MachineCode, position: int) -> Location | None:
 
 
 def _outside(code: MachineCode, values: Iterable[int]) -> Location | None:
-    """Of the nearest instructions behind these values that are not the toolkit's, the last one."""
+    """The line of the nearest instructions outside of the toolkit that computed these values."""
     seen: set[int] = set()
     level = list(values)
     while level and len(seen) < _FAR:

@@ -1,4 +1,4 @@
-"""The shape of a launch, and where the code finds it: words of constant bank 0."""
+"""The shape of a launch, and its place in constant bank 0, where the code reads it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ Dim3 = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class LaunchShape:
-    """The shape of a launch, and where its constants lie in bank 0."""
+    """The shape of a launch, and the offsets of its constants in bank 0."""
 
     grid: Dim3 | None
     block: Dim3 | None
     constants: Mapping[int, int]
-    """Known words of constant bank 0: the shape of the launch."""
+    """Values of constant bank 0 by offset, as far as they are known."""
     parameters: int
     """Offset of the first kernel parameter in constant bank 0."""
 
 
 def launch_shape(grid: Dim3 | None, block: Dim3 | None, capability: str | None) -> LaunchShape:
-    """Where the compiler puts the launch's shape and the parameters: seen in code of each kind."""
+    """The offsets depend on the architecture; they were found in the code of each."""
     major = int(float(capability)) if capability and capability[:1].isdigit() else 9
     if major >= 10:
         shape_at, grid_at, parameters = 0x360, 0x370, 0x380

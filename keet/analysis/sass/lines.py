@@ -1,4 +1,4 @@
-"""Machine code by source line: what its instructions are for, and both ends of its waits."""
+"""Results by source line: purposes of its instructions, its waits, and waits that it causes."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Line = Location | None
 
 
 class LineWait(NamedTuple):
-    """Samples of warps that wait at one line, for one reason, for what one other line started."""
+    """Samples of warps that wait at one line, for one reason, for a result of one other line."""
 
     line: Line
     reason: str
     samples: int
     producer: Line
-    """Line of the instruction that is waited for; the same line where a unit is busy."""
+    """Line of the instruction that is waited for; the same line if a unit is busy."""
     producer_position: int | None
-    """The instruction with most of the samples; `None` where the wait is for the line's own unit,
-    or the producer is not known."""
+    """The instruction with most of the samples; `None` if the wait is for the line's own unit, or
+    if the producer is not known."""
     link: Link
 
 
@@ -40,7 +40,7 @@ def line_mix(code: MachineCode) -> dict[Line, list[tuple[Purpose, int]]]:
 
 
 def line_waits(code: MachineCode) -> dict[Line, list[LineWait]]:
-    """By waiting line, most samples first. Samples of warps that issue are left out."""
+    """Waits by waiting line, most samples first. Samples of issuing warps are left out."""
     known = stalls()
     groups: dict[tuple[Line, str, Line, Link], Counter[int]] = {}
     for wait in code.waits:
@@ -70,7 +70,7 @@ def _producer(code: MachineCode, wait: Wait) -> tuple[Line, int | None]:
 
 
 def caused_samples(waits: Mapping[Line, Iterable[LineWait]]) -> Counter[Line]:
-    """Samples of waits by the line that is waited for."""
+    """Samples by the line that is waited for."""
     sums: Counter[Line] = Counter()
     for found in waits.values():
         for wait in found:

@@ -1,4 +1,4 @@
-"""Everything that is known about the machine code of one launch, found out when asked for."""
+"""`MachineCode`: all analyses of the machine code of one launch, computed on first use."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from keet.records import dataclass, field
 
 @dataclass(frozen=True)
 class MachineCode:
-    """The analyses of one launch's code. Positions count its instructions by address."""
+    """The analyses of one launch's code. A position is the index of an instruction by address."""
 
     program: SassProgram
     shape: LaunchShape
@@ -39,16 +39,16 @@ class MachineCode:
     """Threads that executed each address with its predicate on; `None` without the counter."""
     stalls: Mapping[str, Mapping[int, int]]
     sectors: Mapping[int, int] | None
-    """Sectors of 32 bytes that the global accesses at each address asked of L1."""
+    """Sectors of 32 bytes that the global accesses at each address requested from L1."""
     local_sectors: Mapping[int, int] | None
     """The same for accesses to local memory."""
     l2_read_bytes: int | None
     """Bytes that L1 read from L2 in the whole launch."""
     locations: Mapping[int, Location]
     names: Mapping[str, str] = field(default_factory=dict)
-    """The source's name of each pointer argument, by `param+0x10`."""
+    """The name of each pointer argument in the source, by `param+0x10`."""
     pointers: frozenset[str] = frozenset()
-    """Parameters that are pointers; empty where the signature does not tell."""
+    """Parameters that are pointers; empty if the signature does not show them."""
 
     @cached_property
     def purposes(self) -> list[Purpose]:
@@ -56,7 +56,7 @@ class MachineCode:
 
     @cached_property
     def mix(self) -> list[tuple[Purpose, float]]:
-        """Share of executed warp instructions by purpose, the largest first."""
+        """Share of executed warp instructions by purpose, largest first."""
         total = sum(self.program.counts) or 1
         return [(purpose, count / total) for purpose, count in mix(self.program, self.purposes)]
 
@@ -97,7 +97,7 @@ class MachineCode:
 
     @cached_property
     def unknown_share(self) -> float:
-        """Of executed warp instructions, those whose effect keet does not know."""
+        """Share of executed warp instructions whose effect keet does not know."""
         total = sum(self.program.counts) or 1
         return (
             sum(
@@ -109,7 +109,7 @@ class MachineCode:
         )
 
     def location(self, position: int) -> Location | None:
-        """The source line; for code of a compiler's routine, the line of its only caller."""
+        """The source line; in a routine that the compiler added, the line of its only caller."""
         own = self.locations.get(self.program.code[position].address)
         calls = self.program.call_sites.get(position, ())
         if len(calls) == 1 and self.program.flow.block_of[position] not in self._written:
@@ -118,9 +118,9 @@ class MachineCode:
 
     @cached_property
     def _written(self) -> frozenset[int]:
-        """Blocks of called functions that are in the source: they have lines of their own.
+        """Blocks of called functions that are in the source: they have several lines.
 
-        A routine that the compiler adds, such as a division, has one at most.
+        A routine that the compiler adds, such as a division, has one line at most.
         """
         flow, found = self.program.flow, set[int]()
         for blocks in {id(each): each for each in flow.routines.values()}.values():
@@ -135,7 +135,7 @@ class MachineCode:
 
 
 def machine_code(launch: Launch) -> MachineCode | Absent:
-    """The launch's code, ready to be analysed, or why there is none."""
+    """The launch's code for analysis, or why there is none."""
     from keet.analysis.source_lines.hotspots import InstructionTable
 
     texts = launch.disassembly

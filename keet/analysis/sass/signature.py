@@ -1,4 +1,4 @@
-"""Names of kernel parameters by offset: types from the demangled name, names from the source."""
+"""Kernel parameters by offset: types from the demangled name, names from the source."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class KernelParameter(NamedTuple):
 
 
 def parameters(demangled: str) -> list[KernelParameter]:
-    """Parameters up to the first of unknown size: a struct by value hides what comes after it."""
+    """Parameters up to the first of unknown size: after a struct by value, offsets are unknown."""
     found: list[KernelParameter] = []
     offset = 0
     for text in _arguments(demangled):
@@ -90,7 +90,7 @@ def _is_pointer(text: str) -> bool:
 
 
 def _layout(text: str) -> tuple[int, int]:
-    """Size and alignment in bytes; 0 for a type that is not known."""
+    """Size and alignment in bytes; size 0 for an unknown type."""
     if _is_pointer(text):
         return 8, 8
     words = [word for word in re.findall(r"\w+", text) if word not in _QUALIFIERS]
@@ -109,7 +109,7 @@ def _layout(text: str) -> tuple[int, int]:
 
 
 def names(function: str, sources: Iterable[str | None]) -> list[str]:
-    """Parameter names of a function's definition in the source; empty where it is not found."""
+    """Parameter names of a function's definition in the source; empty if it is not found."""
     if not function:
         return []
     for text in sources:
@@ -156,7 +156,7 @@ def _name_of(declaration: str) -> str:
 def pointer_names(
     demangled: str, function: str, sources: Iterable[str | None]
 ) -> Mapping[str, str]:
-    """The source's name of each parameter by `param+0x10`, where both are known."""
+    """The name of each parameter in the source, by `param+0x10`; empty if names are missing."""
     layout = parameters(demangled)
     known = names(function, sources)
     if len(known) < len(layout):

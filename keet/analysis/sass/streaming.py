@@ -1,7 +1,8 @@
-"""Whether a launch reads its data from DRAM once or several times: measured bytes over distinct.
+"""Decides whether a launch reads its data from DRAM once or several times.
 
-For kernels that stream, the bound on distinct bytes is the traffic: on the casebook's work
-families, 145 of 213 launches that read each byte once are shown to, and none is called several.
+Compares the measured DRAM bytes with the bound on distinct bytes. For streaming kernels both are
+equal: on the casebook's work families, 145 of 213 launches that read each byte once get the
+verdict "once", and none gets "several".
 """
 
 from __future__ import annotations
@@ -23,20 +24,21 @@ SEVERAL, ONCE = 1.5, 1.2
 """DRAM bytes read over distinct bytes. A prototype on 154 reports gave the same answers for limits
 from 1.15 to 1.9; streaming kernels of the casebook lie between 0.9 and 1.2."""
 LEAST = 0.85
-"""Below, the bound on distinct bytes is not reached, so that it proves nothing."""
+"""Below this ratio, the bound on distinct bytes is not reached, so it proves nothing."""
 COVERED = 0.9
-"""Judgement: share of the load sectors that need a bound before anything is said."""
+"""Share of the load sectors that must have a bound for a verdict. Chosen by judgement."""
 LEAST_BYTES = 1_000_000
-"""Judgement: below, instructions and constants are a notable part of what DRAM reads."""
+"""Least distinct bytes for a verdict: of less, instructions and constants are a notable part of
+what DRAM reads. Chosen by judgement."""
 
 
 class Streaming(NamedTuple):
-    """What DRAM read for a launch, beside what its loads can touch."""
+    """Bytes read from DRAM, compared with the distinct bytes that the loads can touch."""
 
     verdict: Verdict
     dram_bytes: int | None
     distinct_bytes: int | None
-    """At most, in whole sectors, over all pointers that have a bound."""
+    """Upper bound in whole sectors, over all pointers that have a bound."""
     covered: float
     """Share of the load sectors whose pointers have a bound."""
     basis: Basis | None
@@ -54,12 +56,12 @@ def streaming(launch: Launch, code: MachineCode) -> Streaming:
     measured = launch.get("dram_bytes_read")
     dram = int(measured.value) if measured else None
     if dram is not None and code.l2_read_bytes is not None:
-        dram = min(dram, code.l2_read_bytes)  # the rest fills sectors that are written in part
-    return judged(dram, code.reuse, others=_other_readers(code, dram or 0))
+        dram = min(dram, code.l2_read_bytes)  # the rest fills partially written sectors
+    return verdict_of(dram, code.reuse, others=_other_readers(code, dram or 0))
 
 
 def _other_readers(code: MachineCode, dram: int) -> str:
-    """What else may have read DRAM; empty where it is the loads that have a row."""
+    """Other instructions that may have read DRAM; empty if only the analysed loads did."""
     if sum((code.local_sectors or {}).values()):
         return "local memory is read from DRAM too"
     ran = [code.program.code[each] for each in code.program.ran]
@@ -74,12 +76,14 @@ def _other_readers(code: MachineCode, dram: int) -> str:
 
 
 def _reads_otherwise(each: Instruction) -> bool:
-    """Loads and copies without a row: textures, surfaces, TMA."""
+    """Loads and copies that `reuse` does not analyse: textures, surfaces, TMA."""
     is_plain = each.opcode in (*GLOBAL, *SHARED, *LOCAL)
     return each.role in (Role.LOAD, Role.COPY) and not is_plain
 
 
-def judged(dram_bytes: int | None, rows: Sequence[PointerReuse], *, others: str = "") -> Streaming:
+def verdict_of(
+    dram_bytes: int | None, rows: Sequence[PointerReuse], *, others: str = ""
+) -> Streaming:
     asked = sum(row.l1_bytes or 0 for row in rows)
     bounded = [row for row in rows if row.sector_bytes_at_most is not None]
     covered = sum(row.l1_bytes or 0 for row in bounded) / asked if asked else 0.0
@@ -108,9 +112,9 @@ def judged(dram_bytes: int | None, rows: Sequence[PointerReuse], *, others: str 
 
 
 def _obstacle(dram_bytes: int | None, distinct: int | None, covered: float) -> str:
-    """Why the bytes cannot be compared; empty where they can."""
+    """Why the bytes can't be compared; empty if they can."""
     if dram_bytes is None:
-        return "the report does not say what DRAM read"
+        return "the report does not have the bytes read from DRAM"
     if not distinct or covered < COVERED:
         return "not all addresses have a bound"
     if distinct < LEAST_BYTES:

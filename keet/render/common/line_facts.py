@@ -252,6 +252,6 @@ _UNSETTLED = frozenset(("data", "path", "unknown"))
 
 def known_stride(access: Access) -> int | None:
     """Bytes between the accesses of neighbouring threads; `None` where that is not known."""
-    if access.shape is None or access.form.depends & _UNSETTLED:
+    if access.shape is None or access.offset.depends & _UNSETTLED:
         return None
-    return lane_stride(access.form)
+    return lane_stride(access.offset)

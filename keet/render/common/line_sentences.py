@@ -36,7 +36,7 @@ def access_items(
     """
     groups: dict[object, list[Access]] = {}
     for access in facts.accesses:
-        varying = tuple(term for term in access.form.key if term[0])
+        varying = tuple(term for term in access.offset.key if term[0])
         key = (access.pointer, access.kind, access.width, varying)
         groups.setdefault(key, []).append(access)
     ranked = sorted(groups.values(), key=lambda own: -(_requested(own) or 0))
@@ -55,9 +55,9 @@ def _access_item(
     )
     label = f"{offset(first.position)} {first.kind}, {first.width} B"
     if len(own) == 1:
-        return label, f"{pointer} + {words.text(first.form)}\n{_size_text(own)}"
-    constants = sorted({access.form.constant for access in own})
-    varying = Polynomial({product: c for product, c in first.form.terms.items() if product})
+        return label, f"{pointer} + {words.text(first.offset)}\n{_size_text(own)}"
+    constants = sorted({access.offset.constant for access in own})
+    varying = Polynomial({product: c for product, c in first.offset.terms.items() if product})
     listed = ", ".join(f"{each}" for each in constants[:_CONSTANTS])
     more = f", … {constants[-1]}" if len(constants) > _CONSTANTS else ""
     text = f"and {len(own) - 1} more: {pointer} + {words.text(varying)} + [{listed}{more}]"

@@ -279,7 +279,7 @@ class _Filler:
             address=self.address(access.position),
             kind=access.kind,
             pointer=self.code.pointer_name(access.pointer),
-            form=self.words.text(access.form),
+            form=self.words.text(access.offset),
             width=access.width,
             lane_stride=known_stride(access),
             requested_bytes=access.requested_bytes,

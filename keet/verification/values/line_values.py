@@ -75,7 +75,7 @@ def access_values(code: MachineCode, entries: Iterable[int]) -> Iterator[NamedVa
         row = address - max((start for start in starts if start <= address), default=0)
         words = content_words(access.kind)
         yield NamedValue("bytes per thread", Quantity(access.width, "byte"), words, "window", row)
-        if (stride := lane_stride(access.form)) is not None:
+        if (stride := lane_stride(access.offset)) is not None:
             words = content_words("lane stride")
             yield NamedValue("lane stride", Quantity(stride, "byte"), words, "window", row)
 

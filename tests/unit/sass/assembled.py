@@ -70,9 +70,9 @@ def analysed(code: MachineCode) -> MachineCode:
         assert loop.instructions >= 0
         assert loop.independent_loads >= 0
     for access in code.accesses:
-        assert str(access.form) is not None
+        assert str(access.offset) is not None
         assert access.distinct_bytes is None or access.distinct_bytes >= 0
-        lane_stride(access.form)
+        lane_stride(access.offset)
     assert all(row.times is None or row.times > 0 for row in code.reuse)
     assert all(merge.merged_width > merge.width for merge in code.merges)
     assert all(each.addresses_at_most != 0 for each in code.atomics)

@@ -149,7 +149,7 @@ SIGNED_OF_TWO = "LOP3.LUT R8, R0, R1, 0xffffffff, 0xab, !PT", "SHF.R.S32.HI R0, 
 def test_what_a_form_says_is_what_every_thread_computes(steps: list[str], parameter: int) -> None:
     body = [text for step in steps for text in step.split("; ")]
     evaluation, last = evaluated(body)
-    forms = {name: evaluation.resolved(evaluation.form(v), 0) for name, v in last.items()}
+    forms = {name: evaluation.resolved(evaluation.polynomial(v), 0) for name, v in last.items()}
     for tx, ty, bx, by in product(range(0, 8, 3), range(0, 4, 3), range(0, 5, 2), range(0, 3, 2)):
         special = {"SR_TID.X": tx, "SR_TID.Y": ty, "SR_CTAID.X": bx, "SR_CTAID.Y": by}
         ran = run([*PROLOGUE, *body], special, {0: BLOCK[0], PARAMETER: parameter})

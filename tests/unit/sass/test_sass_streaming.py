@@ -6,7 +6,7 @@ import pytest
 
 from keet.analysis.sass.analyses.compared_parameters import compared_parameters
 from keet.analysis.sass.analyses.reuse import PointerReuse, _apportioned
-from keet.analysis.sass.streaming import judged
+from keet.analysis.sass.streaming import verdict_of
 from tests.rows import each_row
 from tests.unit.sass.assembled import assembled, machine
 
@@ -42,13 +42,13 @@ def test_fewer_bytes_than_none_are_none() -> None:
     ],
 )
 def test_verdicts(dram: int | None, rows: list[PointerReuse], verdict: str) -> None:
-    found = judged(dram, rows)
+    found = verdict_of(dram, rows)
     assert found.verdict == verdict
     assert bool(found.reason) == (verdict == "unknown")
 
 
 def test_spills_may_be_what_is_read_again() -> None:
-    assert judged(300 * MB, [row(100 * MB, 300 * MB)], others="spills").verdict == "unknown"
+    assert verdict_of(300 * MB, [row(100 * MB, 300 * MB)], others="spills").verdict == "unknown"
 
 
 ROWS = """

@@ -1,11 +1,11 @@
-"""Atomics by what their address depends on: one address for all, a few, or scattered by data."""
+"""Classifies atomics by their addresses: one address for all, a few, or scattered by data."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 from keet.analysis.sass.analyses.distinct_bytes import distinct_values, shape_of
-from keet.analysis.sass.analyses.reuse import address_form
+from keet.analysis.sass.analyses.reuse import address_polynomial
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.instructions.opcodes import SHARED, Role
 from keet.analysis.sass.polynomials.evaluation import Evaluation
@@ -27,13 +27,13 @@ class Atomic(NamedTuple):
     memory: Literal["global", "shared"]
     spread: Spread
     addresses_at_most: int | None
-    """Of the launch, or of a block for shared memory. `None` where there is no bound."""
+    """Per launch, or per block for shared memory. `None` if there is no bound."""
     has_result: bool
-    """Whether warps have to wait for the old value."""
+    """Whether warps must wait for the old value."""
 
 
 def atomics(program: SassProgram, evaluation: Evaluation) -> list[Atomic]:
-    """Every atomic and reduction that ran, in the order of the code."""
+    """Every executed atomic and reduction, in the order of the code."""
     return [
         _atomic(program, evaluation, position)
         for position in program.ran
@@ -43,8 +43,10 @@ def atomics(program: SassProgram, evaluation: Evaluation) -> list[Atomic]:
 
 def _atomic(program: SassProgram, evaluation: Evaluation, position: int) -> Atomic:
     each = program.code[position]
-    form = address_form(program, evaluation, position)
-    varying = Polynomial({p: c for p, c in form.terms.items() if any(not s.is_uniform for s in p)})
+    polynomial = address_polynomial(program, evaluation, position)
+    varying = Polynomial(
+        {p: c for p, c in polynomial.terms.items() if any(not s.is_uniform for s in p)}
+    )
     shape = shape_of(varying, each.width)
     count = None
     if shape is not None:
@@ -55,14 +57,14 @@ def _atomic(program: SassProgram, evaluation: Evaluation, position: int) -> Atom
     return Atomic(position, memory, _spread(varying), count, bool(each.writes))
 
 
-def _spread(form: Polynomial) -> Spread:
-    names = form.depends
+def _spread(polynomial: Polynomial) -> Spread:
+    names = polynomial.depends
     if "data" in names:
         return "chosen by data"
     if "unknown" in names:
         return "unknown"
     if any(name.startswith("tid") for name in names):
-        lane = [symbol for symbol in form.symbols if "tid.x" in symbol.depends]
+        lane = [symbol for symbol in polynomial.symbols if "tid.x" in symbol.depends]
         if lane and all(symbol.kind == "shr" and _drops_lanes(symbol.arguments) for symbol in lane):
             return "one address per warp or less"
         return "different addresses"
@@ -72,7 +74,7 @@ def _spread(form: Polynomial) -> Spread:
 
 
 def _drops_lanes(arguments: tuple[object, ...]) -> bool:
-    """Whether `(tid.x + 32 n) >> 5` or more: the same for all lanes of a warp."""
+    """Whether it is `(tid.x + 32 n) >> 5` or a larger shift: the same for all lanes of a warp."""
     if len(arguments) < 2 or not isinstance(arguments[1], int) or arguments[1] < 5:
         return False
     whole = arguments[0]

@@ -1,8 +1,8 @@
-"""What warps wait for at a block-wide barrier: all of them work alike, or a few work alone.
+"""Whether warps wait at a block-wide barrier for a few warps that work alone.
 
-Samples of the instructions between two barriers say how long each takes, execution counts how many
+Samples of the instructions between two barriers show how long each takes, execution counts how many
 warps of a block run it. While one of sixteen warps runs, fifteen wait: one sample of its
-instructions stands for fifteen at the barrier.
+instructions explains fifteen samples at the barrier.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class BarrierWait(NamedTuple):
     position: int
     samples: int
     by_few: float
-    """Samples that are explained by other warps of the block that work meanwhile, at most all."""
+    """Samples that are explained by other warps of the block that work meanwhile."""
     alone: tuple[int, ...]
     """Positions that fewer than half of the block's warps run before it, most samples first."""
 
@@ -29,7 +29,7 @@ class BarrierWait(NamedTuple):
 def barrier_waits(
     program: SassProgram, stalls: Mapping[str, Mapping[int, int]], warps: int
 ) -> list[BarrierWait]:
-    """Most samples first. `stalls` has samples by reason and address; `warps` are of a block."""
+    """Most samples first. `stalls`: samples by reason and address; `warps`: warps per block."""
     waiting = _at_barriers(program, stalls.get("barrier", {}))
     work: Counter[int] = Counter()
     for reason, column in stalls.items():
@@ -39,7 +39,7 @@ def barrier_waits(
 
 
 def _at_barriers(program: SassProgram, samples: Mapping[int, int]) -> Counter[int]:
-    """By position of the barrier: warps are sampled at the instruction behind it."""
+    """Samples by position of the barrier: warps are sampled at the instruction after it."""
     found: Counter[int] = Counter()
     for address, count in samples.items():
         position = program.positions.get(address)
@@ -56,7 +56,7 @@ def _wait(
     rounds = program.counts[barrier] / warps
     explained, alone = 0.0, []
     for each in _before(program, barrier):
-        # A loop counts each iteration: then more warps seem to run it, and less is explained.
+        # In a loop, each iteration counts: more warps seem to run it, so less is explained.
         running = max(1.0, program.counts[each] / rounds) if rounds else warps
         if running < warps / 2:
             explained += work.get(program.code[each].address, 0) * (warps / running - 1)
@@ -66,9 +66,10 @@ def _wait(
 
 
 def _before(program: SassProgram, barrier: int) -> list[int]:
-    """Positions that ran on the paths from the barriers before to this one.
+    """Executed positions on the paths from the previous barriers to this one.
 
-    Of a barrier in a loop, those in the loop: what runs once before it runs for all iterations.
+    For a barrier in a loop, only those in the loop: code before the loop runs once for all
+    iterations.
     """
     flow = program.flow
     found: list[int] = []

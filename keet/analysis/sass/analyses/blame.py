@@ -1,7 +1,7 @@
-"""What a stalled instruction waits for: the other end of a wait.
+"""Finds the instruction that a stalled instruction waits for.
 
-A stall is sampled at the instruction that cannot issue. For a scoreboard or a fixed latency the
-instruction to look at is the one whose result it needs; for a busy queue or pipe it is itself.
+A stall is sampled at the instruction that can't issue. For a scoreboard or a fixed latency, the
+cause is the instruction whose result it needs; for a busy queue or pipe, it is itself.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from keet.analysis.sass.instructions.opcodes import LONG_SCOREBOARD, SHORT_SCORE
 from keet.records import NamedTuple
 
 Link = Literal["result", "register reuse", "completion", "itself", "unknown"]
-"""How the producer holds the waiting instruction up: it makes an operand; it still reads or writes
-a register that is to be overwritten; it has to be complete; there is no producer; not found."""
+"""Why the instruction waits for the producer: for an operand; until a register may be overwritten;
+until the producer has completed; there is no producer; not found."""
 
 
 class Wait(NamedTuple):
@@ -28,7 +28,7 @@ class Wait(NamedTuple):
     reason: str
     samples: int
     producers: tuple[int, ...]
-    """Positions. Empty where the wait is for the instruction's own unit, or not known."""
+    """Positions. Empty if the wait is for the instruction's own unit, or not known."""
     link: Link
 
 
@@ -45,7 +45,7 @@ def waits(program: SassProgram, stalls: Mapping[str, Mapping[int, int]]) -> list
 
 
 def producers_of(program: SassProgram, position: int, reason: str) -> tuple[list[int], Link]:
-    """What one instruction waits for, for one reason."""
+    """The instructions that one instruction waits for, for one stall reason."""
     wait = _Finder(program).wait(position, reason, 1)
     return list(wait.producers), wait.link
 
@@ -57,11 +57,11 @@ _OWN_UNIT = words(
     warpgroup_arrive gmma selected not_selected"""
 )
 _DEFERRED = 3
-"""Instructions after a wait for copies at which the stall is still sampled."""
+"""The stall is still sampled up to this many instructions after a wait for copies."""
 _REACH = 2000
-"""Instructions that a search for an overwritten register goes back: far beyond any latency."""
+"""Most instructions that the search for an overwritten register goes back: beyond any latency."""
 _STEPS = 2_000_000
-"""Blocks that the searches for all waits go through: hostile code must not cost quadratic time."""
+"""Most blocks that all searches visit: bounds the time for hostile code."""
 
 
 class _Finder:
@@ -93,7 +93,7 @@ class _Finder:
         return [], "itself" if reason in _OWN_UNIT else "unknown"
 
     def _behind_scoreboard(self, position: int, opcodes: frozenset[str]) -> tuple[list[int], Link]:
-        """Pending results first, then registers still in use, then results awaited before."""
+        """Tries pending results, then registers still in use, then results awaited before."""
         pending = self._operands(position, opcodes, only_pending=True)
         if pending:
             return pending, "result"
@@ -134,7 +134,7 @@ class _Finder:
         return sorted(wanted, key=lambda each: (position - each) % len(self.program.code))
 
     def _fixed_latency(self, position: int) -> tuple[list[int], Link]:
-        """The nearest producer that stands right before; else the gap between two issues."""
+        """The nearest producer within `_LATENCY` instructions; if there is none, no producer."""
         near = [
             each
             for value in self.program.values.read[position].values()
@@ -145,7 +145,7 @@ class _Finder:
         return ([max(near)], "result") if near else ([], "itself")
 
     def _first_reads(self, block: int) -> dict[int, int]:
-        """Where a block first reads each value."""
+        """The position at which a block first reads each value."""
         if block not in self.first_reads:
             found: dict[int, int] = {}
             span = self.program.flow.blocks[block] if block >= 0 else None
@@ -156,7 +156,7 @@ class _Finder:
         return self.first_reads[block]
 
     def _all(self, key: object, matches: Callable[[Instruction], bool]) -> list[int]:
-        """Positions of all instructions that match; `key` stands for the condition."""
+        """Positions of all instructions that match, cached under `key`."""
         if key not in self.known:
             code = self.program.code
             self.known[key] = [index for index, each in enumerate(code) if matches(each)]
@@ -178,7 +178,7 @@ class _Finder:
         flow = self.program.flow
         end = position
         while position >= 0 and flow.block_of[position] < 0:
-            end = position  # the end of the code, which no warp executes, waits for stores too
+            end = position  # also at the end of the code, which no warp executes
             position -= 1
         if position < 0 or not any(wanted):
             return []

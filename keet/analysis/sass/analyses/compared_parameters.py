@@ -1,7 +1,7 @@
-"""Parameters that indices are compared with: the extents of arrays.
+"""Finds the parameters that indices are compared with: the extents of arrays.
 
-`in[y * width + x]` has rows that lie `width` apart. Where the code compares an index with `width`,
-rows do not overlap; where it does not, windows at an unknown distance may.
+`in[y * width + x]` has rows that are `width` apart. If the code compares an index with `width`,
+rows do not overlap; if it does not, rows at an unknown distance may overlap.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ def compared_parameters(evaluation: Evaluation) -> frozenset[Symbol]:
         orders = each.opcode in ("ISETP", "UISETP") and each.has("LT", "LE", "GT", "GE")
         if not orders and each.opcode not in _CLAMPS:
             continue
-        forms = [evaluation.operand(operand, position) for operand in each.sources]
-        if not any(form is not None and form.depends for form in forms):
-            continue  # a test of parameters alone says nothing about indices
-        for form in forms:
-            limit = _plain(form) if form is not None else None
+        polynomials = [evaluation.operand(operand, position) for operand in each.sources]
+        if not any(polynomial is not None and polynomial.depends for polynomial in polynomials):
+            continue  # a comparison of parameters only is not about indices
+        for polynomial in polynomials:
+            limit = _plain(polynomial) if polynomial is not None else None
             if limit is not None:
                 found.add(limit)
     return frozenset(found)
 
 
-def _plain(form: Polynomial) -> Symbol | None:
-    """`n`, `n - 1`: one unknown number, and perhaps a constant."""
-    products = [product for product in form.terms if product]
-    if len(products) != 1 or len(products[0]) != 1 or form.terms[products[0]] != 1:
+def _plain(polynomial: Polynomial) -> Symbol | None:
+    """The unknown number of `n` or `n - 1`; `None` for anything else."""
+    products = [product for product in polynomial.terms if product]
+    if len(products) != 1 or len(products[0]) != 1 or polynomial.terms[products[0]] != 1:
         return None
     symbol = products[0][0]
     return symbol if symbol.is_uniform else None

@@ -1,7 +1,8 @@
-"""How many bytes an address form can touch: upper bounds by counting values of sums.
+"""Upper bounds on the distinct bytes that accesses can touch, from their address polynomials.
 
-Each symbol runs through its range on its own. Coefficients that are unknown numbers (parameters)
-are factored out: `K * f + g` takes at most as many values as f times as many as g, whatever K is.
+Each symbol is assumed to take every value of its range independently. Coefficients that are unknown
+numbers (parameters) are factored out: for any K, `K * f + g` takes at most as many values as f
+times as many as g.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ SECTOR = 32
 
 @dataclass(frozen=True, order=True, slots=True)
 class Stride:
-    """`step` times a quantity that takes `count` consecutive values."""
+    """`step` times a quantity with `count` consecutive values."""
 
     step: int
     count: int
 
 
 class FactorGroup(NamedTuple):
-    """The part of a form that is multiplied by one unknown number; the number 1 for plain bytes."""
+    """The part of a polynomial with one unknown number as factor; `()` for plain bytes."""
 
     factor: Monomial
     strides: tuple[Stride, ...]
@@ -33,31 +34,31 @@ class FactorGroup(NamedTuple):
 
 
 class AccessShape(NamedTuple):
-    """What one access touches. `None` for parts without bounds is never made: see `shape_of`."""
+    """The bytes that one access touches; see `shape_of`."""
 
     fixed: tuple[tuple[Monomial, int], ...]
-    """Offsets that are the same for all threads but unknown."""
+    """Unknown offsets that are the same for all threads."""
     groups: tuple[FactorGroup, ...]
     width: int
 
     @property
     def key(self) -> object:
-        """Equal for accesses that differ in their constant offsets alone."""
+        """Equal for accesses that differ only in their constant offsets."""
         return self.fixed, tuple((g.factor, g.strides) for g in self.groups), self.width
 
     @property
     def skeleton(self) -> object:
-        """Equal for accesses that differ in offsets and in how far they reach."""
+        """Equal for accesses that differ only in offsets and in the lengths of their strides."""
         steps = tuple((g.factor, tuple(s.step for s in g.strides)) for g in self.groups)
         return self.fixed, steps, self.width
 
 
-def shape_of(form: Polynomial, width: int) -> AccessShape | None:
-    """`None` where a symbol has no bounds: data, or an unknown number of iterations."""
+def shape_of(polynomial: Polynomial, width: int) -> AccessShape | None:
+    """`None` if a symbol has no bounds: data, or an unknown number of iterations."""
     fixed: list[tuple[Monomial, int]] = []
     strides: dict[Monomial, list[Stride]] = {(): []}
     offsets: dict[Monomial, int] = {}
-    for product, coefficient in form.terms.items():
+    for product, coefficient in polynomial.terms.items():
         factor = tuple(symbol for symbol in product if symbol.is_uniform)
         varying = [symbol for symbol in product if not symbol.is_uniform]
         if not varying:
@@ -68,7 +69,7 @@ def shape_of(form: Polynomial, width: int) -> AccessShape | None:
             return None
         count = math.prod(symbol.counted.size or 1 for symbol in varying)
         if any(symbol.range.size is None and symbol.is_scattered for symbol in varying):
-            # As if multiplied by an unknown number: no neighbours, so only the count counts.
+            # Treated like a product with an unknown number: only the number of values matters.
             strides.setdefault(product, []).append(Stride(1, count))
             continue
         offsets[factor] = offsets.get(factor, 0) + low
@@ -86,7 +87,7 @@ def shape_of(form: Polynomial, width: int) -> AccessShape | None:
 
 
 def _lowest(symbols: Sequence[Symbol], coefficient: int) -> int | None:
-    """The least value of a product; `None` where a symbol has no bounds."""
+    """The least value of a product; `None` if a symbol has no bounds."""
     corners = [coefficient]
     for symbol in symbols:
         low, high = symbol.counted
@@ -97,7 +98,7 @@ def _lowest(symbols: Sequence[Symbol], coefficient: int) -> int | None:
 
 
 def merged(strides: Iterable[Stride]) -> tuple[Stride, ...]:
-    """Strides that continue each other as one: 32 words and 16 such rows are 512 words."""
+    """Joins strides that continue each other: 16 rows of 32 words are 512 words."""
     done: list[Stride] = []
     for stride in sorted(stride for stride in strides if stride.count > 1):
         last = done[-1] if done else None
@@ -110,7 +111,7 @@ def merged(strides: Iterable[Stride]) -> tuple[Stride, ...]:
 
 
 def distinct_values(strides: Iterable[Stride], offsets: Sequence[int] = (0,)) -> int:
-    """At most this many values of a sum of strides, from any of several offsets."""
+    """Upper bound on the values of a sum of strides, starting at any of the offsets."""
     count, span, common = 1, 0, 0
     for stride in sorted(strides):
         span += stride.step * (stride.count - 1)
@@ -124,15 +125,15 @@ def distinct_values(strides: Iterable[Stride], offsets: Sequence[int] = (0,)) ->
 
 
 def distinct_bytes(strides: Sequence[Stride], width: int, offsets: Sequence[int] = (0,)) -> int:
-    """Bytes that `width`-byte accesses at those offsets can touch."""
+    """Upper bound on the bytes that `width`-byte accesses at these offsets touch."""
     span = sum(each.step * (each.count - 1) for each in strides) + max(offsets) - min(offsets)
     return min(distinct_values(strides, offsets) * width, span + width)
 
 
 def sector_bytes(strides: Sequence[Stride], width: int, *, is_aligned: bool) -> int:
-    """The same in whole sectors: what has to be moved.
+    """The same in whole sectors, which is what memory transfers.
 
-    A row that begins anywhere can touch one sector more than its length tells.
+    A row that is not aligned to sectors can touch one sector more than its length requires.
     """
     runs, length = 1, width
     for stride in sorted(strides):
@@ -150,9 +151,9 @@ def sector_bytes(strides: Sequence[Stride], width: int, *, is_aligned: bool) -> 
 class Bound(NamedTuple):
     bytes: int
     sector_bytes: int
-    """In whole sectors, rows beginning at a sector's start."""
+    """In whole sectors, if rows are aligned to sectors."""
     worst_sector_bytes: int
-    """In whole sectors, wherever rows begin."""
+    """In whole sectors, for any alignment of rows."""
 
 
 def bound_of(shapes: Iterable[AccessShape]) -> Bound:
@@ -185,7 +186,7 @@ def bound_of(shapes: Iterable[AccessShape]) -> Bound:
 
 
 def _together(shapes: Sequence[AccessShape]) -> Bound:
-    """Accesses of one skeleton, as if each reached as far as the farthest."""
+    """Bound for accesses of one skeleton, each extended to the longest strides."""
     first = shapes[0]
     size, sectors, worst = 1, 1, 1
     for place, group in enumerate(first.groups):
@@ -207,7 +208,7 @@ def _together(shapes: Sequence[AccessShape]) -> Bound:
 def _sectors_together(
     strides: Sequence[Stride], width: int, offsets: Sequence[int], *, is_aligned: bool
 ) -> int:
-    """Offsets that lie within a sector of each other share it."""
+    """Accesses whose offsets are less than a sector apart share sectors."""
     steps = [b - a for a, b in pairwise(offsets)]
     if steps and max(steps) <= max(width, SECTOR):
         return sector_bytes(strides, width + offsets[-1] - offsets[0], is_aligned=is_aligned)
@@ -215,7 +216,7 @@ def _sectors_together(
 
 
 def _hull(shapes: Sequence[AccessShape]) -> int | None:
-    """From the first byte to the last, where all offsets are known numbers."""
+    """Bytes from the first to the last, if all offsets are known; else `None`."""
     if any(shape.fixed or len(shape.groups) > 1 for shape in shapes):
         return None
     low = min((shape.groups[0].offset for shape in shapes), default=0)

@@ -1,8 +1,8 @@
-"""Dependence chains of loops: what one iteration has to do one after the other.
+"""Dependence chains of loops: instructions of an iteration that must run one after the other.
 
-`recurrence` is the longest chain from one iteration to the next, which no number of independent
-iterations shortens; loads on it are pointer chasing. `load_depth` counts dependent loads within one
-iteration: a gather `a[b[i]]` has 2.
+`recurrence` is the longest chain from one iteration to the next: unrolling does not shorten it, and
+loads on it are pointer chasing. `load_depth` counts dependent loads within one iteration: a gather
+`a[b[i]]` has 2.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from keet.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Positions of the instructions of a chain, first to last, and its least latency."""
+    """Positions of the instructions of a chain, first to last, and its minimum latency."""
 
     positions: tuple[int, ...]
     cycles: int
@@ -34,21 +34,21 @@ class LoopChains:
     loop: int
     trips: float | None
     instructions: int
-    """Of one iteration, inner loops counted once."""
+    """Instructions of one iteration, without inner loops."""
     loads: int
     """Global and local loads of one iteration."""
     share: float
-    """Of the kernel's executed warp instructions that the loop (without inner loops) makes."""
+    """Share of the kernel's executed warp instructions, 0 to 1, without inner loops."""
     recurrence: Chain | None
-    """`None`: no iteration needs the one before, apart from the loop counter."""
+    """`None`: no iteration needs the one before, except for the loop counter."""
     load_depth: int
-    """Loads of one iteration that have to wait for each other."""
+    """Loads of one iteration that must wait for each other."""
     load_chain: tuple[int, ...]
     """Positions of the loads of the deepest chain within one iteration."""
 
     @property
     def independent_loads(self) -> float:
-        """Loads that can be in flight together, per iteration."""
+        """Loads per iteration that can be in flight at the same time."""
         return self.loads / self.load_depth if self.load_depth else 0.0
 
 
@@ -65,12 +65,12 @@ CYCLES = {
     Role.ATOMIC: 300,
     Role.LOAD: 30,
 }
-"""Least latencies, in cycles. Order of magnitude from published microbenchmarks of Volta to Hopper
-(arXiv 1804.06826 and 2402.13499); used to rank chains, never printed as a measurement."""
+"""Minimum latencies in cycles: order of magnitude, from published microbenchmarks of Volta to
+Hopper (arXiv 1804.06826 and 2402.13499). Used to rank chains, never printed as a measurement."""
 _BY_OPCODE = {"MUFU": 18, "LDG": 200, "LD": 200, "LDL": 33, "LDS": 29, "ATOMS": 60}
 _FP64 = words("DADD DMUL DFMA DSETP")
 FAR = words("LDG LD LDL ATOM ATOMG TEX TLD")
-"""Loads that count: from L1 or beyond."""
+"""Loads from L1, L2 or DRAM, which `loads` and `load_depth` count."""
 
 
 def latency(program: SassProgram, position: int) -> int:
@@ -81,7 +81,7 @@ def latency(program: SassProgram, position: int) -> int:
 
 
 def loop_chains(program: SassProgram) -> list[LoopChains]:
-    """Per loop that ran more than once, by share of executed instructions."""
+    """One entry per loop with more than one iteration, by share of executed instructions."""
     total = sum(program.counts) or 1
     heads: dict[int, list[int]] = {}
     for value in program.values.all:
@@ -122,10 +122,10 @@ def _chains(program: SassProgram, loop: Loop, total: int, heads: list[int]) -> L
 
 
 class _Graph:
-    """Who needs whose result within one loop.
+    """The dependences within one loop.
 
     A node is an instruction (its position) or a join or merge (`len(code)` plus the value's
-    number): instructions that write a hundred registers are one node.
+    number). So an instruction that writes a hundred registers is one node.
     """
 
     def __init__(self, program: SassProgram, loop: Loop) -> None:
@@ -147,7 +147,7 @@ class _Graph:
         return block in self.loop.blocks
 
     def is_head(self, node: int) -> bool:
-        """Whether a node is where the values of one iteration reach the next."""
+        """Whether a node passes a value from one iteration to the next."""
         if node < self.base:
             return False
         found = self.program.values.all[node - self.base]
@@ -166,7 +166,7 @@ class _Graph:
 
 
 Best = tuple[int, int, int]
-"""Cycles, loads, and the node before (-1: the start)."""
+"""Cycles, loads, and the previous node (-1: the start)."""
 
 
 def _longest(
@@ -178,7 +178,7 @@ def _longest(
 ) -> dict[int, Best | None]:
     """The longest path to each end within one iteration, from `starts` or from anywhere.
 
-    `within`: the nodes that a path may take.
+    `within`: the nodes that a path may visit.
     """
     best: dict[int, Best | None] = {}
     active: set[int] = set()
@@ -235,7 +235,7 @@ def _recurrence(program: SassProgram, loop: Loop, joins: list[int]) -> Chain | N
     """The slowest chain from the values at a loop's head to the same values one iteration later.
     `joins` are the nodes of these values.
 
-    A chain of integer additions alone is the loop's counter or a running address: no limit.
+    Short chains of integer additions are ignored: they are loop counters or running addresses.
     """
     graph = _Graph(program, loop)
     best: Chain | None = None
@@ -254,7 +254,7 @@ def _recurrence(program: SassProgram, loop: Loop, joins: list[int]) -> Chain | N
 
 
 def _cycles(graph: _Graph, joins: list[int]) -> list[set[int]]:
-    """Sets of nodes that need each other (Tarjan): each holds a value that iterations pass on."""
+    """Strongly connected components (Tarjan): each has a value that iterations pass on."""
     number: dict[int, int] = {}
     low: dict[int, int] = {}
     stack: list[int] = []

@@ -1,7 +1,7 @@
-"""Work in loops whose inputs are the same in every iteration: candidates to move out.
+"""Finds loop-invariant instructions: candidates to move out of a loop.
 
-The compiler left it inside because of memory that may change, calls or register pressure. Only the
-programmer can say whether it may move; so these are candidates.
+The compiler left them inside because of memory that may change, calls or register pressure. Only
+the programmer knows whether they may move.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ from keet.analysis.sass.instructions.opcodes import Role
 from keet.records import NamedTuple
 
 _WORK = (Role.FLOAT, Role.TENSOR, Role.INTEGER, Role.CONVERSION, Role.LOAD, Role.PREDICATE)
-"""What is worth moving. Moves and constants are put beside their use on purpose."""
+"""Roles that are worth moving. Compilers put moves and constants next to their use on purpose."""
 
 
 class Invariant(NamedTuple):
     loop: int
     positions: tuple[int, ...]
     share: float
-    """Of the kernel's executed warp instructions that all but the first iteration repeat."""
+    """Share of the kernel's executed warp instructions that would be saved, 0 to 1."""
     loads: int
 
 
 def invariants(program: SassProgram) -> list[Invariant]:
-    """Per loop, the largest share first. An instruction counts for the outermost loop it fits."""
+    """One entry per loop, largest share first. An instruction is counted in the outermost loop in
+    which it is invariant."""
     total = sum(program.counts) or 1
     taken: set[int] = set()
     found = []

@@ -1,8 +1,8 @@
-"""What executed instructions are for: data, addresses, control, conversions, moves, waiting.
+"""The purpose of each instruction: data, addresses, control, conversions, moves, waiting.
 
-The opcode decides where it can (a load is memory, a branch is control). Integer work is decided by
-its use: backward slices from addresses, from data (stores, arithmetic) and from predicates. Where
-one result has several uses, an address counts before data and data before control.
+The opcode decides if it can (a load is memory, a branch is control). Integer instructions are
+classified by their use, with backward slices from addresses, from data (stores, arithmetic) and
+from predicates. If a result has several uses, addresses come before data, and data before control.
 """
 
 from __future__ import annotations
@@ -46,19 +46,20 @@ _BY_ROLE = {
     Role.UNKNOWN: Purpose.UNKNOWN,
 }
 _BY_USE = (Role.INTEGER, Role.SPECIAL, Role.CONSTANT, Role.PREDICATE)
-"""Predicates proper are told before: a VOTE that writes a mask into a register is not one."""
+"""Roles that are classified by use. PREDICATE only for results in registers, such as VOTE's mask;
+instructions that write predicates only are classified before."""
 STACK = "R1"
-"""The stack pointer: local memory at a constant offset from it holds spilled registers."""
+"""The stack pointer: local memory at a constant offset from it is used for spilled registers."""
 
 
 def purposes(program: SassProgram) -> list[Purpose]:
-    """By position. Code that never ran is told by its opcode alone."""
+    """Purposes by position. Code that never ran is classified by its opcode only."""
     uses = _Uses(program)
     return [_purpose(each, position, uses) for position, each in enumerate(program.code)]
 
 
 def mix(program: SassProgram, found: Sequence[Purpose]) -> list[tuple[Purpose, int]]:
-    """Executed warp instructions by purpose, the largest first."""
+    """Executed warp instructions by purpose, largest first."""
     sums: dict[Purpose, int] = {}
     for purpose, count in zip(found, program.counts, strict=True):
         if count:
@@ -97,7 +98,7 @@ def _is_conversion(each: Instruction) -> bool:
 
 
 class _Uses:
-    """What the results of integer instructions are used for."""
+    """The uses of the results of integer instructions."""
 
     def __init__(self, program: SassProgram) -> None:
         self.program = program
@@ -112,7 +113,7 @@ class _Uses:
                 self.unpacks(position)
 
     def of(self, position: int) -> Purpose:
-        """Constants that nobody reads are the stack pointer and descriptors: both addresses."""
+        """Constants without a reader are the stack pointer and descriptors: both addresses."""
         is_constant = self.program.code[position].role is Role.CONSTANT
         return self.found.get(position, Purpose.ADDRESS if is_constant else Purpose.CONTROL)
 
@@ -125,7 +126,7 @@ class _Uses:
                     yield reads[register]
 
     def _mark(self, seeds: Iterable[int], purpose: Purpose) -> None:
-        """Everything that integer work leads to the seeds gets the purpose, if it has none yet."""
+        """Give the purpose to all integer instructions without one that the seeds depend on."""
         values = self.program.values
         waiting = list(seeds)
         seen = set(waiting)
@@ -145,7 +146,7 @@ class _Uses:
                     waiting.append(found)
 
     def _readers(self, value: int) -> Iterable[int]:
-        """Who reads a value: directly, or behind a predicated write of the same register."""
+        """Positions that read a value: directly, or after a predicated write of its register."""
         values = self.program.values
         guarded = values.written[values.all[value].position]
         merged = [
@@ -156,7 +157,7 @@ class _Uses:
         return [user for each in (value, *merged) for user in self.users[each]]
 
     def unpacks(self, position: int) -> bool:
-        """Whether an instruction takes bits apart for arithmetic, or packs results to store."""
+        """Whether an instruction extracts bits for arithmetic, or packs results for a store."""
         if position not in self.unpacking:
             self.unpacking[position] = False  # ends cycles
             self.unpacking[position] = self._unpacks(position)
@@ -196,7 +197,7 @@ def _takes_bits(each: Instruction) -> bool:
 
 
 def _registers_for(each: Instruction, purpose: Purpose) -> list[str]:
-    """Registers that an instruction reads for a purpose, if it is where a slice begins."""
+    """Registers that an instruction reads for a purpose, if a slice begins there."""
     if purpose is Purpose.ADDRESS:
         return address_registers(each)
     if purpose is Purpose.UNKNOWN:
@@ -215,7 +216,7 @@ def _registers_for(each: Instruction, purpose: Purpose) -> list[str]:
 
 
 def address_registers(each: Instruction) -> list[str]:
-    """Registers of the addresses of an instruction, descriptors included."""
+    """Registers of the addresses of an instruction, including descriptors."""
     if each.role is Role.CONSTANT:
         return [o.name for o in each.operands if o.kind == "constant" and o.name]
     found: list[str] = []
@@ -231,10 +232,10 @@ def address_registers(each: Instruction) -> list[str]:
 
 
 def _passes_on(each: Instruction, purpose: Purpose) -> Iterable[str]:
-    """Registers through which a slice goes on behind the instruction that wrote a value.
+    """Registers through which a backward slice continues from the instruction that wrote a value.
 
-    It ends at loads, at floating-point work and at predicates that only choose. Compilers divide
-    integers by way of a reciprocal, so an address is followed through that.
+    It ends at loads, at floating-point arithmetic and at predicates that only select. Compilers
+    divide integers with a reciprocal, so the slice of an address continues through conversions.
     """
     if purpose is Purpose.ADDRESS and (each.role is Role.CONVERSION or each.opcode == "MUFU"):
         return each.reads

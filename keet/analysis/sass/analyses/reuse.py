@@ -1,4 +1,4 @@
-"""Address forms of global accesses, and how often each byte is asked for, by pointer."""
+"""Address polynomials of global accesses, and how often each byte is requested, by pointer."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from keet.analysis.sass.polynomials.polynomial import Polynomial, Symbol, add, n
 from keet.records import dataclass, replace
 
 Basis = Literal["bound", "estimate"]
-"""`estimate`: rests on average trip counts, clamps, remainders or choices between paths."""
+"""`estimate`: based on average trip counts, clamps, remainders or choices between paths."""
 LOADED = "loaded"
 """Pointers that were themselves loaded from memory."""
 SEVERAL = "several"
-"""One of several pointers, by the path taken."""
+"""One of several pointers, depending on the path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,20 +28,20 @@ class Access:
     position: int
     pointer: str
     """`param+0x10`, `loaded`, `several`, or a constant's name."""
-    form: Polynomial
+    offset: Polynomial
     """The offset from the pointer, in bytes."""
     width: int
     kind: Literal["load", "store", "atomic", "copy"]
     shape: AccessShape | None
     """`None`: no bound, because the offset depends on data or on unknown quantities."""
     is_estimate: bool
-    """Rests on an average number of iterations, a clamp, a remainder or a choice."""
+    """Based on an average number of iterations, a clamp, a remainder or a choice."""
     is_ragged: bool
-    """Rests on the average of trip counts that differ widely between warps."""
+    """Based on the average of trip counts that differ widely between warps."""
     is_vague: bool
-    """Rests on bounds that real programs may stay far below: remainders, logic on bits."""
+    """Based on bounds that real programs may stay far below: remainders, bitwise logic."""
     threads: int | None
-    """Threads that executed it, all warps together. `None` without the counter."""
+    """Threads that executed it, over all warps. `None` without the counter."""
 
     @property
     def requested_bytes(self) -> int | None:
@@ -50,11 +50,11 @@ class Access:
     @property
     def is_gather(self) -> bool:
         """The address depends on loaded data."""
-        return "data" in self.form.depends
+        return "data" in self.offset.depends
 
     @property
     def distinct_bytes(self) -> int | None:
-        """At most; never more than what was requested."""
+        """Upper bound; never more than the requested bytes."""
         return at_most([self]) if self.shape is not None else None
 
     @property
@@ -63,13 +63,13 @@ class Access:
 
 
 _CLOSE = ("loop", "exit", "min", "max", "choice")
-"""Kinds of symbols whose bounds are loose, but by little: clamps cut off edges, choices double."""
+"""Kinds of symbols whose bounds are only a little loose: clamps cut off edges, choices double."""
 
 
 def at_most(own: Sequence[Access]) -> int | None:
-    """Distinct bytes of accesses through one pointer; never more than were requested.
+    """Upper bound on the distinct bytes of accesses through one pointer; never more than requested.
 
-    A vague bound at or above that says nothing and is not given.
+    `None` if there is no bound, or if it is vague and not below the requested bytes.
     """
     if any(access.shape is None for access in own):
         return None
@@ -89,23 +89,27 @@ def accesses(
     threads: Mapping[int, int] | None,
     pointers: Collection[str] = (),
 ) -> list[Access]:
-    """Every global access that ran, in the order of the code. `threads` is by address.
+    """Every executed global access, in the order of the code. `threads`: by address.
 
-    `pointers`: parameters that are known to be pointers, by name.
+    `pointers`: names of the parameters that are known to be pointers.
     """
-    forms = {
-        position: address_form(program, evaluation, position)
+    polynomials = {
+        position: address_polynomial(program, evaluation, position)
         for position in program.ran
         if program.code[position].opcode in GLOBAL
     }
-    # A parameter that some address adds alone is a pointer; `p + width` does not tell which is.
-    alone = {bases[0].name for form in forms.values() if len(bases := _bases(form)) == 1}
+    # A parameter that is the only one in an address is a pointer; in `p + width`, either may be.
+    alone = {
+        bases[0].name
+        for polynomial in polynomials.values()
+        if len(bases := _bases(polynomial)) == 1
+    }
     known = frozenset(pointers) or frozenset(alone)
     found = []
-    for position, form in forms.items():
+    for position, polynomial in polynomials.items():
         each = program.code[position]
         ran = None if threads is None else threads.get(each.address, 0)
-        found.append(_access(each, position, form, known, ran))
+        found.append(_access(each, position, polynomial, known, ran))
     return found
 
 
@@ -118,9 +122,9 @@ _KINDS: Mapping[Role, Literal["load", "store", "atomic", "copy"]] = {
 
 
 def _access(
-    each: Instruction, position: int, form: Polynomial, known: frozenset[str], ran: int | None
+    each: Instruction, position: int, polynomial: Polynomial, known: frozenset[str], ran: int | None
 ) -> Access:
-    pointer, offset = _split_pointer(form, known)
+    pointer, offset = _split_pointer(polynomial, known)
     shape = shape_of(offset, each.width) if pointer not in (LOADED, SEVERAL) else None
     loose = [symbol for symbol in offset.symbols if symbol.is_loose and not symbol.is_uniform]
     return Access(
@@ -137,7 +141,7 @@ def _access(
     )
 
 
-def address_form(program: SassProgram, evaluation: Evaluation, position: int) -> Polynomial:
+def address_polynomial(program: SassProgram, evaluation: Evaluation, position: int) -> Polynomial:
     """The address of a memory access, with loops resolved."""
     each = program.code[position]
     memory = each.memory
@@ -146,31 +150,31 @@ def address_form(program: SassProgram, evaluation: Evaluation, position: int) ->
     if memory:
         for name, factor in ((memory.name, memory.scale), (memory.uniform, 1)):
             if name and name in read:
-                total = add(total, evaluation.form(read[name]), factor)
+                total = add(total, evaluation.polynomial(read[name]), factor)
     return evaluation.resolved(total, program.flow.block_of[position])
 
 
-def _bases(form: Polynomial) -> list[Symbol]:
-    """Parameters that are added once."""
+def _bases(polynomial: Polynomial) -> list[Symbol]:
+    """Parameters that are added with coefficient 1."""
     return [
         product[0]
-        for product, coefficient in form.terms.items()
+        for product, coefficient in polynomial.terms.items()
         if len(product) == 1 and product[0].kind == "param" and coefficient == 1
     ]
 
 
-def _split_pointer(form: Polynomial, known: frozenset[str]) -> tuple[str, Polynomial]:
+def _split_pointer(polynomial: Polynomial, known: frozenset[str]) -> tuple[str, Polynomial]:
     """The pointer that an address starts from, and the rest."""
-    bases = _bases(form)
+    bases = _bases(polynomial)
     mixed = any(
         symbol.kind == "choice" and any(other.name in known for other in product)
-        for product in form.terms
+        for product in polynomial.terms
         for symbol in product
     )
     base = next((symbol for symbol in bases if symbol.name in known), None)
     if base is not None and not mixed:
-        return base.name, Polynomial({p: c for p, c in form.terms.items() if p != (base,)})
-    return (SEVERAL if mixed or bases else LOADED), form
+        return base.name, Polynomial({p: c for p, c in polynomial.terms.items() if p != (base,)})
+    return (SEVERAL if mixed or bases else LOADED), polynomial
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,21 +189,21 @@ class PointerReuse:
     sector_bytes_at_most: int | None
     basis: Basis | None
     worst_sector_bytes: int | None = None
-    """The same if no row began at a sector's start."""
+    """The same if no row is aligned to sectors."""
     is_ragged: bool = False
-    """Rests on trip counts that differ widely between warps: may be below the truth."""
+    """Based on trip counts that differ widely between warps: the bound may be too low."""
     may_overlap: bool = False
-    """The bound counts rows at a distance that the code does not compare any index with."""
+    """Whether rows may overlap: no index is compared with the distance between rows."""
     l1_bytes: int | None = None
-    """Sectors that its loads asked of L1, in bytes."""
+    """Sectors that its loads requested from L1, in bytes."""
     l2_bytes: int | None = None
-    """What of that L1 had to read from L2."""
+    """The part of it that L1 had to read from L2."""
     l2_basis: Literal["measured", "apportioned"] | None = None
-    """`apportioned`: the launch's L1 misses, shared out by the sectors of each pointer."""
+    """`apportioned`: the launch's L1 misses, divided by the sectors of each pointer."""
 
     @property
     def times(self) -> float | None:
-        """How often each byte is asked for, at least."""
+        """How often each byte is requested, at least."""
         if not self.requested_bytes or not self.distinct_bytes_at_most:
             return None
         return self.requested_bytes / self.distinct_bytes_at_most
@@ -211,7 +215,7 @@ READS = ("load", "copy")
 def reuse_by_pointer(
     found: Sequence[Access], limits: Collection[Symbol] = ()
 ) -> list[PointerReuse]:
-    """Rows for every pointer that is read, the most requested first.
+    """One row per pointer that is read, most requested bytes first.
 
     `limits`: unknown numbers that indices are compared with.
     """
@@ -259,9 +263,9 @@ def with_traffic(
     sectors: Mapping[int, int] | None,
     l2_read_bytes: int | None,
 ) -> list[PointerReuse]:
-    """The rows with where their bytes come from, as far as the report counts it.
+    """The rows with their L1 and L2 traffic, if the report has the counters.
 
-    `l2_read_bytes`: of global loads alone; `None` where other reads are in it.
+    `l2_read_bytes`: of global loads only; `None` if the counter includes other reads.
     """
     if sectors is None:
         return list(rows)
@@ -275,15 +279,15 @@ def with_traffic(
 
 
 _ALONE = 0.99
-"""Share of all load sectors from which a pointer counts as the only one that is read."""
+"""A pointer with at least this share of all load sectors counts as the only one that is read."""
 
 
 def _apportioned(rows: Sequence[PointerReuse], l2_read_bytes: int) -> list[PointerReuse]:
-    """What L1 read from L2, shared out: each distinct sector once, the rest by what was asked."""
+    """Divides what L1 read from L2: each distinct sector once, the rest by requested sectors."""
     total = sum(row.l1_bytes or 0 for row in rows)
     if not total:
         return list(rows)
-    l2_read_bytes = max(0, l2_read_bytes)  # counters of two passes can give less than nothing
+    l2_read_bytes = max(0, l2_read_bytes)  # a difference of counters of two passes can be negative
     once = [row.sector_bytes_at_most or 0 for row in rows]
     more = [(row.l1_bytes or 0) - first for row, first in zip(rows, once, strict=True)]
     left = min(l2_read_bytes, total) - sum(once)

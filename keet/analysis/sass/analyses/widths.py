@@ -1,4 +1,4 @@
-"""Widths of global accesses: bytes per thread, distance between lanes, loads that could be one."""
+"""Widths of global accesses: bytes per thread, lane stride, accesses that could be merged."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from keet.records import NamedTuple
 WIDEST = 16
 """Bytes of the widest access of one thread, up to Hopper."""
 _ALLOCATION = 256
-"""Bytes to which cudaMalloc aligns: a pointer argument is taken to be aligned so."""
+"""Alignment of cudaMalloc in bytes: pointer arguments are assumed to have it."""
 
 
 class Merge(NamedTuple):
-    """Accesses of one thread to consecutive bytes, which one wider access could make."""
+    """Accesses of one thread to consecutive bytes, which one wider access could replace."""
 
     positions: tuple[int, ...]
     width: int
-    """Bytes of each access today."""
+    """Bytes of each access now."""
     merged_width: int
     """Bytes of the access that could replace them."""
     is_aligned: bool | None
-    """Whether the first address is a multiple of that. `None`: depends on unknown numbers."""
+    """Whether the first address is a multiple of `merged_width`. `None`: not known."""
 
 
-def lane_stride(form: Polynomial) -> int | None:
-    """Bytes between the accesses of neighbouring threads; `None` where it is not one number."""
-    if form.depends & {"data", "path", "unknown", "exit"}:
+def lane_stride(polynomial: Polynomial) -> int | None:
+    """Bytes between the accesses of neighbouring lanes; `None` if it is not one number."""
+    if polynomial.depends & {"data", "path", "unknown", "exit"}:
         return None
     found = 0
-    for product, coefficient in form.terms.items():
+    for product, coefficient in polynomial.terms.items():
         if not any("tid.x" in symbol.depends for symbol in product):
             continue
         inner = _step(product[0]) if len(product) == 1 else None
@@ -44,7 +44,7 @@ def lane_stride(form: Polynomial) -> int | None:
 
 
 def _step(symbol: Symbol) -> int | None:
-    """What a symbol grows by from one thread to the next, as long as it does not wrap."""
+    """The increment of a symbol from one thread to the next, as long as it does not wrap."""
     if symbol.kind == "tid":
         return 1
     whole = symbol.arguments[0] if symbol.kind == "mod" else None
@@ -64,7 +64,7 @@ def merges(program: SassProgram, found: Sequence[Access]) -> list[Merge]:
             continue
         block = program.flow.block_of[access.position]
         guard = program.code[access.position].guard
-        varying = tuple(item for item in access.form.key if item[0])
+        varying = tuple(item for item in access.offset.key if item[0])
         key = (block, access.kind, access.pointer, access.width, guard, varying)
         groups.setdefault(key, []).append(access)
     result = [merge for group in groups.values() for merge in _runs(group)]
@@ -72,7 +72,7 @@ def merges(program: SassProgram, found: Sequence[Access]) -> list[Merge]:
 
 
 def _runs(group: Sequence[Access]) -> list[Merge]:
-    by_offset = {access.form.constant: access for access in group}
+    by_offset = {access.offset.constant: access for access in group}
     offsets = sorted(by_offset)
     width = group[0].width
     runs: list[list[int]] = []
@@ -86,14 +86,14 @@ def _runs(group: Sequence[Access]) -> list[Merge]:
         wide = min(WIDEST, width * (1 << (len(run).bit_length() - 1)))
         if wide > width:
             own = tuple(by_offset[offset].position for offset in run)
-            aligned = _is_aligned(group[0].form, run[0], wide)
+            aligned = _is_aligned(group[0].offset, run[0], wide)
             found.append(Merge(own, width, wide, aligned))
     return found
 
 
-def _is_aligned(form: Polynomial, offset: int, width: int) -> bool | None:
+def _is_aligned(polynomial: Polynomial, offset: int, width: int) -> bool | None:
     common, unknown = math.gcd(offset, _ALLOCATION), False
-    for product, coefficient in form.terms.items():
+    for product, coefficient in polynomial.terms.items():
         if not product:
             continue
         if coefficient % width and any(symbol.is_uniform for symbol in product):

@@ -1,7 +1,7 @@
-"""Control flow of a kernel's code: basic blocks, calls, loops and how often each ran.
+"""The control-flow graph of a kernel: basic blocks, calls, loops and how often each ran.
 
-Blocks that never ran are left out where execution counts are known: they are unroll remainders and
-error paths, and would only blur what is said about the code that ran.
+If execution counts are known, blocks that never ran are left out: they are unroll remainders and
+error paths, and would make the results about the executed code less precise.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from keet.records import dataclass, field
 
 @dataclass(slots=True)
 class BasicBlock:
-    """Instructions that run one after the other; `start` and `end` are positions in the code."""
+    """Consecutive instructions without a branch; `start` and `end` are positions in the code."""
 
     index: int
     start: int
@@ -25,7 +25,7 @@ class BasicBlock:
     successors: list[int] = field(default_factory=list)
     predecessors: list[int] = field(default_factory=list)
     calls: int | None = None
-    """Block of the routine that the last instruction calls."""
+    """Entry block of the routine that the last instruction calls."""
     returns: bool = False
 
 
@@ -46,7 +46,7 @@ class Loop:
     entries: int | None = None
     """How often warps entered the loop."""
     is_counted: bool = True
-    """Whether the counts tell the entries; else they are at most so many."""
+    """Whether `entries` is exact; else it is an upper bound."""
 
 
 @dataclass(slots=True)
@@ -57,13 +57,13 @@ class Flow:
     order: list[int]
     """Blocks in reverse postorder from the entries."""
     entries: tuple[int, ...]
-    """Where the kernel begins, and blocks that are reached in ways that the text does not show."""
+    """The start of the kernel, and blocks that are reached in ways that the text does not show."""
     routines: Mapping[int, tuple[int, ...]]
     """Blocks by the entry block of the routine (called code) that they belong to."""
     callers: Mapping[int, tuple[int, ...]]
     """Calling blocks by the routine's entry block."""
     dominators: Mapping[int, int]
-    """Immediate dominators of the blocks; -1 for those that nothing dominates."""
+    """Immediate dominators of the blocks; -1 if there is none."""
     loops: list[Loop]
     loop_of: Mapping[int, int]
     """The innermost loop of a block."""
@@ -177,7 +177,7 @@ def _reachable(blocks: list[BasicBlock], entry: int) -> list[int]:
 
 
 def _routines(blocks: list[BasicBlock], entries: Iterable[int]) -> dict[int, tuple[int, ...]]:
-    """What each entry reaches. Hostile code with too many large routines has all in each."""
+    """The blocks that each entry reaches. For hostile code with too many large routines, all."""
     found: dict[int, tuple[int, ...]] = {}
     everything = tuple(range(len(blocks)))
     budget = _SHARED * len(blocks)
@@ -188,13 +188,13 @@ def _routines(blocks: list[BasicBlock], entries: Iterable[int]) -> dict[int, tup
 
 
 _SHARED = 16
-"""Routines that a block belongs to, on average, before it is taken to belong to all."""
+"""Average number of routines per block; beyond it, routines are assumed to have all blocks."""
 
 
 def _reverse_postorder(
     blocks: list[BasicBlock], roots: Sequence[int]
 ) -> tuple[list[int], list[int]]:
-    """The order, and the blocks where the search began: more than `roots` for loops behind BRX."""
+    """The order, and the blocks where the search began: `roots`, and loops reached only by BRX."""
     done: list[int] = []
     seen: set[int] = set()
     begun: list[int] = []
@@ -244,19 +244,20 @@ def _loops(
 
 
 _DEEPEST = 12
-"""Judgement: no kernel nests deeper, and hostile code must not cost quadratic time."""
+"""Deepest nesting of loops. No real kernel has more; it bounds the time for hostile code."""
 
 
 def _not_too_deep(
     blocks: list[BasicBlock], latches: Mapping[int, Sequence[int]], number: Mapping[int, int]
 ) -> list[int]:
-    """Headers of loops that at most `_DEEPEST` - 1 others surround.
+    """Headers of loops that are nested in at most `_DEEPEST` - 1 others.
 
-    From the innermost loop outwards, each loop becomes one node (Tarjan's test of reducibility),
-    which takes nearly linear time, where the bodies of all loops may hold n * n blocks.
+    From the innermost loop outwards, each loop is collapsed into one node (Tarjan's test of
+    reducibility). This takes nearly linear time, while all loop bodies together may have n * n
+    blocks.
     """
     inside = list(range(len(blocks)))
-    """The outermost loop found so far around a block, by way of the loops between."""
+    """Union-find: leads from a block to the outermost loop found so far around it."""
 
     def outermost(block: int) -> int:
         while inside[block] != block:
@@ -309,15 +310,15 @@ def _count_trips(flow: Flow, code: Sequence[Instruction], executed: Mapping[int,
             entries += max(0, count(loop.header) - entries - again)
         loop.entries = max(entries, 1)
         loop.is_counted = all(
-            _is_told(flow, code, before, loop.header)
+            _is_edge_count_exact(flow, code, before, loop.header)
             for before in flow.blocks[loop.header].predecessors
             if before not in loop.blocks
         )
         loop.trips = max(1.0, count(loop.header) / loop.entries)
 
 
-def _is_told(flow: Flow, code: Sequence[Instruction], before: int, header: int) -> bool:
-    """Whether counts tell how often control went from a block to the header."""
+def _is_edge_count_exact(flow: Flow, code: Sequence[Instruction], before: int, header: int) -> bool:
+    """Whether the counts show exactly how often control went from a block to the header."""
     if code[flow.blocks[before].end - 1].opcode in ("EXIT", "RET", "KILL"):
         return False  # some warps ended there
     others = [each for each in flow.blocks[before].successors if each != header]
@@ -327,7 +328,8 @@ def _is_told(flow: Flow, code: Sequence[Instruction], before: int, header: int) 
 def _edge_count(flow: Flow, runs: int, before: int, header: int, count: object) -> int:
     """How often control went from `before` to the header.
 
-    A block with two successors is told by what its other successor saw, where only it leads there.
+    For a block with two successors, the count of the other successor is subtracted, if no other
+    block leads there. Otherwise the result is an upper bound.
     """
     others = [each for each in flow.blocks[before].successors if each != header]
     if not others:

@@ -1,7 +1,7 @@
-"""Dominators of a control-flow graph, in nearly linear time whatever the graph.
+"""Dominators of a control-flow graph, in nearly linear time for every graph.
 
 Lengauer and Tarjan, "A fast algorithm for finding dominators in a flowgraph" (1979), with path
-compression. Simpler ways are quadratic for code that was made to be slow.
+compression. Simpler algorithms are quadratic for hostile code.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ Graph = Sequence[Sequence[int]]
 
 
 def dominators(successors: Graph, predecessors: Graph, roots: Collection[int]) -> dict[int, int]:
-    """Immediate dominators of the nodes that `roots` reach; -1 stands above all roots."""
+    """Immediate dominators of the nodes that `roots` reach; -1 is the dominator of the roots."""
     return _Search(successors, predecessors, roots).found()
 
 
 class _Search:
-    """Nodes are named by their number in a depth-first search; 0 stands above all roots."""
+    """Nodes are numbered in depth-first order; 0 is a virtual node above all roots."""
 
     def __init__(self, successors: Graph, predecessors: Graph, roots: Collection[int]) -> None:
         self.node = [-1]

@@ -1,4 +1,4 @@
-"""A kernel's machine code, parsed once, with how often each instruction ran."""
+"""`SassProgram`: the parsed machine code of one kernel, with execution counts."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from keet.analysis.sass.instructions.instruction import Instruction, parse
 from keet.records import dataclass
 
 MOST_INSTRUCTIONS = 60_000
-"""Instructions that are analysed: about two seconds. The largest kernel seen has 25,000."""
+"""Most instructions that are analysed, in about two seconds. The largest kernel seen has 25,000."""
 
 
 @dataclass(frozen=True)
 class SassProgram:
-    """Pure data about one kernel. Positions count instructions in the order of addresses."""
+    """The code of one kernel. A position is the index of an instruction in address order."""
 
     code: Sequence[Instruction]
     executed: Mapping[int, int]
-    """Warps that executed each address; empty where the report does not tell."""
+    """Warps that executed each address; empty if the report does not have the counts."""
 
     @classmethod
     def of(cls, texts: Mapping[int, str], executed: Mapping[int, int]) -> SassProgram:
@@ -37,14 +37,14 @@ class SassProgram:
 
     @cached_property
     def counts(self) -> list[int]:
-        """Executions by position; code that ran in no warp has 0."""
+        """Executions by position, in warps; 1 for all if the report does not have the counts."""
         if not self.executed:
             return [1] * len(self.code)
         return [self.executed.get(each.address, 0) for each in self.code]
 
     @cached_property
     def flow_rank(self) -> Mapping[int, int]:
-        """Places of the blocks in the order of the control flow."""
+        """Index of each block in the order of the control flow."""
         return {block: place for place, block in enumerate(self.flow.order)}
 
     @cached_property
@@ -53,7 +53,7 @@ class SassProgram:
 
     @cached_property
     def positions(self) -> Mapping[int, int]:
-        """By address."""
+        """Position by address."""
         return {each.address: index for index, each in enumerate(self.code)}
 
     @cached_property
@@ -68,9 +68,9 @@ class SassProgram:
 
     @cached_property
     def call_sites(self) -> Mapping[int, tuple[int, ...]]:
-        """Positions of the calls by the position of each instruction in a called routine.
+        """Positions of the calls, by the position of each instruction in a called routine.
 
-        Of code that several routines share, the calls of two of them.
+        For code that several routines share, the calls of two of them.
         """
         by_block: dict[int, tuple[int, ...]] = {}
         seen: Counter[int] = Counter()

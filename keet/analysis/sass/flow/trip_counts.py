@@ -1,4 +1,4 @@
-"""How often a loop runs per entry, and whether that is the same for all warps."""
+"""Trip counts of loops per entry, and whether all warps have the same."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.opcodes import IMPURE, Role
 
 _FAR = 4000
-"""Values that are followed backwards from a loop's exit; beyond, trips count as uneven."""
+"""Most values that are followed back from a loop's exit; beyond, trips count as uneven."""
 _PURE = (Role.INTEGER, Role.PREDICATE, Role.MOVE, Role.CONSTANT, Role.CONVERSION, Role.FLOAT)
-"""Roles whose results depend on their operands alone, but for the opcodes of `IMPURE`."""
+"""Roles whose results depend only on their operands, except for the opcodes of `IMPURE`."""
 
 
 def trips_of(program: SassProgram, loop: Loop) -> tuple[int | None, bool]:
-    """Iterations per entry, and whether all warps surely do that many.
+    """Iterations per entry, and whether all warps certainly do that many.
 
-    Execution counts give an average. It is exact where it is whole and what ends the loop depends
-    on constants and parameters alone.
+    Execution counts give an average. It is exact if it is an integer and the exit condition depends
+    only on constants and parameters.
     """
     if loop.trips is None:
         return None, False
@@ -71,8 +71,8 @@ def _varies(program: SassProgram, value: int, loop: Loop) -> bool:
 
 
 def is_ragged(program: SassProgram, loop: Loop) -> bool:
-    """Whether trip counts may differ by more than one: what ends the loop is compared with
-    something that differs between warps itself."""
+    """Whether trip counts may differ by more than one between warps: the limit in the exit
+    condition differs between warps, too."""
     for position in uneven_exits(program, loop):
         for predicate in program.values.read[position].values():
             for source in program.values.definitions(predicate, 8):

@@ -1,8 +1,8 @@
-"""Which definition each read of a register sees: values in static single assignment form.
+"""Static single assignment: which definition each read of a register sees.
 
-A predicated write does not end the life of the value before it, except for readers under the same
-predicate. A routine that code calls (division, square root) is a summary: what it writes comes out
-of the call, what it reads goes in, and no path leads from its end back to other callers.
+A predicated write does not replace the value before it, except for readers under the same
+predicate. A called routine (division, square root) is summarised: its writes are results of the
+call, its reads are inputs, and no path leads from its end to other callers.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ class Kind(IntEnum):
     DEFINITION = 0
     """Written by an instruction."""
     GUARDED = 1
-    """Written under a predicate. Inputs: the new value, the one where the predicate is off."""
+    """Written under a predicate. Inputs: the new value, and the old one if the predicate is off."""
     JOIN = 2
-    """One of several values, by the path taken. Inputs: one per predecessor."""
+    """One of several values, depending on the path (a phi). Inputs: one per predecessor."""
     CALL = 3
-    """Comes out of a called routine. Inputs: the values at the routine's ends, and the one before
-    if the call is predicated; none if there are too many ends."""
+    """Result of a called routine. Inputs: the values at the routine's ends, and the one before if
+    the call is predicated; none if there are too many ends."""
     ENTRY = 4
     """Not written before the kernel (or routine) reads it."""
 
@@ -35,7 +35,7 @@ class SsaValue:
     kind: Kind
     register: str
     position: int = -1
-    """Of the instruction that writes it (calls: of the call)."""
+    """Position of the instruction that writes it, or of the call."""
     block: int = -1
     inputs: list[int] = field(default_factory=list)
     guard: tuple[int, bool] | None = None
@@ -43,16 +43,16 @@ class SsaValue:
 
 @dataclass(slots=True)
 class SsaValues:
-    """The values of a kernel, and who reads which."""
+    """All values of a kernel, and which instruction reads and writes which."""
 
     all: list[SsaValue]
     read: list[dict[str, int]]
-    """By position: the value behind each register that the instruction reads, guard included."""
+    """By position: the value of each register that the instruction reads, including the guard."""
     written: list[dict[str, int]]
     """By position: the value (a DEFINITION) of each register that the instruction writes."""
 
     def definitions(self, value: int, limit: int = 64) -> list[int]:
-        """Positions of the instructions whose results a value may be, through joins and calls."""
+        """Positions of the instructions that may have produced a value, through joins and calls."""
         found: dict[int, None] = {}
         for each in self.origins(value, limit):
             if each.kind is Kind.DEFINITION:
@@ -82,10 +82,10 @@ class SsaValues:
 
 
 _ROUNDS = 70
-"""Of replacing joins of equal values: loops that are nested n times need about n. A join that is
-left over says less, but nothing wrong."""
+"""Rounds of replacing joins of equal values: loops nested n times need about n. A join that remains
+is less precise, but not wrong."""
 _MOST_ENDS = 64
-"""Of a routine that is looked into; real ones have a few."""
+"""Most ends of a routine that are followed; real ones have a few."""
 
 
 class _Summary(NamedTuple):
@@ -114,7 +114,7 @@ def values_of(code: Sequence[Instruction], flow: Flow) -> SsaValues:
 
 
 class _Builder:
-    """First each block on its own, then what flows into blocks, then joins of equal inputs go."""
+    """Fills each block on its own, then connects blocks, then removes joins of equal inputs."""
 
     def __init__(self, code: Sequence[Instruction], flow: Flow) -> None:
         self.code = code
@@ -186,7 +186,7 @@ class _Builder:
         return found
 
     def _entry(self, block: int, register: str) -> int:
-        """The value of a register where a block begins."""
+        """The value of a register at the start of a block."""
         key = (block, register)
         if key not in self.at_entry:
             self.at_entry[key] = self._new(Kind.JOIN, register, block=block).index
@@ -206,19 +206,19 @@ class _Builder:
             value.inputs.append(self._leaving(each, register, block))
 
     def _leaving(self, block: int, register: str, into: int) -> int:
-        """At the end of a block; a routine sees what the caller has before the call's results."""
+        """The value at the end of a block: after the call that ends it, except for the callee."""
         calls = self.flow.blocks[block].calls
         if calls is not None and calls != into and register in self.summaries[calls].writes:
             return self._result(block, register, self.summaries[calls])
         return self._at_end(block, register)
 
     def _at_end(self, block: int, register: str) -> int:
-        """After a block's instructions, before what it calls."""
+        """The value after a block's instructions, before the routine that it calls."""
         found = self.at_exit[block].get(register)
         return self._entry(block, register) if found is None else found
 
     def _result(self, block: int, register: str, summary: _Summary) -> int:
-        """What a register holds after the call that ends a block."""
+        """The value of a register after the call that ends a block."""
         key = (block, register)
         if key not in self.after_call:
             call = self.flow.blocks[block].end - 1
@@ -231,7 +231,7 @@ class _Builder:
         return self.after_call[key]
 
     def _simplify(self) -> None:
-        """Replace joins whose inputs are one and the same value."""
+        """Replace joins whose inputs are all the same value."""
         instead = list(range(len(self.all)))
 
         def resolved(value: int) -> int:

@@ -1,4 +1,4 @@
-"""One SASS instruction, parsed: opcode, guard, operands, and the registers it reads and writes."""
+"""Parses a SASS instruction: opcode, guard, operands, and the registers it reads and writes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from keet.patterns import regex
 from keet.records import NamedTuple
 
 LONGEST = 1000
-"""Characters of text that are looked at. The longest real instruction has about 100."""
+"""Characters of text that are parsed. The longest real instruction has about 100."""
 
 
 class Instruction(NamedTuple):
@@ -33,13 +33,13 @@ class Instruction(NamedTuple):
     operands: tuple[Operand, ...]
     writes: Registers
     reads: Registers
-    """Everything that is read apart from the guard; a register pair is two registers."""
+    """All registers that are read, except the guard; a register pair is two registers."""
     target: int | None
     """Address of a branch, call or convergence point."""
 
     @property
     def memory(self) -> Operand | None:
-        """The memory operand: of an asynchronous copy the one in global memory (the last)."""
+        """The memory operand; of an asynchronous copy, the one in global memory (the last)."""
         found = [each for each in self.operands if each.kind == "memory"]
         return found[-1] if found else None
 
@@ -63,7 +63,7 @@ _TARGETED = words("BRA BRX JMP JMX CALL BSSY RET WARPSYNC BRXU UBRA UCALL")
 
 
 def parse(address: int, text: str) -> Instruction:
-    """Any text gives an instruction; what is not understood has the role `UNKNOWN`."""
+    """Never fails: an instruction that keet does not know has the role `UNKNOWN`."""
     return _parsed(text[:LONGEST].strip())._replace(address=address)
 
 
@@ -95,7 +95,7 @@ def _target(opcode: str, tail: str) -> int | None:
 
 
 def is_move(each: Instruction) -> bool:
-    """MOV and its disguises: arithmetic on zeros that passes one operand on unchanged."""
+    """MOV, or arithmetic with zeros that copies one operand unchanged."""
     if each.role is Role.MOVE:
         return True
     if each.opcode == "CS2R":

@@ -1,7 +1,7 @@
-"""What keet knows about SASS opcodes, Turing to Blackwell: what each one does.
+"""The SASS opcodes that keet knows, Turing to Blackwell, by what they do.
 
 The names are those of NVIDIA's instruction set reference (CUDA Binary Utilities, chapter 4) and of
-the code in reports. An opcode that is not listed has an unknown effect: see `Role.UNKNOWN`.
+the code in reports. An opcode that is not listed has the role `Role.UNKNOWN`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from enum import Enum
 
 
 def words(text: str) -> frozenset[str]:
-    """A set of names, written as one text."""
+    """The set of words in a text."""
     return frozenset(text.split())
 
 
 class Role(Enum):
-    """What an opcode does, as far as dataflow is concerned."""
+    """What an opcode does, for the dataflow analysis."""
 
     FLOAT = "floating-point arithmetic"
     TENSOR = "tensor-core arithmetic"
@@ -116,13 +116,13 @@ LONG_SCOREBOARD = words(
     """LD LDG LDL ATOM ATOMG TEX TLD TLD4 TXD TXQ TMML SULD SUATOM LDGSTS ST STG STL
     RED REDG UTMALDG UBLKCP LDT LDTM"""
 )
-"""Opcodes whose completion a `long scoreboard` stall waits for: L1TEX and what lies behind it."""
+"""Opcodes whose completion a `long scoreboard` stall waits for: those that go through L1TEX."""
 SHORT_SCOREBOARD = words(
     """LDS LDSM STS STSM ATOMS SHFL MUFU F2F F2I I2F FRND I2I S2R S2UR FLO POPC BREV
     FCHK MATCH REDUX R2UR VOTEU DADD DMUL DFMA DSETP DMMA LDC MOVM SYNCS UFLO UPOPC
     BMSK CS2R IPA HMMA IMMA F2FP VOTE"""
 )
-"""Opcodes of variable latency behind the MIO queue or on pipes that are shared by an SM."""
+"""Opcodes of variable latency that go through the MIO queue or a pipe shared by an SM."""
 
 
 IMPURE = words(

@@ -1,4 +1,4 @@
-"""Operands of SASS instructions: registers, predicates, numbers, constants, memory."""
+"""Parses operands of SASS instructions: registers, predicates, numbers, constants, memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Operand(NamedTuple):
     name: str = ""
     """Register or special register. For memory and constants: the base register, or ""."""
     value: int = 0
-    """Of an immediate; the byte offset of a memory or constant operand."""
+    """Value of an immediate; byte offset of a memory or constant operand."""
     negated: bool = False
     inverted: bool = False
     uniform: str = ""
@@ -28,7 +28,7 @@ class Operand(NamedTuple):
     bank: int = 0
     """Constant: the bank's number."""
     scale: int = 1
-    """Memory: what the base register is multiplied by."""
+    """Memory: the factor of the base register."""
 
     @property
     def is_register(self) -> bool:
@@ -47,7 +47,7 @@ _MATRIX = regex(r"(?:[gi]?desc|tmem|cx)\[(UR\w+)")
 
 
 @lru_cache(maxsize=20_000)
-def parse_operand(text: str) -> Operand:  # noqa: PLR0911 - one form of operand after the other
+def parse_operand(text: str) -> Operand:  # noqa: PLR0911 - one return per kind of operand
     text = text.strip()
     negated = text.startswith(("-", "!"))
     if _NUMBER.match(text):

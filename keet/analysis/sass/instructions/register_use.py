@@ -1,4 +1,4 @@
-"""Which registers an instruction reads and writes, register pairs and matrices included."""
+"""Finds the registers that an instruction reads and writes, including pairs and matrices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Registers = tuple[str, ...]
 
 
 def access_bytes(opcode: str, modifiers: tuple[str, ...]) -> int:
-    """Bytes per thread of a memory access: its width in the opcode's modifiers, else a word."""
+    """Bytes per thread of a memory access, from the opcode's modifiers; by default a word."""
     for name, size in _SIZES:
         if name in modifiers:
             return size
@@ -31,7 +31,7 @@ _SIZES = (
 
 
 def destinations(opcode: str, operands: tuple[Operand, ...]) -> int:
-    """How many of the first operands are written."""
+    """The number of operands that are written; they come first."""
     if opcode in NO_DESTINATION or not operands:
         return 0
     if opcode.endswith(("SETP", "SETP2", "PLOP3")):
@@ -66,7 +66,7 @@ _CARRY = words(
     """IADD3 UIADD3 IADD UIADD IADD2 UIADD2 LEA ULEA IMAD UIMAD VIADD UVIADD ISCADD
     XMAD FLO MATCH IADD32I QSPC B2R VIMNMX UVIMNMX"""
 )
-"""Opcodes with predicates (carry, overflow, result) right behind the destination."""
+"""Opcodes with predicates (carry, overflow, result) right after the destination."""
 
 
 def effects(
@@ -94,7 +94,7 @@ def _read(opcode: str, modifiers: tuple[str, ...], position: int, operand: Opera
         return span(operand.name, words)
     if operand.kind not in ("memory", "constant", "other"):
         return []
-    # Turing writes a 64-bit base as `[R4]`; the E of LDG.E says that it is one.
+    # Turing writes a 64-bit base as `[R4]`; only the E of LDG.E shows that it is a pair.
     wide = operand.wide or (
         operand.kind == "memory" and opcode in GLOBAL and opcode != "LDGSTS" and "E" in modifiers
     )
@@ -108,7 +108,7 @@ _BULK_WORDS = 8
 
 
 def _predicates(name: str, operands: tuple[Operand, ...]) -> list[str]:
-    """`PR` is all of them: those in the mask that stands last (R2P PR, R5, 0x6)."""
+    """`PR` means all predicates in the mask, which is the last operand (R2P PR, R5, 0x6)."""
     if name in ("PR", "UPR"):
         mask = operands[-1].value if operands[-1].kind == "immediate" else -1
         return [f"{name[:-1]}{number}" for number in range(7) if mask >> number & 1]
@@ -131,12 +131,12 @@ _DOUBLE = words("DADD DMUL DFMA DSETP DMNMX")
 
 _MEMORY_RESULT = words("LD LDG LDL LDS LDSM LDC ULDC LDCU ATOM ATOMG ATOMS")
 _UNKNOWN_WORDS = 4
-"""An opcode that is not known may write as many: what was there before is not taken for true."""
+"""Registers that an unknown opcode is assumed to write, so that their old values are not used."""
 
 
 @lru_cache(maxsize=5_000)
 def written_words(opcode: str, modifiers: tuple[str, ...]) -> int:  # noqa: PLR0911 - by opcode
-    """Registers that a destination spans."""
+    """The number of registers of a destination."""
     if role_of(opcode) is Role.UNKNOWN:
         return _UNKNOWN_WORDS
     if opcode in _MEMORY_RESULT:
@@ -162,7 +162,7 @@ _WIDE_INTEGER = words(
 def _first_format(opcode: str, modifiers: tuple[str, ...]) -> str:
     """Width of the format that a conversion writes: F2F.F64.F32 writes 64 bits.
 
-    F2I and I2F name the written format first only if it is not the default of 32 bits.
+    F2I and I2F name the written format only if it is not the default of 32 bits.
     """
     formats = [each for each in modifiers if re.fullmatch(r"[FSU](8|16|32|64)|BF16", each)]
     if not formats:
@@ -190,7 +190,7 @@ def _last_format(opcode: str, modifiers: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=5_000)
 def read_words(opcode: str, modifiers: tuple[str, ...], position: int) -> int:
-    """Registers that the source at a position spans."""
+    """The number of registers of the source at a position."""
     if opcode in _DOUBLE or opcode in _INDIRECT:
         return 2
     if opcode in ("IMAD", "UIMAD") and position == 2:
@@ -205,7 +205,7 @@ def read_words(opcode: str, modifiers: tuple[str, ...], position: int) -> int:
 
 
 _INDIRECT = words("RET BRX BRXU JMX JMXU CALL")
-"""Take a target from a pair of registers."""
+"""Opcodes whose target is in a register pair."""
 _TILE = {
     # Rows, columns and depth: PTX ISA, "Matrix fragments for mma".
     "1684": (16, 8, 4),
@@ -221,7 +221,7 @@ _TILE = {
     "88128": (8, 8, 128),
 }
 _BITS = {"HMMA": 16, "IMMA": 8, "BMMA": 1, "DMMA": 64, "QMMA": 8, "OMMA": 4}
-"""Of one element of A and B, where the modifiers do not say otherwise."""
+"""Bits of one element of A and B, unless the modifiers say otherwise."""
 
 
 def _matrix_words(opcode: str, modifiers: tuple[str, ...], operand: str) -> int:
@@ -238,7 +238,7 @@ def _matrix_words(opcode: str, modifiers: tuple[str, ...], operand: str) -> int:
 
 def _tile_words(opcode: str, modifiers: tuple[str, ...], shape: str, operand: str) -> int:
     """The 32 lanes of a warp hold a tile together: 1024 bits per register."""
-    if opcode == "HMMA" and shape == "884":  # Volta: quarters of a warp hold tiles of their own
+    if opcode == "HMMA" and shape == "884":  # Volta: each quarter of a warp holds its own tile
         return 2 if operand in "AB" else 4
     rows, columns, depth = _TILE[shape]
     bits = 32 if "TF32" in modifiers else 4 if {"S4", "U4"} & set(modifiers) else _BITS[opcode]

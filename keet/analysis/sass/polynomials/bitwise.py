@@ -1,4 +1,4 @@
-"""Bitwise logic on forms: LOP3 by its truth table, bit by bit of the constants."""
+"""Bitwise logic on polynomials: evaluates LOP3 by its truth table."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from keet.analysis.sass.polynomials.symbols import Symbols
 
 ALL = WORD - 1
 _COLUMNS = (0xF0, 0xCC, 0xAA)
-"""The table's bits for its three inputs: bit `4a + 2b + c` of the table is the result."""
+"""The truth table's columns of the three inputs: bit `4a + 2b + c` of the table is the result."""
 
 
-def combined(symbols: Symbols, forms: list[Polynomial], table: int) -> Polynomial | None:
-    """What LOP3 with a truth table gives; `None` where nothing useful can be said."""
-    constants = [form.value for form in forms]
+def lop3(symbols: Symbols, polynomials: list[Polynomial], table: int) -> Polynomial | None:
+    """The result of LOP3 with a truth table; `None` if nothing useful is known."""
+    constants = [polynomial.value for polynomial in polynomials]
     varying = [place for place in range(3) if constants[place] is None and _matters(table, place)]
     fixed = [ALL & (value or 0) for value in constants]
     if not varying:
         return number(_signed(_evaluate(table, fixed)))
     if len(varying) == 1:
-        return _of_one(symbols, forms[varying[0]], table, fixed, varying[0])
+        return _of_one(symbols, polynomials[varying[0]], table, fixed, varying[0])
     if len(varying) == 2:
-        return _of_two(symbols, forms, table, fixed, (varying[0], varying[1]))
+        return _of_two(symbols, polynomials, table, fixed, (varying[0], varying[1]))
     none, every = _evaluate(table, [0, 0, 0]), ALL
-    return _bounded(symbols, [forms[place] for place in varying], table, none, every)
+    return _bounded(symbols, [polynomials[place] for place in varying], table, none, every)
 
 
 def _signed(value: int) -> int:
@@ -66,9 +66,9 @@ def _with(words: list[int], **bits: int) -> list[int]:
 
 
 def _of_one(
-    symbols: Symbols, form: Polynomial, table: int, fixed: list[int], place: int
+    symbols: Symbols, polynomial: Polynomial, table: int, fixed: list[int], place: int
 ) -> Polynomial | None:
-    """Every bit of the result is 0, 1, the bit of the form, or its inverse."""
+    """Every bit of the result is 0, 1, the bit of the polynomial, or its inverse."""
     zeros = _evaluate(table, _with(fixed, **{f"p{place}": 0}))
     ones = _evaluate(table, _with(fixed, **{f"p{place}": ALL}))
     same = ones & ~zeros & ALL
@@ -76,17 +76,21 @@ def _of_one(
     constant = zeros & ones
     if inverse:
         if inverse == ALL:
-            return add(number(-1), form, -1)
-        return _bounded(symbols, [form], table, zeros, zeros | ones)
+            return add(number(-1), polynomial, -1)
+        return _bounded(symbols, [polynomial], table, zeros, zeros | ones)
     if constant & same:
         return None
-    return add(symbols.masked(form, same), number(_signed(constant)))
+    return add(symbols.masked(polynomial, same), number(_signed(constant)))
 
 
 def _of_two(
-    symbols: Symbols, forms: list[Polynomial], table: int, fixed: list[int], places: tuple[int, int]
+    symbols: Symbols,
+    polynomials: list[Polynomial],
+    table: int,
+    fixed: list[int],
+    places: tuple[int, int],
 ) -> Polynomial | None:
-    """Bits that are taken from one form or the other, or combined where they cannot clash."""
+    """Each bit is from one polynomial or the other, or combined if they have no bit in common."""
     first, second = places
     results = {
         (a, b): _evaluate(table, _with(fixed, **{f"p{first}": ALL * a, f"p{second}": ALL * b}))
@@ -107,7 +111,7 @@ def _of_two(
         }.get(column, "other")
         if name:
             masks[name] |= 1 << bit
-    one, other = forms[first], forms[second]
+    one, other = polynomials[first], polynomials[second]
     clash = masks["either"] and _may_clash(symbols, one, other, masks["either"])
     if masks["other"] or clash:
         possible = results[0, 0] | results[0, 1] | results[1, 0] | results[1, 1]
@@ -120,13 +124,13 @@ def _of_two(
 
 
 def _may_clash(symbols: Symbols, one: Polynomial, other: Polynomial, bits: int) -> bool:
-    """Whether two forms may both have one of the bits set."""
+    """Whether two polynomials may both have one of the bits set."""
     first, second = symbols.masked(one, bits), symbols.masked(other, bits)
     return bool(first.terms and second.terms) and not _apart(first, second)
 
 
 def _apart(first: Polynomial, second: Polynomial) -> bool:
-    """Whether two forms never have a bit in common: one is below the other's lowest bit."""
+    """Whether two polynomials never have a bit in common: one is below the other's lowest bit."""
     for low, high in ((first, second), (second, first)):
         bounds = range_of(low)
         if bounds.low is None or bounds.low < 0 or bounds.high is None:
@@ -137,30 +141,30 @@ def _apart(first: Polynomial, second: Polynomial) -> bool:
     return False
 
 
-def _lowest_bit(form: Polynomial) -> int:
+def _lowest_bit(polynomial: Polynomial) -> int:
     """The largest power of two that divides every coefficient."""
     together = 0
-    for coefficient in form.terms.values():
+    for coefficient in polynomial.terms.values():
         together |= coefficient & -coefficient
     return together & -together if together else WORD
 
 
 def _bounded(
-    symbols: Symbols, forms: list[Polynomial], table: int, always: int, possible: int
+    symbols: Symbols, polynomials: list[Polynomial], table: int, always: int, possible: int
 ) -> Polynomial | None:
-    """Some mixture of the forms' bits and of constants.
+    """An unknown combination of the polynomials' bits and of constants.
 
-    `always`: the result's bits where all forms have none; `possible`: bits that may be set at all.
+    `always`: the result if all polynomials are 0; `possible`: the bits that may be set at all.
     """
     extra = (table, always, possible)
     highs = []
-    for form in forms:
-        bounds = range_of(form)
+    for polynomial in polynomials:
+        bounds = range_of(polynomial)
         if bounds.low is None or bounds.low < 0 or bounds.high is None:
-            return symbols.unknown("logic", tuple(forms), extra=extra)
+            return symbols.unknown("logic", tuple(polynomials), extra=extra)
         highs.append(bounds.high)
     low_bits = (1 << max(highs, default=0).bit_length()) - 1
     top = always | (possible & low_bits)
     if top >= WORD // 2:
-        return symbols.unknown("logic", tuple(forms), extra=extra)
-    return symbols.unknown("or", tuple(forms), Range(0, top), extra=extra) if top else ZERO
+        return symbols.unknown("logic", tuple(polynomials), extra=extra)
+    return symbols.unknown("or", tuple(polynomials), Range(0, top), extra=extra) if top else ZERO

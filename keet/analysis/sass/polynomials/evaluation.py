@@ -1,8 +1,8 @@
-"""Forms of the integer values of a kernel: what each register holds, as a polynomial.
+"""`Evaluation`: computes the integer values of a kernel's registers as polynomials.
 
-One pass in the order of control flow. A value at a loop's head is first a symbol of its own; once
-the loop's body is known it is resolved to `start + step x iteration` where the step is the same in
-every iteration. Only the low word of 64-bit addresses is followed: the high word adds nothing.
+One pass in the order of control flow. A value at a loop's head is first a new symbol; once the
+loop's body is known, it is resolved to `start + step x iteration` if the step is the same in every
+iteration. Only the low word of 64-bit addresses is computed: it determines the access pattern.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from keet.analysis.sass.polynomials.symbols import Symbols, simplified
 
 
 class Evaluation:
-    """The forms of all values that integer instructions write."""
+    """The polynomials of all values written by integer instructions."""
 
     def __init__(self, program: SassProgram, shape: LaunchShape) -> None:
         self.program = program
         self.shape = shape
         self.symbols = Symbols()
-        self._forms: dict[int, Polynomial] = {}
+        self._polynomials: dict[int, Polynomial] = {}
         self._trips: dict[int, tuple[int | None, bool]] = {}
         self._final: dict[tuple[Symbol, int], Polynomial] = {}
         self.loop_of_header = {loop.header: loop for loop in program.flow.loops}
         self._heads = LoopHeads(self)
         self._known_heads: dict[int, Polynomial] = {}
-        """Values at loop heads by start and step, from the first pass."""
+        """Values at loop heads as start and step, from the first pass."""
         self._joins: dict[tuple[int, int], list[int]] = {}
         for value in program.values.all:
             if value.kind in (Kind.JOIN, Kind.GUARDED):
@@ -51,8 +51,8 @@ class Evaluation:
         self._run()
         self._known_heads = self._resolved_heads()
         if self._known_heads:
-            # Again, with bounds of loop counters: a shift or a division needs to know the sign.
-            self._forms.clear()
+            # Second pass with bounds of loop counters: shifts and divisions need the sign.
+            self._polynomials.clear()
             self._final.clear()
             self._heads = LoopHeads(self)
             self._run()
@@ -61,9 +61,9 @@ class Evaluation:
         found = {}
         for header in self.loop_of_header:
             for index in self._joins.get((header, -1), ()):
-                form = self.resolved(self.form(index), header)
-                if all(symbol.kind in _PLAIN for symbol in form.symbols):
-                    found[index] = form  # others may be told better by the second pass
+                polynomial = self.resolved(self.polynomial(index), header)
+                if all(symbol.kind in _PLAIN for symbol in polynomial.symbols):
+                    found[index] = polynomial  # the second pass may resolve the others better
         return found
 
     # --- the pass
@@ -72,31 +72,33 @@ class Evaluation:
         flow = self.program.flow
         for block in flow.order:
             for value in self._joins.get((block, -1), ()):
-                self.form(value)
+                self.polynomial(value)
             for position in range(flow.blocks[block].start, flow.blocks[block].end):
                 for register, value in self.program.values.written[position].items():
-                    self._forms[value] = self._limited(self._written(position, register), value)
+                    self._polynomials[value] = self._limited(
+                        self._written(position, register), value
+                    )
                 for value in self._joins.get((block, position), ()):
-                    self.form(value)
+                    self.polynomial(value)
 
-    def form(self, value: int) -> Polynomial:
-        """As far as it was found out in the pass: values at loop heads are symbols."""
-        stack = [(value, False)] if value not in self._forms else []
-        while stack:  # inputs first; recursion would go too deep in hostile code
+    def polynomial(self, value: int) -> Polynomial:
+        """The value as computed in the pass: values at loop heads are symbols."""
+        stack = [(value, False)] if value not in self._polynomials else []
+        while stack:  # inputs first; recursion would be too deep in hostile code
             index, is_ready = stack.pop()
             if is_ready:
-                self._forms[index] = self._limited(self._merged(index), index)
-            elif index not in self._forms:
-                self._forms[index] = self._unknown(index)  # ends cycles of irreducible code
+                self._polynomials[index] = self._limited(self._merged(index), index)
+            elif index not in self._polynomials:
+                self._polynomials[index] = self._unknown(index)  # breaks cycles of irreducible code
                 stack.append((index, True))
                 stack += [(each, False) for each in self._merges(index)]
-        return self._forms[value]
+        return self._polynomials[value]
 
-    def _limited(self, form: Polynomial, index: int) -> Polynomial:
-        """The form, or an unknown number in place of one that has grown too long to work with."""
-        if len(form.terms) <= _MOST_TERMS and len(form.depends) <= _MOST_NAMES:
-            return form
-        names = {name for name in form.depends if name[0] != "v" and name[:4] != "loop"}
+    def _limited(self, polynomial: Polynomial, index: int) -> Polynomial:
+        """The polynomial, or an unknown number if it has become too long."""
+        if len(polynomial.terms) <= _MOST_TERMS and len(polynomial.depends) <= _MOST_NAMES:
+            return polynomial
+        names = {name for name in polynomial.depends if name[0] != "v" and name[:4] != "loop"}
         key = ("long", index)
         return of_symbol(
             self.symbols.make("opaque", f"v{index}", key=key, depends={"unknown", *names})
@@ -106,7 +108,7 @@ class Evaluation:
         return of_symbol(self.symbols.make("opaque", f"v{index}", key=index, depends={"unknown"}))
 
     def _merges(self, index: int) -> list[int]:
-        """The values that a value is one of; none for those that have forms of their own."""
+        """The inputs that a value merges; empty if it is a symbol or known from the first pass."""
         value = self.program.values.all[index]
         is_head = value.kind is Kind.JOIN and value.block in self.loop_of_header
         if is_head or index in self._known_heads or value.kind in (Kind.ENTRY, Kind.CALL):
@@ -130,22 +132,25 @@ class Evaluation:
             )
         if value.kind in (Kind.ENTRY, Kind.CALL) or not value.inputs:
             return self._unknown(index)
-        forms = [self._forms[each] for each in value.inputs]
+        polynomials = [self._polynomials[each] for each in value.inputs]
         if value.kind is Kind.GUARDED and value.guard:
-            return self.symbols.chosen(
-                forms[0], forms[1], value.guard, self.deciding(value.guard[0])
+            return self.symbols.either(
+                polynomials[0],
+                polynomials[1],
+                value.guard,
+                self.predicate_dependences(value.guard[0]),
             )
-        unique = list({each.key: each for each in forms}.values())
+        unique = list({each.key: each for each in polynomials}.values())
         if len(unique) > _MOST_PATHS:
             return self.symbols.unknown("either", tuple(unique[:4]), extra=index, depends={"path"})
         found = unique[0]
         for other in unique[1:]:
-            came = tuple(at for at, each in enumerate(forms) if each.key == other.key)
-            found = self.symbols.chosen(other, found, ("path", value.block, came), {"path"})
+            came = tuple(at for at, each in enumerate(polynomials) if each.key == other.key)
+            found = self.symbols.either(other, found, ("path", value.block, came), {"path"})
         return found
 
-    def deciding(self, predicate: int) -> frozenset[str]:
-        """What a predicate depends on."""
+    def predicate_dependences(self, predicate: int) -> frozenset[str]:
+        """The names that a predicate depends on."""
         values = self.program.values
         found = {"path"} if values.all[predicate].kind is Kind.JOIN else set[str]()
         origins = [*values.origins(predicate, 8)]
@@ -153,7 +158,7 @@ class Evaluation:
             found.add("unknown")
         for position in values.definitions(predicate, 8):
             for each in self.program.values.read[position].values():
-                known = self._forms.get(each)
+                known = self._polynomials.get(each)
                 found |= known.depends if known else {"unknown"}
         return frozenset(found)
 
@@ -180,7 +185,7 @@ class Evaluation:
     def _opaque(
         self, position: int, register: str, depends: frozenset[str] | set[str]
     ) -> Polynomial:
-        """What no rule covers. Made of parameters alone it is one more unknown constant."""
+        """A symbol for a result that no rule covers. Without dependences, an unknown constant."""
         if self.program.code[position].opcode in IMPURE:
             depends = {*depends, "unknown"}
         name = f"{register}@{position}"
@@ -189,7 +194,7 @@ class Evaluation:
     def _read_depends(self, position: int) -> frozenset[str]:
         found: set[str] = set()
         for value in self.program.values.read[position].values():
-            found |= self.form(value).depends
+            found |= self.polynomial(value).depends
         return frozenset(found)
 
     def _special(self, each: Instruction) -> Polynomial:
@@ -234,7 +239,9 @@ class Evaluation:
     def _constant(self, operand: Operand, position: int, extra: int = 0) -> Polynomial:
         if operand.name:  # a table in constant memory
             index = self.program.values.read[position].get(operand.name)
-            depends = self.form(index).depends if index is not None else frozenset({"unknown"})
+            depends = (
+                self.polynomial(index).depends if index is not None else frozenset({"unknown"})
+            )
             return self.symbols.unknown("table", (), extra=(position, extra), depends=depends)
         offset = operand.value + extra
         if operand.bank == 0 and offset in self.shape.constants:
@@ -248,30 +255,30 @@ class Evaluation:
         return f"c[{bank:#x}][{offset:#x}]"
 
     def operand(self, operand: Operand, position: int) -> Polynomial | None:
-        """The form of a source; `None` for what is not a whole number."""
+        """The value of a source operand; `None` if it is not an integer."""
         if operand.kind == "immediate":
             return number(signed(operand.value))
         if operand.kind == "constant":
-            form: Polynomial | None = self._constant(operand, position)
+            polynomial: Polynomial | None = self._constant(operand, position)
         elif operand.is_register:
             value = self.program.values.read[position].get(operand.name) if operand.name else None
-            form = self.form(value) if value is not None else ZERO
+            polynomial = self.polynomial(value) if value is not None else ZERO
         else:
             return None
-        if form is None:
+        if polynomial is None:
             return None
         if operand.inverted:
-            return add(number(-1), form, -1)
-        return scale(form, -1) if operand.negated else form
+            return add(number(-1), polynomial, -1)
+        return scale(polynomial, -1) if operand.negated else polynomial
 
     # --- loops
 
-    def resolved(self, form: Polynomial, block: int, depth: int = 0) -> Polynomial:
-        """The form with loop heads written by loop counters, as seen from a block."""
+    def resolved(self, polynomial: Polynomial, block: int, depth: int = 0) -> Polynomial:
+        """The polynomial with loop heads replaced by loop counters, as seen from a block."""
         if depth > _DEEPEST:
-            return self.symbols.unknown("deep", (form,), depends={"unknown"})
+            return self.symbols.unknown("deep", (polynomial,), depends={"unknown"})
         result = ZERO
-        for product, coefficient in form.terms.items():
+        for product, coefficient in polynomial.terms.items():
             part: Polynomial | None = number(coefficient)
             for symbol in product:
                 replaced = self._replaced(symbol, block, depth)
@@ -298,23 +305,23 @@ class Evaluation:
         if symbol.kind == "loop":
             return self._counter(symbol, block)
         rebuild = REBUILD.get(symbol.kind)
-        forms = [each for each in symbol.arguments if isinstance(each, Polynomial)]
-        if rebuild is None or not forms:
-            return of_symbol(self._settled(symbol))
-        renewed = tuple(self.resolved(each, block, depth + 1) for each in forms)
-        if all(a.key == b.key for a, b in zip(renewed, forms, strict=True)):
+        polynomials = [each for each in symbol.arguments if isinstance(each, Polynomial)]
+        if rebuild is None or not polynomials:
+            return of_symbol(self._with_resolved_names(symbol))
+        renewed = tuple(self.resolved(each, block, depth + 1) for each in polynomials)
+        if all(a.key == b.key for a, b in zip(renewed, polynomials, strict=True)):
             return of_symbol(symbol)
         return rebuild(self.symbols, renewed, symbol)
 
-    def _settled(self, symbol: Symbol) -> Symbol:
-        """The symbol with what values at loop heads depend on in the place of those values."""
-        depends = self.settled_names(symbol.depends)
+    def _with_resolved_names(self, symbol: Symbol) -> Symbol:
+        """The symbol, with loop heads in its dependences replaced by what they depend on."""
+        depends = self.resolved_names(symbol.depends)
         if depends == symbol.depends:
             return symbol
         return self.symbols.make(
             symbol.kind,
             symbol.name,
-            key=("settled", symbol.order),
+            key=("resolved", symbol.order),
             range=symbol.range,
             depends=depends,
             is_loose=symbol.is_loose,
@@ -323,7 +330,7 @@ class Evaluation:
             is_scattered=symbol.is_scattered,
         )
 
-    def settled_names(self, depends: frozenset[str]) -> frozenset[str]:
+    def resolved_names(self, depends: frozenset[str]) -> frozenset[str]:
         found: set[str] = set()
         waiting = list(depends)
         seen = set(waiting)
@@ -336,19 +343,19 @@ class Evaluation:
                 found.add("unknown")
                 continue
             for each in self.program.values.all[int(name[1:])].inputs:
-                new = self.form(each).depends - seen
+                new = self.polynomial(each).depends - seen
                 seen |= new
                 waiting += new
         return frozenset(found)
 
     def _counter(self, symbol: Symbol, block: int) -> Polynomial:
-        """Inside its loop the counter varies; behind the loop it stands at its last value."""
+        """Inside its loop the counter varies; after the loop it has its last value."""
         loop = self.program.flow.loops[int(str(symbol.arguments[0]))]
         if block in loop.blocks:
             return of_symbol(symbol)
         if symbol.range.high is not None and not symbol.is_loose:
             return number(symbol.range.high)
-        # Warps leave after different numbers of iterations; the average stands for all of them.
+        # Warps leave after different numbers of iterations; the average is used for all of them.
         last = symbol.range.high
         name, depends = f"last {symbol.name}", {"exit"}
         ends = Range(last, last)
@@ -357,7 +364,7 @@ class Evaluation:
         )
 
     def counter(self, loop: Loop) -> Symbol:
-        """Iterations done so far. Loose where not every warp does the same number."""
+        """Iterations done so far. Loose if warps may do different numbers of iterations."""
         trips, is_even = self.trips(loop)
         name = f"loop{loop.index}"
         return self.symbols.make(
@@ -370,7 +377,7 @@ class Evaluation:
         )
 
     def trips(self, loop: Loop) -> tuple[int | None, bool]:
-        """Iterations per entry, and whether all warps surely do that many."""
+        """Iterations per entry, and whether all warps certainly do that many."""
         if loop.index not in self._trips:
             self._trips[loop.index] = trips_of(self.program, loop)
         return self._trips[loop.index]
@@ -378,9 +385,9 @@ class Evaluation:
 
 _PLAIN = ("tid", "ctaid", "param", "loop")
 _MOST_PATHS = 6
-"""Paths into a block whose values are told apart."""
+"""Most paths into a block whose values are distinguished."""
 _DEEPEST = 40
-"""Forms within forms: beyond this a form is called unknown."""
+"""Polynomials within polynomials: beyond this a polynomial is called unknown."""
 _MOST_TERMS = 64
 _MOST_NAMES = 200
-"""Of a form. Real addresses have about ten terms; hostile code must not cost quadratic time."""
+"""Per polynomial. Real addresses have about ten terms; this bounds the time for hostile code."""

@@ -1,4 +1,4 @@
-"""Values at loop heads: `start + step x iteration` where every iteration adds the same."""
+"""Values at loop heads as `start + step x iteration`, if every iteration adds the same."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from keet.analysis.sass.polynomials.polynomial import (
 
 
 class LoopHeads:
-    """Resolves the symbols `join` of an evaluation, each once."""
+    """Resolves the `join` symbols of an evaluation, each once."""
 
     def __init__(self, evaluation: EvaluationContext) -> None:
         self.evaluation = evaluation
@@ -24,7 +24,7 @@ class LoopHeads:
         self._resolved: dict[Symbol, Polynomial | None] = {}
 
     def of(self, symbol: Symbol, depth: int) -> Polynomial:
-        """A value at a loop's head, by start and step."""
+        """The value at a loop's head as start and step."""
         if symbol in self._resolved:
             known = self._resolved[symbol]
             return known if known is not None else self._lost(symbol)
@@ -41,9 +41,9 @@ class LoopHeads:
         value = self.program.values.all[index]
         depends: set[str] = set(symbol.depends) | {"unknown"}
         for each in value.inputs:
-            depends |= self.evaluation.form(each).depends
-        name, settled = f"lost v{index}", self.evaluation.settled_names(frozenset(depends))
-        return of_symbol(self.symbols.make("opaque", name, depends=settled, is_loose=True))
+            depends |= self.evaluation.polynomial(each).depends
+        name, names = f"lost v{index}", self.evaluation.resolved_names(frozenset(depends))
+        return of_symbol(self.symbols.make("opaque", name, depends=names, is_loose=True))
 
     def _start_and_next(
         self, index: int, loop: Loop
@@ -55,13 +55,13 @@ class LoopHeads:
         sources = list(flow.blocks[value.block].predecessors)
         sources += flow.callers.get(value.block, ())
         for source, each in zip(sources, value.inputs, strict=False):
-            form = self.evaluation.form(each)
-            (later if source in loop.blocks else before)[form.key] = form
+            polynomial = self.evaluation.polynomial(each)
+            (later if source in loop.blocks else before)[polynomial.key] = polynomial
         start = next(iter(before.values())) if len(before) == 1 else None
         following = next(iter(later.values())) if len(later) == 1 else None
         if start is None and len(before) == 2:
             first, second = before.values()
-            start = self.symbols.chosen(first, second, ("start", index), {"path"})
+            start = self.symbols.either(first, second, ("start", index), {"path"})
         return start, following
 
     def _stepped(
@@ -84,7 +84,7 @@ class LoopHeads:
         return self._guarded_steps(loop, start, step, varying)
 
     def _stays(self, symbol: Symbol, start: Polynomial, later: Polynomial) -> bool:
-        """Whether a value that was right before an iteration is the same after it."""
+        """Whether the value is the same after every iteration."""
         result = Polynomial({p: c for p, c in later.terms.items() if symbol not in p})
         for product, coefficient in later.terms.items():
             if symbol not in product:
@@ -101,7 +101,7 @@ class LoopHeads:
     def _guarded_steps(
         self, loop: Loop, start: Polynomial, step: Polynomial, varying: list[Symbol]
     ) -> Polynomial | None:
-        """A step that is only taken in some iterations: between none and all of them."""
+        """A step that is taken only in some iterations, between none and all of them."""
         if len(varying) != 1 or varying[0].kind != "choice":
             return None
         choice = varying[0]
@@ -127,7 +127,7 @@ class LoopHeads:
     def _rotated(
         self, symbol: Symbol, loop: Loop, start: Polynomial, later: Polynomial, depth: int
     ) -> Polynomial | None:
-        """A value taken over from the iteration before, as in a pipelined loop."""
+        """A value from the iteration before, as in a pipelined loop."""
         if symbol in later.symbols:
             return None
         following = self.evaluation.resolved(later, loop.header, depth + 1)

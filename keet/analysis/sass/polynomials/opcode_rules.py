@@ -1,4 +1,4 @@
-"""What opcodes compute, as forms. A rule gives `None` where the result is not a useful form."""
+"""One rule per opcode: its result as a polynomial, or `None` if that is not useful."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import cast
 
 from keet.analysis.sass.instructions.instruction import Instruction, is_move
-from keet.analysis.sass.polynomials.bitwise import combined
+from keet.analysis.sass.polynomials.bitwise import lop3
 from keet.analysis.sass.polynomials.evaluation_context import EvaluationContext
 from keet.analysis.sass.polynomials.polynomial import (
     ZERO,
@@ -38,10 +38,10 @@ def _sources(
 ) -> list[Polynomial] | None:
     found: list[Polynomial] = []
     for operand in each.sources[:count]:
-        form = of.operand(operand, position)
-        if form is None:
+        polynomial = of.operand(operand, position)
+        if polynomial is None:
             return None
-        found.append(form)
+        found.append(polynomial)
     return found if len(found) == count else None
 
 
@@ -50,10 +50,10 @@ def _sum(of: EvaluationContext, each: Instruction, position: int) -> Polynomial 
     for operand in each.sources:
         if operand.kind == "predicate":
             continue
-        form = of.operand(operand, position)
-        if form is None:
+        polynomial = of.operand(operand, position)
+        if polynomial is None:
             return None
-        total = add(total, form)
+        total = add(total, polynomial)
     return total
 
 
@@ -74,12 +74,12 @@ def _high_product(
     of: EvaluationContext, each: Instruction, found: list[Polynomial]
 ) -> Polynomial | None:
     """`(a * b) >> 32` by a constant is a division: by 2^32 / b."""
-    for form, other, operand in (
+    for polynomial, other, operand in (
         (found[0], found[1], each.sources[1]),
         (found[1], found[0], each.sources[0]),
     ):
         factor = other.value
-        bounds = range_of(form)
+        bounds = range_of(polynomial)
         if (
             factor is None
             or operand.is_register
@@ -89,16 +89,16 @@ def _high_product(
         if found[2].terms:
             return None
         magic = factor % (1 << 32)
-        return _scaled(of.symbols, form, magic, 32)
+        return _scaled(of.symbols, polynomial, magic, 32)
     return None
 
 
-def _scaled(symbols: Symbols, form: Polynomial, magic: int, shift: int) -> Polynomial:
-    """`form * magic >> shift`: a quotient whose divisor is told once the remainder is taken."""
-    bounds = range_of(form)
+def _scaled(symbols: Symbols, polynomial: Polynomial, magic: int, shift: int) -> Polynomial:
+    """`polynomial * magic >> shift`: a quotient. `_remainder` finds its divisor."""
+    bounds = range_of(polynomial)
     low = bounds.low * magic >> shift if bounds.low is not None else None
     high = bounds.high * magic >> shift if bounds.high is not None else None
-    return symbols.unknown("scaled", (form,), Range(low, high), extra=(magic, shift))
+    return symbols.unknown("scaled", (polynomial,), Range(low, high), extra=(magic, shift))
 
 
 def _remainder(of: EvaluationContext, found: list[Polynomial]) -> Polynomial | None:
@@ -120,7 +120,7 @@ def _remainder(of: EvaluationContext, found: list[Polynomial]) -> Polynomial | N
 
 
 def _shifted_sum(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
-    """LEA: `(a << s) + b`; LEA.HI: `(a >> (32 - s)) + b` with the high word given apart."""
+    """LEA: `(a << s) + b`; LEA.HI: `(a >> (32 - s)) + b` with the high word as a third operand."""
     sources = [operand for operand in each.sources if operand.kind != "predicate"]
     last = sources[-1] if sources else None
     if last is None or last.kind != "immediate" or len(sources) < 3:
@@ -139,7 +139,7 @@ def _shifted_sum(of: EvaluationContext, each: Instruction, position: int) -> Pol
 
 
 def _shift(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
-    """SHF: a funnel shift of two words; one of them is zero or a sign in what compilers write."""
+    """SHF: a funnel shift of two words; in compiled code, one of them is zero or a sign."""
     found = _sources(of, each, position, 3)
     if found is None:
         return None
@@ -165,8 +165,8 @@ def _shift_right(
         return of.symbols.unknown("shift", (source,), Range(0, high), extra=("R", amount))
     inner = _inner_scaled(source) if is_positive else None
     if inner is not None:
-        form, magic, shift = inner
-        return _scaled(of.symbols, form, magic, shift + amount)
+        polynomial, magic, shift = inner
+        return _scaled(of.symbols, polynomial, magic, shift + amount)
     return of.symbols.shifted_right(source, amount)
 
 
@@ -180,17 +180,17 @@ def _shift_by_variable(
     return None
 
 
-def _inner_scaled(form: Polynomial) -> tuple[Polynomial, int, int] | None:
-    if len(form.terms) != 1 or next(iter(form.terms.values())) != 1:
+def _inner_scaled(polynomial: Polynomial) -> tuple[Polynomial, int, int] | None:
+    if len(polynomial.terms) != 1 or next(iter(polynomial.terms.values())) != 1:
         return None
-    product = next(iter(form.terms))
+    product = next(iter(polynomial.terms))
     if len(product) != 1 or product[0].kind != "scaled":
         return None
     return _scaling(product[0])
 
 
 def _scaling(symbol: Symbol) -> tuple[Polynomial, int, int]:
-    """Of a symbol `scaled`: what was multiplied, by what, and shifted by how many bits."""
+    """The parts of a `scaled` symbol: value, factor, and bits of the shift."""
     whole, (magic, shift) = cast("tuple[Polynomial, tuple[int, int]]", symbol.arguments)
     return whole, magic, shift
 
@@ -201,15 +201,15 @@ def _logic(of: EvaluationContext, each: Instruction, position: int) -> Polynomia
         return None
     found: list[Polynomial] = []
     for operand in operands[:3]:
-        form = of.operand(operand, position)
-        if form is None:
+        polynomial = of.operand(operand, position)
+        if polynomial is None:
             return None
-        found.append(form)
-    return combined(of.symbols, found, operands[3].value)
+        found.append(polynomial)
+    return lop3(of.symbols, found, operands[3].value)
 
 
 def _extreme(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
-    """VIMNMX, IMNMX: the smaller where the predicate is true."""
+    """VIMNMX, IMNMX: the minimum if the predicate is true, else the maximum."""
     which = next((operand for operand in each.sources if operand.kind == "predicate"), None)
     found = _sources(of, each, position, 2)
     if found is None or which is None or which.name or not _is_signed_word(each, found):
@@ -217,11 +217,11 @@ def _extreme(of: EvaluationContext, each: Instruction, position: int) -> Polynom
     return of.symbols.extreme(found[0], found[1], is_min=not which.negated)
 
 
-def _is_signed_word(each: Instruction, forms: list[Polynomial]) -> bool:
-    """Whether a comparison of signed numbers is the same: unsigned ones must not be negative."""
+def _is_signed_word(each: Instruction, polynomials: list[Polynomial]) -> bool:
+    """Whether the result equals that of signed integers: unsigned operands must be positive."""
     if any("x2" in modifier or modifier == "RELU" for modifier in each.modifiers):
         return False
-    lows = [range_of(form).low for form in forms]
+    lows = [range_of(polynomial).low for polynomial in polynomials]
     return not each.has("U32") or all(low is not None and low >= 0 for low in lows)
 
 
@@ -244,7 +244,7 @@ def _select(of: EvaluationContext, each: Instruction, position: int) -> Polynomi
     if predicate is None:
         return None
     first, second = (found[1], found[0]) if which.negated else (found[0], found[1])
-    return of.symbols.chosen(first, second, (predicate, False), of.deciding(predicate))
+    return of.symbols.either(first, second, (predicate, False), of.predicate_dependences(predicate))
 
 
 def _move(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
@@ -255,7 +255,7 @@ def _move(of: EvaluationContext, each: Instruction, position: int) -> Polynomial
 def _packed_constant(
     _of: EvaluationContext, each: Instruction, _position: int
 ) -> Polynomial | None:
-    """`HFMA2 R, -RZ, RZ, 0, 3` loads two half-precision constants: a disguised MOV."""
+    """`HFMA2 R, -RZ, RZ, 0, 3` loads two half-precision constants: it is used as a MOV."""
     if not is_move(each):
         return None
     words = 0
@@ -272,7 +272,7 @@ def _packed_constant(
 def _same_in_all_lanes(
     of: EvaluationContext, each: Instruction, position: int
 ) -> Polynomial | None:
-    """SHFL: the same form where it does not depend on the lane."""
+    """SHFL: the same polynomial if it does not depend on the lane."""
     found = _sources(of, each, position, 1)
     if found is None:
         return None
@@ -333,27 +333,33 @@ RULES: Mapping[str, Rule] = {
 }
 
 
-def _rebuilt_extreme(symbols: Symbols, forms: tuple[Polynomial, ...], symbol: Symbol) -> Polynomial:
-    return symbols.extreme(forms[0], forms[1], is_min=symbol.kind == "min")
+def _rebuilt_extreme(
+    symbols: Symbols, polynomials: tuple[Polynomial, ...], symbol: Symbol
+) -> Polynomial:
+    return symbols.extreme(polynomials[0], polynomials[1], is_min=symbol.kind == "min")
 
 
-def _rebuilt_scaled(symbols: Symbols, forms: tuple[Polynomial, ...], symbol: Symbol) -> Polynomial:
+def _rebuilt_scaled(
+    symbols: Symbols, polynomials: tuple[Polynomial, ...], symbol: Symbol
+) -> Polynomial:
     _, magic, shift = _scaling(symbol)
-    return _scaled(symbols, forms[0], magic, shift)
+    return _scaled(symbols, polynomials[0], magic, shift)
 
 
-def _rebuilt(symbols: Symbols, forms: tuple[Polynomial, ...], symbol: Symbol) -> Polynomial:
-    """The same operation on other forms, with the bounds that hold for any."""
-    return symbols.unknown(symbol.kind, forms, symbol.range, extra=symbol.arguments[-1])
+def _rebuilt(symbols: Symbols, polynomials: tuple[Polynomial, ...], symbol: Symbol) -> Polynomial:
+    """The same operation on other polynomials, with the bounds of the operation."""
+    return symbols.unknown(symbol.kind, polynomials, symbol.range, extra=symbol.arguments[-1])
 
 
 REBUILD: Mapping[str, Callable[[Symbols, tuple[Polynomial, ...], Symbol], Polynomial]] = {
-    "shr": lambda symbols, forms, symbol: symbols.shifted_right(
-        forms[0], int(str(symbol.arguments[1]))
+    "shr": lambda symbols, polynomials, symbol: symbols.shifted_right(
+        polynomials[0], int(str(symbol.arguments[1]))
     ),
-    "div": lambda symbols, forms, symbol: symbols.divided(forms[0], int(str(symbol.arguments[1]))),
-    "mod": lambda symbols, forms, symbol: symbols.remainder(
-        forms[0], int(str(symbol.arguments[1]))
+    "div": lambda symbols, polynomials, symbol: symbols.divided(
+        polynomials[0], int(str(symbol.arguments[1]))
+    ),
+    "mod": lambda symbols, polynomials, symbol: symbols.remainder(
+        polynomials[0], int(str(symbol.arguments[1]))
     ),
     "min": _rebuilt_extreme,
     "max": _rebuilt_extreme,

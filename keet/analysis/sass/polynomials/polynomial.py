@@ -1,8 +1,8 @@
-"""Integer quantities as polynomials of what varies: thread and block indices, loop counters.
+"""Polynomials of thread indices, block indices and loop counters, and their arithmetic.
 
-A form is a sum of coefficient x product of symbols. What cannot be written so becomes a symbol of
-its own that remembers what it depends on and between which bounds it lies, as far as is known.
-Arithmetic is that of whole numbers: addresses and indices of real programs do not wrap.
+A polynomial is a sum of terms, each a coefficient times a product of symbols. A value that is not a
+polynomial becomes a new symbol with its dependences and its bounds, as far as they are known.
+Arithmetic is that of integers: addresses and indices of real programs do not wrap.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from functools import cached_property
 from keet.records import NamedTuple, dataclass, field
 
 MOST_TERMS = 24
-"""A form with more terms is of no use to anybody."""
+"""Polynomials with more terms are given up."""
 MOST_FACTORS = 5
-"""Two pitches, an index, and two choices of paths: as much as real addresses have."""
+"""Factors of a product. Real addresses have up to two pitches, an index and two choices of path."""
 WORD = 1 << 32
 
 
 class Range(NamedTuple):
-    """Both ends included; `None`: not known."""
+    """An interval with both ends included; `None`: not known."""
 
     low: int | None
     high: int | None
@@ -37,7 +37,7 @@ ANY = Range(None, None)
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Symbol:
-    """Something that varies, or a constant that the report does not tell.
+    """A quantity that varies, or a constant that is not in the report.
 
     `kind`: tid, ctaid, loop, param, join (a value at a loop's head, to be resolved), choice (0 or
     1), and the operations shr, and, div, mod, min, max, abs, or; opaque for the rest.
@@ -50,22 +50,22 @@ class Symbol:
     """Names of thread and block indices and loops, `data` (loaded from memory), `path` (the path
     taken), `unknown`."""
     is_loose: bool = False
-    """The range is a bound that few programs reach: a clamp, a remainder, a choice."""
+    """Whether few programs reach the ends of the range: a clamp, a remainder, a choice."""
     arguments: tuple[object, ...] = ()
     order: int = 0
     reach: Range = ANY
-    """Where the bounds are not known: a range with as many values as it can take at most."""
+    """If the bounds are not known: a range with the largest possible number of values."""
     is_scattered: bool = False
-    """The values counted by `reach` may lie anywhere apart."""
+    """Whether the values counted by `reach` may be any distance apart."""
 
     @property
     def counted(self) -> Range:
-        """A range to count values by; its ends need not be those of the symbol."""
+        """A range with as many values as the symbol; its ends may differ from the symbol's."""
         return self.range if self.range.size is not None else self.reach
 
     @property
     def is_uniform(self) -> bool:
-        """The same for every thread of the launch: made of parameters alone."""
+        """The same for every thread of the launch: it depends only on parameters."""
         return not self.depends
 
     def __repr__(self) -> str:
@@ -95,7 +95,7 @@ class Polynomial:
 
     @property
     def value(self) -> int | None:
-        """The number, if the form is one."""
+        """The number, if the polynomial is constant; else `None`."""
         return self.constant if not self.terms or set(self.terms) == {()} else None
 
     @property
@@ -104,7 +104,7 @@ class Polynomial:
 
     @cached_property
     def depends(self) -> frozenset[str]:
-        """Asked for many times of each form: as often as a later value is made of it."""
+        """Cached: needed for each value that is computed from this one."""
         return _NOTHING.union(*(symbol.depends for product in self.terms for symbol in product))
 
     def __str__(self) -> str:
@@ -134,16 +134,18 @@ def add(first: Polynomial, second: Polynomial, factor: int = 1) -> Polynomial:
     return Polynomial(terms)
 
 
-def scale(form: Polynomial, factor: int) -> Polynomial:
+def scale(polynomial: Polynomial, factor: int) -> Polynomial:
     if factor == 1:
-        return form
+        return polynomial
     return (
-        Polynomial({product: factor * c for product, c in form.terms.items()}) if factor else ZERO
+        Polynomial({product: factor * c for product, c in polynomial.terms.items()})
+        if factor
+        else ZERO
     )
 
 
 def multiply(first: Polynomial, second: Polynomial) -> Polynomial | None:
-    """`None` where the product is too large to be useful."""
+    """`None` if the product is too large to be useful."""
     for one, other in ((first, second), (second, first)):
         if one.value is not None:
             return scale(other, one.value)
@@ -159,11 +161,11 @@ def multiply(first: Polynomial, second: Polynomial) -> Polynomial | None:
     return Polynomial({product: c for product, c in terms.items() if c})
 
 
-def range_of(form: Polynomial) -> Range:
-    """The least interval that holds the form, given the ranges of its symbols one by one."""
+def range_of(polynomial: Polynomial) -> Range:
+    """An interval that contains all values, computed from the ranges of the symbols."""
     low: int | None = 0
     high: int | None = 0
-    for product, coefficient in form.terms.items():
+    for product, coefficient in polynomial.terms.items():
         part = _product_range(product)
         ends = [None if end is None else end * coefficient for end in part]
         if coefficient < 0:
@@ -173,10 +175,10 @@ def range_of(form: Polynomial) -> Range:
     return Range(low, high)
 
 
-def count_of(form: Polynomial) -> int | None:
-    """How many values a form can take at most; `None` where a symbol has no bounds."""
+def count_of(polynomial: Polynomial) -> int | None:
+    """The largest number of values of a polynomial; `None` if a symbol has no bounds."""
     count = 1
-    for symbol in form.symbols:
+    for symbol in polynomial.symbols:
         size = 1 if symbol.is_uniform else symbol.counted.size
         if size is None:
             return None
@@ -196,10 +198,10 @@ def _product_range(product: Monomial) -> Range:
     return Range(low, high)
 
 
-def text_of(form: Polynomial) -> str:
+def text_of(polynomial: Polynomial) -> str:
     """`4 tid.x + 65536 ctaid.y + 16`."""
     parts: list[str] = []
-    for product, coefficient in form.key:
+    for product, coefficient in polynomial.key:
         names = " ".join(symbol.name for symbol in product)
         if not names:
             parts.append(str(coefficient))

@@ -1,4 +1,4 @@
-"""Makes symbols, and does the arithmetic on forms that is not polynomial: shifts, masks, clamps."""
+"""Creates symbols for operations that do not give polynomials: shifts, masks, divisions, clamps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from keet.analysis.sass.polynomials.polynomial import (
 
 
 class Symbols:
-    """Makes symbols, each once: equal operations on equal forms are the same symbol."""
+    """Creates symbols, each once: equal operations on equal polynomials give the same symbol."""
 
     def __init__(self) -> None:
         self._known: dict[object, Symbol] = {}
@@ -60,22 +60,29 @@ class Symbols:
     def product(self, first: Polynomial, second: Polynomial) -> Polynomial | None:
         return multiply(self._as_factor(first), self._as_factor(second))
 
-    def _as_factor(self, form: Polynomial) -> Polynomial:
-        """An expression of parameters with unknown parts in it is one unknown number."""
-        if len(form.terms) < 2 or not all(symbol.is_uniform for symbol in form.symbols):
-            return form
-        if all(symbol.kind == "param" for symbol in form.symbols) and len(form.terms) <= 2:
-            return form
-        return of_symbol(self.make("uniform", text_of(form), key=form.key, arguments=(form,)))
+    def _as_factor(self, polynomial: Polynomial) -> Polynomial:
+        """Replaces an expression of several parameters by one unknown number."""
+        if len(polynomial.terms) < 2 or not all(symbol.is_uniform for symbol in polynomial.symbols):
+            return polynomial
+        if (
+            all(symbol.kind == "param" for symbol in polynomial.symbols)
+            and len(polynomial.terms) <= 2
+        ):
+            return polynomial
+        return of_symbol(
+            self.make("uniform", text_of(polynomial), key=polynomial.key, arguments=(polynomial,))
+        )
 
     # --- operations that are not polynomials
 
-    def shifted_right(self, form: Polynomial, bits: int) -> Polynomial:
-        """`form >> bits`, rounding down."""
-        return self._divided(form, 1 << bits, "shr", bits) if bits else form
+    def shifted_right(self, polynomial: Polynomial, bits: int) -> Polynomial:
+        """`polynomial >> bits`, rounding down."""
+        return self._divided(polynomial, 1 << bits, "shr", bits) if bits else polynomial
 
-    def _divided(self, form: Polynomial, divisor: int, kind: str, argument: int) -> Polynomial:
-        whole, rest = _split(form, divisor)
+    def _divided(
+        self, polynomial: Polynomial, divisor: int, kind: str, argument: int
+    ) -> Polynomial:
+        whole, rest = _split(polynomial, divisor)
         bounds = range_of(rest)
         if bounds.low is not None and bounds.high is not None:
             low, high = bounds.low // divisor, bounds.high // divisor
@@ -95,13 +102,13 @@ class Symbols:
         )
         return add(whole, of_symbol(symbol))
 
-    def divided(self, form: Polynomial, divisor: int) -> Polynomial:
-        """`form / divisor` rounded down, for forms that are not negative."""
-        return self._divided(form, divisor, "div", divisor)
+    def divided(self, polynomial: Polynomial, divisor: int) -> Polynomial:
+        """`polynomial / divisor` rounded down, for polynomials that are not negative."""
+        return self._divided(polynomial, divisor, "div", divisor)
 
-    def remainder(self, form: Polynomial, divisor: int) -> Polynomial:
-        """`form % divisor` for forms that are not negative."""
-        _, rest = _split(form, divisor)
+    def remainder(self, polynomial: Polynomial, divisor: int) -> Polynomial:
+        """`polynomial % divisor` for polynomials that are not negative."""
+        _, rest = _split(polynomial, divisor)
         bounds = range_of(rest)
         if (
             bounds.low is not None
@@ -124,31 +131,31 @@ class Symbols:
         )
         return of_symbol(symbol)
 
-    def masked(self, form: Polynomial, mask: int) -> Polynomial:
-        """`form & mask`, run of bits by run of bits."""
+    def masked(self, polynomial: Polynomial, mask: int) -> Polynomial:
+        """`polynomial & mask`, run of bits by run of bits."""
         mask %= WORD
         if mask == 0:
             return ZERO
-        value = form.value
+        value = polynomial.value
         if value is not None:
             return number(value & mask)
         low_bits = (mask & -mask).bit_length() - 1
         run = mask >> low_bits
         if run & (run + 1) == 0:
             top = low_bits + run.bit_length()
-            inner = form if top == 32 else self.remainder(form, 1 << top)
+            inner = polynomial if top == 32 else self.remainder(polynomial, 1 << top)
             if low_bits == 0:
                 return inner
             return scale(self.shifted_right(inner, low_bits), 1 << low_bits)
         lowest = _lowest_run(mask)
         if bin(mask).count("01") > _MOST_RUNS:
-            return self.unknown("and", (form,), Range(0, mask), extra=mask)
-        return add(self.masked(form, lowest), self.masked(form, mask & ~lowest))
+            return self.unknown("and", (polynomial,), Range(0, mask), extra=mask)
+        return add(self.masked(polynomial, lowest), self.masked(polynomial, mask & ~lowest))
 
-    def chosen(
+    def either(
         self, first: Polynomial, second: Polynomial, key: object, depends: Iterable[str]
     ) -> Polynomial:
-        """One of two forms, as `second + (first - second) * choice`."""
+        """One of two polynomials, as `second + (first - second) * choice`."""
         if first.key == second.key:
             return first
         symbol = self.make(
@@ -162,18 +169,18 @@ class Symbols:
     def extreme(self, first: Polynomial, second: Polynomial, *, is_min: bool) -> Polynomial:
         """The smaller or larger of two."""
         a, b = range_of(first), range_of(second)
-        for one, other, form in ((a, b, first), (b, a, second)):
+        for one, other, polynomial in ((a, b, first), (b, a, second)):
             if is_min and one.high is not None and other.low is not None and one.high <= other.low:
-                return form
+                return polynomial
             if (
                 not is_min
                 and one.low is not None
                 and other.high is not None
                 and (one.low >= other.high)
             ):
-                return form
+                return polynomial
         bounds = _extreme_range(a, b, is_min=is_min)
-        # Clamped by an unknown number, a form never takes more values than without.
+        # Clamped by an unknown number, a polynomial never takes more values than without.
         clamped = [each for each, by in ((a, second), (b, first)) if _is_unknown_number(by)]
         reach = clamped[0] if clamped else ANY
         is_scattered = reach.size is None
@@ -191,7 +198,7 @@ class Symbols:
     def unknown(  # noqa: PLR0913 - the parts of a symbol
         self,
         kind: str,
-        forms: tuple[Polynomial, ...],
+        polynomials: tuple[Polynomial, ...],
         range: Range = ANY,  # noqa: A002
         *,
         extra: object = None,
@@ -199,33 +206,33 @@ class Symbols:
         reach: Range = ANY,
         is_scattered: bool = False,
     ) -> Polynomial:
-        """A quantity of which only the dependences, and perhaps the bounds, are known."""
+        """A new symbol: only its dependences, and perhaps its bounds, are known."""
         names = {*depends}
-        for form in forms:
-            names |= form.depends
+        for polynomial in polynomials:
+            names |= polynomial.depends
         symbol = self.make(
             kind,
-            f"{kind}({', '.join(map(text_of, forms))})",
-            key=(tuple(form.key for form in forms), extra),
+            f"{kind}({', '.join(map(text_of, polynomials))})",
+            key=(tuple(polynomial.key for polynomial in polynomials), extra),
             range=range,
             depends=names,
             is_loose=True,
-            arguments=(*forms, extra),
+            arguments=(*polynomials, extra),
             reach=reach,
             is_scattered=is_scattered,
         )
         return of_symbol(symbol)
 
 
-def _is_unknown_number(form: Polynomial) -> bool:
-    return not form.depends and form.value is None
+def _is_unknown_number(polynomial: Polynomial) -> bool:
+    return not polynomial.depends and polynomial.value is None
 
 
 _MOST_RUNS = 4
 
 
 def _lowest_run(mask: int) -> int:
-    """The lowest bits of a mask that stand together."""
+    """The lowest run of consecutive bits of a mask."""
     lowest = mask & -mask
     return mask & ~(mask + lowest)
 
@@ -240,28 +247,28 @@ def _extreme_range(a: Range, b: Range, *, is_min: bool) -> Range:
     return Range(low, high)
 
 
-def simplified(form: Polynomial, symbols: Symbols) -> Polynomial:
-    """`x - 8 (x >> 3)` is `x mod 8`: quotients joined with what they were taken from."""
-    for symbol in sorted(form.symbols):
+def simplified(polynomial: Polynomial, symbols: Symbols) -> Polynomial:
+    """Replaces `x - 8 (x >> 3)` by `x mod 8`."""
+    for symbol in sorted(polynomial.symbols):
         if symbol.kind not in ("shr", "div") or not isinstance(symbol.arguments[0], Polynomial):
             continue
         argument = int(str(symbol.arguments[1]))
         divisor = 1 << argument if symbol.kind == "shr" else argument
-        for product, coefficient in list(form.terms.items()):
+        for product, coefficient in list(polynomial.terms.items()):
             if symbol not in product or product.count(symbol) > 1 or coefficient % divisor:
                 continue
             others = Polynomial({tuple(s for s in product if s is not symbol): 1})
             whole = multiply(symbol.arguments[0], others)
             factor = -coefficient // divisor
             if whole is None or any(
-                form.terms.get(p) != factor * c for p, c in whole.terms.items()
+                polynomial.terms.get(p) != factor * c for p, c in whole.terms.items()
             ):
                 continue
             left = multiply(symbols.remainder(symbol.arguments[0], divisor), others)
             if left is not None:
-                rest = add(add(form, Polynomial({product: coefficient}), -1), whole, -factor)
-                form = add(rest, left, factor)
-    return form
+                rest = add(add(polynomial, Polynomial({product: coefficient}), -1), whole, -factor)
+                polynomial = add(rest, left, factor)
+    return polynomial
 
 
 def _hull(first: Polynomial, second: Polynomial) -> Range:
@@ -272,11 +279,11 @@ def _hull(first: Polynomial, second: Polynomial) -> Range:
     )
 
 
-def _split(form: Polynomial, divisor: int) -> tuple[Polynomial, Polynomial]:
-    """`form = divisor * whole + rest`, with every divisible term in `whole`."""
+def _split(polynomial: Polynomial, divisor: int) -> tuple[Polynomial, Polynomial]:
+    """`polynomial = divisor * whole + rest`, with every divisible term in `whole`."""
     whole: dict[Monomial, int] = {}
     rest: dict[Monomial, int] = {}
-    for product, coefficient in form.terms.items():
+    for product, coefficient in polynomial.terms.items():
         quotient, left = divmod(coefficient, divisor)
         if product == () or left == 0:
             if quotient:
