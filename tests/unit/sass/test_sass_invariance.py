@@ -74,7 +74,7 @@ def results(lines: list[Line]) -> dict[str, object]:
             for w in code.waits
         },
         "accesses": {
-            number[a.position]: (a.pointer, a.width, a.distinct_bytes, a.basis, a.form.depends)
+            number[a.position]: (a.pointer, a.width, a.distinct_bytes, a.basis, a.offset.depends)
             for a in code.accesses
         },
         "reuse": {(r.pointer, r.requested_bytes, r.distinct_bytes_at_most) for r in code.reuse},

@@ -24,7 +24,7 @@ def test_an_address_behind_an_unknown_opcode_has_no_bound() -> None:
     )
     assert known.accesses[0].shape is not None
     assert unknown.accesses[0].shape is None  # R9 may be written, too
-    assert "unknown" in unknown.accesses[0].form.depends
+    assert "unknown" in unknown.accesses[0].offset.depends
 
 
 def test_it_and_what_it_reads_have_no_purpose() -> None:

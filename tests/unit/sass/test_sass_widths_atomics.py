@@ -109,7 +109,7 @@ def test_loads_and_stores_stay_apart() -> None:
 )
 def test_distance_between_lanes(address: str, stride: int | None) -> None:
     code = kernel(f"{address}\nLDG.E R20, desc[UR4][R4.64]")
-    assert lane_stride(code.accesses[-1].form) == stride
+    assert lane_stride(code.accesses[-1].offset) == stride
 
 
 # --- atomics
