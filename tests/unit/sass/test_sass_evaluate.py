@@ -248,4 +248,6 @@ def test_a_load_never_touches_more_than_its_bound(
                 return  # it wraps, as no index of a real program does
             touched.add(ran["R25"])
     said = load.distinct_bytes
-    assert said is None or 4 * len(touched) <= said, f"{load.offset}: {said} for {len(touched)} words"
+    assert said is None or 4 * len(touched) <= said, (
+        f"{load.offset}: {said} for {len(touched)} words"
+    )
