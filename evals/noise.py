@@ -148,12 +148,12 @@ def _by_length(pairs: Sequence[tuple[float, float]]) -> Iterator[str]:
 
 _WAYS = (
     ("1", 1, 1, 1),
-    ("3, each side in a session of its own", 3, 1, 1),
-    ("5, each side in a session of its own", 5, 1, 1),
-    ("3, each of another day", 3, 3, 1),
-    ("5, each of another day", 5, 5, 1),
-    ("3, both sides by turns in one session", 3, 1, 0),
-    ("5, both sides by turns in one session", 5, 1, 0),
+    ("3, one session per side", 3, 1, 1),
+    ("5, one session per side", 5, 1, 1),
+    ("3, each on another day", 3, 3, 1),
+    ("5, each on another day", 5, 5, 1),
+    ("3, both sides alternating in one session", 3, 1, 0),
+    ("5, both sides alternating in one session", 5, 1, 0),
 )
 """Runs a side, of how many sessions, and whether sessions make the sides differ."""
 _LENGTHS = (1e6, 1e5, 2e4, 5e3)

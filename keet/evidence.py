@@ -58,7 +58,7 @@ class Evidence(NamedTuple):
         if not spec:
             return str(self)
         if self.unit == "%":
-            return percent_text(self.value, int(spec[1:-1]))
+            return percent_text(self.value, int(spec.removeprefix(",")[1:-1]))
         return f"{_rounded(self.value, spec)} {self.unit}".rstrip()
 
 

@@ -29,7 +29,7 @@ _AROUND = 100
 """Characters that a cropped sentence keeps before and after the numbers."""
 _ADVICE = {
     "contradicted": "wrong: correct the text; metrics has the values",
-    "not_found": "?: name the metric, and the launch, beside the number; list_reports with this "
+    "not_found": "?: name the metric and the launch next to the number; list_reports with this "
     "report says what was not collected",
 }
 

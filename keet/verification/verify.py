@@ -221,7 +221,7 @@ class _Verifier:
         if fitting and not (number.bound and is_hypothetical(claim)):
             return _fits_one(claim, report_values[0], fitting)
         if printed:
-            reason = f"{printed[0]}, under a label that names no single metric"
+            reason = f"{printed[0]}; this label does not identify a single metric"
             return CheckedNumber(number, ClaimVerdict.NOT_FOUND, None, reason)
         if not report_values:
             return self._wrong_unit(claim) or self._nothing(claim)
@@ -232,9 +232,9 @@ class _Verifier:
     ) -> CheckedNumber:
         """Wrong, where the text surely means what was measured."""
         if is_hypothetical(claim):
-            reason = "the text says what might be, not what was"
+            reason = "the text states a possibility, not a measurement"
         elif not claim.firm and claim.place is None:
-            reason = f"the text does not say clearly what it is; {report_values[0]}"
+            reason = f"it is not clear which metric the text means; {report_values[0]}"
         else:
             why = explain_mistake(claim, claims, report_values, self._facts, self._everything)
             return CheckedNumber(claim.number, ClaimVerdict.CONTRADICTED, report_values[0], why)
@@ -279,7 +279,7 @@ class _Verifier:
             return None
         for launch in self._subjects(claim):
             for report_value in self._facts.read(term.metric_ids, launch):
-                reason = f"{report_value}: not the unit of {claim.number.text}"
+                reason = f"{report_value}, in another unit than {claim.number.text}"
                 return CheckedNumber(claim.number, ClaimVerdict.CONTRADICTED, report_value, reason)
         return None
 
@@ -287,14 +287,14 @@ class _Verifier:
         number, term = claim.number, claim.term or claim.misfit
         if term is None:
             alike = same_value(number, self._facts, self._subjects(claim))
-            hint = f"; the same value has {alike.label}" if alike else ""
-            reason = f"the text does not say what it is{hint}"
+            hint = f"; {alike.label} has this value" if alike else ""
+            reason = f"the text does not say which metric this is{hint}"
         elif (unknown := _unknown_name(term)) and not self._known(unknown):
             return CheckedNumber(
                 number, ClaimVerdict.CONTRADICTED, None, f"there is no metric {unknown}"
             )
         elif "samples_total" in term.metric_ids and number.unit == "%":
-            reason = "the text does not say of which source line or stall"
+            reason = "the text does not say which source line or stall this is the share of"
         else:
             reason = f"the report has no {_label(term)}"
         return CheckedNumber(number, ClaimVerdict.NOT_FOUND, None, reason)
@@ -337,7 +337,7 @@ def _fits_one(
     """`L1 is under 10 %` must hold for L1, not just for one of its stages."""
     part = claim.term is not None and claim.term.entry.part
     if part and claim.number.bound == "below" and likeliest.label not in {r.label for r in fitting}:
-        reason = f"the text does not say clearly what it is; {likeliest}; {fitting[0]}"
+        reason = f"it is not clear which metric the text means; {likeliest}; {fitting[0]}"
         return CheckedNumber(claim.number, ClaimVerdict.NOT_FOUND, None, reason)
     return CheckedNumber(claim.number, ClaimVerdict.CONFIRMED, fitting[0], str(fitting[0]))
 

@@ -18,10 +18,10 @@ _MARKS = {
 _WORST = (ClaimVerdict.CONTRADICTED, ClaimVerdict.NOT_FOUND, ClaimVerdict.CONFIRMED)
 _NEXT: Mapping[ClaimVerdict, str] = {
     ClaimVerdict.CONTRADICTED: (
-        "wrong: correct the text; keet metrics {report} PATTERN has the values"
+        "wrong: correct the text; keet metrics {report} PATTERN shows the values"
     ),
     ClaimVerdict.NOT_FOUND: (
-        "?: name the metric, and the launch, beside the number; keet show {report} says what was "
+        "?: name the metric and the launch next to the number; keet show {report} lists what was "
         "not collected"
     ),
 }
@@ -110,7 +110,7 @@ def _notes(checked: CheckedSentence) -> Iterator[Text]:
 
 def _summary(numbers: Counter[ClaimVerdict], relations: Counter[ClaimVerdict]) -> Text:
     if not numbers and not relations:
-        return Text("the text holds no number to check")
+        return Text("the text contains no number to check")
     told = [_counted(numbers, "number", "not found")] if numbers else []
     told += [_counted(relations, "comparison", "not checked")] if relations else []
     return Text("\n".join(told), "bold")

@@ -45,7 +45,7 @@ _LIMITS, _BUSY = 80.0, 60.0
 """Per cent of peak from which on a unit surely limits, or is so busy that an idler one does not."""
 _BEHIND = 20.0
 """Percentage points by which a unit that is less busy than another is surely not the limiter."""
-_UNCLEAR = "not checked: how busy the units are does not show it; `keet explain` says what limits"
+_UNCLEAR = "not checked: how busy the units are does not decide it; `keet explain` says what limits"
 
 
 def limiter_checks(

@@ -56,7 +56,7 @@ def _other_launch(
             claim.term.metric_ids, launch, complement=claim.term.entry.complement
         ):
             if agrees(claim.number, other.quantity):
-                return f"{claim.number.text} is that of launch {launch.id}"
+                return f"{claim.number.text} is the value of launch {launch.id}"
     return None
 
 
@@ -107,7 +107,7 @@ def _other_line(
             where = SourcePlace(0, 0, spot.location.file, spot.location.line)
             for found in facts.read_line(ids, launch, where):
                 if found.label == report_values[0].label and agrees(claim.number, found.quantity):
-                    return f"{claim.number.text} is that of {found.line}"
+                    return f"{claim.number.text} is the value of {found.line}"
     return None
 
 

@@ -58,7 +58,7 @@ def check_ratio(claim: Claim, facts: ReportValues, subjects: Sequence[Launch]) -
     if number.unit != "x" and not is_change:
         return None
     if _OF_WHAT.match(behind) and not facts.launches.named_in(text):
-        return RatioCheck("not_found", None, "the text does not say of which launch")
+        return RatioCheck("not_found", None, "the text does not say for which launch")
     down = bool(_FEWER.match(behind))
     pairs = list(_pairs(text, facts, subjects, directed=is_change))
     for pair in pairs:
@@ -67,7 +67,9 @@ def check_ratio(claim: Claim, facts: ReportValues, subjects: Sequence[Launch]) -
     firm = next((pair for pair in pairs if pair.firm), None)
     right = next(_results(claim, firm, down=down), None) if firm else None
     if right is None or _NOT_THESE.search(text):
-        return RatioCheck("not_found", None, "no two numbers of the report give that")
+        return RatioCheck(
+            "not_found", None, "no two numbers of the report have this ratio or difference"
+        )
     return RatioCheck("contradicted", right, str(right))
 
 

@@ -71,7 +71,7 @@ _STANDS = regex(r"\bstands? for\b")
 _NEAR_BEHIND = 30
 _FARTHEST = 80
 """Letters, and what parts them, between a number and what it is about."""
-_MIGHT_BE = "the text says what might be, not what was"
+_MIGHT_BE = "the text states a possibility, not a measurement"
 
 
 def with_run_checks(found: Iterable[CheckedSentence], profile: Profile) -> list[CheckedSentence]:
@@ -198,7 +198,7 @@ def _contradicted(
         told = "; ".join(dict.fromkeys(str(report_value) for report_value in right[:2]))
         return CheckedNumber(check.number, ClaimVerdict.CONTRADICTED, right[0], told)
     if check.verdict is ClaimVerdict.CONTRADICTED or kinds[0] in ("total", "single"):
-        reason = "the text speaks of the run, and its table has no such number"
+        reason = "the sentence is about the run, and the run table has no such number"
         return CheckedNumber(check.number, ClaimVerdict.NOT_FOUND, None, reason)
     return check
 
