@@ -125,7 +125,12 @@ def test_a_page_loads_little_more(form: str, tmp_path: Path) -> None:
 def test_a_page_of_a_report_alone_has_no_words_for_a_run_or_a_model(tmp_path: Path) -> None:
     written = ("--format", "html", "-o", str(tmp_path / "page"))
     (loaded,) = loaded_by(("explain", "--no-sass", "--no-model", REPORT, *written))
-    of_others = ("common.whole_run", "markdown.whole_run", "common.statement", "html.source_sass")
+    of_others = (
+        "common.whole_run",
+        "markdown.whole_run",
+        "common.model_explanation",
+        "html.source_sass",
+    )
     assert loaded.isdisjoint(f"keet.render.{name}" for name in of_others)
 
 

@@ -59,7 +59,7 @@ def _code(value: object) -> str:
 
 
 def expressions_of(value: object) -> list[str]:
-    """`"{a}; b > c"` is a list too. Braces are left out: these are expressions already."""
+    """A list, or one text such as `"{a}; b > c"`. Braces are removed."""
     if value is None:
         return []
     parts = value if isinstance(value, list) else _BETWEEN.split(str(value)[: 12 * _LONGEST])
@@ -103,7 +103,7 @@ class RawHypothesis(_Lenient):
 
 
 class SourceReading(_Lenient):
-    """What the source says, before a number was seen."""
+    """Answer of the read step: written before the model saw a number."""
 
     purpose: Text
     mapping: Text = ""
@@ -117,14 +117,14 @@ class HypothesisVerdict(_Lenient):
 
 
 class RawClaim(_Lenient):
-    """An amount of work that is needed, or a share of it that is not."""
+    """An amount of work that is needed, or the share that can be removed."""
 
     kind: Text
     of: Text = ""
     needed: Text = ""
     """An expression."""
     removed: Text = ""
-    """The same, a share."""
+    """An expression: a share, 0 to 1."""
 
 
 class RawCause(_Lenient):
@@ -140,7 +140,7 @@ class RawCause(_Lenient):
     @model_validator(mode="before")
     @classmethod
     def _one_claim(cls, said: Any) -> Any:
-        """`claim` for the only one."""
+        """Accepts `claim` for a single claim."""
         if isinstance(said, dict) and "claim" in said and "claims" not in said:
             return {**said, "claims": said["claim"]}
         return said
@@ -152,7 +152,7 @@ class RawChange(_Lenient):
     old: Code = ""
     new: Code = ""
     diff: Code = ""
-    """From models that write diffs whatever they are asked for."""
+    """For models that write a diff although old and new lines were asked for."""
 
 
 Changes = Annotated[list[RawChange], BeforeValidator(_changes), Field(max_length=12)]
@@ -169,7 +169,7 @@ class RawEdit(_Lenient):
 
 
 class Conclusion(_Lenient):
-    """What it all comes to."""
+    """Answer of the inspect step."""
 
     summary: Text
     judged: list[HypothesisVerdict] = Field(default_factory=list, max_length=12)
@@ -209,7 +209,7 @@ def understand(text: str, shape: type[Shape]) -> Shape:
 
 
 def _json_object(text: str) -> dict[str, Any]:
-    """The first object that can be read: with or without a fence, and words around it."""
+    """The first JSON object in the text; fences and words around it are skipped."""
     fenced = _FENCE.search(text)
     starts = [match.start() for match in islice(re.finditer(r"\{", text), _TRIED)]
     for start in [*([fenced.end()] if fenced else []), *starts]:
@@ -223,13 +223,13 @@ def _json_object(text: str) -> dict[str, Any]:
 
 
 def known_finding(said: str) -> str | None:
-    """The id that is meant, where it is one."""
+    """The finding id, or None if there is no such finding."""
     plain = re.sub(r"[\s-]+", "_", said.strip().lower())
     return plain if plain in findings() else None
 
 
 def schema_of(shape: type[BaseModel]) -> dict[str, Any]:
-    """As strict servers want it: everything required, nothing beside it, no defaults or titles."""
+    """As strict servers require: all fields required, no others allowed, no defaults or titles."""
     strict: dict[str, Any] = _strict(shape.model_json_schema(mode="serialization"))
     return strict
 

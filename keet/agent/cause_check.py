@@ -1,4 +1,4 @@
-"""A model's causes and objections, computed by keet, and who has the headline."""
+"""Checks a model's causes and objections against the account, and ranks them with the findings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from keet.units import Quantity
 
 
 class CheckedFacts(NamedTuple):
-    """The measured facts that a cause rests on: those that hold, and what is wrong with others."""
+    """The facts that a cause names as its reasons: the true ones, and the problem of the others."""
 
     hold: tuple[Reference, ...]
     """Includes facts that use only constants of the source."""
@@ -70,7 +70,7 @@ def _ids(result: EvaluatedExpression) -> tuple[str, ...]:
 
 
 class CauseJudge:
-    """Holds causes against the account of one launch."""
+    """Checks causes against the account of one launch."""
 
     def __init__(self, each: LaunchExplanation, words: Vocabulary) -> None:
         self._each = each
@@ -78,7 +78,7 @@ class CauseJudge:
         self._model = TimeModel(each.view)
 
     def cause(self, said: RawCause, text: Prose, facts: CheckedFacts) -> ModelCause | None:
-        """None: it names no finding of the vocabulary."""
+        """None if it names no known finding."""
         finding = known_finding(said.finding)
         if finding is None:
             return None
@@ -165,7 +165,7 @@ def _share(value: UnitValue) -> float:
 
 
 def _quantity(value: UnitValue, kind: str, of: str) -> Quantity:
-    """In the unit of its kind: of counted things, expressions often lose what they count."""
+    """In the unit of its kind: expressions often lose the unit of counted things."""
     if dict(value.dimensions) == {"byte": 1}:
         return Quantity(value.number, "byte")
     if value.has_dimension or value.is_percent or kind == "bytes":
@@ -175,22 +175,22 @@ def _quantity(value: UnitValue, kind: str, of: str) -> Quantity:
     return Quantity(value.number, value.counts if value.counts in ("op", "flop") else "inst")
 
 
-# --- who leads
+# --- ranking
 
 
-class Led(NamedTuple):
+class RankedLaunch(NamedTuple):
     """A launch with a model's supported causes among its findings."""
 
     each: LaunchExplanation
     leads: bool
-    """A cause of the model's is the headline."""
+    """Whether the headline is a cause of the model."""
 
 
-def with_claims(
+def rank_with_causes(
     each: LaunchExplanation, causes: Sequence[ModelCause], objections: Sequence[ModelCause]
-) -> Led:
-    """By expected gain. A finding of the analyst that the model objects to, with facts that hold,
-    stands behind the model's own supported causes."""
+) -> RankedLaunch:
+    """Ranks by expected gain. A finding that the model objects to with true facts is ranked behind
+    the model's own supported causes."""
     evaluated = [cause.claim for cause in causes if cause.claim and cause.claim.supported]
     diagnosis = _diagnosis(each)
     ranked = _reordered(rank_with_claims(diagnosis, evaluated), causes, objections)
@@ -198,19 +198,19 @@ def with_claims(
     again = second_opinion(each.launch, findings, each.minor, each.account.unknown)
     told = each._replace(findings=findings, second_opinion=again)
     if not ranked or not ranked[0].leads:
-        return Led(_with_doubted(told, ranked), leads=False)
+        return RankedLaunch(_with_doubted(told, ranked), leads=False)
     verdict = verdict_of(diagnosis._replace(findings=findings, healthy=None))
     first = each.findings[0].id if each.findings and not each.verdict.healthy else None
     leads = findings[0].id != first
-    # Also where the model only moved a finding of keet's to the front: it chose the headline.
+    # Also if the model only moved one of keet's findings to the front: it chose the headline.
     by: By = "model, computed by keet" if leads else "keet"
     if not leads:
         verdict = _with_line_mark(verdict, each, findings[0])
-    return Led(told._replace(verdict=verdict._replace(by=by)), leads)
+    return RankedLaunch(told._replace(verdict=verdict._replace(by=by)), leads)
 
 
 def _with_line_mark(verdict: Verdict, before: LaunchExplanation, finding: Finding) -> Verdict:
-    """keet's finding at the model's line says whose line it is."""
+    """Marks the source line in the headline as the model's, if it differs from keet's."""
     places, known = finding.places, before.findings[0].places
     if not places or (known and known[0].where == places[0].where):
         return verdict
@@ -232,7 +232,7 @@ def _with_doubted(each: LaunchExplanation, ranked: Sequence[RankedCause]) -> Lau
 
 
 def _placed(entry: RankedCause, causes: Sequence[ModelCause], each: LaunchExplanation) -> Finding:
-    """With the model's line first: who has read the code knows the place better than samples."""
+    """With the model's source line first: samples only show where warps wait, not why."""
     finding = replace(entry.finding, origin=entry.origin)
     own = (cause for cause in causes if cause.finding == finding.id and not cause.problem)
     place = next((cause.claim.claim.place for cause in own if cause.claim), None)
@@ -257,14 +257,14 @@ def _diagnosis(each: LaunchExplanation) -> Diagnosis:
 def _reordered(
     ranked: Sequence[RankedCause], causes: Sequence[ModelCause], objections: Sequence[ModelCause]
 ) -> list[RankedCause]:
-    """What the model objects to with facts that hold goes behind what it claims itself."""
-    # An objection to a finding that the model also names as a cause is about its place or remedy.
+    """Moves findings that the model objects to, with true facts, behind its own claims."""
+    # If the model also names the finding as a cause, it objects to its place or remedy only.
     named = {cause.finding for cause in causes}
     disputed = {each.finding for each in objections if not each.problem} - named
     own = [entry for entry in ranked if entry.claim]
     if not own or ranked[0].finding.id not in disputed:
         return list(ranked)
-    # A claim that is not backed does not lead at a roofline, whatever the model objects to.
+    # At a roofline, a claim without measured support never leads.
     leads = ranked[0].leads or bool(own[0].claim and own[0].claim.is_backed)
     first = own[0]._replace(leads=leads)
     rest = [entry._replace(leads=False) for entry in ranked if entry is not own[0]]

@@ -1,4 +1,4 @@
-"""A model's answer: its texts are read, its edits placed, and its faults corrected once."""
+"""Checks a model's answer: resolves its references, places its edits, lists what to correct."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from keet.records import NamedTuple
 
 
 class AnswerFault(NamedTuple):
-    """Something that the model should correct."""
+    """A part of the answer that the model should correct."""
 
     text: str
     reason: str
     correct: Callable[[Correction], bool]
-    """Takes the correction; whether it was one."""
+    """Applies the correction; False if it contains none."""
 
     def __str__(self) -> str:
         return f"{self.text}\n   ({self.reason})"
 
 
-class Texts:
-    """The texts of an answer by their places."""
+class AnswerTexts:
+    """The texts of an answer, by their place: `summary`, `causes[0]`, `edits[1].risk`."""
 
     def __init__(self, words: Vocabulary) -> None:
         self._words = words
@@ -42,7 +42,7 @@ class Texts:
         self._early: set[str] = set()
 
     def put(self, where: str, text: str, *, proposal: bool = False, early: bool = False) -> None:
-        """`early`: said before any measurement, so that it is not sent back."""
+        """`early`: written before the model saw a measurement; never sent back."""
         if proposal or early:
             self._proposals.add(where)
         if early:
@@ -56,7 +56,7 @@ class Texts:
         return self._prose.get(where, Prose())
 
     def faults(self) -> Iterator[AnswerFault]:
-        # From the end: a sentence that becomes two must not move those before it.
+        # From the end: a correction of two sentences must not shift the sentences before it.
         for where, prose in self._prose.items():
             if where in self._early:
                 continue
@@ -71,7 +71,7 @@ class Texts:
         def correct(rewritten: Correction) -> bool:
             if "text" not in rewritten.model_fields_set:
                 return False
-            # An empty text takes the sentence back: the prompt offers that.
+            # An empty text withdraws the sentence: the prompt offers that.
             new = self._read(where, rewritten.text)
             self._prose[where] = self._prose[where].replaced(at, new)
             return True
@@ -79,8 +79,8 @@ class Texts:
         return correct
 
 
-class Draft:
-    """A model's answer about one launch: what it said, and what has to be corrected in it."""
+class CheckedAnswer:
+    """A model's answer about one launch, with the faults found in it."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Draft:
     ) -> None:
         self._words, self._judge, self._placer = words, judge, placer
         self._reading = reading
-        self.texts = Texts(words)
+        self.texts = AnswerTexts(words)
         self._said = Conclusion(summary="")
         self._facts: dict[str, CheckedFacts] = {}
         self._edits: list[PlacedEdit] = []
@@ -155,9 +155,9 @@ class Draft:
 
         return correct
 
-    # --- the statement
+    # --- the result
 
-    def statement(self, sent_back: int) -> ModelExplanation:
+    def model_explanation(self, sent_back: int) -> ModelExplanation:
         return ModelExplanation(
             summary=self.texts["summary"],
             purpose=self.texts["purpose"],
@@ -181,7 +181,7 @@ class Draft:
         for i, guess in enumerate(self._reading.hypotheses if self._reading else ()):
             place, verdict = judged.get(i + 1, (None, HypothesisVerdict()))
             reason = self.texts[f"judged[{place}]"]
-            # A verdict without any reason is an opinion.
+            # A verdict without a checked reason is an opinion.
             known = verdict.verdict if reason.checked else "inconclusive"
             text = self.texts[f"hypotheses[{i}]"]
             if text:
@@ -211,7 +211,7 @@ class Draft:
 def _by_hypothesis(
     judged: Sequence[HypothesisVerdict],
 ) -> Mapping[int, tuple[int, HypothesisVerdict]]:
-    """The first verdict on each, with its place."""
+    """The first verdict on each hypothesis, with its position in the answer."""
     found: dict[int, tuple[int, HypothesisVerdict]] = {}
     for place, each in enumerate(judged):
         if each.hypothesis is not None:

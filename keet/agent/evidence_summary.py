@@ -1,6 +1,6 @@
-"""What a model is given unasked: the account, the findings, and what it would surely ask for next.
+"""The evidence that is sent with the first request: account, findings, hot lines, stall reasons.
 
-Every number comes with its name in braces, by which texts refer to it.
+Every number comes with its name in braces; the model's texts refer to it by that name.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from keet.explanation.explained import LaunchExplanation
 from keet.formatting import shape_parts
 from keet.patterns import regex
 
-_AHEAD = ("analyst_findings", "source_hotspots", "stall_reasons", "address_forms")
-"""Most kernels need no more than these. `address_forms` tells how many of the bytes are distinct,
-which is what a claim of redundant traffic rests on."""
+_INCLUDED_TOOLS = ("analyst_findings", "source_hotspots", "stall_reasons", "address_forms")
+"""Tools whose answers are included; most kernels need no others. `address_forms` says how many
+bytes are distinct, which claims of redundant traffic need."""
 _LAUNCH = (
     "duration", "grid_size", "block_size", "registers_per_thread", "shared_memory_static",
     "shared_memory_dynamic", "waves_per_sm", "theoretical_occupancy_pct", "achieved_occupancy_pct",
@@ -34,11 +34,11 @@ _BYTES = (
 )  # fmt: skip
 _PAGE = regex(r"\n`page \d+ of \d+`[^\n]*$")
 _LEAST_BUSY = 3.0
-"""Per cent of its peak: a unit below it has no part in the matter."""
+"""% of peak: units below this are left out."""
 
 
-def digest(case: Case) -> str:
-    """Of the launch in focus."""
+def evidence_summary(case: Case) -> str:
+    """For the launch in focus."""
     each, say = case.launch(), AnswerText()
     told = [
         f"launch: {', '.join(_shapes(each))}, {', '.join(_metrics(each, say, _LAUNCH))}",
@@ -46,7 +46,7 @@ def digest(case: Case) -> str:
         f"units, of peak over the whole launch: {', '.join(_units(each, say))}",
         f"traffic: {', '.join(_metrics(each, say, _BYTES))}",
     ]
-    answers = {name: call_tool(case, name, {}) for name in _ahead(case)}
+    answers = {name: call_tool(case, name, {}) for name in _included_tools(case)}
     if not any(ACCOUNT in answer.text for answer in answers.values()):
         told += ["\n".join(account_lines(each, say))]
     told += [f"{name}:\n{_whole(case, name, a)}" for name, a in answers.items() if not a.abstained]
@@ -58,28 +58,28 @@ def digest(case: Case) -> str:
 
 
 def _whole(case: Case, name: str, answer: Answer) -> str:
-    """Without a word of further pages where the tool is not offered."""
+    """Without the hint at further pages if the tool is not offered."""
     if name in {tool.name for tool in offered_tools(case)}:
         return answer.text
     return _PAGE.sub("", answer.text)
 
 
 def _other_findings(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
-    """Those behind the first page, a line each."""
+    """Findings beyond the first page, one line each."""
     yield "other findings:"
     for finding in each.findings[FINDINGS:]:
         text = say.with_names(shorten(finding.text, 160), finding.evidence)
         yield f"- {finding.id} ({finding.confidence}): {text}"
 
 
-def _ahead(case: Case) -> Sequence[str]:
+def _included_tools(case: Case) -> Sequence[str]:
     has_source = any(case.launch().launch.source_files.values()) and case.show_source
-    return _AHEAD if has_source else (*_AHEAD[:-1], "read_sass")
+    return _INCLUDED_TOOLS if has_source else (*_INCLUDED_TOOLS[:-1], "read_sass")
 
 
 def _changes(case: Case) -> str:
-    """From the report that this one is held against; of the launch in focus where it has a
-    counterpart by itself, else of the reports."""
+    """Differences from the other report: for the launch in focus if it has exactly one counterpart,
+    otherwise for the whole reports."""
     launch = case.launch().launch.id
     pairs = case.difference(1, 0, (None, None)).pairs
     ids = next((_one_to_one(pair) for pair in pairs if _one_to_one(pair)[1:] == (launch,)), ())
@@ -88,7 +88,7 @@ def _changes(case: Case) -> str:
 
 
 def _one_to_one(pair: PairDifference) -> tuple[int, ...]:
-    """A launch before and its counterpart after, where each is one."""
+    """Ids of a launch and its only counterpart; empty if a side has several launches."""
     groups = (*pair.pairing.before, *pair.pairing.after)
     alone = len(groups) == 2 and all(len(group.launches) == 1 for group in groups)
     return tuple(group.launches[0].id for group in groups) if alone else ()
@@ -112,7 +112,7 @@ def _units(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
 
 
 def overview(case: Case) -> str:
-    """Of every report, for a question: its launches, and the findings of the longest."""
+    """For a question: the launches of every report, and the findings of its longest launch."""
     texts = (_report(case, number) for number in range(len(case.explanations)))
     return case.with_short_names("\n\n".join(texts))
 

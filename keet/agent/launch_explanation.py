@@ -1,4 +1,4 @@
-"""One launch explained by a model: read the source, inspect the evidence, correct once."""
+"""Explains one launch with a model: read the source, inspect the evidence, correct once."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from keet_tools.case import Case
 
 from keet.agent import prompts
 from keet.agent.answer_schemas import Conclusion, SourceReading
-from keet.agent.cause_check import CauseJudge, with_claims
-from keet.agent.checked_answer import Draft
+from keet.agent.cause_check import CauseJudge, rank_with_causes
+from keet.agent.checked_answer import CheckedAnswer
 from keet.agent.edits.edit_placer import EditPlacer
-from keet.agent.evidence_summary import digest
+from keet.agent.evidence_summary import evidence_summary
 from keet.agent.model.messages import ChatMessage, ModelFault
 from keet.agent.repair import repair
 from keet.agent.session import ModelSession
@@ -26,19 +26,19 @@ from keet.profile import Launch
 from keet.records import NamedTuple
 
 _SOURCE_TOKENS = 3000
-"""Of the source, which is sent with every call of the conversation."""
+"""Budget for the source, which is sent with every call of the conversation."""
 
 
 class LaunchResult(NamedTuple):
     each: LaunchExplanation
-    """With the model's statement, and its supported causes among the findings."""
+    """With the model's explanation, and its supported causes among the findings."""
     fault: ModelFault | None
 
 
 def explain_launch(
     session: ModelSession, case: Case, *, compiles: bool, include: Sequence[str] = ()
 ) -> LaunchResult:
-    """What could be had, and what came in between."""
+    """What the model explained before a fault, and the fault."""
     each = case.launch()
     session.begin(f"#{each.launch.id} {each.launch.name.short}")
     placer = EditPlacer(each.launch, compiles=compiles and case.show_source, include=include)
@@ -63,7 +63,7 @@ def explain_launch(
 def _read(
     session: ModelSession, case: Case, each: LaunchExplanation
 ) -> tuple[SourceReading | None, tuple[ChatMessage, ...]]:
-    """Hypotheses from the source alone; none where there is no source to be shown."""
+    """Hypotheses from the source alone; None if there is no source that may be sent."""
     launch = each.launch
     if not case.show_source or not kernel_files(launch):
         return None, ()
@@ -84,7 +84,7 @@ def _inspect(
 ) -> Conclusion:
     each = case.launch()
     session.tell("looking at the evidence")
-    evidence = digest(case)
+    evidence = evidence_summary(case)
 
     def opening(rounds: int) -> str:
         return prompts.inspect(
@@ -111,21 +111,21 @@ def _explained(
     edits = said.edits if said else ()
     code = [text for edit in edits for change in edit.changes for text in (change.new, change.diff)]
     words = vocabulary(case, code)
-    draft = Draft(words, CauseJudge(each, words), placer, reading)
+    answer = CheckedAnswer(words, CauseJudge(each, words), placer, reading)
     sent_back = 0
     if said is not None:
-        draft.take(said)
-        sent_back = repair(session, case, draft.faults())
-    statement = draft.statement(sent_back)
-    led = with_claims(each, statement.causes, statement.objections)
-    if led.leads:
-        statement = statement._replace(leads=True, analyst_headline=each.verdict.headline)
-    _keep_evidence(case, each, statement.ids)
-    return led.each._replace(statement=statement)
+        answer.take(said)
+        sent_back = repair(session, case, answer.faults())
+    explained = answer.model_explanation(sent_back)
+    ranked = rank_with_causes(each, explained.causes, explained.objections)
+    if ranked.leads:
+        explained = explained._replace(leads=True, analyst_headline=each.verdict.headline)
+    _adopt_evidence(case, each, explained.ids)
+    return ranked.each._replace(model_explanation=explained)
 
 
-def _keep_evidence(case: Case, each: LaunchExplanation, ids: tuple[str, ...]) -> None:
-    """What is cited of other launches or reports belongs into this one's list of evidence."""
+def _adopt_evidence(case: Case, each: LaunchExplanation, ids: tuple[str, ...]) -> None:
+    """Adds cited evidence of other launches or reports to the evidence of this launch."""
     own = {piece.id for piece in each.view.ledger}
     for piece in case.evidence():
         if piece.id in ids and piece.id not in own:
@@ -133,7 +133,7 @@ def _keep_evidence(case: Case, each: LaunchExplanation, ids: tuple[str, ...]) ->
 
 
 def _places(each: LaunchExplanation) -> list[Place]:
-    """Where the findings are, and where warps wait."""
+    """Source lines of the findings, and lines with warp samples."""
     found = [place for finding in each.findings for place in finding.places]
     return found + list(each.view.sampled_places())
 

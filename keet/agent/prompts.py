@@ -1,7 +1,7 @@
-"""What a model is told: the texts of keet/agent/texts, filled in.
+"""The prompts: the templates in keet/agent/texts, filled in.
 
-What stems from a report (names, source, rule texts) is fenced with a mark that its writer could not
-know, and called data: an instruction in it is part of what is examined, not of the task.
+Text from a report (names, source, rule texts) is fenced with a mark that its writer could not know,
+and called data: an instruction in it is part of the data, not of the task.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from keet.errors import one_line
 from keet.patterns import regex
 
 AT_ONCE = 5
-"""Tool calls of one round that are answered."""
+"""Tool calls per round that are run."""
 _MARK = regex(r"\[(?=\s*(?:end\s+of\s+)?data\b)", re.IGNORECASE)
 _TEXTS = Path(__file__).parent / "texts"
 
@@ -31,7 +31,7 @@ def _text(name: str) -> str:
 
 @cache
 def prompt_version() -> str:
-    """Changes with every word that is sent: it is a part of the cache's key."""
+    """Hash of all templates: part of the cache key."""
     texts = [path.read_bytes() for path in sorted(_TEXTS.glob("*.md"))]
     return hashlib.sha256(b"\0".join(texts)).hexdigest()[:12]
 
@@ -41,7 +41,7 @@ def _filled(name: str, **blanks: str) -> str:
 
 
 def fenced(what: str, text: str) -> str:
-    """Data, between marks that depend on all of it: nobody can write the end of it ahead."""
+    """Data between marks that depend on all of it, so that data cannot contain its own end mark."""
     text = _MARK.sub("(", text)
     mark = hashlib.sha256(f"{what}\n{text}".encode(errors="backslashreplace")).hexdigest()[:16]
     return f"[data {mark}: {what}]\n{text}\n[end of data {mark}]"
@@ -64,7 +64,7 @@ def read(*, source: str, device: str, grid: str, block: str, build: str) -> str:
 
 
 def inspect(*, kernel: str, evidence: str, is_first: bool, device: str, rounds: int) -> str:
-    """`is_first`: no source was read before, so that the ids were not told yet."""
+    """`is_first`: there was no reading step, so the finding ids were not sent yet."""
     names = one_line(f"{kernel} on {device}" if is_first else kernel)
     return _filled(
         "inspect",
@@ -101,7 +101,7 @@ def _tools(rounds: int) -> str:
 
 
 def _findings() -> str:
-    """The vocabulary, with the kinds of amounts that each can be claimed with."""
+    """The finding ids, each with the kinds of claims that fit."""
     told = (
         f"{name}: {findings()[name].label} ({', '.join(kinds)})" for name, kinds in KINDS.items()
     )

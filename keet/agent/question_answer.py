@@ -1,4 +1,4 @@
-"""One question about one or several reports, answered with numbers by reference."""
+"""Answers one question about one or more reports; numbers in the answer are references."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from keet_tools.case import Case
 
 from keet.agent import prompts
 from keet.agent.answer_schemas import TextAnswer
-from keet.agent.checked_answer import Texts
+from keet.agent.checked_answer import AnswerTexts
 from keet.agent.evidence_summary import overview
 from keet.agent.repair import repair
 from keet.agent.session import ModelSession
@@ -26,13 +26,13 @@ def opening(case: Case, question: str, rounds: int) -> str:
 
 
 def answer_question(session: ModelSession, case: Case, question: str) -> Prose:
-    """Raises wire.Fault."""
+    """Raises ModelFault."""
     session.begin("the question")
     session.tell("looking at the evidence")
     said, _ = session.converse(
         "ask", lambda rounds: opening(case, question, rounds), TextAnswer, Toolbox(case)
     )
-    texts = Texts(vocabulary(case))
+    texts = AnswerTexts(vocabulary(case))
     texts.put(_WHERE, said.answer)
     repair(session, case, list(texts.faults()))
     return texts[_WHERE]

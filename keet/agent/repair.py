@@ -1,4 +1,4 @@
-"""Faults of an answer go back to the model, once, with the reason."""
+"""Sends the faults of an answer back to the model, once, with the reasons."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from keet.agent.session import ModelSession
 from keet.evidence import Evidence
 
 _SHOWN = 16
-"""Names to choose from."""
+"""Evidence names that the request offers."""
 
 
 def repair(session: ModelSession, case: Case, faults: Sequence[AnswerFault]) -> int:
-    """How many parts were sent back. What is not corrected stays as it is, marked as unchecked."""
+    """Returns how many parts were sent back. What is not corrected stays, marked as unchecked."""
     if not faults:
         return 0
     faults = faults[:MOST_CORRECTIONS]
@@ -28,7 +28,7 @@ def repair(session: ModelSession, case: Case, faults: Sequence[AnswerFault]) -> 
     try:
         repaired, _ = session.converse("repair", lambda _: prompt, Corrections)
     except (ModelFault, KeyboardInterrupt) as problem:
-        # What was said is kept as it is; after Ctrl-C nothing more is asked.
+        # The answer is kept without corrections; after Ctrl-C nothing more is asked.
         session.interrupted = isinstance(problem, KeyboardInterrupt)
         session.transcript.note(repair=str(problem) or "interrupted")
         return 0
@@ -40,7 +40,7 @@ def repair(session: ModelSession, case: Case, faults: Sequence[AnswerFault]) -> 
 
 
 def _names(case: Case, faults: Sequence[AnswerFault]) -> str:
-    """What may have been meant: named in the faults or their reasons, or alike in words."""
+    """Evidence that may have been meant: named in the faults, or with similar words."""
     said = " ".join(map(str, faults))
     words = _words(" ".join(fault.text for fault in faults))
 
@@ -53,7 +53,7 @@ def _names(case: Case, faults: Sequence[AnswerFault]) -> str:
 
 
 def _words(text: str) -> set[str]:
-    """`L2` is one; those that every sentence has are none."""
+    """Lower-case words, without common ones."""
     return set(re.findall(r"[a-z][a-z0-9]+", text.lower())) - _COMMON
 
 

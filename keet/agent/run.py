@@ -104,7 +104,7 @@ def _launch_result(session: ModelSession, case: Case, options: ModelOptions) -> 
         return LaunchResult(each, ModelFault("interrupted", "interrupted"))
     except Exception as error:  # noqa: BLE001 - the analyst's result is printed despite a bug here
         return LaunchResult(each, bug_fault(error))
-    statement = found.each.statement
+    statement = found.each.model_explanation
     if statement is None or _has_content(statement):
         return found
     return LaunchResult(each, found.fault or ModelFault("answer", _EMPTY_ANSWER))

@@ -1,4 +1,4 @@
-"""One model, asked within limits: every request is redacted, counted and written down."""
+"""One model, asked within limits: every request is redacted, counted and recorded."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from keet.explanation.token_budget import guess_tokens
 Progress = Callable[[str], None]
 Shape = TypeVar("Shape", bound=BaseModel)
 
-_CAREFUL = 1.04
-"""A guess may be short by this, and the budget is kept all the same."""
-_ROUND = 900
-"""Tokens that a round of tools may add."""
+_SAFETY = 1.04
+"""Safety factor: keet's token estimate may be low by this much."""
+_ROUND_TOKENS = 900
+"""Tokens that one round of tool calls may add."""
 
 
 class ModelSession:
-    """Keeps count over all kernels, and to the limits for each."""
+    """Counts usage over all kernels, and enforces the limits per kernel."""
 
-    def __init__(  # noqa: PLR0913 - what a run is made of
+    def __init__(  # noqa: PLR0913 - the parts of a run
         self,
         chat: Chat,
         *,
@@ -56,7 +56,7 @@ class ModelSession:
         self.chat = chat
         self.transcript = transcript
         self.redactor = redactor
-        # A replay asks nobody: it takes the steps that were taken, whatever today's prompts weigh.
+        # A replay costs nothing and must take the recorded steps, however long today's prompts are.
         self.limits = limits._replace(calls=99, input_tokens=10**9) if is_replay else limits
         self._progress = progress
         self._price = price
@@ -65,11 +65,11 @@ class ModelSession:
         self.interrupted = False
         self._calls_here = self._tokens_here = 0
         self._ratio = 1.0
-        """Of the server's count of tokens to keet's, which is careful."""
+        """Tokens as counted by the server / as estimated by keet."""
         self.usage = Usage(0, 0, 0, 0, None, 0.0)
 
     def begin(self, about: str) -> None:
-        """A new kernel or question, with limits of its own."""
+        """Starts a kernel or question, with its own limits. `about`: its name in progress lines."""
         self._about = about
         self._calls_here = self._tokens_here = 0
 
@@ -103,7 +103,7 @@ class ModelSession:
         return _undone(reply, self.redactor.back)
 
     def _redaction(self, message: ChatMessage) -> Callable[[str], str]:
-        """A model's own words are no fenced data: names may stand anywhere in them."""
+        """A model's own words are not fenced data: names may be anywhere in them."""
         return self.redactor.hide if message.role == "assistant" else self.redactor.out
 
     def _stay_within(self, request: ChatRequest) -> None:
@@ -137,7 +137,7 @@ class ModelSession:
         self.usage = self.usage._replace(cost=self._cost())
 
     def _tokens(self, request: ChatRequest) -> int:
-        return math.ceil(_CAREFUL * self._ratio * estimate(request))
+        return math.ceil(_SAFETY * self._ratio * estimate(request))
 
     def _calibrate(self, request: ChatRequest, reply: ChatReply) -> None:
         if not reply.spent.estimated and reply.spent.input_tokens > 0:
@@ -149,7 +149,7 @@ class ModelSession:
         into, out = self._price
         return (self.usage.input_tokens * into + self.usage.output_tokens * out) / 1e6
 
-    # --- a conversation, each step of which ends with an answer
+    # --- a conversation: each step ends with an answer
 
     def converse(
         self,
@@ -159,9 +159,9 @@ class ModelSession:
         toolbox: Toolbox | None = None,
         before: Sequence[ChatMessage] = (),
     ) -> tuple[Shape, tuple[ChatMessage, ...]]:
-        """The answer, and the conversation so far, for another step to go on from.
+        """Returns the answer, and the conversation so far for the next step.
 
-        `opening`: what is asked, given how many rounds of tools there are.
+        `opening`: the question, given the number of tool rounds.
         """
         start = [*before] or [ChatMessage("system", prompts.rules())]
         tools = toolbox.specs if toolbox and self._takes_tools else []
@@ -172,7 +172,7 @@ class ModelSession:
         for turn in range(rounds + 1):
             last = turn == rounds or self._is_tight(messages, tools)
             if last and turn:
-                messages = [*_in_plain_words(messages), ChatMessage("user", prompts.now())]
+                messages = [*_calls_as_text(messages), ChatMessage("user", prompts.now())]
             try:
                 schema = schema_of(shape) if last else None
                 reply = self.ask(phase, messages, () if last else tools, schema)
@@ -183,23 +183,23 @@ class ModelSession:
                 )
                 return self.converse(phase, opening, shape, None, before)
             if last or not reply.calls or toolbox is None:
-                answer = self._understood(phase, messages, reply, shape)
+                answer = self._parsed(phase, messages, reply, shape)
                 return answer, (*messages, ChatMessage("assistant", reply.text))
             messages += self._called(toolbox, reply)
         raise AssertionError("the last turn returns")
 
     def _affordable(self, messages: Sequence[ChatMessage], tools: Sequence[ToolSpec]) -> int:
-        """Rounds of tools that can be paid for, each read again with all that came before."""
+        """Tool rounds within the token budget; each sends the whole conversation again."""
         first = self._tokens(ChatRequest(messages, tools))
         for rounds in range(self.limits.rounds, 0, -1):
-            added = _ROUND * rounds * (rounds + 1) // 2
+            added = _ROUND_TOKENS * rounds * (rounds + 1) // 2
             if (rounds + 1) * first + added <= self.tokens_left:
                 return rounds
         return 0
 
     def _is_tight(self, messages: Sequence[ChatMessage], tools: Sequence[ToolSpec]) -> bool:
-        """Another round of tools after this one could not be paid for."""
-        return 2 * self._tokens(ChatRequest(messages, tools)) + _ROUND > self.tokens_left
+        """Whether the token budget does not allow another tool round after this one."""
+        return 2 * self._tokens(ChatRequest(messages, tools)) + _ROUND_TOKENS > self.tokens_left
 
     def _called(self, toolbox: Toolbox, reply: ChatReply) -> list[ChatMessage]:
         answered = [ChatMessage("assistant", reply.text, reply.calls)]
@@ -220,10 +220,10 @@ class ModelSession:
         self.transcript.tool(call, answer.text, answer.evidence, answer.abstained, seconds)
         return prompts.fenced(f"result of {one_line(call.name[:40])}", answer.text)
 
-    def _understood(
+    def _parsed(
         self, phase: str, messages: list[ChatMessage], reply: ChatReply, shape: type[Shape]
     ) -> Shape:
-        """Read the answer; ask once more where it can't be read."""
+        """Parses the answer; asks once more if it can't be parsed."""
         try:
             return understand(reply.text, shape)
         except NoAnswer as problem:
@@ -239,9 +239,9 @@ class ModelSession:
             raise ModelFault("answer", f"{what}; try another model") from None
 
 
-def _in_plain_words(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """Tool calls as text: some providers refuse a history of calls where no tools are offered, and
-    small models go on calling."""
+def _calls_as_text(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """Tool calls as text: some providers reject earlier calls if no tools are offered, and small
+    models keep calling."""
     told: list[ChatMessage] = []
     for message in messages:
         if message.role == "assistant" and message.calls:
@@ -256,7 +256,7 @@ def _in_plain_words(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
 
 
 def estimate(request: ChatRequest) -> int:
-    """Tokens of a request, tools included: about, until the server has counted one."""
+    """Estimated tokens of a request, including its tools."""
     texts = [message.text for message in request.messages]
     texts += [json.dumps(dict(call.arguments or {})) for m in request.messages for call in m.calls]
     texts += [json.dumps(tool._asdict()) for tool in request.tools]
@@ -289,7 +289,7 @@ def _changed(
 
 
 def _value_changed(value: Any, change: Callable[[str], str]) -> Any:
-    """Also in lists and objects: `compile_edit` takes changes of files."""
+    """Also inside lists and objects: `compile_edit` takes a list of changes."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):

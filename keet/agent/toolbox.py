@@ -1,4 +1,4 @@
-"""The tools that a model may call: those of the case, and trying out an edit."""
+"""The tools that a model may call: keet_tools, and `compile_edit`."""
 
 from __future__ import annotations
 
@@ -38,8 +38,10 @@ _COMPILE = ToolSpec(
 
 
 class Toolbox:
+    """Offers and runs the tools for one case."""
+
     def __init__(self, case: Case, placer: EditPlacer | None = None) -> None:
-        """`placer`: of the launch in focus; None where edits are not asked for."""
+        """`placer`: for the launch in focus; None if no edits are asked for."""
         self._case = case
         self._placer = placer if placer and placer.can_compile else None
 

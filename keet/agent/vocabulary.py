@@ -1,4 +1,4 @@
-"""The names that a model may use in its texts, for one case."""
+"""What a model's texts may refer to and quote: evidence, constants and code of one case."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Vocabulary(NamedTuple):
     allowed: Allowed
 
     def read(self, text: str, *, is_proposal: bool = False) -> Prose:
-        """`is_proposal`: what to do or what to expect, which may choose sizes of its own."""
+        """`is_proposal`: text about an edit or an expectation, which may name sizes of its own."""
         return read_prose(text, self.names, self.allowed._replace(is_proposal=is_proposal))
 
 
 def vocabulary(case: Case, code: Iterable[str] = ()) -> Vocabulary:
-    """`code`: what the answer suggests, from which its texts may quote."""
+    """`code`: new code of the answer, which its texts may quote."""
     launches = _launches(case)
     literals = set(HARDWARE)
     facts: dict[str, SourceFact] = {}
@@ -49,14 +49,14 @@ def vocabulary(case: Case, code: Iterable[str] = ()) -> Vocabulary:
 
 
 def _launches(case: Case) -> list[Launch]:
-    """A question may be about any of them; an investigation is about one."""
+    """A question may be about any launch; an explanation is about one."""
     if len(case.explanations) == 1 and len(case.explanations[0].launches) == 1:
         return [case.launch().launch]
     return [each.launch for told in case.explanations for each in told.launches][:20]
 
 
 def _named(case: Case) -> Iterator[tuple[str, Evidence]]:
-    """By the full id, and without the launch for the one in focus."""
+    """By full id; for the launch in focus, also without the launch number."""
     scope = case.launch().view.ledger.scope
     for piece in case.evidence():
         yield piece.id, piece
@@ -70,13 +70,13 @@ def _constants(launch: Launch) -> Mapping[str, SourceFact]:
 
 
 def _fact(name: str, constant: Constant) -> SourceFact:
-    """A build may set another value than the default in the source."""
+    """Assumed constants are marked: the build may define another value than the source."""
     label = f"`{name}` (default)" if constant.assumed else f"`{name}`"
     return SourceFact(float(constant.value), "", label)
 
 
 def _literals_of(code: str) -> set[float]:
-    """Longer ones are no sizes that a sentence would name."""
+    """Longer literals are skipped: no sentence names them."""
     found = re.findall(r"(?<![\w.])(?:0[xX][0-9a-fA-F]{1,16}|\d{1,18}(?:\.\d{1,9})?)(?!\w)", code)
     return {float(int(n, 16)) if n[:2].lower() == "0x" else float(n) for n in found}
 
@@ -88,7 +88,7 @@ def _with_digits(launch: Launch) -> Iterator[str]:
 
 
 def _lines(launches: Iterable[Launch]) -> Mapping[str, int] | None:
-    """Of each source file by its name; any number where the text is not at hand."""
+    """Line count per source file; 10**6 if the report has no text of the file."""
     found: dict[str, int] = {}
     for launch in launches:
         for path, text in launch.source_files.items():

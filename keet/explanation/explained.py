@@ -41,7 +41,7 @@ class LaunchExplanation(NamedTuple):
     """Real, but not worth a change alone."""
     judged_by: frozenset[str] = frozenset()
     """Metrics that the checks looked at and found, by ncu's names."""
-    statement: ModelExplanation | None = None
+    model_explanation: ModelExplanation | None = None
     """What a model adds."""
     in_run: LaunchInRun | None = None
     """What it stands for; None: the run is not known, or has no such kernel."""

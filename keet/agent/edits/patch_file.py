@@ -61,7 +61,7 @@ def patch_file(explanation: Explanation) -> PatchFile:
 
 def _edits(explanation: Explanation) -> Iterator[tuple[Launch, Edit]]:
     for each in explanation.launches:
-        for edit in each.statement.edits if each.statement else ():
+        for edit in each.model_explanation.edits if each.model_explanation else ():
             yield each.launch, edit
 
 

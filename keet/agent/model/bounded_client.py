@@ -1,8 +1,8 @@
-"""The HTTP client for servers that speak like OpenAI's: no reply is larger than a stated bound.
+"""HTTP client for OpenAI-compatible servers that limits the size of replies.
 
-httpx decompresses whole chunks, reads the body of every redirect, and hands all of it on. Here the
-body is read in pieces, decompressed in pieces, and counted after decompression. What is left of it
-is reduced to what keet reads (reply_shape.py) before any object is made of it.
+httpx decompresses whole chunks, reads the body of every redirect, and passes on all of it. Here the
+body is read and decompressed in pieces, and counted after decompression. It is reduced to what keet
+reads (reply_reduction.py) before Python objects are made of it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Any
 from keet.agent.model.reply_reduction import UnusableReply, reduced
 
 MOST_BYTES = 2 * 2**20
-"""Of a reply, decompressed. The longest answer that keet asks for (24,000 tokens in an evaluation)
-is about 100 kB, or 600 kB with every character escaped; a list of models has up to 1 MB. JSON of
-this size takes at most 100 MB as Python objects (measured with deeply nested lists)."""
+"""Of a reply, after decompression. The longest answer that keet asks for (24,000 tokens in an
+evaluation) is about 100 kB, or 600 kB with every character escaped; a list of models has up to 1
+MB. JSON of this size takes at most 100 MB as Python objects (measured with deeply nested lists)."""
 _MOST_OF_AN_ERROR = 64 * 2**10
-"""Of a reply with an error status: the rest is not read. keet quotes 200 characters of it."""
+"""Bytes that are read of a reply with an error status. keet quotes 200 characters of it."""
 _REDIRECTS = 5
 _PIECE = 64 * 2**10
 _WINDOW = {"gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
@@ -49,15 +49,15 @@ class ReplyTimeout(TimeoutError):
 
 
 def bounded_client(timeout_s: float, proxy: str | None = None) -> Any:
-    """A client for `openai.OpenAI` and `ChatOpenAI`. The timeout is of one request, to its last
-    byte: a server that sends a byte now and then does not extend it. `proxy`: its URL; None: as
-    HTTPS_PROXY and its like say."""
+    """A client for `openai.OpenAI` and `ChatOpenAI`. The timeout is for one request, to its last
+    byte: a server that sends a byte now and then does not extend it. `proxy`: its URL; None: from
+    HTTPS_PROXY and similar variables."""
     from openai import DefaultHttpxClient
 
     class BoundedClient(DefaultHttpxClient):
         def send(self, request: Any, **options: Any) -> Any:
             ends = time.monotonic() + timeout_s
-            # Compression saves nothing at this size. A server that uses it anyway is understood.
+            # Compression saves nothing at this size. Compressed replies are still decoded.
             request.headers["Accept-Encoding"] = "identity"
             options |= {"stream": True, "follow_redirects": False}
             response = self._followed(super().send(request, **options), options)
@@ -67,7 +67,7 @@ def bounded_client(timeout_s: float, proxy: str | None = None) -> Any:
                 response.close()
 
         def _followed(self, response: Any, options: dict[str, Any]) -> Any:
-            """The client builds the next request, and leaves the key out of one to another host."""
+            """The client builds the next request, without the key if the host changes."""
             for _ in range(_REDIRECTS):
                 if response.next_request is None:
                     return response
@@ -82,7 +82,7 @@ def bounded_client(timeout_s: float, proxy: str | None = None) -> Any:
 
 
 def _connection(proxy: str | None) -> dict[str, Any]:
-    """A client that is given a transport asks no proxy of the environment."""
+    """Empty if the environment names a proxy: a client with its own transport would ignore it."""
     from urllib.request import getproxies
 
     if not proxy and any(name != "no" for name in getproxies()):
@@ -93,14 +93,14 @@ def _connection(proxy: str | None) -> dict[str, Any]:
 
 
 def _httpx() -> Any:
-    """The module that openai makes its clients of: `httpx`, or `httpx2` in newer releases."""
+    """The HTTP module that openai uses: `httpx`, or `httpx2` in newer releases."""
     from openai import DefaultHttpxClient
 
     return import_module(DefaultHttpxClient.__mro__[1].__module__.partition(".")[0])
 
 
 def _kept_alive() -> list[tuple[int, int, int]]:
-    """What the system can do of it."""
+    """The keep-alive options that this system supports."""
     found = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
     with socket.socket() as probe:
         for name, value in _KEEPALIVE.items():
@@ -131,12 +131,12 @@ def _encoding(response: Any) -> str:
 
 
 def _text(body: bytes, encoding: str) -> bytes:
-    """The same. Raises UnusableReply: it is encoded as nobody asked for."""
+    """Returns the body. Raises UnusableReply if its encoding is unknown and it is not text."""
     if encoding not in ("identity", *_WINDOW):
         try:
             body.decode()
         except UnicodeDecodeError:
-            line = f"it is encoded as {encoding[:40]}, which nobody asked for"
+            line = f"it is encoded as {encoding[:40]}, which was not requested"
             raise UnusableReply(line) from None
     return body
 
@@ -149,8 +149,8 @@ def _in_time(pieces: Iterable[bytes], ends: float) -> Iterator[bytes]:
 
 
 def decoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    """In pieces of bounded size, however much a few bytes stand for. An encoding that is not known
-    may be none ("utf-8"): then the bytes are left as they are. Raises UnusableReply."""
+    """Decompresses in pieces of limited size. Bytes with an unknown encoding (such as "utf-8") are
+    passed through. Raises UnusableReply."""
     if encoding not in _WINDOW:
         yield from pieces
         return
@@ -165,11 +165,11 @@ def decoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
                 rest = decoder.unconsumed_tail
         yield decoder.flush()
     except zlib.error:
-        raise UnusableReply(f"it is no {encoding}") from None
+        raise UnusableReply(f"it is not {encoding}") from None
 
 
 def _head(pieces: Iterator[bytes]) -> bytes:
-    """At least two bytes, if there are any."""
+    """At least two bytes, if the body has them."""
     head = b""
     while len(head) < 2 and (piece := next(pieces, None)) is not None:
         head += piece
@@ -177,7 +177,7 @@ def _head(pieces: Iterator[bytes]) -> bytes:
 
 
 def _window(encoding: str, head: bytes) -> int:
-    """Some servers send deflate without the two bytes of zlib before it."""
+    """Some servers send deflate without the two header bytes of zlib."""
     is_zlib = len(head) < 2 or (head[0] & 15 == 8 and int.from_bytes(head[:2], "big") % 31 == 0)
     return _WINDOW[encoding] if encoding != "deflate" or is_zlib else -zlib.MAX_WBITS
 
@@ -193,7 +193,7 @@ def _whole(pieces: Iterable[bytes]) -> bytes:
 
 
 def _of_error(pieces: Iterable[bytes]) -> bytes:
-    """Its beginning, as far as it can be decoded: the status says what is wrong without it."""
+    """The beginning of the body of an error, as far as it can be decoded."""
     body = bytearray()
     with suppress(UnusableReply):
         for piece in pieces:

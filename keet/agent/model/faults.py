@@ -1,8 +1,8 @@
-"""What went wrong with a model, as one line that says what to do next.
+"""Turns exceptions of providers into one-line faults that say what to do next.
 
-Providers raise exceptions of their own, of packages that may not be installed. They are told apart
-by what they have in common: a status of HTTP, the names of their classes, the error of the system
-beneath them. What the server said is quoted where it helps, scrubbed and cut.
+The exceptions are of packages that may not be installed. They are classified by what they have in
+common: HTTP status, class names, the system error beneath them. The server's message is quoted
+where it helps, scrubbed and shortened.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from keet.patterns import regex
 from keet.records import NamedTuple
 
 PASSING = frozenset({"rate_limit", "unreachable", "server"})
-"""What may be gone a moment later. A timeout is not: the user has waited for it once."""
+"""Faults that are retried. A timeout is not: the user has already waited for it."""
 _QUOTED = 200
 _SCRUBBED = 64 * 2**10
-"""Characters of what a server said that are searched for keys before it is cut."""
+"""Characters of a server's message that are searched for keys before it is shortened."""
 _READ = 4000
-"""Characters of what a server said that are searched for words: patterns take their time."""
+"""Characters of a server's message that are matched with patterns."""
 _TOO_LONG = regex(
     r"context.?length|context.?window|context.?size|maximum context|too many tokens|max_model_len"
     r"|prompt is too long|input is too long|reduce the length|exceeds? the (?:maximum|model)"
@@ -46,11 +46,11 @@ _GARBAGE = (
     *("JSONDecode", "Validation", "KeyError", "TypeError", "ValueError", "IndexError"),
     *("AttributeError", "ProtocolError", "DecodingError", "UnicodeDecode", "UnusableReply"),
 )
-"""What langchain and the clients raise on a body that is no answer of a model."""
+"""Exceptions of langchain and the clients for a body that is not a model's reply."""
 
 
 class AskedModel(NamedTuple):
-    """What the line can name."""
+    """The model that was asked, and what the request contained."""
 
     spec: ModelSpec
     tools: bool = False
@@ -63,7 +63,7 @@ class AskedModel(NamedTuple):
 
 
 def fault_of(error: BaseException, asked: AskedModel) -> ModelFault:
-    """The fault that an exception of a provider is. One line, no key."""
+    """An exception of a provider as a fault: one line, no key."""
     if isinstance(error, ModelFault):
         return error
     error = _bounds_error(error) or error
@@ -79,7 +79,7 @@ def time_limit_fault(asked: AskedModel, seconds: float) -> ModelFault:
 
 
 def _bounds_error(error: BaseException) -> BaseException | None:
-    """What keet's own client raised: clients wrap it, as if the connection had failed."""
+    """The error of keet's own HTTP client, which langchain's clients wrap as a connection error."""
     own = (MemoryError, ReplyTooLarge, ReplyTimeout, UnusableReply)
     return next((cause for cause in _chain(error) if isinstance(cause, own)), None)
 
@@ -96,12 +96,12 @@ def kind_of(error: BaseException, asked: AskedModel) -> str:
 
 
 def refuses_parameter(error: BaseException, name: str) -> bool:
-    """The server named a part of the request that it does not take."""
+    """Whether the server rejected this parameter of the request."""
     return status_of(error) in (400, 422, 500, 501) and name in str(error)[:_READ]
 
 
 def status_of(error: BaseException) -> int | None:
-    """The status that the server answered with, where one did."""
+    """The HTTP status; None if no server answered."""
     holders = (error, getattr(error, "response", None))
     found = (
         getattr(holder, name, None) for holder in holders for name in ("status_code", "status")
@@ -110,7 +110,7 @@ def status_of(error: BaseException) -> int | None:
 
 
 def wait_of(error: BaseException, attempt: int) -> float:
-    """Seconds until another try: what the server asks for, else half a second, then a whole."""
+    """Seconds until the next try: what the server asks for, otherwise 0.5, 1, 2, ..."""
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
@@ -163,7 +163,7 @@ def _is_of_network(error: BaseException) -> bool:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error, and those beneath it."""
+    """The error and its causes."""
     seen: set[int] = set()
     cause: BaseException | None = error
     while cause is not None and id(cause) not in seen:
@@ -178,7 +178,8 @@ def _said(error: BaseException) -> str:
 
 
 def _quote(error: BaseException) -> str:
-    """What the server or client said, short. Scrubbed before it is cut: half a key is one too."""
+    """The message of the server or client, short. Scrubbed first: half a key must not be
+    printed."""
     body = getattr(error, "body", None)
     message = body.get("message") if isinstance(body, dict) else None
     said = str(message or error or type(error).__name__)[:_SCRUBBED]
@@ -187,7 +188,7 @@ def _quote(error: BaseException) -> str:
 
 
 def key_variable(name: str) -> str:
-    """The variable that langchain reads the key of a provider from."""
+    """The environment variable from which langchain reads the provider's key."""
     provider = provider_of(name) or ("anthropic" if name.startswith("claude") else "openai")
     odd = {"google_genai": "GOOGLE", "mistralai": "MISTRAL", "perplexity": "PPLX"}
     return f"{odd.get(provider, provider).upper()}_API_KEY"
@@ -204,7 +205,7 @@ def _no_key(error: BaseException, asked: AskedModel) -> str:
 
 
 def _wrong_key(error: BaseException, asked: AskedModel) -> str:
-    """Without what the server said: some repeat the key, masked in ways that `scrub` can't know."""
+    """Without the server's message: some repeat the key, masked in ways that `scrub` can't find."""
     variable = "OPENAI_API_KEY" if asked.spec.base_url else key_variable(asked.spec.name)
     status = f"HTTP {status_of(error)}"
     if asked.spec.base_url and not os.environ.get(variable):
@@ -235,7 +236,7 @@ def _why_unreachable(error: BaseException) -> str:
 
 
 def _timeout(error: BaseException, asked: AskedModel) -> str:
-    # The server's own limit (408, 504) is not the user's.
+    # For 408 and 504, the server's own limit was hit, not keet's.
     ours = status_of(error) is None
     limit = f"in {asked.spec.timeout_s:g} s" if ours else f"(HTTP {status_of(error)})"
     then = "set a longer timeout in keet's config.toml" if ours else "ask a faster model"
@@ -260,7 +261,7 @@ def _server(error: BaseException, asked: AskedModel) -> str:
 
 
 def missing_extra(asked: AskedModel) -> ModelFault | None:
-    """None: the packages of keet's extra are there; that of the provider may still be missing."""
+    """None if the packages of keet's extra are installed; the provider's may still be missing."""
     return fault_of(ModuleNotFoundError(), asked) if _lacking() else None
 
 
@@ -269,7 +270,7 @@ def _lacking() -> str | None:
 
 
 def _not_installed(error: BaseException, asked: AskedModel) -> str:
-    """Of keet's extra, or of a provider that langchain has in a package of its own."""
+    """Names the missing package: of keet's extra, or langchain's package for the provider."""
     if lacking := _lacking():
         return missing(lacking, "model")
     found = _INSTALL.search(str(error)[:_READ])

@@ -29,23 +29,23 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.runnables import Runnable
 
-_ROOM_TO_THINK = 8000
-"""Tokens. With hosted models the limit of the answer counts what they think, which is not shown."""
+_THINKING_TOKENS = 8000
+"""Tokens. The answer limit of hosted models includes hidden thinking."""
 
 
 class Dialect(NamedTuple):
-    """How a server is told of the schema and of the limit of tokens."""
+    """In which form a server gets the schema and the token limit."""
 
     schema: Literal["body", "argument", "text"]
-    """In the body of the request, as an argument that langchain translates, or in words."""
+    """In the body of the request, as an argument that langchain translates, or as text."""
     limit: Literal["body", "argument", "none"]
     thinks: bool = False
-    """The limit counts hidden thinking too."""
+    """Whether the limit includes hidden thinking."""
 
 
 OWN_SERVER = Dialect("body", "body")
-"""The body as it is: langchain's own way to a schema wants every tool to be strict, and renames the
-limit to one that older servers do not know."""
+"""Directly in the body: langchain's own schema support requires strict tools, and renames the limit
+to one that older servers do not know."""
 OPENAI = Dialect("body", "argument", thinks=True)
 OPENAI_RESPONSES = Dialect("argument", "argument", thinks=True)
 HOSTED = Dialect("text", "argument", thinks=True)
@@ -68,10 +68,11 @@ class LangchainChat:
         self._sleep = sleep
         self._no_tools: str | None = None
         self._no_schema: set[bool] = set()
-        """Refused without tools, with tools: some servers take a schema only alone."""
+        """Whether schemas were rejected without tools (False) or with tools (True): some servers
+        accept a schema only without tools."""
         self._limit_name = "max_tokens"
         self.seconds_left = math.inf
-        """For the next call. keet ends it then: a wait that is longer is not begun."""
+        """For the next call. A retry whose wait would be longer is not started."""
 
     @property
     def name(self) -> str:
@@ -88,38 +89,39 @@ class LangchainChat:
             raise
 
     def _ask_by_schema(self, request: ChatRequest) -> ChatReply:
-        """With the schema; where that is refused, with the schema said in words."""
+        """With the schema; if that is rejected, with the schema as text."""
         in_words = with_schema_as_text(request)
         if request.schema is None or self._dialect.schema == "text":
-            return self._ask_patiently(in_words)
+            return self._ask_with_retries(in_words)
         with_tools = bool(request.tools)
         if with_tools not in self._no_schema:
             try:
-                return self._ask_patiently(request)
+                return self._ask_with_retries(request)
             except ModelFault as fault:
                 if fault.kind not in ("other", "server", "no_tools"):
                     raise
-        reply = self._ask_patiently(in_words)
+        reply = self._ask_with_retries(in_words)
         self._no_schema.add(with_tools)
         return reply
 
-    def _ask_patiently(self, request: ChatRequest) -> ChatReply:
-        """Again after what passes by itself. An error of the server is how some refuse a schema:
-        the next way to ask is tried before this one again."""
+    def _ask_with_retries(self, request: ChatRequest) -> ChatReply:
+        """Retries after temporary faults. With a schema, a server error is not retried: some
+        servers reject schemas that way, and the request without a schema is tried next."""
         passing = PASSING if request.schema is None else PASSING - {"server"}
         asked = AskedModel(self._spec, bool(request.tools), request.schema is not None)
         ends = time.monotonic() + self.seconds_left
         for attempt in range(self._spec.retries + 1):
             try:
                 return self._ask_once(request)
-            except Exception as error:  # noqa: BLE001 - clients raise what they like
+            except Exception as error:  # noqa: BLE001 - clients raise any type
                 fault, wait = fault_of(error, asked), wait_of(error, attempt)
                 longest = min(LONGEST_WAIT_S, ends - time.monotonic())
                 passes = fault.kind in passing and wait <= longest
             if not passes or attempt == self._spec.retries:
                 break
             self._sleep(wait)
-        # Outside of the handler: the client's error, which may quote a key, is no context of it.
+        # Raised outside of the handler: the client's error may quote a key and must not be
+        # attached.
         raise fault
 
     def _ask_once(self, request: ChatRequest) -> ChatReply:
@@ -131,7 +133,8 @@ class LangchainChat:
         return self._send(request)
 
     def _learned_limit(self, error: Exception) -> bool:
-        """Newer models of OpenAI want another name for the limit, older ones a lower one."""
+        """Whether to try again: newer OpenAI models need another name of the limit, older ones a
+        lower limit."""
         newer = "max_completion_tokens"
         if self._dialect.limit == "body":
             learned = self._limit_name != newer and refuses_parameter(error, newer)
@@ -145,7 +148,7 @@ class LangchainChat:
         from langchain_core.messages import AIMessage
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # langchain's advice is for who programs with it
+            warnings.simplefilter("ignore")  # langchain's warnings are for developers
             try:
                 message = self._bound(request).invoke(to_langchain(request.messages))
             except ValueError as error:
@@ -153,11 +156,11 @@ class LangchainChat:
                     raise
                 return reply
         if not isinstance(message, AIMessage):
-            raise TypeError(f"{type(message).__name__} is no answer")
+            raise TypeError(f"{type(message).__name__} is not an answer")
         return from_langchain(message, request)
 
     def _bound(self, request: ChatRequest) -> Runnable[Any, Any]:
-        """Which tool to call, if any, is left to the model: that is every server's default."""
+        """The model chooses whether to call tools: that is every server's default."""
         arguments = self._arguments(request)
         if request.tools:
             return self._model.bind_tools(to_tools(request.tools), **arguments)
@@ -169,7 +172,7 @@ class LangchainChat:
         if request.schema is not None:
             place = body if self._dialect.schema == "body" else arguments
             place["response_format"] = _response_format(request.schema)
-        limit = request.max_output + _ROOM_TO_THINK * self._dialect.thinks
+        limit = request.max_output + _THINKING_TOKENS * self._dialect.thinks
         if self._dialect.limit == "body":
             body[self._limit_name] = limit
         elif self._dialect.limit == "argument":

@@ -1,4 +1,4 @@
-"""Between keet's messages and langchain's."""
+"""Converts keet's messages to langchain's, and langchain's replies to keet's."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
 
 _THINKING = regex(r"\A\s*<think>.*?</think>\s*", re.DOTALL)
-"""Some local servers leave it in the answer."""
+"""Some local servers leave the thinking in the answer."""
 _LONGEST_TOKEN = 16
-"""Characters of a reply per token that was asked for: about four is usual, blanks and escapes of
-JSON may be more. A server that sends more does not keep to the limit of tokens."""
+"""Characters of a reply per requested token: about four are usual; blanks and JSON escapes can be
+more. A server that sends more ignores the token limit."""
 _LONGEST_CALL = 16 * 2**10
 """Characters of the arguments of a call, as JSON: `compile_edit` takes lines of code."""
 _DEEPEST = 12
@@ -36,7 +36,7 @@ _DEEPEST = 12
 _LONGEST_NAME = 64
 """Characters of the name of a tool, as OpenAI allows; keet's have at most 20."""
 _CUT = frozenset({"length", "max_tokens", "max_output_tokens", "MAX_TOKENS", "model_length"})
-"""The words of providers for an answer that ended at the limit."""
+"""Finish reasons of providers for an answer that was cut at the limit."""
 
 
 def to_langchain(messages: Sequence[ChatMessage]) -> list[BaseMessage]:
@@ -55,7 +55,7 @@ def to_langchain(messages: Sequence[ChatMessage]) -> list[BaseMessage]:
 
 
 def to_tools(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
-    """As OpenAI writes them, which langchain takes for every provider."""
+    """In OpenAI's form, which langchain accepts for every provider."""
     return [
         {
             "type": "function",
@@ -70,7 +70,7 @@ def to_tools(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
 
 
 def with_schema_as_text(request: ChatRequest) -> ChatRequest:
-    """For servers that can't be held to a schema: it is said at the end of what the user says."""
+    """For servers without schema support: the schema is appended to the last user message."""
     if request.schema is None:
         return request
     wish = (
@@ -97,10 +97,10 @@ def from_langchain(message: AIMessage, request: ChatRequest) -> ChatReply:
 
 
 def misshapen_call(error: Exception, request: ChatRequest) -> ChatReply | None:
-    """The reply that langchain refused since the arguments of a tool are a list or a word.
+    """A reply that langchain rejected because the arguments of a tool are a list or a word.
 
-    It is a slip of the model, which can be told of it; for a fault it is too small. langchain's
-    error has the arguments, and not the name of the tool.
+    It is a mistake of the model, which can correct it, so it is not a fault. langchain's error has
+    the arguments, but not the name of the tool.
     """
     problems = error.errors() if hasattr(error, "errors") else []
     bad = [problem.get("input") for problem in problems if problem.get("loc", ())[-1:] == ("args",)]
@@ -115,13 +115,13 @@ def misshapen_call(error: Exception, request: ChatRequest) -> ChatReply | None:
 
 
 def _call(call: ToolCall) -> Any:
-    """Arguments that are no JSON go back as a text inside JSON: servers parse them again."""
+    """Arguments that are not JSON are sent back as text inside JSON: servers parse them again."""
     arguments = {"not_json": call.raw} if call.arguments is None else dict(call.arguments)
     return {"name": call.name, "args": arguments, "id": call.id}
 
 
 def _calls(message: AIMessage, number: int) -> Iterator[ToolCall]:
-    """Each with an id that no other call of the conversation has."""
+    """Each with an id that is unique in the conversation."""
     for index, call in enumerate(message.tool_calls):
         id_, name, arguments = _id(call["id"], number, index), call["name"], call["args"]
         if _fits(arguments):
@@ -135,7 +135,7 @@ def _calls(message: AIMessage, number: int) -> Iterator[ToolCall]:
 
 
 def _id(given: str | None, number: int, index: int) -> str:
-    """The server's own, which it wants back, unless it is absurdly long."""
+    """The server's own id, unless it is absurdly long."""
     return given if given and len(given) <= 256 else f"call_{number}_{index}"
 
 
@@ -148,7 +148,8 @@ def _unreadable(id_: str, name: str, value: object) -> ToolCall:
 
 
 def _fits(arguments: object) -> bool:
-    """Without recursion: the arguments may be nested as deeply as JSON can be read."""
+    """Whether size and depth are within the limits. Not recursive: arguments may be nested
+    deeply."""
     size, level = 0, [arguments]
     for _ in range(_DEEPEST):
         size += sum(_size(value) for value in level)
@@ -165,7 +166,7 @@ def _parts(value: object) -> Iterable[object]:
 
 
 def _size(value: object) -> int:
-    """Characters, about."""
+    """Approximate number of characters as JSON."""
     if isinstance(value, Mapping):
         return sum(len(str(name)) + 4 for name in value)
     if isinstance(value, int) and not isinstance(value, bool):
@@ -174,13 +175,13 @@ def _size(value: object) -> int:
 
 
 def _stopped_early(message: AIMessage) -> bool:
-    """The word of OpenAI's Responses."""
+    """As OpenAI's Responses API reports it."""
     details = message.response_metadata.get("incomplete_details")
     return isinstance(details, Mapping) and str(details.get("reason")) in _CUT
 
 
 def _usage(message: AIMessage) -> TokenCount | None:
-    """None: there is none, or no such number of tokens can have been spent."""
+    """None if the server sent no counts, or impossible ones."""
     usage = message.usage_metadata
     if not usage or not usage.get("input_tokens"):
         return None

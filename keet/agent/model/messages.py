@@ -1,4 +1,4 @@
-"""What goes to a model and what comes back, whichever provider serves it."""
+"""Requests to a model and its replies, independent of the provider; also as JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class ToolCall(NamedTuple):
     id: str
     name: str
     arguments: Mapping[str, Any] | None
-    """None: what came is no JSON object; `raw` has it."""
+    """None: the model did not send a JSON object; `raw` has what it sent."""
     raw: str = ""
 
 
@@ -23,9 +23,9 @@ class ChatMessage:
     role: Role
     text: str
     calls: tuple[ToolCall, ...] = ()
-    """Of an assistant."""
+    """Only for role "assistant"."""
     answers: str | None = None
-    """Of a tool: the id of the call."""
+    """Only for role "tool": the id of the call."""
 
 
 class ToolSpec(NamedTuple):
@@ -39,7 +39,7 @@ class ChatRequest(NamedTuple):
     messages: Sequence[ChatMessage]
     tools: Sequence[ToolSpec] = ()
     schema: Mapping[str, Any] | None = None
-    """The JSON Schema that the answer has to have, where the server can be held to one."""
+    """JSON Schema of the answer; sent as text if the server does not support schemas."""
     max_output: int = 2500
 
 
@@ -54,7 +54,7 @@ class ChatReply(NamedTuple):
     calls: tuple[ToolCall, ...]
     spent: TokenCount
     cut: bool = False
-    """It ended at the limit of tokens, not at its end."""
+    """It was cut off at the token limit."""
     cached: bool = False
 
 
@@ -65,8 +65,8 @@ NEXT_CAN_SUCCEED = frozenset({"budget", "calls", "answer"})
 
 
 class ModelFault(Exception):
-    """The model can't be asked, or did not answer; the message is one line that ends with what to
-    do next, and never holds a key."""
+    """The model can't be asked, or did not answer. The message is one line, ends with what to do
+    next, and never contains a key."""
 
     def __init__(self, kind: str, message: str) -> None:
         self.kind = kind
@@ -74,7 +74,7 @@ class ModelFault(Exception):
 
 
 class CantCallTools(ModelFault):
-    """The server or the model takes no tools: ask again without."""
+    """The server or the model does not support tools: ask again without them."""
 
     def __init__(self, message: str) -> None:
         super().__init__("no_tools", message)
@@ -90,7 +90,7 @@ class Chat(Protocol):
 
 
 def reply_document(reply: ChatReply) -> dict[str, Any]:
-    """As JSON has it, in transcripts and in the cache."""
+    """The form in transcripts and in the cache."""
     return {
         "text": reply.text,
         "calls": [_call_document(call) for call in reply.calls],
@@ -131,7 +131,7 @@ def request_from(document: Mapping[str, Any]) -> ChatRequest:
 
 
 def message_document(message: ChatMessage) -> dict[str, Any]:
-    """Without what a message of its role has not."""
+    """Without fields that are empty."""
     document: dict[str, Any] = {"role": message.role, "text": message.text}
     if message.calls:
         document["calls"] = [_call_document(call) for call in message.calls]

@@ -1,9 +1,9 @@
-"""A model that is asked in a process of its own, which keet can end at any moment.
+"""Asks a model in a separate process, which keet can kill at any moment.
 
-Timeouts of HTTP clients are per read: a server that sends a byte now and then, a name server that
-hangs, or a reply that keeps a parser busy is not ended by them. Every provider has a client of its
-own, so the limit is held from outside: the process is killed. Its memory is limited, too
-(worker.py). Both hold for every provider that langchain knows.
+Timeouts of HTTP clients are per read: they do not end a server that sends a byte now and then, a
+name server that hangs, or a reply that keeps a parser busy. Every provider has its own client, so
+keet enforces the limit from outside by killing the process. Its memory is limited, too (worker.py).
+Both limits work for every provider that langchain supports.
 """
 
 from __future__ import annotations
@@ -36,31 +36,31 @@ if TYPE_CHECKING:
     import subprocess
 
 _START_S = 120.0
-"""For the client's modules to be loaded, about 2 s on one core. No server is involved."""
+"""Limit for loading the client's modules, which takes about 2 s on one core."""
 _CODE = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from keet.agent.model.worker import main; main(int(sys.argv[2]))"
 )
 _HAS_OWN_PIPE = os.name == "posix"
-"""Elsewhere a process inherits no pipe but the standard ones, and answers come by its stdout."""
+"""On Windows a process inherits only the standard pipes, so answers come through its stdout."""
 BEGIN = b"keet: answers begin\n"
 _LONGEST_LINE = 64 * 2**20
-"""Bytes of an answer of the worker, whose own replies are bounded."""
+"""Bytes of one answer of the worker."""
 _LEAVE_S = 5.0
-"""For the worker to send what tracing has not sent yet."""
+"""Time for the worker to send remaining tracing data."""
 
 
 class ModelProcess:
-    """A Chat. The process is started when it is first needed, and again after it was ended."""
+    """A Chat. The process is started when first needed, and restarted after it was killed."""
 
     def __init__(self, spec: ModelSpec, limit: TimeLimit | None = None) -> None:
-        """`limit`: of the run; without one, every call still has the timeout of the model.
-        Raises ModelFault: the server was asked for the name of its model, and gave none."""
+        """`limit`: for the whole run; without one, each call still has the model's timeout.
+        Raises ModelFault if no model is named and the server lists none."""
         self._spec = spec
         self._limit = limit
         self._worker: _Worker | None = None
         self._name = spec.name
-        if not spec.name:  # cached answers are found by the name of the model
+        if not spec.name:  # the name is part of the cache key
             self._connect()
 
     @property
@@ -70,13 +70,13 @@ class ModelProcess:
     def ask(self, request: ChatRequest) -> ChatReply:
         """Raises ModelFault."""
         self._connect()
-        if self._worker is None:  # it connected when its time was up, and was ended
+        if self._worker is None:  # the time limit passed while connecting
             raise self._late()
         document = {"request": request_document(request), "seconds": self._seconds()}
         return reply_from(self._answer(document)["reply"])
 
     def _connect(self) -> None:
-        """Raises ModelFault. What is interrupted on the way is begun anew by the next call."""
+        """Raises ModelFault. After an interrupt, the next call connects again."""
         if self._worker is not None:
             return
         self._seconds()
@@ -96,7 +96,7 @@ class ModelProcess:
             raise self._gone("could not be started")
 
     def _seconds(self) -> float:
-        """For one call: its timeout, and the waits between its retries. Raises ModelFault."""
+        """Limit of one call: its timeout and the waits between retries. Raises ModelFault."""
         of_call = self._spec.timeout_s + self._spec.retries * LONGEST_WAIT_S
         if self._limit is None:
             return of_call
@@ -105,7 +105,7 @@ class ModelProcess:
         return min(of_call, self._limit.left)
 
     def _answer(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Raises ModelFault. The worker that was interrupted, or is late, is not asked again."""
+        """Raises ModelFault. A worker that was interrupted or is late is killed."""
         assert self._worker is not None
         seconds = self._seconds()
         try:
@@ -117,7 +117,7 @@ class ModelProcess:
         except BaseException:
             self._end()
             raise
-        if answer is not None and self._worker.was_late:  # it answered at the last moment
+        if answer is not None and self._worker.was_late:  # killed right after it answered
             self._end()
         elif answer is None:
             raise self._late() if self._worker.was_late else self._gone(self._worker.death())
@@ -150,7 +150,7 @@ def _checked(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Worker:
-    """A running process: one line of JSON goes in, one comes out."""
+    """A running process: reads one line of JSON, writes one line of JSON."""
 
     def __init__(self) -> None:
         """Raises OSError."""
@@ -160,7 +160,7 @@ class _Worker:
         self.was_late = False
 
     def exchange(self, document: Mapping[str, Any], seconds: float) -> dict[str, Any] | None:
-        """None: the process is late, and killed, or it is dead."""
+        """None if the process was late and killed, or died."""
         timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), self._expire)
         timer.daemon = True
         timer.start()
@@ -168,15 +168,15 @@ class _Worker:
             _file(self._process.stdin).write(json.dumps(document).encode() + b"\n")
             _file(self._process.stdin).flush()
             line = self._next_line()
-        except OSError:  # it died while the request was written
+        except OSError:  # the process died
             line = b""
         finally:
             timer.cancel()
-            timer.join()  # it keeps this object alive
+            timer.join()  # the thread would keep this object alive
         return _document(line)
 
     def _next_line(self) -> bytes:
-        """What comes before the mark was printed by what Python loads when it starts."""
+        """Skips output before the mark: it was printed by modules that Python loads at start."""
         while not self._has_begun:
             line = self._answers.readline(_LONGEST_LINE)
             if not line:
@@ -193,7 +193,7 @@ class _Worker:
         self._release()
 
     def death(self) -> str:
-        """Of a process that has died, or is about to: its pipe is closed, or it talks nonsense."""
+        """How the process ended. Kills it first: it may only have closed its pipe."""
         self._process.kill()
         code = self._process.wait()
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
@@ -201,7 +201,7 @@ class _Worker:
 
 
 def _with_own_pipe() -> tuple[subprocess.Popen[bytes], IO[bytes]]:
-    """The process, and where its answers come from. Raises OSError."""
+    """The process, and the pipe with its answers. Raises OSError."""
     import subprocess
 
     ours, theirs = os.pipe()
@@ -212,7 +212,7 @@ def _with_own_pipe() -> tuple[subprocess.Popen[bytes], IO[bytes]]:
         answers.close()
         raise
     finally:
-        os.close(theirs)  # a copy here would hide that the process has ended
+        os.close(theirs)  # an open copy here would hide the end of the process
     return process, answers
 
 
@@ -235,14 +235,14 @@ def _popen(answers_to: int, stdout: int, pass_fds: tuple[int, ...] = ()) -> subp
 
 
 def _paths() -> list[str]:
-    """Where keet finds modules. An empty path stands for the working folder, which may hold keet
-    itself, and else nothing that keet wants."""
+    """keet's module path. An empty entry means the working folder, which is replaced by keet's own
+    folder: other modules in the working folder must not be imported."""
     home = str(Path(__file__).parents[3])
     return [path or home for path in sys.path]
 
 
 def _document(line: bytes) -> dict[str, Any] | None:
-    """None: it is no answer of a worker, or only a part of one."""
+    """None if the line is not a complete JSON object."""
     try:
         found = json.loads(line)
     except ValueError:
@@ -256,12 +256,12 @@ def _file(pipe: IO[bytes] | None) -> IO[bytes]:
 
 
 def _leave(process: subprocess.Popen[bytes], answers: IO[bytes], owner: int) -> None:
-    """The end of its input tells the worker to end. One that does not is killed."""
+    """Closes the worker's input, which tells it to end; kills it if it does not."""
     import subprocess
 
-    if owner != os.getpid():  # a forked copy of keet: the worker is not its own
+    if owner != os.getpid():  # a forked copy of keet does not own the worker
         return
-    with suppress(OSError):  # what was not written yet can't be
+    with suppress(OSError):
         _file(process.stdin).close()
     try:
         process.wait(_LEAVE_S)

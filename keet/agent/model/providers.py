@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 _CONNECT_S = 15.0
-"""A server may think for long; whether there is one shows at once."""
+"""Limit for connecting. The answer may take longer."""
 _NO_KEY = "none"
-"""Servers of one's own want no key; the client wants a text."""
+"""Own servers need no key, but the client requires a text."""
 _KEYED = ("anthropic", "deepseek", "google_genai", "groq", "mistralai", "openai", "xai")
-"""Providers that take nothing but a key, from one variable."""
+"""Providers that need only a key, from one variable."""
 _LONGEST_NAME = 200
-"""Characters. Local servers name a model by its file, with folders; 200 are more than any has."""
+"""Characters. Local servers name a model by its file path."""
 _TRACING = (
     "LANGSMITH_TRACING_V2",
     "LANGCHAIN_TRACING_V2",
@@ -43,16 +43,17 @@ _OFF = ("", "0", "false", "no", "off")
 
 
 def connect(spec: ModelSpec) -> LangchainChat:
-    """The same, in this process: without limits of time and memory. Raises ModelFault."""
+    """The model, asked in this process: without time and memory limits. Raises ModelFault."""
     try:
         return _own_server(spec, spec.base_url) if spec.base_url else _hosted(spec)
-    except Exception as error:  # noqa: BLE001 - clients raise what they like
+    except Exception as error:  # noqa: BLE001 - clients raise any type
         fault = fault_of(error, AskedModel(spec))
     raise fault
 
 
 def announce_tracing() -> str | None:
-    """A line where the environment makes langchain send prompts to more than the model."""
+    """A warning if the environment makes langchain send prompts to other services, otherwise
+    None."""
     on = [name for name in _TRACING if os.environ.get(name, "").strip().lower() not in _OFF]
     gateway = os.environ.get("LANGSMITH_GATEWAY", "").strip().lower() not in _OFF
     told = []
@@ -77,9 +78,9 @@ def _own_server(spec: ModelSpec, base_url: str) -> LangchainChat:
         base_url=base_url,
         api_key=SecretStr(key),
         timeout=Timeout(spec.timeout_s, connect=min(spec.timeout_s, _CONNECT_S)),
-        max_retries=0,  # `_ask_patiently` does it, for every provider alike
+        max_retries=0,  # LangchainChat retries, the same for every provider
         http_client=bounded_client(spec.timeout_s, proxy),
-        openai_proxy=None,  # the client has it; langchain refuses to be given both
+        openai_proxy=None,  # the client has it; langchain accepts only one of them
         use_responses_api=False,
     )
     return LangchainChat(model, spec._replace(name=spec.name or name), OWN_SERVER)
@@ -89,7 +90,7 @@ def _first_model(spec: ModelSpec, base_url: str, key: str) -> str:
     timeout = min(spec.timeout_s, _CONNECT_S)
     try:
         listed = _listed(base_url, key, timeout)
-    except Exception as error:  # noqa: BLE001 - clients raise what they like
+    except Exception as error:  # noqa: BLE001 - clients raise any type
         fault = fault_of(error, AskedModel(spec._replace(timeout_s=timeout)))
     else:
         return _printable_name(listed, base_url)
@@ -115,7 +116,7 @@ def _printable_name(listed: list[Any], base_url: str) -> str:
 
 
 def _can_be_printed(name: str) -> bool:
-    """Not every name that a server lists: it may send anything, also a key."""
+    """A server may list anything as a model name, also a key."""
     fits = bool(name.strip()) and len(name) <= _LONGEST_NAME
     return fits and name.isprintable() and scrub(name) == name
 
@@ -130,14 +131,14 @@ def _hosted(spec: ModelSpec) -> LangchainChat:
 
 
 def _is_set(variable: str) -> bool:
-    """Google's has two names."""
+    """Google's key has two names."""
     also = {"GOOGLE_API_KEY": "GEMINI_API_KEY"}.get(variable, variable)
     return bool(os.environ.get(variable) or os.environ.get(also))
 
 
 def _init(spec: ModelSpec) -> BaseChatModel:
-    """Not every provider has a timeout and retries to set: then as it is by itself. Those that
-    speak like OpenAI take keet's client, which bounds replies."""
+    """Sets timeout and retries if the provider supports them. OpenAI-compatible providers get
+    keet's client, which limits the size of replies."""
     from langchain.chat_models import init_chat_model
     from langchain_openai.chat_models.base import BaseChatOpenAI
 
@@ -160,6 +161,6 @@ def _dialect_of(model: BaseChatModel) -> Dialect:
 
     if not isinstance(model, BaseChatOpenAI):
         return HOSTED if "max_tokens" in type(model).model_fields else HOSTED_UNLIMITED
-    # Which of OpenAI's two ways it takes may depend on the tools; langchain knows.
+    # Which of OpenAI's two APIs is used may depend on the tools; langchain knows.
     speaks_responses = getattr(model, "_use_responses_api", lambda _: False)({"tools": [{}]})
     return OPENAI_RESPONSES if speaks_responses else OPENAI

@@ -1,7 +1,7 @@
-"""What a server sent, reduced to what keet reads of it.
+"""Reduces the JSON of a reply to the parts that keet reads.
 
-Clients make objects of everything in a reply: a million empty choices become gigabytes, and a count
-of tokens that is a text fails the whole answer. Both are decided here, on plain JSON.
+Clients make objects of everything in a reply: a million empty choices become gigabytes, and a token
+count that is a string fails the whole answer. Both are handled here, on plain JSON.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from collections.abc import Mapping
 from typing import Any
 
 MOST_CALLS = 16
-"""Tool calls of one reply. keet runs 5 at a time and tells the model which ones it did not run."""
+"""Tool calls per reply. keet runs 5 of them and tells the model which it did not run."""
 MOST_TOKENS = 10**8
-"""A count above this is not one: no context is that long."""
+"""Larger token counts are ignored: no context is that long."""
 _MOST_PARTS = 64
-"""Items of a list of parts, in OpenAI's Responses."""
+"""Items of a list of parts in OpenAI's Responses API."""
 _READ = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens")
-"""Counts that keet reads, under both sets of names that OpenAI has. Servers add others."""
+"""Token counts that keet reads, under both sets of names that OpenAI uses."""
 _LISTS = {"choices": 1, "data": 1, "output": _MOST_PARTS}
 
 
 class UnusableReply(ValueError):
-    """The server sent what can't be decoded."""
+    """The server sent something that can't be decoded."""
 
 
 def reduced(body: bytes) -> bytes:
-    """The body, if it is a JSON object, with its first choice, usable counts, and bounded lists.
-    Anything else is left as it is: the client says what is wrong with it. Raises UnusableReply."""
+    """A JSON object is reduced to its first choice, valid counts and short lists. Anything else is
+    left as it is: the client reports what is wrong with it. Raises UnusableReply."""
     try:
         document = json.loads(body)
     except RecursionError:
@@ -57,7 +57,7 @@ def _reduce_choice(choice: object) -> None:
 
 
 def _counts(usage: object) -> dict[str, Any] | None:
-    """The counts that are some. None where one that keet reads is not: keet estimates then."""
+    """The valid counts; None if one that keet reads is not valid: keet estimates then."""
     if not isinstance(usage, dict) or not all(is_count(usage.get(name, 0)) for name in _READ):
         return None
     counts = {name: usage[name] for name in usage if name.endswith("_tokens")}

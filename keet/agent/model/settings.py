@@ -1,4 +1,4 @@
-"""Which model to ask: from the arguments, else the environment, else the config file."""
+"""Which model to ask: from the arguments, the environment, or the config file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from keet.records import NamedTuple
 
 _HOSTED_TIMEOUT_S = 240.0
 _OWN_TIMEOUT_S = 600.0
-"""A model on the user's own processor takes minutes for an answer."""
+"""A model on the user's own CPU takes minutes for an answer."""
 
 _PROVIDERS = """
 anthropic anthropic_bedrock azure_ai azure_openai baseten bedrock bedrock_converse
@@ -25,22 +25,22 @@ google_genai google_vertexai groq huggingface ibm langsmith litellm meta mistral
 openai openrouter perplexity scripted together upstage xai
 """
 PROVIDERS = frozenset(_PROVIDERS.split())
-"""What may stand before a colon. A list, since `qwen2.5:7b` is a bare name; langchain has the same,
-and is slow to load. A test compares the two."""
+"""What may be before a colon. Needed because `qwen2.5:7b` is a name without provider. langchain has
+the same list, but is slow to load; a test compares the two."""
 
 Price = tuple[float, float]
 
 
 class ModelSpec(NamedTuple):
     name: str
-    """`openai:gpt-5`, or the bare name that the server at `base_url` has for it; empty: the first
-    one that the server lists."""
+    """`openai:gpt-5`, or the name that the server at `base_url` uses; empty: the first model that
+    the server lists."""
     base_url: str | None
     timeout_s: float
     price: Price | None
-    """US$ for a million tokens of input and of output."""
+    """US$ per million input and output tokens."""
     retries: int = 2
-    """Of what may go away by itself: rate limits, lost connections, errors of the server."""
+    """After rate limits, lost connections and server errors."""
     time_limit_s: float | None = None
     """For all calls of a command together; None: by the number of calls (time_limit.py)."""
 
@@ -80,13 +80,13 @@ def config_file() -> Path:
 
 
 def provider_of(name: str) -> str | None:
-    """`openai` of `openai:gpt-5`; None of a bare name."""
+    """`openai` of `openai:gpt-5`; None if the name has no provider."""
     provider, colon, _ = name.partition(":")
     return provider if colon and provider in PROVIDERS else None
 
 
 def parse_price(text: str, where: str) -> Price:
-    """`2.5/10`: US$ for a million tokens of input and of output. Raises UsageError."""
+    """Parses `2.5/10`: US$ per million input and output tokens. Raises UsageError."""
     try:
         parts = [float(part) for part in text.replace("/", ",").split(",")]
     except ValueError:
@@ -95,8 +95,9 @@ def parse_price(text: str, where: str) -> Price:
 
 
 def _base_url(sources: list[_Source], name: str) -> str | None:
-    """A model of a provider (`openai:gpt-5`) is not sent to a server that was set up elsewhere for
-    another one: there, only the source that names it, or one before it, can give a URL."""
+    """A model with a provider (`openai:gpt-5`) must not be sent to a server that another source
+    sets for another model: only the source that names the model, or one before it, can give the
+    URL."""
     for source in sources:
         if source.base_url:
             return source.base_url
@@ -106,7 +107,7 @@ def _base_url(sources: list[_Source], name: str) -> str | None:
 
 
 def _price_of(sources: list[_Source], name: str) -> Price | None:
-    """What stands beside the name of another model is not the price of this one."""
+    """A price is ignored if its source names another model."""
     for source in sources:
         if source.price and source.model in (None, name):
             return source.price

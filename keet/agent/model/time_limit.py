@@ -1,4 +1,4 @@
-"""How long one run may wait for its model, over all calls, retries and waits."""
+"""The time limit of a run for waiting for its model, over all calls and retries."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 LONGEST_WAIT_S = 30.0
-"""Between two tries. A server that asks for more is given up: the user can come back later."""
+"""Between two tries. If a server asks for a longer wait, keet gives up."""
 _SHORTEST_S = 0.01
 _HOSTED_SHARE = 0.25
-"""Of its timeout that a call of a hosted model takes on average, at most. A judgement: recorded
-calls took 19 s in the median and 66 s at most, a quarter of the timeout is 60 s."""
+"""Assumed average duration of a call of a hosted model, as a share of its timeout. Recorded calls
+took 19 s (median) and at most 66 s; a quarter of the timeout is 60 s."""
 _FEWEST_TIMEOUTS = 4
-"""However few calls there are to be: a few of them may be slow."""
+"""The limit is at least this many timeouts, because a few calls may be slow."""
 
 
 def default_limit(timeout_s: float, calls: int, *, is_own: bool) -> float:
-    """Seconds, for `calls` calls. A model on the user's own processor (`is_own`) may honestly take
-    its timeout for every answer; nothing but the timeout of a call ends it by default."""
+    """Seconds for `calls` calls. A model on the user's own machine (`is_own`) may need the whole
+    timeout for every answer."""
     if is_own:
         return calls * timeout_s
     return max(_FEWEST_TIMEOUTS, calls * _HOSTED_SHARE) * timeout_s
 
 
 class TimeLimit:
-    """Counts only the time in which the model is waited for: keet's own analysis, the compiler and
-    the start of the client have limits of their own, and do not depend on the server."""
+    """Counts only the time spent waiting for the model: keet's analysis, the compiler and the start
+    of the client have their own limits and do not depend on the server."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.seconds = seconds
@@ -35,7 +35,7 @@ class TimeLimit:
 
     @property
     def left(self) -> float:
-        """Seconds. What is too short to ask anything is nothing."""
+        """Seconds; 0 if too short for a request."""
         left = self.seconds - self._used
         return left if left > _SHORTEST_S else 0.0
 

@@ -1,7 +1,7 @@
-"""The process that asks a model (process.py): lines of JSON in, lines of JSON out.
+"""The process that asks a model (started by process.py): lines of JSON in, lines of JSON out.
 
-It ends when its input ends, also while it waits for a server: who killed keet does not have to look
-for it.
+It ends when its input ends, also while it waits for a server: if keet is killed, no process is
+left.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from keet.agent.model.settings import ModelSpec, provider_of
 from keet.agent.privacy.secrets import remember_url
 
 MORE_BYTES = 192 * 2**20
-"""Of memory beyond what the loaded client takes (about 70 MB). A reply of the largest size, read as
+"""Memory beyond what the loaded client takes (about 70 MB). A reply of the largest size, parsed as
 JSON, takes half of it."""
 _RUNS_MODELS = ("huggingface",)
-"""Providers that may load a model into this process: they need what the model needs."""
+"""Providers that may load a model into this process: their memory is not limited."""
 
 Line = Mapping[str, Any]
 
 
 def main(answers_to: int) -> None:
-    """`answers_to`: the pipe that keet reads from."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to both; keet decides
+    """`answers_to`: file descriptor of the pipe that keet reads."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # both processes get Ctrl-C; keet decides
     answers = _own(answers_to)
     inbox = _Inbox()
     with suppress(BrokenPipeError):
         _serve(inbox, answers)
     if announce_tracing() is None:
-        os._exit(0)  # nothing is left to be sent
+        os._exit(0)  # no tracing data is left to send
 
 
 def _serve(inbox: _Inbox, answers: IO[bytes]) -> None:
@@ -75,7 +75,7 @@ def _asked(chat: LangchainChat, line: Line) -> Line:
 
 
 class _Inbox:
-    """The lines of stdin, read by a thread that notices its end at any time."""
+    """The lines of stdin, read by a thread that ends the process when stdin is closed."""
 
     def __init__(self) -> None:
         self._lines: SimpleQueue[bytes] = SimpleQueue()
@@ -83,7 +83,7 @@ class _Inbox:
         threading.Thread(target=self._read, daemon=True).start()
 
     def next(self) -> Line | None:
-        """None: there will be none."""
+        """None at the end of the input."""
         if not (line := self._lines.get()):
             return None
         self._is_busy.set()
@@ -91,8 +91,8 @@ class _Inbox:
         return found
 
     def rest(self) -> None:
-        """Before the answer is written: keet may close the input as soon as it has it, and what
-        tracing has not sent yet would be lost."""
+        """Called before the answer is written: keet may close the input as soon as it has the
+        answer, and a busy worker would exit at once and lose tracing data."""
         self._is_busy.clear()
 
     def _read(self) -> None:
@@ -104,9 +104,9 @@ class _Inbox:
 
 
 def _own(answers_to: int) -> IO[bytes]:
-    """For answers alone: processes that a client starts do not inherit it, and what is printed
-    goes to stderr. The line feed ends what was printed there before."""
-    own = os.fdopen(os.dup(answers_to), "wb")  # what `dup` makes is not inherited
+    """A private copy of the pipe: child processes do not inherit it, and prints go to stderr. The
+    line feed ends what was printed to it before."""
+    own = os.fdopen(os.dup(answers_to), "wb")  # copies made by `dup` are not inherited
     if answers_to != 1:
         os.close(answers_to)
     os.dup2(2, 1)
@@ -126,7 +126,7 @@ def _spec(document: dict[str, Any]) -> ModelSpec:
 
 
 def _load(spec: ModelSpec) -> None:
-    """What takes time and asks nobody. What is missing is said when the model is opened."""
+    """Imports the slow modules. A missing package is reported when the model is opened."""
     with suppress(ImportError):
         import langchain_openai  # noqa: F401
 
@@ -135,7 +135,7 @@ def _load(spec: ModelSpec) -> None:
 
 
 def _limit_memory(spec: ModelSpec) -> None:
-    """On Linux. Elsewhere only the size of replies is bounded (bounded_client.py)."""
+    """On Linux only. Elsewhere only the size of replies is limited (bounded_client.py)."""
     if provider_of(spec.name) in _RUNS_MODELS and not spec.base_url:
         return
     with suppress(ImportError, OSError, ValueError, IndexError):

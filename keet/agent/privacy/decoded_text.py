@@ -1,8 +1,9 @@
-"""Texts as a reader, a terminal or a browser may see them, with the way back to the characters.
+"""Decodes a text as a terminal or browser would, and maps each character back to the original.
 
-A key can be written so that its characters are not in the text: as HTML entities, percent signs,
-escapes of JSON or C, with marks that nobody sees, in other letters of the same look, or broken into
-lines. Each view undoes some of that. A key that is found in a view is cut out of the text itself.
+A key can be written so that its characters are not in the text: as HTML entities, percent-encoded,
+with escapes of JSON or C, with invisible characters, in look-alike letters, or broken into lines.
+Each decoding step undoes some of that. A key that is found in a decoded text is cut out of the
+original.
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ _ESCAPE = regex(
     re.VERBOSE,
 )
 _UNSEEN = regex(r"<!--.*?(?:-->|\Z)|<[^<>]{0,256}>|\x1b\[[0-?]*+[ -/]*+[@-~]", re.DOTALL)
-"""Comments and tags of HTML, colours of a terminal: they have letters, and are not seen."""
+"""HTML comments and tags, terminal colours: they contain letters, but are not displayed."""
 _BETWEEN = regex(r"[\W_]+")
 _LAST = 0x10FFFF
 
 
 class DecodedText:
-    """A text, and for each of its characters where it comes from."""
+    """A text, and for each of its characters the span of the original that it comes from."""
 
     def __init__(self, text: str, spans: Sequence[Span]) -> None:
         self.text = text
         self._spans = spans
 
     def origin(self, found: Span) -> Span:
-        """The stretch of the original text that a stretch of the view stands for."""
+        """The span of the original for a span of this text."""
         start, end = found
         return self._spans[start][0], self._spans[end - 1][1]
 
@@ -52,7 +53,7 @@ class DecodedText:
         return cls(text, [(at, at + 1) for at in range(len(text))])
 
     def _made(self, pieces: Iterable[tuple[str, int, int]]) -> DecodedText:
-        """Of pieces, each with the stretch of this view that it replaces."""
+        """From pieces, each with the span of this text that it replaces."""
         text: list[str] = []
         spans: list[Span] = []
         for piece, start, end in pieces:
@@ -91,8 +92,8 @@ def seen(text: str) -> str:
 
 
 def letters(text: str) -> str:
-    """Letters and digits alone, in small letters: what is between them, and their case, is left
-    out, as are the differences of letters that look the same by definition of Unicode."""
+    """Only letters and digits, in lower case; Unicode variants of a letter (NFKD) become the
+    letter."""
     plain = text if text.isascii() else unicodedata.normalize("NFKD", text)
     return _BETWEEN.sub("", plain).casefold()
 
@@ -107,7 +108,7 @@ def _replaced(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, int, i
 
 
 def _character(match: re.Match[str]) -> str:
-    """What an escape stands for."""
+    """The character that an escape means."""
     escape = match[0]
     if escape[0] == "&":
         return unescape(escape)
@@ -122,7 +123,7 @@ def _character(match: re.Match[str]) -> str:
 
 
 def _by_number(escape: str) -> str:
-    if len(escape) == 12:  # two halves of one character
+    if len(escape) == 12:  # a surrogate pair
         high, low = int(escape[2:6], 16) - 0xD800, int(escape[8:], 16) - 0xDC00
         return chr(0x10000 + (high << 10) + low)
     number = int(escape[2:].strip("{}"), 16)

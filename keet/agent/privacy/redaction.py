@@ -1,7 +1,7 @@
-"""Keeps names and source at home: what leaves has placeholders, what comes back has them undone.
+"""`--redact`: replaces names by placeholders in what is sent, and back in what is received.
 
-Names stand between the marks of data, and are replaced only there: a report's writer may name a
-kernel like a word of keet's rules, and would take it out of them otherwise. Keys go no way at all.
+Names are replaced only in fenced data: a report may name a kernel like a word of keet's own prompt,
+and the prompt must not change. Keys are removed in both directions.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from keet.profile.names import file_name
 Redaction = Literal["names", "source", "all"]
 
 _QUOTED_CODE = regex(r" \(`[^`\n]*`(?:, `[^`\n]*`)*\)")
-"""What the analyst quotes of a line: ` (`out[x * n + y]`)`."""
+"""Code that the analyst quotes: ` (`out[x * n + y]`)`."""
 _SHORTEST = 3
-"""Letters of a name: a shorter one would be found inside other words."""
+"""Characters of a name: shorter ones would be found inside other words."""
 _FENCED = regex(r"\[data [0-9a-f]+: ([^\n]*)\]\n(.*?)\n\[end of data [0-9a-f]+\]", re.DOTALL)
 _CUT = regex(r"(?<![^`\n…])[^`\n…]*…")
-"""A quotation that was too long: a name may have lost its end. Begins where it can, only: from each
-character to the end of a long line would take the square of its length."""
+"""A shortened quotation: a name in it may have lost its end. Starts only after a delimiter:
+starting at every character of a long line would take quadratic time."""
 _LEAST_OF_A_NAME = 4
 _INCLUDED = regex(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
-"""A header of the project: those of the system stand in angle brackets."""
+"""A header of the project; system headers are in angle brackets."""
 
 
 class Redactor:
-    """Without a mode, nothing is changed."""
+    """Without a mode, only keys are removed."""
 
     def __init__(self, explanations: Iterable[Explanation], mode: Redaction | None) -> None:
         self.hides_source = mode in ("source", "all")
@@ -47,8 +47,8 @@ class Redactor:
         self._tokens = _any_of(self._real)
 
     def out(self, text: str) -> str:
-        """As it is sent."""
-        fences = [match for match in _FENCED.finditer(text) if _is_keets(match)]
+        """The text as it is sent."""
+        fences = [match for match in _FENCED.finditer(text) if _is_valid(match)]
         if text in (prompts.rules(), prompts.now()):
             return text
         if not fences:
@@ -60,16 +60,16 @@ class Redactor:
         return scrub("".join([*parts, text[place:]]))
 
     def hide(self, text: str) -> str:
-        """As it is sent where all of it is a model's own words: no mark in it is keet's."""
+        """As sent, for a model's own words: they contain no fences of keet."""
         return self._hidden(text)
 
     def back(self, text: str) -> str:
-        """As people here know it."""
+        """A received text with the real names."""
         text = scrub(text)
         return self._tokens.sub(self._restored, text) if self._tokens else text
 
     def _restored(self, match: re.Match[str]) -> str:
-        """A file in the name of a number (`samples_share@file_1:31`) is written as ids have it."""
+        """Inside the name of a number (`samples_share@file_1:31`), a file is written as in ids."""
         name = self._real[match[0]]
         before = match.string[max(0, match.start() - 2) : match.start()]
         return _in_ids(name) if before.endswith("@") or before == ".." else name
@@ -84,7 +84,7 @@ class Redactor:
         return _CUT.sub(lambda match: self._without_beginning(match[0][:-1]) + "…", text)
 
     def _without_beginning(self, text: str) -> str:
-        """Without the name that it ends with, as far as it goes."""
+        """Replaces the beginning of a name at the end of the text."""
         for name, placeholder in self._placeholders.items():
             for length in range(min(len(name), len(text)), _LEAST_OF_A_NAME - 1, -1):
                 if text.endswith(name[:length]) and not text[-length - 1 : -length].isalnum():
@@ -120,7 +120,7 @@ class Redactor:
                 self._placeholders.setdefault(form, placeholder)
 
     def _fresh(self, kind: str) -> str:
-        """A word that the source does not have: it would come back as a name."""
+        """A word that does not occur in the source: otherwise it would be replaced back."""
         count = 1 + sum(known.startswith(f"{kind}_") for known in self._real)
         while any(f"{kind}_{count}" in text for text in self._taken):
             count += 1000
@@ -128,23 +128,23 @@ class Redactor:
 
 
 def _in_ids(name: str) -> str:
-    """As the ids of evidence have it (keet/analysis/ledger.py)."""
+    """The name as ids of evidence contain it (keet/analysis/ledger.py)."""
     return re.sub(r"[^\w.:+-]+", "_", name).strip("_")
 
 
 def _included(launch: Launch) -> list[str]:
-    """Headers as the sources call them: the report may have no line of theirs."""
+    """Headers as the sources name them: the report may not contain them."""
     texts = filter(None, launch.source_files.values())
     return sorted({name for text in texts for name in _INCLUDED.findall(text)})
 
 
-def _is_keets(fence: re.Match[str]) -> bool:
-    """A model may write marks too, but not such."""
+def _is_valid(fence: re.Match[str]) -> bool:
+    """Whether the fence is keet's: a model can't write a mark that fits the content."""
     return prompts.fenced(fence[1], fence[2]) == fence[0]
 
 
 def _any_of(words: Iterable[str]) -> re.Pattern[str] | None:
-    """The longest first: a path holds its file's name."""
+    """The longest first: a path contains its file's name."""
     ordered = sorted(words, key=len, reverse=True)
     if not ordered:
         return None

@@ -1,9 +1,9 @@
-"""Keys stay out of everything that is printed, logged or written.
+"""Removes API keys from everything that is printed, logged, sent or written.
 
-What is known to be a key (the environment says so) and what only looks like one are both replaced:
-a text that lost a harmless word can still be read, a key that got out can't be called back.
+Both known keys (values in the environment) and text that looks like a key are replaced: a text that
+lost a harmless word can still be read, a leaked key can't be taken back.
 
-Every pattern takes time in proportion to the text: a server decides what is searched.
+Every pattern must take linear time: a server chooses the text that is searched.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from keet.patterns import regex
 KEY = "[key]"
 
 _SHORTEST = 8
-"""Shorter values are words and numbers: replacing them would spoil the text."""
+"""Shorter values are ordinary words and numbers: replacing them would damage the text."""
 _LOOSE = 12
-"""Letters and digits of a key that is also found with anything between them: fewer are found in
-ordinary words."""
+"""Letters and digits that a key needs to be searched with other characters between them: fewer
+would match ordinary words."""
 _LOOSE_LETTERS = 24
-"""The same for a key without digits, which has to have small and capital letters: SORT_KEY may be
-`shared_memory`, and tokens of Hugging Face may have 34 letters and no digit."""
+"""The same for a key without digits, which must be in mixed case: SORT_KEY may be `shared_memory`,
+and tokens of Hugging Face may have 34 letters and no digit."""
 _NAMES = regex(
     r"(?:API_?KEY|_KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|_PAT|_AUTH)(?:_ID)?$", re.IGNORECASE
 )
@@ -36,12 +36,12 @@ _PREFIXES = r"sk|gsk|gh[opsu]|hf|r8|lsv2"
 _LOOKS = tuple(
     regex(pattern)
     for pattern in (
-        # A name of a function has words, a key has digits.
+        # A digit is required: function names have none there.
         rf"\b(?:{_PREFIXES})[-_](?:(?:live|test|pt|sk)_)?(?=[A-Za-z]*\d)[A-Za-z0-9]{{20,}}[\w-]*",
-        # Names of functions begin so, too: `rk_integrateStep4thOrder`.
+        # Function names begin like this, too: `rk_integrateStep4thOrder`.
         r"\b(?:pk|rk|fw)(?:-|_(?:live|test)_)(?=[A-Za-z]*\d)[A-Za-z0-9]{20,}[\w-]*",
         r"\bhf_[A-Za-z]{30,}+\b",
-        # As servers quote one.
+        # Masked, as servers quote keys.
         r"\b(?:sk|pk|rk|gsk|xai|nvapi|pplx|fw|hf|r8)[-_]\w*+\*{3,}[\w*]*",
         r"\b(?:xai|nvapi|pplx)-[\w-]{20,}",
         r"\bgithub_pat_\w{20,}",
@@ -50,8 +50,8 @@ _LOOKS = tuple(
     )
 )
 _WORDS = regex(r"\bsk-[\w*-]{8,}+")
-"""A key if there is a digit or a star in it. That is looked at afterwards: a search from each of
-many `sk-` to the end would take the square of the length."""
+"""A key if it contains a digit or a star. That is checked afterwards: a lookahead from each of many
+`sk-` would take quadratic time."""
 _DIGIT = regex(r"[\d*]")
 _WEB_TOKEN = regex(r"\beyJ[\w-]{10,}+(?P<rest>\.[\w-]{10,}+\.[\w-]*)?")
 """A JSON web token if it has all three parts, for the same reason."""
@@ -66,7 +66,7 @@ _AFTER = regex(
     """
 )
 _URL = regex(r"""(?i)(?:[a-z0-9+.-]:/|(?<![^\s"'(]))/(?![/*])[^\s"'<>]++""")
-"""Or a path, as servers quote them. `&key=` and `?key=` are code elsewhere."""
+"""Or a path, as servers quote them. Elsewhere, `&key=` and `?key=` are code."""
 _QUERY = regex(
     r"""(?ix)
     [?&](?:[a-z_-]*(?:key|token|secret|password)|sig|signature|auth)=(?!=) (?P<query> [^&\s"'\#]+ )
@@ -74,12 +74,12 @@ _QUERY = regex(
 )
 _NOTHING = regex("")
 _BESIDE_BASE64 = regex(r"[A-Za-z0-9+/=_-]{0,4}")
-"""Up to 3 characters on each side have some bits of the key."""
+"""Up to 3 characters on each side contain bits of the key."""
 _of_urls: set[str] = set()
 
 
 def scrub(text: str, known: Sequence[str] | None = None) -> str:
-    """The text without keys; `known`: those of the environment, where they were looked up."""
+    """The text without keys. `known`: keys of the environment; None: look them up."""
     known = _known() if known is None else known
     spans = [*_exact(text, known), *_looks(text)]
     plain = unescaped(text)
@@ -90,7 +90,8 @@ def scrub(text: str, known: Sequence[str] | None = None) -> str:
 
 
 def scrub_document(value: Any, known: Sequence[str] | None = None) -> Any:
-    """The same for each text in what will be JSON. Before it is JSON: escapes would hide a key."""
+    """The same for each text in a JSON-like value. Before it is encoded: escapes would hide a
+    key."""
     known = _known() if known is None else known
     if isinstance(value, str):
         return scrub(value, known)
@@ -104,7 +105,7 @@ def scrub_document(value: Any, known: Sequence[str] | None = None) -> Any:
 
 
 def remember_url(url: str | None) -> None:
-    """The name and the password in a URL are keys, too."""
+    """Treats the user name and password in a URL as keys."""
     try:
         parts = urlsplit(url or "")
     except ValueError:
@@ -154,7 +155,7 @@ def _web_tokens(text: str) -> Iterator[Span]:
 
 
 def _loose(text: str, plain: str, known: Sequence[str]) -> Iterator[Span]:
-    """Keys with something between their letters, or in another form."""
+    """Keys with other characters between their letters, or in another encoding."""
     forms = [form for value in known for form in _forms(value)]
     if not forms:
         return
@@ -171,8 +172,8 @@ def _loose(text: str, plain: str, known: Sequence[str]) -> Iterator[Span]:
 
 @lru_cache(maxsize=64)
 def _forms(value: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """The key itself, backwards, in base 16 and in base64, as letters and digits; with the
-    characters beside it that belong to it."""
+    """The key, backwards, in base 16 and in base64, each as letters and digits; with a pattern for
+    the characters beside it that contain parts of it."""
     if not _is_random(value):
         return ()
     data = value.encode(errors="replace")
@@ -183,7 +184,7 @@ def _forms(value: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 
 def _is_random(value: str) -> bool:
-    """Not a word or a number: those are found in any text, with something between them."""
+    """Not a word or number: those would be found in any text."""
     if not any(map(str.isalpha, value)):
         return False
     is_mixed = value != value.lower() and value != value.upper()
@@ -191,14 +192,14 @@ def _is_random(value: str) -> bool:
 
 
 def _in_base64(data: bytes, offset: int) -> str:
-    """After `offset` other bytes: without the characters that depend on what is beside the key."""
+    """After `offset` other bytes, without the characters that also depend on the neighbours."""
     end = (offset + len(data)) // 3 * 4
     return b64encode(bytes(offset) + data).decode()[(0, 2, 3)[offset] : end]
 
 
 def _with_rest(text: str, span: Span, beside: re.Pattern[str]) -> Span:
-    """With the characters beside it that belong to it, and the backslashes before it, which would
-    escape the mark."""
+    """Extends the span by the characters beside it that belong to the key, and by backslashes
+    before it, which would escape the mark."""
     start, end = span
     before, after = beside.match(text[max(0, start - 4) : start][::-1]), beside.match(text, end)
     start -= before.end() if before else 0
@@ -226,8 +227,8 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
 
 
 def _known() -> list[str]:
-    """Values of the environment that are keys by the name of their variable, the longest first.
-    A key that has an escape in it is also searched for as `unescaped` leaves it."""
+    """Values of environment variables whose names say that they are keys, the longest first. A key
+    that contains an escape is also searched for in its unescaped form."""
     values = {*_credentials(), *_of_urls}
     plain = {each for value in values if len(each := unescaped(value)) >= _SHORTEST}
     return sorted(values | plain, key=len, reverse=True)
@@ -236,6 +237,6 @@ def _known() -> list[str]:
 def _credentials() -> Iterator[str]:
     for name, text in os.environ.items():
         value = text.strip()
-        # One character again and again stands for no key, and is in every table of numbers.
+        # A repeated single character (`00000000`) is not a key, and is in many tables.
         if len(value) >= _SHORTEST and len(set(value)) > 1 and _NAMES.search(name):
             yield value

@@ -1,7 +1,7 @@
-"""Replies that were paid for once: a small sqlite file of JSON, which may fail at any time.
+"""Cache of replies: an sqlite file of JSON.
 
-A cache is a convenience. Whatever is wrong with the file (damaged, locked, not writable), the run
-goes on without it, and `problem` has one line about it.
+If the file is damaged, locked or not writable, the run continues without it, and `problem` says why
+in one line.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from keet.errors import one_line
 _MOST = 2000
 """Entries: about 10 MB of replies."""
 _PATIENCE_S = 2.0
-"""For another process that writes."""
+"""Longest wait for another process that writes."""
 _PRIVATE = 0o600
 
 T = TypeVar("T")
 
 
 class Cache:
-    """Safe for several processes: each look and each entry is a connection of its own."""
+    """Safe for several processes: each read and each write uses its own connection."""
 
     def __init__(self, path: Path, *, most: int = _MOST, patience_s: float = _PATIENCE_S) -> None:
         self.path = path
@@ -59,12 +59,12 @@ class Cache:
         self._try(lambda base: _enter(base, key, document, self._most))
 
     def _try(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        """None where the file did not serve."""
+        """None if the file can't be used."""
         if self._off:
             return None
         try:
             return self._work(work)
-        except sqlite3.OperationalError as error:  # locked, disk full: whole, but of no use
+        except sqlite3.OperationalError as error:  # locked, disk full: not damaged, but not usable
             self._read_only = "readonly" in str(error)
             why = f"is not used ({error}); set KEET_CACHE to another folder"
             self._note(why, off=not self._read_only)
@@ -89,7 +89,7 @@ class Cache:
         self._note(f"was damaged and is started anew; the old file is now {broken.name}", off=False)
 
     def _note(self, problem: str, *, off: bool = True) -> None:
-        """`off`: it would fail again, and cost time each time."""
+        """`off`: do not try again."""
         self._off = off
         self.problem = one_line(scrub(f"{self.path}: the cache {problem}"))
 
@@ -101,14 +101,14 @@ def key(
     settings: Mapping[str, Any],
     request: ChatRequest,
 ) -> str:
-    """Two requests have one key where the model can't tell them apart."""
+    """Requests that are the same for the model have the same key."""
     parts = [report_sha256, prompt_version, model, settings, request_document(request)]
     text = json.dumps(parts, sort_keys=True, default=str)
     return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()
 
 
 class CachedChat:
-    """A chat that asks only what it was not asked before."""
+    """A chat that answers from the cache if it can."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class CachedChat:
         return self._cache.problem
 
     def ask(self, request: ChatRequest) -> ChatReply:
-        """A reply that was cut short, or is empty, is worth another try the next time."""
+        """Replies that were cut off or are empty are not cached."""
         at = key(self._report, self._prompt, self.name, self._settings, request)
         if (known := self._cache.get(at)) is not None:
             return known._replace(cached=True)
@@ -145,7 +145,7 @@ class CachedChat:
 
 
 def _make_private(path: Path) -> None:
-    """Before sqlite makes it with the rights that the umask leaves. Raises OSError."""
+    """Creates the file with private permissions before sqlite does. Raises OSError."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with suppress(FileExistsError):
@@ -161,7 +161,7 @@ def _find(base: sqlite3.Connection, key: str) -> tuple[str] | None:
 
 
 def _enter(base: sqlite3.Connection, key: str, document: str, most: int) -> None:
-    """A replaced row gets a new number, so that the highest numbers are the newest rows."""
+    """A replaced row gets a new rowid, so the highest rowids are the newest."""
     _make_table(base)
     base.execute("INSERT OR REPLACE INTO replies VALUES (?, ?)", (key, document))
     newest = "SELECT rowid FROM replies ORDER BY rowid DESC LIMIT ?"
@@ -169,7 +169,7 @@ def _enter(base: sqlite3.Connection, key: str, document: str, most: int) -> None
 
 
 def _make_table(base: sqlite3.Connection) -> None:
-    """Only where it is missing: a file that can't be written to can still be read."""
+    """Only if it is missing: a read-only file can still be read."""
     if not base.execute("SELECT 1 FROM sqlite_master WHERE name = 'replies'").fetchone():
         base.execute(
             "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT NOT NULL)"
@@ -177,7 +177,7 @@ def _make_table(base: sqlite3.Connection) -> None:
 
 
 def _reply(text: object) -> ChatReply | None:
-    """None for a row that keet did not write."""
+    """None if keet did not write the row."""
     try:
         return reply_from(json.loads(str(text)))
     except (ValueError, KeyError, TypeError, AttributeError):

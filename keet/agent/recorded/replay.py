@@ -1,4 +1,4 @@
-"""A transcript as a model: whether it belongs to what it is asked about."""
+"""`--replay`: checks that a transcript belongs to the reports and the question."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from keet.errors import UsageError, one_line
 from keet.records import NamedTuple
 
 
-class Recorded(NamedTuple):
-    """What a transcript says of its run; empty where an older one does not say."""
+class RecordedRun(NamedTuple):
+    """What a transcript says about its run; empty fields if an older transcript lacks them."""
 
     model: str
     reports: tuple[str, ...]
     question: str | None
     asked: bool
-    """By `keet ask`, not by `keet explain`."""
+    """Whether it is a run of `keet ask`, not of `keet explain`."""
 
 
-def recorded_run(path: Path) -> Recorded:
+def recorded_run(path: Path) -> RecordedRun:
     """Raises UsageError."""
     events = read_transcript(path)
     if not any(event["event"] == "reply" for event in events):
@@ -29,11 +29,11 @@ def recorded_run(path: Path) -> Recorded:
     phases = {event.get("phase") for event in events if event["event"] == "request"}
     shas = start.get("reports") or []
     question = start.get("question")
-    return Recorded(str(start.get("model", "")), tuple(shas), question, "ask" in phases)
+    return RecordedRun(str(start.get("model", "")), tuple(shas), question, "ask" in phases)
 
 
-def check_replay(path: Path, reports: Sequence[str], question: str | None) -> Recorded:
-    """That the run was about these reports (by SHA-256), and this question."""
+def check_replay(path: Path, reports: Sequence[str], question: str | None) -> RecordedRun:
+    """Raises UsageError unless the run was about these reports (SHA-256) and this question."""
     run = recorded_run(path)
     if run.asked != (question is not None):
         command = "ask" if run.asked else "explain"

@@ -1,13 +1,13 @@
-"""A model whose answers are written down beforehand: `--model scripted:FILE`.
+"""A model that answers from a file: `--model scripted:FILE`, for tests.
 
-FILE is a transcript, whose replies are given again, or JSON lines such as
+FILE is a transcript, whose replies are repeated, or JSON lines such as
 
     {"content": "text of the answer"}
     {"tool_calls": [{"name": "read_source", "arguments": {"line": 3}}]}
     {"content": "...", "usage": {"input": 900, "output": 40}}
     {"fault": "timeout"}
 
-Replies take the same way through langchain as those of a real model.
+Replies go through langchain like those of a real model.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Line = Mapping[str, Any]
 
 
 class ScriptedError(Exception):
-    """What a server would answer."""
+    """An error status, as a server would send it."""
 
     def __init__(self, status_code: int, message: str) -> None:
         self.status_code = status_code
@@ -42,7 +42,7 @@ class ScriptedError(Exception):
 
 
 class ScriptedChat(LangchainChat):
-    """A Chat that answers from lines (see above) or replies."""
+    """A Chat that answers from lines (see above) or from replies."""
 
     def __init__(
         self, lines: Sequence[Line | ChatReply | BaseException], name: str = "script"
@@ -58,12 +58,12 @@ class ScriptedChat(LangchainChat):
 
     @property
     def asked(self) -> list[dict[str, Any]]:
-        """What the model was asked, as langchain hands it on."""
+        """What the model was asked, as langchain passes it on."""
         return self.model.asked
 
 
 def open_script(path: Path | str) -> ScriptedChat:
-    """Raises ModelFault where the file is no script."""
+    """Raises ModelFault if the file is not a script."""
     name = f"scripted:{path}"
     try:
         return ScriptedChat(_read(Path(path)), name)
@@ -74,7 +74,7 @@ def open_script(path: Path | str) -> ScriptedChat:
 
 
 def exception_of(fault: str) -> BaseException:
-    """What a client would raise: becomes a ModelFault as for a real server."""
+    """The exception that a client would raise for this fault."""
     known: dict[str, BaseException] = {
         "timeout": TimeoutError("timed out"),
         "unreachable": ConnectionRefusedError("connection refused"),
@@ -151,7 +151,7 @@ def _usage_metadata(usage: tuple[int, int] | None) -> Any:
 
 
 def _calls(calls: Sequence[Line], number: int) -> Iterator[ToolCall]:
-    """Arguments that are a text stand for what a model wrote that is no JSON object."""
+    """Arguments that are a text stand for arguments of a model that are not a JSON object."""
     for index, call in enumerate(calls):
         arguments = call.get("arguments", {})
         is_object = isinstance(arguments, dict)

@@ -1,4 +1,4 @@
-"""The langchain model of `scripted`. It imports langchain: import it inside functions."""
+"""The langchain model behind scripted.py. Imports langchain: import it inside functions only."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from keet.agent.model.messages import ModelFault
 class ScriptedModel(BaseChatModel):
     """Answers from a list, in order; an exception in the list is raised.
 
-    langchain's own fake models take no tools; this one takes tools and a response format, and keeps
-    what it was asked.
+    langchain's own fake models do not support tools. This one accepts tools and a response format,
+    and records what it was asked.
     """
 
     script: list[Any]
-    """AIMessage or BaseException; pydantic would try to make the one of the other."""
+    """AIMessage or BaseException. `Any`, because pydantic would convert one to the other."""
     where: str = "the script"
     asked: list[dict[str, Any]] = Field(default_factory=list)
-    """Of each call: `messages`, and what was bound (`tools`, `extra_body`, ...)."""
+    """Per call: `messages`, and the bound arguments (`tools`, `extra_body`, ...)."""
 
     @property
     def _llm_type(self) -> str:

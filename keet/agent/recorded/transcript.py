@@ -1,10 +1,10 @@
-"""What was asked, answered and looked up in a run: JSON lines, written as it happens.
+"""The record of a run as JSON lines: requests, replies and tool calls.
 
-Each line is one event with `event`, `at` (UTC) and `elapsed_s` (since the run began). A line is in
-the file before the next thing is done, so Ctrl-C keeps all that was done. Keys are scrubbed.
+Each line is one event with `event`, `at` (UTC) and `elapsed_s` (since the run began). It is written
+immediately, so the file is complete up to an interrupt. Keys are removed.
 
-A request repeats the conversation before it. Its event says how many messages of the last request
-of the same phase it keeps, and holds the others.
+A request repeats the conversation before it. Its event has `kept`, the number of messages that the
+previous request of the same phase had already, and only the new messages.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from keet.agent.privacy.secrets import scrub, scrub_document
 from keet.errors import UsageError, one_line
 
 _PRIVATE = 0o600
-"""Prompts hold source code."""
+"""Prompts contain source code."""
 _SAME = "as before"
 
 
 class Transcript:
-    """A file that only grows; with no path, nothing is written."""
+    """Appends events to a file; without a path, writes nothing."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self.problem: str | None = None
-        """One line on why nothing (more) is written: a full disk does not cost the run."""
+        """Why nothing (more) is written, in one line: a full disk must not fail the run."""
         self.kept: Path | None = None
-        """The file, once something is in it."""
+        """The path, once something was written."""
         self._began = time.monotonic()
         self._last: dict[str, ChatRequest] = {}
         self._file = self._open(path) if path else None
@@ -97,7 +97,7 @@ class Transcript:
         self._write("end", {"outcome": outcome, "usage": usage})
 
     def discard(self) -> None:
-        """A run that sent nothing leaves nothing."""
+        """Removes the file: a run that sent nothing leaves no transcript."""
         self.close()
         if self.kept is not None:
             self.kept.unlink(missing_ok=True)
@@ -142,7 +142,7 @@ class Transcript:
 
 
 def request_text(request: ChatRequest) -> str:
-    """All that is sent, as people read it."""
+    """Everything that is sent, as readable text."""
     parts = [_message_text(message) for message in request.messages]
     parts += [_tool_text(tool) for tool in request.tools]
     if request.schema is not None:
@@ -152,7 +152,7 @@ def request_text(request: ChatRequest) -> str:
 
 
 def read_transcript(path: Path) -> list[dict[str, Any]]:
-    """The events; a last line that was cut short is left out. Raises UsageError."""
+    """The events; an incomplete last line is skipped. Raises UsageError."""
     events: list[dict[str, Any]] = []
     lines = read_lines(path)
     for number, line in enumerate(lines, 1):
@@ -165,11 +165,11 @@ def read_transcript(path: Path) -> list[dict[str, Any]]:
 
 
 def replies_of(path: Path) -> list[ChatReply]:
-    """What the model answered, in its order. Raises UsageError."""
+    """The replies of the model, in order. Raises UsageError."""
     replies: list[ChatReply] = []
     for number, event in enumerate(read_transcript(path), 1):
         if event["event"] == "start":
-            replies.clear()  # a file that was written to before: the last run counts
+            replies.clear()  # several runs in one file: the last one counts
         if event["event"] != "reply":
             continue
         try:
@@ -180,7 +180,7 @@ def replies_of(path: Path) -> list[ChatReply]:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Those that are not blank, split at line feeds alone: JSON texts may hold other breaks."""
+    """Non-blank lines, split only at line feeds: JSON texts may contain other line breaks."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
@@ -207,12 +207,12 @@ def _kept(before: Sequence[ChatMessage], now: Sequence[ChatMessage]) -> int:
     return next(differ, min(len(before), len(now)))
 
 
-def _unless_same(value: object, changed: bool) -> object:  # noqa: FBT001 - it is all it asks
+def _unless_same(value: object, changed: bool) -> object:  # noqa: FBT001 - the only option
     return value if changed else _SAME
 
 
 def _plain(value: Any) -> Any:
-    """Records of any kind as JSON has them: who writes an event need not convert its facts."""
+    """Converts records of any kind to JSON types."""
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         value = value._asdict()
     elif hasattr(value, "__dataclass_fields__") and not isinstance(value, type):

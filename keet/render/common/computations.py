@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from keet.render.common.statement import flat
+from keet.render.common.model_explanation import flat
 
 if TYPE_CHECKING:
     from keet.prose.text import Prose, ProseSentence, Reference

@@ -21,7 +21,7 @@ def confidence_of(each: LaunchExplanation, finding: Finding) -> str:
 
 def is_disputed(finding: Finding, each: LaunchExplanation) -> bool:
     """A gain that a model disputes with facts that hold is not printed as if nobody did."""
-    statement = each.statement
+    statement = each.model_explanation
     if statement is None or any(cause.finding == finding.id for cause in statement.causes):
         return False
     return any(x.finding == finding.id and not x.problem for x in statement.objections)

@@ -140,7 +140,7 @@ def shown_launches(
     explanation: Explanation, program: ProgramExplanation | None, *, everything: bool
 ) -> Sequence[LaunchExplanation]:
     """Those that are printed: all, those that a model explains, or those that matter."""
-    by_model = [each for each in explanation.launches if each.statement]
+    by_model = [each for each in explanation.launches if each.model_explanation]
     if everything or program is None:
         return explanation.launches
     return by_model or program.shown
@@ -157,7 +157,7 @@ def finding_text(finding: Finding, program: ProgramExplanation | None) -> str:
 def is_cut(explanation: Explanation, shown: Sequence[LaunchExplanation]) -> bool:
     """Whether what is printed has to fit on a few lines. What a model said is printed whole."""
     hides = len(shown) < len(explanation.asked)
-    return hides and not any(each.statement for each in shown)
+    return hides and not any(each.model_explanation for each in shown)
 
 
 def hidden_text(explanation: Explanation, shown: Sequence[LaunchExplanation]) -> str:

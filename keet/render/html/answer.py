@@ -32,12 +32,12 @@ def answer_card(each: LaunchExplanation, findings: FindingWriter, anchors: Ancho
 
 
 def _headline(each: LaunchExplanation) -> Content:
-    leads = bool(each.statement and each.statement.leads)
+    leads = bool(each.model_explanation and each.model_explanation.leads)
     return [prose(each.verdict.headline), _by_model() if leads else None]
 
 
 def _by_model() -> Content:
-    from keet.render.common.statement import BY_MODEL
+    from keet.render.common.model_explanation import BY_MODEL
 
     return [" ", element("span", BY_MODEL, class_="badge")]
 
@@ -83,9 +83,9 @@ def _hottest(found: Hotspots, findings: FindingWriter) -> Content:
 
 def _action(finding: Finding, each: LaunchExplanation, anchors: Anchors) -> Content:
     """keet's advice, or the edit of a model that replaces it."""
-    if each.statement is None:
+    if each.model_explanation is None:
         return prose(finding.action)
-    from keet.render.common.statement import (
+    from keet.render.common.model_explanation import (
         edit_replaces_advice,
         first_sentences,
         leading_edit,

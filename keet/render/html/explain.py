@@ -264,7 +264,7 @@ def _problem(explanation: Explanation) -> Html | None:
     author = explanation.author
     if author is None or not author.problem:
         return None
-    told = any(each.statement for each in explanation.launches)
+    told = any(each.model_explanation for each in explanation.launches)
     lacking = "incomplete" if told else "missing"
     text = f"The model's part is {lacking}: {' '.join(author.problem.split())}"
     return element("p", one_line(text), class_="note warn")
@@ -364,12 +364,12 @@ def _footer(reports: Sequence[_Report]) -> list[Content]:
 
 
 def _model_footer(explanation: Explanation) -> Html | None:
-    from keet.render.html.statement import model_footer
+    from keet.render.html.model_explanation import model_footer
 
     return model_footer(explanation)
 
 
 def _verified(report: _Report, own: ExplanationCheck) -> str:
-    by_model = any(each.statement for each in report.shown)
+    by_model = any(each.model_explanation for each in report.shown)
     cases = "" if by_model else cases_text(report.shown)
     return f"{verified_text(report.explanation, own)} {cases}".rstrip()

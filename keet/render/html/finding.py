@@ -113,8 +113,8 @@ class FindingWriter:
 
     def _action(self, finding: Finding) -> Html | None:
         """None if an edit by the model replaces the advice."""
-        if self._each.statement:
-            from keet.render.common.statement import edit_replaces_advice
+        if self._each.model_explanation:
+            from keet.render.common.model_explanation import edit_replaces_advice
 
             if edit_replaces_advice(self._each, finding.id):
                 return None

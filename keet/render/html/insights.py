@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from keet.explanation.model_explanation import Authorship, Usage
 from keet.render.common.insights import ADDS, HEADINGS, NO_SWEEP, NOTHING, summary_line
-from keet.render.common.statement import usage_text
+from keet.render.common.model_explanation import usage_text
 from keet.render.html.insights_figure import sweep_figure
 from keet.render.html.insights_reports import CitedReports
 from keet.render.html.insights_sweep import left_out_table, points_table

@@ -62,7 +62,7 @@ def launch_section(each: LaunchExplanation, around: LaunchParts) -> Html:
         _title("h2", each, around.program),
         _warnings(each),
         answer_card(each, findings, anchors),
-        _statement(each, around) if each.statement else None,
+        _statement(each, around) if each.model_explanation else None,
         element(
             "div",
             _account(each, anchors),
@@ -81,9 +81,9 @@ def launch_section(each: LaunchExplanation, around: LaunchParts) -> Html:
 
 
 def _statement(each: LaunchExplanation, around: LaunchParts) -> Html | None:
-    from keet.render.html.statement import statement_section
+    from keet.render.html.model_explanation import model_section
 
-    return statement_section(each, around.anchors, around.lines)
+    return model_section(each, around.anchors, around.lines)
 
 
 def brief_entry(each: LaunchExplanation, around: LaunchParts) -> Html:

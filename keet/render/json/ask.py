@@ -7,13 +7,11 @@ from typing import Literal
 from keet.evidence import Evidence
 from keet.explanation.answered_question import AnsweredQuestion
 from keet.render.common.answer import origin_of
-from keet.render.common.statement import unchecked_line
+from keet.render.common.model_explanation import unchecked_line
 from keet.render.json.encoding.fields import Document, field
 from keet.render.json.evidence import NumberDocument, number
 from keet.render.json.explain import GroundingDocument
-from keet.render.json.report import report_document
-from keet.render.json.shared_types import Producer, ReportDocument
-from keet.render.json.statement import (
+from keet.render.json.model_explanation import (
     UncheckedDocument,
     UsageDocument,
     author_name,
@@ -21,6 +19,8 @@ from keet.render.json.statement import (
     unchecked_document,
     usage_document,
 )
+from keet.render.json.report import report_document
+from keet.render.json.shared_types import Producer, ReportDocument
 
 
 class CitedNumberDocument(NumberDocument):

@@ -13,24 +13,12 @@ from keet.explanation.account_notes import Note
 from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.explanation.program import OnePass
 from keet.profile import Launch
-from keet.render.common.statement import BY_MODEL, statements
+from keet.render.common.model_explanation import BY_MODEL, model_explanations
 from keet.render.json.encoding.fields import Document, PartlyFilled, field
 from keet.render.json.encoding.writing import Streamed
 from keet.render.json.evidence import NumberDocument, numbers_by_id
 from keet.render.json.finding import FindingDocument, finding_fields
-from keet.render.json.program import ProgramDocument, program_document
-from keet.render.json.report import device_document, finite, report_document
-from keet.render.json.shared_types import (
-    EVIDENCE_IDS,
-    DeviceDocument,
-    Dimensions,
-    Producer,
-    QuantityDocument,
-    ReportDocument,
-    RunDocument,
-    SkippedDocument,
-)
-from keet.render.json.statement import (
+from keet.render.json.model_explanation import (
     HypothesisDocument,
     ModelDocument,
     UsageDocument,
@@ -42,6 +30,18 @@ from keet.render.json.statement import (
     unchecked_sentences,
     usage_document,
     why,
+)
+from keet.render.json.program import ProgramDocument, program_document
+from keet.render.json.report import device_document, finite, report_document
+from keet.render.json.shared_types import (
+    EVIDENCE_IDS,
+    DeviceDocument,
+    Dimensions,
+    Producer,
+    QuantityDocument,
+    ReportDocument,
+    RunDocument,
+    SkippedDocument,
 )
 from keet.render.json.whole_run import (
     InRunDocument,
@@ -200,7 +200,7 @@ def explain_fields(explanation: Explanation) -> Iterator[tuple[str, Any]]:
     explanation = encodable_explanation(explanation)
     profile = explanation.profile
     if explanation.author:
-        some = statements(explanation)
+        some = model_explanations(explanation)
         yield "author", author_name(explanation.author) if some else "analyst"
     yield "report", report_document(profile)
     yield "device", device_document(explanation.asked[0].device)
@@ -348,7 +348,7 @@ def _verdict(each: LaunchExplanation) -> Fields:
 def _verdict_by(explanation: Explanation, each: LaunchExplanation) -> Fields:
     if explanation.author is None:
         return {}
-    said = each.statement
+    said = each.model_explanation
     if said is None or not said.leads:
         return {"by": "keet"}
     return {"by": BY_MODEL, "analyst_headline": said.analyst_headline}

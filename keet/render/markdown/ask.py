@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from keet.evidence import Evidence
 from keet.explanation.answered_question import AnsweredQuestion
 from keet.render.common.answer import Block, Line, blocks_of, origin_of, paths_of
-from keet.render.common.statement import flat
+from keet.render.common.model_explanation import flat
 from keet.render.markdown.markup import code, fence, prose
-from keet.render.markdown.statement import author_markdown, numbers_markdown, words
+from keet.render.markdown.model_explanation import author_markdown, numbers_markdown, words
 
 
 def ask_markdown(answered: AnsweredQuestion) -> str:

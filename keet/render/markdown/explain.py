@@ -23,6 +23,7 @@ from keet.render.common.detail import (
 from keet.render.common.device import describe_device
 from keet.render.common.excerpt import around, indentation, language, runs
 from keet.render.common.finding import confidence_of, forecast_of, new_remarks
+from keet.render.common.model_explanation import edit_replaces_advice, model_explanations
 from keet.render.common.places import place_shares, unplaced_shares
 from keet.render.common.program import (
     finding_text,
@@ -34,19 +35,18 @@ from keet.render.common.program import (
     whose_text,
 )
 from keet.render.common.source_text import source_lines
-from keet.render.common.statement import edit_replaces_advice, statements
 from keet.render.common.whole_run import stands_for
 from keet.render.markdown.account import account_line_markdown, account_markdown
 from keet.render.markdown.markup import code, fence, prose, unlinked
-from keet.render.markdown.program import program_markdown
-from keet.render.markdown.statement import (
+from keet.render.markdown.model_explanation import (
     author_markdown,
     edits_markdown,
     headline_markdown,
-    statement_markdown,
+    model_markdown,
     unsupported_markdown,
     why_markdown,
 )
+from keet.render.markdown.program import program_markdown
 from keet.render.markdown.whole_run import replay_markdown, unlike_markdown
 from keet.verification.explanation_check import ExplanationCheck
 from keet.version import __version__
@@ -137,7 +137,7 @@ def _launch(
         yield from replay_markdown(each.replay)
     yield from headline_markdown(each)
     yield _facts(each, _stands_for(each, program))
-    if each.statement:
+    if each.model_explanation:
         yield from _with_model(each, program, verbose=verbose)
     else:
         yield from _account(each, detail, verbose=verbose)
@@ -148,7 +148,9 @@ def _launch(
         return
     if each.healthy:
         yield "**Looks good:**\n\n" + "\n".join(f"- {prose(note.text)}" for note in each.healthy)
-    if each.second_opinion and (each.statement or not precedes_findings(each.second_opinion)):
+    if each.second_opinion and (
+        each.model_explanation or not precedes_findings(each.second_opinion)
+    ):
         yield prose(each.second_opinion)
 
 
@@ -161,7 +163,7 @@ def _with_model(
     yield from edits_markdown(each)
     yield from _account(each, "full", verbose=verbose)
     yield from _findings(each, program, "full", said, slice(1, None))
-    yield from statement_markdown(each, verbose=verbose)
+    yield from model_markdown(each, verbose=verbose)
 
 
 def _account(each: LaunchExplanation, detail: Detail, *, verbose: bool) -> Iterator[str]:
@@ -273,6 +275,6 @@ def _closing(explanation: Explanation, program: ProgramExplanation | None) -> It
     yield from unsupported_markdown(own.unchecked)
     verified = verified_text(explanation, own)
     if author:
-        yield from author_markdown(author, verified, answered=bool(statements(explanation)))
+        yield from author_markdown(author, verified, answered=bool(model_explanations(explanation)))
         return
     yield f"*{verified} keet {__version__}, no model*"

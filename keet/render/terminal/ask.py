@@ -9,11 +9,11 @@ from keet.explanation.answered_question import AnsweredQuestion
 from keet.render.common.answer import Block, Line, blocks_of, origin_of, paths_of
 from keet.render.common.computations import computation_lines, in_short
 from keet.render.common.device import describe_device
-from keet.render.common.statement import flat, unchecked_line
+from keet.render.common.model_explanation import flat, unchecked_line
 from keet.render.terminal.code_block import code_block
 from keet.render.terminal.finding import indented
 from keet.render.terminal.layout import Group, Renderable, Table, Text
-from keet.render.terminal.statement import author_view, own_words_view, reasons_view, words
+from keet.render.terminal.model_explanation import author_view, own_words_view, reasons_view, words
 
 _WIDEST_MARK = 5
 

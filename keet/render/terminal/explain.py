@@ -53,7 +53,7 @@ def explain_view(
     """
     program = program_of(explanation)
     shown = shown_launches(explanation, program, everything=everything)
-    if any(each.statement for each in shown):
+    if any(each.model_explanation for each in shown):
         return _with_model(explanation, program, shown, width, verbose=verbose)
     head = _head(explanation, program, width)
     missing = _model_closing(explanation)
@@ -85,7 +85,9 @@ def _with_model(
 ) -> Group:
     """Launches that a model explains have a screen each, everything with `verbose`."""
     head = _head(explanation, program, width)
-    unchecked = sum(len(each.statement.unchecked) for each in shown if each.statement)
+    unchecked = sum(
+        len(each.model_explanation.unchecked) for each in shown if each.model_explanation
+    )
     foot = ["", *_closing(explanation, program, shown, width)]
     by_model = _model_closing(explanation, unchecked, verbose=verbose)
     room = _SEVERAL
@@ -94,7 +96,7 @@ def _with_model(
     blocks: list[Renderable] = []
     for each in shown:
         blocks.append("")
-        if each.statement and not verbose:
+        if each.model_explanation and not verbose:
             blocks += _screen(each, program, room, width)
         else:
             blocks += _launch(each, width, program, "full", verbose=verbose)
@@ -107,7 +109,7 @@ def _with_model(
 def _screen(
     each: LaunchExplanation, program: ProgramExplanation | None, lines: int, width: int
 ) -> list[Renderable]:
-    from keet.render.terminal.statement_screen import first_screen
+    from keet.render.terminal.model_screen import first_screen
 
     title = list(_heading_of(each, program))
     lines -= line_count(title, max(width, _COLUMNS))
@@ -162,16 +164,16 @@ def _launch(
         yield action_view(finding)
         if detail != "brief":
             yield from remarks_view(finding, each, said)
-        if each.statement:
-            from keet.render.terminal.statement_verbose import why_view
+        if each.model_explanation:
+            from keet.render.terminal.model_verbose import why_view
 
             yield from why_view(each, finding.id)
     for number, finding in enumerate(each.findings[told:][:NAMED], told + 1):
         yield finding_name(number, finding, each)
-    if each.statement:
-        from keet.render.terminal.statement_verbose import statement_view
+    if each.model_explanation:
+        from keet.render.terminal.model_verbose import model_view
 
-        yield from statement_view(each)
+        yield from model_view(each)
     if detail == "full":
         yield from _rest(each)
 
@@ -186,14 +188,14 @@ def _heading_of(
 
 
 def _verdict(each: LaunchExplanation) -> Iterator[Renderable]:
-    if each.statement is None:
+    if each.model_explanation is None:
         yield indented(Text(each.verdict.headline, style="bold"), 2)
         return
-    from keet.render.terminal.statement import headline_view, summary_view
+    from keet.render.terminal.model_explanation import headline_view, summary_view
 
     yield headline_view(each)
-    if each.statement.summary:
-        yield summary_view(each.statement.summary)
+    if each.model_explanation.summary:
+        yield summary_view(each.model_explanation.summary)
 
 
 def _title(each: LaunchExplanation, stands_for: str) -> Text:
@@ -236,7 +238,7 @@ def _model_closing(
     """`unchecked`: sentences of a model that are printed with that mark."""
     if explanation.author is None:
         return []
-    from keet.render.terminal.statement import model_closing
+    from keet.render.terminal.model_explanation import model_closing
 
     return list(model_closing(explanation, explanation.author, unchecked, verbose=verbose))
 
@@ -261,5 +263,5 @@ def _verified(
     explanation: Explanation, program: ProgramExplanation | None, shown: Sequence[LaunchExplanation]
 ) -> Iterator[Renderable]:
     own = ExplanationCheck(explanation, program)
-    cases = "" if any(each.statement for each in shown) else cases_text(shown)
+    cases = "" if any(each.model_explanation for each in shown) else cases_text(shown)
     yield Text(f"{verified_text(explanation, own)} {cases}".rstrip(), style="dim")

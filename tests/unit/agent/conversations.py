@@ -98,9 +98,9 @@ class Talk(NamedTuple):
     """Progress."""
 
     @property
-    def statement(self) -> ModelExplanation:
-        assert self.found.each.statement is not None, self.found.fault
-        return self.found.each.statement
+    def model_explanation(self) -> ModelExplanation:
+        assert self.found.each.model_explanation is not None, self.found.fault
+        return self.found.each.model_explanation
 
 
 def session_of(

@@ -21,7 +21,7 @@ def series(*causes: Any, objections: Any = ()) -> Talk:
 
 
 def only(done: Talk) -> ModelCause:
-    (found,) = done.statement.causes
+    (found,) = done.model_explanation.causes
     return found
 
 
@@ -45,8 +45,8 @@ def test_a_supported_claim_leads_where_the_analyst_sees_nothing() -> None:
     assert each.verdict.headline != before.verdict.headline
     assert each.verdict.healthy is None
     assert "slow.cu:9" in each.verdict.headline
-    assert done.statement.leads
-    assert done.statement.analyst_headline == before.verdict.headline
+    assert done.model_explanation.leads
+    assert done.model_explanation.analyst_headline == before.verdict.headline
 
 
 def test_a_bare_share_does_not_lead() -> None:
@@ -58,7 +58,7 @@ def test_a_bare_share_does_not_lead() -> None:
     assert claim.supported
     assert not claim.is_backed
     assert each.verdict == before.verdict
-    assert not done.statement.leads
+    assert not done.model_explanation.leads
 
 
 def test_an_amount_that_the_report_does_not_confirm_stands_beside_the_roofline() -> None:
@@ -80,7 +80,7 @@ def test_an_amount_that_the_report_does_not_confirm_stands_beside_the_roofline()
     done = talk(READS, said, sample="pair_reduce/slow")
     before, each = done.before.launches[0], done.found.each
     assert before.verdict.healthy
-    assert not done.statement.leads
+    assert not done.model_explanation.leads
     assert each.verdict.by == "keet"
     assert each.verdict.headline.startswith(before.verdict.headline)
     assert each.verdict.headline.endswith(
@@ -121,7 +121,7 @@ def test_an_objection_does_not_make_a_bare_share_lead_at_a_roofline() -> None:
         for name in ("latency_bound", "integer_overhead", "sfu_bound", "redundant_traffic")
     ]
     done = series(pipe(claim=bare), objections=objections)
-    assert not done.statement.leads
+    assert not done.model_explanation.leads
     assert done.found.each.verdict == done.before.launches[0].verdict
 
 
@@ -170,11 +170,11 @@ def test_what_the_report_contradicts_keeps_its_problem() -> None:
 
 def test_a_cause_without_a_measured_fact_is_an_opinion() -> None:
     bare = cause(because=[], text="Neighbours read the same bank.")
-    (found,) = talk(READS, conclusion(causes=[bare])).statement.causes
+    (found,) = talk(READS, conclusion(causes=[bare])).model_explanation.causes
     assert found.problem == "it names no measured fact"
     assert found.claim is None
     constant = cause(because=["kTile > 2"], text="Neighbours read the same bank.")
-    (found,) = talk(READS, conclusion(causes=[constant])).statement.causes
+    (found,) = talk(READS, conclusion(causes=[constant])).model_explanation.causes
     assert found.problem == "it names no measured fact"
 
 
@@ -184,7 +184,7 @@ def test_a_place_must_be_a_line_of_the_kernel() -> None:
         for file, line in (("slow.cu", 43), ("/any/slow.cu", "43"), ("slow.cu", 4300), ("x.cu", 43))
     ]
     done = talk(READS, conclusion(causes=causes))
-    assert [each.where for each in done.statement.causes] == ["slow.cu:43"] * 2 + [None] * 2
+    assert [each.where for each in done.model_explanation.causes] == ["slow.cu:43"] * 2 + [None] * 2
 
 
 def test_agreeing_moves_nothing() -> None:
@@ -192,7 +192,7 @@ def test_agreeing_moves_nothing() -> None:
     each, before = done.found.each, done.before.launches[0]
     assert each.verdict == before.verdict
     assert [f.id for f in each.findings] == [f.id for f in before.findings]
-    assert not done.statement.leads
+    assert not done.model_explanation.leads
 
 
 # --- objections
@@ -221,13 +221,15 @@ def test_an_objection_with_facts_puts_the_finding_behind() -> None:
     alone, disputed = tiles(), tiles(objection("bank_conflict_share < 70"))
     ids = [each.id for each in alone.found.each.findings]
     assert ids == ["shared_bank_conflict", "redundant_traffic"]
-    assert not alone.statement.leads
+    assert not alone.model_explanation.leads
     each = disputed.found.each
     assert [each.id for each in each.findings] == list(reversed(ids))
     assert each.verdict.by == "model, computed by keet"
     assert "redundant work" in each.verdict.headline
-    assert disputed.statement.leads
-    assert disputed.statement.analyst_headline == disputed.before.launches[0].verdict.headline
+    assert disputed.model_explanation.leads
+    assert (
+        disputed.model_explanation.analyst_headline == disputed.before.launches[0].verdict.headline
+    )
 
 
 def test_a_finding_that_the_model_moved_to_the_front_bears_its_mark() -> None:
@@ -249,7 +251,7 @@ def test_a_finding_that_the_model_moved_to_the_front_bears_its_mark() -> None:
 )
 def test_an_objection_without_facts_moves_nothing(because: tuple[str, ...]) -> None:
     done = tiles(objection(*because))
-    (found,) = done.statement.objections
+    (found,) = done.model_explanation.objections
     assert found.problem is not None
     assert done.found.each.findings[0].id == "shared_bank_conflict"
     assert done.found.each.verdict == done.before.launches[0].verdict
@@ -257,7 +259,7 @@ def test_an_objection_without_facts_moves_nothing(because: tuple[str, ...]) -> N
 
 def test_an_objection_without_a_cause_of_its_own_moves_nothing() -> None:
     done = tiles(objection("bank_conflict_share < 70"), causes=())
-    assert [each.problem for each in done.statement.objections] == [None]
+    assert [each.problem for each in done.model_explanation.objections] == [None]
     assert done.found.each.findings == done.before.launches[0].findings
     assert done.found.each.verdict == done.before.launches[0].verdict
 

@@ -20,7 +20,7 @@ FREE = "The LSU pipe runs at 97 % of its peak."
 
 
 def test_references_are_printed_by_keet() -> None:
-    said = talk(READING, conclusion()).statement
+    said = talk(READING, conclusion()).model_explanation
     assert str(said.summary) == (
         "Shared memory is the limit: 59.6% (shared wavefronts lost to bank conflicts) is lost to "
         "conflicts."
@@ -38,8 +38,8 @@ def test_a_free_number_goes_back_with_the_reason() -> None:
     assert f"1. {FREE}" in prompt
     assert "a number outside of braces; write it as {name}" in prompt
     assert "{inst_pipe_lsu_pct}" in prompt  # names to choose from
-    assert "The LSU pipe runs at 36.0%" in str(done.statement.summary)
-    assert (done.statement.sent_back, done.statement.unchecked) == (1, ())
+    assert "The LSU pipe runs at 36.0%" in str(done.model_explanation.summary)
+    assert (done.model_explanation.sent_back, done.model_explanation.unchecked) == (1, ())
 
 
 def test_what_stays_wrong_is_printed_with_a_mark() -> None:
@@ -47,10 +47,10 @@ def test_what_stays_wrong_is_printed_with_a_mark() -> None:
     worse = "The LSU pipe runs at 98 % of its peak."
     done = talk(READING, conclusion(summary=f"{FREE} {SUMMARY}"), corrections(worse))
     assert len(done.chat.requests) == 3
-    text = str(done.statement.summary)
+    text = str(done.model_explanation.summary)
     assert text.startswith(f"[unchecked] {worse} Shared memory")
     assert text.count("[unchecked]") == 1
-    (unchecked,) = done.statement.unchecked
+    (unchecked,) = done.model_explanation.unchecked
     assert unchecked.where == "summary"
     assert unchecked.text == worse
 
@@ -62,13 +62,13 @@ def test_without_corrections_the_sentence_stays_marked(reply: object) -> None:
     done = talk(READING, conclusion(summary=f"{SUMMARY} {FREE}"), reply, reply)
     kind = "interrupted" if isinstance(reply, KeyboardInterrupt) else None
     assert (done.found.fault.kind if done.found.fault else None) == kind
-    assert str(done.statement.summary).endswith(f"[unchecked] {FREE}")
+    assert str(done.model_explanation.summary).endswith(f"[unchecked] {FREE}")
 
 
 def test_an_empty_correction_keeps_a_fact_that_does_not_hold() -> None:
     said = conclusion(causes=[cause(because=["bank_conflict_share > 1", "duration > 5 s"])])
     done = talk(READING, said, {"corrections": [{"number": 1}]})
-    assert "is false" in (done.statement.causes[0].problem or "")
+    assert "is false" in (done.model_explanation.causes[0].problem or "")
 
 
 def test_a_long_literal_in_an_edit_costs_nothing() -> None:
@@ -78,7 +78,7 @@ def test_a_long_literal_in_an_edit_costs_nothing() -> None:
     }
     done = talk(READING, conclusion(edits=[edit]), {"corrections": []})
     assert done.found.fault is None
-    assert len(done.statement.edits) == 1
+    assert len(done.model_explanation.edits) == 1
 
 
 def test_corrections_are_taken_by_number() -> None:
@@ -93,21 +93,21 @@ def test_corrections_are_taken_by_number() -> None:
         ]
     }
     done = talk(READING, conclusion(summary=wrong), again)
-    assert [s.text for s in done.statement.summary.sentences] == [
+    assert [s.text for s in done.model_explanation.summary.sentences] == [
         "DRAM is at 99 %.",
         "L2 is at 7.8% (L2 cache busy).",
         "L1 waits.",
         "FMA is idle.",
         "So is ALU.",
     ]
-    assert [s.text for s in done.statement.summary.problems] == ["DRAM is at 99 %."]
+    assert [s.text for s in done.model_explanation.summary.problems] == ["DRAM is at 99 %."]
 
 
 def test_an_empty_correction_takes_the_sentence_back() -> None:
     """The prompt offers it; a correction without a text is none."""
     wrong = conclusion(summary=f"{SUMMARY} {FREE}")
-    assert talk(READING, wrong, corrections("")).statement.unchecked == ()
-    kept = talk(READING, wrong, {"corrections": [{"number": 1}]}).statement
+    assert talk(READING, wrong, corrections("")).model_explanation.unchecked == ()
+    kept = talk(READING, wrong, {"corrections": [{"number": 1}]}).model_explanation
     assert [each.text for each in kept.unchecked] == [FREE]
 
 
@@ -117,14 +117,14 @@ def test_a_false_fact_goes_back() -> None:
     prompt = prompt_of.chat.requests[2].messages[-1].text
     assert "`because` of causes[0]" in prompt
     assert "waves_per_sm < 1 is false: Waves Per SM 3.88 < 1" in prompt
-    (found,) = prompt_of.statement.causes
+    (found,) = prompt_of.model_explanation.causes
     assert [fact.written for fact in found.because] == ["waves_per_sm > 1", "bank_conflicts_load"]
     assert found.problem is None
 
 
 def test_a_fact_that_stays_false_leaves_an_opinion() -> None:
     wrong = conclusion(causes=[cause(because=["waves_per_sm < 1", "bank_conflicts_load > 0"])])
-    (found,) = talk(READING, wrong, corrections("waves_per_sm < 2")).statement.causes
+    (found,) = talk(READING, wrong, corrections("waves_per_sm < 2")).model_explanation.causes
     assert found.problem is not None
     assert "waves_per_sm < 2 is false" in found.problem
     assert found.claim is None
@@ -137,7 +137,7 @@ def test_hypotheses_are_judged_by_reasons() -> None:
         {"hypothesis": 2, "verdict": "refuted", "reason": ""},
         {"hypothesis": 7, "verdict": "refuted", "reason": "There is no such hypothesis."},
     ]
-    one, two = talk(READING, conclusion(judged=judged)).statement.hypotheses
+    one, two = talk(READING, conclusion(judged=judged)).model_explanation.hypotheses
     assert (one.judgement, one.finding) == ("confirmed", "shared_bank_conflict")
     assert str(one.reason).startswith("59.6% ")
     assert two.judgement == "inconclusive"  # a verdict without a reason is an opinion
@@ -145,7 +145,9 @@ def test_hypotheses_are_judged_by_reasons() -> None:
 
 def test_a_verdict_whose_reason_is_unchecked_is_none() -> None:
     judged = [{"hypothesis": 1, "verdict": "confirmed", "reason": FREE}]
-    one, _ = talk(READING, conclusion(judged=judged), {"corrections": []}).statement.hypotheses
+    one, _ = talk(
+        READING, conclusion(judged=judged), {"corrections": []}
+    ).model_explanation.hypotheses
     assert one.judgement == "inconclusive"
     assert str(one.reason) == f"[unchecked] {FREE}"
 
@@ -155,21 +157,21 @@ def test_guesses_are_marked_but_not_sent_back() -> None:
     guess = {"text": "It will lose 40 % to conflicts.", "finding": "shared_bank_conflict"}
     done = talk(READING | {"hypotheses": [guess]}, conclusion())
     assert len(done.chat.requests) == 2
-    (found,) = done.statement.hypotheses
+    (found,) = done.model_explanation.hypotheses
     assert str(found.text) == "[unchecked] It will lose 40 % to conflicts."
 
 
 def test_a_cause_must_name_a_finding() -> None:
     causes = [cause("cosmic_rays"), cause(text=""), cause("Shared bank-conflict")]
     done = talk(READING, conclusion(causes=causes))
-    assert [each.finding for each in done.statement.causes] == ["shared_bank_conflict"]
+    assert [each.finding for each in done.model_explanation.causes] == ["shared_bank_conflict"]
 
 
 def test_an_empty_answer_says_nothing() -> None:
     said = talk(
         {"purpose": "", "hypotheses": []},
         {"summary": "", "causes": [], "edits": [], "judged": []},
-    ).statement
+    ).model_explanation
     assert not said.summary
     assert not any((said.causes, said.edits, said.hypotheses, said.objections))
 
@@ -177,9 +179,9 @@ def test_an_empty_answer_says_nothing() -> None:
 def test_what_was_read_is_kept_where_the_rest_fails() -> None:
     done = talk(READING, ModelFault("server", "it is gone"))
     assert str(done.found.fault) == "it is gone"
-    assert str(done.statement.purpose) == "Scores queries against items."
-    assert [each.judgement for each in done.statement.hypotheses] == ["inconclusive"] * 2
-    assert talk(ModelFault("server", "it is gone")).found.each.statement is None
+    assert str(done.model_explanation.purpose) == "Scores queries against items."
+    assert [each.judgement for each in done.model_explanation.hypotheses] == ["inconclusive"] * 2
+    assert talk(ModelFault("server", "it is gone")).found.each.model_explanation is None
 
 
 def test_a_question_is_corrected_the_same_way() -> None:
@@ -198,4 +200,4 @@ def test_a_repair_that_cannot_be_paid_leaves_marks() -> None:
         READING, wrong, corrections("L1 waits."), limits=ModelLimits(calls=2, input_tokens=40_000)
     )
     assert len(done.chat.requests) == 2
-    assert str(done.statement.summary).endswith(f"[unchecked] {FREE}")
+    assert str(done.model_explanation.summary).endswith(f"[unchecked] {FREE}")

@@ -34,7 +34,7 @@ def test_comments_of_the_source_are_not_taken_away() -> None:
 def test_neither_diff_nor_sketch_has_figures(old: str) -> None:
     boasting = change(old=old, new="from_item[0] = 1;  // 3x faster")
     said = conclusion(edits=[edit(boasting)])
-    (found,) = talk(READING, said, {"corrections": []}).statement.edits
+    (found,) = talk(READING, said, {"corrections": []}).model_explanation.edits
     assert "from_item[0] = 1;" in found.diff + found.sketch
     assert "faster" not in found.diff + found.sketch
 

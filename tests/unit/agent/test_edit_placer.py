@@ -29,7 +29,7 @@ def edited(*replies: Any, edits: Any, compiles: bool = False) -> Talk:
 
 
 def test_an_edit_becomes_a_diff_that_applies() -> None:
-    (found,) = edited(edits=[edit(change())]).statement.edits
+    (found,) = edited(edits=[edit(change())]).model_explanation.edits
     assert found.problem is None
     assert found.places == ("slow.cu:43",)
     assert f"-            {LINE}\n+            {OTHER}\n" in found.diff
@@ -42,16 +42,16 @@ def test_a_misfit_goes_back_once_and_is_replaced() -> None:
     done = edited(corrections([change()]), edits=[edit(MISFIT)])
     prompt = done.chat.requests[2].messages[-1].text
     assert "1. edit 1: Spread the columns over the banks." in prompt
-    (found,) = done.statement.edits
+    (found,) = done.model_explanation.edits
     assert found.problem is None
     assert OTHER in found.diff
-    assert done.statement.sent_back == 1
+    assert done.model_explanation.sent_back == 1
 
 
 def test_an_edit_that_fits_nowhere_is_a_sketch() -> None:
     done = edited(corrections([MISFIT]), edits=[edit(MISFIT)])
     assert len(done.chat.requests) == 3
-    (found,) = done.statement.edits
+    (found,) = done.model_explanation.edits
     assert found.diff == ""
     assert found.problem
     assert found.sketch == "-from_item[j] = item_tile[j][item][k];\n+x = y;"
@@ -60,14 +60,14 @@ def test_an_edit_that_fits_nowhere_is_a_sketch() -> None:
 def test_advice_without_changes_is_not_sent_back() -> None:
     done = edited(edits=[edit()])
     assert len(done.chat.requests) == 2
-    (found,) = done.statement.edits
+    (found,) = done.model_explanation.edits
     assert str(found.what) == "Spread the columns over the banks."
     assert (found.diff, found.sketch) == ("", "")
 
 
 def test_only_the_faulty_edit_is_replaced() -> None:
     done = edited(corrections([change(line=43)]), edits=[edit(change()), edit(MISFIT)])
-    first, second = done.statement.edits
+    first, second = done.model_explanation.edits
     assert first.diff
     assert second.diff == first.diff
     assert "edit 2:" in done.chat.requests[2].messages[-1].text
@@ -106,7 +106,7 @@ def test_a_compile_error_goes_back_and_the_edit_is_replaced(compiler: Compiler) 
     prompt = done.chat.requests[2].messages[-1].text
     assert "it does not compile: " in prompt
     assert 'identifier "bad" is undefined' in prompt
-    (found,) = done.statement.edits
+    (found,) = done.model_explanation.edits
     assert (found.build, found.build_text) == ("compiles", "registers 128 → 96")
     assert "bad" not in found.diff
 
@@ -114,19 +114,21 @@ def test_a_compile_error_goes_back_and_the_edit_is_replaced(compiler: Compiler) 
 def test_an_edit_that_still_fails_is_told_so(compiler: Compiler) -> None:
     done = edited(corrections([BAD]), edits=[edit(BAD)], compiles=True)
     assert len(compiler.seen) == 2  # once each: no third try
-    (found,) = done.statement.edits
+    (found,) = done.model_explanation.edits
     assert found.build == "fails"
     assert "bad" in found.build_text
 
 
 def test_a_correction_that_fits_nowhere_does_not_replace_a_diff(compiler: Compiler) -> None:
-    (found,) = edited(corrections([MISFIT]), edits=[edit(BAD)], compiles=True).statement.edits
+    (found,) = edited(
+        corrections([MISFIT]), edits=[edit(BAD)], compiles=True
+    ).model_explanation.edits
     assert "bad" in found.diff
     assert found.build == "fails"
 
 
 def test_nothing_is_compiled_where_that_is_turned_off(compiler: Compiler) -> None:
-    (found,) = edited(edits=[edit(BAD)]).statement.edits
+    (found,) = edited(edits=[edit(BAD)]).model_explanation.edits
     assert not compiler.seen
     assert found.build == "not checked"
 
@@ -136,6 +138,6 @@ def test_without_source_there_is_nothing_to_change() -> None:
     done = talk(
         conclusion(summary="It waits.", edits=[edit(change())]), {"corrections": []}, sample=report
     )
-    (found,) = done.statement.edits
+    (found,) = done.model_explanation.edits
     assert found.problem == "the report has no source to change"
     assert found.sketch

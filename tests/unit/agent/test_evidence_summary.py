@@ -7,7 +7,7 @@ import re
 import pytest
 from keet_tools.case import Case
 
-from keet.agent.evidence_summary import digest, overview
+from keet.agent.evidence_summary import evidence_summary, overview
 from keet.agent.vocabulary import vocabulary
 from keet.explanation.token_budget import guess_tokens
 from tests.unit.agent.conversations import explained
@@ -22,7 +22,7 @@ def names_in(text: str) -> list[str]:
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_every_name_is_one(sample: str) -> None:
     case = Case(explained(sample))
-    text = digest(case)
+    text = evidence_summary(case)
     words = vocabulary(case)
     assert len(names_in(text)) > 40
     for name in names_in(text):
@@ -32,7 +32,7 @@ def test_every_name_is_one(sample: str) -> None:
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_it_has_what_the_task_needs(sample: str) -> None:
     case = Case(explained(sample))
-    text = digest(case)
+    text = evidence_summary(case)
     for needed in ("duration", "dram_bytes_read", "l2_hit_rate_pct", "device_sm_count", "sm_clock"):
         assert f"{{{needed}}}" in text
     for heading in ("launch: grid", "device: ", "units, of peak", "traffic: ", "stall_reasons:"):
@@ -44,15 +44,15 @@ def test_it_has_what_the_task_needs(sample: str) -> None:
 
 
 def test_names_of_the_launch_in_focus_are_short() -> None:
-    assert not re.search(r"#0\}", digest(Case(explained("score_tiles/slow"))))
-    other = digest(Case(explained("tests/data/reports/tour_full.ncu-rep"), focus=2))
+    assert not re.search(r"#0\}", evidence_summary(Case(explained("score_tiles/slow"))))
+    other = evidence_summary(Case(explained("tests/data/reports/tour_full.ncu-rep"), focus=2))
     assert not re.search(r"#2\}", other)
 
 
 def test_without_source_the_machine_code_is_given() -> None:
-    shown = digest(Case(explained("score_tiles/slow")))
-    hidden = digest(Case(explained("score_tiles/slow"), show_source=False))
-    bare = digest(Case(explained("tests/data/reports/tour_nolines.ncu-repz")))
+    shown = evidence_summary(Case(explained("score_tiles/slow")))
+    hidden = evidence_summary(Case(explained("score_tiles/slow"), show_source=False))
+    bare = evidence_summary(Case(explained("tests/data/reports/tour_nolines.ncu-repz")))
     assert "address_forms:" in shown
     assert "item_tile" not in hidden
     assert re.search(r"0x[0-9a-f]{4} .*`[A-Z]", bare)
@@ -60,7 +60,7 @@ def test_without_source_the_machine_code_is_given() -> None:
 
 def test_against_another_report_the_difference_is_given() -> None:
     case = Case(explained("matrix_flip/fast", "matrix_flip/slow"))
-    text = digest(case)
+    text = evidence_summary(case)
     assert "report 1 is before and 0 after" in text
     assert "7.02x {pair_0_speedup#1.0-0.0} faster" in text
     words = vocabulary(case)

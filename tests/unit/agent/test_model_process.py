@@ -312,7 +312,7 @@ from keet.agent.model import worker as model_worker
 class Greedy:
     name = "greedy"
     def ask(self, request):
-        return LangchainChat._ask_patiently(self, request)
+        return LangchainChat._ask_with_retries(self, request)
 model_worker.connect = lambda spec: greedy
 from keet.agent.model.langchain_chat import LangchainChat, OWN_SERVER
 class Model:

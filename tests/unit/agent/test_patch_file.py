@@ -39,7 +39,7 @@ def explained() -> Explanation:
 def with_edits(*edits: Edit) -> Explanation:
     told = explained()
     said = ModelExplanation(Prose(), Prose(), Prose(), (), (), (), edits)
-    launches = tuple(each._replace(statement=said) for each in told.launches)
+    launches = tuple(each._replace(model_explanation=said) for each in told.launches)
     return told._replace(launches=launches)
 
 

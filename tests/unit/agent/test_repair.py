@@ -71,11 +71,11 @@ def test_after_an_interruption_nothing_more_is_asked() -> None:
 
     found = explain_launch(session, Case(explained("score_tiles/slow")), compiles=False)
     assert session.interrupted
-    assert found.each.statement is not None
-    assert [each.text for each in found.each.statement.unchecked] == ["L1 is at 92 %."]
+    assert found.each.model_explanation is not None
+    assert [each.text for each in found.each.model_explanation.unchecked] == ["L1 is at 92 %."]
 
 
 def test_a_host_that_is_gone_costs_no_sentence() -> None:
     done = talk(READING, conclusion(summary="L1 is at 92 %."), ModelFault("unreachable", "gone"))
     assert done.found.fault is None
-    assert str(done.statement.summary) == "[unchecked] L1 is at 92 %."
+    assert str(done.model_explanation.summary) == "[unchecked] L1 is at 92 %."

@@ -82,7 +82,7 @@ def test_no_more_calls_than_allowed() -> None:
         "no", READING, calls, calls, "no", conclusion(summary=FREE), limits=ModelLimits(6, 90_000)
     )
     assert len(done.chat.requests) == 6
-    assert done.statement.unchecked
+    assert done.model_explanation.unchecked
 
 
 def test_a_budget_of_tokens_is_kept() -> None:
@@ -117,7 +117,7 @@ def test_what_is_interrupted_says_so() -> None:
     done = talk(READING, KeyboardInterrupt())
     assert done.found.fault is not None
     assert done.found.fault.kind == "interrupted"
-    assert done.found.each.statement is not None
+    assert done.found.each.model_explanation is not None
 
 
 # --- redaction
@@ -144,10 +144,10 @@ def test_names_leave_as_placeholders_and_come_back_inside_names() -> None:
         causes=[cause(because=[f"{written} > 1"], file=written[14:].partition(":")[0], line=43)],
     )
     done = talk(READING, said, redact="names")
-    assert done.statement.unchecked == ()
-    assert done.statement.summary.ids == ("samples_share@slow.cu:43#0",)
-    assert "slow.cu:43" in str(done.statement.summary)
-    (found,) = done.statement.causes
+    assert done.model_explanation.unchecked == ()
+    assert done.model_explanation.summary.ids == ("samples_share@slow.cu:43#0",)
+    assert "slow.cu:43" in str(done.model_explanation.summary)
+    (found,) = done.model_explanation.causes
     assert found.where == "slow.cu:43"
     assert found.problem is None
 
@@ -158,7 +158,9 @@ def test_a_file_in_an_edit_comes_back() -> None:
         if word.startswith("file_") and word.endswith(":43")
     ).partition(":")[0]  # fmt: skip
     changed = change() | {"file": place}
-    (found,) = talk(READING, conclusion(edits=[edit(changed)]), redact="names").statement.edits
+    (found,) = talk(
+        READING, conclusion(edits=[edit(changed)]), redact="names"
+    ).model_explanation.edits
     assert found.places == ("slow.cu:43",)
 
 
@@ -174,7 +176,7 @@ def test_redacted_source_is_not_sent(redact: Redaction) -> None:
     assert "The source is not at hand." in done.chat.requests[0].messages[1].text
     offered = {tool.name for request in done.chat.requests for tool in request.tools}
     assert not offered & {"read_source", "read_sass", "compile_edit"}
-    assert done.statement.hypotheses == ()
+    assert done.model_explanation.hypotheses == ()
 
 
 def test_own_words_are_redacted_when_they_are_sent_again() -> None:

@@ -101,7 +101,7 @@ def test_a_round_of_tools_comes_before_the_answer() -> None:
     assert any("result of why_waiting" in text for text in results)
     assert any("there is no tool `no_such_tool`" in text for text in results)
     assert any("why_waiting()" in line for line in done.told)
-    assert str(done.statement.summary).startswith("Shared memory")
+    assert str(done.model_explanation.summary).startswith("Shared memory")
 
 
 def test_no_more_rounds_than_allowed_and_none_of_more_than_a_few_calls() -> None:

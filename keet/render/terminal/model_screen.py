@@ -16,9 +16,7 @@ from keet.explanation.program import ProgramExplanation
 from keet.prose.text import Prose
 from keet.records import NamedTuple
 from keet.render.common.computations import computation_lines, in_short
-from keet.render.common.program import finding_text
-from keet.render.common.short_diff import short_diff
-from keet.render.common.statement import (
+from keet.render.common.model_explanation import (
     causes_beyond,
     code_lines,
     edit_replaces_advice,
@@ -33,12 +31,14 @@ from keet.render.common.statement import (
     standing,
     title_of,
 )
+from keet.render.common.program import finding_text
+from keet.render.common.short_diff import short_diff
 from keet.render.terminal.account import account_line
 from keet.render.terminal.code_block import code_block
 from keet.render.terminal.finding import INDENT, action_view, finding_name, indented, places_view
 from keet.render.terminal.layout import Renderable, Text
 from keet.render.terminal.line_count import line_count
-from keet.render.terminal.statement import (
+from keet.render.terminal.model_explanation import (
     BY,
     EDIT_INDENT,
     edit_head,
@@ -132,8 +132,10 @@ class _Screen:
     def parts(self) -> Iterator[Renderable]:
         each, room = self._each, self._room
         yield headline_view(each)
-        if each.statement and each.statement.summary:
-            yield from self._text(Text("Model: ", BY), each.statement.summary, room.summary, 2)
+        if each.model_explanation and each.model_explanation.summary:
+            yield from self._text(
+                Text("Model: ", BY), each.model_explanation.summary, room.summary, 2
+            )
         yield ""
         yield from self._leading()
         if edit := leading_edit(each):

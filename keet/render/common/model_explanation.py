@@ -74,26 +74,26 @@ def first_sentences(text: Prose, most: int) -> Prose:
 
 
 def causes_of(each: LaunchExplanation, finding: str) -> tuple[ModelCause, ...]:
-    causes = each.statement.causes if each.statement else ()
+    causes = each.model_explanation.causes if each.model_explanation else ()
     return tuple(cause for cause in causes if cause.finding == finding)
 
 
 def objections_to(each: LaunchExplanation, finding: str) -> tuple[ModelCause, ...]:
-    objections = each.statement.objections if each.statement else ()
+    objections = each.model_explanation.objections if each.model_explanation else ()
     return tuple(cause for cause in objections if cause.finding == finding)
 
 
 def objections_beyond(each: LaunchExplanation) -> tuple[ModelCause, ...]:
     """To what is not listed: a consequence of a finding, for example."""
     listed = {finding.id for finding in each.findings}
-    objections = each.statement.objections if each.statement else ()
+    objections = each.model_explanation.objections if each.model_explanation else ()
     return tuple(cause for cause in objections if cause.finding not in listed)
 
 
 def causes_beyond(each: LaunchExplanation) -> tuple[ModelCause, ...]:
     """Those of findings that are not listed: they have no forecast."""
     listed = {finding.id for finding in each.findings}
-    causes = each.statement.causes if each.statement else ()
+    causes = each.model_explanation.causes if each.model_explanation else ()
     return tuple(cause for cause in causes if cause.finding not in listed)
 
 
@@ -101,7 +101,7 @@ def leading_causes(each: LaunchExplanation) -> tuple[ModelCause, ...]:
     """Of the first finding; where there is none, the model's first cause."""
     if each.findings:
         return causes_of(each, each.findings[0].id)
-    return each.statement.causes[:1] if each.statement else ()
+    return each.model_explanation.causes[:1] if each.model_explanation else ()
 
 
 def leading_objections(each: LaunchExplanation) -> tuple[ModelCause, ...]:
@@ -140,7 +140,7 @@ def claim_notes(cause: ModelCause) -> list[str]:
 
 def next_limiter_text(each: LaunchExplanation) -> str:
     """A sentence, where the model leads: what its forecast ends at. Empty where it is not known."""
-    if not (each.statement and each.statement.leads):
+    if not (each.model_explanation and each.model_explanation.leads):
         return ""
     claims = [cause.claim for cause in leading_causes(each) if cause.claim]
     named = [claim.next_limiter for claim in claims if claim.supported and claim.next_limiter]
@@ -153,7 +153,7 @@ def next_limiter_text(each: LaunchExplanation) -> str:
 def leading_edit(each: LaunchExplanation) -> Edit | None:
     """The one that is printed in full: for the first finding, rather one that applies and
     compiles."""
-    edits = each.statement.edits if each.statement else ()
+    edits = each.model_explanation.edits if each.model_explanation else ()
     first = each.findings[0].id if each.findings else None
     return min(
         edits,
@@ -171,7 +171,7 @@ def edit_replaces_advice(each: LaunchExplanation, finding: str) -> bool:
 
 
 def other_edits(each: LaunchExplanation) -> list[Edit]:
-    edits = each.statement.edits if each.statement else ()
+    edits = each.model_explanation.edits if each.model_explanation else ()
     first = leading_edit(each)
     return [edit for edit in edits if edit is not first]
 
@@ -229,7 +229,7 @@ def cited(each: LaunchExplanation, *, everything: bool = True) -> list[Evidence]
 
     Without `everything`: what it refers to beyond hypotheses, purpose and mapping.
     """
-    said = each.statement
+    said = each.model_explanation
     if said is None:
         return []
     said = without_guesses(said, everything=everything)
@@ -249,8 +249,8 @@ def without_guesses(said: ModelExplanation, *, everything: bool) -> ModelExplana
 # --- the closing lines
 
 
-def statements(explanation: Explanation) -> list[ModelExplanation]:
-    return [each.statement for each in explanation.launches if each.statement]
+def model_explanations(explanation: Explanation) -> list[ModelExplanation]:
+    return [each.model_explanation for each in explanation.launches if each.model_explanation]
 
 
 def unchecked_text(count: int) -> str:
@@ -263,7 +263,7 @@ def unchecked_lines(explanation: Explanation, *, always_named: bool = False) -> 
     """Of all launches, in one line each."""
     named = always_named or len(explanation.launches) > 1
     for each in explanation.launches:
-        for sentence in each.statement.unchecked if each.statement else ():
+        for sentence in each.model_explanation.unchecked if each.model_explanation else ():
             prefix = f"launch {each.launch.id}, " if named else ""
             yield prefix + unchecked_line(sentence)
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from keet.explanation.explained import LaunchExplanation
 from keet.explanation.model_explanation import Edit
 from keet.formatting import capitalized
-from keet.render.common.short_diff import HUNK
-from keet.render.common.statement import (
+from keet.render.common.model_explanation import (
     aim_of,
     code_lines,
     edit_status,
@@ -17,8 +16,9 @@ from keet.render.common.statement import (
     leading_edit,
     other_edits,
 )
+from keet.render.common.short_diff import HUNK
 from keet.render.html.markup import Content, Html, element, joined
-from keet.render.html.statement_words import ModelWords, lead_in
+from keet.render.html.model_texts import ModelWords, lead_in
 
 _SIGNS = {"+": "added", "-": "removed"}
 

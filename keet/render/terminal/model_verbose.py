@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from keet.evidence import Evidence
 from keet.explanation.explained import LaunchExplanation
 from keet.explanation.model_explanation import Edit, Hypothesis, ModelCause, ModelExplanation
-from keet.render.common.statement import (
+from keet.render.common.model_explanation import (
     MARKS,
     causes_beyond,
     causes_of,
@@ -28,7 +28,13 @@ from keet.render.common.statement import (
 from keet.render.terminal.code_block import code_block
 from keet.render.terminal.finding import indented
 from keet.render.terminal.layout import Renderable, Table, Text
-from keet.render.terminal.statement import BY, EDIT_INDENT, edit_head, edit_status_view, words
+from keet.render.terminal.model_explanation import (
+    BY,
+    EDIT_INDENT,
+    edit_head,
+    edit_status_view,
+    words,
+)
 
 _STYLES = {"confirmed": "green", "refuted": "red", "inconclusive": "yellow"}
 
@@ -43,18 +49,18 @@ def why_view(each: LaunchExplanation, finding: str) -> Iterator[Renderable]:
         yield indented(Text.assemble(("The model objects: ", BY), words(objection.text), notes))
 
 
-def statement_view(each: LaunchExplanation) -> Iterator[Renderable]:
+def model_view(each: LaunchExplanation) -> Iterator[Renderable]:
     """What is not said with the findings."""
-    if each.statement is None:
+    if each.model_explanation is None:
         return
     yield from _edits(each)
     also = [(cause, standing(cause, each)) for cause in causes_beyond(each)]
     yield from _causes_of("The model also names:", also)
     against = [(cause, not_confirmed(cause)) for cause in objections_beyond(each)]
     yield from _causes_of("The model objects to:", against)
-    yield from _about(each.statement)
-    yield from _hypotheses(each.statement.hypotheses)
-    yield from _analyst(each.statement)
+    yield from _about(each.model_explanation)
+    yield from _hypotheses(each.model_explanation.hypotheses)
+    yield from _analyst(each.model_explanation)
     yield from _numbers(cited(each))
 
 

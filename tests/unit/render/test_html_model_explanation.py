@@ -10,16 +10,16 @@ from functools import cache
 from keet.explanation.explained import Explanation
 from keet.explanation.model_explanation import Edit
 from keet.prose.text import Prose, ProseSentence
-from keet.render.common.statement import OWN_WORDS, edit_status
+from keet.render.common.model_explanation import OWN_WORDS, edit_status
 from keet.render.html.anchors import Anchors
 from keet.render.html.finding import Lines
 from keet.render.html.markup import Html
+from keet.render.html.model_explanation import model_footer, model_section
 from keet.render.html.page import page
-from keet.render.html.statement import model_footer, statement_section
 from keet.render.terminal.console import to_text
 from keet.render.terminal.explain import explain_view
 from tests.unit.render.test_html_figures import by_class, text_of, tree
-from tests.unit.render.test_statement import (
+from tests.unit.render.test_model_explanation import (
     AUTHOR,
     column_physics,
     explained,
@@ -33,7 +33,7 @@ from tests.unit.render.test_statement import (
 def section(*, leads: bool = False) -> Html:
     explanation = leading()[0] if leads else column_physics()
     (each,) = explanation.launches
-    made = statement_section(each, Anchors())
+    made = model_section(each, Anchors())
     assert made is not None
     return made
 
@@ -45,9 +45,9 @@ def words_in(html: Html) -> str:
 def only(explanation: Explanation, **changes: object) -> Html:
     """The section with other parts of what the model says."""
     (each,) = explanation.launches
-    assert each.statement is not None
-    said = each.statement._replace(**changes)
-    made = statement_section(each._replace(statement=said), Anchors())
+    assert each.model_explanation is not None
+    said = each.model_explanation._replace(**changes)
+    made = model_section(each._replace(model_explanation=said), Anchors())
     assert made is not None
     return made
 
@@ -88,7 +88,7 @@ def test_a_leading_claim() -> None:
 
 def test_a_launch_without_a_model() -> None:
     (each,) = explained("column_physics").launches
-    assert statement_section(each, Anchors()) is None
+    assert model_section(each, Anchors()) is None
     assert model_footer(explained("column_physics")) is None
 
 
@@ -122,8 +122,8 @@ def test_places_link_to_lines_that_the_listing_has() -> None:
     lines = Lines(each.launch.id, {("/src/slow.cu", 96), ("/src/slow.cu", 33)})
     said = physics()
     edit = said.edits[1]._replace(places=("slow.cu:31-34",))
-    changed = each._replace(statement=said._replace(edits=(edit,)))
-    made = statement_section(changed, anchors, lines)
+    changed = each._replace(model_explanation=said._replace(edits=(edit,)))
+    made = model_section(changed, anchors, lines)
     assert made is not None
     links = {text_of(a): a.get("href") for a in tree(made).iter("a")}
     assert links["slow.cu:96"] == f"#{anchors.line(each.launch.id, '/src/slow.cu', 96)}"
@@ -134,7 +134,7 @@ def test_places_link_to_lines_that_the_listing_has() -> None:
 def test_two_files_of_one_name_are_not_linked() -> None:
     (each,) = column_physics().launches
     lines = Lines(each.launch.id, {("/a/slow.cu", 96), ("/b/slow.cu", 96)})
-    made = statement_section(each, Anchors(), lines)
+    made = model_section(each, Anchors(), lines)
     assert made is not None
     assert "slow.cu:96" not in {text_of(a) for a in tree(made).iter("a")}
 

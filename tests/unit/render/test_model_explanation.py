@@ -30,7 +30,7 @@ from keet.prose.free_numbers import Allowed
 from keet.prose.names import Names
 from keet.prose.reading import read_prose
 from keet.prose.text import Prose, ProseSentence, Reference
-from keet.render.common.statement import edit_status, first_sentences, places_of, usage_text
+from keet.render.common.model_explanation import edit_status, first_sentences, places_of, usage_text
 from keet.render.json.encoding.writing import json_text
 from keet.render.json.explain import ExplainDocument, explain_document
 from keet.render.markdown.explain import explain_markdown
@@ -184,7 +184,7 @@ def leading() -> tuple[Explanation, ModelExplanation]:
         analyst_headline=each.verdict.headline,
     )  # fmt: skip
     verdict = each.verdict._replace(headline="DRAM traffic: redundant traffic at slow.cu:140.")
-    each = each._replace(verdict=verdict, findings=(claimed, first), statement=statement)
+    each = each._replace(verdict=verdict, findings=(claimed, first), model_explanation=statement)
     return told._replace(launches=(each,), author=AUTHOR), statement
 
 
@@ -193,7 +193,7 @@ def with_model(
 ) -> Explanation:
     told = explained(sample)
     (each,) = told.launches
-    return told._replace(launches=(each._replace(statement=statement),), author=author)
+    return told._replace(launches=(each._replace(model_explanation=statement),), author=author)
 
 
 def column_physics() -> Explanation:
@@ -400,7 +400,7 @@ def test_a_report_that_lacks_much_fits_too() -> None:
     """What it lacks, and the command that brings it, take lines as well."""
     profile = read_profile("tests/data/reports/tour_basic.ncu-rep")
     told = explain(profile, profile.launches[:1], 5)
-    each = told.launches[0]._replace(statement=long_statement("column_physics"))
+    each = told.launches[0]._replace(model_explanation=long_statement("column_physics"))
     text = terminal(told._replace(launches=(each,), author=AUTHOR), 100)
     assert "Not checked, because the report lacks" in text
     assert text.count("\n") <= 45

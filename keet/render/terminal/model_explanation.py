@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.explanation.model_explanation import Authorship, Edit
 from keet.prose.text import UNCHECKED, Prose, ProseSentence
-from keet.render.common.statement import (
+from keet.render.common.model_explanation import (
     BY_MODEL,
     OWN_WORDS,
     aim_of,
@@ -37,7 +37,7 @@ def _marked(sentence: ProseSentence) -> Text:
 
 
 def headline_view(each: LaunchExplanation) -> Renderable:
-    leads = bool(each.statement and each.statement.leads)
+    leads = bool(each.model_explanation and each.model_explanation.leads)
     mark = Text(f" ({BY_MODEL})", BY) if leads else Text()
     return indented(Text.assemble((each.verdict.headline, "bold"), mark), 2)
 
@@ -67,7 +67,7 @@ def model_closing(
     explanation: Explanation, author: Authorship, unchecked: int, *, verbose: bool
 ) -> Iterator[Renderable]:
     """What keet vouches for, and what it took. `unchecked`: sentences with that mark above."""
-    told = any(each.statement for each in explanation.launches)
+    told = any(each.model_explanation for each in explanation.launches)
     if told:
         yield from own_words_view(unchecked)
     if verbose:

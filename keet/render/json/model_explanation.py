@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
-from keet.render.common.statement import causes_of, statements, unchecked_lines
+from keet.render.common.model_explanation import causes_of, model_explanations, unchecked_lines
 from keet.render.json.encoding.fields import Document, field
 from keet.render.json.finding import ForecastDocument, forecast_fields
 from keet.render.json.report import finite
@@ -151,7 +151,8 @@ def encodable_explanation(explanation: Explanation) -> Explanation:
     if explanation.author is None:
         return explanation
     launches = tuple(
-        each._replace(statement=encodable(each.statement)) for each in explanation.launches
+        each._replace(model_explanation=encodable(each.model_explanation))
+        for each in explanation.launches
     )
     return explanation._replace(launches=launches, author=encodable(explanation.author))
 
@@ -166,7 +167,9 @@ def usage_document(usage: Usage) -> UsageDocument:
 
 
 def hypothesis_documents(each: LaunchExplanation) -> list[HypothesisDocument]:
-    return list(map(_hypothesis, each.statement.hypotheses if each.statement else ()))
+    return list(
+        map(_hypothesis, each.model_explanation.hypotheses if each.model_explanation else ())
+    )
 
 
 def _hypothesis(guess: Hypothesis) -> HypothesisDocument:
@@ -184,7 +187,7 @@ def _ids(*texts: Prose) -> list[str]:
 
 
 def model_document(each: LaunchExplanation) -> ModelDocument | None:
-    return _model(each.statement, each) if each.statement else None
+    return _model(each.model_explanation, each) if each.model_explanation else None
 
 
 def _model(said: ModelExplanation, each: LaunchExplanation) -> ModelDocument:
@@ -254,7 +257,7 @@ def why(each: LaunchExplanation, finding: str) -> str | None:
 
 
 def model_numbers(explanation: Explanation) -> int:
-    return sum(statement.numbers for statement in statements(explanation))
+    return sum(statement.numbers for statement in model_explanations(explanation))
 
 
 def unchecked_sentences(explanation: Explanation) -> list[str]:

@@ -10,7 +10,7 @@ from keet.explanation.explained import LaunchExplanation
 from keet.patterns import regex
 from keet.prose.text import UNCHECKED, Prose, ProseSentence, Reference
 from keet.render.common.computations import computations
-from keet.render.common.statement import cited, flat, reason_text
+from keet.render.common.model_explanation import cited, flat, reason_text
 from keet.render.html.anchors import Anchors
 from keet.render.html.finding import Lines
 from keet.render.html.markup import Content, Html, element, fragment, joined
@@ -30,7 +30,7 @@ class ModelWords:
         self, each: LaunchExplanation, anchors: Anchors, lines: Lines | None = None
     ) -> None:
         self._each, self._anchors = each, anchors
-        said = each.statement
+        said = each.model_explanation
         self._cited = cited(each)
         self._computed = computations(text for _, text in said.texts) if said else {}
         self._rows = {piece.id: self._row_id(n) for n, piece in enumerate(self._cited, 1)}

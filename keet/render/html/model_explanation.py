@@ -11,16 +11,16 @@ from collections.abc import Iterator, Sequence
 from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.explanation.model_explanation import Authorship, Hypothesis, ModelCause, ModelExplanation
 from keet.prose.text import Prose
-from keet.render.common.statement import (
+from keet.render.common.model_explanation import (
     MARKS,
     OWN_WORDS,
     causes_beyond,
     claim_notes,
     flat,
+    model_explanations,
     not_confirmed,
     objections_beyond,
     standing,
-    statements,
     title_of,
     unchecked_lines,
     unchecked_text,
@@ -29,21 +29,21 @@ from keet.render.common.statement import (
 from keet.render.html.anchors import Anchors
 from keet.render.html.finding import Lines
 from keet.render.html.markup import Content, Html, element, joined
+from keet.render.html.model_edits import edits_section
+from keet.render.html.model_texts import ModelWords
 from keet.render.html.prose import prose
-from keet.render.html.statement_edits import edits_section
-from keet.render.html.statement_words import ModelWords
 
 _BADGES = {"confirmed": "badge good", "refuted": "badge bad", "inconclusive": "badge warn"}
 
 
-def statement_section(
+def model_section(
     each: LaunchExplanation, anchors: Anchors, lines: Lines | None = None
 ) -> Html | None:
     """Everything that the model says about a launch; None without a model.
 
     `lines`: source lines that texts link to.
     """
-    said = each.statement
+    said = each.model_explanation
     if said is None:
         return None
     words = ModelWords(each, anchors, lines)
@@ -65,7 +65,7 @@ def statement_section(
 
 
 def _causes(each: LaunchExplanation, words: ModelWords) -> Iterator[Html]:
-    said = each.statement
+    said = each.model_explanation
     if said is None:
         return
     beyond, unlisted = causes_beyond(each), objections_beyond(each)
@@ -153,7 +153,7 @@ def model_footer(explanation: Explanation) -> Html | None:
     author = explanation.author
     if author is None:
         return None
-    answered = statements(explanation)
+    answered = model_explanations(explanation)
     unchecked = list(unchecked_lines(explanation))
     return element(
         "div",

@@ -9,7 +9,7 @@ from keet.evidence import Evidence
 from keet.explanation.explained import LaunchExplanation
 from keet.formatting import capitalized
 from keet.render.common.computations import computations, in_short
-from keet.render.common.statement import (
+from keet.render.common.model_explanation import (
     BY_MODEL,
     MARKS,
     OWN_WORDS,
@@ -64,7 +64,7 @@ def sentence_markdown(sentence: ProseSentence) -> str:
 
 
 def headline_markdown(each: LaunchExplanation) -> Iterator[str]:
-    said = each.statement
+    said = each.model_explanation
     mark = f" ({BY_MODEL})" if said and said.leads else ""
     yield f"**{prose(each.verdict.headline)}**{mark}"
     if said and said.summary:
@@ -118,19 +118,19 @@ def _edit_notes(edit: Edit) -> Iterator[str]:
         yield "\n".join(rows)
 
 
-def statement_markdown(each: LaunchExplanation, *, verbose: bool) -> Iterator[str]:
+def model_markdown(each: LaunchExplanation, *, verbose: bool) -> Iterator[str]:
     """What is not said with the findings and edits."""
-    if each.statement is None:
+    if each.model_explanation is None:
         return
     also = [_cause(cause, standing(cause, each)) for cause in causes_beyond(each)]
     yield from _list("The model also names:", also)
     against = [_cause(cause, not_confirmed(cause)) for cause in objections_beyond(each)]
     yield from _list("The model objects to:", against)
-    yield from _analyst(each.statement)
+    yield from _analyst(each.model_explanation)
     if verbose:
-        yield from _about(each.statement)
-        yield from _hypotheses(each.statement.hypotheses)
-    printed = without_guesses(each.statement, everything=verbose)
+        yield from _about(each.model_explanation)
+        yield from _hypotheses(each.model_explanation.hypotheses)
+    printed = without_guesses(each.model_explanation, everything=verbose)
     texts = [text for _, text in printed.texts]
     yield from numbers_markdown(cited(each, everything=verbose), texts)
 
