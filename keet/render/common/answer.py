@@ -1,4 +1,4 @@
-"""An answer by a model: its paragraphs and code, and which launch each number belongs to."""
+"""A model's answer: its paragraphs and code, and the launch of each number."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Line(NamedTuple):
 
 
 class Block(NamedTuple):
-    """What stands between blank lines: a paragraph, a list, or a piece of code."""
+    """Text between blank lines: a paragraph, a list, or code."""
 
     lines: tuple[Line, ...] = ()
     code: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ class Origin(NamedTuple):
 
 
 def origin_of(entry: Evidence, answered: AnsweredQuestion) -> Origin | None:
-    """None for what belongs to no single launch, as a difference between two does."""
+    """None if the number belongs to no single launch, such as a difference between two."""
     for report, explanation in enumerate(answered.explanations):
         for launch in explanation.launches:
             if entry in launch.evidence:

@@ -1,4 +1,4 @@
-"""Arithmetic in a model's text: the result in the sentence, and how it was computed beside it."""
+"""Computed numbers in a model's text: the result in the sentence, the computation apart."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def in_short(text: Prose) -> Prose:
-    """With results only; what was computed of what: `computations`."""
+    """With results only; `computations` has how they were computed."""
     return text._replace(sentences=tuple(map(short_sentence, text.sentences)))
 
 
@@ -30,7 +30,7 @@ def computations(texts: Iterable[Prose]) -> dict[str, Reference]:
 def computation_lines(text: Prose, said: set[str]) -> list[str]:
     """`32,768 = DRAM bytes read 537 MB / (N 4,096 × 4 B)`.
 
-    `said`: on the same page; nothing is said twice.
+    `said`: computations already printed on the page; they are not repeated.
     """
     found = {how: ref for how, ref in computations([text]).items() if how not in said}
     said.update(found)

@@ -1,4 +1,4 @@
-"""What a model said, in words that every format prints. Control characters in it are escaped."""
+"""Texts about a model's explanation that every format prints. Control characters are escaped."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
     from keet.prose.text import Prose
 
 MARKS = {"confirmed": "✓", "refuted": "✗", "inconclusive": "?"}
-"""Never without the word behind it: a terminal without these signs shows `?` for each."""
+"""Always printed with the word: a terminal without these signs shows `?` for each."""
 BY_MODEL = "model, computed by keet"
-"""Who the headline is by, where a model leads."""
+"""Author of the headline if it is a model's cause."""
 OWN_WORDS = (
-    "Numbers in the model's text are printed by keet from the report; its words are its own."
+    "keet printed the numbers in the model's text from the report; the words are the model's."
 )
 _CHANGED = regex(r"(?:@@|[-+])")
 
 
 def flat(text: str) -> str:
-    """Prose on one line; what is no blank and can't be printed is shown as an escape."""
+    """The text on one line; characters that can't be printed are escaped."""
     return one_line(" ".join(text.split()))
 
 
 def plain(text: Prose) -> str:
-    """On one line, unchecked sentences marked."""
+    """On one line, with unchecked sentences marked."""
     return flat(str(text))
 
 
@@ -54,7 +54,7 @@ def is_diff(code: str) -> bool:
 
 
 def label_of(finding: str) -> str:
-    """What people call a finding; the id where the vocabulary does not have it."""
+    """The label of a finding; its id if the catalog does not have it."""
     spec = findings().get(finding)
     return spec.label if spec else flat(finding)
 
@@ -84,35 +84,35 @@ def objections_to(each: LaunchExplanation, finding: str) -> tuple[ModelCause, ..
 
 
 def objections_beyond(each: LaunchExplanation) -> tuple[ModelCause, ...]:
-    """To what is not listed: a consequence of a finding, for example."""
+    """Objections to findings that are not listed, for example consequences of another finding."""
     listed = {finding.id for finding in each.findings}
     objections = each.model_explanation.objections if each.model_explanation else ()
     return tuple(cause for cause in objections if cause.finding not in listed)
 
 
 def causes_beyond(each: LaunchExplanation) -> tuple[ModelCause, ...]:
-    """Those of findings that are not listed: they have no forecast."""
+    """Causes that are not among the listed findings: they have no forecast."""
     listed = {finding.id for finding in each.findings}
     causes = each.model_explanation.causes if each.model_explanation else ()
     return tuple(cause for cause in causes if cause.finding not in listed)
 
 
 def leading_causes(each: LaunchExplanation) -> tuple[ModelCause, ...]:
-    """Of the first finding; where there is none, the model's first cause."""
+    """Causes of the first finding; without findings, the model's first cause."""
     if each.findings:
         return causes_of(each, each.findings[0].id)
     return each.model_explanation.causes[:1] if each.model_explanation else ()
 
 
 def leading_objections(each: LaunchExplanation) -> tuple[ModelCause, ...]:
-    """None where the model names the finding as a cause itself: its place was adopted then."""
+    """Empty if the model names the finding as a cause itself."""
     if not each.findings or leading_causes(each):
         return ()
     return objections_to(each, each.findings[0].id)
 
 
 def standing(cause: ModelCause, each: LaunchExplanation) -> str:
-    """What keet says of a cause: empty where it is a finding and nothing speaks against it."""
+    """keet's remark on a cause; empty if it is a finding and nothing contradicts it."""
     if cause.problem:
         return not_confirmed(cause)
     if any(finding.id == cause.finding for finding in each.findings):
@@ -120,12 +120,12 @@ def standing(cause: ModelCause, each: LaunchExplanation) -> str:
     if cause.claim and not cause.claim.supported:
         return f"not confirmed: {flat(cause.claim.reason)}"
     if any(finding.id == cause.finding for finding in each.minor):
-        return "by keet's account it would gain less than 10 % alone"
+        return "according to keet's account, fixing it alone would gain less than 10 %"
     return "not among keet's findings: no forecast"
 
 
 def not_confirmed(cause: ModelCause) -> str:
-    """All that there is to say of an objection; empty where nothing speaks against it."""
+    """keet's remark on an objection; empty if nothing contradicts it."""
     return f"not confirmed: {flat(cause.problem)}" if cause.problem else ""
 
 
@@ -139,7 +139,8 @@ def claim_notes(cause: ModelCause) -> list[str]:
 
 
 def next_limiter_text(each: LaunchExplanation) -> str:
-    """A sentence, where the model leads: what its forecast ends at. Empty where it is not known."""
+    """A sentence on the limiter after the fix if the headline is the model's; empty if not
+    known."""
     if not (each.model_explanation and each.model_explanation.leads):
         return ""
     claims = [cause.claim for cause in leading_causes(each) if cause.claim]
@@ -151,7 +152,7 @@ def next_limiter_text(each: LaunchExplanation) -> str:
 
 
 def leading_edit(each: LaunchExplanation) -> Edit | None:
-    """The one that is printed in full: for the first finding, rather one that applies and
+    """The edit that is printed in full: preferably for the first finding, and one that applies and
     compiles."""
     edits = each.model_explanation.edits if each.model_explanation else ()
     first = each.findings[0].id if each.findings else None
@@ -188,7 +189,7 @@ def places_of(edit: Edit) -> str:
 
 
 def patch_lines(edit: Edit) -> list[str]:
-    """Without the names of the file where all is of one: its place is printed already."""
+    """Without the file header if there is only one file: its place is printed already."""
     lines = edit.diff.expandtabs(4).strip("\r\n").splitlines()
     if sum(line.startswith("+++ ") for line in lines) > 1:
         return lines
@@ -204,7 +205,7 @@ def edit_status(edit: Edit) -> str:
 
 
 def _build(edit: Edit) -> str:
-    """Texts of the compiler's wrapper say the outcome themselves, most of them."""
+    """Most texts of the compile step already contain the outcome."""
     text, outcome = flat(edit.build_text), _OUTCOMES[edit.build]
     if not text or _SAYS_OUTCOME.search(text):
         return text or outcome
@@ -216,7 +217,7 @@ _SAYS_OUTCOME = regex(r"^(?:compiles|does not compile|(?:not|cannot be) compiled
 
 
 def aim_of(edit: Edit, each: LaunchExplanation) -> str:
-    """What it is for, where that is not the first finding."""
+    """The finding that the edit is for, unless it is the first one."""
     first = each.findings[0].id if each.findings else None
     return f"for {label_of(edit.finding)}" if edit.finding and edit.finding != first else ""
 
@@ -225,9 +226,9 @@ def aim_of(edit: Edit, each: LaunchExplanation) -> str:
 
 
 def cited(each: LaunchExplanation, *, everything: bool = True) -> list[Evidence]:
-    """What the model's part refers to, in the order in which it is named.
+    """Evidence that the model refers to, in the order of its texts.
 
-    Without `everything`: what it refers to beyond hypotheses, purpose and mapping.
+    Without `everything`, evidence of hypotheses, purpose and mapping is left out.
     """
     said = each.model_explanation
     if said is None:
@@ -238,7 +239,7 @@ def cited(each: LaunchExplanation, *, everything: bool = True) -> list[Evidence]
 
 
 def without_guesses(said: ModelExplanation, *, everything: bool) -> ModelExplanation:
-    """`everything`: as it is. Otherwise without hypotheses, purpose and mapping."""
+    """Unless `everything`, without hypotheses, purpose and mapping."""
     if everything:
         return said
     from keet.prose.text import Prose
@@ -260,7 +261,7 @@ def unchecked_text(count: int) -> str:
 
 
 def unchecked_lines(explanation: Explanation, *, always_named: bool = False) -> Iterator[str]:
-    """Of all launches, in one line each."""
+    """Unchecked sentences of all launches, one line each."""
     named = always_named or len(explanation.launches) > 1
     for each in explanation.launches:
         for sentence in each.model_explanation.unchecked if each.model_explanation else ():
@@ -274,7 +275,7 @@ def unchecked_line(sentence: UncheckedSentence) -> str:
 
 
 def reason_text(reason: str) -> str:
-    """Without the advice to the model behind the first semicolon."""
+    """Without the advice to the model, which follows the first semicolon."""
     return flat(reason.partition(";")[0])
 
 
@@ -300,7 +301,7 @@ def _tokens(usage: Usage) -> list[str]:
 
 
 def _price(usage: Usage) -> list[str]:
-    """Nothing where no call was made: then there is no price to know."""
+    """Empty if no call was made."""
     if usage.cost is None or not math.isfinite(usage.cost):
         return ["price unknown"] if usage.calls else []
     if 0 < usage.cost < 0.0001:

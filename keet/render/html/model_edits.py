@@ -50,7 +50,7 @@ def _head(number: int, edit: Edit, each: LaunchExplanation, words: ModelWords) -
 
 
 def _code(edit: Edit, key: str, number: int) -> Iterator[Html]:
-    """The patch as it is: what is copied applies. A sketch where there is no patch."""
+    """The unchanged patch, so that the copy applies; a sketch if there is no patch."""
     if edit.diff:
         lines = edit.diff.removesuffix("\n").split("\n")
         code = _block(zip(lines, _kinds(lines)), key, f"Patch of edit {number}")
@@ -78,7 +78,7 @@ def _copier(label: str, key: str) -> Html:
 
 
 def _kinds(lines: Sequence[str]) -> Iterator[str | None]:
-    """Lines of a hunk are counted, since `--- x` may be a line that is removed."""
+    """Lines of a hunk are counted, because `--- x` may be a removed line."""
     old = new = 0
     for line in lines:
         sign = line[:1]

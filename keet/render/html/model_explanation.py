@@ -1,7 +1,6 @@
-"""What a model says about a launch: its summary, causes and edits, each with keet's check of it.
+"""A model's explanation of a launch on a page: summary, causes and edits, each with keet's check.
 
-Numbers in its texts are keet's, and link to where they are from; sentences that keet could not
-check are marked.
+Numbers in its texts link to their table; sentences that keet could not check are marked.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _BADGES = {"confirmed": "badge good", "refuted": "badge bad", "inconclusive": "b
 def model_section(
     each: LaunchExplanation, anchors: Anchors, lines: Lines | None = None
 ) -> Html | None:
-    """Everything that the model says about a launch; None without a model.
+    """Everything that the model wrote about a launch; None without a model.
 
     `lines`: source lines that texts link to.
     """
@@ -73,7 +72,7 @@ def _causes(each: LaunchExplanation, words: ModelWords) -> Iterator[Html]:
         ("Why", [cause for cause in said.causes if cause not in beyond], True),
         ("It also names", list(beyond), True),
         ("It objects to", [c for c in said.objections if c not in unlisted], False),
-        ("It objects to what is not listed", list(unlisted), False),
+        ("It also objects to", list(unlisted), False),
     )
     for title, causes, is_cause in titled:
         if causes:
@@ -99,7 +98,7 @@ def _notes(cause: ModelCause, known: str, words: ModelWords) -> Iterator[Content
         yield [" ", element("span", f"({notes})", class_=kind)]
     if cause.because:
         facts = joined([words.reference(fact) for fact in cause.because], ", ")
-        yield element("p", "Rests on: ", facts, ".", class_="rests")
+        yield element("p", "Based on: ", facts, ".", class_="rests")
 
 
 def _analyst(statement: ModelExplanation) -> Html | None:
@@ -118,7 +117,7 @@ def _expected(statement: ModelExplanation, words: ModelWords) -> Html | None:
     guesses = [_hypothesis(guess, words) for guess in statement.hypotheses]
     if not (facts or guesses):
         return None
-    expected = "Expected from the source, before any number was seen:"
+    expected = "Expected from the source alone, before the model saw any number:"
     return element(
         "details",
         element("summary", "How the model reads the code, and what it expected"),

@@ -1,4 +1,4 @@
-"""Texts of a model on a page: numbers link to where they are from, unchecked ones are marked."""
+"""A model's texts on a page: numbers link to their table, unchecked sentences are marked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FAR = 100
 
 
 class ModelWords:
-    """Writes the texts of the model about one launch."""
+    """Writes a model's texts about one launch as HTML."""
 
     def __init__(
         self, each: LaunchExplanation, anchors: Anchors, lines: Lines | None = None
@@ -45,7 +45,7 @@ class ModelWords:
         return self._anchors.launch(self._each.launch.id, f"model-number-{number}")
 
     def id_of(self, part: str) -> str:
-        """A writer for one part of what the model says."""
+        """The HTML id of a part of the model's explanation."""
         return self._anchors.launch(self._each.launch.id, part)
 
     # --- texts

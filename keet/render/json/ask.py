@@ -46,7 +46,7 @@ class AskDocument(Document):
     )
     grounding: GroundingDocument
     unchecked: list[UncheckedDocument] = field(description="sentences marked `[unchecked]`")
-    followups: list[str] = field(description="commands to go on with")
+    followups: list[str] = field(description="next commands")
     usage: UsageDocument
     problem: str | None = field(description="why the answer is missing or incomplete")
     transcript: str | None = field(description="where the run with the model is recorded")

@@ -1,7 +1,7 @@
-"""A model's part of an explanation, as JSON.
+"""A model's explanation as JSON.
 
-Texts are as people read them: keet has printed the numbers, and `[unchecked]` stands before a
-sentence whose numbers it could not resolve. The ids of the numbers are in `evidence` beside them.
+Texts contain the numbers as keet prints them, and `[unchecked]` before a sentence whose numbers
+keet could not resolve. The ids of the numbers are in `evidence` beside each text.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class UsageDocument(Document):
 
 
 def encodable(record: Any) -> Any:
-    """A record with every text in it fit for UTF-8: half a surrogate pair in a reply is not."""
+    """A record whose texts can be encoded as UTF-8: a reply may contain half a surrogate pair."""
     if isinstance(record, str):
         return record.encode("utf-8", errors="backslashreplace").decode("utf-8")
     if isinstance(record, tuple):
@@ -147,7 +147,7 @@ def encodable(record: Any) -> Any:
 
 
 def encodable_explanation(explanation: Explanation) -> Explanation:
-    """The model's part alone: the reader of a report has seen to the rest."""
+    """Only the model's part: the texts of a report are already valid."""
     if explanation.author is None:
         return explanation
     launches = tuple(
@@ -261,5 +261,5 @@ def model_numbers(explanation: Explanation) -> int:
 
 
 def unchecked_sentences(explanation: Explanation) -> list[str]:
-    """Each with its launch: a program reads one line without the others."""
+    """Each with its launch, because a program may read a line on its own."""
     return list(unchecked_lines(explanation, always_named=True))

@@ -37,7 +37,7 @@ def _block(block: Block) -> str:
 
 
 def _line(line: Line) -> str:
-    """Lists stay lists; everything else that looks like markup is text."""
+    """Lists stay lists; all other markup is escaped."""
     if not line.mark:
         return words(line.text)
     mark = f"{line.mark[:-1]}." if line.mark[0].isdigit() else "-"
@@ -60,5 +60,5 @@ def _launch(entry: Evidence, answered: AnsweredQuestion) -> str:
 def _closing(answered: AnsweredQuestion) -> Iterator[str]:
     yield from author_markdown(answered.author, "", answered=bool(answered.text), part="answer")
     if answered.followups:
-        yield "Go on with:"
+        yield "Next:"
         yield fence(answered.followups, "sh")

@@ -1,4 +1,4 @@
-"""A model's part of an explanation, in Markdown."""
+"""A model's explanation in Markdown."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
 
 def words(text: Prose) -> str:
-    """A paragraph; unchecked sentences in italics, with the reason. Of arithmetic it has the
-    results: how they were computed is in the table of the numbers."""
+    """A paragraph; unchecked sentences in italics, with the reason. Computed numbers show only the
+    result: the table of numbers has the computation."""
     shown = (each for each in in_short(text).sentences if each.text.strip())
     return " ".join(map(sentence_markdown, shown))
 
@@ -80,11 +80,11 @@ def why_markdown(each: LaunchExplanation, finding: str) -> Iterator[str]:
 
 
 def _notes(cause: ModelCause, known: str) -> str:
-    """What keet knows of it."""
+    """keet's remarks."""
     notes = "; ".join([*filter(None, [known]), *claim_notes(cause)])
     facts = ", ".join(flat(reference.text) for reference in cause.because)
     told = f" ({prose(notes)})" if notes else ""
-    return f"{told} Rests on: {prose(facts)}." if facts else told
+    return f"{told} Based on: {prose(facts)}." if facts else told
 
 
 def edits_markdown(each: LaunchExplanation) -> Iterator[str]:
@@ -119,7 +119,7 @@ def _edit_notes(edit: Edit) -> Iterator[str]:
 
 
 def model_markdown(each: LaunchExplanation, *, verbose: bool) -> Iterator[str]:
-    """What is not said with the findings and edits."""
+    """What is not printed with the findings and edits."""
     if each.model_explanation is None:
         return
     also = [_cause(cause, standing(cause, each)) for cause in causes_beyond(each)]
@@ -161,7 +161,7 @@ def _about(statement: ModelExplanation) -> Iterator[str]:
 
 def _hypotheses(hypotheses: Sequence[Hypothesis]) -> Iterator[str]:
     items = list(map(_hypothesis, hypotheses))
-    yield from _list("Expected from the source, before any number was seen:", items)
+    yield from _list("Expected from the source alone, before the model saw any number:", items)
 
 
 def _hypothesis(guess: Hypothesis) -> str:
@@ -176,8 +176,8 @@ def _hypothesis(guess: Hypothesis) -> str:
 def numbers_markdown(
     evidence: Sequence[Evidence], texts: Sequence[Prose], launches: Sequence[str] = ()
 ) -> Iterator[str]:
-    """What `texts` refer to, and what they compute of it. `launches`: of each number, where there
-    are several."""
+    """Numbers that `texts` refer to, and numbers computed from them. `launches`: the launch of each
+    number, if there are several."""
     head = ["number", "value", "metric", "place", *(["launch"] if launches else []), "id"]
     rows = [
         [prose(flat(entry.label)), prose(str(entry)), code(flat(entry.metric)), _place(entry),
@@ -199,7 +199,7 @@ def _place(entry: Evidence) -> str:
 
 
 def unsupported_markdown(claims: Sequence[str]) -> Iterator[str]:
-    """Numbers of keet's own texts that it could not trace."""
+    """Numbers in keet's own texts that the evidence does not contain."""
     yield from _list("Not supported by the report:", [f"- {prose(claim)}" for claim in claims])
 
 

@@ -59,7 +59,7 @@ def _computations(block: Block, said: set[str]) -> Iterator[Renderable]:
 
 
 def _line(line: Line) -> Renderable:
-    """An item of a list hangs below its mark."""
+    """Lines of a list item are aligned behind its mark."""
     if not line.mark:
         return words(line.text)
     grid = Table.grid()
@@ -77,7 +77,7 @@ def _numbers(answered: AnsweredQuestion) -> Iterator[Renderable]:
 
 
 def _table(answered: AnsweredQuestion) -> Table:
-    """Without the column of source lines where no number is of one."""
+    """Without the column of source lines if no number has one."""
     has_lines = any(entry.line for entry in answered.evidence)
     table = Table(padding=(0, 2), heading_style="dim")
     table.add_column("number", overflow="fold")
@@ -111,4 +111,4 @@ def _closing(answered: AnsweredQuestion, *, verbose: bool) -> Iterator[Renderabl
         yield from reasons_view([unchecked_line(each) for each in answered.unchecked])
     yield from author_view(answered.author, answered=bool(answered.text), part="answer")
     for number, command in enumerate(answered.followups):
-        yield Text.assemble(("Go on with: " if not number else " " * 12, "bold"), flat(command))
+        yield Text.assemble(("Next: " if not number else " " * 6, "bold"), flat(command))

@@ -1,4 +1,4 @@
-"""What a model said on a terminal: views that `statement_screen` and `--verbose` share."""
+"""A model's explanation on a terminal: what the first screen and `--verbose` share."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from keet.render.terminal.finding import indented
 from keet.render.terminal.layout import Renderable, Text
 
 BY = "bold magenta"
-"""Marks what is a model's."""
+"""Style of text by a model."""
 EDIT_INDENT = 5
 
 
 def words(text: Prose) -> Text:
-    """Prose by a model, the mark of unchecked sentences set off."""
+    """A model's text, with the mark of unchecked sentences highlighted."""
     return Text(" ").join(_marked(each) for each in text.sentences if each.text.strip())
 
 
@@ -47,7 +47,7 @@ def summary_view(summary: Prose) -> Renderable:
 
 
 def edit_head(number: int, edit: Edit, each: LaunchExplanation) -> Text:
-    """What is to follow: what it changes."""
+    """Title of an edit; what it changes follows."""
     place, aim = places_of(edit), aim_of(edit, each)
     at = Text.assemble(" at ", (place, "cyan")) if place else ""
     other = f", instead of edit {edit.instead_of}" if edit.instead_of else ""
@@ -66,14 +66,14 @@ def edit_status_view(edit: Edit) -> Iterator[Renderable]:
 def model_closing(
     explanation: Explanation, author: Authorship, unchecked: int, *, verbose: bool
 ) -> Iterator[Renderable]:
-    """What keet vouches for, and what it took. `unchecked`: sentences with that mark above."""
+    """Which part is the model's, and what it cost. `unchecked`: number of marked sentences."""
     told = any(each.model_explanation for each in explanation.launches)
     if told:
         yield from own_words_view(unchecked)
     if verbose:
         yield from reasons_view(list(unchecked_lines(explanation)))
     elif told:
-        yield Text("All that the model said, and the numbers that it refers to: --verbose", "dim")
+        yield Text("Everything the model wrote, and the numbers it refers to: --verbose", "dim")
     yield from author_view(author, answered=told)
 
 

@@ -1,7 +1,7 @@
-"""A launch that a model explains, on one screen: the answer first.
+"""First screen of a launch that a model explained: headline, first cause, edit.
 
-Sentences are never cut. Where there are more than fit, whole elements and the last sentences of
-texts are left out, the least important first.
+Sentences are never cut. If there is not enough room, whole elements and the last sentences of texts
+are left out, the least important first.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Room(NamedTuple):
     """How much of each element is printed."""
 
     summary: int = _ALL
-    """Sentences, as of the other texts."""
+    """Number of sentences, as for the other texts."""
     cause: int = _ALL
     objection: int = 1
     what: int = _ALL
@@ -62,15 +62,15 @@ class _Room(NamedTuple):
     risk: int = _ALL
     check: int = _ALL
     measured: bool = True
-    """How keet knows of the leading finding."""
+    """The evidence for the first finding."""
     limiter: bool = True
-    """What limits the kernel after the fix, where the model leads."""
+    """What limits the kernel after the fix, if the headline is the model's."""
     advice: bool = True
     code: int = 16
     """Lines."""
     account: bool = True
     others: int = 4
-    """Further findings; further causes; further edits: an entry each."""
+    """Further findings, causes and edits: this many of each."""
 
 
 _STEPS = (
@@ -80,7 +80,7 @@ _STEPS = (
     ("cause", 0), ("what", 0), ("objection", 0), ("code", 4), ("summary", 8), ("summary", 6),
     ("summary", 4), ("summary", 3), ("summary", 2), ("summary", 1),
 )  # fmt: skip
-"""What is left out until all fits, in this order."""
+"""What is left out until the text fits, in this order."""
 _Step = tuple[str, int]
 
 
@@ -91,8 +91,8 @@ def first_screen(
     width: int,
     columns: int,
 ) -> list[Renderable]:
-    """As much as `lines` on a terminal of so many columns have room for; a narrower one gets the
-    same words on more lines."""
+    """As much as fits in `lines` lines of `columns` columns; a narrower terminal gets the same
+    words on more lines."""
 
     def screen(steps: Sequence[_Step]) -> list[Renderable]:
         return list(_Screen(each, program, reduce(_less, steps, _Room()), width).parts())
@@ -105,7 +105,7 @@ def first_screen(
         if fits(taken):
             break
         taken.append(step)
-    # The last step may have made more room than was lacking.
+    # The last step may have freed more lines than needed.
     for step in reversed(taken[:-1]):
         without = [other for other in taken if other != step]
         if fits(without):
@@ -148,7 +148,7 @@ class _Screen:
     def _text(
         self, head: Text, text: Prose, most: int, indent: int, notes: str = ""
     ) -> Iterator[Renderable]:
-        """The first sentences, and below them how their numbers were computed."""
+        """The first sentences, then how their numbers were computed."""
         shown = first_sentences(text, most)
         known = (f" ({notes})" if notes else "", "yellow")
         is_cut = len(shown.sentences) < len(first_sentences(text, _ALL).sentences)
@@ -177,7 +177,7 @@ class _Screen:
                 yield action_view(finding)
 
     def _why(self, cause: ModelCause) -> Text:
-        """A cause that is not a finding says what it is."""
+        """A cause that is not a finding has its own title."""
         same = [finding for finding in self._each.findings if finding.id == cause.finding]
         name = "Why (model)" if same else f"{title_of(cause.finding)} (model)"
         named = [place.where for finding in same for place in finding.places[:1]]
@@ -200,7 +200,7 @@ class _Screen:
         if edit.diff:
             rows = short_diff(edit.diff, most)
             while most > 1 and rows[most:] and not rows[most - 1].is_changed:
-                most -= 1  # no context of what is not printed
+                most -= 1  # no context lines of changes that are not printed
             numbers = [row.number for row in rows]
             texts = [row.text for row in rows]
             yield code_block(texts, INDENT, is_diff=True, most=most, numbers=numbers)
@@ -209,7 +209,7 @@ class _Screen:
             yield code_block(lines, EDIT_INDENT, is_diff=is_diff(edit.sketch), most=most)
 
     def _others(self) -> Iterator[Renderable]:
-        """How many more there are: what they say is printed with --verbose."""
+        """Further findings, causes and edits in a line each; their texts need --verbose."""
         each, most = self._each, self._room.others
         told = leading_causes(each)
         also = [cause for cause in causes_beyond(each) if cause not in told]
@@ -225,14 +225,14 @@ class _Screen:
             yield Text(f"{', '.join(more)}: --verbose", "dim")
 
     def _other(self, number: int, finding: Finding) -> Text:
-        """On one line: without the confidence where that does not fit."""
+        """On one line; without the confidence if it does not fit."""
         name = finding_name(number, finding, self._each)
         if name.cell_len > self._width:
             name.right_crop(len(name) - name.plain.rindex("  confidence: "))
         return name
 
     def _other_edit(self, number: int, edit: Edit) -> Text:
-        """On one line; what it does not fit on is left out, unless nothing would be said."""
+        """On one line; without its text if that does not fit and the title says where it is."""
         head = edit_head(number, edit, self._each)
         text = Text.assemble(head, ": ", words(in_short(first_sentences(edit.what, 1))))
         says_where = bool(edit.places or edit.finding)

@@ -1,4 +1,4 @@
-"""Everything that a model said of a launch, on a terminal: `keet explain --verbose`."""
+"""Everything that a model wrote about a launch, on a terminal: `keet explain --verbose`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _STYLES = {"confirmed": "green", "refuted": "red", "inconclusive": "yellow"}
 
 
 def why_view(each: LaunchExplanation, finding: str) -> Iterator[Renderable]:
-    """What a model says about a finding, right below it."""
+    """A model's causes and objections, printed below the finding."""
     for cause in causes_of(each, finding):
         notes = _notes(cause, standing(cause, each))
         yield indented(Text.assemble(("Why (model): ", BY), words(cause.text), notes))
@@ -50,7 +50,7 @@ def why_view(each: LaunchExplanation, finding: str) -> Iterator[Renderable]:
 
 
 def model_view(each: LaunchExplanation) -> Iterator[Renderable]:
-    """What is not said with the findings."""
+    """What is not printed with the findings."""
     if each.model_explanation is None:
         return
     yield from _edits(each)
@@ -65,10 +65,10 @@ def model_view(each: LaunchExplanation) -> Iterator[Renderable]:
 
 
 def _notes(cause: ModelCause, known: str) -> Text:
-    """What keet knows of it: behind the model's words, in another style."""
+    """keet's remarks, behind the model's words in another style."""
     notes = "; ".join([*filter(None, [known]), *claim_notes(cause)])
     facts = ", ".join(flat(reference.text) for reference in cause.because)
-    told = [f" ({notes})" if notes else "", f" Rests on: {facts}." if facts else ""]
+    told = [f" ({notes})" if notes else "", f" Based on: {facts}." if facts else ""]
     return Text.assemble((told[0], "yellow"), (told[1], "dim"))
 
 
@@ -93,7 +93,7 @@ def _code(edit: Edit) -> Iterator[Renderable]:
 
 
 def _causes_of(title: str, causes: Sequence[tuple[ModelCause, str]]) -> Iterator[Renderable]:
-    """`causes`: with what keet knows of each."""
+    """`causes`: each with keet's remark."""
     if causes:
         yield from _section(title)
     for cause, known in causes:
@@ -113,7 +113,7 @@ def _about(statement: ModelExplanation) -> Iterator[Renderable]:
 def _hypotheses(hypotheses: Sequence[Hypothesis]) -> Iterator[Renderable]:
     if not hypotheses:
         return
-    yield from _section("Expected from the source, before any number was seen:")
+    yield from _section("Expected from the source alone, before the model saw any number:")
     yield indented(_grid(14, map(_hypothesis, hypotheses)), 2)
 
 

@@ -75,7 +75,7 @@ def test_what_keet_knows_of_a_cause_is_behind_it() -> None:
     shown = words_in(section())
     assert "(not among keet's findings: no forecast)" in shown
     assert "(not confirmed: the report has no count of spilled registers)" in shown
-    assert "Rests on: local memory of L1 sectors 98.5% > 90%." in shown
+    assert "Based on: local memory of L1 sectors 98.5% > 90%." in shown
 
 
 def test_a_leading_claim() -> None:

@@ -421,7 +421,7 @@ def test_the_answer_comes_first() -> None:
         "Edit 1 (model) at slow.cu:32:",
         "+ __device__ float& operator[]", "applies; compiles: registers 32 → 40, no spills",
         "Risk: ", "Check: ", "Time: 63%", "Also (model): Occupancy limited by registers",
-        "Edit 2 (model): Fuse", "Numbers in the model's text", "openai:gpt-5: 3 calls", "Transcript",
+        "Edit 2 (model): Fuse", "keet printed the numbers", "openai:gpt-5: 3 calls", "Transcript",
     )  # fmt: skip
     places = [text.index(part) for part in order]
     assert places == sorted(places)
@@ -436,7 +436,7 @@ def test_what_is_only_for_those_who_ask() -> None:
         "The compiler spilled nothing: 0 inst",
         "for (int k : classes)",
         "local_share#0",
-        "Rests on: local memory of L1 sectors 98.5% > 90%",
+        "Based on: local memory of L1 sectors 98.5% > 90%",
         "Looks good: ",
     ):
         assert part in verbose
@@ -635,7 +635,7 @@ def test_a_cause_beyond_the_findings_has_no_forecast() -> None:
     small = replace(finding, id="occupancy_limited_registers")
     for minor, standing in (
         ((), "(not among keet's findings: no forecast)"),
-        ((small,), "(by keet's account it would gain less than 10 % alone)"),
+        ((small,), "(according to keet's account, fixing it alone would gain less than 10 %)"),
     ):
         one = told._replace(launches=(each._replace(minor=minor),))
         for text in (terminal(one, 160), explain_markdown(one)):
@@ -702,7 +702,7 @@ def test_a_model_that_says_nothing() -> None:
     told = with_model("column_physics", empty)
     for text in (terminal(told), terminal(told, verbose=True), explain_markdown(told)):
         for part in ("Model: ", "Expected", "Edit", "also names", "refers to:", "code  ", "Why"):
-            assert part not in text.replace("the numbers that it refers to: --verbose", "")
+            assert part not in text.replace("the numbers it refers to: --verbose", "")
     document(told)
 
 
