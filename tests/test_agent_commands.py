@@ -22,6 +22,7 @@ from keet.agent.model.settings import ModelSpec
 from keet.agent.model.time_limit import TimeLimit
 from keet.agent.options import ModelOptions
 from keet.agent.recorded.transcript import read_transcript, request_text
+from keet.agent.session import estimate
 from tests.conftest import Keet, Result
 from tests.json_documents import check_document
 
@@ -640,7 +641,7 @@ def test_redacted_names_stay_at_home_and_come_back(
 
 
 class Listener:
-    """In place of a provider: keeps the first request."""
+    """In place of a provider: keeps the requests, and counts tokens as `--show-prompt` does."""
 
     name = "listener"
 
@@ -650,9 +651,8 @@ class Listener:
     def ask(self, request: ChatRequest) -> ChatReply:
         self.heard.append(request)
         if len(self.heard) == 1:
-            return ChatReply(
-                '{"purpose": "(its answer to the first)"}', (), TokenCount(2000, 10, True)
-            )
+            spent = TokenCount(estimate(request), 0, estimated=True)
+            return ChatReply('{"purpose": "(its answer to the first)"}', (), spent)
         raise ModelFault("server", "it is gone; try again")
 
 
