@@ -1,11 +1,16 @@
-"""Imports point down, strangers do not know each other, and each heavy package has one owner."""
+"""Rules for imports: only from lower layers, no circles, one owner per heavy package.
+
+docs/architecture.md describes the layers. Imports inside functions and under TYPE_CHECKING count,
+too.
+"""
 
 from __future__ import annotations
 
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from tests.rows import each_row
@@ -29,8 +34,11 @@ LAYERS = [
     {"serve"},
     {"cli", "evals"},
 ]
+"""From the lowest to the highest. A part imports parts of lower layers, and none of its own layer
+(except in the lowest one)."""
 DEPTH = {part: depth for depth, layer in enumerate(LAYERS) for part in layer}
-
+SASS_FOLDERS = ["instructions", "flow", "polynomials", "analyses"]
+"""Folders of keet/analysis/sass. Each may import only those before it."""
 
 OWNERS = {
     "ncu_report": {"keet/ingest/sass/nvidia_reader_child.py"},
@@ -47,11 +55,12 @@ OWNERS = {
     "nsight": {"keet/collect/"},
     "pandas": {"keet/profile/frames.py", "keet/profile/model.py", "keet/corpus/", "keet/api/"},
 }
+"""The only places that may import a heavy package."""
 
 RESULTS = {"top", "query", "insights", "cases"}
-"""Commands whose result is a JSON document, the types of which every format may import."""
+"""Commands whose result is a JSON document: every format may import its types."""
 EMBEDDED = {("html", "svg"): None, ("html", "markdown"): {"context"}}
-"""What a format embeds of another one: all of it, or what some commands print."""
+"""(format, other format) to what it may import of it: None for everything, else the commands."""
 
 
 def modules() -> list[Path]:
@@ -65,8 +74,8 @@ def module_of(path: Path) -> str:
 
 
 def part_of(module: str) -> str | None:
-    """`keet.ingest.protobuf` belongs to `ingest`, `keet_tools.case` to `keet_tools`; the package itself
-    to nobody."""
+    """`keet.ingest.protobuf` belongs to `ingest`, `keet_tools.case` to `keet_tools`; the package
+    `keet` itself to no part."""
     names = module.split(".")
     if names[0] == "keet_tools":
         return "keet_tools"
@@ -74,6 +83,8 @@ def part_of(module: str) -> str | None:
 
 
 def imported(path: Path) -> Iterator[str]:
+    """Every name that a file imports, wherever the import is: `a.b` and `a.b.c` for
+    `from a.b import c`."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -84,15 +95,16 @@ def imported(path: Path) -> Iterator[str]:
 
 
 @each_row("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports(path: Path) -> None:
-    """All rules at once: to read a module takes longer than to judge what it imports."""
+def test_imports_follow_the_rules(path: Path) -> None:
+    """All rules in one test, because parsing a module takes longer than checking its imports."""
     modules = list(imported(path))
-    check_that_they_point_down(path, modules)
-    check_that_a_heavy_package_has_one_owner(path, modules)
-    check_that_formats_are_apart(module_of(path), modules)
+    check_imports_only_lower_layers(path, modules)
+    check_heavy_packages_have_one_owner(path, modules)
+    check_formats_are_separate(module_of(path), modules)
+    check_sass_folders_are_in_order(module_of(path), modules)
 
 
-def check_that_they_point_down(path: Path, modules: list[str]) -> None:
+def check_imports_only_lower_layers(path: Path, modules: list[str]) -> None:
     here = part_of(module_of(path))
     if here is None or here in ("__init__", "__main__"):
         return
@@ -101,19 +113,89 @@ def check_that_they_point_down(path: Path, modules: list[str]) -> None:
         there = part_of(module)
         if there in (None, here) or there not in DEPTH:
             continue
-        assert DEPTH[there] <= DEPTH[here], f"{here} imports {there}, which is above it"
+        assert DEPTH[there] <= DEPTH[here], f"{here} imports {there}, which is in a higher layer"
         if DEPTH[there] == DEPTH[here] and here != "catalog":
-            assert {here, there} <= LAYERS[0], f"{here} and {there} are strangers"
+            same = f"{here} imports {there}, which is in the same layer"
+            assert {here, there} <= LAYERS[0], same
 
 
-def check_that_a_heavy_package_has_one_owner(path: Path, modules: list[str]) -> None:
+def check_heavy_packages_have_one_owner(path: Path, modules: list[str]) -> None:
     name = str(path.relative_to(ROOT))
     for module in modules:
         owners = OWNERS.get(module.split(".")[0])
-        assert owners is None or any(name.startswith(o) for o in owners), f"{name} imports {module}"
+        allowed = owners is None or any(name.startswith(owner) for owner in owners)
+        assert allowed, f"{name} imports {module}: only {', '.join(owners or ())} may do that"
 
 
-def check_that_formats_are_apart(here: str, modules: list[str]) -> None:
+def check_sass_folders_are_in_order(here: str, modules: list[str]) -> None:
+    own = sass_folder(here)
+    for module in modules:
+        other = sass_folder(module)
+        if own is not None and other is not None:
+            assert other <= own, f"{here} imports {module}: see keet/analysis/sass/__init__.py"
+
+
+def sass_folder(module: str) -> int | None:
+    """Index in SASS_FOLDERS; None for modules outside of these folders."""
+    match module.split("."):
+        case ["keet", "analysis", "sass", folder, *_] if folder in SASS_FOLDERS:
+            return SASS_FOLDERS.index(folder)
+    return None
+
+
+def test_there_are_no_import_circles() -> None:
+    """Also not through imports inside functions or under TYPE_CHECKING: then a module can be
+    understood without the modules that use it."""
+    circle = find_circle(modules())
+    assert not circle, f"{' imports '.join(circle)}: move what both need into a third module"
+
+
+@each_row(
+    ("text", "circle"),
+    [
+        ("import keet.made_a", True),
+        ("def f() -> None:\n    from keet import made_a", True),
+        ("if TYPE_CHECKING:\n    from keet.made_a import A", True),
+        ("import json", False),
+    ],
+)
+def test_a_circle_is_found_wherever_the_import_is(text: str, circle: bool) -> None:
+    texts = {"keet.made_a": "from keet.made_b import B", "keet.made_b": text}
+    assert bool(circle_in(texts)) == circle
+
+
+def find_circle(paths: list[Path]) -> list[str]:
+    return circle_in({module_of(path): path.read_text(encoding="utf-8") for path in paths})
+
+
+def circle_in(texts: dict[str, str]) -> list[str]:
+    """Modules of which each imports the next, and the last one is the first; empty if there is no
+    circle. A package stands for its `__init__`."""
+    texts = {name.removesuffix(".__init__"): text for name, text in texts.items()}
+    graph = {
+        name: {each for each in targets(ast.parse(text), texts) if each != name}
+        for name, text in texts.items()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(reversed(error.args[1]))
+    return []
+
+
+def targets(tree: ast.Module, known: Collection[str]) -> Iterator[str]:
+    """The imported modules. `from package import module` imports the module: the package itself is
+    imported only for other names."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                module = f"{node.module}.{alias.name}"
+                yield from [each for each in (module, node.module) if each in known][:1]
+
+
+def check_formats_are_separate(here: str, modules: list[str]) -> None:
     wrong = [module for module in modules if not may_print_with(here, module)]
     assert not wrong, f"{here} imports {wrong[0]}: see keet/render/__init__.py"
 
@@ -138,8 +220,7 @@ def format_and_command(module: str) -> tuple[str, str] | None:
     return None
 
 
-def test_the_rule_of_the_formats() -> None:
-    """It lets through what it should, and nothing else."""
+def test_the_rule_for_formats_accepts_and_refuses_examples() -> None:
     allowed = [
         ("keet.render.html.diff", "keet.render.common.diff"),
         ("keet.render.html.roofline", "keet.render.svg.roofline.roofline_svg"),
@@ -164,7 +245,7 @@ def test_the_rule_of_the_formats() -> None:
     assert [pair for pair in forbidden if may_print_with(*pair)] == []
 
 
-def test_every_format_is_a_package_that_says_what_it_prints() -> None:
+def test_every_format_is_a_package_with_a_docstring() -> None:
     """Modules of render are in the folder of their format."""
     render = ROOT / "keet" / "render"
     assert [path.name for path in render.glob("*.py")] == ["__init__.py"]
@@ -173,15 +254,15 @@ def test_every_format_is_a_package_that_says_what_it_prints() -> None:
         assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8"))), folder
 
 
-def test_what_formats_share_loads_no_library_of_one() -> None:
-    """Markdown needs no rich, and a terminal no pydantic: `common` brings neither."""
+def test_render_common_loads_neither_rich_nor_pydantic() -> None:
+    """Markdown must not load rich, and the terminal must not load pydantic."""
     common = [module_of(path) for path in (ROOT / "keet" / "render" / "common").glob("*.py")]
     probe = f"import sys, {', '.join(common)}; print({{'rich', 'pydantic'}} & {{*sys.modules}})"
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 
 
-def test_the_child_knows_nothing_of_keet() -> None:
-    """It has to start fast, and to die without taking anything along."""
+def test_the_child_process_does_not_import_keet() -> None:
+    """It must start fast, and may crash."""
     path = ROOT / "keet" / "ingest" / "sass" / "nvidia_reader_child.py"
     assert not [module for module in imported(path) if module.startswith("keet")]
