@@ -8,7 +8,7 @@ import sys
 import keet
 
 FORBIDDEN = {"local_memory_spill"}
-"""Findings that must not appear, whatever the time is."""
+"""Findings that must not appear, even if the kernel is not slower."""
 
 
 def main(before: str, after: str, percent: str = "5") -> int:
@@ -26,6 +26,6 @@ if __name__ == "__main__":
         sys.exit(2)
     try:
         sys.exit(main(*sys.argv[1:]))
-    except keet.KeetError as problem:  # 2, 4 or 6: not to be taken for a gate that failed
+    except keet.KeetError as problem:  # exit 2, 4 or 6, so that it is not taken for a failed gate
         print(problem, file=sys.stderr)
         sys.exit(problem.exit_code)
