@@ -1,10 +1,11 @@
-"""Where the time of a launch goes: one account whose parts add up to the launch's time.
+"""Where the time of a launch goes: an account whose parts add up to the launch's time.
 
-The time of all SMs is split three times: SMs without a block, SMs whose schedulers issue, SMs whose
-schedulers have no warp that could. Each part is measured or follows from what is; what a report
-does not tell is a part of its own, with the reason. The waiting is split by warp states, and
-waiting for memory or a pipe further: a unit with load x (see `time_model`) explains x ^ p of it as
-being busy, and the rest is latency that nothing covers.
+The time of all SMs is split into SMs without a block, SMs whose schedulers issue an instruction,
+and SMs whose schedulers have no eligible warp. Each part is measured, or computed from what was
+measured. Time that the report does not explain is a separate part, with the reason.
+
+The waiting is split by warp state. Waiting for memory or for a pipe is split further: a unit with
+load x (see `time_model`) explains x ^ p of it as being busy; the rest is exposed latency.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ if TYPE_CHECKING:
     from keet.analysis.candidates.parallelism import GridShape
 
 _LEAST = 5e-4
-"""Share of the time below which a part is added to its neighbour: it would print as 0.0 %."""
+"""Share of the time below which a part is merged into its neighbour: it would print as 0.0 %."""
 
 
 class TimePart(NamedTuple):
     """A part of a launch's time."""
 
     id: str
-    """`waiting.busy.dram`: stable, from the outermost part to this one."""
+    """`waiting.busy.dram`: a stable path from the outermost part to this one."""
     label: str
     share: Evidence
-    """Per cent of the launch's time, over all SMs."""
+    """Percent of the launch's time, over all SMs."""
     us: Evidence | None
-    """The same as time; None where the report has no duration."""
+    """The share as time; None where the report has no duration."""
     evidence: tuple[Evidence, ...]
     children: tuple[TimePart, ...] = ()
 
@@ -51,7 +52,7 @@ class Account(NamedTuple):
     parts: tuple[TimePart, ...]
 
     def all(self) -> Iterator[TimePart]:
-        """Each part, and then those within it."""
+        """All parts, each followed by its children."""
         found: list[TimePart] = []
         _add_all(self.parts, found)
         return iter(found)
@@ -60,19 +61,19 @@ class Account(NamedTuple):
         return next((part for part in self.all() if part.id == part_id), None)
 
     def leading(self, most: int = 6, least: float = 3.0) -> list[TimePart]:
-        """The innermost parts by their share, in per cent at least `least`."""
+        """The parts without children, sorted by share; only those of at least `least` percent."""
         leaves = [part for part in self.all() if not part.children and part.share.value >= least]
         return sorted(leaves, key=lambda part: -part.share.value)[:most]
 
     @property
     def unknown_while_active(self) -> float:
-        """The same of the time in which SMs have blocks, 0 to 1."""
+        """Like `unknown`, but as a share of the time in which SMs have blocks, 0 to 1."""
         outside = sum(float(p.share.value) for p in self.parts if p.id in ("launch", "idle"))
         return min(1.0, self.unknown / (100 - outside)) if outside < 100 else 0.0
 
     @property
     def unknown(self) -> float:
-        """Per cent that the report does not let anyone attribute."""
+        """Percent of the time that can't be attributed from this report."""
         return sum(
             [
                 float(part.share.value)
@@ -94,7 +95,7 @@ def _add_all(parts: Iterable[TimePart], found: list[TimePart]) -> None:
 
 
 class _Draft:
-    """A part before its evidence is made."""
+    """A part without its evidence."""
 
     def __init__(
         self,
@@ -112,14 +113,14 @@ class _Draft:
 
 
 def account_of(view: LaunchView, model: TimeModel) -> Account:
-    """Closed: shares of the parts, and of children within each, add up."""
+    """The shares of the parts add up to 100 %, and so do the children of each part."""
     drafts = [draft for draft in _Builder(view, model).parts() if draft.share > 0]
     finished = _Finished(view.ledger, view.get("duration"))
     return Account(tuple([finished(draft, "") for draft in drafts]))
 
 
 class _Finished:
-    """Makes parts of drafts: each with its share of a launch's time."""
+    """Turns drafts into parts: adds ids, times and evidence."""
 
     def __init__(self, ledger: LaunchLedger, duration: Evidence | None) -> None:
         self._derived, self._duration = ledger.derived, duration
@@ -141,7 +142,7 @@ class _Finished:
 
 
 def _merged(children: Sequence[_Draft]) -> list[_Draft]:
-    """The largest first; crumbs go to the smallest that is kept."""
+    """Sorted by share; parts that are too small are merged into the smallest one that is kept."""
     ranked = sorted(children, key=lambda c: -c.share)
     kept = [c for c in ranked if c.share >= _LEAST] or ranked[:1]
     if len(kept) == len(ranked):
@@ -161,7 +162,7 @@ _BUSY_UNITS: Mapping[str, tuple[str, ...]] = {
     "gmma": ("tensor",),
     "warpgroup_arrive": ("tensor",),
 }
-"""Warp states, and the units that are waited for in them."""
+"""Units that warps wait for in each warp state."""
 _LATENCIES = {
     "long_scoreboard": ("memory", "waiting for the latency of global or local memory"),
     "lg_throttle": ("memory", "waiting for the latency of global or local memory"),
@@ -179,7 +180,7 @@ _LATENCIES = {
     "imc_miss": ("constants", "constant cache misses"),
     "dispatch_stall": ("dispatch", "instruction dispatch"),
 }
-"""Warp states that are latency, with the id of their part and its words."""
+"""Warp states that count as latency: the id of their part, and its label."""
 _OTHERS = {
     "barrier": ("barrier", "waiting at block-wide barriers"),
     "membar": ("membar", "waiting for memory fences"),
@@ -189,7 +190,7 @@ _OTHERS = {
     "no_instructions": ("fetch", "waiting for instructions to be fetched"),
 }
 KINDS = {state: kind for state, (kind, _) in (_LATENCIES | _OTHERS).items()}
-"""What warps wait for in each warp state, as ids of parts; what is not attributable is left out."""
+"""Part id by warp state. States that can't be attributed are left out."""
 
 
 class _Builder:
@@ -199,7 +200,7 @@ class _Builder:
 
     def parts(self) -> list[_Draft]:
         active, elapsed = self.view.get("sm_active_cycles"), sm_elapsed_cycles(self.view.ledger)
-        # An SM that gets no block is never active, whatever is measured or not.
+        # An SM without a block is never active, even if no counter shows it.
         share = min(self.model.balance.active, self.shape.spread if self.shape else 1.0)
         if active is None or elapsed is None or not elapsed.value:
             return [self._idle(1 - share, ()), *self._active(share, ())]
@@ -221,7 +222,8 @@ class _Builder:
         return grid_shape(self.view)
 
     def _idle(self, share: float, evidence: tuple[Evidence, ...]) -> _Draft:
-        """Where no SM's own activity is known: the grid tells which SMs get no block."""
+        """Used if the report has no activity per SM: the grid size shows how many SMs get no
+        block."""
         rest = "launch, tail or imbalance (the report does not distinguish them)"
         if self.shape is None or self.shape.spread >= 1:
             return _Draft("idle", f"SMs idle: {rest}", share, evidence)
@@ -234,7 +236,8 @@ class _Builder:
         return _Draft("idle", "SMs idle", share, (*evidence, grid), children)
 
     def _uneven(self, active: float, longest: float, evidence: tuple[Evidence, ...]) -> _Draft:
-        """By what the grid would give if all blocks took equally long; the rest is uneven work."""
+        """Splits idle time: what the grid shape explains if all blocks take equally long, and the
+        rest, which is uneven work."""
         shape, share = self.shape, max(0.0, longest - active)
         expected = shape.expected if shape else 1.0
         even = min(1.0, active / longest) if longest else 1.0
@@ -270,7 +273,8 @@ class _Builder:
         ]
 
     def _without_issue(self, active: float, evidence: tuple[Evidence, ...]) -> _Draft:
-        """By the busiest unit alone: it is busy for its load, and the rest is not known."""
+        """Without issue slots: the busiest unit explains the time by its load; the rest is
+        unknown."""
         children = list(self._pressed(active, "limited by {unit}"))
         left = active - sum(child.share for child in children)
         lacks = "no issue slots" if self.view.stalls else "neither issue slots nor warp states"
@@ -279,8 +283,8 @@ class _Builder:
         return _Draft("active", "SMs active", active, evidence, children)
 
     def _pressed(self, whole: float, label: str) -> Iterator[_Draft]:
-        """What the busiest unit explains, which is less than the time that it was busy for; not the
-        issue slots, which nobody waits for while none is used."""
+        """The part that the busiest unit explains, which is less than the time that it was busy.
+        Issue slots are left out: warps do not wait for issue slots that are free."""
         loads = {unit: load for unit, load in self.model.loads.items() if unit != "issue"}
         if not loads:
             return
@@ -295,7 +299,7 @@ class _Builder:
         return self.view.ceilings.reached(unit)
 
     def _purposes(self, issuing: float) -> Iterator[_Draft]:
-        """What issued instructions are for, and the lanes that were off."""
+        """What the issued instructions are for, and the inactive threads."""
         threads, executed = (
             self.view.get("active_threads_per_warp"),
             self.view.get("inst_executed"),

@@ -1,4 +1,4 @@
-"""From the account and its candidates to a diagnosis: causes ranked by the time they would save."""
+"""Diagnoses a launch: causes ranked by the time that a fix would save."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from keet.analysis.several_launches.cross_launch import CrossLaunch
 
 MAX_FINDINGS = 5
-"""Findings per launch."""
+"""Most findings per launch."""
 FITTED_ON = (9, 0)
 """Compute capability of the GPU that the parameters were fitted on."""
 
 
 class RankedCandidate(NamedTuple):
-    """A candidate with the time that it would save."""
+    """A candidate and its gain."""
 
     candidate: Candidate
     possible: float
-    """Times faster if the cause is there."""
+    """Times faster, if the cause is real."""
     gain: float
-    """Times faster as expected: less where it may not be there."""
+    """Expected value of `possible`: smaller where the cause may not be real."""
 
 
 class Diagnosis(NamedTuple):
@@ -47,12 +47,12 @@ class Diagnosis(NamedTuple):
     account: Account
     findings: tuple[Finding, ...]
     minor: tuple[Finding, ...]
-    """Real, and not worth a tenth of the time alone."""
+    """Causes that would gain less than 10 % on their own."""
     healthy: str | None
-    """`at_dram_roofline` or `at_compute_roofline`: no cause is expected to gain a tenth, and a unit
-    sets the pace by its work."""
+    """`at_dram_roofline` or `at_compute_roofline`, if no cause is expected to gain 10 % and a unit
+    limits the launch by needed work; else None."""
     judged_by: frozenset[str]
-    """Metrics that the candidates looked at and found, by ncu's names."""
+    """Metrics that the candidates used, by ncu's names."""
 
 
 def diagnose(
@@ -63,8 +63,8 @@ def diagnose(
     reads_code: bool = True,
     together: CrossLaunchFindings | None = None,
 ) -> Diagnosis:
-    """`beside`: the other launches of the report. `together`: what all show, if known already.
-    `report_scope`: see `scope_in`."""
+    """`beside`: the other launches of the report. `together`: the findings across launches, if
+    already computed. `report_scope`: see `scope_in`."""
     view = LaunchView(launch, report_scope, reads_code=reads_code)
     model = TimeModel(view)
     if together is None and beside:
@@ -90,16 +90,17 @@ def diagnose(
 
 
 def _is_worth(each: RankedCandidate) -> bool:
-    """By what it could gain: a cause that is there is told, also where removing it rarely pays."""
+    """Uses the possible gain, so that a real cause is reported even if fixing it rarely pays
+    off."""
     return each.possible >= parameter("worth")
 
 
 class CrossLaunchFindings(NamedTuple):
-    """What the launches of a report show together."""
+    """Findings about several launches of a report."""
 
     found: tuple[CrossLaunch, ...]
     shared: Mapping[int, SharedTraffic]
-    """By launch: data that it and others move."""
+    """By launch: data that it and other launches move."""
 
 
 def cross_launch_findings(launches: Sequence[Launch], ledger: Ledger) -> CrossLaunchFindings:
@@ -114,7 +115,7 @@ def cross_launch_findings(launches: Sequence[Launch], ledger: Ledger) -> CrossLa
 def ranked_candidates(
     view: LaunchView, model: TimeModel, together: CrossLaunchFindings | None
 ) -> list[RankedCandidate]:
-    """The best candidate of each kind, by time saved."""
+    """The best candidate per finding id, sorted by expected gain."""
     best: dict[str, RankedCandidate] = {}
     made = [candidate for maker in MAKERS for candidate in maker(view, model)]
     if together is not None and (shared := together.shared.get(view.launch.id)):
@@ -130,12 +131,13 @@ def ranked_candidates(
 
 
 def _matters(each: RankedCandidate, model: TimeModel) -> bool:
-    """It saves time, or it is measured waste of the busiest unit while another is as busy."""
+    """Whether it saves time, or is measured waste of the busiest unit while another unit is equally
+    busy."""
     return each.possible > 1 or _wastes_the_busiest(each, model)
 
 
 def _wastes_the_busiest(each: RankedCandidate, model: TimeModel) -> bool:
-    """A fifth or more of what keeps the busiest unit busy is measured waste."""
+    """Whether 20 % or more of the busiest unit's work is measured waste."""
     effect = each.candidate.effect
     if each.candidate.basis != "measured" or not isinstance(effect, Effect):
         return False
@@ -145,7 +147,7 @@ def _wastes_the_busiest(each: RankedCandidate, model: TimeModel) -> bool:
 def _is_explained(
     each: RankedCandidate, ranked: Sequence[RankedCandidate], model: TimeModel
 ) -> bool:
-    """A saturated unit is no cause of its own where a finer one relieves the same unit."""
+    """Whether a more specific cause relieves the same saturated unit."""
     if each.candidate.id != "pipe_saturated" or each.possible <= 1 or model.busiest is None:
         return False
     return any(
@@ -160,7 +162,7 @@ def _is_explained(
 class _Sureness(NamedTuple):
     confidence: Confidence
     certainty: float
-    """Of the gain; see `forecast`."""
+    """Certainty of the gain; see `forecast`."""
 
 
 def _finding(each: RankedCandidate, model: TimeModel, sure: _Sureness) -> Finding:
@@ -180,7 +182,7 @@ def _outline(
     places: tuple[Place, ...] = (),
     here: str = "",
 ) -> Finding:
-    """Without advice. What is not worth a change has no places either: nobody reads them."""
+    """A finding without advice. A minor one has no places either, since they are not shown."""
     candidate = each.candidate
     return Finding(
         candidate.id,
@@ -197,9 +199,10 @@ def _outline(
 def _sureness(
     each: RankedCandidate, worth: Sequence[RankedCandidate], unknown: float, view: LaunchView
 ) -> _Sureness:
-    """By what the effect rests on, the share of the time that is not attributed while SMs have
-    blocks, and the runner-up."""
-    # Another build has other causes; without a unit, the gain rests on an assumed load.
+    """Depends on the basis of the effect, on the unexplained share of the time while SMs have
+    blocks, and on how near the next finding is."""
+    # A release build may have other causes; without a measured unit, the gain rests on an assumed
+    # load.
     is_weak = view.is_debug_build or not view.ceilings.ranked
     basis: Basis = "suspected" if is_weak else each.candidate.basis
     is_familiar = view.capability == FITTED_ON
@@ -216,10 +219,8 @@ _MATH = ("FMA", "tensor", "FP16", "FP64", "ALU", "XU", "issue", WHOLE_SM)
 
 
 def _roofline(model: TimeModel) -> str | None:
-    """The ceiling that is reached, if one is: that of the larger load.
-
-    L2 passes on what DRAM delivers, so that its load stands for DRAM's where both are high.
-    """
+    """The roofline that the launch has reached, if any: that of the larger load. L2 passes on what
+    DRAM delivers, so a high load of L2 counts as DRAM's if both are high."""
     math_load = max(model.loads.get(unit, 0.0) for unit in _MATH)
     memory = max(model.loads.get(unit, 0.0) for unit in ("DRAM", "L2"))
     # Loads are of the time in which SMs are active: of a launch that mostly starts and ends, they

@@ -1,13 +1,12 @@
-"""How much faster a fix would make the launch: likely by the time model, with a range.
+"""How much faster a fix would make the launch: a likely gain and a range.
 
-The model says what a launch gains if the cause is there and goes. What rests on an assumption is
-not always there, so the likely gain is the expected one: in the casebook, of assumed causes that
-would gain a tenth nearly all were not there, and of those that would double the speed nearly all
-were.
+The time model computes the gain if the cause is real and is removed. A cause that rests on an
+assumption may not be real, so the likely gain is an expected value: in the casebook, nearly all
+assumed causes with a gain of 10 % turned out not to be real, and nearly all with a gain of 2x were.
 
-The range comes from the residuals of the casebook's work families: it is meant to hold in 80 % of
-cases. It reaches further up than down, because who rewrites a place mends more than one flaw. The
-less certain the ground that a gain stands on, the wider its range.
+The range comes from the residuals of the casebook's work families and is meant to hold in 80 % of
+cases. It reaches further up than down, because a rewrite usually fixes more than one flaw. The less
+certain the basis of a gain, the wider its range.
 """
 
 from __future__ import annotations
@@ -22,10 +21,11 @@ from keet.analysis.time_model import Effect, TimeModel
 
 
 def possible_gain(candidate: Candidate, model: TimeModel) -> float:
-    """Times faster, if this is a cause and alone is fixed; never below what any kernel takes."""
+    """Times faster, if the cause is real and only it is fixed; no kernel gets shorter than
+    `least_kernel_ns`."""
     effect = candidate.effect
     if not isinstance(effect, Effect):
-        # More work per launch is still work of the units.
+        # With more work per launch, the units still do all of it.
         counts = model.is_measured and candidate.basis == "assumed"
         busy = model.pressure * (1 - model.fixed) if counts else 0.0
         return min(MAX_GAIN, max(1.0, effect), 1 / max(busy, 1 / MAX_GAIN))
@@ -35,16 +35,16 @@ def possible_gain(candidate: Candidate, model: TimeModel) -> float:
 
 
 _STEEP = 3
-"""How fast doubt goes with the gain. Judgement."""
+"""How fast doubt decreases with the gain. Judgement."""
 
 
 def expected_gain(candidate: Candidate, possible: float) -> float:
-    """The same, times the chance that the cause is there, in logarithms."""
+    """The possible gain (its logarithm) times the chance that the cause is real."""
     return math.exp(math.log(possible) * chance(candidate, possible))
 
 
 def chance(candidate: Candidate, possible: float) -> float:
-    """That the cause is there, 0 to 1."""
+    """Chance that the cause is real, 0 to 1."""
     if candidate.basis != "assumed":
         return candidate.likelihood
     size = math.log(possible) ** _STEEP
@@ -56,24 +56,19 @@ _BASIS: Mapping[Basis, float] = {"measured": 1.0, "assumed": 0.8, "suspected": 0
 _UNFAMILIAR = 0.9
 """On a GPU that the parameters were not fitted on."""
 _LEAST_CERTAINTY = 0.4
-"""A wider range would tell nobody anything."""
+"""Widest range: a wider one would not be informative."""
 
 
 def certainty(basis: Basis, unknown: float, *, is_familiar: bool) -> float:
-    """0 to 1, by what the effect rests on and the share of the time that nothing explains.
-
-    Confidence and the width of ranges both follow from it.
-    """
+    """0 to 1, from the basis of the effect and the share of the time that is unexplained.
+    Confidence and the width of ranges follow from it."""
     found = _BASIS[basis] * (1 - unknown) * (1.0 if is_familiar else _UNFAMILIAR)
     return max(_LEAST_CERTAINTY, found)
 
 
 def forecast(candidate: Candidate, model: TimeModel, possible: float, sure: float) -> Forecast:
-    """`sure`: the certainty, whose inverse is taken for a variance.
-
-    A suspicion says what it gains if it is true: its text has the "if", and its range begins with
-    nothing.
-    """
+    """`sure`: the certainty; its inverse is used as a variance. The gain of a suspicion holds only
+    if it is true, which its text says; its range starts at no gain."""
     width = 1 / math.sqrt(sure)
     likely = expected_gain(candidate, possible)
     low = likely / 2 ** (parameter("range_below") * width)
@@ -81,6 +76,6 @@ def forecast(candidate: Candidate, model: TimeModel, possible: float, sure: floa
         likely, low = possible, 1.0
     above = "range_below" if candidate.basis == "suspected" else "range_above"
     high = min(MAX_GAIN, possible * 2 ** (parameter(above) * width))
-    if isinstance(candidate.effect, Effect):  # other units keep their work, give or take
+    if isinstance(candidate.effect, Effect):  # other units keep about the same work
         high = max(likely, min(high, model.most(candidate.effect) * 2 ** parameter("range_above")))
     return Forecast(round(max(1.0, low), 2), round(likely, 2), round(high, 2))

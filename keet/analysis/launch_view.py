@@ -1,4 +1,5 @@
-"""One launch as the checks see it: evidence by question, computed when asked for."""
+"""One launch as the checks see it: its evidence, stalls, source places and code, computed on
+demand."""
 
 from __future__ import annotations
 
@@ -32,22 +33,22 @@ LED = frozenset(
 )
 """Findings whose lines the machine code ranks: see `cause_lines`, which is loaded when needed."""
 _LEADING = 2
-"""Lines that the machine code puts first. On the casebook's work families, two of them and then the
-sampled ones have a cause line in the first three more often than either alone."""
+"""Number of lines that the machine code puts first. On the casebook's work families, two of them
+followed by the sampled ones have a cause line in the first three more often than either alone."""
 _LEAST_SHARE = 0.02
-"""Of the effect: a line below it is no place to look at."""
+"""Share of the effect below which a line is not listed."""
 
 
 Amounts = Counter[Location | None]
-"""Costs by source line; those of code without one under `None`."""
+"""Costs by source line; code without a line is under `None`."""
 _BARRIER = regex(r"__syncthreads|\.sync\(|barrier")
 _BACK = (16, 32, 48)
-"""Bytes: an instruction has 16 since Volta."""
+"""Distances in bytes to the previous instructions: an instruction has 16 bytes since Volta."""
 
 
 @cache
 def _state_metrics() -> Mapping[str, tuple[str, list[str]]]:
-    """A label and the metrics that may have it, of each warp state."""
+    """By warp state: a label, and the metrics that may contain it."""
     return {
         reason: (
             f"{stall.label} cycles per instruction",
@@ -63,11 +64,11 @@ def _capability(told: str) -> tuple[int, ...]:
 
 
 CodeState = Literal["analysed", "not_needed", "absent", "off"]
-"""Of the machine code: analysed; no check asked for it; not to be had; not to be looked at."""
+"""State of the machine code: analysed; no check needed it; not available; analysis switched off."""
 
 
 class LaunchView:
-    """What a check may ask of a launch. `None` is: the report does not say."""
+    """What a check can ask about a launch. `None` means that the report does not say."""
 
     def __init__(self, launch: Launch, report_scope: str = "", *, reads_code: bool = False) -> None:
         """`report_scope`: see `scope_in`. `reads_code`: whether the machine code may be analysed,
@@ -81,7 +82,7 @@ class LaunchView:
         self._located: dict[int, Location | None] = {}
         self._places: dict[str, tuple[Place, ...]] = {}
         self.results: dict[Callable[..., Any], Any] = {}
-        """Of functions that are computed once: see `once`."""
+        """Results by function: see `cached_per_view`."""
 
     @cached_property
     def ceilings(self) -> Ceilings:
@@ -89,7 +90,8 @@ class LaunchView:
 
     @property
     def capability(self) -> tuple[int, ...]:
-        """Of the GPU, to compare with; below any where the report does not say."""
+        """Compute capability of the GPU, for comparisons; () if the report does not say, which is
+        below all others."""
         return _capability(self.launch.device.compute_capability or "")
 
     def get(self, metric_id: str) -> Evidence | None:
@@ -100,21 +102,21 @@ class LaunchView:
         return float(found.value) if found else None
 
     def ratio(self, name: str, label: str, over: Evidence, under: Evidence) -> Evidence | None:
-        """`None` where there is nothing to divide by: that is unknown, and not zero."""
+        """`None` if `under` is 0: the ratio is unknown, not zero."""
         if not under.value:
             return None
         quotient = Quantity(over.value / under.value, "")
         return self.ledger.derived(name, quotient, label, over, under)
 
     def percent(self, name: str, label: str, part: Evidence, whole: Evidence) -> Evidence | None:
-        """`None` where there is no whole to have a share of."""
+        """`None` if `whole` is 0."""
         if not whole.value:
             return None
         share = Quantity(100 * part.value / whole.value, "%")
         return self.ledger.derived(name, share, label, part, whole)
 
     def total(self, name: str, label: str, *parts: Evidence | None) -> Evidence | None:
-        """The sum of those that are there; `None` where none is."""
+        """The sum of the parts that are not None; `None` if all are."""
         known = [part for part in parts if part is not None]
         if not known:
             return None
@@ -140,11 +142,11 @@ class LaunchView:
         return {reason: float(s.value) / total for reason, s in self._states.items()}
 
     def cycles_between(self, *left_out: str) -> float:
-        """Cycles from one instruction of a warp to its next, without those in some states."""
+        """Cycles between two instructions of a warp, without those in the states `left_out`."""
         return sum(float(s.value) for state, s in self._states.items() if state not in left_out)
 
     def stall(self, reason: str) -> Evidence | None:
-        """A reason's share, as evidence."""
+        """A stall reason's share of the warp cycles, as evidence."""
         if reason not in self.stalls:
             return None
         share = Quantity(100 * self.stalls[reason], "%")
@@ -158,16 +160,16 @@ class LaunchView:
         return InstructionTable(self.launch)
 
     def places_by(self, of: str, costs: Mapping[int, int] | None) -> tuple[Place, ...]:
-        """Source lines by what their instructions cost, most expensive first.
+        """Source lines by the cost of their instructions, most expensive first.
 
-        Only what costs anything is looked for in the line table: most of a column is zeros.
+        Only nonzero costs are looked up in the line table, because most of a column is zeros.
         """
         return self._largest(of, self._by_line(costs or {}))
 
     def _by_line(self, costs: Mapping[int, int]) -> dict[Location | None, int]:
         known = {address: cost for address, cost in costs.items() if cost}
         unknown = [address for address in known if address not in self._located]
-        if unknown:  # findings share instructions: each is looked for once
+        if unknown:  # findings share instructions: each is looked up once
             self._located.update({**dict.fromkeys(unknown), **self._lines_of(unknown)})
         amounts: dict[Location | None, int] = {}
         for line, cost in zip(map(self._located.__getitem__, known), known.values()):
@@ -181,7 +183,8 @@ class LaunchView:
         return {address: self._called_at(address, line) for address, line in found.items()}
 
     def _called_at(self, address: int, line: Location) -> Location | None:
-        """A line of the CUDA toolkit is no place to change: the line that calls it is."""
+        """For a line in a header of the CUDA toolkit, the line that calls it: users can't change
+        the header."""
         if "include" not in line.file or self.code is None:
             return line
         from keet.analysis.sass.inlined import calling_line
@@ -190,26 +193,29 @@ class LaunchView:
         return line if position is None else calling_line(self.code, position)
 
     def column_places(self, of: str, metric_id: str) -> tuple[Place, ...]:
-        """Source lines by a metric of the catalog, which candidates and findings both ask for."""
+        """Source lines by a metric of the catalog. Cached: candidates and findings both ask for
+        it."""
         if metric_id not in self._places:
             self._places[metric_id] = self.places_by(of, self.table.column(metric_id))
         return self._places[metric_id]
 
     def _largest(self, of: str, amounts: Mapping[Location | None, int]) -> tuple[Place, ...]:
-        """Shares are of the whole effect: what has no source line counts too."""
+        """Shares are relative to the whole effect, including code without a source line."""
         total = sum(amounts.values())
         shares = {line: n / total for line, n in amounts.items() if total}
         unplaced = shares.pop(None, 0.0)
         largest = {line: n for line, n in shares.items() if line and n >= _LEAST_SHARE}
         places = [Place(*line, share, of, unplaced) for line, share in self._ranked(largest)]
-        # Routines of the compiler are counted at the closing brace, which is no place to look at.
+        # Compiler routines are counted at the closing brace, which is no useful place: list it
+        # last.
         places.sort(key=lambda place: self.text_of(place) == "}")
         return tuple(places[:_MAX_PLACES])
 
     def _ranked(self, shares: Mapping[Location, float]) -> list[tuple[Location, float]]:
-        """The largest first; of equal ones that which has more samples, then the first in the code.
+        """Sorted by share; equal ones by samples, then by their order in the code.
 
-        That order takes most lines of the launch, so that it is made where nothing else decides.
+        Computing the order of the code needs most lines of the launch, so it is done only if
+        nothing else decides.
         """
         ranked = list(shares.items())
         if len(set(shares.values())) < len(ranked):
@@ -225,22 +231,22 @@ class LaunchView:
 
     @cached_property
     def _weights(self) -> Amounts:
-        """Samples by line, or executions where there are none."""
+        """Samples by line; executions if there are no samples."""
         return Counter(self._by_line(self.table.weight))
 
     def text_of(self, place: Place) -> str:
-        """The source line, where its text is at hand."""
+        """The text of the source line; empty if it is not available."""
         lines = self._lines(place.file)
         return lines[place.line - 1].strip() if 1 <= place.line <= len(lines) else ""
 
     def _lines(self, file: str) -> Sequence[str]:
-        """A file is asked for line by line: it is cut into lines once."""
+        """The lines of a file. Cached, since places are looked up line by line."""
         if file not in self._texts:
             self._texts[file] = bounded_lines(self.launch.source_text(file) or "")
         return self._texts[file]
 
     def accesses(self, finding: str, places: Sequence[Place]) -> list[str]:
-        """Array accesses of the first place that the finding can be about."""
+        """Array accesses in the first place that the finding can be about."""
         if not places:
             return []
         text = self.launch.source_text(places[0].file) or ""
@@ -255,9 +261,9 @@ class LaunchView:
         return f" at {places[0].where}{code}"
 
     def declared(self, word: str, of: str, pattern: str = "") -> tuple[Place, ...]:
-        """Lines of the kernel's own files with a word, each with an equal share.
+        """Lines of the kernel's own files that contain `word`, each with an equal share.
 
-        `pattern`: what such a line must match too; few lines get as far.
+        `pattern`: what such a line must match too. It is slow, and few lines contain the word.
         """
         files = {location.file for location in self.launch.locations.values()}
         found = [
@@ -269,13 +275,14 @@ class LaunchView:
         return tuple(Place(file, n, 1 / len(found), of) for file, n in found[:_MAX_PLACES])
 
     def launch_places(self) -> tuple[Place, ...]:
-        """Where the kernel is launched, in the files that hold it."""
+        """Lines that launch the kernel, in the files of the kernel itself."""
         name = self.launch.name.function
         pattern = rf"\b{re.escape(name)}\s*(?:<[^;]*?>)?\s*(?:<<<|\[)"
         return self.declared(name, "launches", pattern)
 
     def barrier_places(self) -> tuple[Place, ...]:
-        """Warps at a barrier are sampled at the instruction behind it: step back to it."""
+        """Lines of barriers. Warps at a barrier are sampled at the next instruction, so step
+        back."""
         counts: Amounts = Counter()
         for address, count in self.table.waiting("barrier").items():
             if count:
@@ -283,7 +290,8 @@ class LaunchView:
         return self._largest(AT_BARRIERS, counts) or self.waiting_places("barrier")
 
     def _barrier_before(self, address: int) -> Location | None:
-        """The nearest line that says so; else that of the instruction right before."""
+        """The nearest previous line that contains a barrier; else the line of the previous
+        instruction."""
         lines = list(self.launch.locate([address - step for step in _BACK]).values())
         says = (line for line in lines if _BARRIER.search(self.text_of(Place(*line, 0.0, ""))))
         return next(says, lines[0] if lines else None)
@@ -299,7 +307,8 @@ class LaunchView:
         return self.places_by(words_for(reasons), samples)
 
     def led_places(self, finding: str, places: tuple[Place, ...]) -> tuple[Place, ...]:
-        """The places of a finding, after the lines that the machine code shows to be its cause."""
+        """The lines that the machine code shows to be the cause, and then the finding's other
+        places."""
         if finding not in LED or self.code is None:
             return places
         from keet.analysis.source_lines.cause_lines import LEADING
@@ -313,7 +322,7 @@ class LaunchView:
 
     @cached_property
     def code(self) -> MachineCode | None:
-        """The analysed machine code; `None` where it may not or cannot be analysed."""
+        """The analysed machine code; `None` if analysis is off or not possible."""
         return None if isinstance(self._code, Absent) else self._code
 
     @property
@@ -340,7 +349,7 @@ class LaunchView:
 
     @cached_property
     def streaming(self) -> Streaming | None:
-        """How often DRAM reads each byte; `None` where the machine code is not known."""
+        """How often DRAM reads each byte; `None` without machine code."""
         if self.code is None:
             return None
         from keet.analysis.sass.streaming import streaming
@@ -350,7 +359,7 @@ class LaunchView:
     def sum_over(
         self, name: str, metric_id: str, addresses: Collection[int], of: str
     ) -> Evidence | None:
-        """The part of an instanced metric that belongs to these instructions."""
+        """The sum of a per-instruction metric over these instructions."""
         source = self.get(metric_id)
         if source is None or not addresses:
             return None
@@ -380,9 +389,10 @@ class LaunchView:
 
     @cached_property
     def is_debug_build(self) -> bool:
-        """As `nvcc -G` makes it: values move to and fro, and nothing is fused.
+        """Whether the code looks like that of `nvcc -G`: many moves, and no fused multiply-adds.
 
-        In optimised code seen here, moves are below 15 %; in debug builds, 47 to 54 %.
+        In optimised code seen so far, moves are below 15 % of the instructions; in debug builds, 47
+        to 54 %.
         """
         moved, every = self.executed("MOV"), self.all_executed
         if len(self.opcodes) < 5:  # a kernel of a few instructions
@@ -392,7 +402,7 @@ class LaunchView:
         return moved >= 0.4 * every > 0 or (moved >= 0.3 * every > 0 and unfused and not fused)
 
     def executed(self, *prefixes: str) -> float:
-        """Warp instructions whose opcode starts so."""
+        """Executed warp instructions whose opcode starts with one of the prefixes."""
         found = self._executed.get(prefixes)
         if found is None:
             counts = [n for opcode, n in self.opcodes.items() if opcode.startswith(prefixes)]

@@ -1,7 +1,7 @@
-"""Numbers that may be said, each with an id to cite: of one launch, or computed from others.
+"""Evidence: numbers that a text may cite, each with an id. Measured in one launch, or computed.
 
-An id names what the number is and where it was measured: `l2_hit_rate_pct#0` is a metric of launch
-0, `samples_share@flip.cu:31#0` belongs to one source line of it. It does not depend on the order
+An id says what the number is and where it was measured: `l2_hit_rate_pct#0` is a metric of launch
+0, `samples_share@flip.cu:31#0` belongs to one of its source lines. Ids do not depend on the order
 in which numbers are looked up.
 """
 
@@ -21,30 +21,30 @@ from keet.units import Number, Quantity
 _id_of = attrgetter("id")
 
 OF_RUN = "run"
-"""Scope of what several launches of a report show together."""
+"""Scope of numbers about several launches of a report."""
 
 
 def scope_in(report_scope: str, part: object) -> str:
-    """The part of an id behind `#`: `3` for launch 3, `before.3` where `report_scope` tells the
-    report from another one that is looked at."""
+    """The part of an id after `#`: `3` for launch 3, or `before.3` if `report_scope` distinguishes
+    two reports."""
     return f"{report_scope}.{part}" if report_scope else str(part)
 
 
 class Ledger:
-    """Numbers that were computed. The same one asked for twice has one id."""
+    """Computed numbers. A number that is derived twice is entered once and has one id."""
 
     def __init__(self, scope: str = OF_RUN) -> None:
-        """`scope`: what all numbers of the book belong to, as ids say it behind `#`."""
+        """`scope`: what the numbers belong to; the part of their ids after `#`."""
         self.scope = scope
         self._behind = f"#{scope}"
         self._entries: dict[str | tuple[str, str], Evidence] = {}
-        """By name; with its line where it belongs to one."""
+        """By name, or by (name, line) for a number of one source line."""
         self._ids: set[str] = set()
 
     def derived(
         self, name: str, quantity: Quantity, label: str, *sources: Evidence, line: str | None = None
     ) -> Evidence:
-        """A number that keet computed from others, or summed over the code of a line."""
+        """Enter a number that keet computed from others, or summed over the code of a line."""
         found = self._entries.get(name if line is None else (name, line))
         if found is None:
             ids = tuple(map(_id_of, sources)) or None
@@ -66,19 +66,19 @@ class Ledger:
         name = base + self._behind
         if name in self._ids:
             name = self._unused(base)
-        # As `Evidence(...)`, in half the time: a launch has hundreds.
+        # Same as `Evidence(...)` in half the time: a launch has hundreds.
         entry = tuple.__new__(Evidence, (name, metric, value, unit, label, line, derived_from))
         self._ids.add(name)
         self._entries[metric if line is None else (metric, line)] = entry
         return entry
 
     def _unused(self, name: str) -> str:
-        """Names are chosen so that no two are alike; should two be, ids still differ."""
+        """Names should be unique; if two slugs collide, their ids still differ."""
         others = (f"{name}_{number}#{self.scope}" for number in count(2))
         return next(other for other in others if other not in self._ids)
 
     def by_slug(self) -> Mapping[str, Evidence]:
-        """What was entered so far, by its id without the part behind `#`."""
+        """All entries by their id without the part after `#`."""
         return {piece.slug: piece for piece in self}
 
     def __iter__(self) -> Iterator[Evidence]:
@@ -86,7 +86,7 @@ class Ledger:
 
 
 class LaunchLedger(Ledger):
-    """The evidence of one launch: what was measured, and what follows from it."""
+    """The evidence of one launch: measured metrics, and numbers computed from them."""
 
     def __init__(self, launch: Launch, report_scope: str = "") -> None:
         super().__init__(scope_in(report_scope, launch.id))
@@ -94,7 +94,8 @@ class LaunchLedger(Ledger):
         self._measured: dict[str, Evidence | None] = {}
         self._named: dict[str, Evidence | None] = {}
         self.refused: set[str] = set()
-        """Metrics that were asked for, and whose numbers can't be measurements."""
+        """Metrics that were requested but whose values can't be measurements (NaN, negative
+        counts)."""
 
     def measured(self, metric_id: str) -> Evidence | None:
         """A metric of the catalog; None where the report has no value for it."""
@@ -106,7 +107,7 @@ class LaunchLedger(Ledger):
         return known
 
     def named(self, name: str, label: str) -> Evidence | None:
-        """A metric under ncu's own name, for what the catalog has no id for."""
+        """A metric by ncu's own name, if the catalog has no id for it."""
         if name not in self._named:
             found = self.launch.metric(name)
             self._named[name] = found and self._enter(
@@ -115,17 +116,17 @@ class LaunchLedger(Ledger):
         return self._named[name]
 
     def look_up(self, slug: str) -> Evidence | None:
-        """What was entered under this slug; else the metric of the catalog that it names."""
+        """The entry with this slug; else the catalog metric of this id."""
         entered = self.entry_with_slug(slug)
         return entered if entered or slug not in metrics() else self.measured(slug)
 
     def entry_with_slug(self, slug: str) -> Evidence | None:
-        """What was entered already under this slug."""
+        """The existing entry with this slug."""
         return next((piece for piece in self if piece.slug == slug), None)
 
     def _slug_of(self, name: str) -> str:
-        """A report may have a metric under two of ncu's names: then `find` decides which of them
-        the id of the catalog stands for."""
+        """The catalog id of a metric. If a report has the metric under two of ncu's names, the id
+        belongs to the one that `find` returns."""
         metric_id, is_preferred = _catalog_id(name)
         if metric_id is None or is_preferred:
             return metric_id or slug_of(name)
@@ -135,7 +136,7 @@ class LaunchLedger(Ledger):
     def _enter(
         self, found: Metric | None, number: Number | None, slug: str, label: str
     ) -> Evidence | None:
-        """Neither texts nor numbers that can't be measurements are evidence."""
+        """None for texts and for numbers that can't be measurements."""
         if found is None or number is None:
             if found is not None and found.quantity is not None:
                 self.refused.add(found.name)
@@ -144,13 +145,14 @@ class LaunchLedger(Ledger):
         return self._entries.get(name) or self._add(slug, name, number, unit, label)
 
     def adopt(self, piece: Evidence) -> Evidence:
-        """Evidence of several launches that is cited here: its id tells it from the launch's."""
+        """Add evidence about several launches that this launch cites; its id keeps its own
+        scope."""
         key = piece.id if piece.line is None else (piece.id, piece.line)
         self._entries.setdefault(key, piece)
         return piece
 
     def entry_named(self, name: str) -> Evidence | None:
-        """What was entered already under this name."""
+        """The existing entry with this name."""
         return self._entries.get(name)
 
 
@@ -159,19 +161,20 @@ class LaunchLedger(Ledger):
 
 @lru_cache(maxsize=4096)
 def _slug_of_computed(name: str) -> str:
-    """Never the id of a metric of the catalog."""
+    """A slug that is never the id of a catalog metric."""
     slug = slug_of(name)
     return f"{slug}_computed" if slug in metrics() else slug
 
 
 @lru_cache(maxsize=4096)
 def _catalog_id(name: str) -> tuple[str | None, bool]:
-    """Of ncu's name for a metric, and whether the catalog prefers that name."""
+    """The catalog id for ncu's name of a metric, and whether it is the preferred name."""
     spec = metric_named(name)
     return (spec.id, spec.names[0] == name) if spec else (None, False)
 
 
 def _plain_line(line: str) -> str:
-    """`flip.cu:31` as it stands; a file's name may have anything else in it. Two lines, as in
-    `a.cu:3 → b.cu:5`, are `a.cu:3..b.cu:5`: names stay whole words, which can be redacted."""
+    """`flip.cu:31` stays as it is; other characters of a file name are replaced. Two lines, as in
+    `a.cu:3 → b.cu:5`, become `a.cu:3..b.cu:5`: names stay whole words so that they can be
+    redacted."""
     return re.sub(r"[^\w.:+-]+", "_", re.sub(r" (?:→ |\()", "..", line)).strip("_")

@@ -1,4 +1,4 @@
-"""Which metrics of a launch to list: the few that come first, all, or those that match."""
+"""Selects the metrics of a launch to list: the key metrics, all, or those that match a pattern."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Row = tuple[Metric, MetricSpec | None]
 def metric_rows(
     launch: Launch, pattern: str | None = None, *, everything: bool = False
 ) -> list[Row]:
-    """Metrics of a launch with what the catalog knows of each, in the catalog's order.
+    """Metrics of a launch with their catalog entries, in the order of the catalog.
 
-    Without a pattern: the key metrics that the report has. With one, or with `everything`: every
-    metric whose name, id or label matches (a regular expression, any case), those that the
-    catalog does not know last.
+    Without a pattern: the key metrics that the report has. With a pattern or `everything`: every
+    metric whose name, id or label matches (a case-insensitive regular expression); metrics that the
+    catalog does not know come last.
     """
     if pattern is None and not everything:
         specs = [spec for spec in metrics().values() if spec.key]
@@ -31,6 +31,6 @@ def metric_rows(
         if metric is not None and any(search(text) for text in texts):
             rows.append((metric, spec))
     order = {spec_id: index for index, spec_id in enumerate(metrics())}
-    # By name where the catalog has no order: a snapshot lists metrics as its report does.
+    # Sorted by name where the catalog has no order.
     rows.sort(key=lambda row: (order[row[1].id] if row[1] else len(order), row[0].name))
     return rows

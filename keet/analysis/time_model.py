@@ -1,14 +1,15 @@
 """The time of a launch as a function of unit loads and exposed waiting.
 
 A unit that was busy for 60 % of the elapsed cycles, and can reach 92 %, needs 0.65 of the launch's
-time for the work that it got. Units overlap: the busiest sets the pace. What it does not explain is
-waiting that nothing covers. With p = 2 the two combine as sides of a right angle,
+time for its work. Units overlap, so the busiest one is the lower bound. The rest of the time is
+exposed waiting. The two combine as
 
     1 = load ^ p + exposed ^ p
 
-so that a little less of either changes the time smoothly: there is no limit to fall over. A fix is
-an `Effect`: how much of each unit's work, of each kind of waiting and of the longest SM's work is
-left. The model gives the time after it.
+so that the time changes smoothly when either of them shrinks: there are no thresholds.
+
+A fix is an `Effect`: how much of each unit's work, of each kind of waiting and of the longest SM's
+work is left. The model computes the time after it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from keet.records import NamedTuple
 
 HOT_LINE = "hot L2 slice"
 DEVICE_WIDE = frozenset(("DRAM", "L2", "NVLink", HOST_LINK, HOT_LINE))
-"""Units that all SMs share: spreading the work over more SMs does not relieve them."""
+"""Units that all SMs share: spreading work over more SMs does not relieve them."""
 
 _ATTAINABLE = {
     "L1": "attainable_l1",
@@ -45,29 +46,31 @@ _TYPICAL_WAITS = {
     "barrier": 0.1,
     "mio_throttle": 0.1,
 }
-"""Assumed where the report has no warp states. Judgement; confidence is low then."""
+"""Shares of waiting that are assumed if the report has no warp states. Judgement; confidence is low
+then."""
 _WITHIN = {"long_scoreboard": -0.4, "short_scoreboard": 0.1, "mio_throttle": 0.3}
-"""What of it moves where L1 alone is busy. Judgement."""
+"""How these shares shift if only L1 is busy. Judgement."""
 _FULL = 0.995
-"""Above, rounding of counters decides."""
+"""Largest load: above it, rounding of counters decides."""
 SKEW_FROM, SKEW_TO = 1.1, 1.45
-"""Busiest over average L2 slice: from where on one line, and not uneven spreading, is meant."""
+"""Busiest over average L2 slice: the range from uneven spreading to a single hot line."""
 _LEAST_TIME = 0.005
 
 
 class Effect(NamedTuple):
-    """What a fix leaves: factors from 0 to 1."""
+    """What a fix leaves of the work and the waiting, as factors from 0 to 1."""
 
     units: Mapping[str, float] = {}
-    """By unit; what is not named stays, and what was not measured stays unknown."""
+    """By unit. Other units keep their work; unmeasured ones stay unknown."""
     waits: Mapping[str, float] = {}
-    """By warp state; what is not named stays."""
+    """By warp state. Other states stay as they are."""
     every_wait: float = 1.0
-    """Of all waiting: fewer rounds, or more of them at a time."""
+    """Factor for all waiting: fewer rounds, or more of them at a time."""
     longest_sm: float = 1.0
-    """Of the work of the SM that works longest."""
+    """Factor for the work of the SM that is active longest."""
     least: float = 0.0
-    """Time that is left at the least, because warps also wait for what the fix does not touch."""
+    """Lower bound of the time after the fix, because warps also wait for what it does not
+    change."""
     moved: Mapping[str, float] = {}
     """New loads of units that take over work from others."""
 
@@ -76,13 +79,14 @@ class Balance(NamedTuple):
     """How evenly SMs were active, as shares of the elapsed cycles."""
 
     active: float
-    """Of the average SM."""
+    """Active cycles of the average SM."""
     longest: float | None
-    """Of the one that was active longest; None: not measured."""
+    """Active cycles of the SM that was active longest; None: not measured."""
 
     @property
     def evenness(self) -> float:
-        """The average over the longest; where that is not known, it counts as active throughout."""
+        """Average over longest active SM; if the longest is not known, it counts as always
+        active."""
         return min(1.0, self.active / (self.longest or 1.0))
 
 
@@ -97,10 +101,9 @@ class TimeModel:
         self.is_measured = bool(self.loads)
         busy = max(self.balance.longest or 1.0, _slice_activity(view) if self.hot_line else 0.0)
         self.fixed = 1 - busy
-        """Share of the time in which not even the longest SM was active, nor a slice of L2 that
-        works off a queue: launch and drain."""
+        """Share of the time for launch and drain: neither an SM nor a busy L2 slice was active."""
         self.pressure = max(self.loads.values(), default=parameter("unmeasured_pressure"))
-        """Load of the busiest unit: 1 is all that it can do while SMs are active."""
+        """Load of the busiest unit; 1 is the most that it can do while SMs are active."""
         power = parameter("sharpness")
         self.exposed = (1 - self.pressure**power) ** (1 / power)
 
@@ -109,9 +112,9 @@ class TimeModel:
         return max(self.loads, key=self.loads.__getitem__) if self.loads else None
 
     def _loads(self) -> dict[str, float]:
-        """By unit, 0 to 1 of what it can do while SMs are active.
+        """Load by unit, 0 to 1: 1 is the most that it can do while SMs are active.
 
-        Units within an SM as on the SM that is active longest.
+        Units within an SM: the load on the SM that is active longest.
         """
         shares = {ceiling.name: ceiling.share for ceiling in self.view.ceilings.ranked}
         if self.hot_line is not None:
@@ -119,20 +122,21 @@ class TimeModel:
         return {name: self.load(name, share) for name, share in shares.items()}
 
     def load(self, unit: str, share: float) -> float:
-        """A share of peak over the elapsed cycles, as a load."""
+        """Converts a share of peak over the elapsed cycles to a load."""
         window = self.balance.longest or 1.0
         within = window if unit in DEVICE_WIDE else window * max(self.balance.evenness, 0.02)
         return min(_FULL, max(0.0, share / attainable(unit) / within))
 
     @cached_property
     def waiting(self) -> Mapping[str, float]:
-        """Share of each warp state in all waiting; typical shares where none were measured."""
+        """Share of each warp state in all waiting; typical shares if none were measured."""
         states = {r: s for r, s in self.view.stalls.items() if r not in _READY and s > 0}
         total = sum(states.values())
         return {r: s / total for r, s in states.items()} if total else self._assumed_waits()
 
     def _assumed_waits(self) -> Mapping[str, float]:
-        """Without warp states: for memory as far as the units behind L1 are busy, else within."""
+        """Without warp states: waiting for memory as far as units behind L1 are busy, else for L1
+        itself."""
         behind = max(self.loads.get(unit, 0.0) for unit in DEVICE_WIDE)
         within = max(self.loads.get(unit, 0.0) for unit in ("L1", "LSU"))
         lead = max(0.0, within - behind) / (within + behind) if within else 0.0
@@ -142,11 +146,11 @@ class TimeModel:
         return sum(self.waiting.get(state, 0.0) for state in states)
 
     def time(self, effect: Effect) -> float:
-        """After the fix, over the time today."""
+        """Time after the fix, as a fraction of the time today."""
         return self._time(effect, self.exposed_after(effect))
 
     def _time(self, effect: Effect, exposed: float) -> float:
-        """With this waiting that nothing covers."""
+        """`time` with a given exposed waiting."""
         load = self._busiest_load_after(effect)
         power = parameter("sharpness")
         active = math.pow(load**power + exposed**power, 1 / power)
@@ -154,11 +158,11 @@ class TimeModel:
 
     def _busiest_load_after(self, effect: Effect) -> float:
         if not effect.units and not effect.moved and effect.longest_sm == 1.0:
-            return self.pressure  # many effects are on waiting alone
+            return self.pressure  # many effects change waiting only
         return max(self.loads_after(effect).values(), default=self.pressure)
 
     def exposed_after(self, effect: Effect) -> float:
-        """Waiting that nothing covers after the fix, as `exposed` today."""
+        """Exposed waiting after the fix, in the unit of `exposed`."""
         removed, waiting = 0.0, self.waiting
         for state, kept in effect.waits.items():
             removed += waiting.get(state, 0.0) * (1 - _factor(kept))
@@ -166,12 +170,12 @@ class TimeModel:
         return float(self.exposed * every)
 
     def loads_after(self, effect: Effect) -> dict[str, float]:
-        """By unit, as `loads` today."""
+        """Loads by unit after the fix."""
         left = self._loads_after(effect.units, _factor(effect.longest_sm))
         return {**left, **effect.moved}
 
     def _loads_after(self, units: Mapping[str, float], longest: float) -> dict[str, float]:
-        """By unit. Most effects name few units, and most leave the longest SM as it is."""
+        """Loads by unit. Fast path: most effects name few units and keep the longest SM."""
         if longest == 1.0:
             after = dict(self.loads)
         else:
@@ -187,22 +191,24 @@ class TimeModel:
         return after
 
     def gain(self, effect: Effect) -> float:
-        """Times faster; at least 1: nobody keeps a fix that costs time."""
+        """Times faster; at least 1, since a fix that costs time is not kept."""
         return max(1.0, 1 / self.time(effect))
 
     def most(self, effect: Effect) -> float:
-        """The same, if warps waited for nothing any more: units still have their work."""
+        """Times faster if in addition no waiting were left: an upper bound set by the units'
+        work."""
         return max(1.0, 1 / self._time(effect, 0.0))
 
 
 def _factor(kept: float) -> float:
-    """Counters of several passes can make a factor a little less than 0; NaN promises nothing."""
+    """Clamps to 0 to 1. Counters of different passes can give slightly negative factors; NaN
+    becomes 1 (no gain)."""
     return kept if 0.0 < kept < 1.0 else 0.0 if kept <= 0.0 else 1.0
 
 
 def attainable(unit: str) -> float:
     """Share of its peak that a unit reaches in good kernels."""
-    if unit == HOT_LINE:  # its load is of what such a line reaches
+    if unit == HOT_LINE:  # its load is already relative to the attainable rate
         return 1.0
     return parameter(_ATTAINABLE.get(unit, "attainable_other"))
 
@@ -217,7 +223,8 @@ def _balance(view: LaunchView) -> Balance:
     if not longest:
         return Balance(share, _longest_by_shape(view, share))
     most = min(1.0, max(longest / elapsed, share))
-    # Counters of different passes differ by some per cent: that is no launch of a millisecond.
+    # Counters of different passes differ by a few percent. In a long launch that would look like
+    # milliseconds of launch overhead, so limit it.
     duration = view.value("duration") or 0.0
     is_long = view.launch.workload is Workload.KERNEL and duration > _LONGEST_START
     at_least = 1 - _LONGEST_START / duration if is_long else 0.0
@@ -226,11 +233,12 @@ def _balance(view: LaunchView) -> Balance:
 
 
 _LONGEST_START = 10_000.0
-"""Nanoseconds: starting and draining a grid takes no longer. Judgement; 2000 to 6000 were seen."""
+"""Nanoseconds: longest time that starting and draining a grid takes. Judgement; 2000 to 6000 were
+seen."""
 
 
 def _longest_by_shape(view: LaunchView, share: float) -> float | None:
-    """With at most one block per SM, those that get one are active about equally long."""
+    """With at most one block per SM, the SMs that get one are active about equally long."""
     grid, sms = view.value("grid_size"), view.launch.device.sm_count
     if not grid or not sms or grid > sms or view.launch.workload is not Workload.KERNEL:
         return None
@@ -238,7 +246,8 @@ def _longest_by_shape(view: LaunchView, share: float) -> float | None:
 
 
 class HotLine(NamedTuple):
-    """One L2 slice that serves far more than the average: many requests for few addresses."""
+    """One L2 slice that serves far more requests than the average: many requests for few
+    addresses."""
 
     load: float
     skew: Evidence
@@ -246,7 +255,7 @@ class HotLine(NamedTuple):
     usual: Evidence
     is_atomic: bool
     is_in_host: bool = False
-    """The line lies in host memory, so that it is fetched again and again; see `_host_line`."""
+    """The line is in host memory, so it is fetched repeatedly; see `_host_line`."""
 
 
 def _hot_line(view: LaunchView) -> HotLine | None:
@@ -255,7 +264,7 @@ def _hot_line(view: LaunchView) -> HotLine | None:
 
 
 def _by_sectors(view: LaunchView) -> HotLine | None:
-    """By the sectors that the busiest slice looks up."""
+    """Found by the sectors that the busiest slice looks up."""
     most, usual = view.get("l2_slice_sectors_max"), view.get("l2_slice_sectors_avg")
     cycles = _l2_cycles(view)
     if most is None or usual is None or not cycles:
@@ -274,13 +283,13 @@ def _by_sectors(view: LaunchView) -> HotLine | None:
 
 
 def _slice_activity(view: LaunchView) -> float:
-    """Of the time, that of the busiest slice of L2, 0 to 1; 0: not known."""
+    """Share of the time in which the busiest L2 slice is active, 0 to 1; 0: not known."""
     active, cycles = view.value("l2_active_cycles_max"), _l2_cycles(view)
     return min(1.0, max(0.0, active / cycles)) if active and cycles else 0.0
 
 
 _BUSY_FROM, _BUSY_TO = 60.0, 85.0
-"""Per cent of a slice's peak between which it begins to set the pace. Judgement."""
+"""Percent of a slice's peak between which it starts to limit the launch. Judgement."""
 _BUSIEST = "lts__throughput.max.pct_of_peak_sustained_elapsed"
 
 
@@ -293,9 +302,10 @@ def _is_full(view: LaunchView) -> float:
 
 
 def _stands_out(view: LaunchView, most: Evidence, usual: Evidence) -> float:
-    """0 to 1: whether one slice has more than the others, and not each another amount.
+    """0 to 1: whether a single slice stands out.
 
-    With one outlier the others are all at the average; with uneven spreading some are as far below.
+    With one outlier, all others are at the average; with uneven spreading, some are equally far
+    below it.
     """
     least = view.value("l2_slice_sectors_min")
     if least is None or most.value <= least:
@@ -305,12 +315,12 @@ def _stands_out(view: LaunchView, most: Evidence, usual: Evidence) -> float:
 
 
 _ONE_OF_MANY = 0.7
-"""Busiest over average slice as a part of busiest over idlest one: 0.96 and more where threads want
-one line, 0.5 to 0.6 where slices differ for another reason. Judgement."""
+"""(busiest - average) / (busiest - idlest) slice: 0.96 and more where threads access one line, 0.5
+to 0.6 where slices differ for another reason. Judgement."""
 
 
 def _is_skewed(most: Evidence, usual: Evidence) -> float:
-    """0 to 1: how sure it is that one line, and not uneven spreading, is meant."""
+    """0 to 1: how certain it is that one hot line, not uneven spreading, causes the skew."""
     skew = float(most.value) / float(usual.value) if usual.value > 0 else 0.0
     return min(1.0, max(0.0, (skew - SKEW_FROM) / (SKEW_TO - SKEW_FROM)))
 
@@ -322,7 +332,7 @@ _OF = ("max", "avg")
 
 
 def _host_line(view: LaunchView) -> HotLine | None:
-    """One line in host memory: a slice of L2 waits for it again for each request.
+    """One hot line in host memory: an L2 slice fetches it again for each request.
 
     Such a slice is active nearly all the time with few sectors, while the others are idle.
     """
@@ -344,12 +354,13 @@ def _host_line(view: LaunchView) -> HotLine | None:
 
 
 _SLICE_SECTORS = {"7.5": 1.0, "8.6": 1.0, "8.9": 2.0, "9.0": 3.0}
-"""Sectors per cycle that are 100 % of a slice, by compute capability: what reports with both counts
-and shares give."""
+"""Sectors per cycle that are 100 % of a slice, by compute capability; from reports that have both
+counts and shares."""
 
 
 def _slice_shares(view: LaunchView) -> tuple[Evidence | None, Evidence | None, float]:
-    """The same from shares of peak, which small sets have. As sectors in 100 cycles."""
+    """Busiest and average slice from shares of peak, which small sets have; as sectors per 100
+    cycles."""
     labels = ("busiest L2 slice", "average L2 slice")
     found = (view.ledger.named(_SLICE_SHARE.format(of), label) for of, label in zip(_OF, labels))
     most, usual = found
@@ -358,16 +369,16 @@ def _slice_shares(view: LaunchView) -> tuple[Evidence | None, Evidence | None, f
 
 
 def _is_atomic(view: LaunchView, rate: float) -> bool:
-    """Whether the requests for a hot line, `rate` per L2 cycle, are atomics or reductions."""
+    """Whether the requests for a hot line (`rate` per L2 cycle) are atomics or reductions."""
     counted = [view.value(i) for i in ("l2_all_atomic_sectors", "l2_all_reduction_sectors")]
     cycles = _l2_cycles(view)
     if cycles and any(value is not None for value in counted):
         return sum(value or 0.0 for value in counted) >= 0.5 * rate * cycles
     units = [view.ledger.named(_ATOMICS.format(of), "atomics of an L2 slice") for of in _OF]
     if units[0] is not None and units[1] is not None:
-        # Half of the requests, and each looks up its sector twice.
+        # At least half of the requests; each looks up its sector twice.
         return (float(units[0].value) - float(units[1].value)) / 100 >= 0.25 * rate
-    # RED instructions carry the memory type of loads: the opcode tells.
+    # RED instructions have the memory type of loads, so decide by the opcode.
     executed = view.executed("RED", "ATOM") - view.executed("ATOMS", "REDUX")
     return executed > 0 or bool(view.value("global_reduction_inst"))
 

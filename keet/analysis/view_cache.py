@@ -1,4 +1,4 @@
-"""What several checks of a launch need, computed cached_per_view."""
+"""A cache per launch view, for results that several checks need."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Result = TypeVar("_Result")
 
 
 def cached_per_view(function: Callable[[LaunchView], _Result]) -> Callable[[LaunchView], _Result]:
-    """Keeps what a function of a view returns, with the view."""
+    """Decorator: compute the function once per view and store the result in the view."""
 
     @wraps(function)
     def kept(view: LaunchView) -> _Result:

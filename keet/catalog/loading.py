@@ -87,7 +87,7 @@ class Gpu(NamedTuple):
 
 
 class Throughput(NamedTuple):
-    """Results a cycle and SM of one compute capability, by kind of operation."""
+    """Results per cycle and SM of one compute capability, by kind of operation."""
 
     cc: str
     per_cycle: Mapping[str, float]

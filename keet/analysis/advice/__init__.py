@@ -1,4 +1,7 @@
-"""Advice that fits: remedies of the catalog, selected by facts that the report shows."""
+"""Selects the advice for a finding: remedies of the catalog, chosen by facts about the launch.
+
+One module per topic of facts; each function decorated with `fact` decides the fact of its name.
+"""
 
 from keet.analysis.advice.fact_tests import TESTS
 from keet.analysis.advice.remedy_choice import FindingFacts, advice_for

@@ -1,4 +1,4 @@
-"""Sizes as source code writes them: `TILE + 1`, `4 * WARP`."""
+"""Evaluates integer constants as source code writes them: `TILE + 1`, `4 * WARP`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import ast
 from collections.abc import Mapping
 
 _DEEPEST = 8
-"""Constants that are made of others."""
+"""Most nested constants that are resolved."""
 
 
 def integer(text: str, constants: Mapping[str, str], depth: int = 0) -> int | None:
-    """What it comes to; `constants`: other names, with what they are defined as."""
+    """The value, or None. `constants`: definitions of other names."""
     if depth > _DEEPEST or len(text) > 80:
         return None
     try:

@@ -1,7 +1,7 @@
-"""What facts are computed from: counters, opcodes, machine code and source text of one launch.
+"""The inputs of facts: counters, opcodes, machine code and source text of one launch.
 
-Everything answers `None` where the report does not say. Nothing is entered into the ledger here:
-only the evidence of the advice that is given belongs there.
+Everything is `None` where the report does not say. Nothing is entered into the ledger here: it gets
+only the evidence of the advice that is given.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
 
 GLOBAL, LOCAL, SHARED = 4, 8, 16
-"""ncu's codes in `memory_type`: bits, an asynchronous copy has two."""
+"""ncu's codes in `memory_type`, a bit field: an asynchronous copy has two bits."""
 LOAD, STORE = 2, 4
 """ncu's codes in `memory_access_type`."""
 IDLE = ("selected", "not_selected")
-"""Warp states in which a warp waits for nothing but its turn."""
+"""Warp states in which a warp is not stalled."""
 
 
 class MemoryInstruction(NamedTuple):
-    """One instruction that accesses memory, by the report's columns."""
+    """One instruction that accesses memory, from the report's columns."""
 
     address: int
     memory: int
     operation: int
-    """0 where it is neither a load nor a store."""
+    """0 if it is neither a load nor a store."""
     width: int
-    """Bytes per thread; 0 where it is not known."""
+    """Bytes per thread; 0 if not known."""
     threads: float
 
 
 class FactInputs:
-    """One finding and its launch."""
+    """A finding and its launch, for the functions that decide facts."""
 
     def __init__(self, finding: Finding, view: LaunchView) -> None:
         self.finding = finding
@@ -58,7 +58,7 @@ class FactInputs:
         return None if found is None else float(found)
 
     def total(self, *metric_ids: str) -> float | None:
-        """The sum of those that are known; `None` where none is."""
+        """The sum of the known ones; `None` if none is known."""
         known = [value for value in map(self.value, metric_ids) if value is not None]
         return sum(known) if known else None
 
@@ -97,7 +97,7 @@ class FactInputs:
         return {opcode: float(n) for opcode, n in parts.by_name().items()} if parts else {}
 
     def matching(self, pattern: str) -> float | None:
-        """Executed warp instructions whose opcode with modifiers matches from its start."""
+        """Executed warp instructions whose opcode with modifiers matches at its start."""
         if not self.modified:
             return None
         form = re.compile(pattern)
@@ -107,7 +107,7 @@ class FactInputs:
 
     @cached_property
     def memory(self) -> tuple[MemoryInstruction, ...]:
-        """Empty where the report has no columns by instruction."""
+        """Empty if the report has no columns per instruction."""
         names = (
             "memory_type",
             "memory_access_type",
@@ -132,14 +132,14 @@ class FactInputs:
 
     @cached_property
     def main_width(self) -> int | None:
-        """Bytes per thread of the global accesses that most bytes are moved with."""
+        """The access width (bytes per thread) that moves most of the global bytes."""
         moved: Counter[int] = Counter()
         for each in self.accesses_of(GLOBAL):
             moved[each.width] += int(each.threads * each.width)
         return moved.most_common(1)[0][0] if moved and any(moved.values()) else None
 
     def part(self, metric_id: str, addresses: Collection[int]) -> float | None:
-        """The share of a column's sum that these instructions have."""
+        """Share of a column's sum at these instructions."""
         column = self.view.table.column(metric_id)
         total = sum(column.values()) if column else 0
         if not column or not total:
@@ -169,7 +169,7 @@ class FactInputs:
 
     @cached_property
     def files(self) -> tuple[str, ...]:
-        """Source files that the kernel's code comes from, those of the finding first."""
+        """Source files of the kernel's code, those of the finding first."""
         own = [place.file for place in self.finding.places]
         return tuple(dict.fromkeys([*own, *self.launch.source_files]))
 

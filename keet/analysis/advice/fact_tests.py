@@ -1,4 +1,4 @@
-"""Facts: statements about a launch that are true, false or unknown, each decided by a function."""
+"""The registry of facts: statements about a launch that are true, false or unknown."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from keet.analysis.advice.fact_inputs import FactInputs
 
 Answer = bool | Sequence[int] | None
-"""`None`: the report does not say. Addresses of the instructions that show it stand for true."""
+"""`None`: unknown. Addresses of instructions that show the fact count as true."""
 Test = Callable[[FactInputs], Answer]
 
 TESTS: dict[str, Test] = {}
-"""By the fact's id in the catalog."""
+"""Functions by the fact's id in the catalog."""
 
 
 def fact(test: Test) -> Test:
-    """Register a function as the test of the fact that it is named after."""
+    """Decorator: register the function that decides the fact of its name."""
     TESTS[test.__name__] = test
     return test
 

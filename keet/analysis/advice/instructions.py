@@ -95,14 +95,15 @@ TESTS["mostly_reciprocals"] = _mostly_functions(r"MUFU\.(?:RCP|RSQ|SQRT)")
 
 @fact
 def divides_integers(inputs: FactInputs) -> Answer:
-    """The compiler's division starts from a reciprocal of the converted divisor, rounded up."""
+    """The compiler's integer division starts with a reciprocal of the converted divisor, rounded
+    up."""
     divisions = inputs.matching(r"I2F(?:\.\w+)*\.RP\b")
     return None if divisions is None else divisions * PER_DIVISION >= SOME * inputs.executed > 0
 
 
 @fact
 def computes_wide_indices(inputs: FactInputs) -> Answer:
-    """By additions with carry, upper halves and comparisons of pairs of registers."""
+    """Shown by additions with carry, upper halves and comparisons of register pairs."""
     wide = inputs.matching(
         r"(?:U?IMAD|U?IADD3|LEA)\b(?:\.\w+)*\.X\b|SHF\.L\.U64|ISETP(?:\.\w+)*\.EX"
     )
@@ -121,7 +122,7 @@ def repeats_invariant_work(inputs: FactInputs) -> Answer:
 
 
 def _main_overhead(inputs: FactInputs) -> str | None:
-    """The largest purpose of the instructions that do no work of their own."""
+    """The largest purpose among overhead instructions."""
     if inputs.code is None:
         return None
     shares = {purpose.value: share for purpose, share in inputs.code.mix}

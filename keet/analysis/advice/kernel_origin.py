@@ -1,4 +1,5 @@
-"""Facts about whose code a kernel is, what it looks like, and what its GPU has."""
+"""Facts about the kernel's origin (library, framework, kind of algorithm) and the GPU's
+features."""
 
 from __future__ import annotations
 
@@ -42,18 +43,18 @@ def library_communication(inputs: FactInputs) -> Answer:
 
 @fact
 def initialises_curand(inputs: FactInputs) -> Answer:
-    """By its name, as in cuRAND's examples: `init_curand`, `setup_curand_states`."""
+    """Shown by its name, as in cuRAND's examples: `init_curand`, `setup_curand_states`."""
     name = inputs.launch.name.function.lower()
     return "curand" in name and bool(re.search(r"init|setup|seed", name))
 
 
 @fact
 def triton(inputs: FactInputs) -> Answer:
-    """Compiled from a Python file that names Triton, or by TorchInductor."""
+    """Compiled from a Python file that mentions Triton, or by TorchInductor."""
     name = inputs.launch.name
     if name.function.startswith("triton_"):
         return True
-    if name.mangled.startswith("_Z"):  # of C++: no need to look through the files
+    if name.mangled.startswith("_Z"):  # C++: no need to search the files
         return False
     python = [file for file in inputs.files if file.endswith(".py")]
     return any("triton" in inputs.text(file) for file in python)
@@ -93,13 +94,13 @@ def has_tma(inputs: FactInputs) -> Answer:
 
 @fact
 def has_wgmma(inputs: FactInputs) -> Answer:
-    """Hopper alone: later GPUs have other instructions."""
+    """Only Hopper: later GPUs have other instructions."""
     return inputs.capability == (9, 0) if inputs.capability else None
 
 
 @fact
 def has_tcgen05(inputs: FactInputs) -> Answer:
-    """Data-centre Blackwell; GPUs of compute capability 12 have mma.sync alone."""
+    """Data-centre Blackwell; GPUs of compute capability 12 have only mma.sync."""
     return inputs.capability[0] == 10 if inputs.capability else None
 
 

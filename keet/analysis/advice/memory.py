@@ -48,7 +48,7 @@ def stores_only(inputs: FactInputs) -> Answer:
 
 
 def _worst_access(inputs: FactInputs) -> Access | None:
-    """The global load or store that wastes most sectors, by the machine code."""
+    """The global load or store that wastes most sectors, from the machine code."""
     column = inputs.view.table.column("src_l2_sectors_global_excess")
     if inputs.code is None or not column:
         return None
@@ -66,7 +66,7 @@ def _at(inputs: FactInputs, accesses: Iterable[Access]) -> Sequence[int]:
 
 @fact
 def gathers(inputs: FactInputs) -> Answer:
-    """By the machine code of the worst access; without it, by `a[b[i]]` in the source."""
+    """From the machine code of the worst access; without it, from `a[b[i]]` in the source."""
     worst = _worst_access(inputs)
     if worst is not None:
         return _at(inputs, [worst]) if worst.is_gather else False
@@ -106,7 +106,7 @@ def excess_in_loads(inputs: FactInputs) -> Answer:
 
 @fact
 def sends_to_l2(inputs: FactInputs) -> Answer:
-    """A load sends one request and gets a sector or more back; a store sends its sectors."""
+    """A load sends one request and gets one or more sectors back; a store sends its sectors."""
     back = inputs.ratio(inputs.value("l2_output_pct"), inputs.value("l2_input_pct"))
     return None if back is None else back < MOST
 
@@ -139,7 +139,7 @@ def accesses_wide(inputs: FactInputs) -> Answer:
 
 @fact
 def consecutive_accesses(inputs: FactInputs) -> Answer:
-    """Accesses that one wide access could replace make a notable part of all."""
+    """Whether a notable part of the accesses could be merged into wider ones."""
     code = inputs.code
     if code is None or not code.accesses:
         return None
@@ -165,19 +165,19 @@ def reads_once_from_dram(inputs: FactInputs) -> Answer:
 
 @fact
 def handed_over(inputs: FactInputs) -> Answer:
-    """Said by whoever raised the finding: one launch does not show it."""
+    """Decided by the candidate that raised the finding: one launch does not show it."""
     return inputs.finding.variant == "hand_over"
 
 
 @fact
 def repeated_launches(inputs: FactInputs) -> Answer:
-    """The same."""
+    """Decided by the candidate that raised the finding."""
     return inputs.finding.variant == "same_input"
 
 
 @fact
 def passes_in_kernel(inputs: FactInputs) -> Answer:
-    """The same: the finding comes from the address forms of the loads."""
+    """Decided by the candidate that raised the finding, from the addresses of the loads."""
     return inputs.finding.variant == "passes"
 
 
@@ -202,7 +202,7 @@ def reloads_from_l1(inputs: FactInputs) -> Answer:
 
 
 def _with_few_addresses(inputs: FactInputs, accesses: Sequence[Access]) -> Answer:
-    """Accesses to few addresses ask for more sectors than an average slice of L2 serves."""
+    """Whether accesses to few addresses request more sectors than an average L2 slice serves."""
     code, usual = inputs.code, inputs.value("l2_slice_sectors_avg")
     if code is None or code.sectors is None or usual is None:
         return None
@@ -217,7 +217,7 @@ def _with_few_addresses(inputs: FactInputs, accesses: Sequence[Access]) -> Answe
 
 @fact
 def few_address_loads(inputs: FactInputs) -> Answer:
-    """Loads that go past L1: volatile and atomic ones. L1 serves the others."""
+    """Loads that bypass L1: volatile and atomic ones."""
     code = inputs.code
     if code is None:
         return None

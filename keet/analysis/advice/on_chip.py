@@ -29,7 +29,7 @@ def uses_shared(inputs: FactInputs) -> Answer:
 
 @fact
 def stages_through_shared(inputs: FactInputs) -> Answer:
-    """Most stores to shared memory write values as they were loaded from global memory."""
+    """Whether most stores to shared memory write values just loaded from global memory."""
     code = inputs.code
     if code is None:
         return None
@@ -145,7 +145,7 @@ def atomics_shared(inputs: FactInputs) -> Answer:
 
 @fact
 def contention_in_shared(inputs: FactInputs) -> Answer:
-    """Said by whoever raised the finding; else there are no atomics anywhere else."""
+    """Decided by the candidate that raised the finding; else true if there are no other atomics."""
     if inputs.finding.variant in ("shared", "global"):
         return inputs.finding.variant == "shared"
     shared, everywhere = inputs.count("ATOMS"), inputs.count(*_GLOBAL_ATOMICS)
@@ -155,7 +155,7 @@ def contention_in_shared(inputs: FactInputs) -> Answer:
 def _mostly(
     inputs: FactInputs, memory: Literal["global", "shared"], spreads: tuple[str, ...]
 ) -> Answer:
-    """Most executed atomics on a memory have one of these address forms."""
+    """Whether most executed atomics on a memory have one of these address forms."""
     code = inputs.code
     if code is None:
         return None
@@ -179,7 +179,7 @@ def atomics_by_data(inputs: FactInputs) -> Answer:
 
 @fact
 def adds_block_copies(inputs: FactInputs) -> Answer:
-    """Most atomics on global memory add what came out of shared memory, or of a shuffle."""
+    """Whether most atomics on global memory add values from shared memory or from a shuffle."""
     code = inputs.code
     if code is None:
         return None
@@ -194,7 +194,7 @@ def adds_block_copies(inputs: FactInputs) -> Answer:
 
 _COMBINED = ("LDS", "SHFL", "REDUX")
 _STEPS = 3
-"""Instructions between a combined value and the atomic, such as its last addition."""
+"""Instructions between a combined value and the atomic, such as the last addition."""
 
 
 def _adds_combined(program: SassProgram, position: int) -> bool:

@@ -56,7 +56,7 @@ def warp_sized_blocks(inputs: FactInputs) -> Answer:
 
 @fact
 def short_lived_warps(inputs: FactInputs) -> Answer:
-    """In a grid of several waves: with one, threads can't have more items."""
+    """Only in a grid of several waves: with one wave, threads can't have more items."""
     each, waves = inputs.view.ledger.entry_named(PER_WARP), inputs.value("waves_per_sm")
     if each is None or waves is None:
         return None
@@ -78,7 +78,7 @@ _LIMITS = (
 
 
 def _limits(inputs: FactInputs, metric_id: str) -> Answer:
-    """Whether a limit on the blocks of an SM is the lowest, and below what the warps allow."""
+    """Whether this limit on the blocks per SM is the lowest, and lower than that of the warps."""
     limits = {name: inputs.value(name) for name in _LIMITS}
     own, warps = limits[metric_id], limits["block_limit_warps"]
     known_limits = [value for value in limits.values() if value is not None]
@@ -99,7 +99,7 @@ def shared_limit(inputs: FactInputs) -> Answer:
 
 @fact
 def warps_limit(inputs: FactInputs) -> Answer:
-    """Blocks so large that what is left of the SM's warps does not hold one more."""
+    """Whether blocks are so large that the remaining warps of an SM do not fit another one."""
     warps, size = inputs.value("block_limit_warps"), inputs.value("block_size")
     others = [inputs.value(name) for name in _LIMITS if name != "block_limit_warps"]
     most = inputs.value("device_threads_per_sm")
@@ -125,7 +125,7 @@ def smaller_blocks_fit_more(inputs: FactInputs) -> Answer:
 
 @fact
 def launch_bounds_set(inputs: FactInputs) -> Answer:
-    """By the source: within the line of the kernel, or one or two before."""
+    """From the source: on the line of the kernel, or one or two lines above."""
     if not inputs.texts:
         return None
     name = inputs.launch.name.function
@@ -140,7 +140,8 @@ def launch_bounds_set(inputs: FactInputs) -> Answer:
 
 @fact
 def carveout_below_maximum(inputs: FactInputs) -> Answer:
-    """The driver configured less shared memory than the SM has, and that limits the blocks."""
+    """Whether the driver configured less shared memory than the SM has, and that limits the
+    blocks."""
     configured = inputs.value("shared_memory_config")
     most = inputs.value("device_shared_memory_per_sm")
     if configured is None or most is None:
@@ -157,7 +158,8 @@ def few_sms_active(inputs: FactInputs) -> Answer:
 
 @fact
 def uneven_loops(inputs: FactInputs) -> Answer:
-    """Loops that hold a notable part of the instructions end at different times between warps."""
+    """Whether loops with a notable part of the instructions end at different times in different
+    warps."""
     code = inputs.code
     if code is None:
         return None
@@ -174,7 +176,7 @@ def uneven_loops(inputs: FactInputs) -> Answer:
 
 
 def _main_loop(inputs: FactInputs) -> LoopChains | None:
-    """The loop that most instructions are executed in."""
+    """The loop with most executed instructions."""
     chains = inputs.code.chains if inputs.code else []
     return chains[0] if chains and chains[0].share >= MOST else None
 
@@ -219,7 +221,7 @@ def waits_for_global_loads(inputs: FactInputs) -> Answer:
 
 
 def _waits_for_data_of(*opcodes: str) -> Test:
-    """Long waits, and most of the instructions that they can be for are these."""
+    """Whether most waits are long ones, and most instructions that can cause them are these."""
 
     def test(inputs: FactInputs) -> Answer:
         if not inputs.waits or inputs.main_wait not in _LONG:
@@ -238,7 +240,7 @@ TESTS["waits_for_textures"] = _waits_for_data_of(*_TEXTURES)
 
 
 def _short_waits(inputs: FactInputs) -> tuple[float, float] | None:
-    """Executed instructions on shared memory, and special functions and conversions."""
+    """Executed instructions on shared memory, and executed special functions and conversions."""
     if inputs.main_wait not in _SHORT:
         return None
     shared = inputs.count("LDS", "STS", "LDSM", "STSM", "ATOMS", "SHFL")
@@ -295,7 +297,7 @@ def chases_pointers(inputs: FactInputs) -> Answer:
 
 @fact
 def dependent_loads(inputs: FactInputs) -> Answer:
-    """In a loop that matters, or outside of loops: an index that is loaded once is no chain."""
+    """In a hot loop, or outside of loops: an index that is loaded once is not a chain."""
     code = inputs.code
     if code is None:
         return None

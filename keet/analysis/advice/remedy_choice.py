@@ -1,4 +1,4 @@
-"""Which remedy of the catalog fits a finding, and the evidence that says so."""
+"""Chooses the catalog's remedy for a finding, with the evidence for the choice."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from keet.evidence import Evidence
 from keet.units import Quantity
 
 MODULES = (instructions, memory, on_chip, kernel_origin, parallelism, warps)
-"""Each registers the tests of its facts when it is imported."""
+"""Importing a module registers its facts."""
 _MAX_PLACES = 3
 
 
 class FindingFacts:
-    """The facts about one finding, decided when asked for and only once."""
+    """The facts about one finding, each decided once, on demand."""
 
     def __init__(self, finding: Finding, view: LaunchView) -> None:
         self.inputs = FactInputs(finding, view)
@@ -38,7 +38,7 @@ class FindingFacts:
         return None if found is None else bool(found)
 
     def fits(self, remedy: Remedy) -> bool:
-        """Every fact that is needed is known to hold, and none that excludes it is."""
+        """Whether all needed facts are known to be true, and no excluding fact is."""
         return all(map(self.answer, remedy.needs)) and not any(map(self.answer, remedy.excludes))
 
     def filled(self, text: str) -> str:
@@ -46,7 +46,7 @@ class FindingFacts:
 
 
 def advice_for(finding: Finding, view: LaunchView) -> Advice:
-    """The first remedy of the catalog that fits. The finding has its places already."""
+    """The first remedy of the catalog that fits. The finding must already have its places."""
     decided = FindingFacts(finding, view)
     remedies = findings()[finding.id].remedies
     chosen = next((each for each in remedies if decided.fits(each)), remedies[-1])
@@ -86,7 +86,7 @@ def _because(decided: FindingFacts, spec: FactSpec) -> Because:
 
 
 def _is_by_name(spec: FactSpec) -> bool:
-    """The kernel's name shows it, or its source file's."""
+    """Whether the fact is shown by the name of the kernel or of its source file."""
     return spec.id in vars(kernel_origin) or spec.id.startswith("looks_like_")
 
 
@@ -104,7 +104,7 @@ def _measured(view: LaunchView, metric_ids: Iterable[str]) -> Iterable[Evidence]
 
 
 def _executed(inputs: FactInputs, opcodes: Sequence[str]) -> Iterable[Evidence]:
-    """Executed warp instructions by opcode, as far as there are any."""
+    """Executed warp instructions by opcode, if any."""
     source = inputs.view.get("inst_by_opcode") if opcodes and inputs.view.opcodes else None
     if source is None:
         return
@@ -120,7 +120,7 @@ def _executed(inputs: FactInputs, opcodes: Sequence[str]) -> Iterable[Evidence]:
 
 
 def _places(inputs: FactInputs, addresses: Sequence[int]) -> tuple[Place, ...]:
-    """Source lines of the instructions that show a fact, by how many of them each line has."""
+    """Source lines of the instructions that show a fact, by number of instructions."""
     located = inputs.launch.locate(addresses)
     lines = Counter(located[address] for address in addresses if address in located)
     return tuple(

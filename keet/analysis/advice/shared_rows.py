@@ -1,6 +1,6 @@
-"""Rows of arrays in shared memory: whether they are padded, by the source or by the addresses.
+"""Whether rows of arrays in shared memory are padded, from the source or the addresses.
 
-Threads that access one column of a row-major array hit different banks only if the row's length in
+Threads that access one column of a row-major array use different banks only if the row's length in
 words of four bytes is odd.
 """
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from keet.analysis.sass.polynomials.polynomial import Polynomial
 
 Rows = Literal["padded", "even", "within", "data"]
-"""`even`: threads are an even number of words apart; `within`: so close that they must be in one
-row, which padding does not change; `data`: the index comes from memory."""
+"""`even`: threads are an even number of words apart. `within`: they are so close that they must be
+in one row, which padding does not change. `data`: the index comes from memory."""
 
 BANKS, WORD = 32, 4
 """Banks of shared memory, and bytes of a bank's word."""
@@ -33,9 +33,9 @@ _WORDS = {
     "uint4": 4,
     "double2": 4,
 }
-"""Words of element types; others are taken to have one."""
+"""Words per element type; other types count as one word."""
 _LONGEST = 400
-"""Characters of a line that are looked at."""
+"""Characters of a line that are parsed."""
 _NAMED = (
     r"#define[ \t]+(\w+)[ \t]+([^\n]+)"
     r"|\bconst(?:expr)?\b[^=\n;]{0,80}?\b(\w+)[ \t]*=[ \t]*([^;,\n{}]+)"
@@ -43,7 +43,7 @@ _NAMED = (
 
 
 def rows_of(inputs: FactInputs) -> Rows | None:
-    """Of the array with most bank conflicts; `None` where neither the code nor the source tells."""
+    """State of the array with most bank conflicts; `None` if neither code nor source shows it."""
     found = _conflicted(inputs)
     if not found:
         return _by_source(inputs)
@@ -57,8 +57,8 @@ class _Conflicted(NamedTuple):
 
 
 def _takes_pieces(found: Sequence[_Conflicted]) -> bool:
-    """Whether a thread accesses two of the widest pieces side by side, so that threads are at least
-    two of them apart."""
+    """Whether a thread accesses two adjacent pieces of the widest size, so that threads are at
+    least two pieces apart."""
     first = found[0]
     places = {each.form.constant for each in found if _varying(each.form) == _varying(first.form)}
     return first.width == _WIDEST and bool(
@@ -76,7 +76,7 @@ _LOOKED_AT = 16
 
 
 def _conflicted(inputs: FactInputs) -> list[_Conflicted]:
-    """The addresses of the shared accesses that lose most wavefronts to conflicts."""
+    """The shared accesses that lose most wavefronts to conflicts."""
     code, column = inputs.code, inputs.view.table.column("src_shared_wavefronts_excess")
     if code is None or not column:
         return []
@@ -88,7 +88,7 @@ def _conflicted(inputs: FactInputs) -> list[_Conflicted]:
     ran = [each for each in positions if each is not None and code.program.counts[each]]
     opcodes = [code.program.code[each].opcode for each in ran]
     if not ran or opcodes[0] not in OPCODES or opcodes[0] in ("LDSM", "STSM"):
-        return []  # these take an address per row, not per thread
+        return []  # these use one address per row, not per thread
     return [
         _Conflicted(
             address_polynomial(code.program, code.evaluation, each), code.program.code[each].width
@@ -99,7 +99,7 @@ def _conflicted(inputs: FactInputs) -> list[_Conflicted]:
 
 
 _CLUSTER = "SR_CgaCtaId"
-"""Base of a block's shared memory within its cluster: the same for all threads."""
+"""Base of a block's shared memory within its cluster: equal for all threads."""
 
 
 def _by_form(form: Polynomial, width: int) -> Rows | None:
@@ -113,7 +113,7 @@ def _by_form(form: Polynomial, width: int) -> Rows | None:
     stride = lane_stride(form)
     if stride is None or stride % WORD:
         return None
-    # A wide access goes by groups of threads, so that its own width is no conflict.
+    # A wide access is served in groups of threads, so its own width causes no conflict.
     steps = abs(stride) // max(width, WORD)
     if steps % 2:
         return "padded" if steps > 1 else None
@@ -124,7 +124,7 @@ def _by_form(form: Polynomial, width: int) -> Rows | None:
 
 
 def _by_source(inputs: FactInputs) -> Rows | None:
-    """By the declaration of the array that the first place accesses."""
+    """From the declaration of the array that the first place accesses."""
     places = inputs.finding.places
     if not places or not inputs.accesses_of(SHARED):
         return None
@@ -136,7 +136,7 @@ def _by_source(inputs: FactInputs) -> Rows | None:
 
 
 def declared_rows(source: str, line: int, names: Collection[str]) -> Rows | None:
-    """By the nearest declaration above a line of a shared array with one of these names."""
+    """From the nearest declaration above a line of a shared array with one of these names."""
     for text in reversed(code_lines(source)[:line]):
         declared = _declaration(text, names)
         if declared is not None:
@@ -170,15 +170,15 @@ def _row(declared: _Declared, constants: Mapping[str, str]) -> Rows | None:
     if length is None:
         return "padded" if "+" in text else None
     words = length * _WORDS.get(declared.type, 1)
-    # Rows that are read four words at a time are padded by four.
+    # Rows that are read four words at a time are padded by four words.
     added = words % BANKS
     is_padded = bool(words % 2) or "+" in text or (words > BANKS and 0 < added <= 4)
     return "padded" if is_padded else "even"
 
 
 def _constants(source: str) -> Mapping[str, str]:
-    """Names of integers and what they are defined as."""
-    # Few lines define anything, and the pattern is slow to find that out: most of all in long ones.
+    """Definitions of integer constants by name."""
+    # Few lines define constants, and the pattern is slow on long lines that do not.
     defining = (line for line in source.split("\n") if "const" in line or "#define" in line)
     pairs: Iterator[tuple[str, str]] = (
         (match[1] or match[3], match[2] or match[4])

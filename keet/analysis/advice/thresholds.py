@@ -1,15 +1,15 @@
-"""Where facts begin: every threshold of the advice in one place.
+"""The thresholds of all facts.
 
 All are judgements unless the comment says otherwise. They select words; no cause, rank or forecast
 depends on them.
 """
 
 MOST = 0.5
-"""Share from which a fact speaks of most instructions, sectors or bytes."""
+"""Share from which a fact says `most` instructions, sectors or bytes."""
 SOME = 0.1
-"""Share from which it speaks of a notable part."""
+"""Share from which a fact says `a notable part`."""
 NEXT_TO_NOTHING = 0.01
-"""Share up to which it speaks of next to nothing."""
+"""Share up to which a fact says `next to nothing`."""
 MOSTLY_SPILLS = 0.75
 """Spill requests over local requests: wide stores make several requests of one instruction."""
 
@@ -20,7 +20,7 @@ LARGE_BLOCK, SMALL_BLOCK = 512, 64
 FEW_OF_A_WAVE = 0.25
 """Part of a wave up to which the last one holds few blocks."""
 MORE_WARPS = 1.25
-"""Factor of resident warps from which another block size is worth its while."""
+"""Factor of resident warps from which another block size is worth a try."""
 FEW_SMS = 0.25
 """Cycles of the average SM over those of the longest, below which few SMs do the work."""
 MANY_TRIPS = 8.0
@@ -28,14 +28,14 @@ MANY_TRIPS = 8.0
 COLD_NS = 10_000.0
 """Nanoseconds up to which empty caches are a notable part of what warps wait for."""
 REGISTER_GRANULE = 256
-"""Registers of a warp are allocated in such pieces (NVIDIA's occupancy calculator)."""
+"""Allocation unit of a warp's registers (NVIDIA's occupancy calculator)."""
 MOST_REGISTERS = 255.0
 """Per thread, on every GPU since Kepler (CUDA C++ Programming Guide)."""
 KEPT_BACK = 2.0
 """Registers that the compiler may leave unused at that limit."""
 
 WIDEST, TINY = 16, 2
-"""Bytes per thread: of the widest access that all GPUs have, and of bytes and halves."""
+"""Bytes per thread: the widest access on all GPUs, and the size of a half."""
 LARGEST_RECORD = 256
 """Bytes between threads up to which they access records rather than rows."""
 FEW_BYTES = 256

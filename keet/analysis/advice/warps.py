@@ -1,4 +1,4 @@
-"""Facts about the threads of a warp and the warps of a block: who works, and who waits."""
+"""Facts about the threads of a warp and the warps of a block: which work, and which wait."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def inactive_in_routines(inputs: FactInputs) -> Answer:
 
 
 def _barrier_waits(inputs: FactInputs) -> list[BarrierWait] | None:
-    """Most samples first; `None` where there are none."""
+    """Sorted by samples; `None` if there are none."""
     code, block = inputs.code, inputs.launch.block
     if code is None or block is None:
         return None
@@ -61,7 +61,7 @@ def _barrier_waits(inputs: FactInputs) -> list[BarrierWait] | None:
 
 @fact
 def few_warps_work(inputs: FactInputs) -> Answer:
-    """Of most samples at barriers: fewer than half of the block's warps work meanwhile."""
+    """For most samples at barriers, fewer than half of the block's warps work meanwhile."""
     found = _barrier_waits(inputs)
     if found is None or inputs.code is None:
         return None
@@ -74,7 +74,8 @@ def few_warps_work(inputs: FactInputs) -> Answer:
 
 @fact
 def waits_for_other_blocks(inputs: FactInputs) -> Answer:
-    """The few warps that work at the barrier with most samples poll what other blocks write."""
+    """Whether the few warps that work at the barrier with most samples poll what other blocks
+    write."""
     found = _barrier_waits(inputs)
     if found is None or inputs.code is None:
         return None

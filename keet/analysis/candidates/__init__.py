@@ -1,4 +1,9 @@
-"""Candidate causes: one from each kind of waste and each limit on what runs at a time."""
+"""Candidate causes: functions that each propose a finding, with its evidence and the effect of a
+fix.
+
+One module per kind of waste or limit; each lists its functions in `MAKERS`. Candidates import the
+time model and the launch view, never the diagnosis or the advice.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Causes in how threads access global memory: scattered addresses, and few bytes per access."""
+"""Candidates in global memory accesses: scattered addresses, and few bytes per access."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ GLOBAL = 4
 WIDEST = 16.0
 """Bytes of the widest access of one thread."""
 WORD = 4.0
-"""Bytes per thread with which a warp's request is a cache line of 128 bytes."""
+"""Bytes per thread for which a warp's request is one cache line of 128 bytes."""
 
 
 def uncoalesced(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    """Loads and stores alone: an atomic on scattered addresses is no matter of layout."""
+    """Loads and stores only: scattered atomics do not depend on the layout."""
     found = _plain_sectors(view)
     if found is None:
         return
@@ -36,10 +36,10 @@ def uncoalesced(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         return
     kept = max(0.0, 1 - float(share.value) / 100)
     variant = _gathers(view)
-    if variant == "gather":  # indices decide: a part can be sorted, grouped or kept near
+    if variant == "gather":  # indices decide: only a part can be sorted, grouped or kept close
         kept **= parameter("gathered")
     units = _fewer_sectors(view, kept)
-    # Requests of many sectors take longer where the units that serve them have queues.
+    # Requests with many sectors take longer if the units that serve them have queues.
     relief = max(model.loads.get(unit, 0.0) * (1 - left) for unit, left in units.items())
     removed = min(1.0, relief * parameter("coalesced_waits"))
     yield Candidate(
@@ -55,10 +55,10 @@ def uncoalesced(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 
 def _fewer_sectors(view: LaunchView, kept: float) -> dict[str, float]:
-    """What units keep of their work, if global accesses keep this part of their sectors."""
+    """Work that units keep if global accesses keep the share `kept` of their sectors."""
     part = global_part(view)
     within = 1 - (1 - kept) * part
-    # L1 may serve the rest of a sector to a later access: L2 and DRAM see nothing of it.
+    # L1 may serve the rest of a sector to a later access, so that L2 and DRAM do not see it.
     behind = max(kept, _needed_of(view, 32 * (view.value("l2_l1_sectors") or 0.0)) or kept)
     moved = (view.value("dram_bytes_read") or 0.0) + (view.value("dram_bytes_written") or 0.0)
     last = max(behind, _needed_of(view, moved) or behind)
@@ -71,7 +71,7 @@ def _fewer_sectors(view: LaunchView, kept: float) -> dict[str, float]:
 
 
 def global_part(view: LaunchView) -> float:
-    """Of L1's work, that of global memory, 0 to 1."""
+    """Share of L1's work that is global memory, 0 to 1."""
     world = sum(view.value(i) or 0.0 for i in ("global_load_sectors", "global_store_sectors"))
     local = sum(view.value(i) or 0.0 for i in ("local_load_sectors", "local_store_sectors"))
     plain = world / (world + local) if world else 1.0
@@ -86,7 +86,7 @@ def _plain_sectors(view: LaunchView) -> tuple[Evidence, Evidence] | None:
     ideal = view.sum_over(
         "load_store_sectors_ideal", "src_l2_sectors_global_ideal", plain, "of them at the least"
     )
-    if not view.by_address("memory_type"):  # exports and older reports: atomics can't be told apart
+    if not view.by_address("memory_type"):  # exports and older reports do not distinguish atomics
         sectors = view.get("src_l2_sectors_global")
         ideal = view.get("src_l2_sectors_global_ideal")
     if sectors is None or ideal is None or not sectors.value:
@@ -95,7 +95,7 @@ def _plain_sectors(view: LaunchView) -> tuple[Evidence, Evidence] | None:
 
 
 def _gathers(view: LaunchView) -> str:
-    """Whether most excess sectors are of accesses at addresses that data decides."""
+    """`gather` if most excess sectors come from accesses whose addresses depend on data."""
     excess = view.table.column("src_l2_sectors_global_excess") or {}
     if view.code is not None and excess:
         code = view.code.program.code
@@ -107,12 +107,12 @@ def _gathers(view: LaunchView) -> str:
 
 
 Accesses = list[tuple[float, float]]
-"""Bytes per thread and threads that ran, for each load or store on global memory."""
+"""Bytes per thread and number of threads, per load or store on global memory."""
 
 
 @cached_per_view
 def global_addresses(view: LaunchView) -> list[int]:
-    """Of loads and stores on global memory."""
+    """Addresses of the instructions that load from or store to global memory."""
     kinds = view.by_address("memory_type")
     return [address for address, kind in kinds.items() if kind == GLOBAL]
 
@@ -129,7 +129,7 @@ def global_accesses(view: LaunchView) -> Accesses:
 
 
 def _needed_of(view: LaunchView, moved: float) -> float | None:
-    """Bytes that threads asked for, over the bytes that were moved for them."""
+    """Bytes that threads requested over the bytes that were moved for them."""
     needed = sum(size * threads for size, threads in global_accesses(view))
     return min(1.0, needed / moved) if moved and needed else None
 
@@ -142,12 +142,14 @@ def access_width(view: LaunchView) -> float | None:
 
 
 def narrow(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    """Few bytes per access: instructions, or requests in flight, run out before bandwidth."""
+    """Few bytes per access: instructions or requests in flight limit the launch before bandwidth
+    does."""
     width, executed = access_width(view), view.get("inst_executed")
     if width is None or executed is None or not 0 < width < WIDEST:
         return
     kept = width / WIDEST
-    # A request below a cache line also keeps fewer bytes in flight; above, more loads do the same.
+    # A request below a cache line also keeps fewer bytes in flight; above it, more loads have the
+    # same effect.
     below_line = min(1.0, max(0.0, (WORD - width) / (WORD / 2)))
     saved = _access_share(view, below_line) * (1 - kept) * parameter("narrow_instructions")
     waits = kept_waits(model, MEMORY_WAITS, 1 - kept**below_line)
@@ -174,10 +176,10 @@ def narrow(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 
 def _access_share(view: LaunchView, below_line: float) -> float:
-    """Of the executed instructions, those that wide accesses would save, 0 to 1.
+    """Share of the executed instructions that wide accesses would save, 0 to 1.
 
-    Accesses of words have the addresses that such accesses need; with accesses of bytes and halves
-    the whole index arithmetic is done for each small element.
+    Accesses of 4 bytes already compute the addresses that wide accesses need; with accesses of 1 or
+    2 bytes, the whole index arithmetic is repeated for each small element.
     """
     every = view.all_executed
     if not every:

@@ -1,4 +1,4 @@
-"""Causes in what is executed: divergence, special functions, overhead, fetch."""
+"""Candidates in the executed instructions: divergence, special functions, overhead, fetch."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def divergence(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     other = 1 - model.waiting_for(*MEMORY_WAITS)
     found = inactive_threads(view)
     cause = found.cause if found else None
-    # Paths that are taken one after the other are longer to wait for. Empty lanes are not.
+    # Divergent paths run one after the other and make warps wait longer. Empty lanes do not.
     shorter = 0.0 if cause in ("block_size", "outside") else parameter("indirect")
     yield Candidate(
         "warp_divergence",
@@ -59,7 +59,7 @@ _WHY: Mapping[Cause | None, str] = {
 
 
 def _inactive_places(view: LaunchView, found: InactiveThreads | None) -> tuple[Place, ...]:
-    """The check at which threads leave; else the lines that run with few of them."""
+    """The check at which threads exit; else the lines that run with few threads."""
     if found is not None and found.cause == "block_size":
         return ()
     if found is not None and found.cause == "outside":
@@ -72,7 +72,7 @@ _INACTIVE = "inactive threads"
 
 
 def _inactive_by_address(view: LaunchView) -> dict[int, int]:
-    """Of the executed warps. Old reports count only threads whose predicate is on."""
+    """Inactive threads by address. Old reports count only threads whose predicate is on."""
     executed = view.table.executed or {}
     threads = view.table.column("thread_inst_executed") or view.table.threads
     if threads is None:
@@ -99,7 +99,8 @@ def special_functions(view: LaunchView, model: TimeModel) -> Iterator[Candidate]
 
 
 def overhead(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    """By what the executed instructions are for; by integer counters without the machine code."""
+    """From the purpose of the executed instructions; from integer counters without the machine
+    code."""
     issue, executed = view.ceilings.reached("issue"), view.get("inst_executed")
     shown = _overhead_share(view, executed)
     if issue is None or shown is None:
@@ -128,7 +129,7 @@ def overhead(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 
 def _integer_part_of_xu(view: LaunchView) -> float:
-    """Of the XU pipe's work, conversions of integers and the reciprocals between them."""
+    """Share of the XU pipe's work for integers: conversions, and the reciprocals between them."""
     integers, special = part_of(view, "I2F", "F2I"), part_of(view, "MUFU")
     every = integers + special + part_of(view, "F2F")
     return (integers + min(special, integers / 2)) / every if every else 0.0
@@ -151,7 +152,8 @@ def _overhead_share(view: LaunchView, executed: Evidence | None) -> Evidence | N
 
 
 def tensor_cores(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    """Halves that are multiplied as floats, in a kernel that reuses them from shared memory."""
+    """Half-precision values that are multiplied as floats, in a kernel that reuses them from shared
+    memory."""
     del model
     busy, tensor = view.ceilings.reached("FMA"), view.ceilings.share("tensor")
     if busy is None or tensor is None or tensor > TENSOR_IDLE or view.capability < (7, 0):
@@ -176,11 +178,11 @@ _HALF_TYPES = ("__half", "half2", "bfloat16", "__nv_bf")
 
 
 def _has_halves(view: LaunchView) -> bool:
-    """By the kernel's signature; else by the instructions that unpack halves."""
+    """From the kernel's signature; else from the instructions that unpack halves."""
     signature = view.launch.name.demangled or ""
     if "(" in signature:
         return any(name in signature for name in _HALF_TYPES)
-    # A half becomes a float by HADD2, a bfloat16 by PRMT; HFMA2 is also how constants are written.
+    # HADD2 converts a half to float, PRMT a bfloat16; HFMA2 also writes constants.
     return part_of(view, "HADD2") > LEAST_PART or part_of(view, "PRMT") > LEAST_PART
 
 
@@ -198,7 +200,8 @@ def fetch(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 
 def _fetch_removed(view: LaunchView) -> float:
-    """Every kernel starts with empty instruction caches: of a short one, some of it stays."""
+    """Share of fetch waits that a fix removes: every kernel starts with empty instruction caches,
+    which matters for short ones."""
     duration = view.value("duration") or 0.0
     return max(0.0, 1 - parameter("short_kernel_ns") / duration) if duration else 0.0
 

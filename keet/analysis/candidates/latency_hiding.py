@@ -1,4 +1,4 @@
-"""Causes in how many warps cover what each waits for: occupancy, latency, barriers."""
+"""Candidates in latency hiding: occupancy, exposed latency, barriers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from keet.records import NamedTuple
 
 
 class Limiter(NamedTuple):
-    """What lets few blocks onto an SM."""
+    """A resource that limits the blocks per SM."""
 
     finding: str
     metric: str
@@ -33,13 +33,13 @@ _LIMITERS = (
 
 
 def limiter_of(view: LaunchView) -> Limiter | None:
-    """What lets the fewest blocks onto an SM, if that is not the warps themselves."""
+    """The resource that limits the blocks per SM most, unless that is the number of warps."""
     limits = [(view.value(entry.metric), entry) for entry in _LIMITERS]
     known = [(value, entry) for value, entry in limits if value]
     warps = view.value("block_limit_warps")
     if not known or warps is None:
         return None
-    # A block without shared memory of its own is still charged for some: then blocks are the limit.
+    # A block without shared memory still uses some for the driver; then the block limit applies.
     value, entry = min(
         known, key=lambda pair: (pair[0], pair[1].finding != "occupancy_limited_block")
     )
@@ -47,21 +47,22 @@ def limiter_of(view: LaunchView) -> Limiter | None:
 
 
 def _a_unit_explains(view: LaunchView, model: TimeModel) -> bool:
-    """A unit sets the pace, and no warp states show that warps wait for anything else."""
+    """Whether a unit limits the launch, and no warp states show that warps wait for anything
+    else."""
     return not view.stalls and model.pressure >= parameter("leads")
 
 
 class OccupancyHeadroom(NamedTuple):
-    """What the limits of an SM leave, if the smallest one is relieved."""
+    """How many more blocks fit on an SM if its smallest limit is relieved."""
 
     tied: tuple[Limiter, ...]
-    """Other limits that are as small: relieving one of them alone gains nothing."""
+    """Other limits that are equally small: relieving only one of them gains nothing."""
     times: float
-    """Times as many blocks fit, up to the next limit, if the tied ones are relieved, too."""
+    """Factor of blocks that fit, up to the next limit, if the tied limits are relieved too."""
 
     @property
     def variant(self) -> str:
-        """Registers win a tie with shared memory: see `limiter_of`."""
+        """Registers come first in a tie with shared memory: see `limiter_of`."""
         tied = [entry.finding for entry in self.tied]
         return REGISTERS_AND_SHARED if tied == ["occupancy_limited_shared"] else ""
 
@@ -71,7 +72,8 @@ _UNNAMED = ("block_limit_warps", "block_limit_barriers")
 
 
 def headroom_beyond(view: LaunchView, limiter: Limiter) -> OccupancyHeadroom:
-    """Larger blocks need neither more barriers nor more of the driver's shared memory."""
+    """For the block limit, barriers and the driver's shared memory do not count: larger blocks need
+    no more of them."""
     few = 1 if limiter.finding == "occupancy_limited_block" else None
     named, unnamed = _LIMITERS[:few], _UNNAMED[:few]
     least = view.value(limiter.metric) or 1.0
@@ -83,25 +85,27 @@ def headroom_beyond(view: LaunchView, limiter: Limiter) -> OccupancyHeadroom:
 
 
 _TIED = 0.5
-"""Likelihood that two limits, as small as each other, are both relieved. Judgement: of the
-casebook's kernels with such a tie, none got faster by more occupancy."""
+"""Likelihood that both of two equal limits are relieved. Judgement: none of the casebook's kernels
+with such a tie got faster with more occupancy."""
 
 
 def occupancy(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    """Too few warps fit onto an SM to cover what each waits for."""
+    """Too few warps fit on an SM to hide latency."""
     limiter, possible = limiter_of(view), view.get("theoretical_occupancy_pct")
     if limiter is None or possible is None or not 0 < possible.value < 100:
         return
     if _a_unit_explains(view, model):
         return
-    if is_matrix_product(view):  # its registers and tiles are what it reuses data from
+    if is_matrix_product(view):  # it reuses data from its registers and tiles
         return
     waves = view.value("waves_per_sm") or parameter("most_occupancy")
     if waves <= 1:  # all blocks are on the SMs already
         return
     held, room = float(possible.value), headroom_beyond(view, limiter)
     most = min(100.0, held * room.times)
-    if limiter.finding == "occupancy_limited_block":  # blocks so small also end before others start
+    if (
+        limiter.finding == "occupancy_limited_block"
+    ):  # such small blocks also end before others start
         held = min(held, view.value("achieved_occupancy_pct") or held)
     # More room helps only if there are blocks for it.
     times = min(most / held, parameter("most_occupancy"), waves)
@@ -127,14 +131,14 @@ def _limited_by(limiter: Limiter, room: OccupancyHeadroom) -> str:
 
 
 def short_blocks(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    """Blocks that end about as fast as new ones start: few are on an SM, though many fit."""
+    """Blocks that end about as fast as new ones start: few are on an SM, although more fit."""
     reached, possible = view.get("achieved_occupancy_pct"), view.get("theoretical_occupancy_pct")
     waves, each = view.get("waves_per_sm"), instructions_per_warp(view)
     if reached is None or possible is None or waves is None or each is None:
         return
     if each.value > _SHORT_LIVED or not 0 < reached.value < possible.value or waves.value <= 2:
         return
-    # Uneven SMs hold few warps for another reason.
+    # Uneven SMs have low occupancy for another reason.
     even = model.balance.evenness if model.balance.longest else 1.0
     times = even * USUAL * float(possible.value) / float(reached.value)
     yield Candidate(
@@ -150,19 +154,19 @@ def short_blocks(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 
 _SHORT_LIVED = 256.0
-"""Instructions per warp up to which starting a block is a notable part of its life. Judgement."""
+"""Instructions per warp up to which starting a block is a notable part of its time. Judgement."""
 USUAL = 0.85
-"""Achieved over theoretical occupancy of kernels with blocks enough. Seen in the casebook."""
+"""Achieved over theoretical occupancy of kernels with enough blocks. Seen in the casebook."""
 
 
 def covered_waits(model: TimeModel, times: float) -> dict[str, float]:
-    """Waits with `times` as much in flight: barriers are covered by other blocks only."""
+    """Waiting with `times` as many warps. At barriers, only warps of other blocks help."""
     full = kept_waits(model, HIDEABLE, 1 - 1 / times)
     return full | kept_waits(model, ("barrier",), (1 - 1 / times) * parameter("indirect"))
 
 
 def _limit_places(view: LaunchView, limiter: Limiter) -> tuple[Place, ...]:
-    """Where the limit is set, if a line of the source does."""
+    """The source line that sets the limit, if there is one."""
     set_at: tuple[Place, ...] = ()
     if limiter.finding == "occupancy_limited_shared":
         set_at = view.declared(r"__shared__", "shared arrays")
@@ -172,11 +176,11 @@ def _limit_places(view: LaunchView, limiter: Limiter) -> tuple[Place, ...]:
 
 
 def latency(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    """What no unit explains and other warps do not cover."""
+    """Waiting that no unit explains and that other warps do not hide."""
     issue, top = view.ceilings.reached("issue"), next(iter(view.ceilings.ranked), None)
     if (top is None and not view.stalls) or _a_unit_explains(view, model):
         return
-    # What queues for a slow link or one hot line is not covered by queueing more.
+    # More loads in flight do not hide the queue for a slow link or for one hot line.
     queued = max(model.loads.get(HOST_LINK, 0.0), model.loads.get(HOT_LINE, 0.0))
     covered = kept_waits(model, HIDEABLE, (1 - 1 / parameter("more_in_flight")) * (1 - queued))
     possible = view.get("theoretical_occupancy_pct")
@@ -198,8 +202,8 @@ def _shown(*evidence: Evidence | None) -> tuple[Evidence, ...]:
 
 
 _WITHOUT_STATES = 0.8
-"""Likelihood that latency is what is left where the report has no warp states: what is measured
-goes first. Judgement; it moves ranks of about equal gains."""
+"""Likelihood of latency if the report has no warp states: measured causes rank first. Judgement; it
+only changes the order of about equal gains."""
 
 
 def _how_busy(top: Ceiling | None, issue: Evidence | None) -> str:
@@ -214,7 +218,7 @@ def _how_busy(top: Ceiling | None, issue: Evidence | None) -> str:
 
 
 def _waits_for(view: LaunchView, state: str) -> str:
-    """The longest wait that other warps could cover: `a warp mostly waits for data from ...`."""
+    """The longest wait that other warps could hide: `a warp mostly waits for data from ...`."""
     if not view.stalls:
         return "the report has no stall reasons that show what warps wait for"
     real = [reason for reason in view.stalls if stalls()[reason].counts_as_stall]

@@ -1,4 +1,4 @@
-"""Causes in memory beside global accesses: shared and local memory, hot addresses, the host."""
+"""Candidates in other memory than global: shared and local memory, hot addresses, host memory."""
 
 from __future__ import annotations
 
@@ -57,14 +57,15 @@ def bank_conflicts(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 
 def other_waits(model: TimeModel) -> float:
-    """Time that warps wait for other than shared memory: half of it may be queueing behind it."""
+    """Time that warps wait for other things than shared memory; half of it may be queueing behind
+    it."""
     related = model.waiting_for(*MIO_WAITS, "lg_throttle", "barrier")
     issued = model.view.ceilings.share("issue") or 0.0
     return parameter("unrelated_waits") * (1 - related) * max(0.0, 1 - issued)
 
 
 def _of_l1(view: LaunchView) -> float:
-    """Shared memory's part of L1's work; all of it where that is not known."""
+    """Share of L1's work that is shared memory; 1 if not known."""
     part = shared_part(view)
     return 1.0 if part is None else part
 
@@ -98,7 +99,7 @@ def shared_atomics(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 
 def atomic_places(view: LaunchView) -> tuple[Place, ...]:
-    """Lines of the global atomics, by executions; sampled lines without the machine code."""
+    """Lines of global atomics, by executions; sampled lines without the machine code."""
     if view.code is None:
         return view.sampled_places()
     program = view.code.program
@@ -111,7 +112,7 @@ def atomic_places(view: LaunchView) -> tuple[Place, ...]:
 
 
 def hot_slice(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    """Atomics on few addresses, or plain accesses to few lines: one slice of L2 serves all."""
+    """Atomics on few addresses, or plain accesses to few lines: one L2 slice serves them all."""
     hot = model.hot_line
     if hot is None:
         return
@@ -185,12 +186,12 @@ def _local_cause(view: LaunchView) -> str:
     loads, stores = view.value("local_load_requests"), view.value("local_store_requests")
     if spilled is None or loads is None or stores is None:
         return ""
-    # Wide stores make several requests of one instruction: mostly spills is enough.
+    # A wide store makes several requests, so `mostly spills` is enough.
     return "array" if not spilled else "spill" if spilled >= 0.75 * (loads + stores) else ""
 
 
 def _without_local(view: LaunchView, kept: float) -> float:
-    """What L2 keeps of its work: L1 absorbs most of local memory while it fits."""
+    """Work that L2 keeps: L1 absorbs most of local memory while it fits."""
     moved = view.value("l2_l1_sectors")
     loads, stores = view.value("global_load_sectors_missed"), view.value("global_store_sectors")
     if not moved or loads is None or stores is None:
@@ -204,7 +205,9 @@ def host_link(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         return
     reached, removed = view.ceilings.reached(HOST_LINK), parameter("most_removed")
     units, hot = {HOST_LINK: 1 - removed}, model.hot_line
-    if hot is not None and hot.is_in_host:  # L2 serves such a line at once if it is the GPU's own
+    if (
+        hot is not None and hot.is_in_host
+    ):  # L2 would serve such a line at once if it were in the GPU's memory
         units[HOT_LINE], load = 1 - removed, max(load, hot.load)
     part = from_host(view.ledger)
     fills = f", and {part:.0f} of what L2 fetches comes from there" if part is not None else ""
@@ -218,7 +221,7 @@ def host_link(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 
 def replays(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    """L1 works far longer than instructions ask of it, and no counter tells for which of them."""
+    """L1 is busy much longer than the instructions require, and no counter shows why."""
     stage, asked = view.ceilings.reached("L1"), view.ceilings.reached("LSU")
     measured = ("src_l2_sectors_global", "bank_conflicts_load", "global_load_sectors")
     if stage is None or asked is None or any(view.get(each) for each in measured):
@@ -226,7 +229,7 @@ def replays(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if model.busiest not in ("L1", "L2"):
         return
     if model.loads.get("DRAM", 0.0) > model.pressure * parameter("indirect"):
-        return  # what L2 does is passing on DRAM's bytes
+        return  # L2 only passes on DRAM's bytes
     shared = view.value("shared_memory_per_block") or 0.0
     own = shared - (view.value("shared_memory_driver") or 0.0)
     times = view.ratio("l1_passes", "L1 busy over LSU busy", stage, asked)

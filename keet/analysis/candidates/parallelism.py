@@ -1,4 +1,4 @@
-"""Causes in how the work is spread: cost of a launch, grid, waves, balance."""
+"""Candidates in the distribution of work: launch cost, grid size, waves, balance."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ from keet.units import Quantity
 
 
 def launch_cost(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    """Starting and draining a grid, and the gap to the next: what one long kernel pays once."""
+    """Starting and draining a grid and the gap to the next one, which one long kernel pays only
+    once."""
     duration, short = view.get("duration"), shortness(view, model)
     each = instructions_per_warp(view)
     if duration is None or not short or (each is not None and each.value < _NOTHING):
         return
     taken, gap = float(duration.value), parameter("launch_gap_ns")
-    # In one long kernel a step costs its work, without start, end and the gap to the next launch.
+    # In one long kernel, a step costs only its work, not start, end and the gap to the next launch.
     times = (taken + gap) / max(taken - _start_ns(view, model), 0.2 * taken)
-    if (view.value("grid_size") or 0) <= 1:  # a marker or a last step: nothing repeats
+    if (view.value("grid_size") or 0) <= 1:  # a marker or a last step: nothing to merge
         times = 1 + gap / taken
     text, evidence = _launch_text(view, duration, is_long=taken >= parameter("short_kernel_ns"))
     yield Candidate(
@@ -51,20 +52,21 @@ def launch_cost(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 
 _NOTHING = 4.0
-"""Instructions per warp: a kernel that does nothing has no work that could be done elsewhere."""
+"""Instructions per warp up to which a kernel does no work that could be moved elsewhere."""
 
 
 def _start_ns(view: LaunchView, model: TimeModel) -> float:
-    """Of starting and draining the grid: as measured, if that is more than any kernel takes."""
+    """Nanoseconds to start and drain the grid: as measured, if that is more than the least of any
+    kernel."""
     taken = view.value("duration") or 0.0
     measured = model.fixed * taken if view.launch.workload is Workload.KERNEL else 0.0
     return max(parameter("least_kernel_ns"), measured)
 
 
 def shortness(view: LaunchView, model: TimeModel) -> float:
-    """1: launching takes as large a part of the time as in a short kernel, or a larger one.
+    """1 if launching takes at least as large a share of the time as in a short kernel.
 
-    It fades out to 0 for half of that part, so that nothing is a limit.
+    Decreases to 0 at half of that share, so that there is no threshold.
     """
     taken = view.value("duration") or 0.0
     if taken <= 0:
@@ -94,7 +96,7 @@ def _least_kept() -> float:
 
 
 class GridShape(NamedTuple):
-    """How the blocks fall on SMs."""
+    """How the blocks are distributed over the SMs."""
 
     grid: Evidence
     sms: int
@@ -102,7 +104,7 @@ class GridShape(NamedTuple):
 
     @property
     def spread(self) -> float:
-        """SMs that get a block, 0 to 1."""
+        """Share of the SMs that get a block, 0 to 1."""
         return min(1.0, float(self.grid.value) / self.sms)
 
     @property
@@ -130,7 +132,7 @@ def small_grid(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     waves = float(shape.waves.value) if shape.waves else 1.0
     if shape.spread < 1:
         within = max(min(1.0, waves / shape.spread), _least_kept())
-        if is_matrix_product(view):  # more blocks on an SM have smaller tiles, and reuse less
+        if is_matrix_product(view):  # more blocks per SM have smaller tiles and reuse less
             within = 1.0
         part = working_part(view)  # more blocks need work that can be done at the same time
         effect = Effect(
@@ -138,14 +140,14 @@ def small_grid(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             longest_sm=max(shape.spread, 1 / MAX_GAIN) ** part,
             least=chain_share(view),
         )
-        # The launch alone shows SMs without a block, but not whether a block's work can be split,
-        # nor that more blocks on an SM would help.
+        # The launch shows SMs without a block, but not whether a block's work can be split, or
+        # whether more blocks on an SM would help.
         spread_alone = model.gain(effect._replace(waits={}))
         known = view.stalls and spread_alone**2 >= model.gain(effect)
         basis: Basis = "measured" if known else "assumed"
     elif waves < 1:  # every SM has a block and could hold more
         times = 1 / max(waves ** parameter("partial_wave"), _least_kept())
-        # Not barriers, here and above: smaller blocks of the same work have as many.
+        # Barriers stay, here and above: smaller blocks have as many of them.
         effect = Effect(waits=kept_waits(model, HIDEABLE, 1 - 1 / times), least=chain_share(view))
         basis = "assumed"
     else:
@@ -158,16 +160,16 @@ def small_grid(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         tuple(e for e in (shape.grid, sms, shape.waves) if e is not None),
         view.launch_places,
         basis,
-        # A kernel that is over at once mostly waits for the first data: more blocks do so, too.
+        # A very short kernel mostly waits for its first data; more blocks would wait too.
         likelihood=(1 - parameter("indirect") * shortness(view, model))
         * _can_be_split(view, shape),
     )
 
 
 def _can_be_split(view: LaunchView, shape: GridShape) -> float:
-    """Likelihood that a block's work can be given to more blocks: without warp states, nothing
-    tells a chain of dependent steps from a loop over independent items. What is split over a
-    quarter of the SMs already can be split further."""
+    """Likelihood that a block's work can be split over more blocks. Without warp states, a chain of
+    dependent steps looks like a loop over independent items. Work that already uses a quarter of
+    the SMs can be split further."""
     return 1.0 if view.stalls else max(parameter("indirect"), min(1.0, 4 * shape.spread))
 
 
@@ -194,7 +196,7 @@ def even_text(even: Evidence) -> str:
 
 
 def uneven(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    """SMs that are done while others work: the last wave, or blocks of unequal length."""
+    """SMs that are idle while others work: the last wave, or blocks of unequal length."""
     del model
     shape, usual = grid_shape(view), view.get("sm_active_cycles")
     most = view.get("sm_active_cycles_max")
@@ -225,7 +227,8 @@ def uneven(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 
 def resident(view: LaunchView) -> float:
-    """Warps on an SM over those that fit: an SM is active while a single long block is left."""
+    """Resident warps over those that fit: an SM counts as active even if only one long block is
+    left."""
     reached, possible, waves = (
         view.value(each)
         for each in ("achieved_occupancy_pct", "theoretical_occupancy_pct", "waves_per_sm")
@@ -236,7 +239,8 @@ def resident(view: LaunchView) -> float:
 
 
 def _uneven_at_all(view: LaunchView, usual: Evidence | None) -> Iterator[Candidate]:
-    """Without a value per SM: only in long launches, where launch and drain are no reason."""
+    """For reports without a value per SM: only in long launches, where launch and drain do not
+    matter."""
     elapsed, shape = view.get("elapsed_cycles"), grid_shape(view)
     duration = view.value("duration") or 0.0
     if usual is None or elapsed is None or not duration:

@@ -1,4 +1,5 @@
-"""A unit of the SM that sets the pace by work that no finer cause calls waste."""
+"""The candidate for a unit of the SM that is the busiest, with work that no other candidate calls
+waste."""
 
 from __future__ import annotations
 
@@ -17,22 +18,22 @@ from keet.evidence import Evidence
 from keet.formatting import capitalized
 
 _NEEDED = ("FMA", "tensor", "FP16", "FP64", "issue", WHOLE_SM)
-"""Pipes of the arithmetic itself: near their peak, a kernel is at a roofline. Whether its work is
-needed is what the other causes ask."""
+"""Arithmetic pipes: near their peak, a kernel is at a roofline. Whether the work is needed is
+checked by other candidates."""
 
 
 NEAR_BUSIEST = 0.9
-"""Of the largest load: below, a unit does not set the pace. Judgement."""
+"""Share of the largest load below which a unit does not limit the launch. Judgement."""
 _OWN_CAUSE = {"XU": "sfu_bound"}
-"""Pipes whose work has a name of its own."""
+"""Pipes with a specific finding."""
 
 
 def saturated(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    """A unit of the SM sets the pace, by work that no other candidate calls waste."""
+    """The busiest unit of the SM, with work that no other candidate calls waste."""
     loads = {u: load for u, load in model.loads.items() if u not in (*DEVICE_WIDE, *_NEEDED)}
     name = max(loads, key=lambda unit: loads[unit], default="")
     ceiling = view.ceilings.get(name)
-    # Another unit may be a little busier: the cause fades out.
+    # The cause fades out if another unit is slightly busier.
     sure = _above(NEAR_BUSIEST, loads[name], model) if ceiling else 0.0
     if ceiling is None or not sure:
         return
@@ -60,19 +61,19 @@ def saturated(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 
 def _above(part: float, load: float, model: TimeModel) -> float:
-    """From 0 for a load of this part of the largest one to 1 for a tenth more."""
+    """Rises from 0 at `part` of the largest load to 1 at a tenth more."""
     return min(1.0, max(0.0, 10 * (load / model.pressure - part))) if model.pressure else 0.0
 
 
 def _less_work(model: TimeModel, name: str, sure: float) -> dict[str, float]:
-    """Reuse relieves the unit, and those that are about as busy."""
+    """Work left after reuse, for the unit and those that are about as busy."""
     removed = (1 - parameter("pipe_work")) * sure
     units = {
         unit: 1 - removed * _above(0.8, load, model)
         for unit, load in model.loads.items()
         if unit not in (*DEVICE_WIDE, *_NEEDED)
     }
-    if name == "XU":  # divisions and conversions are sequences of which it executes a part
+    if name == "XU":  # it executes only a part of each division and conversion
         along = ("issue", "ALU", "FMA")
         units |= dict.fromkeys(along, 1 - removed * parameter("indirect"))
     return units | dict.fromkeys(("L1", "LSU") if name in ("L1", "LSU") else (name,), 1 - removed)
@@ -115,7 +116,7 @@ def _pipe_places(view: LaunchView, unit: str) -> tuple[Place, ...]:
 
 
 def less_queueing(model: TimeModel, unit: str, sure: float = 1.0) -> dict[str, float]:
-    """Waiting for a unit falls with its work."""
+    """Waiting for a unit decreases with its work."""
     states = ("mio_throttle", "lg_throttle", "short_scoreboard")
     if unit not in ("L1", "LSU", "ADU", "XU"):
         states = ("math_pipe_throttle", "wait", "dispatch_stall")
@@ -124,7 +125,8 @@ def less_queueing(model: TimeModel, unit: str, sure: float = 1.0) -> dict[str, f
 
 
 def _reloads(view: LaunchView) -> bool:
-    """L1 works for global loads that hit: the reuse belongs into registers or shared memory."""
+    """L1 mostly serves global loads that hit: values should be reused from registers or shared
+    memory."""
     hits, misses = view.value("global_load_sectors_hit"), view.value("global_load_sectors_missed")
     if hits is None or misses is None or hits <= 0 or misses < 0:
         return False

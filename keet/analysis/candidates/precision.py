@@ -1,4 +1,4 @@
-"""Double precision: by accident, without need, or as the work itself."""
+"""Candidates in double precision: unintended, perhaps not needed, or the work itself."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DOUBLES = ("DFMA", "DADD", "DMUL", "DSETP", "DMNMX")
 
 
 def double_precision(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    """FP64 that slipped into single-precision code, or that nothing asks for."""
+    """FP64 in single-precision code (probably unintended), or FP64 that may not be needed."""
     doubles, converted = part_of(view, *_DOUBLES), part_of(view, "F2F")
     executed = view.get("inst_executed")
     if not view.opcodes:
@@ -57,13 +57,13 @@ def double_precision(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 
 def in_single_precision(view: LaunchView, model: TimeModel, *, slipped: bool) -> Effect:
-    """What is left where FP32 does the work of FP64. `slipped`: by accident, so that what goes with
-    the doubles (conversions, longer code) goes too."""
+    """Effect of doing the FP64 work in FP32. `slipped`: unintended, so that conversions and longer
+    code disappear too."""
     doubles, converted = part_of(view, *_DOUBLES), part_of(view, "F2F")
     removed = min(parameter("most_removed"), parameter("per_double") * (doubles + converted))
     waits = removed if slipped else doubles * parameter("indirect")
     units = _without_doubles(view, removed)
-    if not slipped:  # what is exchanged in shared memory is double, too
+    if not slipped:  # values in shared memory are double, too
         units |= dict.fromkeys(("L1", "LSU"), 1 - min(parameter("indirect"), doubles))
     other = 1 - model.waiting_for(*MEMORY_WAITS)
     return Effect(
@@ -74,11 +74,11 @@ def in_single_precision(view: LaunchView, model: TimeModel, *, slipped: bool) ->
 
 
 _DATACENTER_RATIO = 2.0
-"""FP32 over FP64 rate of GPUs that are made for double precision."""
+"""FP32 over FP64 rate of GPUs with a high FP64 rate."""
 
 
 def single_over_double(view: LaunchView) -> float:
-    """The FP32 over the FP64 rate of the GPU: as reported, else by NVIDIA's documentation."""
+    """The GPU's FP32 over FP64 rate: from the report, else from NVIDIA's documentation."""
     told = view.value("device_fp32_fp64_ratio")
     known = throughputs().get(view.launch.device.compute_capability or "")
     rates = known.per_cycle if known else {}
@@ -87,10 +87,10 @@ def single_over_double(view: LaunchView) -> float:
 
 
 def _faster(view: LaunchView, model: TimeModel) -> float:
-    """What is left of all waiting, where the FP64 pipe is slow.
+    """Factor for all waiting if the FP64 pipe is slow.
 
-    A pipe of few lanes takes many cycles per instruction, and warps wait in its queue. That waiting
-    falls with the rates, by as much as the pipe explains of the time.
+    A pipe with few lanes takes many cycles per instruction, and warps wait in its queue. That
+    waiting decreases with the rates, as far as the pipe explains the time.
     """
     load = math.pow(model.loads.get("FP64", 0.0), parameter("sharpness"))
     behind = load * parameter("most_removed")
@@ -98,7 +98,8 @@ def _faster(view: LaunchView, model: TimeModel) -> float:
 
 
 def _computes_on_doubles(view: LaunchView, doubles: float, converted: float) -> bool:
-    """The data itself is double, on a GPU that is made for it: no question of precision."""
+    """Whether the data itself is double, on a GPU with a high FP64 rate: then keet does not
+    question the precision."""
     if single_over_double(view) > _DATACENTER_RATIO:
         return False
     signature = view.launch.name.demangled or ""
@@ -127,7 +128,7 @@ def _double_work(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 
 def _by_pipe(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    """Without instruction counts, the pipe alone shows doubles."""
+    """Without instruction counts, only the pipe shows FP64."""
     busy = view.ceilings.reached("FP64")
     if busy is None or model.busiest != "FP64":
         return
@@ -149,7 +150,7 @@ def _by_pipe(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 
 def _asks_for_double(view: LaunchView) -> bool:
-    """The kernel's signature or the lines that it runs name the type: no accident."""
+    """Whether the kernel's signature or the lines that it runs name the type double."""
     if _DOUBLE.search(view.launch.name.demangled or ""):
         return True
     return any(_DOUBLE.search(view.text_of(Place(*line, 0.0, ""))) for line in _lines(view))
@@ -163,7 +164,7 @@ def _lines(view: LaunchView) -> set[Location]:
 
 
 def _to_single(view: LaunchView, model: TimeModel, removed: float) -> dict[str, float]:
-    """The load of the FMA pipe with the arithmetic of the FP64 pipe."""
+    """The load of the FMA pipe if it also did the FP64 arithmetic."""
     slow, fast = view.ceilings.share("FP64") or 0.0, view.ceilings.share("FMA") or 0.0
     ratio = single_over_double(view)
     return {"FMA": model.load("FMA", (fast + slow / ratio) * (1 - removed * parameter("indirect")))}

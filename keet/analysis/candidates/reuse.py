@@ -1,4 +1,4 @@
-"""Data that is moved more than once: from DRAM, from L2, or by several launches."""
+"""Candidates in redundant traffic: from DRAM, from L2, or between launches."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from keet.analysis.several_launches.cross_launch import CrossLaunch
 
 _LEAST_READ = 1e6
-"""Bytes below which instructions and constants are a notable part of what DRAM reads."""
+"""Bytes below which instructions and constants are a notable part of the DRAM reads."""
 _LEAST_KEPT = 0.2
-"""Judgement: no rewrite is expected to save more than four fifths of L2's reads."""
+"""Judgement: no rewrite is expected to save more than 80 % of L2's reads."""
 
 
 def read_again(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
@@ -49,7 +49,7 @@ def read_again(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     written = view.value("dram_bytes_written") or 0.0
     kept = 1 - min(parameter("most_removed"), repeats.wasted / (float(read.value) + written))
     within = 1 - min(1 - kept, repeats.wasted / max(_l1_bytes(view), 1.0))
-    # Of what threads load, most may come from L1: that part stays.
+    # Most of what threads load may come from L1: that part stays.
     loaded = 32.0 * (view.value("global_load_sectors") or 0.0)
     asked = 1 - min(1 - kept, repeats.wasted / max(loaded, _l1_bytes(view), 1.0))
     units = {"DRAM": kept, "L2": within, "L1": asked, "LSU": asked}
@@ -65,21 +65,21 @@ def read_again(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 
 def _pressed(model: TimeModel) -> float:
-    """Fewer bytes shorten waiting as far as there is a queue for them."""
+    """Fewer bytes shorten waiting only as far as there is a queue for them."""
     return max(model.loads.get(unit, 0.0) for unit in ("DRAM", "L2"))
 
 
 def _l1_bytes(view: LaunchView) -> float:
-    """That L1 exchanged with L2."""
+    """Bytes that L1 exchanged with L2."""
     return 32.0 * (view.value("l2_l1_sectors") or 0.0)
 
 
 _MOST_PASSES = 8.0
-"""Judgement: a loop that runs more often is not meant by passes over the data."""
+"""Judgement: a loop with more iterations is not a pass over the data."""
 
 
 class _Repeats:
-    """Bytes that DRAM reads again, from the address forms of the loads."""
+    """Bytes that are read from DRAM more than once, from the addresses of the loads."""
 
     def __init__(self, code: MachineCode, read: float, l2_bytes: float | None) -> None:
         bounded = [row for row in code.reuse if row.sector_bytes_at_most]
@@ -93,10 +93,10 @@ class _Repeats:
         asked = sum(_beyond_l2(row, distinct + gathered, l2_bytes) for row in self.rows)
         passes = min((row.times or 1.0 for row in self.rows if _is_passes(row)), default=1.0)
         if gathered and limit <= passes <= _MOST_PASSES and len(self.rows) == len(bounded):
-            # What is gathered by indices that are read in several passes is gathered as often.
+            # Data that is gathered with indices read in several passes is gathered as often.
             asked += gathered * (1 - 1 / passes)
             gathered = 0.0
-        # What DRAM reads for addresses without a bound may all be needed.
+        # Reads at addresses without a known bound may all be needed.
         bounded_bytes = float(sum(row.l1_bytes or 0 for row in bounded))
         known = bounded_bytes / (bounded_bytes + gathered) if bounded_bytes else 0.0
         self.wasted = min(asked, known * max(0.0, read - distinct))
@@ -105,7 +105,7 @@ class _Repeats:
 
 
 def _beyond_l2(row: PointerReuse, everything: float, l2_bytes: float | None) -> float:
-    """Bytes that DRAM reads again for a pointer: what stays in L2 is read once.
+    """Bytes that DRAM reads again for a pointer; data that stays in L2 is read once.
 
     Between two passes over the data everything else goes through L2; a small table stays there.
     """
@@ -116,7 +116,8 @@ def _beyond_l2(row: PointerReuse, everything: float, l2_bytes: float | None) -> 
 
 
 def _is_passes(row: PointerReuse) -> bool:
-    """Threads have addresses of their own, so that repeats come from loops over the same data."""
+    """Whether each thread has its own addresses, so that repeats come from loops over the same
+    data."""
     loads = [access for access in row.accesses if access.kind == "load"]
     kinds = [{symbol.kind for symbol in access.offset.symbols} for access in loads]
     return bool(kinds) and all({"tid", "ctaid"} <= each for each in kinds)
@@ -137,7 +138,7 @@ def _repeated_places(view: LaunchView, rows: Sequence[PointerReuse]) -> tuple[Pl
 
 
 def reread_from_l2(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    """L2 delivers more than DRAM gave it: neighbours load the same bytes."""
+    """L2 delivers more bytes than it got from DRAM: blocks or threads load the same bytes."""
     sectors, read = view.get("l2_l1_read_sectors"), view.get("dram_bytes_read")
     if sectors is None or read is None:
         return
@@ -166,7 +167,7 @@ def reread_from_l2(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 
 def _gathered_share(view: LaunchView) -> float:
-    """Of the loaded bytes, those at addresses that data decides: tiles do not help there."""
+    """Share of the loaded bytes at addresses that depend on data: tiles do not help there."""
     if view.code is None:
         return 0.0
     loads = [(a.requested_bytes or 0, a.is_gather) for a in view.code.accesses if a.kind == "load"]
@@ -177,7 +178,7 @@ def _gathered_share(view: LaunchView) -> float:
 _LIKELY = {"high": 1.0, "medium": 0.8, "low": 0.5}
 """Judgement: how often equal amounts of bytes are the same data."""
 _SAME_INPUT = 0.4
-"""Judgement: the same where both launches read and neither writes: arrays often have one size."""
+"""Judgement: the same if both launches read and neither writes; arrays often have equal sizes."""
 
 
 class SharedTraffic(NamedTuple):
@@ -185,17 +186,16 @@ class SharedTraffic(NamedTuple):
 
     found: CrossLaunch
     total_us: float
-    """What these launches take."""
+    """Time of these launches."""
     saved_us: float
 
 
 def shared_traffic(
     found: Sequence[CrossLaunch], times_us: Mapping[int, float]
 ) -> dict[int, SharedTraffic]:
-    """By launch: what would save most of all that it has a part in.
+    """Per launch: the finding across launches that would save most.
 
-    Repeated passes are told of the program alone: how many equal launches a report has is a matter
-    of its capture.
+    Repeated passes are left out here: how many equal launches a report has depends on its capture.
     """
     by_launch: dict[int, SharedTraffic] = {}
     for each in found:
@@ -210,11 +210,11 @@ def shared_traffic(
 
 
 def between_launches(view: LaunchView, shared: SharedTraffic) -> Iterator[Candidate]:
-    """Data that this and other launches of the report move one after the other: a suspicion.
+    """Data that this and other launches move one after the other: a suspicion.
 
-    The gain is of the launches together: a hand-over is saved in two of them.
+    The gain is that of the launches together: a round trip is saved in two of them.
     """
-    if library_of(view.launch.name.full) is not None:  # nobody fuses what is not theirs
+    if library_of(view.launch.name.full) is not None:  # users can't fuse a library's kernel
         return
     each, total, saved = shared
     evidence = tuple(view.ledger.adopt(piece) for piece in each.evidence)

@@ -1,4 +1,4 @@
-"""How ncu was called: its options, and what it does where it was not told."""
+"""The options that ncu was called with, and its defaults."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from keet.profile import Profile
 from keet.records import NamedTuple
 
 _BOOST_SINCE = (2026, 1)
-"""NVIDIA's manual of the command line: the default of --clock-control is `boost` from 2026.1 on,
-and `base` before."""
+"""From NVIDIA's manual: the default of --clock-control is `boost` from 2026.1 on, and `base`
+before."""
 _DEFAULTS = {"cache-control": "all", "replay-mode": "kernel"}
-"""Of all versions; that of clock-control depends on the version."""
+"""Defaults of all versions; that of clock-control depends on the version."""
 
 
 class NcuSetting(NamedTuple):
-    """What an option of ncu was set to."""
+    """The value of an ncu option."""
 
     value: str
     is_default: bool
@@ -46,13 +46,13 @@ def _default(option: str, ncu_version: str | None) -> str | None:
 
 
 def ncu_arguments(profile: Profile) -> str | None:
-    """What followed the ncu executable: its options stand before the program, so more may too."""
+    """The part of the command line after the ncu executable: ncu's options, then the program."""
     match = re.match(_NCU, profile.provenance.command_line or "")
     return match["rest"].strip() if match else None
 
 
 def split_options(arguments: str) -> tuple[list[str], str]:
-    """Options of ncu, each with its value, and the program with its own."""
+    """ncu's options, each with its value, and the program with its arguments."""
     options: list[str] = []
     words = list(re.finditer(_SHELL_WORD, arguments))
     place = 0
@@ -65,7 +65,7 @@ def split_options(arguments: str) -> tuple[list[str], str]:
     return options, arguments[words[place].start() :] if place < len(words) else ""
 
 
-# Compiled when they are searched for: most commands need none of them.
+# Patterns are compiled on use: most commands need none of them.
 _SHELL_WORD = r"""(?:"[^"]*"|'[^']*'|[^\s"'])+|\S+"""
 _SWITCHES = frozenset(
     (

@@ -14,7 +14,7 @@ from keet.profile import Launch
 from keet.records import NamedTuple
 
 _WHOLE = 0.9
-"""Below this, samples are missing; the formula itself is right to a few percent."""
+"""Share below which samples are missing; the formula itself is correct to a few percent."""
 _FEWEST = 1000
 """With fewer samples the launch is too short for its buffer to be full."""
 _MAX_INTERVAL = 31
@@ -24,7 +24,7 @@ class PartialSampling(NamedTuple):
     """Samples that stop before the launch does."""
 
     share: float
-    """Of the launch that they cover, 0 to 1."""
+    """Share of the launch that the samples cover, 0 to 1."""
     remedy: str
 
     def __str__(self) -> str:
@@ -33,7 +33,7 @@ class PartialSampling(NamedTuple):
 
 
 def partial_sampling(launch: Launch, samples: int) -> PartialSampling | None:
-    """What is wrong with the samples; `None` where they are whole or nothing can be said."""
+    """Set if samples are missing; `None` if they are complete or it can't be determined."""
     interval = launch.get("sampling_interval_cycles")
     active = launch.get("sm_active_cycles")
     sms = launch.device.sm_count

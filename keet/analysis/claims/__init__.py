@@ -1,8 +1,9 @@
-"""A model's structured claims on a launch, computed with keet's own time model.
+"""Evaluates a model's claims about a launch with keet's own time model.
 
-A model that reads the source knows what counters cannot say: how many bytes are needed, which work
-is redundant, which precision suffices. It states that as a `WorkClaim`; keet checks it against the
-account and computes floor, next limiter and forecast.
+A model that reads the source can know what counters do not show: how many bytes are needed, which
+work is redundant, which precision suffices. It states that as a `WorkClaim`; keet checks it against
+the account and computes the floor, the next limiter and the forecast. One module per kind of claim
+(`byte_claims`, ...); `evaluation` calls them, `contradictions` refutes, `ranking` merges.
 """
 
 from __future__ import annotations

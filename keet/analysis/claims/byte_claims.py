@@ -1,7 +1,7 @@
-"""Claims on bytes: what a level of memory has to move, against what it moved.
+"""Claims on bytes: how many bytes a memory level has to move, compared with what it moved.
 
 A byte that DRAM does not read again does not pass L2 and L1 again either, and no level moves more
-than the level above it asks for: both follow from the claimed amount of one level.
+than the level above it requests: both follow from the claimed amount of one level.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from keet.records import NamedTuple
 from keet.units import Quantity
 
 WAVEFRONT = 128
-"""Bytes that shared memory delivers in one wavefront at the most."""
+"""Most bytes that shared memory delivers per wavefront."""
 
 
 class Level(NamedTuple):
@@ -85,11 +85,11 @@ class MovedBytes(NamedTuple):
     whole: float
     """Bytes in both directions."""
     direction: str
-    """`read`, `written` or both: empty."""
+    """`read` or `written`; empty for both."""
 
 
 def level_named(of: str) -> tuple[str, str] | None:
-    """`DRAM read`: the key of the level, and the direction."""
+    """`DRAM read`: the level and the direction."""
     words = of.strip().lower().replace("_", " ")
     head, _, last = words.rpartition(" ")
     direction = _DIRECTIONS.get(last, "") if head else ""
@@ -99,7 +99,7 @@ def level_named(of: str) -> tuple[str, str] | None:
 
 
 def moved(view: LaunchView, model: TimeModel, name: str, direction: str = "") -> MovedBytes | None:
-    """None where the report does not tell."""
+    """None if the report does not say."""
     level = LEVELS[name]
     parts = _parts(view, model, name, level)
     wanted = [part for key, part in parts.items() if direction in ("", key)]
@@ -117,7 +117,7 @@ def _parts(
     view: LaunchView, model: TimeModel, name: str, level: Level
 ) -> Mapping[str, Evidence | None]:
     """Bytes by direction."""
-    if name == HOST_LINK:  # entered by the ceilings where the link was used
+    if name == HOST_LINK:  # entered by the ceilings if the link was used
         used = view.ceilings.get(HOST_LINK) is not None
         keys = {
             key: view.ledger.entry_named(f"host_link.{key}.bytes") for key in ("read", "written")
@@ -171,7 +171,7 @@ def _begin(found: MovedBytes) -> str:
 def _amount_problem(
     claim: WorkClaim, view: LaunchView, found: MovedBytes, shown: Evidence
 ) -> Refusal | None:
-    """Only what is surely wrong."""
+    """Refuses only amounts that are certainly wrong."""
     evidence = (found.now, shown)
     if not shown.value >= max(1.0, warps_launched(view)):
         return Refusal(f"{shown} is less than a byte per warp of the launch.", (shown,))
@@ -179,7 +179,7 @@ def _amount_problem(
         reason = f"{_begin(found)} moved {found.now}, and {shown} are said to be needed"
         return Refusal(f"{reason}: nothing can be saved.", evidence)
     stored = _compulsory(view, found)
-    # Only redundant data may be stored without need: for a later launch, or for another pass.
+    # Only redundant data may be stored unnecessarily: for a later launch, or for another pass.
     is_kept = claim.finding != "redundant_traffic"
     if is_kept and stored is not None and shown.value < stored.value:
         reason = f"The kernel stores {stored}, more than the {shown} that are said to be needed"
@@ -188,10 +188,8 @@ def _amount_problem(
 
 
 def _compulsory(view: LaunchView, found: MovedBytes) -> Evidence | None:
-    """Bytes that have to be written: those stored, as far as they arrived at the level.
-
-    A claim on the stores themselves names its direction, and is not held to them.
-    """
+    """Bytes that must be written: those stored, as far as they reached the level. A claim about the
+    stores themselves names its direction, and is not checked against them."""
     if found.direction or found.name not in ("dram", "l2", "global"):
         return None
     stored, level = stored_bytes(view.launch), found.level
@@ -239,19 +237,21 @@ def _verb(found: MovedBytes) -> str:
 
 
 def _part(found: MovedBytes, saved: float) -> float:
-    """Of what the level moves in both directions, 0 to 1."""
+    """As a share of what the level moves in both directions, 0 to 1."""
     return min(parameter("most_removed"), saved / found.whole) if found.whole else 0.0
 
 
 def _is_doubted(view: LaunchView, found: MovedBytes, needed: float) -> bool:
-    """The amount is below what the kernel stores, or below what it is shown to read once."""
+    """Whether the amount is below what the kernel stores, or below what it is shown to read
+    once."""
     stored = _compulsory(view, found)
     less = stored is not None and needed < float(stored.value)
     return less or _reads_once(view, found, needed)
 
 
 def _reads_once(view: LaunchView, found: MovedBytes, needed: float) -> bool:
-    """The addresses show that DRAM reads every byte once: fewer reads would be fewer data."""
+    """Whether the addresses show that DRAM reads every byte once, so that fewer reads would mean
+    less data."""
     if found.name not in ("dram", "l2", "global") or found.direction == "written":
         return False
     streaming = view.streaming
@@ -298,14 +298,14 @@ def _less_global(
         units[other.level.unit] = within if place < at else min(1.0, left / other.whole)
     own = global_part(view)
     units["L1"] = 1 - (1 - units.get("L1", 1.0)) * own
-    if claim.finding != "uncoalesced_global":  # there, as many instructions are executed as before
+    if claim.finding != "uncoalesced_global":  # there, the number of instructions stays the same
         units |= _fewer_accesses(view, 1 - units["L1"])
     waits = _part(found, saved) * _waits_along(claim, model, found, units)
     return Effect(units, kept_waits(model, (*MEMORY_WAITS, "mio_throttle"), waits))
 
 
 def _fewer_accesses(view: LaunchView, removed: float) -> dict[str, float]:
-    """Loads that are not made any more take no LSU and issue slots."""
+    """Loads that are removed also free LSU and issue slots."""
     part = part_of(view, "LDG", "STG")
     return {"LSU": 1 - removed, "issue": 1 - removed * part}
 
@@ -313,10 +313,10 @@ def _fewer_accesses(view: LaunchView, removed: float) -> dict[str, float]:
 def _waits_along(
     claim: WorkClaim, model: TimeModel, found: MovedBytes, units: Mapping[str, float]
 ) -> float:
-    """Of the memory waiting in proportion to the bytes, what goes with them, 0 to 1.
+    """Share of the memory waiting that is removed with the bytes, 0 to 1.
 
-    Bytes shorten waiting as far as units have queues for them. Loads that are not made at all are
-    not waited for.
+    Fewer bytes shorten waiting as far as units have queues for them. Loads that are removed
+    completely are not waited for.
     """
     pressed = max(model.loads.get(unit, 0.0) for unit in units)
     if claim.finding == "uncoalesced_global":
@@ -327,13 +327,13 @@ def _waits_along(
 def _less_shared(claim: WorkClaim, view: LaunchView, model: TimeModel, removed: float) -> Effect:
     part = shared_part(view)
     units = {"L1": 1 - removed * (1.0 if part is None else part)}
-    if claim.finding != "shared_bank_conflict":  # conflicts are repeats of one instruction
+    if claim.finding != "shared_bank_conflict":  # conflicts are repeats of the same instruction
         units |= {"LSU": units["L1"], "issue": 1 - removed * part_of(view, "LDS", "STS")}
     return Effect(units, kept_waits(model, MIO_WAITS, removed), least=other_waits(model))
 
 
 def _less_local(view: LaunchView, model: TimeModel, found: MovedBytes, saved: float) -> Effect:
-    """Of what L1 serves; behind it, as much as L1 does not hold."""
+    """Local memory as a share of what L1 serves; behind L1, what L1 does not hold."""
     world = moved(view, model, "global")
     part = saved / (found.whole + (world.whole if world else 0.0))
     units = {"L1": 1 - part, "LSU": 1 - parameter("indirect") * part}

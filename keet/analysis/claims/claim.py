@@ -1,4 +1,4 @@
-"""What a claim is, and what keet says of it."""
+"""The types of claims and of their evaluation."""
 
 from __future__ import annotations
 
@@ -41,53 +41,53 @@ Kind = Literal[
 
 
 class WorkClaim(NamedTuple):
-    """What a model says is needed or removable. Numbers are already evaluated by keet."""
+    """What a model states as needed or removable. Expressions are already evaluated to numbers."""
 
     finding: str
     """Id of keet's vocabulary (keet/catalog/findings.toml)."""
     kind: Kind
     needed: Quantity | None = None
-    """The least work that does the job; or else `removed`. With neither, the claim leans on keet's
-    own candidate for the finding, whatever its kind."""
+    """The least amount of work that is needed; alternatively `removed`. With neither, keet uses its
+    own candidate for the finding."""
     removed: float | None = None
-    """Share, 0 to 1, of that work or waiting that goes away."""
+    """Share, 0 to 1, of that work or waiting that is removed."""
     of: str = ""
     """Level, pipe, purpose, warp state: see `Kind`."""
     place: Place | None = None
-    """The line that the model blames; keet's own lines follow."""
+    """The line that the model names; keet's own lines follow."""
     is_derived: bool = False
     """Whether `removed` is computed from evidence, source constants or launch facts. A share that
     is written as a bare number does not lead (see `rank_with_claims`)."""
 
 
 class EvaluatedClaim(NamedTuple):
-    """A claim as keet computed it."""
+    """A claim and what keet computed for it."""
 
     claim: WorkClaim
     supported: bool
     reason: str
-    """A sentence: why it is not supported, or what it says in measured and claimed amounts."""
+    """A sentence: why it is not supported, or the measured and claimed amounts."""
     candidate: Candidate | None = None
-    """None where nothing could be computed."""
+    """None if nothing could be computed."""
     possible: float = 1.0
     """Times faster if the claim is true; 1.0 where nothing could be computed."""
     expected: float = 1.0
-    """The same with doubt, as for findings; what ranks it. 1.0 where not supported."""
+    """Expected gain, as for findings; used for ranking. 1.0 if not supported."""
     forecast: Forecast | None = None
     """None where not supported."""
     evidence: tuple[Evidence, ...] = ()
     floor: Evidence | None = None
-    """Time that the needed work takes at the unit's attainable rate; None where the claim is not
-    of a unit's work, or the report has no duration."""
+    """Time that the needed work takes at the unit's attainable rate; None if the claim is not about
+    a unit's work, or the report has no duration."""
     next_limiter: str | None = None
-    """What sets the pace afterwards, as in a sentence: `the LSU pipe`, `waiting for ...`."""
+    """What limits the launch afterwards, as in a sentence: `the LSU pipe`, `waiting for ...`."""
     is_backed: bool = False
-    """Whether it rests on a computed amount that nothing speaks against, or on keet's own candidate
+    """Whether it is based on a computed amount that nothing contradicts, or on keet's own candidate
     for the finding; False for a share that is a bare number."""
 
 
 class Contradiction(NamedTuple):
-    """A cause that the report shows not to be there."""
+    """A cause that the report shows to be absent."""
 
     finding: str
     reason: str
@@ -96,15 +96,16 @@ class Contradiction(NamedTuple):
 
 
 class RankedCause(NamedTuple):
-    """A finding of keet, or a claim in the form of one."""
+    """A finding of keet, or a claim converted to one."""
 
     finding: Finding
     origin: Literal["keet", "model"]
     """`model`: a claim that keet has no finding for, or whose forecast replaces keet's."""
     claim: EvaluatedClaim | None = None
-    """Also set where a claim agrees with a finding of keet's (`origin` is `keet`)."""
+    """Also set if a claim agrees with a finding of keet (`origin` is `keet`)."""
     leads: bool = False
-    """At most the first of a ranking: the headline. Where none leads, keet's roofline does."""
+    """Whether it is the headline. At most the first of a ranking; if none leads, keet's roofline
+    does."""
 
 
 KINDS: Mapping[str, tuple[Kind, ...]] = {
@@ -134,5 +135,5 @@ KINDS: Mapping[str, tuple[Kind, ...]] = {
     "pipe_saturated": ("instructions", "bytes", "redundant"),
     "low_precision_possible": ("precision", "bytes", "instructions"),
 }
-"""Kinds of amounts that each finding can be claimed with; `cause` goes with all of them. The two
-rooflines are no work to remove: `check_cause` alone judges them."""
+"""Kinds of claims that each finding allows; `cause` is allowed for all. The two rooflines are not
+work to remove: only `check_cause` handles them."""

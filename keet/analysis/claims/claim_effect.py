@@ -1,4 +1,4 @@
-"""What each kind of claim is turned into, before the time model is asked."""
+"""A claim converted to an effect for the time model, and helpers that all kinds of claims use."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ class ClaimEffect(NamedTuple):
 
     text: str
     effect: Effect | float
-    """As of a candidate."""
+    """As in `Candidate.effect`."""
     evidence: tuple[Evidence, ...]
     unit: str | None = None
-    """The unit whose work the claim is about; None where it is about waiting or spread."""
+    """The unit whose work the claim is about; None for claims about waiting or the spread of
+    work."""
     kept: float = 1.0
     """What is left of that work, 0 to 1."""
     is_doubted: bool = False
-    """Something that keet measured speaks against the amount."""
+    """Whether a measurement contradicts the amount."""
 
 
 class Refusal(NamedTuple):
@@ -35,8 +36,8 @@ class Refusal(NamedTuple):
 
 
 def claimed(view: LaunchView, what: str, amount: Quantity, *sources: Evidence) -> Evidence:
-    """An amount that the model states, as evidence. Its name has the value: another claim may
-    state another amount of the same."""
+    """An amount that the model states, as evidence. Its name contains the value, because another
+    claim may state another amount."""
     name = f"claimed.{what}.{float(amount.value)!r}"
     return view.ledger.derived(name, amount, f"{what} needed, as the model states", *sources)
 
@@ -48,12 +49,12 @@ def claimed_share(view: LaunchView, what: str, removed: float, *sources: Evidenc
 
 
 def removable(removed: float) -> float:
-    """No fix removes more than a part of anything."""
+    """Limits a share to the most that keet expects of any fix."""
     return min(removed, parameter("most_removed"))
 
 
 def in_unit(amount: Quantity, *units: str) -> Quantity | Refusal:
-    """In the first of these units that fits. What is not finite is no evidence."""
+    """Converts to the first of these units that fits. Refuses values that are not finite."""
     if not math.isfinite(amount.value):
         return Refusal("The needed amount has to be a finite number.")
     base = amount.to_base()
@@ -64,13 +65,13 @@ def in_unit(amount: Quantity, *units: str) -> Quantity | Refusal:
 
 
 def warps_launched(view: LaunchView) -> float:
-    """0 where the report does not tell."""
+    """0 if the report does not say."""
     grid, block = view.value("grid_size") or 0.0, view.value("block_size") or 0.0
     return grid * -(-block // 32)
 
 
 def share_problem(removed: float | None) -> Refusal | None:
-    """Why a share is none; NaN is not between 0 and 1 either."""
+    """Why a share is not valid; NaN is not between 0 and 1 either."""
     if removed is None:
         return Refusal("The claim needs the share that is removed.")
     if not 0 < removed <= 1:

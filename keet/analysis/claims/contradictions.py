@@ -1,7 +1,7 @@
-"""Whether the report shows that a cause is not there.
+"""Whether the report shows that a claimed cause is absent.
 
-One row per finding: what must be in the evidence for it, and the limit below (or above) which it is
-not. Limits are those of the candidates. What the report does not tell contradicts nothing.
+One check per finding: the evidence that it needs, and the limit beyond which the cause is absent.
+The limits are those of the candidates. Missing data contradicts nothing.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from keet.evidence import Evidence
 from keet.units import Quantity
 
 Absence = tuple[str, tuple[Evidence, ...]]
-"""Why a cause is not there, and what shows it."""
+"""Why a cause is absent, and the evidence."""
 Check = Callable[[LaunchView, TimeModel], Absence | None]
 
 
 def check_cause(
     finding: str, view: LaunchView, model: TimeModel, account: Account
 ) -> Contradiction | None:
-    """None: the report shows the cause, or does not tell. Unknown is not a contradiction."""
+    """None: the report shows the cause, or does not say. Unknown is not a contradiction."""
     del account
     check = CHECKS.get(finding)
     absent = check(view, model) if check else None
@@ -41,12 +41,12 @@ def check_cause(
 
 
 def _least() -> float:
-    """Share of a work or waiting below which it is no cause: as little as any fix leaves."""
+    """Share of work or waiting below which it is no cause: as little as any fix leaves."""
     return 1 - parameter("most_removed")
 
 
 def _low_share(share: Evidence | None, least: float) -> TypeGuard[Evidence]:
-    """Of a share in per cent."""
+    """Whether a share in percent is below `least` (0 to 1)."""
     return share is not None and float(share.value) < 100 * least
 
 
@@ -100,7 +100,7 @@ def _no_conflicts(view: LaunchView, model: TimeModel) -> Absence | None:
 
 
 def _is_matrix_load(view: LaunchView) -> bool:
-    """Conflicts of other accesses are in other counters."""
+    """Other accesses have other conflict counters."""
     others = ("ldmatrix", "ldgsts", "atomic")
     return any(view.value(f"bank_conflicts_{kind}") for kind in others)
 
@@ -180,7 +180,7 @@ _EVEN = "SMs are active about equally long"
 
 
 def _balanced(view: LaunchView, model: TimeModel) -> Absence | None:
-    """Uneven warps of a block wait at barriers, or leave it early."""
+    """Uneven warps of a block wait at barriers or exit early."""
     del model
     even, barrier = evenness(view), view.stalls.get("barrier", 0.0)
     reached, possible = view.get("achieved_occupancy_pct"), view.get("theoretical_occupancy_pct")
@@ -194,10 +194,8 @@ def _balanced(view: LaunchView, model: TimeModel) -> Absence | None:
 
 
 def _covered(view: LaunchView, model: TimeModel) -> Absence | None:
-    """Without any waiting, the busiest unit would take nearly as long.
-
-    L2 that passes on what DRAM delivers is no limit of its own.
-    """
+    """Even without any waiting, the busiest unit would take nearly as long. L2 that passes on
+    DRAM's data is not a limit of its own."""
     loads = dict(model.loads)
     if loads.get("DRAM", 0.0) >= parameter("passes_on"):
         loads.pop("L2", None)
@@ -236,7 +234,7 @@ _LIMITS = {
 
 
 def _other_limiter(view: LaunchView, finding: str) -> Absence | None:
-    """Something else lets fewer blocks onto an SM. Block size and its limits always play a part."""
+    """Another resource limits the blocks per SM. The block size always matters to its limit."""
     own = view.get(_LIMITS.get(finding, "")) if finding in _LIMITS else None
     names = ("registers", "shared_memory", "warps", "sm")
     limits = [view.get(f"block_limit_{name}") for name in names]
@@ -320,7 +318,7 @@ def _tensor_in_use(view: LaunchView, model: TimeModel) -> Absence | None:
 
 
 def _idle_pipes(view: LaunchView, model: TimeModel) -> Absence | None:
-    """No unit of the SM is near being the busiest one."""
+    """No unit of the SM is near to being the busiest one."""
     within = {unit: load for unit, load in model.loads.items() if unit not in DEVICE_WIDE}
     top = max(within, key=lambda unit: within[unit], default=None)
     reached = view.ceilings.get(top or "")
@@ -377,5 +375,5 @@ CHECKS: Mapping[str, Check] = {
     "at_dram_roofline": _below(("DRAM",), "passes_on"),
     "at_compute_roofline": _below(("FMA", "tensor", "FP16", "FP64", "ALU", "XU", "issue"), "leads"),
 }
-"""By finding. Two have none: no counter tells which precision suffices, and data that a launch
-reads once may be moved by other launches too."""
+"""By finding. Two have no check: no counter shows which precision suffices, and data that a launch
+reads once may also be moved by other launches."""

@@ -1,4 +1,4 @@
-"""What a claim would gain, by keet's time model."""
+"""Evaluates claims: what each would gain by keet's time model."""
 
 from __future__ import annotations
 
@@ -78,8 +78,9 @@ def evaluate_claim(
 def evaluate_claims(
     claims: Sequence[WorkClaim], view: LaunchView, model: TimeModel, account: Account
 ) -> EvaluatedClaim:
-    """Several amounts of one cause: bytes that leave DRAM leave L2 as well, and a barrier that goes
-    takes its shared-memory accesses along. What is refused alone has no part in it."""
+    """Evaluates several claims about one cause together: bytes that are not read from DRAM do not
+    pass L2 either, and a removed barrier also removes its accesses to shared memory. Claims that
+    are refused alone are left out."""
     each = [evaluate_claim(claim, view, model, account) for claim in claims]
     each.sort(key=lambda found: (found.supported, found.expected), reverse=True)
     usable = [found for found in each if _effect(found) is not None]
@@ -104,7 +105,7 @@ def _effect(found: EvaluatedClaim) -> Effect | None:
 
 
 def _together(effects: Sequence[Effect]) -> Effect:
-    """What is left of each when all are done; one effect is not counted twice."""
+    """The combined effect; overlapping effects are not counted twice."""
     units = {name for effect in effects for name in effect.units}
     waits = {name for effect in effects for name in effect.waits}
     return Effect(
@@ -121,7 +122,7 @@ def _together(effects: Sequence[Effect]) -> Effect:
 
 
 def _form_problem(claim: WorkClaim) -> str | None:
-    """What makes a claim none at all."""
+    """Why a claim is not well-formed; else None."""
     if claim.finding not in findings():
         return f"{claim.finding!r} is not a finding of keet."
     if claim.finding not in KINDS:
@@ -141,13 +142,13 @@ def _has_no_amount(claim: WorkClaim) -> bool:
 
 
 class _ClaimCandidate(NamedTuple):
-    """A claim as a candidate."""
+    """A claim converted to a candidate."""
 
     candidate: Candidate
     is_backed: bool
     unit: str | None = None
     kept: float = 1.0
-    """Of the unit's work."""
+    """Share of the unit's work that is left."""
 
 
 def _from_own_candidate(
@@ -198,7 +199,8 @@ def _variant(claim: WorkClaim) -> str:
 
 
 def _beside_own(candidate: Candidate, own: Candidate, model: TimeModel) -> tuple[Candidate, bool]:
-    """Doubt only what goes beyond keet's own candidate, and whether nothing does."""
+    """Applies doubt only to the gain beyond keet's own candidate; also says whether there is none
+    beyond."""
     possible, known = possible_gain(candidate, model), possible_gain(own, model)
     expected = math.log(expected_gain(own, min(known, possible)))
     beyond = max(0.0, math.log(possible / known)) * parameter("indirect")
@@ -248,7 +250,7 @@ def _too_little(made: _ClaimCandidate, view: LaunchView, after: str | None) -> s
 
 
 def _floor(made: _ClaimCandidate, model: TimeModel) -> Evidence | None:
-    """Over all SMs, at the rate that good kernels reach."""
+    """Time of the needed work over all SMs, at the rate that good kernels reach."""
     duration = model.view.get("duration")
     if made.unit is None or duration is None or made.unit not in model.loads:
         return None
@@ -264,7 +266,7 @@ def _floor(made: _ClaimCandidate, model: TimeModel) -> Evidence | None:
 
 
 def limiter_after(model: TimeModel, effect: Effect | float) -> str | None:
-    """As in a sentence; None where the gain is no matter of units and waiting."""
+    """As in a sentence; None if the gain does not depend on units and waiting."""
     if not isinstance(effect, Effect):
         return None
     loads, exposed = model.loads_after(effect), model.exposed_after(effect)

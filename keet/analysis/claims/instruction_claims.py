@@ -1,4 +1,4 @@
-"""Claims on instructions: how many are needed, of all or of one class."""
+"""Claims on instructions: how many are needed, in total or of one class."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ PIPES: Mapping[str, tuple[str, ...]] = {
     "XU": ("MUFU", "I2F", "F2I", "F2F", "POPC", "FLO", "BREV"),
     "LSU": ("LD", "ST", "ATOM", "RED"),
 }
-"""Opcodes by the pipe that executes them; the first that fits counts: `LDC` is no load of the LSU,
-and `REDUX` no atomic."""
+"""Opcodes by pipe; the first match counts: `LDC` is not a load of the LSU, and `REDUX` not an
+atomic."""
 _PURPOSES = ("value", "memory", "address", "control", "conversion", "move", "sync")
 _WITHIN_SM = ("issue", "FMA", "ALU", "FP64", "XU", "FP16", "LSU", "ADU", "L1", "tensor")
 _FIXED = ("wait", "dispatch_stall", "branch_resolving", "no_instruction", "no_instructions")
-"""Waits that come with each instruction, whatever it does."""
+"""Warp states that occur with every instruction."""
 
 
 class Class(NamedTuple):
@@ -55,7 +55,7 @@ class Class(NamedTuple):
     part: float
     """Of all executed instructions, 0 to 1."""
     pipes: Mapping[str, float]
-    """By unit: the part of its work that this class is, 0 to 1."""
+    """By unit: the share of its work that belongs to this class, 0 to 1."""
 
 
 def instruction_claim(
@@ -85,7 +85,7 @@ def _warp_instructions(amount: Quantity) -> Quantity | Refusal:
 
 
 _PER_INSTRUCTION = {"inst": 1.0, "op": 32.0, "flop": 64.0}
-"""Operations of threads that one warp instruction does, by unit."""
+"""Thread operations per warp instruction, by unit."""
 
 
 def _amount_problem(view: LaunchView, found: Class, shown: Evidence) -> Refusal | None:
@@ -135,7 +135,7 @@ def _draft(  # noqa: PLR0913, PLR0917 - what a draft is made of
 
 
 def class_named(of: str, view: LaunchView) -> Class | Refusal:
-    """By pipe, purpose or opcode; a refusal where the report does not tell."""
+    """Finds the class by pipe, purpose or opcode; refuses if the report does not say."""
     name = of.strip()
     if name.lower() in ("all", ""):
         return _everything(view)
@@ -165,7 +165,7 @@ def _pipe_of(opcode: str) -> str | None:
 
 
 def _counted(view: LaunchView, name: str, spoken: str, opcodes: tuple[str, ...]) -> Class:
-    """A class by its opcodes; `name` may be a pipe, whose opcodes are those."""
+    """A class by opcodes; `name` may be a pipe."""
     own, every = defaultdict[str | None, float](float), defaultdict[str | None, float](float)
     for opcode, count in view.opcodes.items():
         pipe = _pipe_of(opcode)
@@ -193,7 +193,7 @@ _PURPOSE_PIPES = {
     "memory": ("LSU", "L1"),
     "sync": ("ADU",),
 }
-"""Units that work for one purpose mostly; what else is done on ALU and FMA pipes is shared."""
+"""Units with mainly one purpose; the ALU and FMA pipes are shared."""
 
 
 def _by_purpose(name: str, view: LaunchView) -> Class | Refusal:
@@ -227,13 +227,13 @@ def _effect(model: TimeModel, found: Class, removed: float) -> Effect:
         return Effect(dict.fromkeys(_WITHIN_SM, 1 - removed), every_wait=1 - removed)
     units = {pipe: 1 - removed * share for pipe, share in found.pipes.items()}
     units["issue"] = 1 - removed * found.part
-    if found.name == "atomics":  # few addresses are what atomics queue for
+    if found.name == "atomics":  # atomics queue for few addresses
         units[HOT_LINE] = 1 - removed
     return Effect(units, _waits(model, found, removed))
 
 
 def _waits(model: TimeModel, found: Class, removed: float) -> dict[str, float]:
-    """What these instructions are waited for, and what every instruction has to wait."""
+    """Warp states caused by these instructions, and by every instruction."""
     waits = kept_waits(model, _FIXED, removed * found.part)
     busiest = max(found.pipes.values(), default=0.0)
     math = {pipe for pipe in found.pipes if pipe in ("FMA", "ALU", "FP64", "FP16", "tensor")}
@@ -253,6 +253,6 @@ def _waits(model: TimeModel, found: Class, removed: float) -> dict[str, float]:
 
 
 def _own_part(model: TimeModel, unit: str) -> float:
-    """Of what the MIO queues serve, the unit's part by how busy it is."""
+    """The unit's share of the MIO queues, by how busy it is."""
     loads = [model.loads.get(each, 0.0) for each in ("XU", "LSU", "L1")]
     return model.loads.get(unit, 0.0) / max(*loads, 1e-9)

@@ -46,7 +46,7 @@ def _stated(claim: WorkClaim, unit: str) -> Quantity | Refusal:
 
 
 def _blocks(claim: WorkClaim, view: LaunchView, model: TimeModel) -> ClaimEffect | Refusal:
-    """More blocks on more SMs, or more of them on each."""
+    """More blocks, on more SMs or more per SM."""
     needed = _stated(claim, "block")
     shape = grid_shape(view)
     if isinstance(needed, Refusal):
@@ -101,7 +101,7 @@ def _balance(claim: WorkClaim, view: LaunchView, model: TimeModel) -> ClaimEffec
     removed = removable(claim.removed or 0.0)
     share = claimed_share(view, "the difference between SMs", claim.removed or 0.0, even)
     longest = 1 - removed * (1 - min(1.0, float(even.value)))
-    # An SM is active while a single long block is left: others come to it then.
+    # An SM counts as active while one long block is left; other blocks could run there then.
     filled = resident(view) ** (1 - longest) if claim.finding == "load_imbalance" else 1.0
     text = (
         f"SMs have unequal work: {even_text(even)}; by the model's reading of the source, "
@@ -119,7 +119,7 @@ _SPREADS: Mapping[str, _ClaimFunction] = {"blocks": _blocks, "warps": _warps, "b
 
 
 def launch_claim(claim: WorkClaim, view: LaunchView, model: TimeModel) -> ClaimEffect | Refusal:
-    """Launches that go, each with its start, its drain and the gap to the next."""
+    """Removed launches, each with its start, its drain and the gap to the next."""
     problem = share_problem(claim.removed)
     duration = view.get("duration")
     if problem is not None:

@@ -42,7 +42,7 @@ def _single(claim: WorkClaim, view: LaunchView, model: TimeModel) -> ClaimEffect
 
 
 def _half(claim: WorkClaim, view: LaunchView, model: TimeModel) -> ClaimEffect | Refusal:
-    """Two values per instruction."""
+    """FP16: two values per instruction."""
     del claim, model
     busy, part = view.ceilings.reached("FMA"), part_of(view, "FFMA", "FADD", "FMUL")
     if busy is None or not part:
@@ -57,7 +57,8 @@ def _half(claim: WorkClaim, view: LaunchView, model: TimeModel) -> ClaimEffect |
 
 
 def _tensor(claim: WorkClaim, view: LaunchView, model: TimeModel) -> ClaimEffect | Refusal:
-    """A matrix product leaves little; of other code, what is no multiply-add stays."""
+    """Tensor cores: a matrix product leaves little work; in other code, what is not a multiply-add
+    stays."""
     del claim, model
     busy, part = view.ceilings.reached("FMA"), part_of(view, "FFMA", "HFMA")
     if busy is None or not part:

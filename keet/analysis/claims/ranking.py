@@ -1,4 +1,4 @@
-"""Findings of keet and a model's supported claims in one ranking."""
+"""Ranks keet's findings and a model's supported claims together."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def rank_with_claims(
 
 
 def _best_by_finding(claims: Iterable[EvaluatedClaim]) -> dict[str, EvaluatedClaim]:
-    """One claim per finding, backed ones first: several of one finding are not added up."""
+    """One claim per finding, backed ones first: several claims about one finding are not added
+    up."""
     best: dict[str, EvaluatedClaim] = {}
     for each in sorted(claims, key=lambda each: (each.is_backed, each.expected), reverse=True):
         best.setdefault(each.claim.finding, each)
@@ -46,7 +47,7 @@ def _best_by_finding(claims: Iterable[EvaluatedClaim]) -> dict[str, EvaluatedCla
 
 
 def _order(cause: RankedCause) -> tuple[bool, float]:
-    """Of claims: backed ones first, each by its gain."""
+    """Sort key of claims: backed ones first, then by gain."""
     return cause.claim is not None and cause.claim.is_backed, _gain(cause)
 
 
@@ -57,7 +58,8 @@ def _gain(cause: RankedCause) -> float:
 
 
 def _position(causes: Sequence[RankedCause], new: RankedCause) -> int:
-    """Before the first that is expected to gain less; if not backed, behind all that are sure."""
+    """Position of a claim: before the first entry with a smaller expected gain; if not backed,
+    after all certain ones."""
     is_backed, gain = _order(new)
     sure = [n for n, cause in enumerate(causes) if _is_sure(cause)]
     first = 0 if is_backed or not sure else sure[-1] + 1
@@ -66,7 +68,7 @@ def _position(causes: Sequence[RankedCause], new: RankedCause) -> int:
 
 
 def _is_sure(cause: RankedCause) -> bool:
-    """keet's or backed, and expected to gain a tenth."""
+    """Whether it is keet's own or backed, and expected to gain 10 %."""
     backed = cause.origin == "keet" or (cause.claim is not None and cause.claim.is_backed)
     return backed and _gain(cause) >= parameter("worth")
 
@@ -85,14 +87,14 @@ def _refined(diagnosis: Diagnosis, finding: Finding, claim: EvaluatedClaim | Non
 
 
 def _joined(told: Finding, own: Finding, kept: Finding) -> Finding:
-    """With the evidence of both; advice, and what selects it, stay keet's."""
+    """The finding with the evidence of both; the advice stays keet's."""
     evidence = tuple(dict.fromkeys((*kept.evidence, *own.evidence, *told.evidence)))
     here = kept.here or own.here
     return replace(kept, evidence=evidence, here=here, advice=own.advice, variant=own.variant)
 
 
 def finding_of(diagnosis: Diagnosis, claim: EvaluatedClaim) -> Finding:
-    """A supported claim in the form of a finding."""
+    """A supported claim converted to a finding."""
     from keet.analysis.advice import advice_for
 
     candidate, view = claim.candidate, diagnosis.view

@@ -1,4 +1,4 @@
-"""Claims that warps need not wait: for one stall reason, for all of them, or for redundant work."""
+"""Claims on waiting: for one stall reason or all, and claims on redundant work."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def waiting_claim(claim: WorkClaim, view: LaunchView, model: TimeModel) -> Claim
 
 
 def _most_covered(state: str, removed: float) -> float:
-    """As much as keet expects of any fix: of barriers, and of waits that more warps cover."""
+    """Limits a share to what keet expects of any fix: of barriers, and of waits that more warps
+    hide."""
     if state == "barrier":
         return min(removed, parameter("barrier_waits"))
     if state in HIDEABLE or not state:

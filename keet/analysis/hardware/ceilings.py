@@ -1,12 +1,12 @@
-"""Ceilings: the peaks that a launch can come up against, and how near it came to each.
+"""Ceilings: the peak rates of the hardware, and how near a launch came to each.
 
 There are two kinds. The ceiling of a unit (`DRAM`, `L2`, `FMA`) is how busy its busiest stage was.
-The ceilings of the roofline are rates of work, operations of a type or bytes of a memory level,
-against the peak of that work; see `roofline`. Both are of the elapsed cycles of the launch, idle
-SMs included, and both name the stage of the hardware that was the busiest.
+The ceilings of the roofline are rates of work (operations of a type, bytes of a memory level)
+against the peak of that work; see `roofline`. Both are relative to the elapsed cycles of the
+launch, idle SMs included, and both name the busiest stage of the hardware.
 
-A unit that was busy for 60 % of the elapsed cycles needs 60 % of the launch's time for the work
-that it got, and less in proportion with less work.
+A unit that was busy for 60 % of the elapsed cycles needs 60 % of the launch's time for its work,
+and proportionally less for less work.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from keet.records import NamedTuple
 from keet.units import Quantity
 
 NEAR = 60.0
-"""Per cent of its peak from which a unit explains the launch's time: the rest is what arbitration,
-refresh and start-up cost kernels that are known to be limited by one unit."""
+"""Percent of its peak from which a unit explains the launch's time. Kernels that are known to be
+limited by one unit lose the rest to arbitration, refresh and start-up."""
 TIE = 5.0
-"""Percentage points within which two ceilings count as equally near: passes of one report differ
-by as much."""
+"""Percentage points within which two ceilings count as equally near: passes of one report differ by
+this much."""
 
 Kind = Literal["compute", "memory", "issue", "link"]
 
@@ -50,14 +50,14 @@ class Ceiling(NamedTuple):
     """As in a table: `DRAM`, `L2`, `Tensor BF16`."""
     kind: Kind
     reached: Evidence
-    """Per cent of the peak, over the elapsed cycles; a little above 100 where passes differ."""
+    """Percent of the peak, over the elapsed cycles; slightly above 100 where passes differ."""
     source: str
     """Where the peak, or the share alone, comes from."""
     achieved: Evidence | None = None
-    """Operations or bytes per second; None where the report has the share alone."""
+    """Operations or bytes per second; None if the report has only the share."""
     peak: Evidence | None = None
     stage: UnitStage | None = None
-    """The busiest stage of the hardware behind it; None: no stage was measured."""
+    """The busiest stage of the hardware; None: no stage was measured."""
 
     @property
     def spoken(self) -> str:
@@ -66,7 +66,7 @@ class Ceiling(NamedTuple):
 
     @property
     def share(self) -> float:
-        """0 to 1; a little above 1 where passes differ."""
+        """0 to 1; slightly above 1 where passes differ."""
         return share_of(self.reached)
 
     @property
@@ -76,21 +76,22 @@ class Ceiling(NamedTuple):
 
     @property
     def busier_stage(self) -> UnitStage | None:
-        """The stage, where it is clearly busier than the work tells: replays, small requests."""
+        """The stage, if it is clearly busier than the amount of work suggests: replays, small
+        requests."""
         stage = self.stage
         return stage if stage and stage.busy.value > self.reached.value + _MARGIN else None
 
 
 _MARGIN = 5.0
-"""Percentage points by which a stage has to be busier than the share of peak to be worth a word."""
+"""Percentage points by which a stage must be busier than the share of peak to be mentioned."""
 
 
 _SAME_PIPE = 0.01
-"""Of the peak: a pipe so near to the share of the whole SM is the one that it stands for."""
+"""Share of the peak: a pipe within this distance of the whole SM's share is the pipe behind it."""
 
 
 def nearest(ranked: Sequence[Ceiling]) -> tuple[Ceiling, ...]:
-    """The first, and those that tie with it; none where nothing was done. Nearest first."""
+    """The first, and those that tie with it; empty if nothing was done. Nearest first."""
     top = ranked[0].share if ranked else 0.0
     least = top - min(TIE / 100, top / 2)
     return tuple(ceiling for ceiling in ranked if ceiling.share >= least) if top > 0 else ()
@@ -126,9 +127,9 @@ class _Unit(NamedTuple):
     kind: Kind
     stages: tuple[str, ...]
     whole: tuple[str, ...] = ()
-    """Units whose share is that of the busiest stage, collected or not."""
+    """Units whose share is that of their busiest stage, even if that stage was not collected."""
     rare: tuple[str, ...] = ()
-    """Stages that seldom lead: evidence of them is entered only where they do."""
+    """Stages that are rarely the busiest: their evidence is entered only if they are."""
 
 
 _UNITS = {
@@ -197,13 +198,13 @@ def spoken_unit(name: str) -> str:
 
 
 class Ceilings:
-    """The units of one launch. What the report has no number for is unknown, which is not zero."""
+    """The ceilings of the units of one launch. A unit without a number is unknown, not zero."""
 
     def __init__(self, ledger: LaunchLedger) -> None:
         self._ledger = ledger
         self._by_name: dict[str, Ceiling] = {}
         self._idle: set[str] = set()
-        """Links that were measured and carried nothing: they are no rows of a table."""
+        """Links that were measured and carried nothing: they get no row in a table."""
         self._host: HostTraffic | None = None
         for name, unit in _UNITS.items():
             self._add(name, _unit_ceiling(ledger, name, unit))
@@ -219,7 +220,7 @@ class Ceilings:
             self._by_name[name] = ceiling
 
     def _add_whole_sm(self) -> None:
-        """A small set has no more of the SMs than the share of their busiest pipe."""
+        """For small sets, which have only the share of the SM's busiest pipe."""
         busy = self._ledger.measured("sm_throughput_pct") if "issue" not in self else None
         if busy is None:
             return
@@ -244,7 +245,7 @@ class Ceilings:
         return self._by_name.get(name)
 
     def share(self, name: str) -> float | None:
-        """0 to 1, as measured: a little above 1 where passes differ. None: not measured."""
+        """0 to 1, as measured; slightly above 1 where passes differ. None: not measured."""
         ceiling = self._by_name.get(name)
         return ceiling.share if ceiling else 0.0 if name in self._idle else None
 
@@ -253,7 +254,7 @@ class Ceilings:
         return ceiling.reached if ceiling else None
 
     def stage(self, name: str) -> UnitStage | None:
-        """The busiest stage of a unit, which may be one that only the unit's share shows."""
+        """The busiest stage of a unit; it may be inferred from the unit's share."""
         ceiling = self._by_name.get(name)
         return ceiling.stage if ceiling else None
 
@@ -265,8 +266,8 @@ class Ceilings:
         return measured_stages(self._ledger, (*unit.stages, *unit.rare)) if unit else ()
 
     def rate(self, name: str) -> Evidence | None:
-        """Bytes per second over the link to the host, in its busier direction: known without a
-        peak, too. None for units whose report has no rate."""
+        """Bytes per second over the link to the host, in its busier direction; also known without a
+        peak. None for units without a rate in the report."""
         if name == HOST_LINK and self._host:
             return max(_host_rates(self._host), key=lambda rate: rate.value, default=None)
         ceiling = self._by_name.get(name)
@@ -277,10 +278,12 @@ class Ceilings:
         return tuple(sorted(self._by_name.values(), key=lambda c: -self._nearness(c)))
 
     def _nearness(self, ceiling: Ceiling) -> float:
-        """A unit that only passes on what another one does is named after that one.
+        """Share for ranking. A unit that only passes on the work of another is ranked just behind
+        it.
 
-        L2 passes on what DRAM delivers, some points nearer its own peak: DRAM is the limit. L1 has
-        the LSU's requests as one of its stages: where that is the busiest, the LSU is the limit.
+        L2 passes on what DRAM delivers and is some points nearer its own peak, but DRAM is the
+        limit. The LSU's requests are a stage of L1: if it is the busiest stage, the LSU is the
+        limit.
         """
         if ceiling.name == "L2" and "DRAM" in self._by_name:
             dram = self._by_name["DRAM"].share
@@ -291,7 +294,7 @@ class Ceilings:
 
     @property
     def nearest(self) -> tuple[Ceiling, ...]:
-        """The busiest unit, and those that are as busy."""
+        """The busiest unit, and those that tie with it."""
         return nearest(self.ranked) or self.ranked[:1]
 
 

@@ -1,9 +1,11 @@
-"""What the SMs moved over the link to the host's memory, and the most that the link can move.
+"""Traffic of the SMs over the link to host memory, and the peak of that link.
 
-Counters of PCIe itself are not used, because they see the whole chip: about 40 kB of the profiler's
-own writes are in every launch, which is 10 GB/s in one of 4 us. Where L2 counts the accesses of SMs
-by where their data is, those are used. Small sets have only where L2's misses are filled from, by
-any unit: these fills count where they are clearly more than what other units cause.
+The counters of PCIe itself are not used, because they count the whole chip: about 40 kB of the
+profiler's own writes are in every launch, which is 10 GB/s in a launch of 4 us.
+
+If L2 counts the accesses of SMs by memory, those counts are used. Small sets have only the memory
+from which L2's misses were filled, for all units: these fills count only if they are clearly more
+than what other units cause.
 """
 
 from __future__ import annotations
@@ -19,10 +21,10 @@ _WRITTEN = ("l2_sysmem_write_sectors", "l2_sysmem_write_misses")
 _ALL = "l2_sysmem_misses"
 _FILLS, _OWN_FILLS = "sol_l2_fill_sysmem_pct", "l2_fill_device_pct"
 _L2_CYCLES = "l2_elapsed_cycles_total"
-"""A slice of L2 fills at most one sector per cycle: on an H200, this gives as many sectors as the
-count of misses."""
+"""An L2 slice fills at most one sector per cycle: on an H200, this gives the same number of sectors
+as the count of misses."""
 _OTHERS_SHARE, _OTHERS_BYTES = 0.003, 40e3
-"""Of the link's peak, and bytes per launch: below either, fills may be those of other units. In
+"""Share of the link's peak, and bytes per launch: below either, fills may come from other units. In
 reports in which SMs have no misses in host memory, fills reach 0.001 of the peak."""
 
 _PCIE = {
@@ -37,7 +39,7 @@ _PCIE = {
     "10.0": "5.0",
     "12.0": "5.0",
 }
-"""The PCIe generation of the GPUs of a compute capability, by NVIDIA's data sheets."""
+"""PCIe generation by compute capability, from NVIDIA's data sheets."""
 _PCIE_RATE = {"3.0": 15.754e9, "4.0": 31.508e9, "5.0": 63.015e9}
 """Bytes per second and direction of 16 lanes: 8, 16 and 32 GT/s with 128b/130b encoding."""
 _C2C_RATE = 450e9
@@ -48,11 +50,11 @@ class HostTraffic(NamedTuple):
     """Bytes per second between SMs and the host's memory."""
 
     read: Evidence | None
-    """Both directions together where the report does not tell them apart; see `is_split`."""
+    """Both directions together if the report does not distinguish them; see `is_split`."""
     written: Evidence | None
     is_split: bool
     peak: Peak | None
-    """Of one direction; None: neither the report nor documentation knows it."""
+    """Peak of one direction; None: not in the report nor in the documentation."""
 
 
 def uses_host_link(ledger: LaunchLedger) -> bool | None:
@@ -101,7 +103,7 @@ def host_traffic(ledger: LaunchLedger) -> HostTraffic:
 
 
 def _filled(ledger: LaunchLedger) -> Evidence | None:
-    """Sectors that L2 fetched from host memory. What is written there is not in this counter."""
+    """Sectors that L2 fetched from host memory. Writes are not in this counter."""
     share, cycles = ledger.measured(_FILLS), ledger.measured(_L2_CYCLES)
     if share is None or cycles is None:
         return None
@@ -111,7 +113,7 @@ def _filled(ledger: LaunchLedger) -> Evidence | None:
 
 
 def from_host(ledger: LaunchLedger) -> Evidence | None:
-    """Of the sectors that L2 fetches, those from host memory, in per cent."""
+    """Percent of the sectors that L2 fetches that come from host memory."""
     host, own = ledger.measured(_FILLS), ledger.measured(_OWN_FILLS)
     if host is None or own is None or host.value + own.value <= 0:
         return None

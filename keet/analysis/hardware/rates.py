@@ -1,4 +1,4 @@
-"""Amounts per second from the counters of one launch, and the peaks that they are compared with."""
+"""Rates (amounts per second) from the counters of one launch, and peak rates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from keet.records import NamedTuple
 from keet.units import Quantity
 
 SECTOR = 32
-"""Bytes that caches and memories exchange at once."""
+"""Bytes: the unit in which caches and memories exchange data."""
 
 
 class Peak(NamedTuple):
@@ -24,7 +24,7 @@ def first(ledger: LaunchLedger, *metric_ids: str) -> Evidence | None:
 
 
 def positive(evidence: Evidence | None) -> Evidence | None:
-    """What may be divided by."""
+    """The evidence if it is above 0, so that it can be divided by; else None."""
     return evidence if evidence is not None and evidence.value > 0 else None
 
 
@@ -38,5 +38,5 @@ def per_second(ledger: LaunchLedger, name: str, label: str, amount: Evidence) ->
 
 
 def clock(ledger: LaunchLedger) -> Evidence | None:
-    """The SM clock that the launch ran at, on average."""
+    """The average SM clock of the launch."""
     return positive(first(ledger, "sm_clock", "sm_frequency"))

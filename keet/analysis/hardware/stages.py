@@ -1,8 +1,8 @@
 """Stages of the hardware units, and how busy each one was over the elapsed cycles.
 
-A unit such as L2 has several stages with a peak of their own: tag lookups, data banks, the ports to
-the crossbar. The busiest stage limits the unit. Which one it is tells what to change: tag lookups
-are pressed by requests, data banks by bytes, the L1 data stage by wavefronts that are replayed.
+A unit such as L2 has several stages, each with its own peak: tag lookups, data banks, the ports to
+the crossbar. The busiest stage limits the unit, and shows what to change: tag lookups are limited
+by requests, data banks by bytes, the L1 data stage by replayed wavefronts.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from keet.units import Quantity
 
 
 class UnitStage(NamedTuple):
-    """One stage of a unit, and its share of peak over the elapsed cycles in per cent."""
+    """One stage of a unit, and its share of peak over the elapsed cycles in percent."""
 
     id: str
-    """Of the hardware unit in the catalog: `l2_tags`, `l1_data_stage`."""
+    """Id of the hardware unit in the catalog: `l2_tags`, `l1_data_stage`."""
     label: str
     busy: Evidence
     inferred: bool = False
-    """The report shows how busy the unit's busiest stage was, but has no counter of that stage:
-    which one it is follows from what the other stages show."""
+    """Inferred: the report shows how busy the unit's busiest stage was but has no counter of that
+    stage. Which stage it is follows from the other stages."""
 
     @property
     def share(self) -> float:
@@ -35,7 +35,7 @@ class UnitStage(NamedTuple):
 
 
 def share_of(percent: Evidence) -> float:
-    """Never below 0: counters of two passes can give a little less than nothing."""
+    """Never below 0: counters of two passes can give slightly negative values."""
     share = float(percent.value) / 100
     return share if share > 0.0 else 0.0
 
@@ -59,11 +59,13 @@ def _known_unit(unit_id: str) -> tuple[HardwareUnit, str]:
 
 
 SCHEDULERS = 4
-"""Per SM, each of which issues at most one instruction per cycle: all GPUs since Volta."""
+"""Schedulers per SM, each of which issues at most one instruction per cycle: all GPUs since
+Volta."""
 
 
 def _issue_slots(ledger: LaunchLedger, unit: HardwareUnit) -> UnitStage | None:
-    """From counts of instructions and cycles, or from the rate, which some sets have alone."""
+    """Share of issue slots from counts of instructions and cycles; else from the rate, if the set
+    has only that."""
     generation = (ledger.launch.device.compute_capability or "").partition(".")[0]
     if not generation.isdecimal() or int(generation) < 7:
         return None
@@ -88,7 +90,7 @@ def _issued_per_slot(ledger: LaunchLedger) -> _Computed | None:
 
 
 _PRINTED_DECIMALS = 2
-"""Of a rate on a printed page: 0.03 instructions per cycle may be 0.025 or 0.035."""
+"""For a rounded rate on a printed page: 0.03 instructions per cycle may be 0.025 or 0.035."""
 
 
 def _executed_per_cycle(ledger: LaunchLedger) -> _Computed | None:
@@ -111,7 +113,7 @@ def measured_stages(ledger: LaunchLedger, unit_ids: Iterable[str]) -> tuple[Unit
 
 
 def _over_elapsed(ledger: LaunchLedger, unit: HardwareUnit, busy: Evidence) -> Evidence | None:
-    """A share of the cycles in which the SMs were active as one of all cycles."""
+    """Converts a share of the SMs' active cycles to a share of all cycles."""
     active, elapsed = ledger.measured("sm_active_cycles"), ledger.measured("elapsed_cycles")
     if active is None or elapsed is None or not elapsed.value:
         return None
@@ -121,15 +123,15 @@ def _over_elapsed(ledger: LaunchLedger, unit: HardwareUnit, busy: Evidence) -> E
 
 
 _SAME_CLOCK = 0.9
-"""Of the GPCs' elapsed cycles, those of an SM at the least. Fewer: the sum is of other SMs than
-the count. Judgement; 0.97 and more were seen."""
+"""Least ratio of an SM's elapsed cycles to those of the GPCs. If it is smaller, the sum is over
+other SMs than the count. Judgement; 0.97 and more were seen."""
 
 
 def sm_elapsed_cycles(ledger: LaunchLedger) -> Evidence | None:
     """Elapsed cycles to compare the active cycles of an SM with; None: not measured.
 
-    Printed pages have the sum over the SMs and not the active cycles of the longest SM. Other
-    shares of the SMs are of that sum, and the GPCs count a few per cent more.
+    Printed pages have the sum over the SMs but not the active cycles of the longest SM. Other
+    shares of the SMs are relative to that sum, and the GPCs count a few percent more.
     """
     elapsed = ledger.measured("elapsed_cycles")
     total, sms = ledger.measured("sm_elapsed_cycles_total"), ledger.launch.device.sm_count
@@ -145,10 +147,10 @@ def sm_elapsed_cycles(ledger: LaunchLedger) -> Evidence | None:
 # --- the busiest stage of a unit
 
 _SAME = 0.95
-"""Of the unit's own share: a stage above it is the one that the unit's share stands for. Shares
-over active cycles, which are converted to elapsed cycles, are off by up to 5 %."""
+"""Relative tolerance for matching a stage with the unit's own share. Shares over active cycles,
+which are converted to elapsed cycles, are off by up to 5 %."""
 _SLACK = 0.5
-"""Percentage points that small shares may differ by beyond that."""
+"""Additional tolerance for small shares, in percentage points."""
 _FABRIC = "lts__t_sectors_srcunit_ltcfabric"
 """A counter that only GPUs with two L2 partitions have."""
 
@@ -156,10 +158,10 @@ _FABRIC = "lts__t_sectors_srcunit_ltcfabric"
 def leading_stage(
     ledger: LaunchLedger, name: str, whole: UnitStage | None, stages: tuple[UnitStage, ...]
 ) -> UnitStage | None:
-    """The busiest stage of a unit, with the share that stands for the unit; None: not measured.
+    """The busiest stage of a unit, with the share of the unit; None: not measured.
 
     `whole` is the unit's own share, which ncu takes from its busiest stage, collected or not;
-    `stages` are those that were measured, the busiest first.
+    `stages` are the measured ones, the busiest first.
     """
     busiest = stages[0] if stages else None
     if whole is None:
@@ -175,7 +177,7 @@ def leading_stage(
 def rare_leaders(
     ledger: LaunchLedger, whole: UnitStage, unit_ids: Iterable[str]
 ) -> tuple[str, ...]:
-    """Of these stages, those that the unit's share may stand for; enters nothing."""
+    """Those of these stages that may be behind the unit's share; enters no evidence."""
     least = _SAME * whole.busy.value - _SLACK
     shares = [(unit_id, _peek(ledger, unit_id)) for unit_id in unit_ids]
     return tuple([unit_id for unit_id, share in shares if share is not None and share >= least])
@@ -192,10 +194,10 @@ def _peek(ledger: LaunchLedger, unit_id: str) -> float | None:
 def _unseen(
     ledger: LaunchLedger, name: str, whole: UnitStage, stages: tuple[UnitStage, ...]
 ) -> UnitStage:
-    """The stage behind a unit's share that no measured stage comes near to.
+    """The stage behind a unit's share that no measured stage explains.
 
-    On GPUs with two L2 partitions, the fabric between them is part of ncu's L2 throughput, and its
-    share is in no section.
+    On GPUs with two L2 partitions, the fabric between them is part of ncu's L2 throughput, but no
+    section contains its share.
     """
     if name == "L2" and exists_on(_FABRIC, ledger.launch.device.compute_capability):
         label = hardware_units()["l2_fabric"].label

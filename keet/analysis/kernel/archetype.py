@@ -1,7 +1,7 @@
-"""What kind of algorithm a kernel looks like, by its name and its instructions.
+"""Guesses the kind of algorithm from a kernel's name and instructions.
 
-A guess: it chooses words, never a cause. Both have to agree where the report has both: a kernel
-called `count` is a histogram only if it executes atomics.
+The guess only selects words, never a cause. If the report has both, name and instructions must
+agree: a kernel called `count` is a histogram only if it executes atomics.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from keet.profile import Launch
 from keet.records import NamedTuple
 
 Opcodes = Mapping[str, float]
-"""Executed warp instructions by opcode; empty where the report does not say."""
+"""Executed warp instructions by opcode; empty if the report has none."""
 
 
 class Archetype(NamedTuple):
@@ -127,7 +127,8 @@ _KINDS = (
         lambda ops: _loads(ops) > 0,
     ),
 )
-"""The first whose name and instructions fit; its name alone where no instructions are known."""
+"""Kinds in order: the first whose name and instructions fit. Without instructions, the name
+decides."""
 
 _ELEMENTWISE = Archetype("elementwise", "an elementwise operation")
 _NOT_ELEMENTWISE = ("LDS", "STS", "BAR", "SHFL", "RED", "REDG", "ATOM", "ATOMG", "ATOMS", "LDSM")
@@ -137,7 +138,7 @@ ARCHETYPES = (*(kind.archetype.id for kind in _KINDS), _ELEMENTWISE.id)
 
 
 def archetype_of(launch: Launch, opcodes: Opcodes) -> Archetype | None:
-    """`None` where neither the name nor the instructions suggest a kind."""
+    """`None` if neither the name nor the instructions suggest a kind."""
     name = _words(launch.name.function or launch.name.full)
     for kind in _KINDS:
         if any(word in name for word in kind.words) and (not opcodes or kind.test(opcodes)):
@@ -147,7 +148,7 @@ def archetype_of(launch: Launch, opcodes: Opcodes) -> Archetype | None:
 
 @lru_cache(maxsize=256)
 def _words(name: str) -> str:
-    """`conv2dForward` as `_conv2d_forward_`, so that words have ends."""
+    """`conv2dForward` becomes `_conv2d_forward_`, so that words have delimiters."""
     parts = "".join(f"_{char}" if char.isupper() else char for char in name[:400])
     return f"_{parts}_".lower()
 

@@ -1,7 +1,7 @@
-"""Why threads of a warp are inactive: the block's size, a check of the index, or paths that differ.
+"""Why threads of a warp are inactive: the block size, a bounds check, or divergent paths.
 
-A thread that is off because its index lies outside of the data is off before anything was loaded:
-no value decided it. That tells it from threads that take another path than their neighbours.
+A thread whose index is outside of the data becomes inactive before anything is loaded, so no loaded
+value decides it. This distinguishes it from threads that take another path than their neighbours.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _PREDICATED = 4
 
 
 class InactiveThreads(NamedTuple):
-    """Shares of the inactive threads, summed over executed warp instructions; they sum to 1."""
+    """Shares of the inactive threads by cause, over executed warp instructions; they sum to 1."""
 
     block_size: float
-    """Lanes that no thread was launched for."""
+    """Lanes without a thread: the block does not fill the warp."""
     outside: float
-    """Threads that left, or skip the rest, at a check before the first access to memory."""
+    """Threads that exit or skip the rest at a check before the first memory access."""
     paths: float
     check: int | None = None
-    """Address of the instruction at which most of those outside leave."""
+    """Address of the instruction at which most of those threads exit."""
 
     @property
     def cause(self) -> Cause:
@@ -41,7 +41,7 @@ class InactiveThreads(NamedTuple):
 
 
 def inactive_threads(view: LaunchView) -> InactiveThreads | None:
-    """`None` where no thread is inactive, or the report does not tell which."""
+    """`None` if no thread is inactive, or the report does not say why."""
     threads, block = view.value("active_threads_per_warp"), view.value("block_size")
     if not block:
         return None
@@ -61,7 +61,8 @@ def inactive_threads(view: LaunchView) -> InactiveThreads | None:
 
 
 def _outside(view: LaunchView, launched: float) -> tuple[float, int | None] | None:
-    """Threads per executed warp instruction that are outside, and where they leave."""
+    """Threads outside of the data per executed warp instruction, and the address at which they
+    exit."""
     executed = {a: n for a, n in sorted((view.table.executed or {}).items()) if n}
     active = view.table.column("thread_inst_executed")
     threads = active or view.table.threads
@@ -86,10 +87,10 @@ def _outside(view: LaunchView, launched: float) -> tuple[float, int | None] | No
 
 
 def _entry(view: LaunchView, executed: Mapping[int, int]) -> list[int]:
-    """Addresses from the start up to the first access to memory or the first loop.
+    """Addresses from the start up to the first memory access or the first loop.
 
-    Nothing that was loaded decides what runs there. In a loop, counts are of all iterations, and
-    what was computed in one may end it.
+    No loaded value decides what runs there. In a loop, counts include all iterations, and what one
+    iteration computes may end it.
     """
     accesses = {address for address, kind in view.by_address("memory_type").items() if kind}
     if not accesses:
@@ -105,7 +106,7 @@ def _entry(view: LaunchView, executed: Mapping[int, int]) -> list[int]:
 
 
 def _check(entry: list[int], lanes: Mapping[int, float], least: float) -> int | None:
-    """The instruction before the first that runs with few threads, and with few from there on."""
+    """The last instruction before the code that runs with few threads."""
     few = len(entry)
     while few and lanes[entry[few - 1]] <= least:
         few -= 1

@@ -1,7 +1,8 @@
 """Which library a kernel belongs to, by its name.
 
-A user can't change the code of such a kernel, only how it is called. What a framework or a compiler
-makes of the user's own code is no library: Kokkos, Triton, TorchInductor, OpenACC, XLA.
+Users can't change the code of such a kernel, only how it is called. Code that a framework or
+compiler generates from the user's code is not a library: Kokkos, Triton, TorchInductor, OpenACC,
+XLA.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ _NESTED = {
     ("Eigen", "internal"): "Eigen",
     ("tensorflow", "functor"): "TensorFlow",
 }
-"""By the first two, where the first alone says too little."""
+"""By the first two namespaces, if the first one is not specific enough."""
 
 _GPU = r"(?:kepler|maxwell|pascal|volta|turing|ampere|ada|hopper|blackwell|sm\d{2,3})"
 _GEMM = rf"{_GPU}_\w*?(?:gemm|gemv)\w*_(?:[nt]{{2}}|[nt]{{2}}_\w+|[nt]{{3}}\w*|tilesize\w+)"
@@ -80,14 +81,14 @@ _PATTERNS = (
     ("cupy_", r"cupy_\w+", "CuPy"),
     ("eigenmetakernel", r"eigenmetakernel", "Eigen"),
 )
-"""Names of the kernel itself, in lower case, as a whole. GEMM kernels of cuBLAS name their GPU and
-the layouts of both operands; a user's `sgemm_128x128x8_kernel` does not. A pattern is tried where
-its first part occurs: compiling all of them takes longer than reading a report."""
+"""Full names of kernels, in lower case. GEMM kernels of cuBLAS name their GPU and the layouts of
+both operands; a user's `sgemm_128x128x8_kernel` does not. A pattern is compiled only if its first
+part occurs in the name: compiling all of them takes longer than reading a report."""
 
 _CUTLASS_ARGUMENT = r"<\s*(?:cutlass_\d{2,3}_|cutlass3x_|cutlass::)"
 _CUBLAS_ARGUMENT = r"[<(,]\s*cublas\w*Params"
 _WRAPPERS = ("kernel", "kernel2", "device_kernel")
-"""Entry points of CUTLASS: what they run is a template argument."""
+"""Entry points of CUTLASS: the algorithm is a template argument."""
 
 
 @lru_cache(maxsize=4096)
@@ -111,7 +112,7 @@ def library_of(name: str) -> str | None:
 
 
 def _by_namespace(path: list[str]) -> str | None:
-    """A function in no namespace is told by its own name alone."""
+    """None for a function outside of namespaces: its own name decides."""
     if len(path) < 2:
         return None
     if path[0].startswith(("spRadix", "spRealRadix", "dpRadix", "dpRealRadix")):
@@ -125,7 +126,7 @@ def _path(name: str) -> list[str]:
         return list(_mangled_path(name))
     head = "".join(_outside_brackets(name.strip()))
     head = head.replace("(anonymous namespace)", "").partition("(")[0].rstrip()
-    # What stands before the last blank is the return type.
+    # The return type is before the last blank.
     return [part for part in head.rpartition(" ")[2].split("::") if part]
 
 

@@ -1,4 +1,4 @@
-"""What executed instructions are for, as far as their opcodes tell."""
+"""The purpose of the executed instructions, as far as opcodes show it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _KINDS = {
 
 
 def opcode_mix(view: LaunchView) -> list[tuple[str, str, float]]:
-    """By opcode, where the machine code is not at hand: integer arithmetic may be anything."""
+    """Shares by purpose, used without machine code: integer arithmetic may have any purpose."""
     executed = {opcode: n for opcode, n in view.opcodes.items() if 0 < n < math.inf}
     every = sum(executed.values())
     counts = dict.fromkeys((*_KINDS, "integer"), 0.0)

@@ -1,4 +1,4 @@
-"""How much a warp of the launch does: instructions, and how many warps work between barriers."""
+"""How much work a warp does: its instructions, and how much of the work can be spread further."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ WARP = 32
 """Threads."""
 PER_WARP = "instructions_per_warp"
 FEW_INSTRUCTIONS = 32.0
-"""Per warp: a test of a bound, an address and a load or two. It only selects words."""
+"""Instructions per warp: a bounds check, an address and a load or two. Only selects words."""
 _ACCESSES = ("LD", "ST", "ATOM", "RED")
 _NOT_DATA = ("LDC", "LDGDEPBAR", "LDTM", "REDUX")
 
 
 def instructions_per_warp(view: LaunchView) -> Evidence | None:
-    """Counted, or else what the used issue slots stand for."""
+    """From the count of executed instructions; else from the used issue slots."""
     grid, block = view.get("grid_size"), view.get("block_size")
     if grid is None or block is None or grid.value <= 0 or block.value <= 0:
         return None
@@ -41,8 +41,7 @@ def _issued(view: LaunchView) -> Evidence | None:
 
 
 def _alive(view: LaunchView) -> float:
-    """Warps of an SM that has a block, over those that its blocks start with: those without work
-    leave."""
+    """Resident warps over those that the blocks of an SM start with: warps without work exit."""
     alive, block = view.value("achieved_warps_per_sm"), view.value("block_size")
     grid, sms = view.value("grid_size"), view.launch.device.sm_count
     if not alive or not block or not grid or not sms:
@@ -52,13 +51,13 @@ def _alive(view: LaunchView) -> float:
 
 
 def working_part(view: LaunchView) -> float:
-    """Of the work, what more blocks could share, 0 to 1; 1 where nothing speaks against it."""
+    """Share of the work that more blocks could do, 0 to 1; 1 if nothing contradicts it."""
     return min(_alive(view), _between_barriers(view), _own_code(view))
 
 
 def _own_code(view: LaunchView) -> float:
-    """Of the executed instructions, those of the kernel: what is called from elsewhere, as printf,
-    does not get faster with more blocks."""
+    """Share of the executed instructions in the kernel itself: called code such as printf does not
+    get faster with more blocks."""
     if view.code is None:
         return 1.0
     counters = (f"{unit}__inst_executed.sum" for unit in ("smsp", "sm"))  # of all code that ran
@@ -69,8 +68,9 @@ def _own_code(view: LaunchView) -> float:
 
 
 def _between_barriers(view: LaunchView) -> float:
-    """The busiest memory access over the busiest barrier: where few warps load or store between two
-    barriers, there are fewer parallel items than threads, and more blocks find no more of them."""
+    """Executions of the busiest memory access over those of the busiest barrier. If few warps load
+    or store between two barriers, there are fewer parallel items than threads, and more blocks do
+    not help."""
     if view.code is None or not view.executed("BAR"):
         return 1.0
     program = view.code.program
@@ -93,14 +93,14 @@ _QUEUES = (
     "tex_throttle",
     "barrier",
 )
-"""Waits that go when fewer warps share an SM."""
+"""Warp states that disappear if fewer warps share an SM."""
 
 
 def chain_share(view: LaunchView) -> float:
-    """Of the elapsed cycles, those that one warp needs for its code outside of loops, 0 to 1.
+    """Share of the elapsed cycles that one warp needs for its code outside of loops, 0 to 1.
 
-    Spreading the blocks over more SMs does not shorten it; what loops repeat can be given to more
-    threads. 0 where the report does not tell.
+    Spreading blocks over more SMs does not shorten it; iterations of loops can be given to more
+    threads. 0 if the report does not say.
     """
     elapsed, code = view.value("elapsed_cycles"), view.code
     each = view.cycles_between(*_QUEUES)

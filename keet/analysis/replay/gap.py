@@ -1,4 +1,4 @@
-"""Replay against reality: what a launch took under ncu's replay, and in the run of the program."""
+"""A launch's time under ncu's replay compared with its time in the program's own run."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from keet.profile import Launch, Position
 from keet.records import NamedTuple
 
 DIFFERS = 1.5
-"""Times as long, in either direction, from which a replay is not what happened in the run."""
+"""Factor, in either direction, from which the replay's time counts as different."""
 FLOOR_NS = 2000.0
-"""A replay that is longer by less is not: ncu counts what starting and ending a launch takes. On an
-H200 it reports 0.4 to 1.4 us more than CUPTI for kernels of 0.8 to 110 us, and never less
-(docs/profiling.md)."""
+"""A replay that is longer by less does not count as different: ncu includes the time to start and
+end a launch. On an H200 it reports 0.4 to 1.4 us more than CUPTI for kernels of 0.8 to 110 us, and
+never less (docs/profiling.md)."""
 
 
 class ReplayGap(NamedTuple):
@@ -18,7 +18,7 @@ class ReplayGap(NamedTuple):
 
     replay_ns: float
     plain_ns: float
-    """In the run without a profiler; `Position.known_by` tells how well it is known."""
+    """Time in the run without a profiler; `Position.known_by` says how well it is known."""
 
     @property
     def ratio(self) -> float:
@@ -31,7 +31,7 @@ class ReplayGap(NamedTuple):
 
     @property
     def factor(self) -> float:
-        """How many times as long the longer of both is: above `DIFFERS`."""
+        """The longer time over the shorter one: above `DIFFERS`."""
         return max(self.ratio, 1 / self.ratio)
 
 
@@ -49,15 +49,15 @@ def _differ(times: ReplayGap) -> bool:
 
 
 def _agrees_on_average(times: ReplayGap, position: Position | None) -> bool:
-    """Where the table has one time for all launches of the kernel, and several were profiled: a
-    small one and a large one differ from it, and their average does not."""
+    """For a table with one time for all launches of the kernel, of which several were profiled: a
+    short and a long launch both differ from it, but their average does not."""
     if position is None or position.known_by != "kernel" or not position.profiled_ns:
         return False
     return not _differ(times._replace(replay_ns=position.profiled_ns))
 
 
 def both_times(launch: Launch, position: Position | None) -> ReplayGap | None:
-    """The two times of a launch, whether they differ or not; None where one is not known."""
+    """Both times of a launch, even if they agree; None if one is not known."""
     duration = launch.get("duration")
     plain = position.plain_ns if position else None
     if duration is None or plain is None:

@@ -1,7 +1,7 @@
-"""Why a launch took longer or shorter under ncu's replay than in the run of the program.
+"""Why a launch took longer or shorter under ncu's replay than in the program's own run.
 
-Each reason of a closed list gets a status from what the report and the table of the run show.
-"Likely" needs evidence for it; what the evidence excludes is ruled out; the rest is possible.
+Each reason of a fixed list gets a status from the report and the run table. "Likely" needs evidence
+for it; what the evidence excludes is ruled out; the rest is possible.
 """
 
 from __future__ import annotations
@@ -25,33 +25,35 @@ REASON_NAMES: Mapping[ReasonId, str] = {
     "cold_caches": "cold caches",
     "clocks": "clocks",
     "concurrency": "concurrent kernels",
-    "not_typical": "a launch that is not typical",
+    "not_typical": "not a typical launch",
 }
 
 _HOST_SHARE = 1.0
-"""Per cent of the SMs' sectors from which host memory can matter. Only traffic of the SMs is looked
-at: `lts__t_sectors_aperture_sysmem` has thousands of sectors in every replayed launch."""
+"""Percent of the SMs' sectors from which host memory can matter. Only traffic of the SMs counts:
+`lts__t_sectors_aperture_sysmem` has thousands of sectors in every replayed launch."""
 _MOST_FROM_CACHES = 5.0
-"""Times as long: DRAM has neither five times the latency of L2 nor a fifth of its bandwidth."""
+"""Largest factor due to caches: DRAM has less than five times the latency of L2 and more than a
+fifth of its bandwidth."""
 _MOST_FROM_CLOCKS = 2.5
-"""Times as long: clocks that a GPU holds under load differ by less."""
+"""Largest factor due to clocks: the clocks of a GPU under load differ by less."""
 _CLOCK_SLACK = 1.1
 _SAME_KERNELS = 3
 _SAME_WITHIN = 1.1
-"""Kernels, and their largest ratio over the smallest, from which a ratio is common to all."""
+"""Number of kernels, and their largest ratio over the smallest, from which a ratio is common to
+all."""
 _OVERLAPS, _ALONE = 30.0, 5.0
-"""Per cent of the time with other kernels from which it matters, and below which it does not."""
+"""Percent of the time with other kernels: above the first it matters, below the second it does
+not."""
 _HARDLY = 1.05
-"""Kernels at a time below which sharing the GPU costs next to nothing."""
+"""Average number of concurrent kernels below which sharing the GPU costs almost nothing."""
 _FAULT_NS = 10_000.0
-"""What a group of page faults is assumed to cost at least. In tests/data/runs/managed (H200) it is
-126 us."""
+"""Least cost of a group of page faults, assumed. In tests/data/runs/managed (H200) it is 126 us."""
 _SPREAD = 2.0
-"""Longest launch over shortest, up to which launches of one shape are alike."""
+"""Longest over shortest launch up to which launches of one shape count as alike."""
 
 
 class ReplayReason(NamedTuple):
-    """One possible reason, whether it holds, and how to find out."""
+    """One reason, its status, and how to check it."""
 
     id: ReasonId
     status: Status
@@ -83,13 +85,13 @@ _HOW_TO_TELL: Mapping[ReasonId, str] = {
 
 
 class ReplayReasons:
-    """Of the launches of one profile, which has a table of its run."""
+    """Reasons for the launches of one profile that has a run table."""
 
     def __init__(self, profile: Profile, positions: RunPositions) -> None:
         self._facts, self.positions = RunFacts(profile, positions), positions
 
     def of(self, view: LaunchView, gap: ReplayGap, position: Position) -> tuple[ReplayReason, ...]:
-        """All of the list: likely ones first, those that are ruled out last."""
+        """All reasons: likely ones first, ruled-out ones last."""
         case = _Case(view, gap, position, self._facts)
         answers: Mapping[ReasonId, Callable[[], _Answer]] = {
             "managed_or_host_memory": case.managed_or_host_memory,
@@ -107,7 +109,7 @@ class ReplayReasons:
         return ReplayReason(name, answer.status, answer.text, self._how_to_tell(name), evidence)
 
     def _how_to_tell(self, name: ReasonId) -> str:
-        """Without what was done already."""
+        """Leaves out steps that were already done."""
         if name == "clocks" and self._facts.ncu_option("clock-control") == "none":
             return _FREQUENCY
         if name == "not_typical" and self._facts.launch_was_chosen:
@@ -116,7 +118,7 @@ class ReplayReasons:
 
 
 class _Case:
-    """One launch, and what is known of it."""
+    """One launch and the facts about it."""
 
     def __init__(
         self, view: LaunchView, gap: ReplayGap, position: Position, facts: RunFacts
@@ -135,8 +137,8 @@ class _Case:
         return self._page_faults() or self._host_reads() or self._without_sign_of_it()
 
     def _page_faults(self) -> _Answer | None:
-        """Page faults, if there are enough of them for as many launches as took too long. They are
-        counted for the whole run: this kernel caused them if no other has the time for them."""
+        """Page faults, if there are at least as many as slow launches. They are counted for the
+        whole run: this kernel caused them if no other kernel lost enough time for them."""
         moved = self._table.migrations
         if moved is None or moved.fault_groups < max(1.0, self._slow_launches()):
             return None
@@ -157,15 +159,15 @@ class _Case:
         )
 
     def _has_time_alone_for(self, fault_groups: int) -> bool:
-        """Whether this kernel lost as much time as so many faults take, and all others together
-        less."""
+        """Whether this kernel lost at least the time that so many faults take, and all others
+        together lost less."""
         needed, beyond = fault_groups * _FAULT_NS, self._facts.beyond_replay
         own = {kernel.name for kernel in self._facts.rows_of(self._view.launch.id)}
         others = sum(time for name, time in beyond.items() if name not in own)
         return sum(beyond[name] for name in own) >= needed > others
 
     def _slow_launches(self) -> float:
-        """How many launches with this gap it takes to make the time beyond the replay's."""
+        """Number of launches with this gap that explain the time beyond the replay."""
         position, gap = self._position, self._gap
         beyond = position.total_ns - position.launches * gap.replay_ns
         return beyond / (gap.plain_ns - gap.replay_ns)
@@ -180,8 +182,8 @@ class _Case:
         if share is None or share.value < _HOST_SHARE:
             return None
         text = (
-            f"{share:.0f} of the sectors that the SMs access are in host memory; what the kernel "
-            "waits for there is ready under replay"
+            f"{share:.0f} of the sectors that the SMs access are in host memory; under replay, the "
+            "data that the kernel waits for there is already available"
         )
         return _Answer("likely", text, (share, host, every))
 
@@ -195,7 +197,9 @@ class _Case:
             size = self._number("run_managed_bytes", managed, "byte", "managed memory allocated")
             few = "too few page faults were recorded to explain it" if moved else "faults unknown"
             return _Answer("possible", f"{size} of managed memory was allocated; {few}", (size,))
-        return _Answer("possible", "nothing excludes that the kernel waits for host memory")
+        return _Answer(
+            "possible", "the report does not rule out that the kernel waits for host memory"
+        )
 
     # --- caches
 
@@ -206,21 +210,22 @@ class _Case:
             return _Answer("ruled_out", "ncu left the caches as they were (--cache-control none)")
         if busy := self._busy_without_dram():
             unit, reached = busy
-            text = f"{unit} was busy for {reached:.0f} of the replay, which warm caches keep"
+            text = f"{unit} was busy for {reached:.0f} of the replay, even with warm caches"
             return _Answer("ruled_out", text, (reached,))
         return self._served_by_l2() or _Answer(
-            "possible", "ncu empties the caches before each pass, unless told otherwise"
+            "possible", "by default, ncu flushes the caches before each pass"
         )
 
     def _busy_without_dram(self) -> tuple[str, Evidence] | None:
-        """A unit above the L2 whose work alone takes longer than the launch did in the run."""
+        """A unit above L2 whose work alone takes longer than the launch took in the run."""
         ranked = (c for c in self._view.ceilings.ranked if c.kind != "link")
         others = (c for c in ranked if c.name not in ("DRAM", "L2"))
         return next(((c.spoken, c.reached) for c in others if c.share > self._limit), None)
 
     @property
     def _limit(self) -> float:
-        """Of the replay's time, what the run took at most; 0 to 1 where the run was shorter."""
+        """Longest time of the run as a share of the replay's time; 0 to 1 if the run was
+        shorter."""
         return self._gap.ratio * _CLOCK_SLACK
 
     def _served_by_l2(self) -> _Answer | None:
@@ -231,8 +236,8 @@ class _Case:
         if not 0 < read.value <= size.value:
             return None
         text = (
-            f"ncu empties the caches before each pass; the {read} that came from DRAM fit the L2 "
-            f"of {size}, where the run may have found them"
+            f"ncu flushes the caches before each pass; the {read} that came from DRAM fit into the "
+            f"L2 of {size}, so the run may have read them from L2"
         )
         return _Answer("likely", text, (read, size))
 
@@ -241,12 +246,12 @@ class _Case:
     def clocks(self) -> _Answer:
         now = self._view.get("sm_frequency")
         if self._gap.factor > _MOST_FROM_CLOCKS:
-            return _Answer("ruled_out", "clocks do not differ that much", (now,))
+            return _Answer("ruled_out", "clocks differ by less than this factor", (now,))
         found = None if self._gap.run_is_longer else self._faster_clock(now)
         return found or self._same_ratio() or self._clock_control(now)
 
     def _faster_clock(self, now: Evidence | None) -> _Answer | None:
-        """Whether the highest SM clock of the GPU is enough, where the report tells it."""
+        """Whether the GPU's highest SM clock explains the gap, if the report has it."""
         dram, most = self._view.ceilings.reached("DRAM"), self._view.get("device_sm_clock")
         if dram is not None and dram.value / 100 > self._limit:
             text = (
@@ -266,7 +271,7 @@ class _Case:
         return _Answer("likely" if enough else "ruled_out", text, (now, highest))
 
     def _same_ratio(self) -> _Answer | None:
-        """All kernels differ alike: whatever it is, it is not of one kernel."""
+        """All kernels differ by the same factor, so the reason is not specific to one kernel."""
         found = self._facts.ratios
         every = [*(ratio for own in found.values() for ratio in own), self._gap.ratio]
         if len(found) < _SAME_KERNELS or max(every) > _SAME_WITHIN * min(every):
@@ -308,13 +313,13 @@ class _Case:
 
     @property
     def _at_once(self) -> float:
-        """Kernels that ran while this one did, itself included, on average."""
+        """Average number of kernels that ran while this one did, including itself."""
         position = self._position
         return max(1.0, position.total_ns / position.busy_ns) if position.busy_ns else 1.0
 
     def _overlap_status(self, share: float) -> Status:
-        """While it ran alone it was not slower than its replay: the rest has to be the overlap. Of
-        n kernels that share a GPU, each takes about n times as long at most."""
+        """Status by overlap. Without overlap the kernel was not slower than its replay, so overlap
+        explains the rest. If n kernels share a GPU, each takes at most about n times as long."""
         if share < _ALONE or self._at_once < _HARDLY:
             return "ruled_out"
         gap = self._gap
@@ -329,11 +334,11 @@ class _Case:
         if known_by == "kernel":
             return self._other_launches()
         return self._spread() or _Answer(
-            "possible", "the table has the median of launches like it, and not this one"
+            "possible", "the run table has the median of similar launches, not this launch"
         )
 
     def _same_number(self) -> _Answer:
-        """A launch of another execution: launch n may do other work there if launches differ."""
+        """The run is another execution: launch n may do other work there if launches differ."""
         launch, rows = self._view.launch, self._facts.rows_of(self._view.launch.id)
         own = next((k for k in rows if (k.grid, k.block) == (launch.grid, launch.block)), None)
         text = "the table has the time of the launch with this number, kernel and shape"
@@ -348,7 +353,7 @@ class _Case:
         return _Answer("possible", text, (shortest, longest))
 
     def _is_between(self, shortest: float, longest: float) -> bool:
-        """Whether a launch of the run may have taken what the replay took."""
+        """Whether a launch of the run may have taken as long as the replay."""
         return shortest / DIFFERS <= self._gap.replay_ns <= longest * DIFFERS
 
     def _spread(self) -> _Answer | None:
@@ -357,7 +362,7 @@ class _Case:
             return None
         shortest = self._number("run_shortest", position.shortest_ns, "ns", "shortest launch")
         longest = self._number("run_longest", position.longest_ns, "ns", "longest launch")
-        like = "like it" if position.known_by == "shape" else "of this kernel"
+        like = "of this shape" if position.known_by == "shape" else "of this kernel"
         text = f"launches {like} took {shortest} to {longest} in the run"
         if not self._is_between(position.shortest_ns, position.longest_ns):
             return _Answer(
@@ -368,13 +373,13 @@ class _Case:
         return _Answer(status, text, (shortest, longest))
 
     def _other_launches(self) -> _Answer:
-        """The table has no time for launches of this shape, or does not tell shapes apart."""
+        """The run table has no time for launches of this shape, or does not distinguish shapes."""
         rows = self._facts.rows_of(self._view.launch.id)
         if rows and all(row.grid for row in rows):
             return _Answer("likely", "the run has no launch of this shape")
         launches = sum(row.launches for row in rows)
         if launches == 1:
-            return _Answer("ruled_out", "the kernel is launched once in the run")
+            return _Answer("ruled_out", "the run launches the kernel only once")
         if spread := self._spread():
             return spread
         count = self._number(

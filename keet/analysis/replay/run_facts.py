@@ -1,4 +1,4 @@
-"""What the report and the table of the run show about replay in general, over all launches."""
+"""Facts about the replay of a whole profile, from the report and the run table."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from keet.analysis.replay.gap import both_times
 from keet.profile import KernelRun, Launch, Profile, RunPositions
 
 _LONG_NS = 10_000.0
-"""A launch below it says nothing about clocks: see `FLOOR_NS`."""
+"""Nanoseconds: a shorter launch says nothing about clocks; see `FLOOR_NS`."""
 
 
 class RunFacts:
-    """Of one profile, which has a table of its run."""
+    """Facts about one profile that has a run table."""
 
     def __init__(self, profile: Profile, positions: RunPositions) -> None:
         self._profile, self.positions = profile, positions
 
     def ncu_option(self, name: str) -> str | None:
-        """As ncu was called; None: its command line is not recorded."""
+        """The value of an ncu option; None: ncu's command line is not recorded."""
         setting = setting_of(self._profile, name)
         return setting.value if setting else None
 
     @property
     def launch_was_chosen(self) -> bool:
-        """By `keet profile`, from a plain run."""
+        """Whether `keet profile` selected the launch from a plain run."""
         return keet_program(self._profile) is not None and bool(self.positions.table.profiled)
 
     @cached_property
     def ratios(self) -> Mapping[str, list[float]]:
-        """Time in the run over time under replay, of the launches of each kernel."""
+        """Time in the run over time under replay, per kernel and launch."""
         found: dict[str, list[float]] = {}
         for launch in self._profile.launches:
             times = both_times(launch, self.positions.of(launch.id))
@@ -41,14 +41,14 @@ class RunFacts:
         return found
 
     def rows_of(self, launch: int) -> tuple[KernelRun, ...]:
-        """Of the table, those of the kernel that a launch of the report repeats."""
+        """Rows of the run table for the kernel of this launch."""
         own = {name for name, ids in self.positions.profiled.items() if launch in ids}
         return tuple(k for k in self.positions.table.kernels if k.name in own)
 
     @cached_property
     def beyond_replay(self) -> Mapping[str, float]:
-        """By the name of each kernel: time in the run beyond that of its replay, in nanoseconds.
-        All of its time, where it was not profiled or its replay was not measured."""
+        """Per kernel name: time in the run beyond that of its replay, in nanoseconds. All of its
+        time, if it was not profiled or its replay was not measured."""
         launches = {launch.id: launch for launch in self._profile.launches}
         found = dict.fromkeys((kernel.name for kernel in self.positions.table.kernels), 0.0)
         for kernel in self.positions.unprofiled:

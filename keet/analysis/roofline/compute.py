@@ -1,8 +1,8 @@
 """The compute ceilings: arithmetic of each type against the peak of that type.
 
-A multiply-add is two operations. Thread instructions count where their predicate was on. FP16
-instructions of the FMA pipes work on pairs, whatever ncu of that year makes of them (2024.1
-counts half).
+A multiply-add is two operations. Thread instructions count if their predicate was on. FP16
+instructions of the FMA pipes work on pairs, even if ncu counts them differently (2024.1 counts
+half).
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from keet.units import Quantity
 
 
 class _Scalar(NamedTuple):
-    """Arithmetic outside the tensor cores: which metrics count it, and FLOP an instruction."""
+    """Arithmetic outside the tensor cores: the metrics that count it, and FLOP per instruction."""
 
     id: str
     label: str
     letter: str
-    """Of its opcodes: DADD, FADD, HADD."""
+    """First letter of its opcodes: DADD, FADD, HADD."""
     values: int
     """Values that an instruction works on."""
     section: str
     pipe: str
-    """The unit that executes it: busy with whatever is no multiply-add, too."""
+    """The unit that executes it; it also executes other instructions than multiply-adds."""
 
 
 _SCALARS = (
@@ -89,10 +89,11 @@ def _scalar_ceiling(ledger: LaunchLedger, units: Ceilings, scalar: _Scalar) -> C
 
 
 def _scalar_rate(ledger: LaunchLedger, scalar: _Scalar) -> Evidence | None:
-    """FLOP a second: the rate a cycle times the clock, as ncu has it, or the count over time."""
+    """FLOP per second: the rate per cycle times the clock, as ncu computes it; else the count over
+    time."""
     speed = positive(ledger.measured("sm_clock"))
     rates = _parts(ledger, scalar, "per_cycle")
-    label = f"{scalar.label} operations a second"
+    label = f"{scalar.label} operations per second"
     if speed is not None and rates is not None:
         flop = _weighted(rates, scalar)
         rate = Quantity(flop * speed.value, "flop/s")
@@ -110,11 +111,11 @@ def _scalar_rate(ledger: LaunchLedger, scalar: _Scalar) -> Evidence | None:
 
 
 _FEW = 1.0
-"""Per cent of the FP16 peak below which HFMA2 alone is no arithmetic."""
+"""Percent of the FP16 peak below which HFMA2 alone does not count as arithmetic."""
 
 
 def loads_constants(ledger: LaunchLedger, units: Ceilings) -> bool:
-    """Compilers put a constant into a register by HFMA2, which counts as arithmetic."""
+    """Compilers load constants into registers with HFMA2, which counts as arithmetic."""
     parts = _parts(ledger, _SCALARS[-1], "per_cycle")
     if parts is None or not parts["fma"].value or parts["add"].value or parts["mul"].value:
         return False
@@ -123,7 +124,7 @@ def loads_constants(ledger: LaunchLedger, units: Ceilings) -> bool:
 
 
 def _parts(ledger: LaunchLedger, scalar: _Scalar, kind: str) -> Mapping[str, Evidence] | None:
-    """Additions, multiplications and multiply-adds; None unless all three are there."""
+    """Counts of additions, multiplications and multiply-adds; None unless all three are known."""
     if scalar.id == "fp16" and kind == "total":
         return None  # the catalog has no counts of its additions
     found = {op: ledger.measured(f"inst_{scalar.letter}{op}_{kind}") for op in _OPERATIONS}
@@ -149,13 +150,13 @@ def _scalar_peak(ledger: LaunchLedger, scalar: _Scalar) -> Peak | None:
         per_cycle,
         speed,
     )
-    return Peak(rate, "report: peak a cycle x SM clock")
+    return Peak(rate, "report: peak per cycle x SM clock")
 
 
 def _catalog_peak(
     ledger: LaunchLedger, ceiling_id: str, label: str, throughput: str, factor: float
 ) -> Peak | None:
-    """From the results a cycle and SM that NVIDIA publishes, at the clock that was run."""
+    """From the results per cycle and SM that NVIDIA publishes, at the measured clock."""
     device = ledger.launch.device
     known = throughputs().get(device.compute_capability or "")
     results = known.per_cycle.get(throughput) if known else None
@@ -169,7 +170,7 @@ def _catalog_peak(
         f"{label} peak by the data sheet, at the clock of the launch",
         speed,
     )
-    return Peak(rate, f"catalog: {results * factor:g} FMA a cycle and SM x SMs x SM clock")
+    return Peak(rate, f"catalog: {results * factor:g} FMA per cycle and SM x SMs x SM clock")
 
 
 def _add_tensor(
@@ -183,7 +184,7 @@ def _add_tensor(
         achieved = per_second(
             ledger,
             f"roofline.{ceiling_id}.achieved",
-            f"{label} operations a second",
+            f"{label} operations per second",
             work.operations,
         )
         alone = len(works) == 1 and has_pipe_alone(ledger.launch)
@@ -210,17 +211,17 @@ _PIPES = {
 _FP_PIPES = ("pipe_tensor_fp_pct", "pipe_tensor_pct")
 
 _CATALOG_FACTORS = {"fp16": 1.0, "bf16": 1.0, "tf32": 0.5, "fp8": 2.0, "int8": 2.0}
-"""Of the dense FP16 rate, on 8.0 and 9.0; ncu's peaks on an H200 say the same."""
+"""Rates relative to the dense FP16 rate, on 8.0 and 9.0; ncu's peaks on an H200 agree."""
 
 
 def _tensor_peak(
     ledger: LaunchLedger, work: TensorWork, achieved: Evidence, *, alone: bool
 ) -> Peak | None:
-    """The hardware's counters name it; else the share of time that the pipe was busy tells it.
+    """The tensor peak, from the hardware's counters or else from how long the pipe was busy.
 
-    The latter gives 4096 FLOP a cycle and SM for HGMMA and two thirds of that for HMMA on an H200,
-    and 2048 for IMMA on an A40, which is what NVIDIA states. It needs one type to have the pipe for
-    itself.
+    The latter gives 4096 FLOP per cycle and SM for HGMMA and two thirds of that for HMMA on an
+    H200, and 2048 for IMMA on an A40, as NVIDIA states. It requires that only one type uses the
+    pipe.
     """
     if counted := _counter_peak(ledger, work):
         return counted
@@ -241,18 +242,18 @@ _HALF_RATES_KNOWN = ("8.0", "9.0")
 
 
 def _counter_peak(ledger: LaunchLedger, work: TensorWork) -> Peak | None:
-    """From the dense peak a cycle of the instructions used, where one family did the work."""
+    """From the dense peak per cycle of the instructions, if one family did all the work."""
     speed = positive(ledger.measured("sm_clock"))
     for name in _peak_names(work):
         value = ledger_value(ledger, name)
-        per_cycle = ledger.named(name, f"Tensor {LABELS[work.type]} peak a cycle")
+        per_cycle = ledger.named(name, f"Tensor {LABELS[work.type]} peak per cycle")
         if speed and per_cycle and value and value > 0:
             rate = Quantity(value * speed.value, f"{work.operations.unit}/s")
             label = f"Tensor {LABELS[work.type]} peak ({' and '.join(work.families)})"
             peak = ledger.derived(
                 f"roofline.tensor_{work.type}.peak", rate, label, per_cycle, speed
             )
-            return Peak(peak, "report: peak a cycle x SM clock")
+            return Peak(peak, "report: peak per cycle x SM clock")
     return None
 
 

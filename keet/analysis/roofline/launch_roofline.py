@@ -1,10 +1,10 @@
-"""Where a launch stands against each ceiling: arithmetic by type, bytes by memory level.
+"""The roofline of a launch: how near it came to each compute and memory ceiling.
 
-Each ceiling alone would let the launch take some time: its operations over the peak of their type,
-its bytes over the peak of their level. The share of that in the launch's duration is the share of
-the peak that was reached, and the longest is the ceiling that the launch is nearest to. That is
-the roofline model: at the arithmetic intensity of a level, the rate that was achieved over the
-attainable one, min(peak, intensity x bandwidth), is the larger share of the two.
+Each ceiling alone gives a least time: operations over the peak of their type, or bytes over the
+peak of their level. That time as a share of the launch's duration is the share of the peak that was
+reached. The ceiling with the largest share is the nearest one. This is the roofline model: at the
+arithmetic intensity of a level, the achieved rate over the attainable rate, min(peak, intensity x
+bandwidth), is the larger share of the two.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from keet.records import dataclass
 from keet.units import Quantity
 
 AT = 80.0
-"""Per cent of a peak from which little is left: good kernels reach 90 to 95 %."""
+"""Percent of a peak from which little can be gained: good kernels reach 90 to 95 %."""
 
 
 _UNCOUNTED = ("xu", "alu", "lsu", "adu", "cbu", "uniform", "tex", "issue_slots", "l2_atomics")
 
 SEEN = 0.05
-"""Per cent of a peak below which arithmetic is not worth a bar."""
+"""Percent of a peak below which arithmetic gets no bar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class Intensity:
     level: str
     """Id of the memory ceiling."""
     value: Evidence
-    """Operations a byte."""
+    """Operations per byte."""
     ridge: Evidence
-    """The intensity from which on the compute ceiling is the lower one."""
+    """The intensity above which the compute ceiling is the lower one."""
     attainable: Evidence
-    """Operations a second that the two ceilings allow at this intensity."""
+    """Operations per second that the two ceilings allow at this intensity."""
 
     @property
     def memory_bound(self) -> bool:
@@ -54,7 +54,7 @@ class Intensity:
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """One launch against its ceilings."""
+    """The ceilings of one launch, and how near it came to each."""
 
     launch: Launch
     ledger: LaunchLedger
@@ -62,11 +62,11 @@ class Roofline:
     """Compute ceilings, then memory from DRAM inwards."""
     intensities: tuple[Intensity, ...]
     nearest: tuple[Ceiling, ...]
-    """The ceiling that the launch is nearest to, and those that tie with it."""
+    """The nearest ceiling, and those that tie with it."""
     lead: Ceiling | None
-    """The compute ceiling that its arithmetic is nearest to; None where it computed nothing."""
+    """The nearest compute ceiling; None if nothing was computed."""
     absent: Mapping[str, Absent]
-    """What can't be known, by id of the ceiling."""
+    """Why a ceiling is not known, by its id."""
     notes: tuple[str, ...]
     uncounted: UnitStage | None
     """The busiest unit whose work is neither FLOP nor bytes: special functions, integers, issue."""
@@ -88,7 +88,7 @@ class Roofline:
 
 
 def find_roofline(launch: Launch, ledger: LaunchLedger | None = None) -> Roofline:
-    """All that the report lets one tell; its numbers go to the ledger."""
+    """Computes the roofline; its numbers are entered into the ledger."""
     ledger = ledger or LaunchLedger(launch)
     units = Ceilings(ledger)
     compute, no_compute = compute_ceilings(ledger, units)
@@ -126,7 +126,7 @@ def _intensities(
 
 
 def _intensity(ledger: LaunchLedger, arithmetic: Ceiling, level: Ceiling) -> Intensity | None:
-    """None where nothing was computed or nothing moved: no point of a plot with logarithms."""
+    """None if nothing was computed or moved: a logarithmic plot has no point for it."""
     done, moved = arithmetic.achieved, level.achieved
     peak, bandwidth = arithmetic.peak, level.peak
     if done is None or moved is None or peak is None or bandwidth is None:
@@ -154,15 +154,15 @@ def _intensity(ledger: LaunchLedger, arithmetic: Ceiling, level: Ceiling) -> Int
 def _notes(
     ledger: LaunchLedger, compute: Sequence[Ceiling], memory: Sequence[Ceiling], *, constants: bool
 ) -> Iterator[str]:
-    """What a reader of the numbers has to know."""
+    """Notes about what the counters leave out."""
     groups = [c for c in compute if c.achieved and c.achieved.value > 0 and "GMMA" in c.source]
     if groups and any(level.id in ("l1", "shared") for level in memory):
-        yield "HGMMA and TMA pass the LSU by: their L1 and shared memory traffic is not counted"
+        yield "HGMMA and TMA bypass the LSU: their L1 and shared memory traffic is not counted"
     warp_level = [c for c in compute if c.id.startswith("tensor_") and " HMMA" in c.source]
     if warp_level and ledger.launch.device.compute_capability == "9.0":
-        yield "the ceiling is that of warp-level HMMA: HGMMA (wgmma) has 1.5 times as much"
+        yield "the ceiling is that of warp-level HMMA: HGMMA (wgmma) has 1.5 times its peak"
     if constants and any(c.id == "fp16" and c.reached.value >= SEEN for c in compute):
-        yield "the few FP16 operations are HFMA2 without HADD2 or HMUL2: constants being loaded"
+        yield "the few FP16 operations are HFMA2 without HADD2 or HMUL2: they load constants"
     packed = ledger.measured("inst_fp32_packed_total")
     if packed is not None and packed.value > 0:
         yield "packed FP32 instructions (FFMA2) ran and are not counted: FP32 is a lower bound"
@@ -210,7 +210,8 @@ def _way_out(nearest: Sequence[Ceiling]) -> str:
 
 
 def _what_else(roofline: Roofline, top: float) -> Iterator[str]:
-    """A stage that is busier than bytes tell, what was not measured, or where to look instead."""
+    """A stage that is busier than its bytes explain, what was not measured, or where to look
+    instead."""
     unknown = [name for ceiling_id, name in _UNSEEN.items() if ceiling_id in roofline.absent]
     stage, why = _pressed(roofline)
     if stage and stage.busy.value >= max(NEAR, top):
@@ -227,7 +228,8 @@ def _what_else(roofline: Roofline, top: float) -> Iterator[str]:
 
 
 def _pressed(roofline: Roofline) -> tuple[UnitStage | None, str]:
-    """The busiest stage of any ceiling, or unit that a roofline does not count, and what it is."""
+    """The busiest stage of any ceiling, or a unit that a roofline does not count, and why it is
+    busy."""
     stages = [(stage, _WHY_BUSIER[c.kind]) for c in roofline.ceilings if (stage := c.busier_stage)]
     if roofline.uncounted:
         stages.append((roofline.uncounted, "it also issues what the roofline does not count"))
@@ -235,7 +237,7 @@ def _pressed(roofline: Roofline) -> tuple[UnitStage | None, str]:
 
 
 def stage_name(stage: UnitStage) -> str:
-    """As in a sentence of its own: what no counter shows is not named."""
+    """Name of the stage as in a sentence. An inferred stage is not named."""
     if stage.id == "issue_slots":
         return "instruction issue"
     if stage.id == "l2_fabric" and stage.inferred:
@@ -249,11 +251,11 @@ _WHY_BUSIER = {
 }
 
 _UNSEEN = {"fp32": "arithmetic", "tensor": "tensor operations", "dram": "DRAM", "l2": "L2"}
-"""Ceilings without which nobody can say that none is near."""
+"""Ceilings that must be known to say that none is near."""
 
 
 def _side(roofline: Roofline) -> Iterator[str]:
-    """On which side of the ridge the launch's arithmetic lies, at DRAM."""
+    """On which side of the ridge with DRAM the launch's arithmetic is."""
     at_dram = [entry for entry in roofline.lead_intensities() if entry.level == "dram"]
     if not at_dram or roofline.lead is None:
         return

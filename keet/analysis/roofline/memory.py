@@ -2,9 +2,9 @@
 
 - DRAM: what was read and written, against the peak at the memory clock of the launch.
 - L2: sectors that SMs and L2 exchanged, against what the slices can serve to SMs.
-- L1: the path that returns data of global and local loads, 128 bytes a cycle and SM, as in ncu's
+- L1: the path that returns data of global and local loads, 128 bytes per cycle and SM, as in ncu's
   own hierarchical roofline. Stores are not in it.
-- Shared: wavefronts of shared memory, 128 bytes a cycle and SM; a bank conflict is
+- Shared: wavefronts of shared memory, 128 bytes per cycle and SM; a bank conflict is
   a wavefront more.
 """
 
@@ -22,10 +22,10 @@ from keet.profile import Absent
 from keet.units import Quantity
 
 LINE = 128
-"""Bytes that a cycle of the paths of L1 carries."""
+"""Bytes per cycle on the data paths of L1."""
 
 LABELS = {"dram": "DRAM", "l2": "L2", "l1": "L1", "shared": "Shared"}
-"""From the far end to the near one."""
+"""Memory levels, from DRAM inwards."""
 
 _SHARED_STAGES = ("l1_data_stage", "l1_bank_reads", "l1_bank_writes")
 """The stages of L1 that accesses to shared memory pass through."""
@@ -59,7 +59,7 @@ def _stage(ledger: LaunchLedger, units: Ceilings, level: str) -> UnitStage | Non
 
 
 def _share_alone(units: Ceilings, level: str) -> Ceiling | None:
-    """For reports without bytes: how busy the level was, and no rate."""
+    """For reports without bytes: how busy the level was, without a rate."""
     found = units.get(LABELS[level])
     return found._replace(source=f"{found.source}, without bytes") if found else None
 
@@ -89,7 +89,7 @@ def _dram_counted(ledger: LaunchLedger) -> Evidence | None:
         return None
     total = Quantity(read.value + written.value, "byte")
     amount = ledger.derived("roofline.dram.bytes", total, "DRAM bytes", read, written)
-    return per_second(ledger, "roofline.dram.achieved", "DRAM bytes a second", amount)
+    return per_second(ledger, "roofline.dram.achieved", "DRAM bytes per second", amount)
 
 
 def _dram_peak(ledger: LaunchLedger, achieved: Evidence, share: Evidence | None) -> Peak | None:
@@ -100,7 +100,7 @@ def _dram_peak(ledger: LaunchLedger, achieved: Evidence, share: Evidence | None)
         rate = Quantity(per_cycle.value * speed.value, "byte/s")
         return Peak(
             ledger.derived(name, rate, label, per_cycle, speed),
-            "report: peak a cycle x DRAM clock",
+            "report: peak per cycle x DRAM clock",
         )
     if share is not None and achieved.value > 0:
         rate = Quantity(achieved.value * 100 / share.value, "byte/s")
@@ -111,7 +111,8 @@ def _dram_peak(ledger: LaunchLedger, achieved: Evidence, share: Evidence | None)
 
 
 def _dram_nominal(ledger: LaunchLedger, name: str, label: str) -> Peak | None:
-    """By the attributes of the device (data moves on both edges of the clock), or a data sheet."""
+    """Peak from the attributes of the device (data moves on both edges of the clock), or from a
+    data sheet."""
     speed = positive(ledger.measured("device_memory_clock"))
     width = positive(ledger.measured("device_memory_bus_width"))
     if speed and width:
@@ -135,7 +136,7 @@ _SM_SHARE_OF_LOOKUPS = {
     "8.9": 1.0,
     "9.0": 2 / 3,
 }
-"""Sectors a cycle that a slice can look up for SMs, of those for anybody: the peaks of
+"""Sectors per cycle that a slice can look up for SMs, relative to those for all units: the peaks of
 `lts__t_sectors_srcunit_tex` and `lts__t_sectors` in reports of eleven GPUs."""
 
 
@@ -158,7 +159,7 @@ def _sector_rate(ledger: LaunchLedger, name: str, sectors: Evidence | None) -> E
         return None
     amount = Quantity(sectors.value * SECTOR, "byte")
     moved = ledger.derived("roofline.l2.bytes", amount, "L2 bytes", sectors)
-    return per_second(ledger, name, "L2 bytes a second", moved)
+    return per_second(ledger, name, "L2 bytes per second", moved)
 
 
 def _l2_peak(ledger: LaunchLedger, sectors: Evidence, everybodys: Evidence | None) -> Peak | None:
@@ -168,7 +169,7 @@ def _l2_peak(ledger: LaunchLedger, sectors: Evidence, everybodys: Evidence | Non
         rate = Quantity(per_cycle.value * speed.value, "byte/s")
         return Peak(
             ledger.derived("roofline.l2.peak", rate, "L2 peak", per_cycle, speed),
-            "report: peak a cycle x L2 clock",
+            "report: peak per cycle x L2 clock",
         )
     own_share = positive(ledger.measured("l2_l1_sectors_pct"))
     if own_share and sectors.value > 0:
@@ -202,9 +203,9 @@ def _peak_by_share(
 # --- L1 and shared memory
 
 _LINE_KNOWN = ("7.0", "8.0", "8.6", "8.9", "9.0")
-"""Where a cycle of the path was seen, or is documented, to carry 128 bytes."""
+"""Compute capabilities on which a cycle of the path is known to carry 128 bytes."""
 _NO_LINE = Absent(
-    "how many bytes a cycle L1 moves has not been checked on this compute capability",
+    "how many bytes per cycle L1 moves is not known for this compute capability",
     "read the shares of peak in: keet metrics REPORT l1tex",
 )
 
@@ -240,19 +241,19 @@ def _shared(ledger: LaunchLedger, units: Ceilings) -> Ceiling | Absent:
 def _lines(
     ledger: LaunchLedger, units: Ceilings, level: str, label: str, cycles: Evidence
 ) -> Ceiling | Absent:
-    """Cycles of a path that carries a line of 128 bytes in each, against one a cycle and SM."""
+    """A ceiling from the cycles of a path that carries 128 bytes per cycle and SM."""
     if ledger.launch.device.compute_capability not in _LINE_KNOWN:
         return _NO_LINE
     amount = ledger.derived(
         f"roofline.{level}.bytes", Quantity(cycles.value * LINE, "byte"), label, cycles
     )
-    achieved = per_second(ledger, f"roofline.{level}.achieved", f"{label} a second", amount)
+    achieved = per_second(ledger, f"roofline.{level}.achieved", f"{label} per second", amount)
     speed, sms = clock(ledger), positive(first(ledger, "launch_sm_count", "device_sm_count"))
     if achieved is None or speed is None or sms is None:
         return Absent("the SM clock was not measured", "profile with: ncu --section SpeedOfLight")
     rate = Quantity(LINE * sms.value * speed.value, "byte/s")
     peak = ledger.derived(f"roofline.{level}.peak", rate, f"{LABELS[level]} peak", sms, speed)
-    source = "128 bytes a cycle and SM x SM clock"
+    source = "128 bytes per cycle and SM x SM clock"
     return _level(ledger, units, level, achieved, Peak(peak, source))
 
 

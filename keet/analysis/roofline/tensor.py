@@ -1,9 +1,9 @@
 """What the tensor cores computed: operations by type.
 
-Two sources. Opcodes with all their modifiers (`HMMA.16816.F32.BF16`) name the type and the shape
-of what one instruction multiplies; their counts times the shape are exact (on an H200 equal to the
-hardware's own counters, and to the size of the matrices). Where they do not tell, the counters
-`sm__ops_path_tensor_*` of a full report do.
+There are two sources. Opcodes with all modifiers (`HMMA.16816.F32.BF16`) name the type and the
+shape of one instruction; their counts times the shape are exact (on an H200 equal to the hardware's
+own counters, and to the size of the matrices). If they do not show the shape, the counters
+`sm__ops_path_tensor_*` of a full report are used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from keet.units import Quantity
 _OPCODES = "sass__inst_executed_per_opcode_with_modifier_all"
 
 _MATRIX = regex(r"(?P<family>[HDIQBO]G?MMA)\.(?P<rest>[\w.]+)")
-"""HFMA2.MMA is no matrix instruction: the name has to begin with the family."""
+"""HFMA2.MMA is not a matrix instruction: the name has to begin with the family."""
 _ANY_MATRIX = regex(r"(UTC|UT|U)?[A-Z]{1,2}G?MMA(\.|$)")
 _WARP_SHAPE = regex(r"(?P<m>8|16)(?P<n>8)(?P<k>4|8|16|32|64|128|256)")
 _GROUP_SHAPE = regex(r"(?P<m>64)x(?P<n>\d+)x(?P<k>\d+)")
@@ -39,7 +39,7 @@ _TYPES = {
     "E2M3": "fp6",
     "E2M1": "fp4",
 }
-"""Modifiers that name the type of the factors; the family stands for it where there is none."""
+"""Modifiers that name the type of the factors; without one, the family decides."""
 _FAMILY_TYPES = {
     "H": "fp16",
     "D": "fp64",
@@ -63,13 +63,13 @@ LABELS = {
 
 
 class Matrix(NamedTuple):
-    """One matrix instruction: what a warp contributes to it."""
+    """One matrix instruction: the work of one warp in it."""
 
     family: str
-    """`HMMA` is a warp's own, `HGMMA` that of four warps together."""
+    """`HMMA` is executed by one warp, `HGMMA` by four warps together."""
     type: str
     operations: float
-    """Multiplications and additions that one warp instruction carries out."""
+    """Multiplications and additions per warp instruction."""
 
 
 class TensorWork(NamedTuple):
@@ -81,10 +81,10 @@ class TensorWork(NamedTuple):
 
 
 def parse_opcode(opcode: str) -> Matrix | None:
-    """`HGMMA.64x256x16.F32.BF16`; None for what does not tell its shape.
+    """`HGMMA.64x256x16.F32.BF16`; None if the opcode does not show its shape.
 
-    Four warps issue an HGMMA as one, and each is counted: a quarter of the work is a warp's. With
-    2:4 sparsity (`SP`) half of the shape's products are known to be zero and not computed.
+    Four warps issue an HGMMA together and each is counted, so a warp does a quarter of the work.
+    With 2:4 sparsity (`SP`), half of the products are known to be zero and are not computed.
     """
     match = _MATRIX.fullmatch(opcode)
     if match is None:
@@ -128,10 +128,10 @@ def tensor_work(ledger: LaunchLedger) -> tuple[TensorWork, ...] | Absent:
 
 
 def has_pipe_alone(launch: Launch) -> bool:
-    """Whether matrix instructions had the tensor pipe for themselves.
+    """Whether only matrix instructions used the tensor pipe.
 
-    HFMA2.MMA runs there too (two cycles each on an H200): where there are many, the busy share of
-    the pipe is not that of the matrices.
+    HFMA2.MMA runs there too (two cycles each on an H200): if there are many, the pipe's busy share
+    is not that of the matrices.
     """
     instances = launch.instances(_OPCODES)
     others = instances.by_name().get("HFMA2.MMA", 0) if instances else 0
@@ -140,7 +140,7 @@ def has_pipe_alone(launch: Launch) -> bool:
 
 
 def _matrix_opcodes(launch: Launch) -> Mapping[str, float] | None:
-    """Executed warp instructions by opcode, those of the tensor cores; None: not collected."""
+    """Executed tensor instructions by opcode (warp instructions); None: not collected."""
     instances = launch.instances(_OPCODES)
     if instances is None or instances.ids is None:
         return None
@@ -179,7 +179,7 @@ _COUNTER = regex(
 
 
 def _from_counters(ledger: LaunchLedger) -> tuple[TensorWork, ...]:
-    """From `sm__ops_path_tensor_*`: those of single instructions, else those of the type."""
+    """From `sm__ops_path_tensor_*`: counters of single instructions, else counters of the type."""
     found: dict[str, dict[str, re.Match[str]]] = {}
     for name in ledger.launch.metric_names():
         match = _COUNTER.fullmatch(name)

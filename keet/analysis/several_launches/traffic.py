@@ -1,4 +1,4 @@
-"""How many bytes a launch moves, for comparing launches with one another."""
+"""How many bytes each launch moves, to compare launches with each other."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from keet.profile import Launch
 SECTOR = 32
 """Bytes."""
 _IDLE, _BUSY = 10.0, 60.0
-"""Per cent of DRAM's peak: up to the first, less traffic saves no time; from the second, a launch's
-time is the time of its DRAM traffic. Judgement: streaming kernels of the casebook reach 60 to
-85 %."""
+"""Percent of DRAM's peak. Up to the first, less traffic saves no time; from the second, the launch
+takes as long as its DRAM traffic. Judgement: streaming kernels of the casebook reach 60 to 85 %."""
 _STORE = 4
-"""Of `memory_access_type`: a store. 2 is a load."""
+"""Code of a store in `memory_access_type`. 2 is a load."""
 _VARIANT = 0.6
-"""Of the words in two kernel names that both have: two versions of one kernel share most words."""
+"""Share of the words that two kernel names have in common, from which they are versions of one
+kernel."""
 _WORDS = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 def written_and_read(launch: Launch) -> tuple[float | None, float | None]:
     """Bytes that the launch's stores send to L2, and bytes that its loads get from L2.
 
-    From DRAM's counters where L2's were not collected; None where neither were.
+    From DRAM's counters if L2's were not collected; None if neither were.
     """
     written = _bytes(launch, ("l2_l1_write_sectors", SECTOR), ("l1_write_bytes", 1))
     read = _bytes(launch, ("l2_l1_read_sectors", SECTOR), ("l1_read_bytes", 1))
@@ -58,7 +58,8 @@ def stored_bytes(launch: Launch) -> float | None:
 
 
 class Traffic:
-    """What one launch moves. It is read at once, since the launch may be released afterwards."""
+    """The traffic of one launch. It is read at once, because the launch may be released
+    afterwards."""
 
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
@@ -67,16 +68,16 @@ class Traffic:
         self.dram_read = _bytes(launch, ("dram_bytes_read", 1))
         self.dram_written = _bytes(launch, ("dram_bytes_written", 1))
         self.dram_pct = _bytes(launch, ("dram_throughput_pct", 1))
-        """Per cent of DRAM's peak bandwidth."""
+        """Percent of DRAM's peak bandwidth."""
 
     @cached_property
     def stored(self) -> float | None:
-        """Read when it is asked for: only of long launches."""
+        """Read on demand, only for long launches."""
         return stored_bytes(self.launch)
 
     @cached_property
     def dram_us(self) -> float | None:
-        """The part of the launch's time that goes with its DRAM traffic."""
+        """The part of the launch's time that its DRAM traffic explains."""
         if self.dram_pct is None:
             return None
         return self.us * min(1.0, max(0.0, (self.dram_pct - _IDLE) / (_BUSY - _IDLE)))
@@ -120,7 +121,7 @@ _VERSIONS = frozenset(
         *("optimized", "optimised", "opt", "better", "improved", "tiled", "version"),
     )
 )
-"""Words that tell versions of one kernel apart."""
+"""Words that distinguish versions of one kernel."""
 
 
 def _words(launch: Launch) -> frozenset[str]:

@@ -1,7 +1,7 @@
-"""Which array accesses of a source line a finding can mean, by where the arrays lie.
+"""Which array accesses of a source line a finding can be about, by the memory of the arrays.
 
-The report counts by line. Of a line that reads a table through an index, multiplies by a value in
-registers and writes a result, only the source tells which access goes astray.
+The report counts per line. If a line reads a table through an index, multiplies by a value in
+registers and writes a result, only the source shows which access is the problem.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from keet.patterns import regex
 
 ACCESS_BYTES: Mapping[float, int] = {2: 1, 4: 1, 8: 2, 16: 2, 32: 4, 64: 8, 128: 16}
 """Bytes per thread by ncu's codes in `memory_access_size_type`: bits from 32 up, but `LDG.U8` has 2
-and `LDG.U16` has 8 in every report seen."""
+and `LDG.U16` has 8 in all reports seen."""
 
 Space = Literal["global", "shared", "local"]
 
@@ -22,7 +22,7 @@ _ACCESS = regex(r"[A-Za-z_]\w*(?:(?:\.|->)\w+)*\[(?:[^\[\]]|\[[^\]]*\])*\]")
 _TYPE_WORD = regex(r"[\w:<>,*&]+")
 _NO_TYPE = {"return", "else", "case", "delete", "throw", "extern", "goto"}
 _LONGEST = 400
-"""Characters of a line that are looked at: people write no longer ones."""
+"""Characters of a line that are parsed, to bound the time for generated code."""
 _SPACES: dict[str, Space] = {
     "uncoalesced_global": "global",
     "narrow_access": "global",
@@ -35,7 +35,7 @@ _SPACES: dict[str, Space] = {
 
 
 def accesses(line: str, text: str, finding: str) -> list[str]:
-    """Of the line, those that the finding can be about; all of them where none stands out."""
+    """The accesses of the line that the finding can be about; all of them if none stands out."""
     every = list(dict.fromkeys(_ACCESS.findall(line[:_LONGEST])))
     space = _SPACES.get(finding)
     if space is None or len(every) < 2:
@@ -48,7 +48,7 @@ def accesses(line: str, text: str, finding: str) -> list[str]:
 
 
 def _declared(text: str) -> dict[Space, set[str]]:
-    """Names of arrays by where they lie, as far as single lines tell: `float part[4];`."""
+    """Names of arrays by memory, as far as single lines show it: `float part[4];`."""
     found: dict[Space, set[str]] = {"shared": set(), "local": set()}
     for line in text.splitlines():
         head, bracket, rest = line[:_LONGEST].partition("[")
@@ -70,12 +70,14 @@ def _is_type(words: Sequence[str]) -> bool:
 
 
 def is_gather(found: Sequence[str]) -> bool:
-    """Through an index that is itself read from memory: the threads' axes have no part in it."""
+    """Whether the index is itself read from memory, so that swapping the threads' axes does not
+    help."""
     return bool(found) and all("[" in each.partition("[")[2] for each in found)
 
 
 def _astray(found: Sequence[str]) -> list[str]:
-    """Neighbouring threads read neighbouring bytes of `a[i]`, not of `a[b[i]]` or `a[i * n]`."""
+    """Whether neighbouring threads read neighbouring bytes: true for `a[i]`, not for `a[b[i]]` or
+    `a[i * n]`."""
     return [each for each in found if is_gather([each]) or "*" in each] or list(found)
 
 

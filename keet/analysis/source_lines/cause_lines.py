@@ -1,8 +1,8 @@
-"""Which lines a finding points at: the kind of cause decides which end of a wait leads.
+"""Which source lines to list first for a finding, from the machine code.
 
-Samples show where warps wait. The line to change is often another one: the load that is waited
-for, the conversion that makes doubles, the loop whose trip count differs between warps, the lines
-that the compiler unrolled into thousands of instructions. The machine code tells those.
+Samples show where warps wait. The line to change is often another one: the load that is waited for,
+the conversion to double, the loop whose trip count differs between warps, the lines that the
+compiler unrolled into thousands of instructions. The machine code shows those.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from keet.profile import Location
 from keet.records import NamedTuple
 
 Amounts = Counter[Location | None]
-"""By line; what has none is counted under `None`, so that shares are of the whole."""
+"""By line; code without a line is under `None`, so that shares are relative to the whole."""
 
 
 class Ranking(NamedTuple):
@@ -30,8 +30,8 @@ class Ranking(NamedTuple):
 def producers(code: MachineCode) -> Ranking:
     """Lines of the instructions whose results warps wait for, by samples of those waits.
 
-    Of data where warps wait for it more often than for the fixed latency of arithmetic; else of
-    that arithmetic.
+    Loads, if warps wait for data more often than for the fixed latency of arithmetic; else that
+    arithmetic.
     """
     data, results = _producers(code, _SCOREBOARDS, _DATA), _producers(code, ("wait",), None)
     if data.total() >= results.total():
@@ -58,7 +58,7 @@ _DATA = (Role.LOAD, Role.ATOMIC, Role.COPY)
 
 
 def conversions_to_double(code: MachineCode) -> Ranking:
-    """Lines that turn floats into doubles, by executions."""
+    """Lines that convert floats to doubles, by executions."""
     found: Amounts = Counter()
     for position in code.program.ran:
         each = code.program.code[position]
@@ -68,7 +68,7 @@ def conversions_to_double(code: MachineCode) -> Ranking:
 
 
 def uneven_loops(code: MachineCode) -> Ranking:
-    """Lines that end loops after different numbers of iterations, by what runs in those loops."""
+    """Lines that exit loops after different numbers of iterations, by the work in those loops."""
     found: Amounts = Counter()
     flow = code.program.flow
     for loop in flow.loops:
@@ -85,7 +85,7 @@ def uneven_loops(code: MachineCode) -> Ranking:
 
 
 def code_size(code: MachineCode) -> Ranking:
-    """Lines by the number of instructions that ran for them."""
+    """Lines by the number of their machine instructions that ran."""
     found: Amounts = Counter()
     for position in code.program.ran:
         _count(found, code, position, 1)
@@ -112,5 +112,5 @@ LEADING: Mapping[str, Callable[[MachineCode], Ranking]] = {
     "instruction_fetch": code_size,
     "integer_overhead": address_work,
 }
-"""By finding: what ranks its lines. Other findings have counters of their own (excess sectors,
-conflicts), or happen where the samples are."""
+"""Ranking function by finding. Other findings have counters of their own (excess sectors,
+conflicts), or use the sampled lines."""

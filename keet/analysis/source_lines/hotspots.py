@@ -1,7 +1,7 @@
-"""Where in the code a launch spends its time: samples, executions and traffic, line by line.
+"""Hotspots: samples, executions and traffic of a launch by source line or instruction.
 
 Every number is a sum over instruction addresses, and every address is in exactly one row (those
-without a line in a row of their own), so the rows add up to the launch's totals.
+without a line in a separate row), so the rows add up to the launch's totals.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PLAIN = {
     "wavefronts_shared": "src_shared_wavefronts",
     "wavefronts_shared_excess": "src_shared_wavefronts_excess",
 }
-"""Columns of a spot and the catalog's metric behind each."""
+"""Columns of a spot, and the catalog metric of each."""
 
 Grouping = Literal["line", "instruction"]
 
@@ -42,16 +42,16 @@ _OF_SEVERAL = Absent(
 
 
 class Spot(NamedTuple):
-    """A source line, or an instruction, with what it cost. `None`: not collected."""
+    """A source line or an instruction with its costs. `None`: not collected."""
 
     location: Location | None
     address: int | None
-    """Set where the row is one instruction."""
+    """Set if the row is a single instruction."""
     instructions: int
-    """How many machine instructions the row sums up."""
+    """Number of machine instructions in the row."""
     samples: int | None
     share: float | None
-    """Share of what the rows are ranked by, 0 to 1."""
+    """Share of the quantity that rows are ranked by, 0 to 1."""
     stalls: tuple[tuple[str, int], ...]
     """Samples by stall reason, the largest first; reasons as in the catalog."""
     executed: int | None
@@ -75,16 +75,16 @@ class Hotspots(NamedTuple):
     launch_id: int
     by: Grouping
     ranked_by: Literal["samples", "executed"]
-    """`executed` where no warp states were sampled."""
+    """`executed` if there are no samples."""
     total: int
-    """What the shares are of."""
+    """The total that shares are relative to."""
     spots: tuple[Spot, ...]
     partial: PartialSampling | None = None
-    """Set where the samples are those of a part of the launch."""
+    """Set if the samples cover only a part of the launch."""
 
 
 class _Row(NamedTuple):
-    """Instructions that are told as one."""
+    """Instructions that form one row."""
 
     location: Location | None
     members: Sequence[int]
@@ -121,7 +121,7 @@ class InstructionTable:
 
     @cached_property
     def threads(self) -> Mapping[int, int] | None:
-        """Threads by address, those left out whose predicate was off where that was counted."""
+        """Threads by address; without those whose predicate was off, if that was counted."""
         active = self._named("thread_inst_executed_true")
         return active if active is not None else self.column(_PLAIN["threads_executed"])
 
@@ -132,7 +132,7 @@ class InstructionTable:
 
     @cached_property
     def weight(self) -> Mapping[int, int]:
-        """What spots are ranked by: samples, or executions where there are none."""
+        """What spots are ranked by: samples, or executions if there are no samples."""
         return self.samples or self.executed or {}
 
     @cached_property
@@ -152,7 +152,7 @@ class InstructionTable:
     def _named(self, name: str) -> Mapping[int, int] | None:
         instances = self._launch.instances(name)
         if instances is None:
-            # ncu stores no parts of a zero: every instruction has none of it.
+            # ncu stores no instances of a zero: every instruction has 0.
             metric = self._launch.metric(name)
             return {} if metric is not None and metric.value == 0 else None
         if instances.ids is None:
@@ -163,7 +163,8 @@ class InstructionTable:
         return {address: int(value) for address, value in found.items()}
 
     def ranked(self, rows: Sequence[_Row]) -> list[_Row]:
-        """By weight. Equal ones keep the order of the code: a report always prints the same."""
+        """Sorted by weight. Ties keep the order of the code, so that the output is
+        deterministic."""
         weight = self.weight.get
         return sorted(rows, key=lambda row: -sum(weight(address, 0) for address in row.members))
 
@@ -176,7 +177,8 @@ class InstructionTable:
         return self._named(name) or {} if total is not None and total.value != 0 else {}
 
     def spots(self, rows: Sequence[_Row]) -> list[Spot]:
-        """The sum of each row's instructions: column by column, for most of a column is zeros."""
+        """The sum over each row's instructions, column by column, since most of a column is
+        zeros."""
         row_of = {address: index for index, row in enumerate(rows) for address in row.members}
         reasons = {
             reason: _sums(column, row_of, len(rows))
@@ -202,9 +204,9 @@ class InstructionTable:
 def find_hotspots(
     launch: Launch, by: Grouping | None = None, table: InstructionTable | None = None
 ) -> Hotspots | Absent:
-    """Rank the launch's source lines, or its instructions where there are no lines.
+    """Rank the launch's source lines, or its instructions if there are no lines.
 
-    `table`: of the same launch, where one was made before.
+    `table`: the table of the same launch, if it exists already.
     """
     table = InstructionTable(launch) if table is None else table
     if not table.weight:
@@ -220,10 +222,10 @@ def find_hotspots(
 def line_order(
     launch: Launch, table: InstructionTable, weights: Mapping[Location, int] | None = None
 ) -> list[Location]:
-    """The source lines as `find_hotspots` ranks them, without what each costs.
+    """The source lines in the order of `find_hotspots`, without their costs.
 
-    `weights`: of the lines that are asked for, if not all are. Those that no instruction is of are
-    left out: a line that calls inlined code may have none.
+    `weights`: only these lines are needed. Lines without an instruction are left out: a line that
+    calls inlined code may have none.
     """
     if weights is not None:
         first = _first_in_code(launch, table, weights)
@@ -233,13 +235,13 @@ def line_order(
 
 
 _SOME = 128
-"""Instructions that are looked for in the line table at a time."""
+"""Instructions per lookup in the line table."""
 
 
 def _first_in_code(
     launch: Launch, table: InstructionTable, lines: Collection[Location]
 ) -> Mapping[Location, int]:
-    """The first instruction of each of these lines; what comes behind them is not looked for."""
+    """The first instruction of each of these lines. Stops after the last one is found."""
     found: dict[Location, int] = {}
     for start in range(0, len(table.addresses), _SOME):
         some = table.addresses[start : start + _SOME]
@@ -266,7 +268,7 @@ def _by_instruction(launch: Launch, table: InstructionTable) -> list[_Row]:
 def _sums(
     column: Mapping[int, int] | None, row_of: Mapping[int, int], rows: int
 ) -> list[int] | None:
-    """Each row's sum; `None` where the column was not collected, 0 where it has nothing here."""
+    """Each row's sum; `None` if the column was not collected, 0 if it has no value in this row."""
     if column is None:
         return None
     sums = [0] * rows

@@ -1,4 +1,4 @@
-"""What samples of waiting warps are called, by the reasons that the warps wait for."""
+"""Labels for samples of waiting warps, by stall reason."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ AT_BARRIERS = "waits at barriers"
 
 
 def words_for(reasons: Sequence[str]) -> str:
-    """What the samples of warps that wait for these reasons are called."""
+    """The label of samples with these stall reasons."""
     if {*reasons} == {"barrier"}:
         return AT_BARRIERS
     if {*reasons} <= {"no_instructions", "no_instruction"}:
         return "waits for instructions"
     for_data = {*reasons} <= {"long_scoreboard", "short_scoreboard"}
-    return "warps that wait for data" if for_data else "waits of this kind"
+    return "samples that wait for data" if for_data else "waits of this kind"

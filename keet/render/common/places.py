@@ -13,7 +13,7 @@ _MATTERS = 0.05
 """A smaller share without a source line is not worth a row."""
 
 
-_ENDS = {"waits for data": "for", "warps that wait for data": "at"}
+_ENDS = {"waits for data": "for", "samples that wait for data": "at"}
 """Both ends of a wait have lines: the load that is waited for, and where warps wait."""
 
 

@@ -303,8 +303,8 @@ def test_bytes_that_fit_the_l2() -> None:
     found = reasons(100, position_of(50), metrics=FITS)
     assert found["cold_caches"].status == "likely"
     assert found["cold_caches"].text == (
-        "ncu empties the caches before each pass; the 16 MB that came from DRAM fit the L2 of "
-        "60 MB, where the run may have found them"
+        "ncu flushes the caches before each pass; the 16 MB that came from DRAM fit into the L2 "
+        "of 60 MB, so the run may have read them from L2"
     )
 
 

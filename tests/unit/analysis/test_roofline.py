@@ -54,7 +54,7 @@ def launch_with(metrics: dict[str, float], opcodes: dict[str, float] | None = No
 
 
 def test_a_bf16_product_by_its_size() -> None:
-    """8448 x 4096 x 8192 on an H200: HGMMA's dense peak is 4096 FLOP a cycle and SM."""
+    """8448 x 4096 x 8192 on an H200: HGMMA's dense peak is 4096 FLOP per cycle and SM."""
     roofline = sample("token_mix/slow")
     share, achieved, peak = rates(roofline, "tensor_bf16")
     duration = roofline.launch.require("duration").value * 1e-9
@@ -126,7 +126,7 @@ def test_tensor_operations_as_the_hardware_counts_them(profile_of: ProfileOf) ->
     assert share == pytest.approx(theirs, rel=0.01)
     theirs = launch.metric(f"{counter}.peak_sustained_elapsed.per_second").value
     assert peak == pytest.approx(theirs, rel=1e-9)
-    assert "report: peak a cycle" in ceiling(roofline, "tensor_fp16").source
+    assert "report: peak per cycle" in ceiling(roofline, "tensor_fp16").source
 
 
 def test_bytes_and_peaks_as_in_ncus_own_charts(profile_of: ProfileOf) -> None:
@@ -145,7 +145,7 @@ def test_bytes_and_peaks_as_in_ncus_own_charts(profile_of: ProfileOf) -> None:
 
 
 def test_two_ways_to_the_l2_peak_agree(profile_of: ProfileOf) -> None:
-    """By the peak a cycle, and by the share of all lookups (which is all that `keet profile` has)."""
+    """By the peak per cycle, and by the share of all lookups (which is all that `keet profile` has)."""
     full = profile_of("tour_full.ncu-rep").launches[0]
     by_cycle = rates(find_roofline(full), "l2")[2]
     lookups = full.require("l2_sectors").value * 32 / (full.require("duration").value * 1e-9)
@@ -155,7 +155,7 @@ def test_two_ways_to_the_l2_peak_agree(profile_of: ProfileOf) -> None:
 
 @needs_corpus
 def test_int8_on_an_a40() -> None:
-    """2048 operations a cycle and SM, as its data sheet has it (299.3 TOPS at 1740 MHz)."""
+    """2048 operations per cycle and SM, as its data sheet has it (299.3 TOPS at 1740 MHz)."""
     (path,) = CORPUS.glob("eschnett__*")
     launch = read_profile(path).launches[1]
     share, _, peak = rates(find_roofline(launch), "tensor_int8")

@@ -280,8 +280,8 @@ def test_a_replay_with_cold_caches(profile_of: ProfileOf) -> None:
     )
     likely = [reason for reason in replay.reasons if reason.status == "likely"]
     assert [reason.text for reason in likely] == [
-        "ncu empties the caches before each pass; the 16.79 MB that came from DRAM fit the L2 of "
-        "62.91 MB, where the run may have found them"
+        "ncu flushes the caches before each pass; the 16.79 MB that came from DRAM fit into the L2 "
+        "of 62.91 MB, so the run may have read them from L2"
     ]
     clocks = next(reason for reason in replay.reasons if reason.id == "clocks")
     assert (clocks.status, clocks.text) == (
