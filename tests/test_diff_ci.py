@@ -341,7 +341,7 @@ def test_runs_of_two_gpus_are_refused(keet: Keet, tmp_path: Path) -> None:
 def test_an_empty_folder_and_a_folder_for_output(keet: Keet, tmp_path: Path) -> None:
     empty = keet("diff", BEFORE, tmp_path, "--gate", 5)
     assert (empty.code, empty.out) == (2, "")
-    assert "no report lies in this folder" in empty.err
+    assert "this folder contains no report" in empty.err
     folder = keet("diff", BEFORE, AFTER, "-o", tmp_path)
     assert (folder.code, "name a file in it" in folder.err) == (2, True)
     assert list(tmp_path.iterdir()) == []

@@ -1,5 +1,5 @@
-"""Explain whole folders of reports into a store that can be queried. It may be killed at any time:
-the same command goes on where it was."""
+"""Explain all reports in folders, and write the results into a store for `keet top`, `insights` and
+`query`. The command may be stopped or killed at any time: run it again to resume."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import positive
-from keet.cli.quiet import loud_stderr
-from keet.errors import ExitCode, UsageError, one_line
+from keet.cli.stderr_lines import print_problem, print_progress
+from keet.errors import ExitCode, UsageError
+from keet.formatting import count_noun
 
 if TYPE_CHECKING:
     from keet.corpus.batch.coordinator import BatchProgress
@@ -45,24 +46,38 @@ then:
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "places", nargs="+", type=_place, metavar="DIR", help="folders, or reports by name"
+        "places",
+        nargs="+",
+        type=_place,
+        metavar="DIR",
+        help="folders with reports, or single reports",
     )
     parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="OUT", help="the store, a folder"
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="OUT",
+        help="the store: a folder, made if it does not exist",
     )
     parser.add_argument(
-        "--jobs", type=positive, metavar="N", help="worker processes (default: one a core)"
+        "--jobs", type=positive, metavar="N", help="worker processes (default: one per core)"
     )
     parser.add_argument(
-        "--shard", default="0/1", metavar="I/N", help="only share I of N, counted from 0"
+        "--shard",
+        default="0/1",
+        metavar="I/N",
+        help="analyse only part I of N of the files (I from 0)",
     )
-    parser.add_argument("--dask", metavar="ADDRESS", help="work on an existing Dask cluster")
+    parser.add_argument(
+        "--dask", metavar="ADDRESS", help="run on the workers of an existing Dask cluster"
+    )
     parser.add_argument(
         "--timeout",
         type=_seconds,
         default=300.0,
         metavar="SECONDS",
-        help="for one file of up to 256 MB (default: 300); larger ones have longer",
+        help="limit per file of up to 256 MB (default: 300); in proportion longer for larger files",
     )
     parser.add_argument(
         "--sass",
@@ -70,15 +85,17 @@ def configure(parser: ArgumentParser) -> None:
         help="analyse the machine code too, as `keet explain` does: about a second per report",
     )
     parser.add_argument(
-        "--retry-failed", action="store_true", help="try again what failed in earlier runs"
+        "--retry-failed", action="store_true", help="analyse files again that failed earlier"
     )
     parser.add_argument(
-        "--prune", action="store_true", help="take out of the store what is gone from DIR"
+        "--prune",
+        action="store_true",
+        help="remove files from the store that no longer exist in DIR",
     )
 
 
 def _place(name: str) -> Path:
-    """Not `-`: a store knows reports by path and content, to find them again in the next run."""
+    """Not `-`: the next batch recognises files by their path."""
     if name == "-":
         raise UsageError(
             "keet batch takes files and folders, not standard input; save the report to a file, "
@@ -93,7 +110,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < 1e7:
-        raise ArgumentTypeError(f"{text!r} is no number of seconds")
+        raise ArgumentTypeError(f"{text!r} must be a positive number of seconds")
     return seconds
 
 
@@ -106,7 +123,7 @@ def run(args: Namespace) -> int:
             return _run(args, line)
     except KeyboardInterrupt:
         line.clear()
-        _tell_stopped(args)
+        _print_stopped(args)
         return ExitCode.INTERRUPTED
 
 
@@ -118,25 +135,25 @@ def _run(args: Namespace, line: ProgressLine) -> int:
     from keet.extras import check
 
     if args.dask:
-        check("distributed", "dask")  # this extra brings what a store needs, too
+        check("distributed", "dask")  # this extra includes what a store needs
     _check_store(args)
-    survey, gone = _look_around(args)
-    with nullcontext() if args.dask else _pool(args, survey) as pool:
+    found, gone = _find_files(args)
+    with nullcontext() if args.dask else _pool(args, found) as pool:
         make_store(args.output)
         remove_abandoned(args.output)
         _prune(args, gone)
-        settled = resume_state(args.output, survey.reports, retry_failed=args.retry_failed)
+        state = resume_state(args.output, found.reports, retry_failed=args.retry_failed)
         if pool is None:
-            tally = _run_on_dask(args, settled, line)
+            progress = _run_on_dask(args, state, line)
         else:
-            tally = _run_here(args, settled, line, pool)
+            progress = _run_here(args, state, line, pool)
     line.clear()
     write_quarantine(args.output)
-    return _conclude(args, survey, settled, tally, len(gone))
+    return _conclude(args, found, state, progress, len(gone))
 
 
-def _look_around(args: Namespace) -> tuple[SearchResult, list[str]]:
-    """What is there, and what the store knows that is there no more."""
+def _find_files(args: Namespace) -> tuple[SearchResult, list[str]]:
+    """The reports in the folders, and the paths in the store that no longer exist."""
     from keet.corpus.batch.gone_files import find_gone
     from keet.corpus.discovery import find_reports
     from keet.corpus.sharding import parse_shard
@@ -147,11 +164,11 @@ def _look_around(args: Namespace) -> tuple[SearchResult, list[str]]:
         for place in args.places
         if args.prune and not os.path.lexists(place) and find_gone(args.output, [place], ())
     }
-    survey = find_reports([p for p in args.places if p not in lost], args.output, shard)
-    gone = find_gone(args.output, args.places, survey.reports, shard)
+    found = find_reports([p for p in args.places if p not in lost], args.output, shard)
+    gone = find_gone(args.output, args.places, found.reports, shard)
     if not (args.prune and gone):
-        _tell_survey(args, survey)
-    return survey, gone
+        _check_found(args, found)
+    return found, gone
 
 
 def _prune(args: Namespace, gone: list[str]) -> None:
@@ -162,7 +179,7 @@ def _prune(args: Namespace, gone: list[str]) -> None:
 
 
 def _check_store(args: Namespace) -> None:
-    """Refuse to mix a store with what somebody keeps in a folder, or with an older store."""
+    """Refuse a folder that has other files in it, and an older store."""
     from keet.corpus.store.schema import PARTS, STORE_FILE
     from keet.corpus.store.version import check_writable
 
@@ -171,57 +188,48 @@ def _check_store(args: Namespace) -> None:
         raise UsageError(f"{out}: this is a file; name a folder for the store with -o")
     names = {path.name for path in out.iterdir()} if out.is_dir() else set()
     if names and not names & {PARTS, STORE_FILE}:
-        raise UsageError(f"{out}: this folder has other things in it; name a new one with -o")
+        raise UsageError(
+            f"{out}: this folder is not a store and is not empty; name a new folder with -o"
+        )
     check_writable(out, lambda new: _command(args, new))
 
 
-def _tell_survey(args: Namespace, survey: SearchResult) -> None:
-    for folder in survey.closed:
-        _tell_problem(f"passed over: {folder}; check its permissions")
-    if survey.reports or survey.elsewhere:
+def _check_found(args: Namespace, found: SearchResult) -> None:
+    for folder in found.unreadable_folders:
+        print_problem(f"skipped {folder}; check its permissions")
+    if found.reports or found.in_other_shards:
         return
     where = ", ".join(map(str, args.places))
-    files = "1 CSV or JSON file is" if survey.strangers == 1 else "{:,} CSV or JSON files are"
-    strangers = f" ({files.format(survey.strangers)} none)" if survey.strangers else ""
+    files = count_noun(found.other_files, "CSV or JSON file is", "CSV or JSON files are")
+    other_files = f" ({files} not from ncu or keet)" if found.other_files else ""
     raise UsageError(
-        f"there is no report in {where}{strangers}; keet reads .ncu-rep, .ncu-repz, .keet.json and "
-        "what ncu --csv prints"
+        f"no report found in {where}{other_files}; keet reads .ncu-rep, .ncu-repz, .keet.json and "
+        "the output of ncu --csv"
     )
 
 
-def _tell(text: str) -> None:
-    sys.stderr.write(one_line(f"keet: {text}") + "\n")
+# --- running the batch
 
 
-def _tell_problem(text: str) -> None:
-    """Printed with --quiet, too."""
-    loud_stderr().write(one_line(f"keet: {text}") + "\n")
-
-
-# --- the work
-
-
-def _pool(args: Namespace, survey: SearchResult) -> Pool:
-    """Its workers start at once where every file is new, and import what they need while this
-    process does. Where the store has parts, it may have all of the files already."""
+def _pool(args: Namespace, found: SearchResult) -> Pool:
+    """In a new store all files have to be analysed, so the workers start at once and do their
+    imports while this process does its own."""
     from keet.corpus.batch.worker_pool import Pool, WorkerLimits
     from keet.corpus.store.schema import part_folders
 
-    jobs = min(args.jobs or _cores(), max(len(survey.reports), 1))
+    jobs = min(args.jobs or _cores(), max(len(found.reports), 1))
     pool = Pool(_analysis(args), jobs, WorkerLimits(seconds=args.timeout))
-    if survey.reports and not part_folders(args.output):
+    if found.reports and not part_folders(args.output):
         pool.start_workers()
     return pool
 
 
-def _run_here(
-    args: Namespace, settled: ResumeState, line: ProgressLine, pool: Pool
-) -> BatchProgress:
+def _run_here(args: Namespace, state: ResumeState, line: ProgressLine, pool: Pool) -> BatchProgress:
     from keet.corpus.batch.coordinator import Batch
     from keet.corpus.store.part_queue import PartQueue
 
-    with PartQueue(args.output) as writer, _few_collections():
-        batch = Batch(settled.open, settled.kept, pool, writer)
+    with PartQueue(args.output) as writer, _rare_garbage_collection():
+        batch = Batch(state.pending, state.stored, pool, writer)
 
         def stop() -> None:
             batch.stop()
@@ -232,9 +240,9 @@ def _run_here(
 
 
 @contextmanager
-def _few_collections() -> Iterator[None]:
-    """Rows that wait for their part are a hundred thousand tuples without a cycle among them: to
-    look for cycles again and again would be a fifth of this process's time."""
+def _rare_garbage_collection() -> Iterator[None]:
+    """Rows that wait to be written are 100,000 tuples without reference cycles; searching them
+    for cycles again and again would take a fifth of this process's time."""
     before = gc.get_threshold()
     gc.set_threshold(500_000)
     try:
@@ -243,16 +251,16 @@ def _few_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _run_on_dask(args: Namespace, settled: ResumeState, line: ProgressLine) -> BatchProgress:
+def _run_on_dask(args: Namespace, state: ResumeState, line: ProgressLine) -> BatchProgress:
     from keet.corpus.batch.dask_cluster import DaskCluster
 
     cluster = DaskCluster(args.dask, args.output, _analysis(args), args.timeout)
     with cluster, _on_signals(cluster.stop):
-        return cluster.run(settled, line.update)
+        return cluster.run(state, line.update)
 
 
 def _cores() -> int:
-    """Those that this process may use: Slurm and containers give some of the machine's."""
+    """Cores that this process may use: Slurm and containers allow only some."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -264,7 +272,7 @@ def _interrupt() -> None:
 
 @contextmanager
 def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C and SIGTERM end the run in order; a second one ends it at once."""
+    """The first Ctrl-C or SIGTERM stops the batch in order, the second at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -292,44 +300,47 @@ def _analysis(args: Namespace) -> Analyse:
     return file_analysis.analyse_with_sass if args.sass else file_analysis.analyse
 
 
-# --- the end
+# --- the summary
 
 
 def _conclude(
-    args: Namespace, survey: SearchResult, settled: ResumeState, tally: BatchProgress, gone: int
+    args: Namespace, found: SearchResult, state: ResumeState, progress: BatchProgress, gone: int
 ) -> int:
     from keet.corpus.batch.coordinator import QUARANTINE
     from keet.render.terminal.batch import summary_text
 
-    if tally.stopped and not tally.through:
-        _tell_stopped(args)
+    if progress.stopped and not progress.finished:
+        _print_stopped(args)
         return ExitCode.INTERRUPTED
-    failed = tally.failed + settled.failed
-    sys.stdout.write(summary_text(tally, settled.done + settled.failed, survey.strangers))
-    _tell_gone(args, gone)
+    failed = progress.failed + state.failed
+    sys.stdout.write(summary_text(progress, state.done + state.failed, found.other_files))
+    _print_gone(args, gone)
     if failed:
-        files = "1 file" if failed == 1 else f"{failed:,} files"
-        _tell_problem(f"{files} failed; why is in {args.output / QUARANTINE}")
-    if tally.stopped:
-        _tell_stopped(args)
+        reasons = f"the reasons are in {args.output / QUARANTINE}"
+        print_problem(f"{count_noun(failed, 'file')} failed; {reasons}")
+    if progress.stopped:
+        _print_stopped(args)
         return ExitCode.INTERRUPTED
     out = shlex.quote(str(args.output))
     sys.stdout.write(f"next: keet top {out}, keet insights {out}\n")
     return ExitCode.SOME_FAILED if failed else 0
 
 
-def _tell_gone(args: Namespace, gone: int) -> None:
+def _print_gone(args: Namespace, gone: int) -> None:
     if not gone:
         return
-    files = "1 file of the store is" if gone == 1 else f"{gone:,} files of the store are"
     if args.prune:
-        sys.stdout.write(f"pruned: {files} gone\n")
+        files = count_noun(gone, "file that no longer exists", "files that no longer exist")
+        sys.stdout.write(f"removed from the store: {files}\n")
     else:
-        _tell(f"{files} gone; take them out of the store with: {_command(args)} --prune")
+        files = count_noun(
+            gone, "file of the store no longer exists", "files of the store no longer exist"
+        )
+        print_progress(f"{files}; remove from the store with: {_command(args)} --prune")
 
 
-def _tell_stopped(args: Namespace) -> None:
-    _tell_problem(f"stopped; what is done is in {args.output}, go on with: {_command(args)}")
+def _print_stopped(args: Namespace) -> None:
+    print_problem(f"stopped; finished files are in {args.output}, resume with: {_command(args)}")
 
 
 def _command(args: Namespace, out: Path | None = None) -> str:

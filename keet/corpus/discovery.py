@@ -1,8 +1,8 @@
-"""Finding reports in folders: in the same order on every machine, and each file once.
+"""Finds reports in folders: in the same order on every machine, and each file once.
 
-Links are followed, but never twice to the same place: a folder is known by its device and number, a
-file by where its links lead. What is real comes before what is linked, so that a report goes by its
-own name where it has one in the folders.
+Links are followed, but never twice to the same target: a folder is identified by device and inode,
+a file by its real path. Real files come before links, so that a report is listed under its own name
+if that is below one of the folders.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from keet.ingest.run_tables.run_table import MARK, SUFFIX, table_path
 from keet.patterns import regex
 from keet.records import NamedTuple
 
-_BINARY = (".ncu-rep", ".ncu-repz", ".nsight-cuprof-report", ".keet.json.zst")
-"""The third is what Nsight Compute called them in 2019, the last a packed snapshot."""
-_NAMES = (*_BINARY, ".keet.json")
-_PERHAPS = (".csv", ".json")
-"""Anybody's: what is in them decides."""
+_BINARY_SUFFIXES = (".ncu-rep", ".ncu-repz", ".nsight-cuprof-report", ".keet.json.zst")
+"""The third is the suffix of Nsight Compute in 2019, the last one a packed snapshot."""
+_SUFFIXES = (*_BINARY_SUFFIXES, ".keet.json")
+_AMBIGUOUS_SUFFIXES = (".csv", ".json")
+"""Suffixes that other programs use too: the content decides."""
 _HEAD = 64 << 10
-"""Bytes to look at: a program may print a good deal before ncu prints its table."""
+"""Bytes to read: a program may print a lot before ncu prints its table."""
 _TABLE_HEADER = regex(rb'^"?(?:ID|Process ID)"?,[^\r\n]*Kernel Name', re.MULTILINE)
 _PRINTED_LAUNCH = regex(rb", (?:Context|Device) \w+, (?:Stream|CC) [\w.]+")
 _SNAPSHOT = regex(rb'^\s*\{\s*"keet_snapshot"')
 _RUN_TABLE = regex(rb'^\s*\{\s*"' + MARK.encode() + b'"')
-_BEHIND = regex(rb'"size": (\d{1,19}),\s*"sha256": "([0-9a-f]{64})"')
+_SNAPSHOT_OF = regex(rb'"size": (\d{1,19}),\s*"sha256": "([0-9a-f]{64})"')
 
 
-class Content(NamedTuple):
-    """A report by its bytes."""
+class ReportContent(NamedTuple):
+    """Identifies a report by its bytes."""
 
     size: int
     sha256: str
 
 
 class RunTableFile(NamedTuple):
-    """The table of the run that lies beside a report, as a file: what changes it shows here."""
+    """Size and time of the run table beside a report, to notice when it changes."""
 
     size: int | None = None
     """None: there is no such file."""
@@ -53,37 +53,38 @@ NO_TABLE = RunTableFile()
 
 
 class ReportFile(NamedTuple):
-    """A file that is, or claims to be, a report."""
+    """A file that is a report by its name or content; it may be damaged."""
 
     path: str
-    """Absolute, with the links by which it was reached."""
+    """Absolute; links are not resolved."""
     relative: str
-    """To the folder that was named."""
+    """To the folder on the command line."""
     size: int
     mtime_ns: int
-    behind: Content | None = None
-    """The report that a snapshot was made from: both hold the same launches."""
+    snapshot_of: ReportContent | None = None
+    """Of a snapshot: the report that it was made from, which has the same launches."""
     table: RunTableFile = NO_TABLE
 
     @property
     def content_size(self) -> int:
-        return self.behind.size if self.behind else self.size
+        return self.snapshot_of.size if self.snapshot_of else self.size
 
 
 class SearchResult(NamedTuple):
-    """What there is to do."""
+    """What a search found."""
 
     reports: tuple[ReportFile, ...]
-    strangers: int
-    """CSV and JSON files that are nothing of ncu's or keet's."""
-    closed: tuple[str, ...]
-    """Folders that can't be listed, each with the reason."""
-    elsewhere: int
-    """Reports of other shards."""
+    other_files: int
+    """CSV and JSON files that are not from ncu or keet."""
+    unreadable_folders: tuple[str, ...]
+    """Folders that can't be listed, with the reason: `PATH: permission denied`."""
+    in_other_shards: int
+    """Number of reports that belong to other shards."""
 
 
 def find_reports(places: Sequence[Path], out: Path, shard: Shard = WHOLE) -> SearchResult:
-    """Everything under `places` but the store itself. Raises `UsageError` for what is not there."""
+    """All reports in `places`, without those in the store `out`. Raises UsageError if a place does
+    not exist."""
     search = _Search(out, shard)
     for place in places:
         if not os.path.lexists(place):
@@ -97,7 +98,7 @@ class _Entry(NamedTuple):
     path: str
     relative: str
     has_table: bool = True
-    """Whether its folder has a table of a run, as far as is known: most have none."""
+    """False if its folder has no run table: saves a look for each file."""
 
 
 class _Search:
@@ -116,15 +117,15 @@ class _Search:
         )
 
     def look_at(self, place: Path) -> None:
-        """What the user named is meant, whatever its name is and wherever it links to."""
-        path = os.path.abspath(place)  # noqa: PTH100 - Path's own leaves `..` in, and follows
+        """A file on the command line counts as a report whatever its name is."""
+        path = os.path.abspath(place)  # noqa: PTH100 - Path.absolute keeps `..`
         if place.is_dir():
             self._walk(_Entry(path, ""))
         else:
             self._add(_Entry(path, os.path.basename(path)), named=True)  # noqa: PTH119
 
     def follow_links(self) -> None:
-        """After all that is real; a link may lead to more links."""
+        """After all real files. A linked folder may contain more links."""
         while self._links:
             entry = self._links.popleft()
             if os.path.isdir(entry.path):  # noqa: PTH112
@@ -133,7 +134,7 @@ class _Search:
                 self._add(entry)
 
     def _walk(self, start: _Entry) -> None:
-        """Without recursion: a tree may be deeper than Python's stack."""
+        """Not recursive: a tree may be deeper than Python's stack."""
         pending = [start]
         while pending:
             folder = pending.pop()
@@ -148,7 +149,7 @@ class _Search:
         return True
 
     def _list(self, folder: _Entry) -> list[_Entry]:
-        """Take the files of a folder; the folders in it are returned."""
+        """Add the files of a folder; returns the folders in it."""
         try:
             entries = sorted(os.scandir(folder.path), key=lambda entry: entry.name)
         except OSError as problem:
@@ -162,28 +163,28 @@ class _Search:
                 self._links.append(found)
             elif entry.is_dir(follow_symlinks=False):
                 folders.append(found)
-                self._note_odd_folder(found)
+                self._add_folder_named_like_a_report(found)
             else:
                 self._add(found)
         return folders
 
-    def _note_odd_folder(self, entry: _Entry) -> None:
-        """A folder that is named like a report is a mistake worth telling; it is entered too."""
-        if entry.path.lower().endswith(_BINARY):
+    def _add_folder_named_like_a_report(self, entry: _Entry) -> None:
+        """A folder named like a report is reported as a failed file, and searched as well."""
+        if entry.path.lower().endswith(_BINARY_SUFFIXES):
             self._add(entry)
 
     def _add(self, entry: _Entry, *, named: bool = False) -> None:
         name = entry.path.lower()
-        sure = named or name.endswith(_NAMES)
-        if not sure and not name.endswith(_PERHAPS):
+        sure = named or name.endswith(_SUFFIXES)
+        if not sure and not name.endswith(_AMBIGUOUS_SUFFIXES):
             return
         if not self._is_new(entry.path):
             return
         if not self._shard.has(entry.relative):
             self._elsewhere += 1
             return
-        head = b"" if name.endswith(_BINARY) else _head(entry.path)
-        if _RUN_TABLE.match(head):  # it belongs to a report, also where a shell's `*` named it
+        head = b"" if name.endswith(_BINARY_SUFFIXES) else _head(entry.path)
+        if _RUN_TABLE.match(head):  # not a report, also if `*` of a shell named it
             return
         if sure or _is_text_report(head):
             self._reports.append(_found(entry, head))
@@ -199,11 +200,13 @@ class _Search:
 
 
 def reports_in(folder: Path) -> list[Path]:
-    """The reports in a folder and below, by path, relative to the current folder where they are in
-    it. Raises if there are none."""
+    """The reports in a folder and below, sorted; paths below the current folder are relative.
+    Raises UsageError if there are none."""
     found = [Path(each.path) for each in find_reports([folder], Path(os.devnull)).reports]
     if not found:
-        raise UsageError(f"{folder}: no report lies in this folder; name one, or another folder")
+        raise UsageError(
+            f"{folder}: this folder contains no report; name a report or another folder"
+        )
     here = Path.cwd()
     return [path.relative_to(here) if path.is_relative_to(here) else path for path in found]
 
@@ -224,7 +227,7 @@ def _found(entry: _Entry, head: bytes) -> ReportFile:
     status = status_of(entry.path)
     size, mtime_ns = (status.st_size, status.st_mtime_ns) if status else (0, 0)
     table = table_file(entry.path) if entry.has_table else NO_TABLE
-    return ReportFile(entry.path, entry.relative, size, mtime_ns, _report_behind(head), table)
+    return ReportFile(entry.path, entry.relative, size, mtime_ns, _report_of_snapshot(head), table)
 
 
 def table_file(report: str) -> RunTableFile:
@@ -236,7 +239,7 @@ def table_file(report: str) -> RunTableFile:
 
 
 def status_of(path: str) -> os.stat_result | None:
-    """Of the file; of the link where that leads nowhere."""
+    """Of the file; for a broken link, of the link itself."""
     for look in (os.stat, os.lstat):
         try:
             return look(path)
@@ -246,7 +249,7 @@ def status_of(path: str) -> os.stat_result | None:
 
 
 def _head(path: str) -> bytes:
-    """How a regular file starts; nothing of what could hang."""
+    """The first bytes of a regular file; nothing of pipes and devices, which could block."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except (OSError, ValueError):
@@ -257,11 +260,11 @@ def _head(path: str) -> bytes:
 
 
 def is_report_name(name: str) -> bool:
-    return name.lower().endswith(_NAMES)
+    return name.lower().endswith(_SUFFIXES)
 
 
 def looks_like_report(path: Path) -> bool:
-    """By its name, or by how it starts."""
+    """By its name or its first bytes."""
     return is_report_name(path.name) or _is_text_report(_head(str(path)))
 
 
@@ -274,6 +277,6 @@ def _is_text_report(head: bytes) -> bool:
     return b"\n    ------" in head and _PRINTED_LAUNCH.search(head) is not None
 
 
-def _report_behind(head: bytes) -> Content | None:
-    match = _BEHIND.search(head) if _SNAPSHOT.match(head) else None
-    return Content(int(match[1]), match[2].decode()) if match else None
+def _report_of_snapshot(head: bytes) -> ReportContent | None:
+    match = _SNAPSHOT_OF.search(head) if _SNAPSHOT.match(head) else None
+    return ReportContent(int(match[1]), match[2].decode()) if match else None

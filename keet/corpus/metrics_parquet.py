@@ -1,4 +1,4 @@
-"""A table as a Parquet file, written by duckdb."""
+"""`keet metrics --format parquet`: writes metrics as a Parquet file, with duckdb."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from keet.extras import require
 from keet.files import replacing
 
 _AT_ONCE = 200
-"""Rows of one statement: one for each row takes ten times as long."""
+"""Rows per INSERT: single rows take ten times as long."""
 _TYPES = {"launch": "BIGINT", "number": "DOUBLE"}
 
 
 def write_parquet(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write metric rows. A column has one type: texts get one of their own beside the numbers.
+    """Write metric rows. Text values go into a column of their own: a column has one type.
 
-    Raises OSError where `path` can't be written, and NotAvailable without duckdb.
+    Raises OSError if `path` can't be written, and NotAvailable without duckdb.
     """
     duckdb = require("duckdb", "batch")
     columns = [*header, "text"]

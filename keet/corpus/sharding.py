@@ -1,4 +1,4 @@
-"""Which share of the files is mine: decided by their names alone, so that nobody has to ask."""
+"""Splits files over machines (`--shard I/N`) by a hash of their names, without communication."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _MOST = 1_000_000
 
 
 class Shard(NamedTuple):
-    """The share `number` of `total`, counted from 0 as Slurm and Kubernetes count theirs."""
+    """Part `number` of `total`, from 0 as in Slurm and Kubernetes."""
 
     number: int
     total: int
 
     def has(self, relative: str) -> bool:
-        """`relative`: to the folder that was named, so that two mounts of it agree."""
+        """`relative`: path below the folder on the command line, which may be mounted elsewhere."""
         return self.total == 1 or shard_of(relative, self.total) == self.number
 
 
@@ -26,7 +26,7 @@ WHOLE = Shard(0, 1)
 
 
 def shard_of(relative: str, count: int) -> int:
-    """The same on every machine and in every run: Python's own `hash` is neither."""
+    """The same on every machine and in every process, unlike Python's `hash`."""
     name = relative.encode("utf-8", "surrogateescape")
     return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest()) % count
 
@@ -35,11 +35,10 @@ def parse_shard(text: str) -> Shard:
     """`3/16`. Raises `UsageError`."""
     match = re.fullmatch(r"([0-9]{1,7})/([0-9]{1,7})", text)
     if not match or not 0 < int(match[2]) <= _MOST:
-        raise UsageError(f"--shard {text!r}: say which of how many, as in: --shard 0/16")
+        raise UsageError(f"--shard {text!r}: give part and number of parts: --shard 0/16")
     number, total = int(match[1]), int(match[2])
     if number >= total:
         raise UsageError(
-            f"--shard {text}: shards are counted from 0; "
-            f"name one of 0/{total} to {total - 1}/{total}"
+            f"--shard {text}: shards are counted from 0; use 0/{total} to {total - 1}/{total}"
         )
     return Shard(number, total)

@@ -1,7 +1,7 @@
-"""`keet batch --dask`: chunks of files on the workers of an existing Dask cluster.
+"""`keet batch --dask`: analyses chunks of files on the workers of an existing Dask cluster.
 
-Each chunk is a small run of its own, where it is worked on: with a worker process that may die, and
-parts written straight into the store, which all have to see. Only counts travel back.
+Each chunk is a small batch on a Dask worker, with a worker process that may die. It writes its
+parts into the store, which all machines must see. Only counts are sent back.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from keet.records import NamedTuple
 
 Client = Any
 Future = Any
-"""Of dask.distributed, which has no types to speak of, and need not be installed."""
+"""Types of dask.distributed, which is not annotated and may not be installed."""
 CHUNK_FILES = 64
 CHUNK_BYTES = 256 << 20
 MOST_EQUAL = 256
-"""Files of one size that stay together: equal ones are then recognised before they are analysed."""
+"""Files of one size in one chunk at most. Duplicates are recognised within a chunk."""
 ATTEMPTS = 3
-"""For a chunk whose Dask worker died, each time after as many deaths as Dask itself allows."""
+"""Attempts per chunk. In each, Dask itself retries a chunk whose worker died."""
 _CONNECT_SECONDS = 15
 _WORKER_LOST = ("KilledWorker", "CancelledError", "FutureCancelledError", "CommClosedError")
 
@@ -48,7 +48,7 @@ class Chunk(NamedTuple):
 
 
 def chunks(files: Sequence[ReportFile]) -> Iterator[Chunk]:
-    """By size, so that equal files meet in one chunk."""
+    """Sorted by size, so that equal files are in one chunk."""
     pending: list[ReportFile] = []
     for _, same in groupby(sorted(files, key=_size), key=_size):
         for file in same:
@@ -71,7 +71,7 @@ def _size(file: ReportFile) -> int:
 
 
 class ChunkSettings(NamedTuple):
-    """What is the same for all chunks."""
+    """Settings for all chunks."""
 
     out: str
     analyse: Analyse
@@ -79,18 +79,18 @@ class ChunkSettings(NamedTuple):
 
 
 _pools = threading.local()
-"""A worker process for each thread of a Dask worker, kept from chunk to chunk."""
+"""One worker process per thread of a Dask worker, kept from chunk to chunk."""
 
 
-def work(chunk: Chunk, kept: StoredContent, order: ChunkSettings) -> BatchProgress:
-    """Analyse a chunk into the store. Raises `NotAvailable` where the store is not to be seen."""
-    out = Path(order.out)
+def analyse_chunk(chunk: Chunk, kept: StoredContent, settings: ChunkSettings) -> BatchProgress:
+    """Analyse a chunk into the store. Raises `NotAvailable` if the store is not visible here."""
+    out = Path(settings.out)
     if not (out / STORE_FILE).exists():
         raise NotAvailable(
-            f"a Dask worker does not see {order.out}; use a folder that the whole cluster shares"
+            f"a Dask worker does not see {settings.out}; use a folder that the whole cluster shares"
         )
-    files = resume_state(out, chunk.files).open if chunk.attempt else chunk.files
-    pool = _pool_of_this_thread(order)
+    files = resume_state(out, chunk.files).pending if chunk.attempt else chunk.files
+    pool = _pool_of_this_thread(settings)
     try:
         with PartQueue(out) as writer:
             done = Batch(files, kept, pool, writer).run(lambda _: None)
@@ -100,12 +100,12 @@ def work(chunk: Chunk, kept: StoredContent, order: ChunkSettings) -> BatchProgre
     return done._replace(workers=0)
 
 
-def _pool_of_this_thread(order: ChunkSettings) -> Pool:
+def _pool_of_this_thread(settings: ChunkSettings) -> Pool:
     pool: Pool | None = getattr(_pools, "pool", None)
-    if pool is None or _pools.order != order:
+    if pool is None or _pools.settings != settings:
         _close_pool()
-        pool = Pool(order.analyse, 1, WorkerLimits(seconds=order.seconds))
-        _pools.pool, _pools.order = pool, order
+        pool = Pool(settings.analyse, 1, WorkerLimits(seconds=settings.seconds))
+        _pools.pool, _pools.settings = pool, settings
     return pool
 
 
@@ -120,12 +120,12 @@ def _close_pool() -> None:
 
 
 class DaskCluster:
-    """A connection to a cluster. Raises `NotAvailable` where there is none."""
+    """A connection to a cluster. Raises `NotAvailable` if there is none."""
 
     def __init__(self, address: str, out: Path, analyse: Analyse, seconds: float) -> None:
         self._client = _connect(address)
         self._address = address
-        self._order = ChunkSettings(str(out.absolute()), analyse, seconds)
+        self._settings = ChunkSettings(str(out.absolute()), analyse, seconds)
         self._finished: SimpleQueue[Future | None] = SimpleQueue()
         self._running: dict[Future, Chunk] = {}
         self._stop = False
@@ -138,29 +138,29 @@ class DaskCluster:
         self._client.close()
 
     def stop(self) -> None:
-        """Chunks that are under way end on their own, and are in the store then."""
+        """Chunks in progress are finished by the cluster and written into the store."""
         self._stop = True
         self._finished.put(None)
 
-    def run(self, settled: ResumeState, tell: Callable[[BatchProgress], None]) -> BatchProgress:
+    def run(self, state: ResumeState, report: Callable[[BatchProgress], None]) -> BatchProgress:
         start = time.monotonic()
-        waiting = deque(chunks(settled.open))
-        kept = self._client.scatter(settled.kept, broadcast=True, hash=False)
-        tally = BatchProgress(len(settled.open))
+        waiting = deque(chunks(state.pending))
+        kept = self._client.scatter(state.stored, broadcast=True, hash=False)
+        tally = BatchProgress(len(state.pending))
         while (waiting or self._running) and not self._stop:
             self._feed(waiting, kept)
             for future in self._wait():
-                tally = self._take(future, waiting, tally)
+                tally = self._handle(future, waiting, tally)
             tally = tally._replace(seconds=time.monotonic() - start)
-            tell(tally)
+            report(tally)
         return tally._replace(stopped=self._stop)
 
     def _feed(self, waiting: deque[Chunk], kept: Any) -> None:
-        """A few chunks for each thread: the scheduler need not hold millions."""
+        """A few chunks per thread at a time: the scheduler does not have to hold all."""
         threads = sum(self._client.nthreads().values())
         while waiting and len(self._running) < max(8, 3 * threads):
             chunk = waiting.popleft()
-            future = self._client.submit(work, chunk, kept, self._order, pure=False)
+            future = self._client.submit(analyse_chunk, chunk, kept, self._settings, pure=False)
             self._running[future] = chunk
             future.add_done_callback(self._finished.put)
 
@@ -170,13 +170,14 @@ class DaskCluster:
         except Empty:
             if self._client.status != "running":
                 raise NotAvailable(
-                    f"the Dask scheduler at {self._address} is gone; go on with the same command"
+                    f"the Dask scheduler at {self._address} stopped answering; "
+                    "resume with the same command"
                 ) from None
             return
         if future is not None and future in self._running:
             yield future
 
-    def _take(self, future: Future, waiting: deque[Chunk], tally: BatchProgress) -> BatchProgress:
+    def _handle(self, future: Future, waiting: deque[Chunk], tally: BatchProgress) -> BatchProgress:
         chunk = self._running.pop(future)
         if future.status == "finished":
             return _added(tally, future.result(), len(chunk.files))
@@ -189,17 +190,17 @@ class DaskCluster:
         return self._give_up(chunk, tally)
 
     def _give_up(self, chunk: Chunk, tally: BatchProgress) -> BatchProgress:
-        out = Path(self._order.out)
-        left = resume_state(out, chunk.files).open
-        reason = f"the Dask workers that had it died {ATTEMPTS} times; see their logs, then try "
+        out = Path(self._settings.out)
+        left = resume_state(out, chunk.files).pending
+        reason = f"its Dask workers died {ATTEMPTS} times; see their logs, then try "
         reason += "again with: keet batch --retry-failed"
         write_part(out, [failed_record(file, reason) for file in left], [])
-        through = len(chunk.files) - len(left)
-        return tally.plus(done=through, failed=len(left))
+        finished = len(chunk.files) - len(left)
+        return tally.plus(done=finished, failed=len(left))
 
 
 def _added(tally: BatchProgress, chunk: BatchProgress, files: int) -> BatchProgress:
-    """What an earlier attempt had settled counts as done."""
+    """Files that an earlier attempt had finished count as done."""
     return tally.plus(
         done=files - chunk.failed - chunk.duplicates,
         failed=chunk.failed,
@@ -207,19 +208,19 @@ def _added(tally: BatchProgress, chunk: BatchProgress, files: int) -> BatchProgr
         launches=chunk.launches,
         gpu_seconds=chunk.gpu_seconds,
         runs=chunk.runs,
-        placed=chunk.placed,
+        timed_runs=chunk.timed_runs,
         unused_tables=chunk.unused_tables,
         noted=chunk.noted,
     )._replace(worker_memory=max(tally.worker_memory, chunk.worker_memory))
 
 
 def _fatal(problem: BaseException) -> KeetError:
-    """What would go wrong with every chunk: a store that can't be written, keet not installed."""
+    """A problem of every chunk: the store can't be written, or keet is not installed."""
     if isinstance(problem, KeetError):
         return problem
     said = one_line(f"{type(problem).__name__}: {problem}"[:300])
     return NotAvailable(
-        f"a Dask worker can't do it ({said}); install the same keet on the cluster, and check that "
+        f"a Dask worker failed ({said}); install the same keet on the cluster, and check that "
         "it can write to the store"
     )
 

@@ -3,10 +3,10 @@
 Equal bytes have equal sizes, so only files that share their size with another one are checked:
 first a sample of three places of each file, then the hash of those whose samples are equal.
 Decisions are made in the order of the files. So the first of several equal files is always the one
-whose rows are kept, however many workers there are and whichever is faster.
+whose rows are stored, however many workers there are and whichever is faster.
 
 The rows also depend on the run table beside the report. Equal reports count as one report: keet
-uses the run table of the file whose rows are kept, or if it has none, that of the first copy that
+uses the run table of the file whose rows are stored, or if it has none, that of the first copy that
 has one.
 """
 
@@ -24,15 +24,15 @@ from keet.corpus.store.schema import storable
 from keet.records import NamedTuple
 
 Number = int
-"""A file of this batch, by its place in the order."""
+"""Position of a file in the batch."""
 ContentKey = ContentSample | str
-"""How a file looks, or its hash."""
+"""What is known about the content of a file: a sample, or its SHA-256."""
 QueueKey = int | ContentSample
-"""Files of one size, or of one look."""
+"""Files of one size, or with one sample, wait in the same queue."""
 
 
 class NextStep(NamedTuple):
-    """A file goes on to its next step."""
+    """Perform this step for the file."""
 
     number: Number
     step: Step
@@ -48,61 +48,61 @@ Decision = NextStep | Duplicate
 
 
 class DuplicateTracker:
-    """Who analyses what, where files may be equal.
+    """Decides for each file whether it is analysed or a duplicate.
 
-    Files stand in lines, in their order: one for each size, and one for each look. The first of a
-    line is decided when its answer is there; whoever answers before its turn waits.
+    Files wait in queues, in their order: one queue per size, and one per sample. The first file of
+    a queue is decided when its answer has come; answers for later files wait.
     """
 
-    def __init__(self, files: Sequence[ReportFile], kept: StoredContent) -> None:
+    def __init__(self, files: Sequence[ReportFile], stored: StoredContent) -> None:
         self._files = files
-        self._kept = dict(kept.owners)
+        self._stored = dict(stored.owners)
         counts = Counter(file.content_size for file in files)
-        self._shared = {size for size, count in counts.items() if count > 1} | kept.sizes
-        # The store knows hashes, and so does a snapshot: a glance can't be compared with those.
-        self._by_hash = kept.sizes | {f.content_size for f in files if f.behind is not None}
-        self._lines: defaultdict[QueueKey, deque[Number]] = defaultdict(deque)
-        self._stands: dict[Number, QueueKey] = {}
+        self._shared = {size for size, count in counts.items() if count > 1} | stored.sizes
+        # The store and snapshots have hashes, which can't be compared with samples.
+        self._by_hash = stored.sizes | {f.content_size for f in files if f.snapshot_of is not None}
+        self._queues: defaultdict[QueueKey, deque[Number]] = defaultdict(deque)
+        self._queue_of: dict[Number, QueueKey] = {}
         self._answers: dict[Number, ContentKey | None] = {}
-        self._looks: set[ContentSample] = set()
+        self._samples: set[ContentSample] = set()
         self._hashes: dict[Number, str] = {}
         self._waiting: dict[str, deque[Number]] = {}
-        """By hash of what is being analysed: the files that turned out to have it too."""
+        """By the hash of content that is being analysed: other files with this content."""
 
     def first_step(self, number: Number) -> Step:
         size = self._files[number].content_size
         if size not in self._shared:
             return "analyse"
-        self._join(size, number)
-        return "hash" if size in self._by_hash else "glance"
+        self._enqueue(size, number)
+        return "hash" if size in self._by_hash else "sample"
 
     def answered(self, number: Number, answer: ContentKey | None) -> Iterator[Decision]:
-        """What can be decided now; `None`: it can't be read, and stands in nobody's way."""
+        """All decisions that are possible now. `answer` None: the file can't be read."""
         self._answers[number] = answer
-        name = self._stands[number]
-        line = self._lines[name]
-        while line and line[0] in self._answers:
-            first = line.popleft()
-            del self._stands[first]
+        key = self._queue_of[number]
+        queue = self._queues[key]
+        while queue and queue[0] in self._answers:
+            first = queue.popleft()
+            del self._queue_of[first]
             known = self._answers.pop(first)
             if known is not None:
                 yield from self._decide(first, known)
-        if not line:
-            self._lines.pop(name, None)
+        if not queue:
+            self._queues.pop(key, None)
 
-    def _join(self, name: QueueKey, number: Number) -> None:
-        self._lines[name].append(number)
-        self._stands[number] = name
+    def _enqueue(self, key: QueueKey, number: Number) -> None:
+        self._queues[key].append(number)
+        self._queue_of[number] = key
 
     def _decide(self, number: Number, known: ContentKey) -> Iterator[Decision]:
         if isinstance(known, ContentSample):
-            self._join(known, number)
-            yield NextStep(number, "hash" if known in self._looks else "analyse")
-            self._looks.add(known)
+            self._enqueue(known, number)
+            yield NextStep(number, "hash" if known in self._samples else "analyse")
+            self._samples.add(known)
             return
         self._hashes[number] = known
-        owner = self._kept.get(known)
-        if owner is not None and not self._may_add(number, owner):
+        owner = self._stored.get(known)
+        if owner is not None and not self._may_add_run(number, owner):
             yield Duplicate(number, known, owner)
         elif known in self._waiting:
             self._waiting[known].append(number)
@@ -110,38 +110,38 @@ class DuplicateTracker:
             self._waiting[known] = deque()
             yield NextStep(number, "analyse")
 
-    def _may_add(self, number: Number, owner: Owner) -> bool:
-        """Whether the table of its run may tell what the rows that are kept do not know."""
+    def _may_add_run(self, number: Number, owner: Owner) -> bool:
+        """Whether its run table may have times that the stored rows lack."""
         table = self._files[number].table
         if self.is_successor(number, owner):
             return table != owner.table
         return owner.run is None and table != NO_TABLE
 
-    def adds(self, number: Number, owner: Owner, run: RunTotals | None) -> bool:
-        """Whether its rows take the place of those that are kept for equal content."""
+    def adds_run(self, number: Number, owner: Owner, run: RunTotals | None) -> bool:
+        """Whether its rows replace the stored rows of equal content."""
         if self.is_successor(number, owner):
             return self._files[number].table != owner.table
         return owner.run is None and run is not None
 
     def is_successor(self, number: Number, owner: Owner) -> bool:
-        """It is the owner's own file, or the owner is gone: it may have been moved."""
+        """It has the path of the owner, or the owner no longer exists: it may have been moved."""
         return owner.path == storable(self._files[number].path) or is_gone(owner.path)
 
-    def keep(self, sha256: str, owner: Owner) -> None:
-        """It has been analysed, or goes by another path from now on."""
-        self._kept[sha256] = owner
+    def set_owner(self, sha256: str, owner: Owner) -> None:
+        """The content was analysed, or has another path now."""
+        self._stored[sha256] = owner
 
     def owner(self, sha256: str) -> Owner | None:
-        return self._kept.get(sha256)
+        return self._stored.get(sha256)
 
     def hash_of(self, number: Number) -> str | None:
-        """Where it had to be taken."""
+        """None if the hash was not needed."""
         return self._hashes.get(number)
 
     def finished(self, number: Number) -> Iterator[Decision]:
-        """It is through. Those that waited for it are duplicates; where it failed, the next takes
-        its place: each file answers for itself."""
-        if number in self._stands:  # the first of its look, which did not need to be hashed
+        """Decide about files with equal content that waited for this one: they are duplicates, or
+        if this one failed, the next one is analysed."""
+        if number in self._queue_of:  # the first with its sample, which was not hashed
             yield from self.answered(number, None)
         sha256 = self._hashes.pop(number, "")
         for other in self._waiting.pop(sha256, ()):

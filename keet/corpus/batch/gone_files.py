@@ -1,7 +1,7 @@
-"""Files that the store knows and that are no more: deleted, or moved away.
+"""Finds files of the store that no longer exist, and records them as `gone` (--prune).
 
-A file is gone where its folder can be looked into and does not have it. One that can't be reached
-(no permission, a server that does not answer) is not gone.
+A file is gone if the system says that it does not exist. A file that can't be reached (no
+permission, a server that does not answer) is not gone.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from keet.records import NamedTuple
 from keet.version import __version__
 
 _BYTE = regex(r"\\udc([89a-f][0-9a-f])")
-"""How `storable` writes a byte of a name that is no text."""
+"""How `storable` writes a byte of a file name that is not valid UTF-8."""
 
 
 class SearchRoot(NamedTuple):
-    """What was named on the command line."""
+    """A file or folder on the command line."""
 
     path: str
-    """Absolute, as `discovery` makes them."""
+    """Absolute, as in `discovery`."""
 
     def relative(self, path: str) -> str | None:
-        """`None`: it does not lie there."""
+        """None if `path` is not below it."""
         if path == self.path:
-            return os.path.basename(path)  # noqa: PTH119 - as `discovery` names it
+            return os.path.basename(path)  # noqa: PTH119 - as in `discovery`
         start = self.path.rstrip(os.sep) + os.sep
         return path.removeprefix(start) if path.startswith(start) else None
 
 
 def search_root(path: Path) -> SearchRoot:
-    return SearchRoot(storable(os.path.abspath(path)))  # noqa: PTH100 - Path's own leaves `..` in
+    return SearchRoot(storable(os.path.abspath(path)))  # noqa: PTH100 - Path.absolute keeps `..`
 
 
 def is_gone(stored: str) -> bool:
-    """`stored`: a path as the store has it."""
+    """`stored`: a path as the store has it, see `storable`."""
     return all(map(_is_absent, {stored, as_named(stored)}))
 
 
 def as_named(stored: str) -> str:
-    """The path of a file whose name the store could not hold as it is."""
+    """The real path of a file whose name is not valid UTF-8."""
     return _BYTE.sub(lambda match: chr(0xDC00 + int(match[1], 16)), stored)
 
 
@@ -64,7 +64,7 @@ def _is_absent(path: str) -> bool:
 def find_gone(
     out: Path, places: Sequence[Path], present: Sequence[ReportFile], shard: Shard = WHOLE
 ) -> list[str]:
-    """Paths that the store knows below `places` and that are gone. `present`: need no look."""
+    """Paths in the store below `places` that no longer exist. `present`: files known to exist."""
     if not (out / STORE_FILE).exists():
         return []
     with open_manifest(out) as store:
@@ -85,7 +85,7 @@ def _is_mine(path: str, places: Sequence[SearchRoot], shard: Shard) -> bool:
 
 
 def record_gone(out: Path, paths: Sequence[str]) -> None:
-    """From now on the views show no content that only these had."""
+    """From then on the views hide content that only these files had."""
     if paths:
         write_part(out, [_record(path) for path in paths], [])
 
@@ -97,7 +97,7 @@ def _record(path: str) -> FileRecord:
         mtime_ns=None,
         sha256=None,
         status="gone",
-        reason="it is no longer there",
+        reason="the file no longer exists",
         duplicate_of=None,
         launches=None,
         seconds=None,

@@ -1,8 +1,8 @@
-"""What a run and its worker processes say to each other, and how it goes through a pipe.
+"""Messages between a batch and its worker processes, and how they are sent through pipes.
 
-A run sends lists of tasks: one message for several small files, because a message costs more than
-a glance at a file. A worker sends its answers one by one, in the order of the tasks, so that the
-run knows which file a worker was at when it died.
+A batch sends lists of tasks: one message for several small files, because a message costs more than
+sampling a file. A worker sends its answers one by one, in the order of the tasks, so that the batch
+knows which file a worker was reading when it died.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import IO, Literal
 from keet.corpus.store.report_rows import FileRows
 from keet.records import NamedTuple
 
-Step = Literal["glance", "hash", "analyse"]
+Step = Literal["sample", "hash", "analyse"]
 
 
 class Task(NamedTuple):
@@ -21,21 +21,21 @@ class Task(NamedTuple):
     step: Step
     path: str
     size: int = 0
-    """Bytes of the file, as it was listed: a large file is a message of its own."""
+    """Bytes of the file when it was listed. A large file gets a message of its own."""
 
 
 class FileState(NamedTuple):
-    """The file, and the table of its run, before they were read: what changes later shows."""
+    """Size and time of a file and of its run table before reading, to notice later changes."""
 
     size: int
     mtime_ns: int
     run_table_size: int | None = None
-    """None: there is no table."""
+    """None: the file has no run table."""
     run_table_mtime_ns: int | None = None
 
 
 class ContentSample(NamedTuple):
-    """Three places of a file: where these differ, files differ."""
+    """A digest of three places of a file. Files with different samples are different."""
 
     size: int
     digest: bytes
@@ -46,24 +46,24 @@ class Hashed(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """Rows of some launches of a large report. More follow, and the last ones are `Analysed`."""
+    """Rows of some launches of a large report. The last rows come as `Analysed`."""
 
     number: int
-    """From 0: an attempt that starts again starts with 0."""
+    """From 0; a new attempt starts with 0 again."""
     rows: FileRows
 
 
 class Analysed(NamedTuple):
-    """The rows of a report, or the last of them where slices came before."""
+    """The rows of a report, or its last rows if slices came before."""
 
     rows: FileRows
     slices: int = 0
-    """How many came before."""
+    """Number of slices that came before."""
 
 
 class Failed(NamedTuple):
     reason: str
-    """One line that ends with what to do next."""
+    """One line that ends with what to do."""
 
 
 TaskResult = ContentSample | Hashed | Slice | Analysed | Failed
@@ -75,19 +75,19 @@ class WorkerAnswer(NamedTuple):
     seen: FileState | None
     seconds: float
     memory: int
-    """Bytes that the worker holds now."""
+    """Resident size of the worker, in bytes."""
 
     @property
     def is_last(self) -> bool:
-        """Whether the worker is through with the task."""
+        """Whether the worker has finished the task."""
         return not isinstance(self.result, Slice)
 
 
 READY = "ready"
-"""A worker's first word: what it has to import is there."""
+"""The first message of a worker: its imports are done."""
 
 
-# --- frames: a length, then a pickle; both ends are keet's own
+# --- frames: a length, then a pickle; both ends are keet
 
 
 def write_frame(stream: IO[bytes], message: object) -> None:
@@ -97,7 +97,7 @@ def write_frame(stream: IO[bytes], message: object) -> None:
 
 
 def read_frame(stream: IO[bytes]) -> object | None:
-    """`None` at the end, also in the middle of a frame: its writer is dead."""
+    """None at the end of the stream, also in the middle of a frame: the writer died."""
     size = stream.read(8)
     data = stream.read(int.from_bytes(size, "little")) if len(size) == 8 else b""
     if len(size) < 8 or len(data) < int.from_bytes(size, "little"):

@@ -15,21 +15,21 @@ from keet.records import NamedTuple
 
 
 class Owner(NamedTuple):
-    """The file whose rows are kept for its content."""
+    """The file whose rows are stored for its content."""
 
     path: str
     launches: int
     table: RunTableFile = NO_TABLE
-    """That lay beside it when it was analysed."""
+    """Its run table, as it was when the file was analysed."""
     run: RunTotals | None = None
-    """None: the rows do not know the run."""
+    """None: the rows have no run times."""
 
 
 class StoredContent(NamedTuple):
     """Content whose rows the store has."""
 
     owners: dict[str, Owner]
-    """By content."""
+    """By SHA-256."""
     sizes: frozenset[int]
 
 
@@ -37,15 +37,15 @@ NOTHING_STORED = StoredContent({}, frozenset())
 
 
 class ResumeState(NamedTuple):
-    """What the store says of the files of this run."""
+    """Which files a batch has to analyse, and what the store has already."""
 
-    open: tuple[ReportFile, ...]
+    pending: tuple[ReportFile, ...]
     done: int
     failed: int
-    kept: StoredContent
+    stored: StoredContent
 
 
-class _Last(NamedTuple):
+class _LastRecord(NamedTuple):
     """The newest record of a path."""
 
     size: int | None
@@ -55,34 +55,33 @@ class _Last(NamedTuple):
     status: str
 
 
-# --- the store
-
-
 def resume_state(
     out: Path, files: Sequence[ReportFile], *, retry_failed: bool = False
 ) -> ResumeState:
-    """Compare with the manifest: a path with the size and time of its record, and with the same
-    table of its run, is not read again."""
+    """A file whose size, time and run table are those of its record in the manifest is not read
+    again."""
     if not files or not part_folders(out):
         return ResumeState(tuple(files), 0, 0, NOTHING_STORED)
     with open_manifest(out) as store:
         last = _last_records(store, files)
-        said = [_settled_as(file, last, retry_failed=retry_failed) for file in files]
-        left = tuple(file for file, status in zip(files, said) if status is None)
-        kept = _kept(store, left) if left else NOTHING_STORED
-    counts = Counter(said)
-    return ResumeState(left, counts["done"] + counts["duplicate"], counts["failed"], kept)
+        statuses = [_status_if_unchanged(file, last, retry_failed=retry_failed) for file in files]
+        left = tuple(file for file, status in zip(files, statuses) if status is None)
+        stored = _stored_content(store, left) if left else NOTHING_STORED
+    counts = Counter(statuses)
+    return ResumeState(left, counts["done"] + counts["duplicate"], counts["failed"], stored)
 
 
-def _settled_as(file: ReportFile, last: dict[str, _Last], *, retry_failed: bool) -> str | None:
+def _status_if_unchanged(
+    file: ReportFile, last: dict[str, _LastRecord], *, retry_failed: bool
+) -> str | None:
     record = last.get(storable(file.path))
     if record is None or record[:-1] != (file.size, file.mtime_ns, *file.table):
         return None
     return None if retry_failed and record.status == "failed" else record.status
 
 
-def _last_records(store: Store, files: Sequence[ReportFile]) -> dict[str, _Last]:
-    """Of these files alone: a shard need not hold what the others did."""
+def _last_records(store: Store, files: Sequence[ReportFile]) -> dict[str, _LastRecord]:
+    """Only of these files: a shard does not need the records of others."""
     import numpy as np
 
     paths = np.empty(len(files), dtype=object)
@@ -92,11 +91,11 @@ def _last_records(store: Store, files: Sequence[ReportFile]) -> dict[str, _Last]
         "SELECT path, size, mtime_ns, run_table_size, run_table_mtime_ns, status FROM files "
         "WHERE path IN (SELECT path FROM mine)"
     )
-    return {path: _Last(*rest) for path, *rest in rows}
+    return {path: _LastRecord(*rest) for path, *rest in rows}
 
 
-def _kept(store: Store, files: Sequence[ReportFile]) -> StoredContent:
-    """Content that one of these files may be equal to, by the first that was analysed."""
+def _stored_content(store: Store, files: Sequence[ReportFile]) -> StoredContent:
+    """Content that one of these files may be equal to."""
     import numpy as np
 
     sizes = np.array(sorted({file.content_size for file in files}), dtype=np.int64)
@@ -117,8 +116,8 @@ def _kept(store: Store, files: Sequence[ReportFile]) -> StoredContent:
 
 
 def _owners(rows: Iterable[Sequence[Any]]) -> dict[str, Owner]:
-    """By content. The last path wins: the one that it goes by now, where it has one, else its
-    first. The rows that are shown are the newest, and the first record tells of their run."""
+    """By SHA-256. `rows`: all records of a content, newest first, then its current record if there
+    is one. The last row gives the path, and the first one the run."""
     owners: dict[str, Owner] = {}
     newest: dict[str, Sequence[Any]] = {}
     for sha256, _, path, launches, *state in rows:
@@ -134,7 +133,7 @@ class Failure(NamedTuple):
 
 
 def failures(out: Path) -> list[Failure]:
-    """Every file of the store that failed when it was last tried, by name."""
+    """The files that failed at the last attempt, by path."""
     with open_manifest(out) as store:
         rows = store.query("SELECT path, reason FROM files WHERE status = 'failed' ORDER BY path")
         return [Failure(*row) for row in rows.rows]

@@ -1,7 +1,7 @@
-"""A worker process of `keet batch`: tasks come in on stdin, answers go out on stdout, in order.
+"""A worker process of `keet batch`: reads tasks from stdin and writes answers to stdout, in order.
 
-It may die at any moment, and nobody but its current file suffers: that is what it is for. It ends
-when its stdin does or its parent is gone, so that no worker outlives a run that was killed.
+If it crashes, only its current file is affected. It ends when stdin ends or its parent has died, so
+that no worker outlives a batch that was killed.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from keet.errors import IngestError, KeetError, UnreadableFile, one_line
 from keet.ingest.input.files import open_input
 
 _CHUNK = 1 << 20
-_GLANCE = 16 << 10
-_GARBAGE = 20_000
-"""Objects that may be garbage before they are looked through; a file makes some thousands."""
+_SAMPLE = 16 << 10
+_MAX_GARBAGE = 20_000
+"""New objects after which garbage is collected; a file makes some thousands."""
 _LONGEST_REASON = 500
 _STATM = Path("/proc/self/statm")
 
@@ -52,7 +52,7 @@ def serve(analyse: Analyse) -> None:
     """Perform tasks until stdin ends."""
     messages, answers = sys.stdin.buffer, _private_stdout()
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    gc.set_threshold(50 * _GARBAGE)
+    gc.set_threshold(50 * _MAX_GARBAGE)
     write_frame(answers, READY)
     first = True
     for task in _tasks(messages):
@@ -69,53 +69,52 @@ def _tasks(messages: IO[bytes]) -> Iterator[Task]:
 
 
 def _collect_between_files(*, first: bool) -> None:
-    """Not while one is worked on, which takes a twentieth of the time and finds what is still in
-    use: between files all of it is garbage. What was imported and loaded with the first file stays,
-    and is not looked through again."""
-    if first or gc.get_count()[0] > _GARBAGE:
+    """Collecting during a file takes 5 % of the time and frees little: the objects are in use.
+    What was imported and loaded with the first file stays, and is excluded from later searches."""
+    if first or gc.get_count()[0] > _MAX_GARBAGE:
         gc.collect()
     if first:
         gc.freeze()
 
 
 def _end_with_parent(parent: int) -> None:
-    """Also in the middle of a file that never ends: nobody is left to set it a limit."""
+    """Also during a file that never ends: no parent is left to enforce the time limit."""
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(1)
 
 
 def _private_stdout() -> IO[bytes]:
-    """Whatever a library prints must not end up among the answers."""
+    """Answers go to a copy of stdout; what libraries print goes to stderr."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     return answers
 
 
 def perform(task: Task, analyse: Analyse) -> Iterator[WorkerAnswer]:
-    """One answer, after those of the slices of a large report."""
+    """One answer; for a large report one per slice before it."""
     start = time.perf_counter()
-    seen = look(task.path)
+    seen = file_state(task.path)
     for result in _attempt(task, analyse):
         yield WorkerAnswer(task, result, seen, time.perf_counter() - start, memory_held())
 
 
 def _attempt(task: Task, analyse: Analyse) -> Iterator[TaskResult]:
     try:
-        yield from _do(task, analyse)
+        yield from _perform(task, analyse)
     except IngestError as problem:
         yield Failed(_reason(f"{problem.problem}; {problem.remedy}"))
     except KeetError as problem:
         yield Failed(_reason(str(problem)))
     except MemoryError:
-        yield Failed("there is not enough memory for it; run with fewer --jobs")
-    except Exception as problem:  # noqa: BLE001 - a bug costs the file that shows it, not the run
+        yield Failed("not enough memory for this file; use fewer --jobs")
+    except Exception as problem:  # noqa: BLE001 - a bug must fail one file, not the batch
         named = f"{type(problem).__name__}: {problem}"
         yield Failed(_reason(f"this is a bug in keet: {named}; see: keet explain on this file"))
 
 
-def _do(task: Task, analyse: Analyse) -> Iterator[TaskResult]:
-    if task.step == "glance":
+def _perform(task: Task, analyse: Analyse) -> Iterator[TaskResult]:
+    if task.step == "sample":
         yield sample_of(Path(task.path))
     elif task.step == "hash":
         yield Hashed(sha256_of(Path(task.path)))
@@ -137,7 +136,7 @@ def _reason(text: str) -> str:
     return one_line(text[:_LONGEST_REASON])
 
 
-def look(path: str) -> FileState | None:
+def file_state(path: str) -> FileState | None:
     status = status_of(path)
     return FileState(status.st_size, status.st_mtime_ns, *table_file(path)) if status else None
 
@@ -145,14 +144,14 @@ def look(path: str) -> FileState | None:
 def sample_of(path: Path) -> ContentSample:
     """Raises the error that reading the report would raise."""
     with _opened(path) as (file, size):
-        places = (0, size // 2, max(0, size - _GLANCE))
+        places = (0, size // 2, max(0, size - _SAMPLE))
         parts = b"".join(_read_at(file, place) for place in places)
     return ContentSample(size, hashlib.sha256(parts).digest())
 
 
 def _read_at(file: IO[bytes], place: int) -> bytes:
     file.seek(place)
-    return file.read(_GLANCE)
+    return file.read(_SAMPLE)
 
 
 def sha256_of(path: Path) -> str:
@@ -176,7 +175,7 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], int]]:
 
 
 def memory_held() -> int:
-    """Resident bytes; the peak where the system does not tell what is held now."""
+    """Resident bytes; the peak on systems that do not report the current value."""
     try:
         with _STATM.open("rb", buffering=0) as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -187,7 +186,7 @@ def memory_held() -> int:
 def _peak_memory() -> int:
     try:
         import resource
-    except ImportError:  # Windows: workers are recycled by the number of files alone
+    except ImportError:  # Windows: workers are replaced by the number of files only
         return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024

@@ -1,7 +1,7 @@
-"""Worker processes that may die: each file is tried to the end, and no file stops the others.
+"""Worker processes with retries and limits: a file that crashes a worker does not stop the others.
 
-Plain pipes and a thread for each worker's answers: `multiprocessing` would refuse to start workers
-inside a Dask worker, and a pool of it hangs when one of them is killed.
+It uses pipes and one thread per worker: `multiprocessing` can't start workers inside a Dask worker,
+and its pool hangs when a worker is killed.
 """
 
 from __future__ import annotations
@@ -15,60 +15,59 @@ from typing import Self
 
 from keet.corpus.batch.file_analysis import Analyse
 from keet.corpus.batch.messages import READY, Failed, Task, WorkerAnswer
-from keet.corpus.batch.worker import look
+from keet.corpus.batch.worker import file_state
 from keet.corpus.batch.worker_process import WorkerMessage, WorkerProcess
 from keet.errors import NotAvailable
 from keet.records import NamedTuple
 
 MAX_CRASHES = 3
-"""Times that a worker may die over a file before the file is given up."""
+"""A file fails after it crashed so many workers."""
 MAX_FAILED_STARTS = 8
-"""Workers in a row that die before they are ready: then it is not the files."""
+"""So many workers in a row that die before they are ready end the batch."""
 TASKS_AHEAD = 64
-"""Tasks per worker that are asked for, those under way included: messages are made of them."""
+"""Tasks per worker that the pool accepts in advance, including those in progress."""
 MESSAGE_BYTES = 4 << 20
-"""Of the files in one message: a tenth of a second of work, or one large file."""
+"""Size of the files in one message: 0.1 s of work, or one large file."""
 GATHER_SECONDS = 0.01
-"""After an answer, for others to arrive: workers have more than that ahead of them, and answers
-cost less when several are taken together."""
-_GLANCE_BYTES = 64 << 10
-"""What a glance counts for, however large the file is."""
+"""Wait after an answer for others to arrive: handling several together costs less."""
+_SAMPLE_BYTES = 64 << 10
+"""What sampling a file counts for, however large the file is."""
 LARGE = 256 << 20
-"""Bytes of a file that has as long as --timeout says; larger ones have longer, in proportion."""
+"""Bytes of the largest file with the limit of --timeout; larger ones get more in proportion."""
 MOST_FILES = 2_000
 MOST_MEMORY = 512 << 20
-"""After so many files, or with so much memory held, a worker is replaced by a fresh one."""
+"""A worker is replaced after so many files, or when it holds so many bytes."""
 
 
 class WorkerLimits(NamedTuple):
     seconds: float = 300.0
-    """For one file, or for one slice of a large one."""
+    """Per file, or per slice of a large file."""
     files: int = MOST_FILES
     memory: int = MOST_MEMORY
 
     def seconds_for(self, task: Task) -> float:
-        """All launches of a large file are read before the first slice: it has more time."""
+        """A large file gets more time: all its launches are read before the first slice."""
         return self.seconds * max(1.0, task.size / LARGE)
 
 
 class Pool:
-    """Hands tasks to workers and their answers back. Not for several threads."""
+    """Gives tasks to workers and returns their answers. Not thread-safe."""
 
     def __init__(self, analyse: Analyse, jobs: int, limits: WorkerLimits | None = None) -> None:
         self._analyse, self._jobs = analyse, jobs
         self._limits = limits or WorkerLimits()
-        self._heard: SimpleQueue[WorkerMessage | None] = SimpleQueue()
+        self._received: SimpleQueue[WorkerMessage | None] = SimpleQueue()
         self._workers: dict[int, WorkerProcess] = {}
         self._numbers = count()
         self._queue: deque[Task] = deque()
         self._deaths: Counter[Task] = Counter()
-        self._stillborn = 0
+        self._failed_starts = 0
         self.started = 0
-        """Workers so far."""
+        """Number of workers started so far."""
         self.most_memory = 0
-        """Bytes that any worker held after a file."""
+        """Largest resident size of a worker after a file, in bytes."""
 
-    # --- for the run
+    # --- used by the coordinator
 
     def __enter__(self) -> Self:
         return self
@@ -77,68 +76,68 @@ class Pool:
         self.close()
 
     def start_workers(self) -> None:
-        """All of them, before there are tasks: they import what they need meanwhile."""
+        """Start all workers before there are tasks, so that their imports are done in time."""
         while len(self._workers) < self._jobs:
             self._start()
 
     def room(self) -> int:
-        """How many more tasks keep everybody busy."""
+        """How many more tasks the pool accepts."""
         under_way = len(self._queue) + sum(len(w.tasks) for w in self._workers.values())
         return self._jobs * TASKS_AHEAD - under_way
 
     def submit(self, task: Task) -> None:
-        """It goes to a worker with the next `wait`, together with others."""
+        """The next `wait` sends it to a worker, together with others."""
         self._queue.append(task)
 
     def wait(self, seconds: float) -> list[WorkerAnswer]:
-        """What has come in meanwhile; at the latest after so long, also nothing."""
+        """Answers that have arrived. Returns after `seconds` at the latest, perhaps without any."""
         self._distribute()
         answers: list[WorkerAnswer] = []
-        for heard in self._hear(seconds):
-            answers += self._take(heard)
+        for received in self._receive(seconds):
+            answers += self._handle(received)
         answers += self._end_overdue()
         return answers
 
     def wake(self) -> None:
-        """End a `wait` early; may be called by a signal handler."""
-        self._heard.put(None)
+        """End a `wait` early. Safe in a signal handler."""
+        self._received.put(None)
 
     def close(self) -> None:
-        """Kill the workers that are left; what they were doing is lost."""
+        """Kill all workers; their current tasks are lost."""
         for worker in self._workers.values():
             worker.kill()
         for worker in self._workers.values():
             worker.close()
         self._workers.clear()
 
-    # --- inside
+    # --- messages of workers
 
-    def _hear(self, seconds: float) -> list[WorkerMessage]:
-        heard: list[WorkerMessage] = []
+    def _receive(self, seconds: float) -> list[WorkerMessage]:
+        received: list[WorkerMessage] = []
         with suppress(Empty):
-            message = self._heard.get(timeout=seconds)
+            message = self._received.get(timeout=seconds)
             time.sleep(GATHER_SECONDS)
             while True:
                 if message is not None:
-                    heard.append(message)
-                message = self._heard.get_nowait()
-        return heard
+                    received.append(message)
+                message = self._received.get_nowait()
+        return received
 
-    def _take(self, heard: WorkerMessage) -> list[WorkerAnswer]:
-        worker = self._workers.get(heard.worker)
-        if worker is None:  # killed, and its thread had one more thing to say
+    def _handle(self, received: WorkerMessage) -> list[WorkerAnswer]:
+        worker = self._workers.get(received.worker)
+        if worker is None:  # killed before this message was handled
             return []
-        if heard.message is None:
-            return self._lose(worker)
+        if received.message is None:
+            return self._handle_death(worker)
         worker.since = time.monotonic()
-        if heard.message == READY:
+        if received.message == READY:
             worker.ready = True
-            self._stillborn = 0
+            self._failed_starts = 0
             return []
-        assert isinstance(heard.message, WorkerAnswer)
-        if heard.message.is_last:
-            self._finish(worker, heard.message)
-        return [heard.message]
+        assert isinstance(received.message, WorkerAnswer)
+        if received.message.is_last:
+            self._finish(worker, received.message)
+        return [received.message]
 
     def _finish(self, worker: WorkerProcess, answer: WorkerAnswer) -> None:
         worker.tasks.popleft()
@@ -149,16 +148,16 @@ class Pool:
             self._end(worker)
 
     def _end(self, worker: WorkerProcess) -> None:
-        """Nothing is wrong with what it has left to do: others do that."""
+        """Kill a worker and give its remaining tasks to others."""
         worker.kill()
         self._remove(worker)
         self._queue.extendleft(reversed(worker.tasks))
 
-    def _lose(self, worker: WorkerProcess) -> list[WorkerAnswer]:
-        """A worker is gone. The file it was at is to blame; those it had not begun are not."""
+    def _handle_death(self, worker: WorkerProcess) -> list[WorkerAnswer]:
+        """A worker died: retry its current file or let it fail; others do its other tasks."""
         cause = self._remove(worker)
         if not worker.ready:
-            self._check_stillborn(cause)
+            self._check_failed_starts(cause)
             self._queue.extendleft(reversed(worker.tasks))
             return []
         if not worker.tasks:
@@ -169,36 +168,40 @@ class Pool:
         if self._deaths[blamed] < MAX_CRASHES:
             self._queue.appendleft(blamed)
             return []
-        return [_given_up(blamed, f"its reader died {MAX_CRASHES} times, the last time {cause}")]
+        return [
+            _failed_answer(
+                blamed, f"its worker process died {MAX_CRASHES} times, the last time {cause}"
+            )
+        ]
 
     def _end_overdue(self) -> list[WorkerAnswer]:
         answers = []
         for worker in [each for each in self._workers.values() if each.tasks]:
             allowed = self._limits.seconds_for(worker.tasks[0])
-            if worker.overdue(allowed):
+            if worker.is_overdue(allowed):
                 blamed = worker.tasks.popleft()
                 self._end(worker)
-                answers.append(_given_up(blamed, _too_slow(allowed)))
+                answers.append(_failed_answer(blamed, _too_slow(allowed)))
         return answers
 
     def _remove(self, worker: WorkerProcess) -> str:
         del self._workers[worker.number]
         return worker.close()
 
-    def _check_stillborn(self, cause: str) -> None:
-        """A worker that can't even start says nothing about any file."""
-        self._stillborn += 1
-        if self._stillborn >= MAX_FAILED_STARTS:
+    def _check_failed_starts(self, cause: str) -> None:
+        """A worker that does not start says nothing about any file."""
+        self._failed_starts += 1
+        if self._failed_starts >= MAX_FAILED_STARTS:
             raise NotAvailable(
                 f"no worker process can be started ({cause}); check the installation: keet doctor"
             )
 
     def _distribute(self) -> None:
         while self._queue and (worker := self._next_worker()):
-            worker.give(self._next_message(self._files_left(worker)))
+            worker.send(self._next_message(self._files_left(worker)))
 
     def _next_worker(self) -> WorkerProcess | None:
-        """The one with the least to do; a fresh one where one is missing."""
+        """The worker with the fewest tasks; a new one if there are less than `jobs`."""
         workers = self._workers.values()
         if len(workers) < self._jobs and all(worker.tasks for worker in workers):
             return self._start()
@@ -206,12 +209,12 @@ class Pool:
         return min(able, key=lambda w: (len(w.tasks), w.number)) if able else None
 
     def _files_left(self, worker: WorkerProcess) -> int:
-        """Until it is replaced."""
+        """Before it is replaced."""
         return self._limits.files - worker.served - len(worker.tasks)
 
     def _next_message(self, most: int) -> list[Task]:
-        """Up to `MESSAGE_BYTES`, and no more than a share of the queue: at the end of a run every
-        worker has something left to do."""
+        """Up to `MESSAGE_BYTES`, and at most 1/jobs of the queue, so that at the end of a batch all
+        workers are busy."""
         most = min(most, -(-len(self._queue) // self._jobs))
         message = [self._queue.popleft()]
         size = _weight(message[0])
@@ -223,19 +226,19 @@ class Pool:
         return message
 
     def _start(self) -> WorkerProcess:
-        worker = WorkerProcess(next(self._numbers), self._analyse, self._heard)
+        worker = WorkerProcess(next(self._numbers), self._analyse, self._received)
         self._workers[worker.number] = worker
         self.started += 1
         return worker
 
 
 def _weight(task: Task) -> int:
-    return _GLANCE_BYTES if task.step == "glance" else task.size
+    return _SAMPLE_BYTES if task.step == "sample" else task.size
 
 
-def _given_up(task: Task, reason: str) -> WorkerAnswer:
-    failed = Failed(f"{reason}; try it alone: keet explain FILE")
-    return WorkerAnswer(task, failed, look(task.path), 0.0, 0)
+def _failed_answer(task: Task, reason: str) -> WorkerAnswer:
+    failed = Failed(f"{reason}; try this file alone: keet explain FILE")
+    return WorkerAnswer(task, failed, file_state(task.path), 0.0, 0)
 
 
 def _too_slow(seconds: float) -> str:

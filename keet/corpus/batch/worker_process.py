@@ -1,4 +1,4 @@
-"""The run's end of a worker process: the process, the thread that listens to it, its tasks."""
+"""A worker process on the side of the batch: its unanswered tasks and the thread that reads it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from keet.records import NamedTuple
 
 
 class WorkerMessage(NamedTuple):
-    """Something that a worker said; `None`: nothing will come any more."""
+    """A message of a worker; None: the worker has ended."""
 
     worker: int
     message: object | None
@@ -30,67 +30,67 @@ class WorkerMessage(NamedTuple):
 
 class WorkerProcess:
     def __init__(
-        self, number: int, analyse: Analyse, heard: SimpleQueue[WorkerMessage | None]
+        self, number: int, analyse: Analyse, received: SimpleQueue[WorkerMessage | None]
     ) -> None:
         self.number = number
         self.tasks: deque[Task] = deque()
-        """Not answered yet, in the order in which they will be."""
+        """Unanswered tasks, in the order of their answers."""
         self.ready = False
         self.served = 0
         self.since = time.monotonic()
-        self._newest = 0
-        """Tasks in the last message."""
+        self._last_message = 0
+        """Number of tasks in the last message."""
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives with the worker
         self.process = subprocess.Popen(
             [sys.executable, "-c", _program(analyse)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            start_new_session=True,  # Ctrl-C is for the run, which decides what becomes of workers
+            start_new_session=True,  # Ctrl-C goes to the batch, which ends its workers
         )
-        self._listener = threading.Thread(target=self._listen, args=(heard,), daemon=True)
+        self._listener = threading.Thread(target=self._listen, args=(received,), daemon=True)
         self._listener.start()
 
-    def _listen(self, heard: SimpleQueue[WorkerMessage | None]) -> None:
-        """The end is reported in any case: without it the run would wait for ever. An answer that
-        can't be unpickled is one of another version of keet, installed since the run began."""
+    def _listen(self, received: SimpleQueue[WorkerMessage | None]) -> None:
+        """Always reports the end: else the batch would wait forever. An answer that can't be
+        unpickled comes from another version of keet that was installed since the batch started."""
         assert self.process.stdout is not None
         try:
             while (message := read_frame(self.process.stdout)) is not None:
-                heard.put(WorkerMessage(self.number, message))
+                received.put(WorkerMessage(self.number, message))
         except Exception:  # noqa: BLE001 - unpickling may raise anything
             self.kill()
         finally:
-            heard.put(WorkerMessage(self.number, None))
+            received.put(WorkerMessage(self.number, None))
 
     @property
     def wants_more(self) -> bool:
-        """It is at its last message, or has none: the next one lies ready when it is through."""
-        return len(self.tasks) <= self._newest
+        """It has at most one message left: the next one should be waiting when it is done."""
+        return len(self.tasks) <= self._last_message
 
-    def give(self, tasks: Sequence[Task]) -> None:
-        """If it is dead by now, the listener reports that."""
+    def send(self, tasks: Sequence[Task]) -> None:
+        """If the process is dead, the listener reports it."""
         if not self.tasks:
             self.since = time.monotonic()
         self.tasks.extend(tasks)
-        self._newest = len(tasks)
+        self._last_message = len(tasks)
         assert self.process.stdin is not None
         with suppress(OSError):
             write_frame(self.process.stdin, list(tasks))
 
-    def overdue(self, seconds: float) -> bool:
+    def is_overdue(self, seconds: float) -> bool:
         busy = bool(self.tasks) and self.ready
         return busy and time.monotonic() - self.since > seconds
 
     def kill(self) -> None:
-        """With everything that it has started."""
+        """Kill the process and all processes that it started."""
         with suppress(OSError):
             if hasattr(os, "killpg"):
                 os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
 
     def close(self) -> str:
-        """Wait for its end and let go of all it held; how it ended."""
+        """Wait for the end of the process and close its streams; returns how it ended."""
         code = self.process.wait()
         self._listener.join()
         for stream in (self.process.stdin, self.process.stdout):
@@ -100,7 +100,7 @@ class WorkerProcess:
         self._errors.seek(0)
         last = self._errors.read().decode(errors="replace").strip().splitlines()[-1:]
         self._errors.close()
-        return _cause_of_death(code, last)
+        return _exit_reason(code, last)
 
 
 def _program(analyse: Analyse) -> str:
@@ -113,12 +113,12 @@ def _program(analyse: Analyse) -> str:
     )
 
 
-def _cause_of_death(code: int, last_words: list[str]) -> str:
+def _exit_reason(code: int, last_lines: list[str]) -> str:
     if code < 0:
         with suppress(ValueError):
             name = signal.Signals(-code).name
-            hint = ", perhaps for want of memory" if name == "SIGKILL" else ""
+            hint = ", perhaps because memory ran out" if name == "SIGKILL" else ""
             return f"killed by {name}{hint}"
         return f"killed by signal {-code}"
-    said = f" ({one_line(last_words[0][:200])})" if last_words else ""
-    return f"ended with code {code}{said}"
+    stderr_line = f" ({one_line(last_lines[0][:200])})" if last_lines else ""
+    return f"ended with code {code}{stderr_line}"

@@ -27,7 +27,7 @@ class LargeReport:
         self._folder = unfinished_folder(out)
         self._written = 0
         self._held: list[FileRows] = []
-        self.is_large = False
+        self.is_on_disk = False
         """Whether some of it is on disk."""
         self.launches = 0
         self.gpu_us = 0.0
@@ -41,7 +41,7 @@ class LargeReport:
         """What is to be written now, and is no longer held."""
         if sum(len(rows.launches) for rows in self._held) < MOST_HELD:
             return None
-        self.is_large = True
+        self.is_on_disk = True
         held, self._held = self._held, []
         return joined(held)
 

@@ -29,10 +29,10 @@ class PartQueue:
         self._rows: list[FileRows] = []
         self._launches = 0
         self._since = time.monotonic()
-        self._patience = FIRST_PART_SECONDS
+        self._interval = FIRST_PART_SECONDS
         self._thread = ThreadPoolExecutor(1, "part-writer")
-        self._under_way: deque[Future[object]] = deque()
-        self._pieces: set[LargeReport] = set()
+        self._pending_writes: deque[Future[object]] = deque()
+        self._reports: set[LargeReport] = set()
 
     def add(self, record: FileRecord, rows: FileRows | None = None) -> None:
         if not self._records:
@@ -44,40 +44,40 @@ class PartQueue:
 
     # --- large reports
 
-    def new_pieces(self) -> LargeReport:
-        pieces = LargeReport(self._out)
-        self._pieces.add(pieces)
-        return pieces
+    def new_large_report(self) -> LargeReport:
+        report = LargeReport(self._out)
+        self._reports.add(report)
+        return report
 
-    def add_piece(self, pieces: LargeReport, rows: FileRows) -> None:
-        pieces.add(rows)
-        overflow = pieces.overflow()
+    def add_slice(self, report: LargeReport, rows: FileRows) -> None:
+        report.add(rows)
+        overflow = report.overflow()
         if overflow is not None:
-            self._do(pieces.write, overflow)
+            self._submit(report.write, overflow)
 
-    def add_last_piece(self, record: FileRecord, rows: FileRows, pieces: LargeReport) -> None:
+    def add_last_slice(self, record: FileRecord, rows: FileRows, report: LargeReport) -> None:
         """A report that is on disk is a part of its own: its rows appear with its record."""
-        self._pieces.remove(pieces)
-        rest = pieces.rest(rows)
-        if not pieces.is_large:
+        self._reports.remove(report)
+        rest = report.rest(rows)
+        if not report.is_on_disk:
             self.add(record, rest)
             return
         self._start()  # in the order in which files were through
-        self._do(write_part, self._out, [record], [rest], pieces)
+        self._submit(write_part, self._out, [record], [rest], report)
 
-    def discard(self, pieces: LargeReport) -> None:
-        self._pieces.remove(pieces)
-        self._do(pieces.remove)
+    def discard(self, report: LargeReport) -> None:
+        self._reports.remove(report)
+        self._submit(report.remove)
 
     # --- parts
 
     def write_when_due(self) -> None:
         """Raises what went wrong with the part before: a full disk ends the run."""
-        while self._under_way and self._under_way[0].done():
-            self._under_way.popleft().result()
+        while self._pending_writes and self._pending_writes[0].done():
+            self._pending_writes.popleft().result()
         waited = time.monotonic() - self._since
-        due = waited >= self._patience or self._launches >= PART_LAUNCHES
-        if due and not self._under_way:
+        due = waited >= self._interval or self._launches >= PART_LAUNCHES
+        if due and not self._pending_writes:
             self._start()
 
     def __enter__(self) -> Self:
@@ -90,22 +90,22 @@ class PartQueue:
                 self.close()
         finally:
             self._thread.shutdown()
-            for pieces in self._pieces:
-                pieces.remove()
+            for report in self._reports:
+                report.remove()
 
     def close(self) -> None:
         """All that was added is in the store now."""
         self._start()
-        while self._under_way:
-            self._under_way.popleft().result()
+        while self._pending_writes:
+            self._pending_writes.popleft().result()
 
     def _start(self) -> None:
         if not self._records:
             return
         records, rows = self._records, self._rows
         self._records, self._rows, self._launches = [], [], 0
-        self._patience = min(2 * self._patience, PART_SECONDS)
-        self._do(write_part, self._out, records, rows)
+        self._interval = min(2 * self._interval, PART_SECONDS)
+        self._submit(write_part, self._out, records, rows)
 
-    def _do(self, work: Callable[..., object], *arguments: object) -> None:
-        self._under_way.append(self._thread.submit(work, *arguments))
+    def _submit(self, work: Callable[..., object], *arguments: object) -> None:
+        self._pending_writes.append(self._thread.submit(work, *arguments))

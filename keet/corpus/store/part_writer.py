@@ -60,15 +60,15 @@ def write_part(
     out: Path,
     records: Sequence[FileRecord],
     rows: Iterable[FileRows],
-    pieces: LargeReport | None = None,
+    large_report: LargeReport | None = None,
 ) -> Path:
-    """Add these files and their rows to the store. `pieces`: earlier rows of a large report, which
-    are on disk already. Raises OSError if the disk is full or can't be written."""
+    """Add these files and their rows to the store. `large_report`: its earlier rows are on disk
+    already. Raises OSError if the disk is full or can't be written."""
     make_store(out)
     unfinished = unfinished_folder(out)
     unfinished.mkdir()
     try:
-        _write_rows(unfinished, _without_repeats(rows), pieces)
+        _write_rows(unfinished, _without_repeats(rows), large_report)
         write_tables(unfinished, {"files": records})
         _sync(unfinished)
         finished = out / PARTS / new_part_id()
@@ -78,18 +78,18 @@ def write_part(
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
     finally:
-        if pieces is not None:
-            pieces.remove()
+        if large_report is not None:
+            large_report.remove()
     return finished
 
 
-def _write_rows(folder: Path, files: Sequence[FileRows], pieces: LargeReport | None) -> None:
-    if pieces is None:
+def _write_rows(folder: Path, files: Sequence[FileRows], large_report: LargeReport | None) -> None:
+    if large_report is None:
         write_tables(folder, {name: _rows_of(files, name) for name in TABLES_OF_ROWS})
         return
     for rows in files:
-        pieces.write(rows)
-    pieces.combine(folder)
+        large_report.write(rows)
+    large_report.combine(folder)
 
 
 def _rows_of(files: Sequence[FileRows], table: str) -> list[Row]:

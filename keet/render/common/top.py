@@ -1,4 +1,4 @@
-"""`keet top` in words: the heading, the cells of a group, notes, and what to do next."""
+"""Texts of `keet top` in all formats: the heading, the cells of a group, notes, the next step."""
 
 from __future__ import annotations
 
@@ -31,8 +31,11 @@ if TYPE_CHECKING:
     from keet.render.json.top import GainDocument, GpuDocument, OpportunityDocument, TopDocument
 
 _MOST_GPUS = 5
-"""That head the list."""
-_ORDER = "Shares are of the time on each one's own GPU; ranked by the share that would be saved."
+"""GPUs that have a line above the list."""
+_ORDER = (
+    "Shares are of the time on the group's own GPU; groups are ranked by the share that a fix "
+    "would save."
+)
 
 
 def about_times(top: TopDocument) -> list[str]:
@@ -42,7 +45,7 @@ def about_times(top: TopDocument) -> list[str]:
 
 
 def top_heading(top: TopDocument) -> str:
-    """Of files that failed nobody knows whose they are: they are told where nothing is chosen."""
+    """Failed files are counted only without --device and --kernel: what is in them is not known."""
     whole = top.device is None and top.kernel is None
     failed = f" ({top.failed:,} more failed)" if top.failed and whole else ""
     launches = count_noun(top.launches, "launch")
@@ -66,7 +69,7 @@ def gpu_lines(top: TopDocument) -> list[str]:
 
 
 def remarks(each: OpportunityDocument) -> str:
-    """Why no saving is claimed for a part of its time."""
+    """Why keet claims no saving for a part of the group's time."""
     return gap_mark(each) + unlike_mark(each)
 
 
@@ -91,7 +94,7 @@ def launch_shape(each: OpportunityDocument) -> str:
 
 
 def _stored(shape: str | None) -> str:
-    """A store keeps `256x1024x1`, to be compared in SQL."""
+    """The store has `256x1024x1`."""
     sizes = shape.split("x") if shape else []
     if not all(map(str.isdecimal, sizes)):  # a store that keet did not write
         return one_line(shape or "")
@@ -99,7 +102,7 @@ def _stored(shape: str | None) -> str:
 
 
 def saving_text(top: TopDocument, each: OpportunityDocument) -> str:
-    """With what it is ranked by, where the times alone don't show that."""
+    """The time saved. With several GPUs also its share, which groups are ranked by."""
     if not each.finding:
         return "-"
     part, share = saved_of(each), ""
@@ -112,8 +115,8 @@ def no_saving_text(each: OpportunityDocument) -> str:
     unclear = each.replay_gaps or is_unlike(each)
     if each.finding is not None or unclear:
         known = each.saved_us is not None and not unclear
-        return "no saving known" if known else "what could be saved is not known"
-    return "no saving known" if each.not_judged < each.launches else "not judged"
+        return "no saving known" if known else "saving not known"
+    return "no saving known" if each.not_judged < each.launches else "not checked"
 
 
 def group_finding(each: OpportunityDocument) -> str:
@@ -128,13 +131,13 @@ def group_finding(each: OpportunityDocument) -> str:
 
 
 def _no_finding(each: OpportunityDocument) -> str:
-    """Nothing is known of a launch without counters, which is not the same as no finding."""
+    """A launch without metrics was not checked, which is not the same as no finding."""
     if not each.not_judged:
         return "no finding"
-    lacks = "nothing was measured that says where the time goes"
+    lacks = "no metric shows where the time goes"
     if each.not_judged == each.launches:
-        return f"not judged: {lacks}"
-    return f"no finding ({each.not_judged:,} of {each.launches:,} launches not judged: {lacks})"
+        return f"not checked: {lacks}"
+    return f"no finding ({each.not_judged:,} of {each.launches:,} launches not checked: {lacks})"
 
 
 def forecast_text(forecast: GainDocument | None) -> str:
@@ -147,7 +150,7 @@ def forecast_text(forecast: GainDocument | None) -> str:
 def device_names(
     named: Sequence[OpportunityDocument | GpuDocument], gpus: Sequence[GpuDocument]
 ) -> list[str]:
-    """A slice of a GPU has the name of the whole: told apart by its SMs where both are there."""
+    """With the number of SMs if it differs: a MIG slice has the name of the whole GPU."""
     sizes: dict[str | None, set[int | None]] = defaultdict(set)
     for gpu in gpus:
         sizes[gpu.device].add(gpu.sm_count)
@@ -165,14 +168,14 @@ def example_command(each: OpportunityDocument) -> str:
 def top_notes(top: TopDocument) -> list[str]:
     notes = []
     if top.untimed:
-        noun = "launch has" if top.untimed == 1 else "launches have"
-        notes.append(f"{top.untimed:,} {noun} no measured duration: counted, and in no time here.")
+        launches = count_noun(top.untimed, "launch has", "launches have")
+        notes.append(f"{launches} no measured duration, and no part in the times above.")
     if top.kernel is not None:
         notes.append("Shares are of the time of all kernels on that GPU.")
     if gone := sum(each.gone for each in top.opportunities):
-        noun = "report is no longer where it was" if gone == 1 else "reports are no longer there"
-        take = f"keet batch DIR -o {shlex.quote(one_line(top.store))} --prune"
-        notes.append(f"{gone:,} {noun}; take what is gone out of the store with: {take}")
+        reports = count_noun(gone, "report was", "reports were")
+        prune = f"keet batch DIR -o {shlex.quote(one_line(top.store))} --prune"
+        notes.append(f"{reports} moved or deleted; remove such reports from the store: {prune}")
     if top.groups > len(top.opportunities):
         listed = f"{len(top.opportunities):,} of {top.groups:,} groups are listed"
         notes.append(f"{listed}; list more with --top N.")
@@ -180,9 +183,9 @@ def top_notes(top: TopDocument) -> list[str]:
 
 
 def next_step(top: TopDocument) -> str:
-    """The last line: what to do now."""
+    """The last line: the command to run next."""
     if not top.opportunities:
-        return "Nothing to rank."
+        return "There is no launch to rank."
     there = [each for each in top.opportunities if not each.gone]
     if not there:
         return f"next: keet batch DIR -o {shlex.quote(one_line(top.store))} --prune"

@@ -1,5 +1,4 @@
-"""Times and counts of `keet top` in words, of whole runs or of profiled launches: what they add up,
-and for which part of them a saving is claimed."""
+"""Texts of `keet top` about times: what times and shares are of, what a saving is claimed for."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from keet.analysis.replay.gap import DIFFERS
 from keet.errors import one_line
 from keet.formatting import capitalized, count_noun, share_cell
 from keet.records import NamedTuple
-from keet.render.common.store import known_runs_text
+from keet.render.common.known_runs import known_runs_text
 from keet.units import Quantity
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ def percent(share: float | None) -> str:
 
 
 def gpu_count(top: TopDocument) -> int:
-    """One whose runs are known in part is there twice, and counts once."""
+    """A GPU has two entries if only some of its reports have a run table; it counts once."""
     return len({(gpu.device, gpu.compute_capability, gpu.sm_count) for gpu in top.gpus})
 
 
@@ -51,13 +50,13 @@ def launches_cell(each: OpportunityDocument) -> str:
 
 
 def _amount(number: float | None) -> str:
-    """A fraction of a launch is said: several profiled launches share the others evenly."""
+    """May be a fraction: profiled launches of one kernel share the launches of the run evenly."""
     if number is None:
         return "-"
     return f"{number:,.0f}" if abs(number - round(number)) < 0.05 else f"{number:,.1f}"
 
 
-# --- the two lists of a store that knows some runs
+# --- two lists, where only some reports have a run table
 
 
 class Section(NamedTuple):
@@ -67,7 +66,7 @@ class Section(NamedTuple):
 
 
 def sections(top: TopDocument) -> list[Section]:
-    """Groups of whole runs, and those of single launches."""
+    """The groups of whole runs, then those of single launches."""
     lists = [(basis, list(some)) for basis, some in groupby(top.opportunities, lambda x: x.basis)]
     mixed = len({gpu.basis for gpu in top.gpus}) > 1
     return [Section(_TITLES[basis] if mixed else None, some) for basis, some in lists]
@@ -75,8 +74,8 @@ def sections(top: TopDocument) -> list[Section]:
 
 _TITLES: Mapping[str, str] = {
     "run": "Whole runs",
-    "reports": "As profiled, time in the run not known: these times do not compare with those of "
-    "whole runs",
+    "reports": "Single launches, as profiled (time in the run not known): do not compare these "
+    "times with those of whole runs",
 }
 
 
@@ -100,18 +99,19 @@ def _in_launches(gpu: GpuDocument) -> str:
 
 
 def pool_text(top: TopDocument, gpu: GpuDocument) -> str:
-    """One line of several at the head of the list."""
+    """The line of one GPU above the list."""
     if not top.runs:
         return f"{duration(gpu.time_us)} in {count_noun(gpu.launches, 'launch')}"
     if gpu.basis == "reports":
-        return f"{duration(gpu.time_us)} in {count_noun(gpu.launches, 'launch')}, as profiled"
+        launches = count_noun(gpu.launches, "launch")
+        return f"{duration(gpu.time_us)} in {launches}, as profiled"
     if not gpu.total_us or not (gpu.not_profiled_us or top.kernel):
         return f"{whole_runs(gpu)} ({gpu.launches:,} profiled)"
     return f"{_spent(gpu, gpu.total_us)} in {count_noun(gpu.runs, 'whole run')}: {_parts(top, gpu)}"
 
 
 def _parts(top: TopDocument, gpu: GpuDocument) -> str:
-    """Of all time; of the profiled kernels only those that --kernel chose."""
+    """Parts of all time. With --kernel, profiled kernels that do not match are left out."""
     chosen, missed = f"{duration(gpu.time_us)} {_in_launches(gpu)} of kernels that", ""
     if gpu.not_profiled_us and gpu.total_us:
         share = percent(gpu.not_profiled_us / gpu.total_us)
@@ -129,11 +129,13 @@ def about_runs(top: TopDocument) -> list[str]:
     if left := top.reports - top.runs:
         others = "the other report" if left == 1 else f"the other {left:,} reports"
         lines = [
-            f"{_known_runs(top)}. The launches of {others} count once, as profiled; times of runs "
-            "and of single launches do not compare."
+            f"{_known_runs(top)}. The launches of {others} count once, as profiled; do not compare "
+            "times of whole runs with times of single launches."
         ]
-    order = "Shares are of the time of each one's own line above"
-    lines.append(f"{order}; ranked by the share that would be saved.")
+    lines.append(
+        "Shares are of the time in the group's own line above; groups are ranked by the share that "
+        "a fix would save."
+    )
     return [*lines, *_about_sums(top), *_about_unknown(top)]
 
 
@@ -143,27 +145,26 @@ def _known_runs(top: TopDocument) -> str:
 
 
 def about_no_runs(top: TopDocument) -> str:
-    """Where no launch has a time in a run."""
+    """If no launch has a time in a run."""
     once = "each launch counts once, as profiled"
     if top.known_runs:
         return f"{_known_runs(top)}: {once}."
-    none = "The whole run is known for none of these reports"
+    none = "None of these reports has a run table"
     if top.reports == 1:
-        none = "The whole run of this report is not known"
-    return f"{none}: {once} (keet profile records the run)."
+        none = "This report has no run table"
+    return f"{none}: {once} (keet profile records run tables)."
 
 
 def _about_sums(top: TopDocument) -> list[str]:
-    """Where a table has nothing but durations."""
+    """If run tables have nothing but durations."""
     number, runs = sum(gpu.summed_runs for gpu in top.gpus), sum(gpu.runs for gpu in top.gpus)
     if not number:
         return []
-    table = "The table of the run does" if runs == 1 else "The tables of the runs do"
+    table = "The run table does" if runs == 1 else "The run tables do"
     if number < runs:
-        table = f"The {'table' if number == 1 else 'tables'} of {number:,} of {runs:,} runs "
-        table += "does" if number == 1 else "do"
+        table = f"{number:,} of {runs:,} run tables {'does' if number == 1 else 'do'}"
     return [
-        f"{table} not tell which kernels ran at the same time: times there are sums of durations, "
+        f"{table} not record which kernels ran at the same time: the times are sums of durations, "
         "which may be more than the GPU time."
     ]
 
@@ -171,13 +172,13 @@ def _about_sums(top: TopDocument) -> list[str]:
 def _about_unknown(top: TopDocument) -> list[str]:
     if not any(each.unknown_us for each in top.opportunities):
         return []
-    return ["In the ranking, time for which the saving is not known counts in full."]
+    return ["In the ranking, time with an unknown saving counts in full."]
 
 
 def _about_one(gpu: GpuDocument) -> str:
-    runs, their = ("the run", "its") if gpu.runs == 1 else ("the runs", "their")
-    whole = "kernels together" if gpu.summed_runs else "GPU time"
-    of_all = f"Times are of {runs} as a whole; shares are of all {their} {whole}"
+    runs, their = ("the whole run", "its") if gpu.runs == 1 else ("the whole runs", "their")
+    whole = "summed durations" if gpu.summed_runs else "GPU time"
+    of_all = f"Times are of {runs}; shares are of {their} {whole}"
     missed = ""
     if gpu.not_profiled_us and gpu.total_us:
         share = percent(gpu.not_profiled_us / gpu.total_us)
@@ -194,17 +195,17 @@ def shared_time(top: TopDocument, each: OpportunityDocument) -> str:
         return f"the {whose} time{where}"
     if top.runs:
         return f"the profiled time{where}"
-    return "its GPU's time" if where else "the time"
+    return f"all GPU time{where}"
 
 
 # --- what a saving is claimed for
 
 _LEAST = 0.01
-"""Of a group's time: less is not worth a remark."""
+"""Share of a group's time; less is not mentioned."""
 
 
 def saved_of(each: OpportunityDocument) -> str:
-    """The part of a group's time that the forecast holds for, where it is not all of it."""
+    """The part of the group's time that the forecast is for, if that is not all of it."""
     told = duration(each.saved_of_us)
     if each.basis == "reports" or not each.saved_us or told == duration(each.time_us):
         return ""
@@ -216,29 +217,31 @@ def is_unlike(each: OpportunityDocument) -> bool:
 
 
 def unlike_mark(each: OpportunityDocument) -> str:
-    """The run has launches of another size than those that were profiled."""
-    return f"; {duration(each.unlike_us)} is in unlike launches" if is_unlike(each) else ""
+    """The run has launches that took much shorter or longer than the profiled ones."""
+    return (
+        f"; {duration(each.unlike_us)} is in launches of other lengths" if is_unlike(each) else ""
+    )
 
 
 def unlike_note(top: TopDocument) -> list[str]:
     if not any(map(is_unlike, top.opportunities)):
         return []
     return [
-        "Unlike launches took less than half or more than twice as long in the run as the profiled "
-        "one: no saving is claimed for them."
+        "Launches of other lengths took less than half or more than twice as long in the run as "
+        "the profiled launch: keet claims no saving for them."
     ]
 
 
-# --- replay against reality
+# --- launches that took another time in the run than under the profiler
 
 
 def gap_mark(each: OpportunityDocument) -> str:
-    """Their forecast is of the replay."""
+    """Their forecast is for the time under the profiler, not for the time in the run."""
     if not each.replay_gaps:
         return ""
     some = each.replay_gaps < each.launches
-    of_all = f" of {each.replay_gaps:,} of {count_noun(each.launches, 'profiled launch')}"
-    return f"; the replay{of_all if some else ''} differs from the run"
+    of_all = f" of {each.replay_gaps:,} of {count_noun(each.launches, 'launch')}"
+    return f"; the profiled time{of_all if some else ''} differs from the time in the run"
 
 
 def gap_note(top: TopDocument) -> str | None:
@@ -246,15 +249,16 @@ def gap_note(top: TopDocument) -> str | None:
     number = sum(gpu.replay_gaps for gpu in top.gpus)
     if not number:
         return None
-    whose, which = ("it", "") if number == 1 else ("them", ", for the one with the most time")
+    whose, which = ("it", "") if number == 1 else ("them", " (the one with the most time)")
+    launches = count_noun(number, "launch")
     return (
-        f"The times of {count_noun(number, 'profiled launch')} in the run and under the profiler "
-        f"differ by more than {DIFFERS:g}x: no saving is claimed for {whose}. Why{which}:"
+        f"The times of {launches} in the run and under the profiler "
+        f"differ by more than {DIFFERS:g}x: keet claims no saving for {whose}. See why{which}:"
     )
 
 
 def gap_command(top: TopDocument) -> str:
-    """Says why the launch that stands for the most time differs."""
+    """Explains the difference for the launch that stands for the most time."""
     most = max(top.gpus, key=lambda gpu: gpu.replay_gap_us or 0.0)
     example = most.gap_example
     path = shlex.quote(one_line(example.path)) if example else "REPORT"

@@ -43,7 +43,7 @@ def _tables(top: TopDocument) -> list[str]:
     header = (
         top.by,
         "could save",
-        "share",
+        "share of time",
         "time",
         "launches",
         "GPU",
@@ -75,5 +75,5 @@ def _row(top: TopDocument, each: OpportunityDocument, device: str) -> list[str]:
         *(what[top.by], saving_text(top, each), percent(each.share), duration(each.time_us)),
         *(launches_cell(each), on, prose(each.limiter or "-")),
         forecast_text(each.forecast),
-        code(example_command(each)) + (" (the file is gone)" if each.gone else ""),
+        code(example_command(each)) + (" (this file was moved or deleted)" if each.gone else ""),
     ]

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
 from typing import Protocol, TextIO
 
 from keet.formatting import count_noun
-from keet.render.common.store import known_runs_text
+from keet.render.common.known_runs import known_runs_text
 from keet.texts import terminal_stream
 
 _PLAIN_SECONDS = 10.0
-"""Between lines where no terminal is: a log of a night must stay readable."""
+"""Between lines in a log, which must stay readable after a long batch."""
 _TERMINAL_SECONDS = 0.2
 
 
-class Tally(Protocol):
-    """How far a run is; made by `keet.corpus.batch.coordinator`."""
+class BatchCounts(Protocol):
+    """The state of a batch: `BatchProgress` of keet.corpus, which render can't import."""
 
     @property
     def files(self) -> int: ...
@@ -33,7 +34,7 @@ class Tally(Protocol):
     @property
     def runs(self) -> int: ...
     @property
-    def placed(self) -> int: ...
+    def timed_runs(self) -> int: ...
     @property
     def unused_tables(self) -> int: ...
     @property
@@ -41,28 +42,28 @@ class Tally(Protocol):
     @property
     def seconds(self) -> float: ...
     @property
-    def through(self) -> int: ...
+    def finished(self) -> int: ...
     @property
     def seconds_left(self) -> float | None: ...
 
 
 class ProgressLine:
-    """One line that changes on a terminal; a line now and then in a log."""
+    """One line that changes on a terminal; a line every few seconds in a log."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = terminal_stream(stream or sys.stderr)
         self._terminal = self._stream.isatty()
         self._next = time.monotonic() + (0 if self._terminal else _PLAIN_SECONDS)
 
-    def update(self, tally: Tally) -> None:
+    def update(self, counts: BatchCounts) -> None:
         now = time.monotonic()
         if now < self._next:
             return
         self._next = now + (_TERMINAL_SECONDS if self._terminal else _PLAIN_SECONDS)
         if self._terminal:
-            self._write(f"\r{_fitted(progress_text(tally), self._stream)}")
+            self._write(f"\r{_fitted(progress_text(counts), self._stream)}")
         else:
-            self._write(f"keet: {progress_text(tally)}\n")
+            self._write(f"keet: {progress_text(counts)}\n")
 
     def clear(self) -> None:
         if self._terminal:
@@ -74,29 +75,31 @@ class ProgressLine:
 
 
 def _fitted(text: str, terminal: TextIO) -> str:
-    """As wide as the terminal, so that nothing of the line before is left."""
+    """Filled to the width of the terminal, so that nothing of the previous line is left."""
     from keet.render.terminal.console import console_width
     from keet.render.terminal.layout.cells import set_cell_len
 
     return set_cell_len(text, console_width(terminal) - 1)
 
 
-def progress_text(tally: Tally) -> str:
+def progress_text(counts: BatchCounts) -> str:
     parts = [
-        f"{tally.through:,} of {tally.files:,} files",
-        f"{tally.launches:,} launches",
-        rates_text(tally),
+        f"{counts.finished:,} of {counts.files:,} files",
+        count_noun(counts.launches, "launch"),
+        rates_text(counts),
     ]
-    if tally.failed:
-        parts.append(f"{tally.failed:,} failed")
-    if tally.seconds_left is not None:
-        parts.append(f"{duration_text(tally.seconds_left)} left")
+    if counts.failed:
+        parts.append(f"{counts.failed:,} failed")
+    if counts.seconds_left is not None:
+        parts.append(f"{duration_text(counts.seconds_left)} left")
     return ", ".join(parts)
 
 
-def rates_text(tally: Tally) -> str:
-    seconds = max(tally.seconds, 1e-3)
-    return f"{_rate(tally.launches / seconds)} launches/s, {_rate(tally.through / seconds)} files/s"
+def rates_text(counts: BatchCounts) -> str:
+    seconds = max(counts.seconds, 1e-3)
+    return (
+        f"{_rate(counts.launches / seconds)} launches/s, {_rate(counts.finished / seconds)} files/s"
+    )
 
 
 def _rate(amount: float) -> str:
@@ -104,7 +107,7 @@ def _rate(amount: float) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """As exact as is of use: `12 s`, `3 min`, `2 h 05 min`."""
+    """`12 s`, `3 min`, `2 h 05 min`."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -114,31 +117,40 @@ def duration_text(seconds: float) -> str:
     return f"{hours} h {minutes:02} min" if hours < 48 else f"{hours / 24:.1f} days"
 
 
-def summary_text(tally: Tally, settled: int, strangers: int) -> str:
-    """What a run did; `settled`: files that the store knew."""
-    counts = [f"{tally.done:,} done"]
-    counts += [count_noun(tally.duplicates, "duplicate")] if tally.duplicates else []
-    counts += [f"{tally.failed:,} failed"] if tally.failed else []
-    counts += [f"{settled:,} settled before"] if settled else []
-    lines = [f"{count_noun(tally.through + settled, 'file')}: {', '.join(counts)}"]
-    if tally.through:
-        lines.append(
-            f"{count_noun(tally.launches, 'launch')}, {gpu_time_text(tally.gpu_seconds)} of GPU "
-            "time; "
-            f"{duration_text(tally.seconds)} ({rates_text(tally)})"
-        )
-    if tally.runs:
-        lines.append(known_runs_text(tally.runs, tally.placed, count_noun(tally.done, "file")))
-    if tally.unused_tables:
-        tables = count_noun(tally.unused_tables, "table")
-        lines.append(f"{tables} of a run not used; why is in the column reason of files")
-    if tally.noted:
-        files = count_noun(tally.noted, "file")
-        lines.append(f"{files} with a note, which is in the column reason of files")
-    if strangers:
-        what = "CSV or JSON file is" if strangers == 1 else "CSV and JSON files are"
-        lines.append(f"{strangers:,} {what} no report{'' if strangers == 1 else 's'}")
+def summary_text(counts: BatchCounts, unchanged: int, other_files: int) -> str:
+    """What a batch did. `unchanged`: files that an earlier batch had finished."""
+    outcomes = [f"{counts.done:,} done"]
+    outcomes += [count_noun(counts.duplicates, "duplicate")] if counts.duplicates else []
+    outcomes += [f"{counts.failed:,} failed"] if counts.failed else []
+    outcomes += [f"{unchanged:,} unchanged since the last time"] if unchanged else []
+    lines = [f"{count_noun(counts.finished + unchanged, 'file')}: {', '.join(outcomes)}"]
+    if counts.finished:
+        lines.append(_work_done(counts))
+    if counts.runs:
+        files = count_noun(counts.done, "file")
+        lines.append(known_runs_text(counts.runs, counts.timed_runs, files))
+    lines += _remarks(counts, other_files)
     return "\n".join(lines) + "\n"
+
+
+def _work_done(counts: BatchCounts) -> str:
+    launches = count_noun(counts.launches, "launch")
+    return (
+        f"{launches}, {gpu_time_text(counts.gpu_seconds)} of GPU time; "
+        f"{duration_text(counts.seconds)} ({rates_text(counts)})"
+    )
+
+
+def _remarks(counts: BatchCounts, other_files: int) -> Iterator[str]:
+    if counts.unused_tables:
+        tables = count_noun(counts.unused_tables, "run table was", "run tables were")
+        yield f"{tables} not used; the column `reason` of `files` says why"
+    if counts.noted:
+        files = count_noun(counts.noted, "file has a note", "files have notes")
+        yield f"{files}, in the column `reason` of `files`"
+    if other_files:
+        files = count_noun(other_files, "CSV or JSON file", "CSV and JSON files")
+        yield f"skipped {files} that {'is' if other_files == 1 else 'are'} not from ncu or keet"
 
 
 def gpu_time_text(seconds: float) -> str:

@@ -75,7 +75,7 @@ def _title(title: str | None) -> list[Text]:
 
 def _grid(top: TopDocument, some: Sequence[OpportunityDocument]) -> Table:
     grid = Table(is_ruled=True)
-    for name in ("", "could save", "share", "time", "launches"):
+    for name in ("", "could save", "share of time", "time", "launches"):
         grid.add_column(name, justify="right", no_wrap=True)
     for name in ("file" if top.by == "file" else "kernel", "GPU", "limiter", "finding"):
         grid.add_column(name, overflow="fold")
@@ -134,4 +134,8 @@ def _aside(top: TopDocument, each: OpportunityDocument) -> str:
 
 
 def _marked(each: OpportunityDocument) -> str:
-    return f"{example_command(each)}  # the file is gone" if each.gone else example_command(each)
+    return (
+        f"{example_command(each)}  # this file was moved or deleted"
+        if each.gone
+        else example_command(each)
+    )

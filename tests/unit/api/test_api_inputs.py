@@ -99,7 +99,7 @@ def test_what_can_not_be_read(tmp_path: Path) -> None:
                 function(path)
             assert "\n" not in str(found.value)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UsageError, match="no report lies in this folder"):
+    with pytest.raises(UsageError, match="this folder contains no report"):
         api.diff(tmp_path / "empty", TOUR)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from keet.corpus.batch.coordinator import Batch, BatchProgress
 from keet.corpus.batch.messages import Analysed, ContentSample, Failed, Hashed, Task, WorkerAnswer
 from keet.corpus.batch.resume import NOTHING_STORED, Owner, StoredContent
-from keet.corpus.discovery import NO_TABLE, Content, ReportFile, RunTableFile
+from keet.corpus.discovery import NO_TABLE, ReportContent, ReportFile, RunTableFile
 from keet.corpus.store.part_queue import PartQueue
 from keet.corpus.store.part_writer import FileRecord
 from keet.corpus.store.report_rows import FileRows, RunTotals
@@ -60,7 +60,7 @@ class Shuffled:
         content = Path(task.path).read_text()
         if content.startswith("!"):
             return Failed("it can't be read; try again")
-        if task.step == "glance":
+        if task.step == "sample":
             return ContentSample(len(content), content[:1].encode())
         if task.step == "hash":
             return Hashed(content)
@@ -110,7 +110,7 @@ def test_the_first_of_equals_is_the_one(
             assert (record.status, record.duplicate_of) == ("duplicate", first[content])
     good = {content for content in contents if content[0] not in "!?"}
     assert sorted(notes.analysed) == sorted(first[content] for content in good)
-    assert tally.through == len(files)
+    assert tally.finished == len(files)
 
 
 TABLE = RunTableFile(7, 7)
@@ -144,7 +144,7 @@ def test_the_first_table_that_fits_is_used(
     tables = (NO_TABLE if content[1] == " " else TABLE for content in contents)
     files = [file._replace(table=table) for file, table in zip(plain, tables)]
     notes, tally = run(files, WithTables(seed, jobs))
-    assert tally.through == len(files)
+    assert tally.finished == len(files)
     for letter in "ab":
         mine = [file.path for file, content in zip(files, contents) if content[0] == letter]
         known = [file.path for file, each in zip(files, contents) if each == f"{letter}+"]
@@ -159,7 +159,7 @@ def test_only_files_that_look_the_same_are_hashed(tmp_path: Path) -> None:
     workers = Shuffled(0, 2)
     run(found(tmp_path, ["a", "bb", "cc", "cd", "ddd"]), workers)
     steps = [(Path(task.path).name, task.step) for task in workers.performed]
-    assert sorted(name for name, step in steps if step == "glance") == ["001", "002", "003"]
+    assert sorted(name for name, step in steps if step == "sample") == ["001", "002", "003"]
     assert [name for name, step in steps if step == "hash"] == ["003"]
 
 
@@ -186,7 +186,7 @@ def test_a_file_that_was_touched_is_done_as_before(tmp_path: Path) -> None:
 def snapshot(folder: Path, content: str, of: str) -> ReportFile:
     path = folder / "s.keet.json"
     path.write_text(content)
-    return ReportFile(str(path), path.name, 999, 0, Content(len(of), of))
+    return ReportFile(str(path), path.name, 999, 0, ReportContent(len(of), of))
 
 
 def test_a_snapshot_is_a_duplicate_of_its_report(tmp_path: Path) -> None:

@@ -81,9 +81,9 @@ def test_a_tree_becomes_a_store(tree: Path, tmp_path: Path, keet: Keet) -> None:
     ((path, of),) = asked(out, "SELECT path, duplicate_of FROM files WHERE status = 'duplicate'")
     assert (path, of) == (str(tree / "more" / "same.ncu-rep"), str(tree / "nvtx.ncu-rep"))
     assert "6 files: 4 done, 1 duplicate, 1 failed" in result.out
-    assert "1 CSV or JSON file is no report" in result.out
+    assert "skipped 1 CSV or JSON file that is not from ncu or keet" in result.out
     assert f"next: keet top {out}" in result.out
-    assert f"keet: 1 file failed; why is in {out}/quarantine.txt" in result.err
+    assert f"keet: 1 file failed; the reasons are in {out}/quarantine.txt" in result.err
     line = (out / "quarantine.txt").read_text()
     assert line.startswith(f"{tree}/more/cut.ncu-rep\tthe report is cut short")
     assert line.count("\n") == 1
@@ -139,7 +139,7 @@ def test_what_is_settled_is_not_read_again(tree: Path, tmp_path: Path, batch: Ke
     before, parts = everything(out), len(list((out / "parts").iterdir()))
     result = batch(tree, "-o", out)
     assert result.code == 5, "it is still so that a file failed"
-    assert "6 files: 0 done, 6 settled before" in result.out
+    assert "6 files: 0 done, 6 unchanged since the last time" in result.out
     assert everything(out) == before
     assert len(list((out / "parts").iterdir())) == parts
 
@@ -153,7 +153,7 @@ def test_changed_touched_and_mended_files(tree: Path, tmp_path: Path, batch: Kee
     shutil.copy(REPORTS / "range.ncu-rep", tree / "more" / "cut.ncu-rep")
     result = batch(tree, "-o", out)
     assert result.code == 0
-    assert "6 files: 3 done, 3 settled before" in result.out
+    assert "6 files: 3 done, 3 unchanged since the last time" in result.out
     assert not (out / "quarantine.txt").exists()
     fresh = tmp_path / "fresh"
     batch(tree, "-o", fresh)
@@ -165,7 +165,9 @@ def test_changed_touched_and_mended_files(tree: Path, tmp_path: Path, batch: Kee
 def test_what_failed_is_tried_again_when_asked(tree: Path, tmp_path: Path, batch: Keet) -> None:
     out = tmp_path / "out"
     batch(tree, "-o", out)
-    assert "1 failed, 5 settled before" in batch(tree, "-o", out, "--retry-failed").out
+    assert (
+        "1 failed, 5 unchanged since the last time" in batch(tree, "-o", out, "--retry-failed").out
+    )
 
 
 @pytest.mark.slow
@@ -205,12 +207,12 @@ def test_a_signal_leaves_a_store_and_says_how_to_go_on(
     process.send_signal(signal.Signals[name])
     _, err = process.communicate()
     assert process.returncode == 130
-    assert f"go on with: keet batch {tree} -o {out}" in err.splitlines()[-1]
+    assert f"resume with: keet batch {tree} -o {out}" in err.splitlines()[-1]
     done = len(statuses(out))
     assert 0 < done < 40
     assert not list(out.glob(".making-*"))
     again = batch(tree, "-o", out)
-    assert f"40 files: {40 - done} done, {done} settled before" in again.out
+    assert f"40 files: {40 - done} done, {done} unchanged since the last time" in again.out
     counted = asked(out, "SELECT count(*), count(DISTINCT report_sha256) FROM launches")
     assert counted == [(10 * LAUNCHES, 40)]
 
@@ -224,12 +226,12 @@ def wait_for_a_part(out: Path) -> None:
     ("arguments", "message"),
     [
         (("{tmp}/missing", "-o", "{tmp}/out"), "there is no such file or folder"),
-        (("{tmp}/empty", "-o", "{tmp}/out"), "there is no report in"),
+        (("{tmp}/empty", "-o", "{tmp}/out"), "no report found in"),
         (("{tmp}", "-o", "{tmp}/file"), "this is a file; name a folder"),
-        (("{tmp}", "-o", "{tmp}/full"), "this folder has other things in it"),
+        (("{tmp}", "-o", "{tmp}/full"), "this folder is not a store and is not empty"),
         (("{tmp}", "-o", "{tmp}/out", "--shard", "2/2"), "shards are counted from 0"),
         (("{tmp}", "-o", "{tmp}/out", "--jobs", "0"), "must be a positive integer"),
-        (("{tmp}", "-o", "{tmp}/out", "--timeout", "-1"), "no number of seconds"),
+        (("{tmp}", "-o", "{tmp}/out", "--timeout", "-1"), "must be a positive number of seconds"),
         (("{tmp}",), "required: -o"),
     ],
 )
@@ -320,7 +322,7 @@ def check_that_workers_that_die_are_told_of(cluster: str, tmp_path: Path, batch:
     assert done.code == 5, done.err
     reasons = asked(out, "SELECT status, reason FROM files")
     assert len(reasons) == 2
-    assert all(r.startswith("the Dask workers that had it died 3 times") for _, r in reasons)
+    assert all(r.startswith("its Dask workers died 3 times") for _, r in reasons)
 
 
 def check_that_no_cluster_is_told(tmp_path: Path, batch: Keet) -> None:

@@ -58,7 +58,7 @@ def test_strangers_are_told_from_exports_by_what_is_in_them(tree: Path) -> None:
     survey = find_reports([tree], tree / "out")
     csv = [file.relative for file in survey.reports if file.relative.endswith(".csv")]
     assert csv == ["details.csv", "nvtx.live.csv", "printed.csv", "tour_lines.csv"]
-    assert survey.strangers == 2
+    assert survey.other_files == 2
 
 
 def test_a_snapshot_tells_the_report_behind_it(tree: Path, keet: Keet) -> None:
@@ -66,13 +66,13 @@ def test_a_snapshot_tells_the_report_behind_it(tree: Path, keet: Keet) -> None:
     report = REPORTS / "graph.ncu-rep"
     assert keet("snapshot", report, "-o", snapshot).code == 0
     found = {file.relative: file for file in find_reports([tree], tree / "out").reports}
-    behind = found["s.json"].behind
+    behind = found["s.json"].snapshot_of
     assert behind is not None
     assert behind == (
         report.stat().st_size,
         json.loads(snapshot.read_text())["provenance"]["sha256"],
     )
-    assert found["sub/d.keet.json"].behind is None
+    assert found["sub/d.keet.json"].snapshot_of is None
 
 
 def test_the_name_of_2019(tree: Path) -> None:
@@ -123,7 +123,7 @@ def test_what_could_hang_is_not_opened(tree: Path) -> None:
     os.mkfifo(tree / "pipe.csv")
     os.mkfifo(tree / "pipe.ncu-rep")
     survey = find_reports([tree], tree / "out")
-    assert survey.strangers == 1
+    assert survey.other_files == 1
     assert "pipe.ncu-rep" in [file.relative for file in survey.reports]
 
 
@@ -168,7 +168,7 @@ def test_the_shards_of_a_tree_cover_it(tree: Path) -> None:
     parts = [find_reports([tree], out, Shard(n, 3)) for n in range(3)]
     together = sorted(file.relative for part in parts for file in part.reports)
     assert together == sorted(names(tree))
-    assert {len(part.reports) + part.elsewhere for part in parts} == {4}
+    assert {len(part.reports) + part.in_other_shards for part in parts} == {4}
 
 
 @each_row("text", ["", "1", "3/3", "-1/2", "a/b", "0/0", "1/2/3", "1/99999999"])
@@ -179,5 +179,5 @@ def test_shards_that_are_none(text: str) -> None:
 
 def test_shards_count_from_zero() -> None:
     assert parse_shard("0/4") == Shard(0, 4)
-    with pytest.raises(UsageError, match="counted from 0; name one of 0/4 to 3/4"):
+    with pytest.raises(UsageError, match="counted from 0; use 0/4 to 3/4"):
         parse_shard("4/4")

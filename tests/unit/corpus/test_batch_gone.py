@@ -55,12 +55,12 @@ def test_what_is_gone_is_told_and_stays_until_it_is_pruned(
     (tree / "cut.ncu-rep").unlink()
     told = batch(tree, "-o", out)
     assert told.err == (
-        "keet: 2 files of the store are gone; take them out of the store with: "
+        "keet: 2 files of the store no longer exist; remove from the store with: "
         f"keet batch {tree} -o {out} --prune\n"
     )
     assert shown(out) == {"graph.ncu-rep", "nvtx.ncu-rep"}
     pruned = batch(tree, "-o", out, "--prune")
-    assert "pruned: 2 files of the store are gone" in pruned.out
+    assert "removed from the store: 2 files that no longer exist" in pruned.out
     assert (pruned.code, pruned.err) == (0, "")
     assert shown(out) == {"graph.ncu-rep"}
     assert files(out) == {
@@ -130,7 +130,7 @@ def test_only_what_was_named_is_pruned(tree: Path, out: Path, batch: Keet, tmp_p
 def test_a_folder_may_be_empty_when_it_is_pruned(tree: Path, out: Path, batch: Keet) -> None:
     for path in tree.iterdir():
         path.unlink()
-    assert "there is no report in" in batch(tree, "-o", out).err
+    assert "no report found in" in batch(tree, "-o", out).err
     assert batch(tree, "-o", out, "--prune").code == 0
     assert shown(out) == set()
 
@@ -184,6 +184,6 @@ def test_a_run_that_is_stopped_says_how_to_go_on(
     result = batch(tree, "-o", out)
     assert result.code == 130
     assert result.err.splitlines() == [
-        f"keet: stopped; what is done is in {out}, go on with: keet batch {tree} -o {out}"
+        f"keet: stopped; finished files are in {out}, resume with: keet batch {tree} -o {out}"
     ]
     assert result.out == ""

@@ -38,8 +38,8 @@ def tasks(folder: Path, *contents: str) -> list[Task]:
 
 
 ORDERS = {
-    "die": "its reader died 3 times, the last time killed by SIGKILL",
-    "leave": "its reader died 3 times, the last time ended with code 7 (last words)",
+    "die": "its worker process died 3 times, the last time killed by SIGKILL",
+    "leave": "its worker process died 3 times, the last time ended with code 7 (last words)",
     "damaged": "its bytes\\nare wrong; copy it again",
     "bug": "this is a bug in keet: KeyError: 'no such thing'",
 }
@@ -110,7 +110,7 @@ def test_answers_that_can_not_be_read_do_not_stop_the_run(tmp_path: Path) -> Non
     with Pool(fake_analyses.of_another_version, 1) as pool:
         found = answers(pool, tasks(tmp_path, "fine"))
     assert isinstance(found[0].result, Failed)
-    assert found[0].result.reason.startswith("its reader died 3 times")
+    assert found[0].result.reason.startswith("its worker process died 3 times")
 
 
 def test_prints_do_not_get_among_the_answers(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_hashes_are_of_the_bytes(tmp_path: Path) -> None:
 def test_workers_that_cannot_start_are_no_fault_of_the_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keet.corpus.batch.worker_pool.STILLBORN", 3)
+    monkeypatch.setattr("keet.corpus.batch.worker_pool.MAX_FAILED_STARTS", 3)
     with (
         Pool(fake_analyses.cannot_be_imported, 1) as pool,
         pytest.raises(NotAvailable, match=r"no worker process can be started .*No module named"),

@@ -68,7 +68,7 @@ def test_rows_know_the_run(tree: Path, out: Path, batch: Keet) -> None:
     write_table(tree / "tour.ncu-rep", RUN)
     result = batch(tree, "-o", out)
     assert (result.code, result.err) == (0, "")
-    assert "the whole run is known for 1 of 1 file\n" in result.out
+    assert "1 of 1 file has a run table\n" in result.out
     assert "no report" not in result.out
     assert in_run(out) == KNOWN
     assert manifest(out) == {"tour.ncu-rep": ("done", 2500.0, 500.0, 3)}
@@ -82,13 +82,13 @@ def test_a_report_of_a_range_is_told(tmp_path: Path, out: Path, batch: Keet, kee
     for name in ("waits", "waits_range"):
         shutil.copy(RUNS / f"{name}.ncu-repz", tree)
         shutil.copy(RUNS / f"{name}.run.json", tree)
-    told = "he whole run is known for 2 of 2 {}, the part that was profiled for 1"
-    assert f"t{told.format('files')}\n" in batch(tree, "-o", out).out
-    assert f"T{told.format('reports')}. " in keet("top", out, width=200).out
+    told = "2 of 2 {} have a run table, 1 of them with times of the profiled launches"
+    assert f"{told.format('files')}\n" in batch(tree, "-o", out).out
+    assert f"{told.format('reports')}. " in keet("top", out, width=200).out
     (tree / "waits_range.ncu-repz").touch()
     again = batch(tree, "-o", out).out
     assert "0 launches" in again
-    assert "the whole run is known for 1 of 1 file, the part that was profiled for none\n" in again
+    assert "1 of 1 file has a run table, without times of the profiled launches\n" in again
 
 
 @pytest.mark.slow
@@ -138,7 +138,7 @@ def test_a_table_that_appears_changes_or_disappears(tree: Path, out: Path, batch
     table = write_table(report, RUN)
     assert "1 file: 1 done" in batch(tree, "-o", out).out
     assert in_run(out) == KNOWN
-    assert "1 settled before" in batch(tree, "-o", out).out
+    assert "1 unchanged since the last time" in batch(tree, "-o", out).out
     write_table(report, {"normalise": (7, 70.0)}, age_s=60)
     assert "3 launches" in batch(tree, "-o", out).out
     assert in_run(out)[2] == ("normalise", 7.0, 70.0, 1.0, 10.0)
@@ -150,7 +150,7 @@ def test_a_table_that_appears_changes_or_disappears(tree: Path, out: Path, batch
     assert asked(out, "SELECT count(*) FROM findings") == asked(
         out, "SELECT count(*) FROM findings SEMI JOIN launches USING (report_sha256, launch_id)"
     )
-    assert "1 settled before" in batch(tree, "-o", out).out
+    assert "1 unchanged since the last time" in batch(tree, "-o", out).out
 
 
 @pytest.mark.slow
@@ -186,11 +186,11 @@ def test_stores_of_before_go_on_without_analysing_all_again(
 
         patch.setattr(part_queue, "write_part", write_old)
         assert batch(tree, "-o", out).code == 0
-    assert "2 settled before" in batch(tree, "-o", out).out
+    assert "2 unchanged since the last time" in batch(tree, "-o", out).out
     assert in_run(out)[0][1:] == NOT_KNOWN
     write_table(tree / "tour.ncu-rep", RUN)
     result = batch(tree, "-o", out)
-    assert "2 files: 1 done, 1 settled before" in result.out
+    assert "2 files: 1 done, 1 unchanged since the last time" in result.out
     assert [row for row in in_run(out) if row[1] is not None] == [KNOWN[0], KNOWN[2]]
     assert manifest(out)["tour.ncu-rep"] == ("done", 2500.0, 500.0, 3)
 
@@ -227,7 +227,7 @@ def test_the_table_of_a_copy_is_used_where_the_first_has_none(
         assert {Path(path).name for (path,) in asked(store, "SELECT path FROM launches")} == {
             "x.ncu-rep"
         }
-        assert "2 settled before" in batch(tree, "-o", store).out
+        assert "2 unchanged since the last time" in batch(tree, "-o", store).out
 
 
 @pytest.mark.slow
@@ -280,7 +280,7 @@ def test_a_snapshot_brings_the_run_of_its_report(
     batch(tree, "-o", out)
     assert in_run(out) == KNOWN
     assert manifest(out)["x.keet.json"] == ("done", 2500.0, 500.0, 3)
-    assert "2 settled before" in batch(tree, "-o", out).out
+    assert "2 unchanged since the last time" in batch(tree, "-o", out).out
 
 
 # --- tables that can't be used
@@ -294,7 +294,7 @@ def test_a_damaged_table_costs_no_report_and_is_told(
     write_table(tree / "tour.ncu-rep", RUN).write_bytes(damage)
     result = batch(tree, "-o", out)
     assert result.code == 0
-    assert "1 table of a run not used; why is in the column reason of files\n" in result.out
+    assert "1 run table was not used; the column `reason` of `files` says why\n" in result.out
     assert in_run(out) == UNKNOWN
     ((status, reason),) = asked(out, "SELECT status, reason FROM files")
     assert status == "done"
@@ -318,7 +318,7 @@ def test_tables_are_no_reports_and_no_strangers(tree: Path, out: Path, batch: Ke
     table = write_table(tree / "tour.ncu-rep", RUN)
     survey = find_reports([tree], out)
     assert [file.relative for file in survey.reports] == ["tour.ncu-rep"]
-    assert survey.strangers == 0
+    assert survey.other_files == 0
     status = table.stat()
     assert survey.reports[0].table == (status.st_size, status.st_mtime_ns)
     named = find_reports(sorted(tree.iterdir()), out)

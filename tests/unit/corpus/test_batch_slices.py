@@ -116,7 +116,7 @@ def test_equal_reports_are_kept_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """Both are analysed: nothing tells beforehand that they will have the same hash."""
     monkeypatch.setattr(large_report, "MOST_HELD", 1)
     monkeypatch.setattr(
-        "keet.corpus.batch.resume.DuplicateTracker.first_step", lambda *_: "analyse"
+        "keet.corpus.batch.duplicates.DuplicateTracker.first_step", lambda *_: "analyse"
     )
     tree, out = tree_of(tmp_path / "tree", "same", "same"), tmp_path / "out"
     told = run(tree, out, PoolInProcess(fake_analyses.sliced, 1))
@@ -179,11 +179,11 @@ class Recorded:
     def wants_more(self) -> bool:
         return len(self.messages) < 2
 
-    def give(self, tasks: list[Task]) -> None:
+    def send(self, tasks: list[Task]) -> None:
         self.messages.append([task.number for task in tasks])
         self.tasks.extend(tasks)
 
-    def overdue(self, seconds: float) -> bool:
+    def is_overdue(self, seconds: float) -> bool:
         return False
 
     def kill(self) -> None:
@@ -214,7 +214,7 @@ def test_small_files_share_a_message_and_large_ones_do_not(
     sizes = [mega, mega, mega, 9 * mega, 9 * mega, mega]
     tasks = [Task(number, "analyse", "", size) for number, size in enumerate(sizes)]
     assert messages(monkeypatch, tasks, 1) == [[[0, 1, 2], [3]]]
-    glances = [Task(number, "glance", "", 9 * mega) for number in range(70)]
+    glances = [Task(number, "sample", "", 9 * mega) for number in range(70)]
     assert messages(monkeypatch, glances, 1) == [[[*range(64)], [*range(64, 70)]]]
 
 

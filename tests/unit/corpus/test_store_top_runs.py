@@ -320,8 +320,8 @@ def test_one_run_is_told(tmp_path: Path, keet: Keet) -> None:
     assert page(tmp_path, keet).startswith(
         "OUT\n"
         "80 ms of GPU time in 402.5 launches of 1 whole run; 2 launches profiled\n"
-        "Times are of the run as a whole; shares are of all its GPU time, 100 ms. Kernels\n"
-        "that were not profiled take 20 ms (20.0%) of it.\n"
+        "Times are of the whole run; shares are of its GPU time, 100 ms. Kernels that\n"
+        "were not profiled take 20 ms (20.0%) of it.\n"
         "\n"
         " 1. could save 30 ms; takes 60 ms in 400 launches (1 profiled), 60.0% of the\n"
         "    run's time\n"
@@ -346,22 +346,25 @@ def test_a_mixture_is_told(tmp_path: Path, keet: Keet) -> None:
         "(1 launch), 500 us (25.0%)",
         "in kernels that were not",
         "  GPU: 200 us in 2 launches, as profiled",
-        "The whole run is known for 1 of 3 reports. The launches of the other 2 reports count once, "
-        "as profiled; times of runs",
-        "and of single launches do not compare.",
-        "Shares are of the time of each one's own line above; ranked by the share that would be "
-        "saved.",
+        "1 of 3 reports has a run table. The launches of the other 2 reports count once, as profiled; "
+        "do not compare times of",
+        "whole runs with times of single launches.",
+        "Shares are of the time in the group's own line above; groups are ranked by the share that a "
+        "fix would save.",
         "",
         "Whole runs",
         "",
     ]
-    second = "As profiled, time in the run not known: these times do not compare with those of whole runs"
+    second = (
+        "Single launches, as profiled (time in the run not known): do not compare these times with "
+        "those of whole runs"
+    )
     assert lines.index("Whole runs") < lines.index(second)
     firsts = [line for line in lines if re.match(r" \d\. ", line)]
     assert firsts == [
         " 1. could save 750 us (37.5%); takes 1.50 ms in 10 launches (1 profiled), 75.0% of the run's time",
         " 2. could save 20 us (10.0%); takes 100 us in 1 launch, 50.0% of the profiled time",
-        " 3. what could be saved is not known; takes 100 us in 1 launch, 50.0% of the profiled time",
+        " 3. saving not known; takes 100 us in 1 launch, 50.0% of the profiled time",
     ]
     wide = page(tmp_path, keet, width=160).splitlines()
     assert wide.index("Whole runs") < wide.index(second)
@@ -417,7 +420,7 @@ def test_a_report_of_a_range_has_a_known_run(tmp_path: Path, keet: Keet) -> None
     top = top_of(tmp_path)
     assert (top.reports, top.known_runs, top.runs) == (3, 2, 1)
     assert (
-        "The whole run is known for 2 of 3 reports, the part that was profiled for 1. The launches "
+        "2 of 3 reports have a run table, 1 of them with times of the profiled launches. The launches "
         "of the other 2 reports count once, as profiled; "
     ) in page(tmp_path, keet, width=200)
 
@@ -427,24 +430,25 @@ def test_only_reports_of_ranges(tmp_path: Path, keet: Keet) -> None:
     add_range(tmp_path, "p")
     assert page(tmp_path, keet, width=200).splitlines()[1:3] == [
         "100 us of GPU time in 1 launch of 1 report",
-        "The whole run is known for 1 of 1 report, the part that was profiled for none: each launch "
-        "counts once, as profiled.",
+        "1 of 1 report has a run table, without times of the profiled launches: each launch counts "
+        "once, as profiled.",
     ]
 
 
 @pytest.mark.slow
 def test_the_run_of_no_report_is_known(tmp_path: Path, keet: Keet) -> None:
     add_report(tmp_path, "p", [{}])
-    advice = "each launch counts once, as profiled (keet profile records the run)."
+    advice = "each launch counts once, as profiled (keet profile records run tables)."
     assert page(tmp_path, keet, width=200).splitlines()[2:4] == [
-        f"The whole run of this report is not known: {advice}",
+        f"This report has no run table: {advice}",
         "",
     ]
     add_report(tmp_path, "q", [{"device": "H", "compute_capability": "8.0"}])
-    told = f"The whole run is known for none of these reports: {advice}"
+    told = f"None of these reports has a run table: {advice}"
     assert page(tmp_path, keet, width=200).splitlines()[4:6] == [
         told,
-        "Shares are of the time on each one's own GPU; ranked by the share that would be saved.",
+        "Shares are of the time on the group's own GPU; groups are ranked by the share that a fix "
+        "would save.",
     ]
     assert f"\n\n{told}\n\n" in page(tmp_path, keet, "--format", "markdown")
 
@@ -472,22 +476,25 @@ def test_the_time_that_a_saving_is_of_is_told(tmp_path: Path, keet: Keet) -> Non
     out = page(tmp_path, keet, width=130)
     assert " 1. could save 500 us of 1 ms (4.8% of all); takes 10 ms in 10" in out
     assert " 2. could save 200 us (1.9%); takes 400 us in 10" in out
-    assert "In the ranking, time for which the saving is not known counts in full.\n" in out
-    assert "    narrow access: 2.0x faster (1.0x to 4.0x); 9 ms is in unlike launches\n" in out
+    assert "In the ranking, time with an unknown saving counts in full.\n" in out
+    assert (
+        "    narrow access: 2.0x faster (1.0x to 4.0x); 9 ms is in launches of other lengths\n"
+        in out
+    )
     note = (
-        "Unlike launches took less than half or more than twice as long in the run as the profiled "
-        "one: no saving is claimed for them."
+        "Launches of other lengths took less than half or more than twice as long in the run as the "
+        "profiled launch: keet claims no saving for them."
     )
     assert f" {note} " in " ".join(out.split())
     markdown = page(tmp_path, keet, "--format", "markdown")
-    assert "; 9 ms is in unlike launches" in markdown
+    assert "; 9 ms is in launches of other lengths" in markdown
     assert f"\n\n{note}\n" in markdown
 
 
 @pytest.mark.slow
 def test_a_small_part_in_other_launches_is_no_remark(tmp_path: Path, keet: Keet) -> None:
     add_run(tmp_path, "r", 0.0, in_run(10_000.0, run_alike_us=9950.0))
-    assert "nlike launches" not in page(tmp_path, keet)
+    assert "launches of other lengths" not in page(tmp_path, keet)
 
 
 @pytest.mark.slow
@@ -495,8 +502,8 @@ def test_a_healthy_small_launch_is_not_nothing_to_save(tmp_path: Path, keet: Kee
     none: Cells = {"top_finding": None, "top_forecast": None}
     add_run(tmp_path, "r", 0.0, in_run(5000.0, run_alike_us=50.0, **none))
     out = page(tmp_path, keet)
-    assert " 1. what could be saved is not known; takes 5 ms in 10 launches" in out
-    assert "    no finding; 4.95 ms is in unlike launches\n" in out
+    assert " 1. saving not known; takes 5 ms in 10 launches" in out
+    assert "    no finding; 4.95 ms is in launches of other lengths\n" in out
 
 
 # --- tables that have nothing but durations
@@ -513,10 +520,10 @@ def test_sums_of_durations_are_not_called_gpu_time(tmp_path: Path, keet: Keet) -
     assert top_of(tmp_path).gpus[0].summed_runs == 1
     assert page(tmp_path, keet, width=200).splitlines()[1:4] == [
         "Durations add up to 1.50 ms in 10 launches of 1 whole run; 1 launch profiled",
-        "Times are of the run as a whole; shares are of all its kernels together, 2 ms. Kernels that "
-        "were not profiled take 500 us (25.0%) of it.",
-        "The table of the run does not tell which kernels ran at the same time: times there are sums "
-        "of durations, which may be more than the GPU time.",
+        "Times are of the whole run; shares are of its summed durations, 2 ms. Kernels that were not "
+        "profiled take 500 us (25.0%) of it.",
+        "The run table does not record which kernels ran at the same time: the times are sums of "
+        "durations, which may be more than the GPU time.",
     ]
 
 
@@ -529,7 +536,7 @@ def test_runs_with_and_without_overlap(tmp_path: Path, keet: Keet, known: bool |
     add_summed(tmp_path, "s", False)
     out = " ".join(page(tmp_path, keet).split())
     assert "OUT 3 ms in 20 launches of 2 whole runs; 2 launches profiled" in out
-    assert "The table of 1 of 2 runs does not tell which kernels ran at the same time" in out
+    assert "1 of 2 run tables does not record which kernels ran at the same time" in out
 
 
 @pytest.mark.slow
@@ -543,18 +550,18 @@ def test_replay_gaps_are_told(tmp_path: Path, keet: Keet) -> None:
     out = page(tmp_path, keet, width=120)
     firsts = [line for line in out.splitlines() if re.match(r" \d\. ", line)]
     assert firsts == [
-        " 1. what could be saved is not known; takes 900 us in 10 launches (1 profiled), 64.3% of the run's time",
-        " 2. what could be saved is not known; takes 500 us in 10 launches (1 profiled), 35.7% of the run's time",
+        " 1. saving not known; takes 900 us in 10 launches (1 profiled), 64.3% of the run's time",
+        " 2. saving not known; takes 500 us in 10 launches (1 profiled), 35.7% of the run's time",
     ]
-    assert "    no finding; the replay differs from the run\n" in out
-    assert "    narrow access; the replay differs from the run\n" in out
+    assert "    no finding; the profiled time differs from the time in the run\n" in out
+    assert "    narrow access; the profiled time differs from the time in the run\n" in out
     told = " ".join(out.split())
     assert (
-        "The times of 2 profiled launches in the run and under the profiler differ by more than "
-        "1.5x: no saving is claimed for them. Why, for the one with the most time: keet "
+        "The times of 2 launches in the run and under the profiler differ by more than 1.5x: keet "
+        "claims no saving for them. See why (the one with the most time): keet "
         "explain r --launch 1 next: "
     ) in told
-    assert "most time: `keet explain r --launch 1`" in page(tmp_path, keet, "--format", "markdown")
+    assert "most time): `keet explain r --launch 1`" in page(tmp_path, keet, "--format", "markdown")
 
 
 @pytest.mark.slow

@@ -135,7 +135,7 @@ def test_the_command_that_makes_it_again_can_be_pasted(old: Path, batch: Keet, k
     assert read_version(new).number == SCHEMA_VERSION
     result = keet("query", new, "SELECT count(DISTINCT launch_id) FROM account", "--format", "csv")
     assert result.err == ""
-    assert batch(*again).out.startswith("2 files: 0 done, 2 settled before")
+    assert batch(*again).out.startswith("2 files: 0 done, 2 unchanged since the last time")
 
 
 def test_no_writer_mixes_versions(old: Path) -> None:

@@ -113,7 +113,7 @@ def test_a_named_table_knows_it_too(cut_run: Path) -> None:
 @pytest.mark.slow
 def test_a_batch_keeps_the_note(cut_run: Path, keet: Keet, tmp_path: Path) -> None:
     done = keet("batch", cut_run, "-o", tmp_path / "store", "--jobs", 1)
-    assert "1 file with a note" in done.out
+    assert "1 file has a note" in done.out
     sql = "SELECT status, reason FROM files"
     (row,) = json.loads(keet("query", tmp_path / "store", sql, "--format", "json").out)["rows"]
     assert row[0] == "done"
