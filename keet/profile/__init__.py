@@ -16,8 +16,8 @@ from keet.profile.launch import (
     Workload,
 )
 from keet.profile.metric import Instances, Metric, MetricId, Value, is_measurement
-from keet.profile.model import Profile, Provenance, ReportFormat
 from keet.profile.names import KernelName, short_name
+from keet.profile.profile import Profile, Provenance, ReportFormat
 from keet.profile.rules import (
     FocusMetric,
     RuleKind,

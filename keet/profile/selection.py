@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 
 from keet.errors import UsageError
 from keet.profile.launch import Launch
-from keet.profile.model import Profile
+from keet.profile.profile import Profile
 
 
 def select_launches(
