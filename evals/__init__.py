@@ -1,1 +1,2 @@
-"""How right keet is, with numbers, intervals and the command that reproduces them."""
+"""Measures how right keet is. One folder per task or eval; may import keet and kernels_samples;
+keet never imports it."""

@@ -1,8 +1,8 @@
-"""Prompts out and answers in, as lines of JSON: for batches of OpenAI's kind, and for people.
+"""Writes prompts to files and imports answers, as lines of JSON: OpenAI batches and simple lines.
 
-A line of a batch's output holds a response or an error. A line that a person or another tool wrote
-may be as short as {"id": ..., "text": ...}. What a line says of itself beyond that is held to the
-run: a line that answers other words, or says that another keet made them, is refused and told.
+A line of a batch's output has a response or an error. A line from elsewhere may be as short as
+{"id": ..., "text": ...}. Further fields of a line are compared with the run: a line that answers
+another prompt text, or one made by another version of keet, is refused and reported.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from evals.runs import CUT, EMPTY, OTHER_WORDS, Answer, Prompt, RunFolder, diges
 from keet.errors import UsageError, one_line
 
 ID_LENGTH = 64
-"""The most that OpenAI takes for a custom_id."""
+"""OpenAI's limit for a custom_id."""
 _URL = "/v1/chat/completions"
 _QUOTED = 160
 _MARK = 8
-"""Of a prompt's digest, behind its id: what comes back says which words it answers."""
+"""Characters of the prompt's digest after its id: they show which prompt text an answer belongs
+to."""
 _ENDED_AT_THE_LIMIT = frozenset({"length", "max_tokens"})
 
 
 def batch_id(prompt: Prompt) -> str:
-    """The prompt's own id, where it is short enough, and a mark of its words."""
+    """The prompt's id if it is short enough, and the start of its digest."""
     return f"{_shortened(prompt.id, ID_LENGTH - _MARK - 1)}#{prompt.digest[:_MARK]}"
 
 
@@ -38,7 +39,8 @@ def _shortened(prompt_id: str, length: int) -> str:
 
 
 def _forms(prompt: Prompt) -> Iterator[str]:
-    """Of its id: as it is, as a batch has it, and as batches had it before there was a mark."""
+    """Ids by which a line may name the prompt: its own, that of a batch, and that of older batches
+    without a digest."""
     yield prompt.id
     yield _shortened(prompt.id, ID_LENGTH - _MARK - 1)
     yield _shortened(prompt.id, ID_LENGTH)
@@ -47,7 +49,7 @@ def _forms(prompt: Prompt) -> Iterator[str]:
 def batch_lines(
     prompts: Iterable[Prompt], model: str | None, max_output: int | None
 ) -> Iterator[str]:
-    """One request each; a reader who has no model yet gets lines that name none."""
+    """One request per prompt; without a model, the lines name none."""
     for prompt in prompts:
         body = {
             **({"model": model} if model else {}),
@@ -62,7 +64,7 @@ def batch_lines(
 
 
 class Failure(NamedTuple):
-    """A line that brought no answer."""
+    """A line without an answer."""
 
     where: str
     why: str
@@ -75,19 +77,19 @@ class Imported(NamedTuple):
 
 
 class _Bad(Exception):
-    """This line is of no use."""
+    """This line cannot be used."""
 
 
 class _Said(NamedTuple):
-    """What a model answered, or why it did not."""
+    """A model's answer, or why there is none."""
 
     text: str
     error: str | None = None
 
 
 def import_files(folder: RunFolder, paths: Iterable[Path], model: str | None = None) -> Imported:
-    """Every answer of the files that the run does not have yet. What is wrong with one line is told
-    and stops no other; what is there already is left as it is."""
+    """Add every answer of the files that the run does not have yet. A bad line is reported and does
+    not stop the others; existing answers stay."""
     reader = _Reader(folder, model)
     for path, lines in _filled([(path, _lines(path)) for path in paths]):
         if not lines:
@@ -98,15 +100,13 @@ def import_files(folder: RunFolder, paths: Iterable[Path], model: str | None = N
 
 
 _Lines = list[tuple[int, bytes]]
-"""Those with something in them, with their numbers."""
+"""Lines that are not empty, with their numbers."""
 
 
 def _filled(files: list[tuple[Path, _Lines]]) -> list[tuple[Path, _Lines]]:
     if not any(lines for _, lines in files):
         names = ", ".join(str(path) for path, _ in files)
-        raise UsageError(
-            f"nothing was added: {names} is empty; name the file that holds the answers"
-        )
+        raise UsageError(f"nothing was added: {names} is empty; name the file with the answers")
     return files
 
 
@@ -115,14 +115,14 @@ def _lines(path: Path) -> _Lines:
         content = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()
-        raise UsageError(f"{path}: it can't be read ({reason}); name another file") from None
+        raise UsageError(f"{path}: the file cannot be read ({reason}); name another file") from None
     lines = [each for each in enumerate(content.splitlines(), 1) if each[1].strip()]
     _refuse_one_document(path, content, len(lines))
     return lines
 
 
 def _refuse_one_document(path: Path, content: bytes, lines: int) -> None:
-    """Each line of it would be told as a bad one."""
+    """Without this check, each line of the file would be reported as bad."""
     try:
         document = json.loads(content)
     except (ValueError, RecursionError):
@@ -131,13 +131,13 @@ def _refuse_one_document(path: Path, content: bytes, lines: int) -> None:
     if kind == "array" or lines > 1:
         each = ".[]" if kind == "array" else "."
         raise UsageError(
-            f"{path} is one JSON {kind}, and a line for each answer is wanted; "
-            f"make lines of it: jq -c '{each}' {path}"
+            f"{path} is one JSON {kind}, but one line per answer is needed; "
+            f"convert it: jq -c '{each}' {path}"
         )
 
 
 class _Reader:
-    """Takes lines, and keeps count."""
+    """Reads lines and counts them."""
 
     def __init__(self, folder: RunFolder, model: str | None) -> None:
         self._folder = folder
@@ -158,7 +158,7 @@ class _Reader:
             self.failures.append(Failure(where, str(problem)))
 
     def _prompt(self, document: dict[str, Any]) -> tuple[Prompt, str | None]:
-        """And the mark of the words that the line answers, if it has one."""
+        """The prompt, and the digest that the line gives, if any."""
         given = document.get("custom_id", document.get("id"))
         if not isinstance(given, str):
             raise _Bad("it has neither custom_id nor id")
@@ -170,20 +170,22 @@ class _Reader:
         return self._prompts[form], mark
 
     def _check_words(self, document: dict[str, Any], prompt: Prompt, mark: str | None) -> None:
-        """Contexts change with keet, so that its version tells words apart where no digest does."""
+        """Contexts change with keet, so its version shows a different prompt text where there is no
+        digest."""
         own = document.get("prompt_digest")
         if mark not in (None, prompt.digest[:_MARK]) or own not in (None, prompt.digest):
             raise _Bad(f"{OTHER_WORDS} {prompt.id}; import it into the run that it came from")
         if (version := document.get("prompt_version")) not in (None, self._run.prompt_version):
             raise _Bad(
                 f"it answers prompts of version {_quote(version)}, "
-                f"and this run has {self._run.prompt_version}"
+                f"but this run has version {self._run.prompt_version}"
             )
         known = mark is not None or own is not None
         if not known and (keet := document.get("keet")) not in (None, self._run.keet):
             raise _Bad(
-                f"its prompt was made by keet {_quote(keet)}, and those of this run by "
-                f"{self._run.keet}; a prompt_digest would show that the words are the same"
+                f"its prompt was made by keet {_quote(keet)}, those of this run by "
+                f"{self._run.keet}; "
+                "add a prompt_digest to show that the prompts are the same"
             )
 
     def _answer(self, document: dict[str, Any], prompt: Prompt) -> Answer:
@@ -206,14 +208,14 @@ class _Reader:
         )
 
     def _whose(self, document: dict[str, Any], body: dict[str, Any], said: _Said) -> str:
-        """What is named here goes before what a server calls it, but not before what the writer of
-        a line says."""
+        """A model named here takes precedence over the server's name for it, but not over what the
+        line says."""
         named = _text_or_none(body.get("model"))
         if (whose := self._model or named) is None:
-            raise _Bad(said.error or "it names no model; give --model")
+            raise _Bad(said.error or "it names no model; add --model")
         written = body is document and named is not None
         if written and named not in (whose, whose.partition(":")[2]):
-            raise _Bad(f"it says that {_quote(named)} answered, and --model says {whose}")
+            raise _Bad(f"it was answered by {_quote(named)}, but --model is {whose}")
         return whose
 
     def _add(self, answer: Answer) -> None:
@@ -223,14 +225,16 @@ class _Reader:
             raise _Bad(answer.error)
         if before is not None and before.error is None:
             if before.text != answer.text:
-                raise _Bad(f"{answer.model} has another answer to {answer.id} already; that stays")
+                raise _Bad(
+                    f"{answer.model} already has another answer to {answer.id}, which is kept"
+                )
             self.already_there += 1
             return
         self._save(answer)
         self.added += 1
 
     def _keep_error(self, answer: Answer, before: Answer | None) -> None:
-        """What has no answer is counted: once, and not in place of an answer."""
+        """A prompt without an answer is counted once, and never replaces an answer."""
         if before is None or (before.error is not None and _essence(before) != _essence(answer)):
             self._save(answer)
 
@@ -240,7 +244,7 @@ class _Reader:
 
 
 def _essence(answer: Answer) -> tuple[object, ...]:
-    """What is the same when a file is imported again; the date may be that of the import."""
+    """What stays the same when a file is imported again; the date may be that of the import."""
     return answer.error, answer.text, answer.input_tokens, answer.output_tokens
 
 
@@ -248,14 +252,14 @@ def _document(line: bytes) -> dict[str, Any]:
     try:
         document = json.loads(line)
     except (ValueError, RecursionError):
-        raise _Bad("it is no JSON") from None
+        raise _Bad("it is not JSON") from None
     if not isinstance(document, dict):
-        raise _Bad("it is no JSON object")
+        raise _Bad("it is not a JSON object")
     return document
 
 
 def _body(document: dict[str, Any]) -> dict[str, Any]:
-    """Of the response, of a batch; the line itself in the short form."""
+    """The fields of a batch's response; in the short form, those of the line itself."""
     response = document.get("response")
     body = response.get("body") if isinstance(response, dict) else document
     return body if isinstance(body, dict) else {}
@@ -274,12 +278,13 @@ def _said(document: dict[str, Any], body: dict[str, Any]) -> _Said:
 
 
 def _error(error: object) -> str:
-    """A text is one that a record of a run has; it goes from one run to another as it is."""
+    """A text is taken as the record of a run has it, so that answers can move between runs
+    unchanged."""
     return _quote(error) if isinstance(error, str) else f"an error: {_quote(_message(error))}"
 
 
 def _missing(text: object, said: str, finish: object) -> str | None:
-    """A model that ended without a word is told from a line that lacks its answer."""
+    """An empty answer of a model is not the same as a line without an answer."""
     if finish == "content_filter":
         return "a content filter stopped it"
     if isinstance(finish, str) and finish in _ENDED_AT_THE_LIMIT:
@@ -300,7 +305,7 @@ def _choice(body: dict[str, Any]) -> tuple[object, object]:
 
 
 def _joined(content: object) -> object:
-    """Some servers give a list of parts."""
+    """Some servers return a list of parts."""
     if not isinstance(content, list):
         return content
     parts = (part.get("text") for part in content if isinstance(part, dict))
@@ -308,7 +313,7 @@ def _joined(content: object) -> object:
 
 
 def harmless(text: str) -> str:
-    """Half of a pair of surrogates can be written in JSON, but in no file."""
+    """JSON can contain half of a surrogate pair, but files cannot."""
     return text.encode("utf-8", errors="replace").decode("utf-8")
 
 
@@ -336,7 +341,7 @@ def _seconds(body: dict[str, Any]) -> float | None:
 
 
 def _date(body: dict[str, Any]) -> str:
-    """When the model answered, where the line says so in a way that can be read; else now."""
+    """When the model answered, if the line gives a valid date; else now."""
     if isinstance(date := body.get("date"), str) and _is_date(date):
         return date
     try:

@@ -1,7 +1,6 @@
-"""Let a model answer the open prompts of a run, one request each.
+"""Asks a model the unanswered prompts of a run, one request per prompt.
 
-An answer is kept as soon as it is there: who interrupts a run, or loses the server, begins again
-with the same command where it stopped.
+Each answer is written at once: after an interruption or a lost server, the same command continues.
 """
 
 from __future__ import annotations
@@ -16,21 +15,21 @@ from keet.agent.model.messages import Chat, ChatMessage, ChatReply, ChatRequest,
 from keet.errors import NotAvailable
 
 MAX_OUTPUT: dict[Task, int] = {"mcq": 4000, "optimize": 16_000}
-"""Tokens of an answer: thinking and a choice, or thinking and a program."""
+"""Output tokens: reasoning and a letter, or reasoning and a program."""
 HOPELESS = frozenset(
     {"no_key", "wrong_key", "unknown_model", "not_installed", "no_provider", "no_quota", "script"}
 )
-"""What no other prompt would change."""
+"""Errors that every other prompt would cause, too."""
 OF_THE_HOST = frozenset({"unreachable", "server", "rate_limit"})
-"""Says nothing about a prompt: it is left open, not recorded as one without an answer."""
+"""Errors that are not about the prompt: it stays open and is not recorded as failed."""
 IN_A_ROW = 3
-"""Prompts without a reply, and the server is taken for dead."""
+"""After so many prompts without a reply, the server is considered dead."""
 
 Tell = Callable[[str], None]
 
 
 class Asked(NamedTuple):
-    """What became of the prompts."""
+    """How many prompts had which outcome."""
 
     total: int
     answered: int = 0
@@ -38,11 +37,12 @@ class Asked(NamedTuple):
     """Recorded with an error."""
     left_open: int = 0
     cut: int = 0
-    """Of those without an answer: cut off at the limit of tokens."""
+    """Of those without an answer: truncated at the token limit."""
 
 
 def in_order(prompts: Iterable[Prompt]) -> list[Prompt]:
-    """What begins alike stands together: a server that keeps what it has read saves reading."""
+    """Prompts with the same beginning are asked together, so that a server can reuse its prefix
+    cache."""
     order = list(CONDITIONS)
     return sorted(prompts, key=lambda prompt: (prompt.sample, order.index(prompt.condition)))
 
@@ -54,7 +54,7 @@ def ask_all(
     max_output: int | None = None,
     limit: int | None = None,
 ) -> Asked:
-    """Raises NotAvailable where the model can't be asked, or stopped to answer."""
+    """Raises NotAvailable if the model cannot be asked or stopped answering."""
     run = folder.run
     prompts = in_order(folder.unanswered(chat.name))[:limit]
     asker = _Asker(chat, run, max_output or MAX_OUTPUT[run.task])
@@ -95,7 +95,7 @@ class _Asker:
         self._failed_in_a_row = 0
 
     def answers(self, prompts: Iterable[Prompt]) -> Iterator[Answer | None]:
-        """None: the host's fault, so that the prompt stays open."""
+        """None: an error of the host, so that the prompt stays open."""
         for prompt in prompts:
             start = time.monotonic()
             try:

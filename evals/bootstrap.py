@@ -1,7 +1,7 @@
-"""Intervals of means by resampling whole clusters, with both sides of a pair drawn together.
+"""Bootstrap intervals of means. Whole clusters are drawn, with both sides of a pair together.
 
-A percentile interval says what other draws of such samples would have given. Of a score without a
-miss it is a point: it then says nothing about kernels that are not like the samples.
+A percentile interval shows what other draws of such samples would have given. For a score without a
+miss it is a point, which says nothing about kernels that differ from the samples.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from operator import itemgetter
 SEED = 9
 RESAMPLES = 4000
 _OUTSIDE = 0.025
-"""Of the draws, at each end."""
+"""Share of the draws that is cut off at each end."""
 _BY_CHANCE = 0.05
 
 Pair = tuple[float, float]
@@ -23,7 +23,7 @@ Pair = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean, and the 95 % interval around it."""
+    """A mean and its 95 % interval."""
 
     mean: float
     low: float
@@ -37,12 +37,12 @@ class Paired:
     keet: Interval
     baseline: Interval
     difference: Interval
-    """keet less baseline."""
+    """keet minus baseline."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Cluster:
-    """What the mean needs of it."""
+    """What the mean needs of a cluster."""
 
     count: int
     keet: float
@@ -50,7 +50,7 @@ class _Cluster:
 
 
 def paired(clusters: Sequence[Sequence[Pair]]) -> Paired:
-    """Items of one cluster come and go together: variants of a sample are no two witnesses."""
+    """Items of one cluster are drawn together, because variants of a sample are not independent."""
     kept = [_summed(cluster) for cluster in clusters if cluster]
     if not kept:
         raise ValueError("there is nothing to take a mean of")
@@ -69,8 +69,8 @@ def alone(clusters: Sequence[Sequence[float]]) -> Interval:
 
 
 def share(clusters: Sequence[Sequence[float]]) -> Interval:
-    """Of hits among items that are 1 or 0. Where all are one of these, draws give a point: the open
-    end is then how often so many clusters would agree by chance in one of twenty cases."""
+    """The share of items that are 1. If all are equal, draws give a point; the interval's open end
+    is then the share at which so many clusters would agree by chance in one of twenty cases."""
     kept = [cluster for cluster in clusters if cluster]
     values = {value for cluster in kept for value in cluster}
     if values not in ({0.0}, {1.0}):
@@ -95,7 +95,7 @@ def _drawn(clusters: Sequence[_Cluster]) -> Iterator[Pair]:
 
 @cache
 def _draws(size: int, count: int) -> list[Callable[[Sequence[float]], Sequence[float]]]:
-    """Which of so many clusters each draw takes: the same for all means over as many."""
+    """The clusters of each draw: the same for all means over as many clusters."""
     draws = random.Random(SEED)
     chosen = (draws.choices(range(size), k=size) for _ in range(count))
     return [itemgetter(*each) if size > 1 else list for each in chosen]

@@ -1,4 +1,4 @@
-"""What a reader is given of a profile beside the source, in each condition."""
+"""The text about a profile that a model gets in each condition, in addition to the source."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ from keet.profile import Launch, Profile
 from kernels_samples.samples import Sample
 
 DETAILS = Path(__file__).parent / "details.tar.xz"
-"""What `ncu --import REPORT --page details` prints of every report of the samples."""
+"""The output of `ncu --import REPORT --page details` for every sample report."""
 _REPORT_PATH = re.compile(r"[^\s`'\"]*/([^\s`'\"/]+\.ncu-rep)")
-"""Its folders would say what a reader is part of."""
+"""Folder names that would reveal that the text is part of an eval."""
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 
 
 def context(
     sample: Sample, variant: str, condition: Condition, explanations: Path | None = None
 ) -> str:
-    """The text about the profile; empty where a condition has none.
-
-    `explanations`: the folder of the agent's, one NAME.md for each sample, of its `slow`."""
+    """The text about the profile; empty in conditions without one. `explanations`: a folder with
+    the agent's explanation of each sample's `slow` as NAME.md."""
     if condition == "raw":
         return details_page(sample, variant)
     if condition == "keet":
@@ -49,14 +48,14 @@ def details_page(sample: Sample, variant: str) -> str:
 
 @cache
 def _details() -> dict[str, str]:
-    """All of them at once: to find one in a compressed archive is to read it."""
+    """Reads all pages at once: finding one in a compressed archive means reading all of it."""
     with tarfile.open(DETAILS, "r:xz") as archive:
         files = ((Path(member.name).name, archive.extractfile(member)) for member in archive)
         return {name: file.read().decode("utf-8") for name, file in files if file is not None}
 
 
 def keet_context(sample: Sample, variant: str) -> str:
-    """What `keet context REPORT` prints."""
+    """The output of `keet context REPORT`."""
     return _keet_context(sample.report(variant), sample.kernel)
 
 
@@ -70,7 +69,7 @@ def _keet_context(report: Path, kernel: str) -> str:
 
 
 def profile_and_launch(sample: Sample, variant: str) -> tuple[Profile, Launch]:
-    """The report, and the launch in it that the sample is about."""
+    """The report, and the launch that the sample is about."""
     return _profile_and_launch(sample.report(variant), sample.kernel)
 
 
@@ -92,7 +91,7 @@ def agent_explanation(sample: Sample, variant: str, folder: Path | None) -> str:
     except FileNotFoundError:
         raise UsageError(f"there is no {path}; make it with: {made}") from None
     except (OSError, ValueError) as problem:
-        raise UsageError(f"{path} can't be read ({problem}); make it again with: {made}") from None
+        raise UsageError(f"{path} cannot be read ({problem}); make it again with: {made}") from None
     if not text.strip():  # would be the condition none under another name
         raise UsageError(f"{path} is empty; make it again with: {made}")
     return _REPORT_PATH.sub(r"\1", text)
@@ -103,17 +102,16 @@ def explanation_file(name: str, variant: str, folder: Path) -> Path:
 
 
 def explanation_digests(reports: Iterable[str], folder: Path) -> dict[str, str]:
-    """Of the files of these reports (`gas_state/slow`), each by its name: the beginning of what
-    sha256sum says, so that anybody can see which explanations a run was made with."""
+    """The first digits of the sha256 of each explanation of these reports (`gas_state/slow`), so
+    that anybody can check which explanations a run used."""
     named = (report.partition("/") for report in reports)
     files = (explanation_file(name, variant, folder) for name, _, variant in named)
     return {file.stem: hashlib.sha256(file.read_bytes()).hexdigest()[:12] for file in files}
 
 
 def source_files(sample: Sample, variant: str) -> dict[str, str]:
-    """By name: the variant first, then what it includes of its folder.
-
-    What checks the results and what the sample is known to have are no part of it."""
+    """Files by name: the variant first, then headers of its folder. The files with the checks and
+    with the planted cause are left out."""
     return dict(_with_includes(sample.source(variant), set()))
 
 
@@ -128,7 +126,7 @@ def _with_includes(path: Path, seen: set[str]) -> Iterator[tuple[str, str]]:
 
 
 def numbered_source(sample: Sample, variant: str) -> str:
-    """Each file under its name, each line behind its number."""
+    """Each file under its name, with line numbers."""
     files = source_files(sample, variant).items()
     return "\n\n".join(f"{name}:\n{_fence(sample)}\n{numbered(text)}\n```" for name, text in files)
 

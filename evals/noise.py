@@ -91,7 +91,7 @@ def within(captures: Captures) -> Iterator[tuple[float, float]]:
 
 
 def between(one: Captures, other: Captures) -> Iterator[tuple[float, float]]:
-    """The same, of two sessions: of the middle of each."""
+    """The same for two sessions, using the median of each."""
     for key, times in one.items():
         if key[2] == "same" and key in other:
             before, after = statistics.median(times), statistics.median(other[key])
@@ -155,12 +155,12 @@ _WAYS = (
     ("3, both sides alternating in one session", 3, 1, 0),
     ("5, both sides alternating in one session", 5, 1, 0),
 )
-"""Runs a side, of how many sessions, and whether sessions make the sides differ."""
+"""Runs per side, number of sessions, and whether the sides are from different sessions."""
 _LENGTHS = (1e6, 1e5, 2e4, 5e3)
 
 
 def table() -> Iterator[str]:
-    """The noise of `keet diff` where runs differ just as much as is assumed."""
+    """The noise that `keet diff` computes if runs differ exactly as much as it assumes."""
     for label, runs, sessions, differ in _WAYS:
         cells = [f"{_noise(ns, runs, sessions, differ):.1%}" for ns in _LENGTHS]
         yield f"| {label} | {' | '.join(cells)} |"

@@ -1,4 +1,4 @@
-"""A result as parts, printed as text or as Markdown: one content, so that both say the same."""
+"""Parts of a result page (headings, prose, tables, lists), printed as text or as Markdown."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ class Heading(NamedTuple):
 
 
 class Prose(NamedTuple):
-    """A paragraph: its lines are those of whatever it is printed on."""
+    """A paragraph; it is wrapped when printed."""
 
     text: str
 
 
 class Table(NamedTuple):
     rows: Rows
-    """The first one is the head."""
+    """The first row is the head."""
     keys: int = 1
-    """Columns at its beginning that say what a row is of."""
+    """Number of leading columns that identify a row."""
 
 
 class Points(NamedTuple):
-    """A list; never an empty one in silence."""
+    """A list; an empty one is printed as such."""
 
     lines: Sequence[str]
     none: str = "None."
@@ -39,7 +39,7 @@ Part = Heading | Prose | Table | Points
 
 
 _WIDEST = 100
-"""Of prose: longer lines are hard to read, however wide the terminal is."""
+"""Line width of prose: longer lines are hard to read on any terminal."""
 
 
 def as_text(parts: Iterable[Part]) -> str:
@@ -50,7 +50,7 @@ def as_text(parts: Iterable[Part]) -> str:
 
 
 def as_markdown(title: str, command: str, parts: Iterable[Part]) -> str:
-    """`command` reproduces the page; a test holds it to that."""
+    """`command` reproduces the page; a test compares its output."""
     head = [f"# {title}", f"Printed by `{command}`; not edited by hand."]
     return "\n\n".join([*head, *("\n".join(_markdown(part)) for part in parts)]) + "\n"
 
@@ -66,7 +66,7 @@ def _text(part: Part, width: int) -> list[str]:
 
 
 def _points(lines: Iterable[str], width: int) -> Iterator[str]:
-    """What a line is about is a path, or an id: it is not broken."""
+    """Lines start with a path or an id, which is not broken."""
     for line in lines:
         yield fill(
             line,
@@ -99,5 +99,5 @@ def paired_cells(pair: Paired) -> tuple[str, str, str]:
 
 
 def number_cell(value: float | None, spec: str = ".2f") -> str:
-    """`-` where there is none: not measured is never zero."""
+    """`-` if there is no value: not measured is never printed as zero."""
     return "-" if value is None else format(value, spec)

@@ -40,7 +40,7 @@ RUNS = 5
 
 
 class Row(NamedTuple):
-    """One kernel of one run; of a run that was not recorded, the run alone."""
+    """One kernel of one run; for a run without the recorder, only the run."""
 
     program: str
     run: int
@@ -51,7 +51,7 @@ class Row(NamedTuple):
 
 
 def measure(target: Path, programs: Sequence[str]) -> None:
-    """By turns, with and without the recorder."""
+    """Alternates runs with and without the recorder."""
     with target.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(Row._fields)
@@ -126,7 +126,7 @@ def _costs(sessions: Sequence[Sequence[Row]]) -> Iterator[str]:
 
 
 def _walls(rows: Iterable[Row]) -> list[float]:
-    """Of the recorded runs, each once."""
+    """The recorded runs, each once."""
     return list({(row.run, row.wall_s): row.wall_s for row in rows if row.kernel}.values())
 
 
@@ -139,7 +139,7 @@ def _launches(rows: Iterable[Row]) -> int:
 
 
 def _noise(sessions: Sequence[Sequence[Row]]) -> Iterator[str]:
-    """Root mean squares of the logarithm of the ratio of two runs' times, of the whole run."""
+    """Root mean square of the logarithm of the ratio of two runs' total times."""
     yield "| program | GPU time | two runs of one session | of two sessions |"
     yield "|---|---:|---:|---:|"
     for program in PROGRAMS:

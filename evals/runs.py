@@ -27,15 +27,16 @@ from keet.files import replacing_text
 Task = Literal["mcq", "optimize"]
 Condition = Literal["blind", "none", "raw", "keet", "agent"]
 CONDITIONS: dict[Condition, str] = {
-    "blind": "the wording alone, without the source",
+    "blind": "only the question, without the source",
     "none": "the source alone",
     "raw": "the source and the text of `ncu --page details`",
     "keet": "the source and `keet context`",
     "agent": "the source and `keet explain` with a model",
 }
 CUT = "cut off at the limit of tokens"
+"""Stored in answers.jsonl of earlier runs: do not change."""
 EMPTY = "the model said nothing"
-OTHER_WORDS = "it answers other words than this run's prompt"
+OTHER_WORDS = "it answers another text than this run's prompt"
 
 
 class Record(BaseModel):
@@ -43,67 +44,68 @@ class Record(BaseModel):
 
 
 class Run(Record):
-    """What was asked for."""
+    """What the run asks for."""
 
     schema_version: Literal[1] = 1
     task: Task
     created: str
     keet: str
-    """Its version, which made the prompts."""
+    """The version of keet that made the prompts."""
     prompt_version: str
-    """A digest of the templates: answers to other words are not comparable. What stands in them is
-    in the digest of each prompt."""
+    """A digest of the templates: answers to other templates are not comparable. The inserted texts
+    are in each prompt's own digest."""
     conditions: tuple[Condition, ...]
     samples: tuple[str, ...]
     attempts: int = 1
     options: dict[str, Any] = {}
-    """As `explanations`: the digest of each file that the condition agent was given."""
+    """The digest of each explanation that the condition agent was given, as in `explanations`."""
 
 
 class Prompt(Record):
-    """One question to a model, complete."""
+    """One complete question to a model."""
 
     id: str
-    """As `optimize.matrix_flip.keet.1`: task, sample or question, condition, attempt."""
+    """For example `optimize.matrix_flip.keet.1`: task, sample or question, condition, attempt."""
     sample: str
     condition: Condition
     attempt: int = 1
     question: str | None = None
-    """Of mcq: the id in its key."""
+    """mcq only: the question's id in its key."""
     system: str
     user: str
 
     @property
     def digest(self) -> str:
-        """Of every word that is sent, contexts included."""
+        """Of every word that is sent, including contexts."""
         return digest(self.system, self.user)
 
 
 class Answer(Record):
-    """What one model said to one prompt."""
+    """One model's answer to one prompt."""
 
     id: str
     model: str
     date: str
-    """When the model answered, as far as that is known; else when the answer was recorded."""
+    """When the model answered, if known; else when the answer was recorded."""
     keet: str
-    """What made the prompt (Run.keet): the contexts are its work. Who passed the answer on, and
-    with which version, changes nothing of it."""
+    """The version of keet that made the prompt (Run.keet), because it made the contexts. The
+    version that imported the answer does not matter."""
     prompt_version: str
     prompt_digest: str | None = None
-    """Of the words that were answered; of an imported line that does not say, those of the prompt
-    that it was imported for. None: recorded before there was one."""
+    """Digest of the prompt that was answered; for an imported line without one, that of the prompt
+    it was imported for. None: recorded before digests existed."""
     text: str
     input_tokens: int | None = None
     output_tokens: int | None = None
-    """None: not said. Never zero instead."""
+    """None: not stated; never 0 instead."""
     seconds: float | None = None
     error: str | None = None
-    """Why there is no text, or no whole one: such an answer is unscored, not wrong."""
+    """Why there is no text, or only a part: such an answer is unscored, not wrong."""
 
     @property
     def was_cut(self) -> bool:
-        """It cost what a model was given, and more might have helped."""
+        """Truncated at the token limit: the tokens were spent, and a higher limit might have
+        helped."""
         return self.error is not None and self.error.startswith(CUT)
 
 
@@ -118,7 +120,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: Path, run: Run, prompts: Iterable[Prompt]) -> RunFolder:
-        """Refuses what `check_free` does."""
+        """Refuses the same folders as `check_free`."""
         folder = cls(path)
         folder.check_free()
         with making(path):
@@ -128,16 +130,17 @@ class RunFolder:
         return folder
 
     def check_free(self) -> None:
-        """Answers of a run that is there would belong to other prompts, other files to nobody."""
+        """Answers in an existing run would belong to other prompts, and other files would be mixed
+        with the run."""
         with making(self.path):
             if self.path.is_file():
-                raise UsageError(f"{self.path} is a file; name a folder to make")
+                raise UsageError(f"{self.path} is a file; name a new folder")
             names = sorted(each.name for each in self.path.iterdir()) if self.path.exists() else []
         if self._run_file.name in names:
-            raise UsageError(f"{self.path} holds a run already; name another folder")
+            raise UsageError(f"{self.path} already contains a run; name another folder")
         if names:
             told = one_line(", ".join(names[:3])) + (", ..." if len(names) > 3 else "")
-            raise UsageError(f"{self.path} holds other files ({told}); name a new folder")
+            raise UsageError(f"{self.path} contains other files ({told}); name a new folder")
 
     @property
     def _run_file(self) -> Path:
@@ -146,7 +149,7 @@ class RunFolder:
     @property
     def run(self) -> Run:
         if not self._run_file.is_file():
-            raise UsageError(f"{self.path} holds no run; make one: keet eval prompts --help")
+            raise UsageError(f"{self.path} contains no run; make one: keet eval prompts --help")
         text = self._run_file.read_bytes().decode(errors="replace")
         return _parsed(Run, text, self._run_file)
 
@@ -156,9 +159,8 @@ class RunFolder:
 
     @property
     def answers(self) -> list[Answer]:
-        """The last one of each model to each prompt that has a text; else its last error.
-
-        What answers other words than the prompt has is no answer to it, and has that error."""
+        """Each model's last answer with a text to each prompt; else its last error. An answer to
+        another prompt text counts as an error."""
         digests = {prompt.id: prompt.digest for prompt in self.prompts}
         kept: dict[tuple[str, str], Answer] = {}
         for recorded in read_lines(self.path / "answers.jsonl", Answer):
@@ -173,12 +175,12 @@ class RunFolder:
         return sorted({answer.model for answer in self.answers})
 
     def unanswered(self, model: str) -> list[Prompt]:
-        """What is left to ask: an error is no answer."""
+        """Prompts without an answer; an error is not an answer."""
         done = {a.id for a in self.answers if a.model == model and a.error is None}
         return [prompt for prompt in self.prompts if prompt.id not in done]
 
     def add(self, answer: Answer) -> None:
-        """At once, so that an interruption loses nothing."""
+        """Written at once, so that an interruption loses nothing."""
         path = self.path / "answers.jsonl"
         cut_half_line(path)
         with path.open("a", encoding="utf-8") as file:
@@ -193,7 +195,7 @@ def _held_to(answer: Answer, asked: str | None) -> Answer:
 
 @contextmanager
 def making(folder: Path) -> Iterator[None]:
-    """Say of a folder that can't be made why, in one line."""
+    """Turn an OSError when making a folder into a one-line message."""
     try:
         yield
     except OSError as problem:
@@ -210,7 +212,7 @@ def digest(*texts: str) -> str:
 
 
 def write_lines(path: Path, records: Iterable[Record]) -> None:
-    """Whole or not at all: an interruption leaves what was there before."""
+    """Written completely or not at all: an interruption leaves the old file."""
     _write(path, "".join(record.model_dump_json() + "\n" for record in records))
 
 
@@ -220,7 +222,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def cut_half_line(path: Path) -> None:
-    """What an interruption left behind the last whole line would spoil the next one."""
+    """Remove a partial last line that an interruption left: it would spoil the next line."""
     if not path.is_file():
         return
     with path.open("r+b") as file:
@@ -233,7 +235,7 @@ def cut_half_line(path: Path) -> None:
 
 
 def read_lines(path: Path, kind: type[_Kind]) -> Iterator[_Kind]:
-    """What an interruption left of a last line is left out; any other bad line is an error."""
+    """Skips a partial last line that an interruption left; any other bad line is an error."""
     if not path.is_file():
         return
     lines = path.read_bytes().decode(errors="replace").split("\n")  # half a letter is cut, too
@@ -258,21 +260,21 @@ def _parsed(kind: type[_Kind], text: str, path: Path, line: int | None = None) -
     except ValidationError as error:
         where = f"{path}:{line}" if line else str(path)
         raise UsageError(
-            f"{where} is no {kind.__name__.lower()}: {_complaint(error)}; "
-            "take it out, or make it again"
+            f"{where} is not a valid {kind.__name__.lower()}: {_complaint(error)}; "
+            "remove it, or make it again"
         ) from error
 
 
 def _complaint(error: ValidationError) -> str:
-    """What is wrong first, with the field that it is about."""
+    """The first error, with the field that it is about."""
     first = error.errors()[0]
     field = ".".join(map(str, first["loc"]))
     if first["type"] == "json_invalid":
-        return "it is no JSON"
+        return "it is not JSON"
     if not field:
         return first["msg"]
     if first["type"] == "missing":
         return f"field {field!r} is missing"
     if first["type"] == "extra_forbidden":
-        return f"field {field!r} is not known"
+        return f"field {field!r} is unknown"
     return f"field {field!r}: {first['msg'][:1].lower()}{first['msg'][1:]}"

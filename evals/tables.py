@@ -14,18 +14,18 @@ Rows = Sequence[Sequence[str]]
 
 _NUMBER = re.compile(r"[+\-−]?[\d,]*\.?\d+(e[+-]?\d+)?(\s?[%x×]|\s[munk]?s)?", re.IGNORECASE)
 _NOTHING = ("", "-")
-"""Where there is no number: beside numbers, it stands as one."""
+"""Printed in place of a missing number; aligned like a number."""
 
 
 _GAP = "  "
 _LEAST = 12
-"""A column of text is not made narrower: it would be a column of syllables."""
+"""Minimum width of a text column: narrower ones would show single syllables."""
 
 
 def text_table(rows: Rows, width: int | None = None, keys: int = 1) -> list[str]:
-    """Lines for a terminal of that width, without spaces at their ends. A table that is too wide is
-    cut into several, one under the other: the first `keys` columns, which say what a row is of,
-    come again in each."""
+    """Lines for a terminal of that width, without trailing spaces. A table that is too wide is
+    split into several, one below the other; each repeats the first `keys` columns, which identify a
+    row."""
     if not rows:
         return []
     count = len(_columns(rows))
@@ -35,7 +35,7 @@ def text_table(rows: Rows, width: int | None = None, keys: int = 1) -> list[str]
 
 
 def _blocks(rows: Rows, width: int, keys: int) -> Iterator[list[int]]:
-    """The columns of each table, as many as fit."""
+    """The columns of each part: as many as fit."""
     widths = [max(map(len, column)) for column in _columns(rows)]
     again = list(range(min(keys, len(widths) - 1)))
     block = list(again)
@@ -62,7 +62,7 @@ def _block(rows: Rows, width: int | None) -> list[str]:
 
 
 def _text_lines(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> Iterator[str]:
-    """More than one where a cell is too long for its column."""
+    """Several lines if a cell is too long for its column."""
     cells = [wrap(cell, width) or [""] for cell, width in zip(row, widths)]
     for line in zip_longest(*cells, fillvalue=""):
         yield _text_line(line, widths, right)
@@ -94,7 +94,7 @@ def _markdown_line(row: Sequence[str]) -> str:
 
 
 def _escaped(cell: str) -> str:
-    """A cell stays on its line and in its column, whatever a model wrote into it."""
+    """Escapes a cell, so that a model's text cannot break the row."""
     return " ".join(cell.split()).replace("\\", "\\\\").replace("|", "\\|")
 
 

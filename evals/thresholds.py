@@ -1,8 +1,8 @@
-"""What each task without a model must reach, with the reason: `keet eval TASK --check` holds them.
+"""The thresholds of the tasks without a model, with reasons: `keet eval TASK --check` checks them.
 
-A bar is a floor against getting worse. Where a miss is a matter of degree it lies one or two
-samples below what was reached when it was set, so that an honest change is not stopped by one;
-where a miss is a mistake (a false alarm, a false number let through) it is what was reached.
+A threshold protects against regressions. For gradual scores it is one or two samples below the
+score at the time it was set, so that a single sample does not block a good change. For mistakes (a
+false alarm, an accepted false number) it is the score itself.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from evals.pages import Table
 Task = Literal["diagnosis", "forecast", "grounding"]
 
 
-class Bar(NamedTuple):
-    """A limit of one value."""
+class Threshold(NamedTuple):
+    """A limit for one score."""
 
     value: str
     side: Literal["at least", "at most"]
@@ -24,67 +24,90 @@ class Bar(NamedTuple):
     why: str
 
 
-BARS: dict[Task, tuple[Bar, ...]] = {
+THRESHOLDS: dict[Task, tuple[Threshold, ...]] = {
     "diagnosis": (
-        Bar("top-1", "at least", 0.93, "30 of 31 are right; two more misses are a step back"),
-        Bar("top-3", "at least", 0.97, "all are right; one miss is a cause nobody is told of"),
-        Bar("top-1 less NVIDIA's", "at least", 0.2, "else the rules in the report would do"),
-        Bar("located", "at least", 0.92, "29 of 31 with the machine code; 26 without it"),
-        Bar("false alarms", "at most", 0.0, "keet says that a healthy kernel is healthy"),
-        Bar("still raised on fast", "at most", 4.0, "a fixed cause that stays is a false alarm"),
-        Bar("unscored", "at most", 0.0, "every sample has reports of its own in the repository"),
+        Threshold("top-1", "at least", 0.93, "30 of 31 are right; two more misses are a step back"),
+        Threshold(
+            "top-3", "at least", 0.97, "all are right; a miss is a cause that is not reported"
+        ),
+        Threshold(
+            "top-1 less NVIDIA's", "at least", 0.2, "else the rules in the report would be enough"
+        ),
+        Threshold("located", "at least", 0.92, "29 of 31 with the machine code; 26 without it"),
+        Threshold("false alarms", "at most", 0.0, "keet calls a healthy kernel healthy"),
+        Threshold(
+            "still raised on fast", "at most", 4.0, "a fixed cause that stays is a false alarm"
+        ),
+        Threshold("unscored", "at most", 0.0, "every sample has its reports in the repository"),
     ),
     "forecast": (
-        Bar(
+        Threshold(
             "first steps' error over NVIDIA's", "at most", 0.5, "half of the report's own estimates"
         ),
-        Bar("error over NVIDIA's", "at most", 0.6, "second steps lack two forecasts: 0.49 so far"),
-        Bar("error over naive", "at most", 0.7, "a forecast must know more than the average"),
-        Bar("error", "at most", 0.8, "0.75 so far; a factor of 1.7 is the least that is of use"),
-        Bar("covered", "at least", 0.6, "two of three ranges hold; fewer would mislead"),
-        Bar("range score over naive", "at most", 0.95, "0.91 so far: ranges are fitted elsewhere"),
-        Bar("invalid", "at most", 0.0, "a forecast is a finite number above zero"),
-        Bar("unscored", "at most", 0.0, "every pair of the samples was measured"),
+        Threshold(
+            "error over NVIDIA's", "at most", 0.6, "second steps lack two forecasts: 0.49 so far"
+        ),
+        Threshold("error over naive", "at most", 0.7, "a forecast must beat the average gain"),
+        Threshold("error", "at most", 0.8, "0.75 so far; more than a factor of 1.7 is not useful"),
+        Threshold("covered", "at least", 0.6, "two of three ranges are right; fewer would mislead"),
+        Threshold(
+            "range score over naive", "at most", 0.95, "0.91 so far: ranges are fitted elsewhere"
+        ),
+        Threshold("invalid", "at most", 0.0, "a forecast is a finite number above zero"),
+        Threshold("unscored", "at most", 0.0, "every pair of the samples was measured"),
     ),
     "grounding": (
-        Bar("own numbers verified", "at least", 1.0, "keet prints no number without evidence"),
-        Bar(
+        Threshold(
+            "own numbers verified", "at least", 1.0, "keet prints no number without evidence"
+        ),
+        Threshold(
             "keet's numbers refuted by verify",
             "at most",
             0.0,
             "no false alarm is left on the samples",
         ),
-        Bar("verify: caught", "at least", 0.99, "all but roundings of a metric much like it"),
-        Bar("verify: true sentences let pass", "at least", 0.9, "to refuse all is no check"),
-        Bar("mutants", "at least", 1000, "fewer would say little of each kind"),
-        Bar("unscored", "at most", 0.0, "every sample has reports of its own in the repository"),
+        Threshold(
+            "verify: caught",
+            "at least",
+            0.99,
+            "all except roundings to the value of a similar metric",
+        ),
+        Threshold(
+            "verify: true sentences let pass",
+            "at least",
+            0.9,
+            "a check that refuses everything is useless",
+        ),
+        Threshold("mutants", "at least", 1000, "fewer would say little about each kind"),
+        Threshold("unscored", "at most", 0.0, "every sample has its reports in the repository"),
     ),
 }
 
 
-class Held(NamedTuple):
-    """A bar, and what was reached."""
+class Reached(NamedTuple):
+    """A threshold, and the score that was reached."""
 
-    bar: Bar
+    threshold: Threshold
     value: float
 
     @property
     def met(self) -> bool:
-        if self.bar.side == "at least":
-            return self.value >= self.bar.limit
-        return self.value <= self.bar.limit
+        if self.threshold.side == "at least":
+            return self.value >= self.threshold.limit
+        return self.value <= self.threshold.limit
 
 
-def hold(task: Task, values: Mapping[str, float]) -> list[Held]:
-    return [Held(bar, values[bar.value]) for bar in BARS[task]]
+def check_thresholds(task: Task, values: Mapping[str, float]) -> list[Reached]:
+    return [Reached(each, values[each.value]) for each in THRESHOLDS[task]]
 
 
-def bar_table(held: Iterable[Held]) -> Table:
-    head = ("bar", "reached", "must be", "met", "why")
-    return Table([head, *(_cells(each) for each in held)])
+def threshold_table(reached: Iterable[Reached]) -> Table:
+    head = ("score", "reached", "required", "met", "why")
+    return Table([head, *(_cells(each) for each in reached)])
 
 
-def _cells(held: Held) -> tuple[str, ...]:
-    bar = held.bar
-    met = "yes" if held.met else "NO"
-    return bar.value, f"{held.value:.3f}", f"{bar.side} {bar.limit:g}", met, bar.why
+def _cells(reached: Reached) -> tuple[str, ...]:
+    required = reached.threshold
+    met = "yes" if reached.met else "NO"
+    limit = f"{required.side} {required.limit:g}"
+    return required.value, f"{reached.value:.3f}", limit, met, required.why

@@ -1,1 +1,2 @@
-"""Is the analyst stable, closed and never silent? `python -m evals.analyst --help`."""
+"""Evals of the analyst: one module per question (stability, account, coverage, manual readings),
+plus the parameter fit."""

@@ -1,4 +1,5 @@
-"""Does the account of every launch close, and how much of the time can't be attributed?"""
+"""Checks that the parts of every launch's account add up, and how much time cannot be
+attributed."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ from keet.analysis.time_model import TimeModel
 from keet.profile import Launch
 
 CLOSES = 0.1
-"""Percentage points that the parts of an account may miss the whole by."""
+"""Allowed difference between the sum of the parts and 100 %, in percentage points."""
 MOST_NOT_ATTRIBUTABLE = 15.0
-"""Per cent of the time, in the median of full-set reports."""
+"""Per cent of the time, median over full-set reports."""
 _SETS: tuple[ReportSet, ...] = ("full", "basic", "other")
 _LISTED = 20
 
@@ -32,7 +33,7 @@ class Closing(NamedTuple):
     child_gap: float
     """The largest difference between a part and the sum of its children."""
     least: float
-    """The smallest share of any part: below zero is a mistake."""
+    """The smallest share of any part; below zero is an error."""
     not_attributable: float
 
     @property
@@ -170,7 +171,8 @@ _HEAD = ("launch", "set", "gap", "gap of children", "least", "not attributable")
 
 
 def _open(rows: Sequence[Closing]) -> list[Closing]:
-    """Of locked families sums alone are printed: who sees their cases would begin to fit them."""
+    """For locked families only sums are printed: showing their cases would invite fitting to
+    them."""
     found = [row for row in rows if not row.closes and row.group != LOCKED]
     return sorted(found, key=lambda row: -max(row.gap, row.child_gap, -row.least))[:_LISTED]
 

@@ -1,4 +1,4 @@
-"""Does the longest kernel of every report get an answer?"""
+"""Checks that the longest kernel of every report gets an answer."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from keet.explanation.analyst import explain
 from keet.profile import Launch
 
 ANSWERED = 0.9
-"""Share of the readable reports."""
+"""Required share of the readable reports."""
 
 
 _LEFT = re.compile(r"\b(left|only|at most)\b", re.IGNORECASE)
 
 
 class Answered(NamedTuple):
-    """The longest kernel of one report, and what keet says of it."""
+    """The longest kernel of one report, and keet's answer."""
 
     group: str
     report: str
@@ -37,14 +37,15 @@ class Answered(NamedTuple):
 
     @property
     def is_answered(self) -> bool:
-        """A ceiling alone is no answer: the headline must say what is left, or what would help."""
+        """A ceiling alone is not an answer: the headline must say what is left to gain, or what
+        would help."""
         if self.answer.kind == "ceiling":
             return _LEFT.search(self.headline) is not None
         return self.answer.kind == "finding"
 
 
 class Unread(NamedTuple):
-    """A file that nothing can be said of. It is not counted."""
+    """A file without an answer to score. It is not counted."""
 
     group: str
     report: str
@@ -151,7 +152,7 @@ def _cells(row: Answered) -> tuple[str, ...]:
 
 
 def _raised(read: Sequence[Answered]) -> list[tuple[str, ...]]:
-    """Every id of the catalog: one that is never raised is a row of zeros."""
+    """Every id of the catalog; one that is never raised has a row of zeros."""
     first = Counter(row.answer.id for row in read)
     anywhere = Counter(id_ for row in read for id_ in row.raised)
     ids = sorted(findings(), key=lambda id_: (-first[id_], -anywhere[id_], id_))

@@ -1,4 +1,4 @@
-"""What keet says first of a launch: all that these evals need to know of a diagnosis."""
+"""keet's first answer about a launch: the part of a diagnosis that these evals compare."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class FirstAnswer(NamedTuple):
     kind: Literal["finding", "ceiling", "nothing"]
     id: str
     likely: float | None = None
-    """Times faster, by the finding's forecast."""
+    """Forecast speed-up of the finding."""
 
     def __str__(self) -> str:
         return self.id if self.likely is None else f"{self.id} {self.likely:.2f}x"

@@ -46,31 +46,31 @@ SEARCHED: dict[str, tuple[float, float]] = {
     "pipe_work": (0.35, 0.8),
     "doubtful": (1.15, 1.6),
 }
-"""Parameters that a search may move, and between which values."""
+"""Parameters that the search may change, and their bounds."""
 _PROMISE = 1.15
 _LEAD = 0.1
 """Natural logarithm of a lead that counts as clear."""
 
 
 class Prepared(NamedTuple):
-    """One side of a case with its report read once."""
+    """One side of a case whose report was read once."""
 
     case: Case
     view: LaunchView
     together: CrossLaunchFindings
     is_good: bool
-    """Not the side before the fix: one that no measured variant beats."""
+    """A side that no measured variant beats; not the side before the fix."""
 
 
 class Score(NamedTuple):
     first: float
-    """Share of the cases whose cause leads."""
+    """Share of the cases whose cause comes first."""
     error: float
     """Mean |log2(forecast / measured)|."""
     promised: float
     """Share of the look-alikes that get a finding with 1.15x or more."""
     good: float
-    """The same of the variants that no measured one beats."""
+    """The same for variants that no measured one beats."""
     value: float
     """What the search maximises."""
 
@@ -89,7 +89,7 @@ def _read(case: Case, variant: str, *, is_good: bool) -> Prepared:
 
 
 def _unbeaten(case: Case) -> list[str]:
-    """Sides of the case's fix that no measured variant of the problem beats by a tenth."""
+    """Sides of the case's fix that no measured variant of the problem beats by 10 %."""
     own = {f"{case.spec.problem}/{name}" for name in (case.spec.before, case.spec.after)}
     times = {
         side: measured.median_us
@@ -121,7 +121,7 @@ def score(prepared: Sequence[Prepared]) -> Score:
 
 
 def _softly(gains: Sequence[float]) -> list[float]:
-    """From 0 for a promise of 1.1x to 1 for 1.2x, so that the search sees small steps."""
+    """From 0 for a forecast of 1.1x to 1 for 1.2x, so that the search sees small steps."""
     return [min(1.0, max(0.0, (gain - 1.1) / 0.1)) for gain in gains]
 
 
@@ -142,7 +142,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def search(prepared: Sequence[Prepared], steps: int, seed: int = 18) -> Score:
-    """Moves one value at a time, and keeps what scores better. The values stay set."""
+    """Changes one value at a time and keeps what scores better. The values stay set."""
     chance = random.Random(seed)
     best = score(prepared)
     for _ in range(steps):
@@ -169,8 +169,8 @@ def set_values(wanted: dict[str, float]) -> None:
 
 
 def folds(prepared: Sequence[Prepared], count: int, steps: int) -> list[tuple[Score, Score]]:
-    """Scores on the families that were left out: with today's values, and with those of a search
-    on the others."""
+    """Scores on the left-out families: with the current values, and with values fitted on the other
+    families."""
     families = sorted({each.case.family.name for each in prepared})
     random.Random(18).shuffle(families)
     start, found = values(), []

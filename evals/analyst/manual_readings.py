@@ -19,11 +19,11 @@ EXPECTED = Path(__file__).with_suffix(".toml")
 LEAST_AGREE = 11
 
 Verdict = Literal["agrees", "partly", "differs"]
-"""`partly`: the finding agrees, its text lacks what the notes say."""
+"""`partly`: the finding agrees, but its text lacks what the notes say."""
 
 
 class Expected(NamedTuple):
-    """What notes.md says limits a launch."""
+    """What limits a launch according to notes.md."""
 
     file: str
     launch: int | None
@@ -59,7 +59,7 @@ def _expected(file: str, row: dict[str, Any]) -> Expected:
 
 
 def compare_all(answers: Sequence[Expected], folder: Path = MANUALLY_READ) -> list[Compared]:
-    """Reports that are not there are left out."""
+    """Missing reports are left out."""
     compared = []
     for expected in answers:
         path = folder / expected.file

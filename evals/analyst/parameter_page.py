@@ -1,4 +1,4 @@
-"""The analyst's constants: `python -m evals.analyst.parameter_page > docs/parameters.md`."""
+"""Prints the analyst's constants: `python -m evals.analyst.parameter_page > docs/parameters.md`."""
 
 from __future__ import annotations
 

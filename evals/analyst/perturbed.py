@@ -1,4 +1,5 @@
-"""A launch as if it had been measured again: every measured metric has a factor of its own."""
+"""A launch with random measurement noise: every measured metric is multiplied by a factor of its
+own."""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ _BY_CODE_ALONE = (
     "invariants",
     "unknown_share",
 )
-"""Analyses of the machine code that depend on its text and on how often instructions ran. They take
-most of the time and are shared by all draws; stalls, sectors and traffic are perturbed."""
+"""Analyses of the machine code that depend only on its text and on execution counts. They take most
+of the time and are shared by all draws; stalls, sectors and traffic are perturbed."""
 
 
 def is_measured(name: str) -> bool:
@@ -49,20 +50,21 @@ def is_measured(name: str) -> bool:
 
 
 def factor_of(name: str, draw: int, width: float) -> float:
-    """Uniform within 1 ± `width`; the same for the same name and draw, whoever asks first."""
+    """Uniform within 1 ± `width`; the same for the same name and draw, independent of the order of
+    calls."""
     digest = blake2b(f"{draw} {name}".encode(), digest_size=8).digest()
     return 1 + width * (2 * int.from_bytes(digest, "big") / 2**64 - 1)
 
 
 def scaled(value: Value, factor: float) -> Value:
-    """Counts stay whole numbers; texts and absent values stay as they are."""
+    """Counts stay integers; texts and absent values are not changed."""
     if value is None or isinstance(value, str):
         return value
     return round(value * factor) if isinstance(value, int) else value * factor
 
 
 class Original:
-    """What was measured, read once for all draws."""
+    """The measured values, read once for all draws."""
 
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
@@ -87,7 +89,7 @@ class Original:
 
 
 class PerturbedLaunch(Launch):
-    """The draw's factors are of the metrics' names and the launch's number."""
+    """The factors depend on the draw, the metric's name and the launch's number."""
 
     def __init__(self, original: Original, draw: int, width: float) -> None:
         launch = original.launch
@@ -114,7 +116,8 @@ class PerturbedLaunch(Launch):
         return found._replace(value=scaled(found.value, self._factor(name)))
 
     def instances(self, name: str) -> Instances | None:
-        """Parts have a factor of their own: they may come from another pass than the total."""
+        """Parts have a factor of their own, because they may come from another pass than the
+        total."""
         found = self.original.instances(name)
         if found is None or not is_measured(name):
             return found
@@ -154,7 +157,7 @@ class PerturbedLaunch(Launch):
 
 @contextmanager
 def shared_code() -> Iterator[None]:
-    """Within it, the machine code of a launch is analysed once for all its draws."""
+    """Inside this context, the machine code of a launch is analysed once for all its draws."""
     module = import_module("keet.analysis.sass.machine_code")  # the package has a function so named
     analyse = module.machine_code
 

@@ -1,4 +1,4 @@
-"""The reports that the analyst is judged on, and which of their launches."""
+"""The sets of reports that the analyst is scored on, and which of their launches."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ _FULL = frozenset(
 )
 """Sections that every version of ncu collects with `--set full`."""
 _BASIC = frozenset({"LaunchStats", "Occupancy", "SpeedOfLight", "WorkloadDistribution"})
-"""Sections of `--set basic`, which ncu collects unless told otherwise; old versions have three."""
+"""Sections of `--set basic`, ncu's default; old versions have three."""
 
 
 class Source(NamedTuple):
-    """A report, and the kernels that it is judged by."""
+    """A report, and the kernels in it that are scored."""
 
     group: str
-    """What it is counted with, such as `samples`."""
+    """The group it is counted in, such as `samples`."""
     name: str
     path: Path
     kernels: tuple[str | None, ...] = ()
-    """Names of functions, where None stands for the longest one; empty: all of the report."""
+    """Function names; None stands for the longest kernel. Empty: all kernels."""
 
 
 class Subject(NamedTuple):
-    """A launch to look at, with the others of its report."""
+    """A launch to score, with the other launches of its report."""
 
     source: Source
     launch: Launch
@@ -73,7 +73,7 @@ def sample_sources() -> Iterator[Source]:
 
 
 def casebook_sources(split: Literal["work", "locked"]) -> Iterator[Source]:
-    """Every side of the cases, once: several cases may start from or lead to it."""
+    """Every side of the cases once, although several cases may share it."""
     kernels: defaultdict[tuple[str, Path], set[str | None]] = defaultdict(set)
     for case in load_cases():
         if case.split == split:
@@ -101,7 +101,7 @@ def corpus_sources() -> Iterator[Source]:
 
 
 def profile_of(source: Source) -> Profile | None:
-    """None: keet can't read it, or it has no launch."""
+    """None: keet cannot read it, or it has no launch."""
     try:
         profile = read_profile(source.path)
     except KeetError:
@@ -110,13 +110,13 @@ def profile_of(source: Source) -> Profile | None:
 
 
 def subjects(source: Source, most: int | None = None) -> list[Subject]:
-    """Empty where the report can't be read."""
+    """Empty if the report cannot be read."""
     profile = profile_of(source)
     return subjects_in(profile, source, most) if profile else []
 
 
 def subjects_in(profile: Profile, source: Source, most: int | None = None) -> list[Subject]:
-    """The longest launch of each kernel; `most` at most where the source does not name any."""
+    """The longest launch of each kernel; at most `most` if the source names no kernels."""
     longest = kernels_by_time(profile.launches)
     chosen = longest[:most]
     if source.kernels:
@@ -128,7 +128,7 @@ def subjects_in(profile: Profile, source: Source, most: int | None = None) -> li
 
 
 def _launch_of(kernel: str | None, longest: Sequence[Launch]) -> Launch:
-    """The longest launch of that function; of any where there is none."""
+    """The longest launch of that function; if there is none, the longest of all."""
     own = [launch for launch in longest if launch.name.function == kernel]
     return max(own or longest, key=lambda launch: launch.rank_time)
 
@@ -158,8 +158,8 @@ Result = TypeVar("Result")
 def over(
     sources: Sequence[Source], work: Callable[[Source], Result], processes: int
 ) -> list[Result]:
-    """The work's result for each report, in their order. Other processes must find `work` by name:
-    a function of a module, or a `partial` of one."""
+    """Apply `work` to each report; results are in the order of the reports. Other processes import
+    `work` by name, so it must be a module's function or a `partial` of one."""
     if processes == 1:
         return [work(source) for source in sources]
     with ProcessPoolExecutor(min(processes, MOST_PROCESSES)) as pool:

@@ -1,4 +1,4 @@
-"""Does the first answer survive a second measurement? Every metric is moved by a few per cent."""
+"""Checks that the first answer stays the same when every metric varies by a few per cent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evals.pages import Heading, Part, Prose, Table
 from keet.analysis.diagnosis import diagnose
 
 WIDTHS = {0.02: 0.02, 0.05: 0.05}
-"""How far metrics are moved, and the share of first answers that may change."""
+"""By how much metrics vary, and the share of first answers that may change."""
 DRAWS = 20
 MOST_PER_REPORT = 3
 _LISTED = 40
@@ -22,7 +22,7 @@ _ERROR = "error:"
 
 
 class Stability(NamedTuple):
-    """One launch: its answer as measured, and those of its draws."""
+    """One launch: its measured answer, and the answers of its draws."""
 
     group: str
     name: str
@@ -35,7 +35,7 @@ class Stability(NamedTuple):
 
     @property
     def errors(self) -> int:
-        """Draws on which the analyst fails."""
+        """Draws on which the analyst raised an error."""
         answers = sum(self.drawn.values(), Counter[str]())
         return sum(n for answer, n in answers.items() if answer.startswith(_ERROR))
 
@@ -43,7 +43,7 @@ class Stability(NamedTuple):
 def stability(
     sources: Sequence[Source], draws: int, most: int, processes: int = 1
 ) -> list[Stability]:
-    """`most`: kernels per report, where a report has no kernel that it is about."""
+    """`most`: kernels per report, for reports that are not about one kernel."""
     found = over(sources, partial(_of_source, draws=draws, most=most), processes)
     return [each for several in found for each in several]
 
@@ -134,7 +134,7 @@ def _sum_row(name: str, rows: Sequence[Stability]) -> tuple[str, ...]:
 
 
 def _pairs(rows: Sequence[Stability]) -> list[tuple[str, ...]]:
-    """By draws at all widths; both directions together."""
+    """By number of draws at all widths, both directions together."""
     counts: Counter[tuple[str, ...]] = Counter()
     launches: Counter[tuple[str, ...]] = Counter()
     for row in rows:

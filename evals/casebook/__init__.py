@@ -1,5 +1,6 @@
-"""The casebook under `keet eval diagnosis` and `keet eval forecast`: cases nobody tuned a rule on.
+"""The casebook in `keet eval diagnosis` and `keet eval forecast`. One module per task; locked
+families only with `--locked`.
 
-Locked families are scored only where that is asked for (`--locked`), and each such opening is
-logged in docs/results.md. Nothing that is shown for a case was learnt from its own family.
+Each use of `--locked` is logged in docs/results.md. Nothing that is shown for a case was learnt
+from its own family.
 """

@@ -1,4 +1,4 @@
-"""What keet and NVIDIA's rules say of both sides of every case."""
+"""The answers of keet and of NVIDIA's rules for both sides of every case."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kernels_samples.casebook.cases import Case, Side, load_cases
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of a case, and what cases are grouped by."""
+    """What is known about a case, and the properties by which cases are grouped."""
 
     id: str
     family: str
@@ -30,14 +30,14 @@ class Facts:
     language: str
     speedup: float
     steps: tuple[tuple[str, float], ...]
-    """Finding and speed-up of each fix alone, where there are several."""
+    """Finding and speed-up of each fix alone, if there are several."""
     whole: bool = True
-    """The judged launch takes at least half of the side's time before the fix. The measured gain is
-    of the side, all that keet and NVIDIA say is of the launch."""
+    """The scored launch takes at least half of the side's time before the fix. The measured gain is
+    that of the side, the answers are about the launch."""
     start: str = ""
     """`PROBLEM/VARIANT` before the fix: cases with the same one start from the same code."""
     best: float = 1.0
-    """Times faster than the code before the fix is the fastest measured variant of the problem."""
+    """Speed-up of the fastest measured variant of the problem over the code before the fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +51,13 @@ class Read:
 
 
 def chosen_cases(*, locked: bool) -> list[Case]:
-    """Work families, or locked ones."""
+    """Work families or locked ones."""
     wanted = "locked" if locked else "work"
     return [case for case in load_cases() if case.split == wanted]
 
 
 def read_all(cases: Sequence[Case]) -> list[Read]:
-    """In parallel: reading the profiles takes most of the time."""
+    """Runs in parallel: reading the profiles takes most of the time."""
     with ProcessPoolExecutor(min(len(cases), os.cpu_count() or 1) or 1) as pool:
         return list(pool.map(read_case, cases, chunksize=8))
 

@@ -1,4 +1,4 @@
-"""Is the dominant cause of each case named, and is a look-alike left alone?"""
+"""Scores whether keet names the dominant cause of each case, and leaves look-alikes alone."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ class CauseScore:
 
     facts: Facts
     rank: int | None
-    """Of the first finding that names the cause; None: it was not raised."""
+    """Rank of the first finding that names the cause; None: it was not raised."""
     first: str
-    """What keet says first."""
+    """keet's first finding."""
     nvidia_rank: int | None
     nvidia_global_rank: int | None
     located: bool
     silent: bool
-    """keet raises nothing at all."""
+    """keet raises nothing."""
     still_raised: bool
     """After the fix."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlarmScore:
-    """A look-alike: what it resembles must not be raised."""
+    """A look-alike: the finding that it resembles must not be raised."""
 
     facts: Facts
     raised: bool
@@ -44,15 +44,15 @@ class AlarmScore:
     nvidia_raised: bool
     """A rule that can mean it, with an estimate of 10 % or more for the whole launch."""
     promised: tuple[str, ...] = ()
-    """Findings that promise `PROMISE` or more, whatever they are."""
+    """Findings of any kind with a forecast of `PROMISE` or more."""
     unconfirmed: tuple[str, ...] = ()
-    """Those of them that no other measured case with the same start confirms."""
+    """Those that no other measured case with the same start confirms."""
     nvidia_promises: bool = False
     nvidia_unconfirmed: bool = False
 
 
 PROMISE = MILD
-"""Times faster: a look-alike should get no finding that promises so much."""
+"""Speed-up: a look-alike should get no finding with such a forecast."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +108,8 @@ def _alarm(read: Read, before: Answer, confirmed: Set[str]) -> AlarmScore:
 
 
 def _confirmed(lookalike: Read, reads: Sequence[Read]) -> set[str]:
-    """Findings whose fix gained `PROMISE` or more in another case that starts from the same code:
-    to promise a gain for them is right, though the look-alike is about something else."""
+    """Findings whose fix gained `PROMISE` or more in another case that starts from the same code: a
+    forecast for them is right, although the look-alike is about another finding."""
     found: set[str] = set()
     own = lookalike.facts
     for read in reads:
@@ -138,14 +138,14 @@ def _first(answer: Answer) -> str:
 _NOTE = f"""\
 Each case is a pair of kernels, measured before and after one fix (or several) on an H200. top-1:
 the cause that the fix removes is keet's first finding. silent: keet raises nothing. still raised:
-after the fix, too. NVIDIA: rules of the same `--set full` reports by their estimates; a rule counts
-for every finding that it can mean, ties for it. 95 % intervals: bootstrap, {RESAMPLES:,} draws of
-whole families."""
+also raised after the fix. NVIDIA: rules of the same `--set full` reports by their estimates; a rule
+counts for every finding that it can mean, and wins ties. 95 % intervals: bootstrap,
+{RESAMPLES:,} draws of whole families."""
 _ALARMS = f"""\
-Look-alikes show a symptom whose removal was measured to gain less than 10 %. A false alarm is to
-raise that finding all the same. promised: findings of any kind that promise {PROMISE}x or more.
-unconfirmed: those of them whose fix did not gain as much in another measured case that starts from
-the same code. fastest variant: the largest gain measured for the same problem by any change."""
+Look-alikes show a symptom whose removal was measured to gain less than 10 %. A false alarm
+is raising that finding. promised: findings of any kind with a forecast of {PROMISE}x or more.
+unconfirmed: those whose fix did not gain as much in another measured case that starts from the same
+code. fastest variant: the largest measured gain for the same problem by any change."""
 
 
 def sums_of(scores: Scores, title: str) -> list[Part]:
@@ -190,9 +190,9 @@ def _answer(scores: Scores) -> str:
         f"families, NVIDIA's rules for {named[1]} by their global estimates and for {named[2]} by "
         f"all. It is silent on {sum(each.silent for each in causes)} and raises "
         f"{sum(each.raised for each in alarms)} of {len(alarms)} look-alikes. "
-        f"{sum(not each.promised for each in alarms)} look-alikes get no finding that promises "
-        f"{PROMISE}x or more; {sum(not each.unconfirmed for each in alarms)} if findings are left "
-        "out that another measured case with the same start confirms."
+        f"{sum(not each.promised for each in alarms)} look-alikes get no finding with a forecast "
+        f"of {PROMISE}x or more; {sum(not each.unconfirmed for each in alarms)} if findings are "
+        "left out that another measured case with the same start confirms."
     )
 
 
@@ -211,7 +211,7 @@ def _overall(scores: Scores) -> Iterator[tuple[str, ...]]:
 
 
 def _promises(alarms: Sequence[AlarmScore]) -> Iterator[tuple[str, ...]]:
-    label = f"look-alikes without a promise of {PROMISE}x or more"
+    label = f"look-alikes without a forecast of {PROMISE}x or more"
     unpromised = _clusters(alarms, lambda e: (not e.promised, not e.nvidia_promises))
     yield label, *paired_cells(paired(unpromised))
     unrefuted = _clusters(alarms, lambda e: (not e.unconfirmed, not e.nvidia_unconfirmed))
@@ -219,7 +219,7 @@ def _promises(alarms: Sequence[AlarmScore]) -> Iterator[tuple[str, ...]]:
     at_best = [each for each in alarms if each.facts.best < PROMISE]
     if at_best:
         pairs = _clusters(at_best, lambda e: (not e.promised, not e.nvidia_promises))
-        label = f"the same, of the {len(at_best)} of which no variant is {PROMISE}x faster"
+        label = f"the same, for the {len(at_best)} without a variant that is {PROMISE}x faster"
         yield label, *paired_cells(paired(pairs))
 
 
@@ -274,7 +274,7 @@ _KINDS: dict[str, Callable[[Facts], bool]] = {
     "hidden from the source": lambda facts: facts.hidden,
     "good start (50 to 80 % of the roofline)": lambda facts: facts.good_start,
     "Triton": lambda facts: facts.language == "triton",
-    "judged launch under half of the side's time": lambda facts: not facts.whole,
+    "scored launch takes less than half of the side's time": lambda facts: not facts.whole,
 }
 
 

@@ -1,8 +1,7 @@
-"""How far are forecasts from the measured speed-ups of the casebook, and do their ranges hold?
+"""Scores forecasts against the measured speed-ups of the casebook.
 
-A case with several fixes gives a pair per fix: each finding's forecast is held against what its fix
-alone gained. Families are left out of what they are compared with: the mean of the others is of the
-work families other than the case's own.
+A case with several fixes gives one pair per fix: the forecast of each finding is compared with the
+gain of its fix alone. The mean of the others leaves out the case's own family.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class Scores:
 
 
 def score_forecasts(reads: Sequence[Read], others: Sequence[Read]) -> Scores:
-    """`others` are the cases whose gains a forecast without a profile would know: work families."""
+    """`others`: the cases of work families, whose mean gain is a forecast without a profile."""
     known = [pair for read in others for _, pair in _pairs(read) if not read.facts.lookalike]
     scores = Scores([], [], [])
     for read in reads:
@@ -85,8 +84,8 @@ def _range(answer: Answer, names: Sequence[str]) -> Range | None:
 
 _NOTE = f"""\
 Error: mean |log2(forecast / measured)|, 1 is a factor of two; no forecast counts as 1x. Of a case
-with several causes, each finding's forecast is held against the gain of its fix alone. Mean of the
-others: what the fixes of the other work families gained, without any profile. Width: log2(high /
+with several causes, each finding's forecast is compared with the gain of its fix alone. Mean of the
+others: the mean gain of the fixes of the other work families, without a profile. Width: log2(high /
 low). 95 % intervals: bootstrap, {RESAMPLES:,} draws of whole families."""
 
 
@@ -195,10 +194,10 @@ def _shares(scores: Scores) -> Iterator[tuple[str, str]]:
     rows = [each.row for each in scores.forecasts]
     alike = [each.row for each in scores.lookalikes]
     yield "no forecast for the cause", f"{sum(r.pair.said is None for r in rows)} of {len(rows)}"
-    yield "no global estimate of NVIDIA's", f"{sum(r.nvidia is None for r in rows)} of {len(rows)}"
+    yield "no global estimate by NVIDIA", f"{sum(r.nvidia is None for r in rows)} of {len(rows)}"
     yield "invalid forecasts", f"{sum(r.invalid is not None for r in rows)} of {len(rows)}"
     promised = sum(r.pair.said is not None and r.pair.said.likely >= 1.1 for r in alike)
-    yield "look-alikes promised 1.1x or more", f"{promised} of {len(alike)}"
+    yield "look-alikes with a forecast of 1.1x or more", f"{promised} of {len(alike)}"
 
 
 _GROUP_HEAD = (

@@ -13,11 +13,11 @@ from evals.casebook.answers import Read, chosen_cases, read_all
 from evals.pages import Part
 from evals.task_command import Result
 
-_OPENING = "locked families were scored: log this opening in docs/results.md (date, commit, why)\n"
+_OPENING = "locked families were scored: log this use in docs/results.md (date, commit, reason)\n"
 
 
 def read_splits(args: Namespace) -> dict[str, list[Read]]:
-    """Cases by split: work families, and locked ones where they are asked for."""
+    """Cases by split: work families, and locked ones if requested."""
     if args.on == "samples":
         return {}
     splits = {"work": read_all(chosen_cases(locked=False))}
@@ -45,7 +45,7 @@ def add_forecast(result: Result | None, splits: dict[str, list[Read]]) -> Result
 
 
 def _parts(scorer: ModuleType, split: str, scores: Any) -> list[Part]:
-    """Of locked families sums alone: who sees their cases would begin to fit them."""
+    """For locked families only sums: showing their cases would invite fitting to them."""
     title = f"{split} families"
     parts: list[Part] = (
         scorer.sums_of(scores, title) if split == "locked" else scorer.parts_of(scores, title)
@@ -67,7 +67,7 @@ def _with(
     parts: Sequence[Part],
     documents: dict[str, Any],
 ) -> Result:
-    """The samples' result with the casebook behind it, or the casebook's alone."""
+    """The samples' result followed by the casebook's, or the casebook's alone."""
     if result is None:
         return Result(task, title, parts, {"casebook": documents}, (), "--on casebook")
     if not documents:

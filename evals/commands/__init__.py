@@ -1,1 +1,1 @@
-"""The actions of `keet eval`: one module each, as those of keet/cli are."""
+"""The actions of `keet eval`: one module per action, as keet/cli has one per command."""

@@ -1,9 +1,9 @@
-"""Let a model answer the prompts of a run that it has not answered yet: one request each, as it is,
-without tools. Any model that `keet explain` takes.
+"""Ask a model the prompts of a run that it has not answered yet: one request per prompt, without
+tools. Any model that `keet explain` accepts.
 
-Each answer is kept as soon as it is there. After an interruption, or once a server is back, the
-same command goes on where it stopped. Exit 5: some prompts are without an answer; the same command
-asks them again."""
+Each answer is written at once. After an interruption, or when a server is available again, the same
+command continues. Exit code 5: some prompts have no answer; the same command asks them again.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def configure(parser: ArgumentParser) -> None:
         metavar="URL",
         help="URL of an OpenAI-compatible server (vLLM, ollama, llama.cpp)",
     )
-    parser.add_argument("--limit", type=positive, metavar="N", help="ask no more than N now")
+    parser.add_argument("--limit", type=positive, metavar="N", help="ask at most N prompts now")
     parser.add_argument(
         "--max-output",
         type=positive,
@@ -70,14 +70,14 @@ def run(args: Namespace) -> int:
     try:
         asked = ask_all(folder, chat, print_progress, args.max_output, args.limit)
     except KeyboardInterrupt:
-        print_progress("interrupted; answers are kept: run the same command again to go on")
+        print_progress("interrupted; run the same command again to continue (answers are saved)")
         return ExitCode.INTERRUPTED
     sys.stdout.write(_told(folder, chat, asked))
     return ExitCode.SOME_FAILED if asked.without or asked.left_open else 0
 
 
 def _spec(folder: RunFolder, args: Namespace) -> ModelSpec:
-    """Of a folder that is no run nothing is asked."""
+    """Checks the folder first, so that nothing is asked for a folder that is not a run."""
     from keet.agent.model.settings import find_model
 
     _ = folder.run

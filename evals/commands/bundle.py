@@ -1,7 +1,8 @@
-"""The programs that models wrote in a run of optimize, as a folder to carry to a GPU machine.
+"""Write the programs of an optimize run to a folder for a GPU machine.
 
-It holds the programs, the baselines, what checks and times them, and one script that needs nvcc and
-Python alone. The script returns one JSON file, which `keet eval score` reads."""
+The folder has the programs, the baselines, the harness that checks and times them, and one script
+that needs only nvcc and Python. The script writes one JSON file, which `keet eval score` reads.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def _arch(text: str) -> str:
-    """It becomes a part of a command line on another machine."""
+    """The value becomes part of a command line on another machine."""
     number = text.removeprefix("sm_").rstrip("af")
     if text != "native" and not (text.startswith("sm_") and number.isdigit()):
         raise ArgumentTypeError(f"{text!r} is no architecture; write it as sm_90, or native")

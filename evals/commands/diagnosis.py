@@ -1,7 +1,9 @@
-"""Does keet name the cause of each sample and case, and its line? NVIDIA's rules beside it.
+"""Score whether keet names the cause of each sample and case, and its line, compared with NVIDIA's
+rules.
 
-Each sample asks what limits `slow`. `fast` must not raise any more what it fixed, and healthy
-samples must raise nothing. Needs no model and no GPU."""
+For each sample, keet has to name what limits `slow`. It must not raise the fixed cause on `fast`,
+and nothing on healthy samples. Needs no model and no GPU.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ examples:
   keet eval diagnosis --format markdown -o evals/results/diagnosis.md
   keet eval diagnosis --check
 
-exit codes: 0 done; 1 with --check: a bar is missed
+exit codes: 0 done; 1 with --check: a threshold is missed
 """
 
 

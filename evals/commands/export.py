@@ -1,7 +1,8 @@
-"""The prompts of a run that a model has not answered yet, as OpenAI batch JSONL.
+"""Write the prompts of a run that a model has not answered yet as OpenAI batch JSONL.
 
-OpenAI's batches, vLLM's run-batch and others take such a file as it is. The answers come back with
-`keet eval import`."""
+OpenAI's batches, vLLM's run-batch and others accept such a file. `keet eval import` reads the
+answers.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def run(args: Namespace) -> None:
 
 
 def _bare(model: str | None) -> str | None:
-    """The provider's own name for it: `gpt-5` of `openai:gpt-5`."""
+    """The provider's own name: `gpt-5` for `openai:gpt-5`."""
     if model and (provider := provider_of(model)):
         return model.removeprefix(f"{provider}:")
     return model

@@ -1,7 +1,8 @@
-"""How far are keet's speed-up forecasts from what was measured on samples and casebook?
+"""Score keet's forecasts against the speed-ups measured on samples and casebook.
 
-Beside them: NVIDIA's estimates in the same reports, and forecasts that know nothing of the kernel.
-Needs no model and no GPU."""
+Baselines: NVIDIA's estimates in the same reports, and forecasts that do not look at the kernel.
+Needs no model and no GPU.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ examples:
   keet eval forecast --format markdown -o evals/results/forecast.md
   keet eval forecast --check
 
-exit codes: 0 done; 1 with --check: a bar is missed
+exit codes: 0 done; 1 with --check: a threshold is missed
 """
 
 

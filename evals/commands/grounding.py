@@ -1,7 +1,9 @@
-"""Are all numbers in keet's texts measured, and are false ones in others' texts caught?
+"""Check that all numbers in keet's texts are measured, and that false numbers in other texts are
+caught.
 
-The numbers of keet's texts about the samples are checked; then thousands of true sentences are made
-false, and held to each of keet's checks. Needs no model and no GPU."""
+Checks the numbers of keet's texts about the samples; then makes thousands of true sentences false
+and runs each of keet's checks on them. Needs no model and no GPU.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ examples:
   keet eval grounding --format markdown -o evals/results/grounding.md
   keet eval grounding --check
 
-exit codes: 0 done; 1 with --check: a bar is missed
+exit codes: 0 done; 1 with --check: a threshold is missed
 """
 
 

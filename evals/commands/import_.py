@@ -1,10 +1,11 @@
-"""Answers to a run's prompts, from files of JSON lines: the output of an OpenAI batch, or lines
-such as {"id": "optimize.matrix_flip.keet.1", "text": "...", "model": "me"}.
+"""Import answers to a run's prompts from files of JSON lines: the output of an OpenAI batch, or
+lines such as {"id": "optimize.matrix_flip.keet.1", "text": "...", "model": "me"}.
 
-A line that brings no answer is told, and stops no other. What the run has already is left as it is,
-so that a file can be imported again. A line may say more of itself, as those of answers.jsonl do:
-date, input_tokens, output_tokens and seconds are kept; prompt_digest, prompt_version and keet (what
-made the prompts) have to be those of the run, model that of --model. Exit 5: some brought none."""
+A line without an answer is reported and does not stop the others. Existing answers stay, so a file
+can be imported again. A line may have further fields, as in answers.jsonl: date, input_tokens,
+output_tokens and seconds are stored; prompt_digest, prompt_version and keet (the version that made
+the prompts) must match the run, model must match --model. Exit code 5: some lines had no answer.
+"""
 
 from __future__ import annotations
 

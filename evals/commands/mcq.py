@@ -1,7 +1,9 @@
-"""The multiple-choice questions: how many of each kind, and whether their wording gives them away.
+"""Show the multiple-choice questions: how many of each kind, and whether their wording gives
+answers away.
 
-Answers are computed from the samples' reports. Guessers that see only the wording are to be near
-chance, a quarter. To have a model answer them: keet eval prompts mcq."""
+Answers are computed from the samples' reports. Guessing strategies that see only the wording should
+score near chance, 25 %. To ask a model: keet eval prompts mcq.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Begin a run: everything that a model will be asked, word for word, in a folder of its own.
+"""Start a run: write all prompts for a model to a new folder.
 
-mcq: questions about profiles, each in every condition. optimize: a program to be made faster, with
-its source and the condition's view of its profile. Conditions: none (the source alone), raw (and
-`ncu --page details`), keet (and `keet context`), agent (and `keet explain` with a model, from
---explanations), and for mcq blind (the wording alone)."""
+mcq: questions about profiles, each in every condition. optimize: a program to make faster, with its
+source and the condition's text about its profile. Conditions: none (only the source), raw (and `ncu
+--page details`), keet (and `keet context`), agent (and `keet explain` with a model, from
+--explanations), and for mcq blind (only the question).
+"""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _conditions(text: str) -> tuple[Condition, ...]:
-    """In the order of CONDITIONS, whatever the order they are given in."""
+    """In the order of CONDITIONS, independent of the order given."""
     names = _names(text)
     if wrong := [name for name in names if name not in CONDITIONS]:
         raise ArgumentTypeError(f"{wrong[0]!r} is no condition; there are {', '.join(CONDITIONS)}")
@@ -103,7 +104,7 @@ def _begin_optimize(args: Namespace) -> list[Prompt]:
 
 
 def _explained(args: Namespace, reports: Iterable[str]) -> dict[str, Any]:
-    """Which explanations the prompts hold; nothing where they hold none."""
+    """Which explanations the prompts contain; empty if none."""
     from evals.contexts import explanation_digests
 
     if args.explanations is None:
@@ -161,7 +162,7 @@ def _run_of(
 
 
 def _summary(prompts: Sequence[Prompt]) -> Iterator[str]:
-    """Prompts and their length by condition: what a run will cost."""
+    """Number and length of prompts by condition: what a run will cost."""
     from keet.explanation.token_budget import guess_tokens
 
     order = list(CONDITIONS)

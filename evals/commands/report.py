@@ -1,9 +1,11 @@
-"""Scored runs as tables: what each condition gained, with intervals, and every failure.
+"""Print scored runs as tables: the gain of each condition with intervals, and every failure.
 
-For optimize by condition, difficulty, model and sample; for mcq by condition and kind of question.
---against holds the run to an earlier one, prompt by prompt, and lists what became worse: what no
-longer passes, or is slower by more than 1.1x and beyond the spread of rounds (mcq: what was right
-and is wrong). Comparisons are withheld while more than a tenth of the attempts is not scored."""
+optimize: by condition, difficulty, model and sample; mcq: by condition and kind of question.
+--against compares the run with an earlier one, prompt by prompt, and lists what became worse:
+programs that no longer pass, or that are slower by more than 1.1x and by more than the spread of
+rounds (mcq: answers that were right and are wrong). Nothing is compared while more than 10 % of the
+attempts are unscored.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,7 @@ def run(args: Namespace) -> None:
 
 
 def _check_svg(path: Path | None) -> None:
-    """Before a long report is printed, not after it."""
+    """Checked before a long report is printed."""
     if path is None:
         return
     if path.is_dir():

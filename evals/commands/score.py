@@ -1,10 +1,11 @@
-"""What the answers of a run are worth, each with the reason; written to its scores.jsonl.
+"""Score the answers of a run, each with the reason, and write its scores.jsonl.
 
-Answers to multiple-choice questions need nothing more. Programs (optimize) are measured on a GPU:
-by `keet eval bundle` and the script in it, whose result --measured names, or here, where nvcc and a
-GPU are. A file measured.json in the run's folder is found by itself. An answer that holds no
-program needs no measurement: it counts as one that does not compile. Scores that are there stay
-where nothing at all could be scored."""
+Answers to multiple-choice questions need nothing else. Programs (optimize) are measured on a GPU:
+either with `keet eval bundle` and its script, whose result --measured names, or on this machine if
+it has nvcc and a GPU. A file measured.json in the run's folder is used automatically. An answer
+without a program counts as one that does not compile. If nothing can be scored, earlier scores
+stay.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ class _Scored(NamedTuple):
     nothing: str | None
     """Why nothing is scored; None: something is."""
     machines: Sequence[Record] | None = None
-    """Where programs were measured; None: the task has none."""
+    """The machines that measured; None: the task measures nothing."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -82,7 +83,7 @@ def run(args: Namespace) -> None:
 
 
 def _check_replaces(folder: RunFolder, scored: _Scored) -> None:
-    """A wrong file, or a lost one, must not cost what was scored before."""
+    """A wrong or missing file must not overwrite earlier scores."""
     there = folder.path / SCORES
     if scored.nothing is None or not there.is_file() or not there.stat().st_size:
         return
@@ -101,7 +102,7 @@ def _mcq(folder: RunFolder) -> _Scored:
 
 
 def _optimize(folder: RunFolder, named: Sequence[Path]) -> _Scored:
-    """Without a program there is nothing to measure: each answer is a failure as it is."""
+    """Answers without a program are failures and need no measurement."""
     from evals.optimize.measured_file import Measured, read_measured
     from evals.optimize.measurements import measured_files
     from evals.optimize.scoring import program_of, scores

@@ -1,1 +1,1 @@
-"""Does keet contradict itself? What its commands print is checked by `keet verify`."""
+"""Checks whether keet contradicts itself: `keet verify` reads what the other commands print."""

@@ -1,4 +1,4 @@
-"""The numbers of printed texts, each with keet's own verdict on it."""
+"""Checks the numbers of printed texts with `keet verify`."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ class Checked(NamedTuple):
     numbers: int
     confirmed: int
     by_metrics: int
-    """Confirmed by the report's metrics alone, without what keet computes again."""
+    """Confirmed by the report's metrics alone, without what keet computes."""
     overruled: int
-    """Confirmed, though the metrics alone would refute it: they took it for another number."""
+    """Confirmed, although the metrics alone would refute it: the words around it also name a
+    metric."""
     refuted: tuple[Doubt, ...]
     not_found: tuple[Doubt, ...]
     changed: int
     changed_confirmed: int
-    """Should be none: a check that confirms any number says nothing."""
+    """Should be zero: a check that confirms any number is useless."""
     changed_refuted: int
 
 
@@ -72,7 +73,8 @@ def check(printed: Printed) -> Checked:
 
 
 def _by_metrics(printed: Printed, checks: Iterable[CheckedNumber]) -> tuple[int, int]:
-    """How many are confirmed without what keet computes; how many are refuted only without it."""
+    """How many are confirmed without keet's computations; how many are refuted only without
+    them."""
     found = verify_text(printed.text, printed.launches, both_sides=True)
     alone = {each.number.start: each.verdict for checked in found for each in checked.checks}
     confirmed = [each.number.start for each in checks if each.verdict is ClaimVerdict.CONFIRMED]
@@ -81,8 +83,8 @@ def _by_metrics(printed: Printed, checks: Iterable[CheckedNumber]) -> tuple[int,
 
 
 def _changed_verdicts(printed: Printed, checks: Iterable[CheckedNumber]) -> list[ClaimVerdict]:
-    """Of the numbers that were confirmed, with another first digit. `At most 3x` stays true where
-    it says 6x: bounds are left out."""
+    """Verdicts on the confirmed numbers with another first digit. Bounds are left out, because `at
+    most 3x` stays true as `at most 6x`."""
     text, spots = printed.text, set()
     for each in checks:
         number = each.number
@@ -98,5 +100,5 @@ def _changed_verdicts(printed: Printed, checks: Iterable[CheckedNumber]) -> list
 
 
 def _another(digit: str) -> str:
-    """Far enough to be another number at any rounding: 1 becomes 4, 9 becomes 3, 0 becomes 3."""
+    """Far enough to differ at any rounding: 1 becomes 4, 9 becomes 3, 0 becomes 3."""
     return str(1 + (int(digit) + 2) % 9)

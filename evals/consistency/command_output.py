@@ -1,4 +1,5 @@
-"""What keet's commands print about a report, and what each text is to be held to."""
+"""Runs keet's commands on a report, and collects their output with the launches to check it
+against."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ class Printed(NamedTuple):
 
 
 class Unread(NamedTuple):
-    """A report or a command that gave nothing to check."""
+    """A report or command without output to check."""
 
     subject: str
     why: str
@@ -48,7 +49,7 @@ class Unread(NamedTuple):
 
 
 def texts_of_report(path: Path) -> Iterator[Printed | Unread]:
-    """All commands about one report; two of its launches are compared where it has several."""
+    """All commands on one report; if it has several launches, two of them are compared."""
     try:
         profile = read_profile(path)
     except KeetError as error:
@@ -70,7 +71,7 @@ def texts_of_pair(before: Path, after: Path) -> Iterator[Printed | Unread]:
 
 
 def _two_launches(path: Path, profile: Profile) -> Iterator[Printed | Unread]:
-    """The longest launch against another of its kernel, or against the next longest."""
+    """The longest launch compared with another of its kernel, or with the next longest."""
     from keet.comparison.compare import compare
     from keet.comparison.pairing.sides import Capture, Side
 

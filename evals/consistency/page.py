@@ -1,4 +1,4 @@
-"""The result as a page."""
+"""Prints the consistency result as a page."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _MOST_SHOWN = 40
 _KINDS_SHOWN = 25
 _TEXT = """\
 Every text that keet prints about these reports is checked by `keet verify` against the same
-reports (for `diff`, against both). Confirmed: the number is what the text says that it is. Refuted:
-it is something else, so keet contradicts itself, or the check is wrong. The rest is not found: the
-check can't tell what is meant. Intervals draw whole reports.
-Many of the numbers are no metric of the report: forecasts, parts of the account, shares of lines.
-The check computes those again and looks for their names in the text. `By metrics` counts what is
-confirmed without that. `Overruled` counts what would be refuted without that: the words around the
-number name a metric too, and it is not that metric's value."""
+reports (for `diff`, against both). Confirmed: the number has the value that the text states.
+Refuted: it has another value, so keet contradicts itself, or the check is wrong. Not found: the
+check cannot tell what the number is. Intervals draw whole reports.
+Many of the numbers are not metrics of the report: forecasts, parts of the account, shares of lines.
+The check computes those again and looks for their names in the text. `By metrics` counts numbers
+that are confirmed without that. `Overruled` counts numbers that would be refuted without it: the
+words around the number also name a metric that has another value."""
 _CONTROL = """\
-The same texts with another first digit in every number that was confirmed. A check that still
-confirms them would say nothing: few may be confirmed."""
+The same texts with another first digit in every confirmed number. A check that confirms them as
+well would be useless: few may be confirmed."""
 
 
 def parts_of(sets: dict[str, Sequence[Checked]], unread: Sequence[Unread]) -> list[Part]:
@@ -43,13 +43,13 @@ def parts_of(sets: dict[str, Sequence[Checked]], unread: Sequence[Unread]) -> li
         Table([_CHANGED_HEAD, *_changed_rows(every)]),
         Heading("Not checked"),
         Points(list(dict.fromkeys(map(str, unread)))),
-        Heading("Bars"),
-        Table([("bar", "reached", "must be", "met"), *_bars(every)]),
+        Heading("Thresholds"),
+        Table([("score", "reached", "required", "met"), *_thresholds(every)]),
     ]
 
 
 def missed(every: Sequence[Checked]) -> bool:
-    return any(cells[-1] == "NO" for cells in _bars(every))
+    return any(cells[-1] == "NO" for cells in _thresholds(every))
 
 
 def _answer(every: Sequence[Checked]) -> str:
@@ -111,7 +111,7 @@ def _line(doubt: Doubt) -> str:
 
 
 def _kinds(doubts: Sequence[Doubt]) -> Iterator[str]:
-    """Sentences that differ in numbers and names alone are of one kind."""
+    """Sentences that differ only in numbers and names are of one kind."""
     counted: Counter[str] = Counter()
     example: dict[str, Doubt] = {}
     for doubt in doubts:
@@ -123,15 +123,15 @@ def _kinds(doubts: Sequence[Doubt]) -> Iterator[str]:
         yield f"{count} times, as {_line(example[kind])}"
 
 
-def _bars(every: Sequence[Checked]) -> list[tuple[str, str, str, str]]:
-    """Of every command by itself: a good one does not make up for another."""
+def _thresholds(every: Sequence[Checked]) -> list[tuple[str, str, str, str]]:
+    """Every command has to reach the threshold by itself."""
     refuted = sum(len(c.refuted) for c in every)
-    bars = [("numbers refuted", str(refuted), "0", "NO" if refuted else "yes")]
+    rows = [("numbers refuted", str(refuted), "0", "NO" if refuted else "yes")]
     for form in (*OF_ONE, *OF_TWO):
         mine = [each for each in every if each.form == form]
         if numbers := sum(c.numbers for c in mine):
             reached = sum(c.confirmed for c in mine) / numbers
             met = "yes" if reached >= LEAST_CONFIRMED else "NO"
             least = f"at least {LEAST_CONFIRMED}"
-            bars.append((f"confirmed, `{form}`", f"{reached:.3f}", least, met))
-    return bars
+            rows.append((f"confirmed, `{form}`", f"{reached:.3f}", least, met))
+    return rows

@@ -1,1 +1,2 @@
-"""Does keet name the planted cause, and its line? NVIDIA's rules beside it."""
+"""Scores whether keet names the planted cause of each sample and its line, beside NVIDIA's rules.
+Reads samples only."""

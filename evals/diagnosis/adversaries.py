@@ -1,7 +1,7 @@
-"""Answers that try to score without knowing anything: what they get is printed with the result.
+"""Answers that try to score without analysing the kernel. Their scores are printed with the result.
 
 Each is scored like keet on the real samples. A scorer that one of them can beat is broken; the one
-that knows the truth shows that full marks can be had.
+that knows the truth shows that full scores are possible.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from keet.catalog import findings
 
 
 class Case(NamedTuple):
-    """A sample: what is known, and what keet says."""
+    """A sample: its planted cause, and keet's answer."""
 
     truth: Truth
     answers: Answers
@@ -25,7 +25,7 @@ class Case(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """What an adversary got, as means over samples."""
+    """Mean scores of an adversary over all samples."""
 
     name: str
     top1: float
@@ -36,7 +36,7 @@ class Tried(NamedTuple):
 
 
 Trick = Callable[[Case, Sequence[Case]], Answers]
-"""One case and all of them; gives what the adversary answers to the one."""
+"""Takes one case and all of them; returns the adversary's answer to the one."""
 
 
 def try_all(cases: Sequence[Case]) -> list[Tried]:
@@ -114,7 +114,7 @@ def _five_times(answer: Answer) -> Answer:
 
 
 def _of_another(case: Case, cases: Sequence[Case]) -> Answers:
-    """Keet's answer to the next sample, whatever was asked."""
+    """keet's answer to the next sample."""
     order = [each for each in cases if each.truth.kernel != case.truth.kernel]
     after = [each for each in order if each.truth.sample > case.truth.sample] or order
     return dict.fromkeys(case.answers, after[0].answers["slow"])

@@ -1,4 +1,4 @@
-"""What is known of a sample, and what keet and NVIDIA's rules say of each of its variants."""
+"""The planted cause of a sample, and the answers of keet and of NVIDIA's rules for each variant."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Spot = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One finding of keet's."""
+    """One of keet's findings."""
 
     id: str
     low: float
@@ -33,21 +33,21 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is said of one variant."""
+    """The answer for one variant."""
 
     claims: tuple[Claim, ...] = ()
     healthy: str | None = None
     advice: tuple[Advice, ...] = ()
-    """NVIDIA's, by any estimate."""
+    """NVIDIA's rules, by any estimate."""
     global_advice: tuple[Advice, ...] = ()
-    """By estimates for the whole launch alone."""
+    """Only by estimates for the whole launch."""
     kernel: str | None = None
-    """That it is about."""
+    """The kernel that the answer is about."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """Why nothing can be scored: no fault of whoever answers."""
+    """Why nothing can be scored; not a fault of the answer."""
 
     why: str
 
@@ -59,7 +59,7 @@ Reading = Mapping[str, Answer | NoAnswer]
 
 @dataclass(frozen=True, slots=True)
 class Unscored:
-    """Counted apart: neither right nor wrong."""
+    """Counted separately: neither right nor wrong."""
 
     sample: str
     variant: str
@@ -71,19 +71,19 @@ class Unscored:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What is known of a sample."""
+    """What is known about a sample."""
 
     sample: str
     dominant: str
     accept: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
-    """Further causes that were planted: to raise them is no mistake."""
+    """Other planted causes: raising them is not a mistake."""
     lines: tuple[Spot, ...] = ()
-    """Where the dominant cause is in `slow`."""
+    """Lines of the dominant cause in `slow`."""
     fixed: tuple[str, ...] = ()
-    """What `fast` must not raise any more."""
+    """Findings that `fast` must not have."""
     left: tuple[tuple[str, str], ...] = ()
-    """Later variants, and what limits them."""
+    """Later variants and what limits them."""
     kernel: str | None = None
     difficulty: str | None = None
 

@@ -112,11 +112,11 @@ MEANINGS: dict[str, frozenset[str]] = {
     "PCSamplingData": frozenset(),
     "PMSamplingData": frozenset(),
 }
-"""What each rule can mean."""
+"""The findings that each rule can mean."""
 
 _ADVICE = (RuleKind.OPTIMIZATION, RuleKind.WARNING)
 _MOST_PERCENT = 99.0
-"""An estimate of 100 % would be an infinite speed-up: it is taken as a hundredfold."""
+"""An estimate of 100 % would be an infinite speed-up: it counts as 100x."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +125,12 @@ class Advice:
 
     rule: str
     percent: float | None
-    """Of the run time, to the two digits that ncu prints; None ranks below all that have one."""
+    """Share of the run time, with the two digits that ncu prints; None ranks below all
+    estimates."""
 
 
 def ranked(rules: Iterable[RuleResult], *, only_global: bool = False) -> tuple[Advice, ...]:
-    """Rules that speak, highest estimate first."""
+    """Rules with a message, highest estimate first."""
     best: dict[str, float | None] = {}
     for result in rules:
         percent = _percent(result, only_global=only_global)
@@ -141,7 +142,7 @@ def ranked(rules: Iterable[RuleResult], *, only_global: bool = False) -> tuple[A
 
 
 def rank_of(wanted: Iterable[str], advice: Iterable[Advice]) -> int | None:
-    """Place of the first rule that can mean one of the findings; among equals it comes first."""
+    """Rank of the first rule that can mean one of the findings; it wins ties."""
     given, ids = tuple(advice), frozenset(wanted)
     heights = [_height(one.percent) for one in given if ids & MEANINGS[one.rule]]
     if not heights:
@@ -150,13 +151,13 @@ def rank_of(wanted: Iterable[str], advice: Iterable[Advice]) -> int | None:
 
 
 def first_meanings(advice: tuple[Advice, ...]) -> frozenset[str]:
-    """All findings that a hit of the first rank can stand for."""
+    """All findings that a rule of the first rank can mean."""
     top = [one for one in advice if one.percent == advice[0].percent]
     return frozenset().union(*(MEANINGS[one.rule] for one in top))
 
 
 def speedups(advice: Iterable[Advice]) -> tuple[float, ...]:
-    """The estimates as times faster, highest first."""
+    """The estimates as speed-ups, highest first."""
     shares = (min(a.percent, _MOST_PERCENT) / 100 for a in advice if a.percent is not None)
     return tuple(1 / (1 - share) for share in shares)
 

@@ -1,4 +1,4 @@
-"""The scores as a page: the means, a row for each sample, and why each miss is one."""
+"""Prints the diagnosis scores as a page: means, a row per sample, and the reason of each miss."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from evals.pages import (
 
 _NOTE = f"""\
 95 % intervals: paired bootstrap, {RESAMPLES:,} draws of whole samples. NVIDIA: rules in the same
-reports by their estimates; a rule counts for every finding that it can mean, ties for it.
-keet's checks were written with these samples at hand: this is how well they fit, not what
-to expect of kernels that nobody has seen. A score without a miss has a point for an interval;
-of N samples without one, a miss in every N/3 of further ones would still be no surprise."""
-_DIFFICULTY = "How far the source alone leads. " + "; ".join(
+reports by their estimates; a rule counts for every finding that it can mean, and wins ties.
+keet's rules were written with these samples at hand: the scores show how well they fit, not what
+to expect of other kernels. The interval of a score without a miss is a point; after N samples
+without a miss, a miss rate of 3/N is still plausible."""
+_DIFFICULTY = "What the source alone shows. " + "; ".join(
     f"{name}: {meaning}" for name, meaning in DIFFICULTIES.items() if name != "healthy"
 )
 _ADVERSARIES = f"""\
-Answers that know nothing of the kernel, and how the same scorer takes them. Of an answer, the
-first {FINDINGS} findings and 3 places of each are read; one about another kernel says nothing. A
-sample that is scored twice is refused."""
+Answers that do not use the kernel, and their scores. Only the first {FINDINGS} findings of an
+answer and 3 places of each count; an answer about another kernel does not count. A sample that is
+scored twice is refused."""
 
 
 def parts_of(
@@ -94,9 +94,9 @@ def _paired_means(summary: Summary) -> Iterator[tuple[str, ...]]:
 def _single_means(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "a cause line in the first 3 places", interval_cell(summary.hits.located)
     yield "samples without places", ", ".join(summary.without_places) or "none"
-    yield "findings that nobody planted, a sample", interval_cell(summary.beside)
+    yield "findings per sample that were not planted", interval_cell(summary.beside)
     yield "fixed cause still raised on fast", str(summary.still_raised)
-    yield "what is left named first", str(summary.left_named)
+    yield "remaining cause named first", str(summary.left_named)
     yield "healthy ceiling named", str(summary.healthy_named)
     yield "findings in NVIDIA's first rank", f"{summary.nvidia_first_means:.1f} on average"
 

@@ -1,4 +1,4 @@
-"""One sample's scores: what was said of it against what is known, and why each is as it is."""
+"""Scores one sample: the answer compared with the planted cause, with the reason of each score."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from evals.diagnosis import nvidia
 from evals.diagnosis.answers import Answer, Answers, Claim, Spot, Truth
 
 PLACES = 3
-"""A reader looks at so many places of a finding."""
+"""Number of places per finding that a reader looks at."""
 FINDINGS = 5
-"""`keet explain` shows so many: who names more has listed, not diagnosed, and is read so far."""
+"""Number of findings that `keet explain` shows; further ones are not read, so that listing all
+findings does not help."""
 ALARM = 1.1
-"""Times faster: a lower estimate of NVIDIA's for a healthy kernel is no alarm. keet's own limit."""
+"""A lower estimate of NVIDIA's rules for a healthy kernel is not a false alarm; the same limit as
+keet's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,22 +25,22 @@ class Row:
     sample: str
     dominant: str
     rank: int | None
-    """Of the first finding that names the cause; None: it was not raised."""
+    """Rank of the first finding that names the cause; None: it was not raised."""
     nvidia_rank: int | None
     nvidia_global_rank: int | None
     nvidia_first_means: int
-    """How many findings NVIDIA's first rank can stand for."""
+    """Number of findings that NVIDIA's first rank can mean."""
     located: bool
     places: int
-    """Of those that a reader looks at."""
+    """Whether a cause line is among the places that a reader looks at."""
     beside: int
-    """Findings on `slow` that nobody planted."""
+    """Findings on `slow` that were not planted."""
     still_raised: tuple[str, ...]
-    """On `fast`, though fixed."""
+    """The fixed cause is still raised on `fast`."""
     left_named: tuple[tuple[str, bool], ...]
     """Later variants whose limit is known, and whether it was named first."""
     why: tuple[str, ...]
-    """What is right, and by what."""
+    """The scores that are right, with the reason."""
     misses: tuple[str, ...]
     difficulty: str | None = None
 
@@ -51,7 +53,7 @@ class HealthyRow:
     variant: str
     raised: tuple[str, ...]
     named: bool
-    """Whether the ceiling that it is at was named."""
+    """Whether the ceiling that it reaches was named."""
     nvidia: float | None
     """The highest global estimate."""
     why: str = ""
@@ -62,7 +64,7 @@ class HealthyRow:
 
 
 def claims_of(truth: Truth, answer: Answer) -> tuple[Claim, ...]:
-    """What counts of an answer: the first five findings, about the kernel that was asked for."""
+    """The scored part of an answer: the first five findings, about the requested kernel."""
     if _is_of_another(truth, answer):
         return ()
     return answer.claims[:FINDINGS]

@@ -15,7 +15,7 @@ from evals.diagnosis.scoring import HealthyRow, Row
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """So many of so many."""
+    """A number out of a total."""
 
     count: int
     of: int
@@ -26,12 +26,12 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """How often the cause was found, of some samples."""
+    """How often the cause was found in a group of samples."""
 
     samples: int
     top1: Paired
     top1_global: Paired
-    """Against NVIDIA's global estimates alone."""
+    """Compared with NVIDIA's global estimates only."""
     top3: Paired
     top3_global: Paired
     located: Interval
@@ -44,14 +44,14 @@ class Summary:
     hits: Hits
     by_difficulty: dict[str, Hits]
     nvidia_first_means: float
-    """How many findings NVIDIA's first rank can stand for; keet's stands for one."""
+    """Number of findings that NVIDIA's first rank can mean; keet's means one."""
     without_places: tuple[str, ...]
     beside: Interval
-    """Findings of a sample that nobody planted."""
+    """Findings per sample that were not planted."""
     false_alarms: Paired | None
     healthy_named: Share
     still_raised: Share
-    """Fast variants that raise what they fixed."""
+    """Fast variants that still raise the fixed cause."""
     left_named: Share
     unscored: tuple[Unscored, ...] = ()
 
@@ -76,7 +76,7 @@ def summarise(
     )
 
 
-def bar_values(summary: Summary) -> dict[str, float]:
+def threshold_values(summary: Summary) -> dict[str, float]:
     hits, alarms = summary.hits, summary.false_alarms
     return {
         "top-1": hits.top1.keet.mean,
@@ -101,7 +101,7 @@ def hits_of(rows: Sequence[Row]) -> Hits:
 
 
 def _check_once(keys: Sequence[Hashable]) -> None:
-    """A sample that is counted twice weighs twice, and makes intervals look narrow."""
+    """Raises if a sample is scored twice: it would count twice and make intervals too narrow."""
     if twice := next((key for key in keys if keys.count(key) > 1), None):
         raise ValueError(f"{twice} is scored twice; score each sample once")
 

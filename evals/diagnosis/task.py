@@ -1,7 +1,7 @@
-"""The task: every sample is read, scored and summed up, as one result.
+"""Runs the task: reads, scores and summarises every sample.
 
-Each sample asks what limits `slow`. `fast` must not raise any more what it fixed, and healthy
-samples must raise nothing in any variant.
+keet has to name what limits `slow`. `fast` must not raise the fixed cause, and healthy samples must
+raise nothing in any variant.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from evals.diagnosis.adversaries import Case, Tried, try_all
 from evals.diagnosis.answers import Unscored, answers_of, truth_of, unscored, whole
 from evals.diagnosis.page import parts_of
 from evals.diagnosis.scoring import HealthyRow, Row, score, score_healthy
-from evals.diagnosis.summary import bar_values, summarise
+from evals.diagnosis.summary import summarise, threshold_values
 from evals.task_command import Result, need
-from evals.thresholds import hold
+from evals.thresholds import check_thresholds
 from kernels_samples.samples import Sample
 
 
@@ -30,7 +30,7 @@ class Scored(NamedTuple):
 
 
 def score_samples(samples: Sequence[Sample]) -> Scored:
-    """A sample of which a report is lacking is left out, and said to be; not taken for a miss."""
+    """A sample without its reports is left out and reported, not counted as a miss."""
     cases: list[Case] = []
     lacking: list[Unscored] = []
     for sample in samples:
@@ -61,6 +61,6 @@ def result_of(scored: Scored) -> Result:
             "unscored": [asdict(each) for each in scored.unscored],
             "adversaries": [each._asdict() for each in scored.adversaries],
         },
-        hold("diagnosis", bar_values(summary)),
+        check_thresholds("diagnosis", threshold_values(summary)),
         "--on samples",
     )

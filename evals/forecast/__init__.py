@@ -1,1 +1,2 @@
-"""How far are keet's speed-up forecasts from what was measured? NVIDIA's estimates beside them."""
+"""Scores keet's forecasts against the measured speed-ups of the samples, beside NVIDIA's estimates.
+Reads samples only."""

@@ -1,4 +1,4 @@
-"""Forecasts that try to score without knowing anything, and what they get."""
+"""Forecasts that try to score without analysing the kernel, and their scores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evals.forecast.scoring import score_pairs
 
 
 class Tried(NamedTuple):
-    """What an adversary got, as means over pairs."""
+    """Mean scores of an adversary over all pairs."""
 
     name: str
     error: float
@@ -32,7 +32,7 @@ def _always(low: float, likely: float, high: float) -> Trick:
 
 
 def _whole_time(_: Pair) -> Range:
-    """A rule that says 100 %, as ncu's do."""
+    """A rule that estimates 100 %, as some of ncu's rules do."""
     (said,) = speedups([Advice("CPIStall", 100.0)])
     return Range(said, said, said)
 

@@ -1,4 +1,5 @@
-"""The forecasts as a page: the means, a row for each pair and finding, and why each miss is one."""
+"""Prints the forecast scores as a page: means, a row per pair and finding, and the reason of each
+miss."""
 
 from __future__ import annotations
 
@@ -12,17 +13,17 @@ from evals.pages import Heading, Part, Points, Prose, Table, number_cell, paired
 
 _NOTE = f"""\
 Error: mean |log2(forecast / measured)|, 1 is a factor of two; no forecast counts as 1x. Bias has
-the sign: below 0 is too low. Width: log2(high / low). Range score: the width, and ten times what
-was measured lies outside (Winkler's, at 80 %); lower is better. Mean of the others: the geometric
-mean of what the other samples gained and the middle four fifths of it, known without any profile.
+the sign: below 0 is too low. Width: log2(high / low). Range score: the width, plus ten times
+the distance of a measurement outside (Winkler's, at 80 %); lower is better. Mean of the others: the
+geometric mean of the other samples' gains and the middle 80 % of them, known without a profile.
 95 % intervals: paired bootstrap, {RESAMPLES:,} draws of whole samples, with all their steps.
-keet's formulas were written with these samples at hand: this is how well they fit. A variant may
-mend more than the one cause, which forecasts for that cause alone do not know. Where the cause
-was not raised there is no range, and 1x is as far off as can be: the range score feels it."""
+keet's formulas were written with these samples at hand: the scores show how well they fit. A
+variant may fix more than one cause; the forecast is for one cause only. If the cause was not
+raised, there is no range, and 1x is used, which makes the range score worse."""
 
 _ADVERSARIES = """\
-Forecasts that know nothing of the kernel, and how the same scorer takes them. What is not finite,
-not above zero or not in order is no forecast. A pair that is scored twice is refused."""
+Forecasts that do not use the kernel, and their scores. A forecast that is not finite, not above
+zero or not in order is invalid. A pair that is scored twice is refused."""
 
 
 def parts_of(summary: Summary, rows: Sequence[Row], adversaries: Sequence[Tried]) -> list[Part]:
@@ -77,7 +78,7 @@ def _paired_means(summary: Summary) -> Iterator[tuple[str, ...]]:
 
 def _single_means(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "no forecast for the cause", str(summary.without_forecast)
-    yield "no global estimate of NVIDIA's", str(summary.nvidia_without_forecast)
+    yield "no global estimate by NVIDIA", str(summary.nvidia_without_forecast)
     yield "invalid forecasts", str(summary.invalid)
 
 

@@ -29,7 +29,7 @@ from kernels_samples.samples import Sample
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A forecast, in times faster."""
+    """A forecast, as speed-ups."""
 
     low: float
     likely: float
@@ -37,7 +37,7 @@ class Range:
 
     @property
     def problem(self) -> str | None:
-        """Why it is none at all."""
+        """Why it is not a valid forecast."""
         values = (self.low, self.likely, self.high)
         if not all(math.isfinite(value) for value in values):
             return "it is not finite"
@@ -57,11 +57,11 @@ class Pair:
     after: str
     cause: str
     measured: float
-    """Time before over time after."""
+    """Time before divided by time after."""
     said: Range | None
-    """None: the cause was not raised, so that nothing was forecast."""
+    """None: the cause was not raised, so there is no forecast."""
     estimates: tuple[float, ...] = ()
-    """NVIDIA's for the whole launch, highest first."""
+    """NVIDIA's estimates for the whole launch, highest first."""
     difficulty: str | None = None
 
     @property

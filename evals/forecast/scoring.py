@@ -1,7 +1,7 @@
-"""One forecast against what was measured, in doublings: 1 is a factor of two.
+"""Scores one forecast against the measured speed-up, in factors of two (log2).
 
-Who forecasts nothing has said that nothing is to be gained, and is scored as 1x; so is what can't
-be a forecast. A range that covers may be of any width: its score has the width in it.
+No forecast, or an invalid one, counts as 1x. The score of a range includes its width, so that a
+very wide range does not win.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from statistics import fmean, quantiles
 from evals.forecast.pairs import Pair, Range
 
 _OUTSIDE = 0.2
-"""Of what was measured may lie outside a range: the level at which ranges are scored."""
+"""Share of measurements that may be outside a range: the level at which ranges are scored."""
 _NOTHING = Range(1.0, 1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Of one range."""
+    """The score of one range."""
 
     error: float
     """|log2(forecast / measured)|"""
@@ -30,39 +30,39 @@ class Score:
     width: float
     """log2(high / low)"""
     range_score: float
-    """Winkler's, at 80 %: the width, and ten times what was measured lies outside. Lower is better,
-    and no width that covers everything is."""
+    """Winkler's interval score at 80 %: the width, plus ten times the distance of a measurement
+    outside. Lower is better."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A pair scored: keet, and what it is held against."""
+    """A scored pair: keet and its baselines."""
 
     pair: Pair
     keet: Score
     naive: Score
-    """Of the mean of the other samples: it knows nothing of this kernel."""
+    """Of the mean of the other samples, which does not look at this kernel."""
     naive_range: Range
     nvidia: float | None
-    """The highest of NVIDIA's estimates, the one that ncu puts first."""
+    """The highest of NVIDIA's estimates, which ncu lists first."""
     nvidia_nearest: float | None
-    """The one nearest to what was measured; which one that is, only hindsight tells."""
+    """The estimate nearest to the measurement, which is known only afterwards."""
     nvidia_error: float
     nvidia_nearest_error: float
     silent_error: float
-    """Of who says 1x to everything."""
+    """Of a forecast of 1x for everything."""
     invalid: str | None
-    """Why keet's is no forecast, where it is none."""
+    """Why keet's forecast is invalid, if it is."""
     why: str
 
 
 def doublings(said: float | None, measured: float) -> float:
-    """By how many factors of two a forecast is too high; who says nothing says 1x."""
+    """By how many factors of two a forecast is too high; no forecast counts as 1x."""
     return math.log2((1.0 if said is None else said) / measured)
 
 
 def off_by(said: float | None, measured: float) -> float:
-    """The same, too high or too low alike."""
+    """The same without its sign."""
     return abs(doublings(said, measured))
 
 
@@ -82,7 +82,7 @@ def score_range(said: Range | None, measured: float) -> Score:
 
 
 def naive_range(pair: Pair, pairs: Sequence[Pair]) -> Range:
-    """The geometric mean of what other samples gained, and the middle four fifths of it."""
+    """The geometric mean of the gains of other samples, and the middle 80 % of them."""
     others = [math.log2(each.measured) for each in pairs if each.sample != pair.sample]
     if not others:
         return _NOTHING

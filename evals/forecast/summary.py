@@ -1,4 +1,4 @@
-"""The forecasts of all pairs together, with intervals that draw whole samples."""
+"""Summarises the forecasts of all pairs, with intervals that draw whole samples."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evals.forecast.scoring import Row, doublings
 
 @dataclass(frozen=True, slots=True)
 class OfFinding:
-    """The forecasts of one check."""
+    """The forecasts for one finding."""
 
     pairs: int
     error: float
@@ -30,23 +30,23 @@ class Summary:
     pairs: int
     samples: int
     largest: Paired
-    """Error, against the highest of NVIDIA's global estimates."""
+    """Error, compared with NVIDIA's highest global estimate."""
     largest_both: Paired | None
-    """Where both forecast something."""
+    """Only pairs for which both have a forecast."""
     nearest: Paired
-    """Against the nearest of them, chosen in hindsight."""
+    """Compared with NVIDIA's nearest estimate, chosen afterwards."""
     naive: Paired
-    """Against the mean of the other samples."""
+    """Compared with the mean of the other samples."""
     silent: Paired
-    """Against who says 1x to everything."""
+    """Compared with 1x for everything."""
     bias: Paired
-    """log2(forecast / measured), against NVIDIA's highest."""
+    """log2(forecast / measured), compared with NVIDIA's highest."""
     covered: Paired
-    """Against the range of the other samples."""
+    """Compared with the range of the other samples."""
     width: Paired
     range_score: Paired
     first_steps: Paired
-    """Error from `slow` to the next variant alone, against NVIDIA's highest."""
+    """Error from `slow` to the next variant only, compared with NVIDIA's highest."""
     without_forecast: Share
     nvidia_without_forecast: Share
     invalid: Share
@@ -78,7 +78,7 @@ def summarise(rows: Sequence[Row], unscored: Iterable[Unscored] = ()) -> Summary
     )
 
 
-def bar_values(summary: Summary) -> dict[str, float]:
+def threshold_values(summary: Summary) -> dict[str, float]:
     first = summary.first_steps
     return {
         "first steps' error over NVIDIA's": first.keet.mean / first.baseline.mean,

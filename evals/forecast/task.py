@@ -1,4 +1,4 @@
-"""The task: every measured pair of the samples is scored and summed up, as one result."""
+"""Runs the task: scores and summarises every measured pair of the samples."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from evals.forecast.adversaries import try_all
 from evals.forecast.page import parts_of
 from evals.forecast.pairs import Pair
 from evals.forecast.scoring import score_pairs
-from evals.forecast.summary import bar_values, summarise
+from evals.forecast.summary import summarise, threshold_values
 from evals.task_command import Result, need
-from evals.thresholds import hold
+from evals.thresholds import check_thresholds
 
 
 def result_of(pairs: Sequence[Pair], unscored: Sequence[Unscored] = ()) -> Result:
@@ -29,6 +29,6 @@ def result_of(pairs: Sequence[Pair], unscored: Sequence[Unscored] = ()) -> Resul
             "unscored": [asdict(each) for each in unscored],
             "adversaries": [each._asdict() for each in adversaries],
         },
-        hold("forecast", bar_values(summary)),
+        check_thresholds("forecast", threshold_values(summary)),
         "--on samples",
     )

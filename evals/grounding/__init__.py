@@ -1,1 +1,2 @@
-"""Are all numbers in keet's texts measured, and are false ones in others' texts caught?"""
+"""Checks keet's number checks: one module per input (printed texts, mutants, known and model
+sentences)."""

@@ -1,4 +1,4 @@
-"""The checks that keet has for numbers, each asked the same: does this sentence stand?"""
+"""keet's checks of numbers behind one interface: is this sentence accepted?"""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from keet.verification.verify import verify_text
 
 class Outcome(StrEnum):
     REFUTED = "refuted"
-    """Said to be wrong."""
+    """Called wrong."""
     DOUBTED = "doubted"
-    """Not confirmed, and said to be so."""
+    """Not confirmed, and reported as such."""
     PASSED = "passed"
 
 
 class Judged(NamedTuple):
-    """What a check said of a sentence, and why."""
+    """A check's verdict on a sentence, with the reason."""
 
     outcome: Outcome
     why: str
@@ -41,7 +41,8 @@ def _own(material: Material, said: str) -> Judged:
 
 
 def verified(material: Material, texts: Sequence[str]) -> list[Judged]:
-    """All at once, a paragraph each: a paragraph knows nothing of those before it."""
+    """All sentences in one call, one paragraph each, because paragraphs are checked
+    independently."""
     ends = list(accumulate(len(text) + 2 for text in texts))
     found: list[list[CheckedNumber | RelationCheck]] = [[] for _ in texts]
     at, launches = 0, material.slow.profile.launches
@@ -67,6 +68,6 @@ CHECKERS: dict[str, Callable[[Material, Sequence[str]], list[Judged]]] = {
     "own": own,
 }
 WHAT = {
-    "verify": "`keet verify`: a text by anyone against a report",
-    "own": "what keet does to its own sentences, whose numbers it put there itself",
+    "verify": "`keet verify`: checks any text against a report",
+    "own": "keet's check of its own sentences, whose numbers it inserted itself",
 }

@@ -1,4 +1,4 @@
-"""What a sample gives to check: its explanations before and after, and what changed between."""
+"""The explanations of a sample's `slow` and `fast`, and their difference: the texts to check."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ASKED = (
     "l1tex_throughput_pct",
     "sm_frequency",
 )
-"""Metrics that an agent would look up, of all kinds of units."""
+"""Metrics that an agent would look up, with all kinds of units."""
 _TOP = 5
 
 
@@ -52,7 +52,7 @@ class Material:
 
     @cached_property
     def known(self) -> ComputedValues:
-        """What keet computes of `slow`, as `keet verify` knows it."""
+        """What keet computes about `slow`, as `keet verify` gets it."""
         return computed_values([self.slow.profile])
 
     @cached_property
@@ -61,7 +61,7 @@ class Material:
 
     @cached_property
     def pieces(self) -> dict[str, Evidence]:
-        """All that may be cited of `slow`."""
+        """All evidence that may be cited about `slow`."""
         return {piece.id: piece for piece in self.told.evidence}
 
     def _of_kernel(self, explanation: Explanation) -> LaunchExplanation:
@@ -77,7 +77,7 @@ def _explained(sample: Sample, variant: str) -> Explanation:
 
 
 def _looked_up(told: LaunchExplanation) -> dict[str, Evidence]:
-    """By the id of the catalog; what the report lacks is left out."""
+    """By catalog id; metrics that the report lacks are left out."""
     found = {name: told.view.get(name) for name in ASKED}
     return {name: piece for name, piece in found.items() if piece is not None}
 

@@ -33,7 +33,7 @@ class Outcome(StrEnum):
     """Everything that was checked in it is right."""
     CONTRADICTED = "contradicted"
     UNCLEAR = "unclear"
-    """Nothing is wrong, and something could not be checked."""
+    """Nothing is wrong, but something could not be checked."""
 
 
 class Sentence(NamedTuple):
@@ -76,7 +76,7 @@ class Figures(NamedTuple):
 
 
 def load_sentences() -> Iterator[Sentence]:
-    """Of each list, every second sentence is held out."""
+    """Every second sentence of each list is held out."""
     for report in tomllib.loads(SENTENCES.read_text("utf-8"))["report"]:
         for truth in (True, False):
             for index, text in enumerate(report["true" if truth else "false"]):

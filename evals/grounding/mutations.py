@@ -1,5 +1,6 @@
-"""Ways to make a true sentence false. What they give is false by construction, whatever a checker
-thinks of it: a checker is not asked which mutants are fair.
+"""Ways to make a true sentence false.
+
+The results are false by construction; no checker decides which mutants are fair.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from keet.evidence import Evidence
 from keet.verification.number_match import same_kind
 
 Mutation = Callable[[Base, Material, random.Random], str | None]
-"""A false sentence; None: this one can't be made so."""
+"""A false sentence; None: this mutation does not apply."""
 
 
 class Mutant(NamedTuple):
-    """A false sentence, and the true one that it was."""
+    """A false sentence and the true one it was made from."""
 
     kind: str
     true: str
@@ -39,7 +40,7 @@ def mutants_of(material: Material, turn: int) -> Iterator[Mutant]:
 
 
 def _with_digit(numeral: str, index: int, step: int) -> str:
-    """The digits stay as many as they were: a leading one does not become zero."""
+    """The number of digits stays the same: a leading digit does not become zero."""
     digit = int(numeral[index])
     new = 1 + (digit - 1 + step) % 9 if index == 0 else (digit + step) % 10
     return f"{numeral[:index]}{new}{numeral[index + 1 :]}"
@@ -62,7 +63,7 @@ def _last_digit(base: Base, *_: object) -> str | None:
 
 
 def _exact(base: Base) -> float:
-    """The value that the numeral was rounded from, in the unit that it is printed in."""
+    """The value before rounding, in the printed unit."""
     return base.piece.value / 10.0 ** round(math.log10(base.piece.value / _value(base)))
 
 
@@ -117,7 +118,7 @@ def _other_unit(base: Base, *_: object) -> str | None:
 
 
 def _fraction(base: Base, *_: object) -> str | None:
-    """A fraction with the sign of a percentage: 0.5312 % for 53.12 %."""
+    """A fraction with a percent sign: 0.5312 % for 53.12 %."""
     if base.unit.strip() != "%":
         return None
     return base.saying(f"{_value(base) / 100:.4f}{base.unit}")
@@ -131,7 +132,7 @@ def _negative(base: Base, *_: object) -> str:
 
 
 def _exponent(base: Base, *_: object) -> str:
-    """A thousand times too much, in another notation."""
+    """1000 times too much, in another notation."""
     return base.saying(f"{1000 * _value(base):.3e}{base.unit}")
 
 
@@ -161,7 +162,7 @@ def _false_bound(base: Base, _: Material, draw: random.Random) -> str:
 
 
 def _others(base: Base, material: Material) -> list[Evidence]:
-    """What has such a unit, and clearly another value."""
+    """Evidence with the same unit and a clearly different value."""
     return [
         piece
         for piece in material.asked.values()
@@ -179,7 +180,7 @@ def _of_another_metric(base: Base, material: Material, draw: random.Random) -> s
 
 
 def _another_name(base: Base, material: Material, draw: random.Random) -> str | None:
-    """The number is right; what it is said to be is not."""
+    """The number is right, but it belongs to another metric."""
     others = _others(base, material)
     if base.metric is None or not others:
         return None
@@ -207,14 +208,14 @@ _INVENTED = ("Tail latency overhead", "Cache pollution", "Scheduler contention",
 
 
 def _invented(base: Base, _: Material, draw: random.Random) -> str | None:
-    """A name and a number from nowhere."""
+    """An invented name and number."""
     if base.metric is None:
         return None
     return f"{draw.choice(_INVENTED)} is {draw.uniform(20, 90):.2f} %."
 
 
 def _promise(base: Base, material: Material, draw: random.Random) -> str | None:
-    """Beyond the highest that keet forecasts."""
+    """More than the highest forecast of keet."""
     findings = material.told.findings
     if base.metric is None or not findings:
         return None

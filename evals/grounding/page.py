@@ -1,4 +1,5 @@
-"""Grounding as a page: shares of numbers, catches by kind of mutant, and all that slips through."""
+"""Prints the grounding scores as a page: verified numbers, caught mutants by kind, and all missed
+ones."""
 
 from __future__ import annotations
 
@@ -13,18 +14,18 @@ from evals.grounding.scoring import Accepted, Caught, Trial
 from evals.pages import Heading, Part, Points, Prose, Table, interval_cell
 
 _TEXTS = """\
-Verified: the number is what the text says that it is. Refuted: it is something else. The rest is
-not found: the check does not see what is meant, which it says. All of these texts are true as far
-as we know, so that what is refuted is a false alarm of the check, or a mistake of keet's.
-There is no baseline for keet's own sentences: nobody else cites evidence. For whole texts, those of
-NVIDIA's in the same reports stand beside keet's, in ncu's words, which the check knows."""
+Verified: the number has the value that the text states. Refuted: it has another value. Not found:
+the check cannot tell what the number is. All of these texts are believed to be true, so a refuted
+number is a false alarm of the check or a mistake of keet. keet's own sentences have no baseline,
+because no other tool cites evidence. Whole texts of keet are compared with NVIDIA's texts in the
+same reports, whose terms the check knows."""
 _MUTANTS = """\
-True sentences with numbers, each made false in as many ways as it can be. Caught: refuted, or not
-confirmed (`keet verify`). Only mutants count whose true sentence the check lets pass: to refuse
-everything is no catch. Intervals draw whole samples; where all are caught, the open end is what so
-many samples leave possible. `own` asks whether a number is evidence at all, not of what: keet's own
-sentences are built from the evidence that they name. A model's numbers are printed by keet, from
-the names that the model writes: see evals/grounding/model_sentences.py."""
+True sentences with numbers, each made false in all possible ways. Caught: refuted, or not confirmed
+(`keet verify`). A mutant counts only if the check accepts its true sentence: refusing everything is
+not a catch. Intervals draw whole samples; if all are caught, the interval extends to what so many
+samples leave possible. `own` checks whether a number is evidence at all, not which: keet's own
+sentences are built from the evidence that they name. The numbers of a model are printed by keet,
+from the names that the model writes: see evals/grounding/model_sentences.py."""
 
 
 def parts_of(
@@ -37,19 +38,19 @@ def parts_of(
     mutants = len({(t.sample, t.kind, t.true, t.false) for t in trials})
     return [
         Prose(_answer(checked, caught)),
-        Prose("The checks, and what each is for:"),
+        Prose("The checks:"),
         Points([f"{name}: {what}" for name, what in WHAT.items()]),
         Heading("Numbers in texts that are true"),
         Prose(_TEXTS),
         Table([_TEXT_HEAD, *_text_rows(checked)]),
-        Heading("Refuted, though true"),
+        Heading("Refuted although true"),
         *_alarms(checked),
         Heading("Mutants"),
         Prose(f"{mutants:,} false sentences about {len({t.sample for t in trials})} samples."),
         Prose(_MUTANTS),
         Table([_ACCEPTED_HEAD, *map(_accepted_cells, accepts)]),
         Table([("mutation", "mutants", *CHECKERS), *_caught_rows(caught)]),
-        Heading("What slips through"),
+        Heading("Mutants that are not caught"),
         Points([_slip(each) for each in caught if each.example]),
         Heading("Unscored"),
         Points([*map(str, unscored), *(_unscored(checker, caught) for checker in CHECKERS)]),
@@ -60,7 +61,7 @@ def _answer(checked: Sequence[Checked], caught: Sequence[Caught]) -> str:
     own = [each for each in checked if each.checker == "own"]
     return (
         f"{sum(c.verified for c in own):,} of {sum(c.numbers for c in own):,} numbers in keet's "
-        f"own sentences are measured. False sentences that slip through `keet verify`: "
+        f"own sentences are measured. False sentences that `keet verify` does not catch: "
         f"{_slipped(caught, 'verify')}."
     )
 
@@ -72,7 +73,7 @@ def _slipped(caught: Sequence[Caught], checker: str) -> str:
 
 
 _TEXT_HEAD = ("what", "check", "texts", "numbers", "verified", "refuted", "not found")
-_ACCEPTED_HEAD = ("check", "true sentences", "let pass", "refuted", "doubted")
+_ACCEPTED_HEAD = ("check", "true sentences", "accepted", "refuted", "not confirmed")
 
 
 def _text_rows(checked: Sequence[Checked]) -> Iterator[tuple[str, ...]]:
@@ -86,7 +87,8 @@ def _text_rows(checked: Sequence[Checked]) -> Iterator[tuple[str, ...]]:
 
 
 def _alarms(checked: Sequence[Checked]) -> Iterator[Part]:
-    """Keet's one by one; of ncu's page, which repeats itself, by what it was taken for."""
+    """keet's one by one; those of ncu's page, which repeats itself, grouped by what they were taken
+    for."""
     ours = [each for each in checked if each.form.startswith(("`keet", "sentences"))]
     theirs = [each for each in checked if each not in ours]
     lines = [f"{c.form}, {w.where}: {w.number}: {w.reason}" for c in ours for w in c.wrong]
@@ -111,7 +113,7 @@ def _caught_rows(caught: Sequence[Caught]) -> Iterator[tuple[str, ...]]:
 
 
 def _caught_cell(each: Caught) -> str:
-    doubted = f", {each.doubted} doubted" if each.doubted else ""
+    doubted = f", {each.doubted} not confirmed" if each.doubted else ""
     return interval_cell(each.caught) + doubted
 
 
@@ -124,4 +126,4 @@ def _slip(each: Caught) -> str:
 
 def _unscored(checker: str, caught: Sequence[Caught]) -> str:
     count = sum(each.unscored for each in caught if each.checker == checker)
-    return f"{checker}: {count} mutants whose true sentence it does not confirm, or can't judge"
+    return f"{checker}: {count} mutants whose true sentence it does not confirm or cannot judge"

@@ -1,8 +1,8 @@
-"""Texts of keet's about the samples and the reports of the tests: how many of their numbers hold.
+"""Checks the numbers of keet's own texts about the samples and the test reports.
 
-What keet writes is true where keet is right, so that a number which a check refutes is either a
-mistake of keet's or a false alarm of the check. Texts of NVIDIA's from the same reports stand
-beside them, as texts that are true and not keet's.
+These texts are true if keet is right, so a refuted number is either a mistake of keet or a false
+alarm of the check. Texts of NVIDIA's rules from the same reports are checked as well, as true texts
+that keet did not write.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WIDTH = 80
 _TOKENS = 2000
 _TOP = 5
 _DETAILS = 5
-"""Every fifth sample's."""
+"""Every fifth sample's page."""
 
 
 class Wrong(NamedTuple):
@@ -55,7 +55,8 @@ class Checked(NamedTuple):
 
 
 def texts_of_sample(material: Material, turn: int) -> Iterator[Checked]:
-    """`turn`: the number of the sample. Pages of ncu's are long and alike: some of them will do."""
+    """`turn`: the number of the sample. ncu's pages are long and similar, so only some are
+    checked."""
     for explanation in (material.slow, material.fast):
         yield _own("sentences of `keet explain`", material.name, explanation)
     yield _difference(material)
@@ -93,7 +94,7 @@ def _difference(material: Material) -> Checked:
 
 
 def _whole(material: Material) -> Iterator[Checked]:
-    """As printed, held to the report like a text by a stranger."""
+    """As printed, checked like any text by `keet verify`."""
     told, launches = material.slow, material.slow.profile.launches
     first = longest(launches)
     one = explain(told.profile, [first], _TOP)

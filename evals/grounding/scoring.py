@@ -1,6 +1,6 @@
-"""Mutants against checks: what was caught, what slipped through, and what could not be scored.
+"""Scores mutants: which were caught, which were missed, and which could not be scored.
 
-A mutant counts for a check that let its true sentence pass: to refuse everything is no catch.
+A mutant counts only if the check accepts its true sentence: refusing everything is not a catch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from evals.grounding.mutations import Mutant, mutants_of
 
 
 class Trial(NamedTuple):
-    """A mutant, and what one check made of it and of the true sentence."""
+    """A mutant, and one check's verdicts on it and on the true sentence."""
 
     sample: str
     kind: str
@@ -27,7 +27,8 @@ class Trial(NamedTuple):
 
     @property
     def scored(self) -> bool:
-        """The true sentence was let pass; one without a number that was seen says nothing."""
+        """Whether the true sentence was accepted; one in which no number was seen does not
+        count."""
         return self.on_true.outcome is Outcome.PASSED and not self.on_true.why
 
     @property
@@ -42,23 +43,23 @@ class Trial(NamedTuple):
 
 
 class Caught(NamedTuple):
-    """What one check made of one kind of mutant."""
+    """One check's result for one kind of mutant."""
 
     kind: str
     checker: str
     mutants: int
-    """Scored ones."""
+    """Number of scored mutants."""
     unscored: int
     caught: Interval | None
-    """Refuted or doubted; None: nothing to score."""
+    """Share that was refuted or not confirmed; None: nothing to score."""
     refuted: int
     doubted: int
     example: Trial | None
-    """One that slipped."""
+    """A mutant that was missed."""
 
 
 class Accepted(NamedTuple):
-    """True sentences, and how many of them a check let pass."""
+    """True sentences, and how many of them a check accepted."""
 
     checker: str
     sentences: int
@@ -108,7 +109,7 @@ def _caught(kind: str, checker: str, trials: Sequence[Trial]) -> Caught:
 
 
 def accepted(trials: Sequence[Trial]) -> list[Accepted]:
-    """Of the true sentences, each counted once."""
+    """Each true sentence is counted once."""
     return [_accepted(checker, [t for t in trials if t.checker == checker]) for checker in CHECKERS]
 
 
@@ -125,7 +126,7 @@ def _accepted(checker: str, trials: Sequence[Trial]) -> Accepted:
 
 
 def by_sample(trials: Sequence[Trial], hit: Callable[[Trial], bool]) -> list[list[float]]:
-    """A sample's mutants stand and fall together."""
+    """Mutants of one sample form one cluster."""
     found: dict[str, list[float]] = {}
     for trial in trials:
         found.setdefault(trial.sample, []).append(float(hit(trial)))

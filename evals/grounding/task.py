@@ -1,4 +1,4 @@
-"""The task: the texts of every sample are checked, and every check is tried with false ones."""
+"""Runs the task: checks the texts of every sample, and tests every check with false sentences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evals.grounding.page import parts_of
 from evals.grounding.printed_texts import Checked, texts_of_reports, texts_of_sample
 from evals.grounding.scoring import Accepted, Caught, Trial, accepted, caught_by_kind, try_sample
 from evals.task_command import Result, need
-from evals.thresholds import hold
+from evals.thresholds import check_thresholds
 from keet.errors import KeetError
 from kernels_samples.samples import Sample
 
@@ -41,7 +41,7 @@ def ground_samples(samples: Sequence[Sample]) -> Grounded:
     return found
 
 
-def bar_values(
+def threshold_values(
     checked: Sequence[Checked],
     accepts: Sequence[Accepted],
     caught: Sequence[Caught],
@@ -85,7 +85,9 @@ def result_of(grounded: Grounded) -> Result:
             "unscored": [_unscored(each) for each in trials if not each.scored],
             "samples_unscored": [str(each) for each in grounded.unscored],
         },
-        hold("grounding", bar_values(checked, accepts, caught, grounded.unscored)),
+        check_thresholds(
+            "grounding", threshold_values(checked, accepts, caught, grounded.unscored)
+        ),
     )
 
 

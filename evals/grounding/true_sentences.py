@@ -1,6 +1,7 @@
-"""True sentences about a sample, each with one number whose evidence is known: what gets mutated.
+"""True sentences about a sample, each with one number of known evidence, from which mutants are
+made.
 
-Some are put together from a label and a value, as models do; some are keet's own.
+Some are built from a label and a value, as models write them; some are keet's own.
 """
 
 from __future__ import annotations
@@ -14,22 +15,22 @@ from keet.evidence import Evidence
 from keet.verification.grounding import check_grounding
 
 _EACH = 2
-"""Sentences from labels, a sample; which metrics, changes from sample to sample."""
+"""Sentences per sample that are built from labels; the metrics change from sample to sample."""
 _NUMERAL = re.compile(r"(?P<numeral>\d[\d,]*(?:\.\d+)?)(?P<unit>.*)")
 
 
 class Base(NamedTuple):
-    """A true sentence: what stands before its number, the number, and what stands behind it."""
+    """A true sentence: the text before its number, the number, and the text after it."""
 
     sample: str
     piece: Evidence
     before: str
     numeral: str
     unit: str
-    """With the blank before it."""
+    """With the space before it."""
     after: str
     metric: str | None = None
-    """Id of the catalog."""
+    """Catalog id."""
 
     @property
     def text(self) -> str:
@@ -40,7 +41,7 @@ class Base(NamedTuple):
 
 
 def bases_of(material: Material, turn: int) -> list[Base]:
-    """`turn`: the number of the sample, by which metrics take turns."""
+    """`turn`: the number of the sample, which selects the metrics."""
     return [*_labelled(material, turn), *_own(material), *_placed(material)]
 
 
@@ -54,7 +55,8 @@ def _labelled(material: Material, turn: int) -> Iterator[Base]:
 
 
 def _tells(piece: Evidence | None) -> bool:
-    """0 and 100 % are the values of many things, and a mutant of theirs may be true of another."""
+    """0 and 100 % are the values of many metrics, so a mutant of theirs may be true of another
+    one."""
     return piece is not None and 0 < piece.value != 100
 
 
@@ -66,7 +68,7 @@ def _placed(material: Material) -> Iterator[Base]:
 
 
 def _own(material: Material) -> Iterator[Base]:
-    """The first number of keet's own sentence on a finding."""
+    """The first number of keet's own sentence about a finding."""
     for finding in material.told.findings[:1]:
         text = finding.text
         checked = check_grounding(text, material.pieces.values(), launch=material.told.launch)

@@ -1,1 +1,2 @@
-"""Multiple-choice questions about real reports: the answers are computed from their numbers."""
+"""Multiple-choice questions about real reports. Keys are computed from metrics or planted causes,
+never from keet."""

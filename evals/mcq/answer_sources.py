@@ -1,4 +1,5 @@
-"""Which texts hold the number that a question asks for. A reader may infer it from others."""
+"""Which of the given texts contain the number that a question asks for. A reader may also infer
+it."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def _all_in(draft: Draft, text_of: Callable[[Sample, str], str]) -> bool:
 
 
 def holds(text: str, fact: Fact) -> bool:
-    """A line with the words has the number, as far as the line tells its digits."""
+    """Whether a line with these words has the number, at the precision of the line."""
     words = re.compile(fact.words)
     return any(
         words.search(line) is not None

@@ -1,7 +1,7 @@
-"""Changes that a kernel may ask for, and what of a report shows that one of them can't help.
+"""The edits that questions offer, and which numbers of a report show that an edit cannot help.
 
-Which of them helps is the planted truth of a sample, which a measured fix confirmed. That another
-does not help is shown by a number: what it would mend is not there.
+The planted cause of a sample, confirmed by a measured fix, decides which edit helps. A number shows
+that another one does not: the report does not have the problem that it would fix.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from evals.mcq.report_facts import Facts, metric
 
 Check = Callable[[Facts], str | None]
-"""Why an edit can't help much; None where the report does not rule it out."""
+"""Why an edit cannot help much; None if the report does not rule it out."""
 
 
 class Edit(NamedTuple):
@@ -47,14 +47,14 @@ def _stall(reason: str) -> Callable[[Facts], float]:
 
 
 def excess_sectors(facts: Facts) -> float | None:
-    """Per cent of global sectors beyond the least that the same bytes need."""
+    """Per cent of global sectors beyond the minimum for the same bytes."""
     touched = facts.get("memory_l2_theoretical_sectors_global")
     ideal = facts.get("memory_l2_theoretical_sectors_global_ideal")
     return 100 * (1 - ideal / touched) if touched and ideal is not None else None
 
 
 def _bank_conflicts(facts: Facts) -> float | None:
-    """Per cent of shared memory wavefronts beyond the least."""
+    """Per cent of shared-memory wavefronts beyond the minimum."""
     needed = facts.get("memory_l1_wavefronts_shared")
     ideal = facts.get("memory_l1_wavefronts_shared_ideal")
     if needed is None or ideal is None:
@@ -73,7 +73,7 @@ def _atomics(facts: Facts) -> float:
 
 
 def _slice_spread(facts: Facts) -> float:
-    """The busiest L2 slice over the mean one."""
+    """Load of the busiest L2 slice divided by the mean."""
     return facts.need("lts__t_sectors.max") / facts.need("lts__t_sectors.avg")
 
 
@@ -83,7 +83,7 @@ def _host_sectors(facts: Facts) -> float:
 
 
 def _sm_spread(facts: Facts) -> float:
-    """Of the least and the most active SM."""
+    """Cycles of the least active SM divided by those of the most active one."""
     return facts.need("sm__cycles_active.min") / facts.need("sm__cycles_active.max")
 
 
@@ -108,7 +108,7 @@ def _arithmetic(facts: Facts) -> float | None:
 
 
 def _highest(facts: Facts, *names: str) -> float | None:
-    """None where one is not measured: it might be the one."""
+    """None if one of them is not measured, because it might be the busiest."""
     seen = [facts.units.get(name) for name in names]
     measured = [value for value in seen if value is not None]
     return max(measured) if len(measured) == len(seen) else None
@@ -128,7 +128,7 @@ def _not_first(resource: str) -> Check:
 
 
 def _no_product(facts: Facts) -> str | None:
-    """Nothing for tensor cores: they are at work already, or there is little multiply-add."""
+    """Why tensor cores would not help: they are already used, or there are few multiply-adds."""
     tensor, fma = facts.units.get("Tensor pipe"), facts.units.get("FMA pipes")
     if tensor is None or fma is None:
         return None
@@ -255,7 +255,7 @@ EDITS: dict[str, Edit] = {
         _below("the busiest arithmetic pipe's percentage of peak", _arithmetic, 45),
     ),
 }
-"""By the finding that each of them mends."""
+"""By the finding that each of them fixes."""
 
 ALIKE = (
     {"fp64_promotion", "low_precision_possible"},
@@ -268,7 +268,7 @@ ALIKE = (
     {"low_precision_possible", "sfu_bound"},
     {"warp_divergence", "sfu_bound"},
 )
-"""Edits of which one may pass for the other: never offered side by side."""
+"""Edits that are too similar to be offered together."""
 
 
 def _shared_memory(facts: Facts) -> float:
@@ -287,5 +287,5 @@ _THERE: dict[str, Callable[[Facts], float | None]] = {
 
 
 def is_plausible(finding: str, facts: Facts) -> bool:
-    """There is something in the code that the edit is about."""
+    """Whether the code contains what the edit is about."""
     return bool(_THERE[finding](facts)) if finding in _THERE else True

@@ -1,7 +1,7 @@
-"""Fixed options: questions about a measure offer the same four, each right equally often.
+"""Fixed options: questions about a measure offer the same four ranges, each right equally often.
 
-A reader of the wording alone has nothing to go by: neither what is usual, nor which of four numbers
-looks like a power of two or like the sum of others. Values near an edge are not asked for.
+So the wording gives nothing away: neither what is usual, nor which number looks like a power of
+two. Values near a range's edge are not used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from evals.mcq.option_design import OPTIONS
 from evals.mcq.report_facts import Facts
 
 _CLEAR = 0.1
-"""So far from an edge, of the edge: no answer hangs on rounding or on how a share is defined."""
+"""Minimum distance from an edge, relative to the edge, so that rounding or the definition of a
+share cannot change the answer."""
 _SURPRISING = ("hidden", "layered", "second_stage")
 """Kinds of samples that show something else than they seem to."""
 
@@ -24,7 +25,7 @@ class Range(NamedTuple):
     text: str
     low: float
     high: float
-    """Between these a value is clearly in it."""
+    """Between these, a value is clearly in the range."""
 
 
 def four(edges: tuple[float, float, float], unit: str) -> tuple[Range, ...]:
@@ -43,18 +44,18 @@ def four(edges: tuple[float, float, float], unit: str) -> tuple[Range, ...]:
 
 
 def labels(texts: Sequence[str]) -> tuple[Range, ...]:
-    """A fixed set of names: the place of each is its value."""
+    """A fixed set of names; the value of each is its index."""
     return tuple(Range(text, place, place) for place, text in enumerate(texts))
 
 
 class Candidate(NamedTuple):
-    """Something that has a value on a scale."""
+    """A report with a value on a scale."""
 
     name: str
     facts: Facts
     value: float
     later: Facts | None = None
-    """The second version of the program, where it is about two."""
+    """The second version of the program, for questions about two."""
 
     @property
     def is_surprising(self) -> bool:
@@ -64,7 +65,7 @@ class Candidate(NamedTuple):
 class Placed(NamedTuple):
     candidate: Candidate
     ranges: tuple[Range, ...]
-    """The one that holds the value first."""
+    """The right range first."""
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -77,14 +78,14 @@ def mixed(candidates: Iterable[Candidate], seed: str) -> list[Candidate]:
 
 
 def surprising_first(candidates: Iterable[Candidate], seed: str) -> list[Candidate]:
-    """First those of which a reader of the source expects something else than was measured."""
+    """First the candidates for which a reader of the source would expect another value."""
     return sorted(mixed(candidates, seed), key=lambda one: not one.is_surprising)
 
 
 def evenly(
     candidates: Sequence[Candidate], ranges: Sequence[Range], each: int, used: Counter[str]
 ) -> Iterator[Placed]:
-    """`each` candidates of every range: first ones, but of samples that were `used` least."""
+    """`each` candidates per range, in order, preferring samples that were `used` least."""
     left = list(candidates)
     for right in sorted(ranges, key=lambda one: len(_inside(one, left))):
         for _ in range(each):

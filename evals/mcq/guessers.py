@@ -1,9 +1,9 @@
-"""Can the questions be answered from their wording? Guessers that see nothing else, and how often
-they are right. A quarter is chance.
+"""Guessing strategies that see only the wording of the questions, and their scores. Chance is 25 %.
 
-Those that know the key know how often a text or a word is right, the asked question included: the
-most that a habit of the set could give away. A guesser that learns from the other questions would
-be far below chance where every label is right in exactly a quarter of those that offer it.
+Those that know the key use how often a text or word is right, including the question itself: the
+most that a regularity of the set could give away. A strategy that learned only from the other
+questions would score below chance, because every label is right in exactly a quarter of the
+questions that offer it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _WORD = re.compile(r"[a-z0-9_]+|%")
 _NUMBER = re.compile(r"\d[\d,.]*")
 
 Scores = Sequence[float]
-"""Of the four options; the highest is chosen, equal ones share the point."""
+"""Scores of the four options; the highest is chosen, ties share the point."""
 
 
 class Guess(NamedTuple):
     guesser: str
     right: Interval
-    """Share, with the interval over samples."""
+    """Share right, with the interval over samples."""
 
 
 def words(text: str) -> list[str]:
@@ -49,7 +49,7 @@ def _numbers(text: str) -> list[float]:
 
 
 def _middle(question: Question) -> list[float]:
-    """Minus the distance from the mean of the logarithms: the middle one of four numbers."""
+    """Minus the distance from the mean of the logarithms: prefers the middle of four numbers."""
     firsts = [(_numbers(option) or [0.0])[0] for option in question.options]
     logs = [math.log(max(number, 1e-9)) for number in firsts]
     mean = sum(logs) / len(logs)
@@ -121,7 +121,7 @@ USUAL: dict[str, tuple[str, ...]] = {
         )
     ),
 }
-"""What an expert expects of any kernel, the likeliest first: the prior of a good guesser."""
+"""What an expert expects of any kernel, most likely first."""
 
 
 def _usual(question: Question) -> list[float]:
@@ -157,7 +157,7 @@ SIMPLE: dict[str, Callable[[Question], list[float]]] = {
 
 
 def _offered(questions: Sequence[Question]) -> Callable[[Question], list[float]]:
-    """How often a text is offered at all: no answer is needed."""
+    """How often a text is offered, without using the key."""
     offered = Counter((q.kind, option) for q in questions for option in q.options)
     return lambda q: [float(offered[q.kind, option]) for option in q.options]
 
@@ -181,7 +181,8 @@ def _words_by_key(questions: Sequence[Question]) -> Callable[[Question], list[fl
 
 
 def _habit(question: Question, option: str) -> str:
-    """What could be a habit: a number that is offered once is none, nor is the side of a pair."""
+    """The part of an option that could be a regularity: without numbers that occur once, and
+    without the side of a pair."""
     text = _NUMBER.sub("#", option) if question.kind in ("line", "unknown") else option
     return f"{question.kind} {re.sub('Profile [PQ]', 'Profile', text)}"
 

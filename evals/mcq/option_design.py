@@ -1,11 +1,11 @@
-"""From what is true and what is false of a report to four options that give nothing away.
+"""Designs the four options of questions so that their wording does not give the answer away.
 
-Designs, each without a prior that a guesser could use:
+Designs, each without a regularity that guessing could use:
 
-- ranges: all questions offer the same four, each right equally often (`ranges.evenly`);
+- ranges: all questions offer the same four, each right equally often (`fixed_ranges`);
 - labels: every label is right in about one of four questions that offer it (`balanced`, odds 3);
 - crossed: two sides times two reasons, every reason as often right as wrong (odds 1);
-- ranks: the right number is about as often the smallest, the largest or between (`ranks`).
+- ranks: the right number is equally often the smallest, the largest or in between (`ranks`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ CHANCE = 1 / len(LETTERS)
 OPTIONS = len(LETTERS)
 _STEPS = 3_000
 _SPARE = 2
-"""Times as many items as are wanted to begin with: the rest is dropped for balance."""
+"""Initial number of items relative to the requested number; the others are dropped to balance the
+set."""
 
 
 class Fact(NamedTuple):
-    """A number that the answer needs, and what a line that holds it says."""
+    """A number that the answer needs, and the words of a line that contains it."""
 
     value: float
     words: str
@@ -34,11 +35,11 @@ class Fact(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """A question whose options have no place yet. The first option is the right one."""
+    """A question whose options have no positions yet. The first option is the right one."""
 
     kind: str
     name: str
-    """Unique in its kind: the sample, and which of its reports."""
+    """Unique within its kind: the sample and the report."""
     facts: tuple[Facts, ...]
     text: str
     options: tuple[str, ...]
@@ -46,18 +47,18 @@ class Draft(NamedTuple):
     why_wrong: tuple[str, ...]
     needs: tuple[Fact, ...] = ()
     from_source: bool = False
-    """A reader of the source alone has what is needed."""
+    """The source alone is enough to answer it."""
     later: Facts | None = None
     """A second version of the program, of which only the source is shown."""
 
 
 class Item(NamedTuple):
-    """Something to ask; what of it is asked is chosen later."""
+    """A possible question; its right answer is chosen later."""
 
     name: str
     facts: tuple[Facts, ...]
     answers: Mapping[str, Mapping[str, str]]
-    """By right label: wrong ones, each with the reason."""
+    """By right label: the wrong labels, each with the reason."""
 
 
 class Choice(NamedTuple):
@@ -67,18 +68,19 @@ class Choice(NamedTuple):
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why the wrong ones are."""
+        """Why the wrong options are wrong."""
         return tuple(self.item.answers[self.answer][label] for label in self.wrong)
 
 
 def balanced(
     items: Sequence[Item], odds: int, seed: str, most: int, never: Collection[str] = ()
 ) -> list[Choice]:
-    """Labels of which each is wrong about `odds` times as often as it is right, when offered.
+    """Choose answers so that each label, when offered, is wrong about `odds` times as often as
+    right.
 
-    By small random changes that bring the labels nearer to that; what does not fit is dropped.
-    `never`: labels that are only wrong, so that one that is right nowhere else is not right for
-    that."""
+    Makes small random changes that improve the balance; items that do not fit are dropped. `never`:
+    labels that are always wrong.
+    """
     draws = random.Random(seed)
     usable = [_without(item, never, odds) for item in items]
     usable = draws.sample(usable, len(usable))
@@ -101,7 +103,7 @@ def _without(item: Item, never: Collection[str], odds: int) -> Item:
 
 
 def _even(choices: Sequence[Choice], odds: int, never: Collection[str]) -> dict[str, float]:
-    """Debts to aim at: those that are never right are owed to the others."""
+    """The target balances: labels that are never right are compensated by the others."""
     others = {choice.answer for choice in choices} - {*never}
     owed = odds * len(never) / len(others)
     return {**dict.fromkeys(others, owed), **dict.fromkeys(never, -float(odds))}
@@ -126,14 +128,15 @@ def _improve(
 
 
 def _worse(change: Mapping[str, int], debt: Counter[str], wanted: Mapping[str, float]) -> float:
-    """By how much the squares of what is off grow."""
+    """Increase of the sum of squared deviations."""
     return sum(
         step * (2 * (debt[label] - wanted.get(label, 0)) + step) for label, step in change.items()
     )
 
 
 def _debts(choices: Sequence[Choice], odds: int) -> Counter[str]:
-    """Of each label: how often it would still have to be offered wrongly to be even."""
+    """For each label: how many more times it would have to be offered as a wrong option to be
+    balanced."""
     debt: Counter[str] = Counter()
     for choice in choices:
         debt[choice.answer] += odds
@@ -142,7 +145,7 @@ def _debts(choices: Sequence[Choice], odds: int) -> Counter[str]:
 
 
 def _change(old: Choice, new: Choice, odds: int) -> dict[str, int]:
-    """What taking the new one does to the debts."""
+    """The change of the balances by the new choice."""
     change = {new.answer: odds}
     change[old.answer] = change.get(old.answer, 0) - odds
     for label in old.wrong:
@@ -158,7 +161,7 @@ def _fits(choices: Sequence[Choice], odds: int, wanted: Mapping[str, float]) -> 
 
 
 def _worst(choices: Sequence[Choice], odds: int, wanted: Mapping[str, float]) -> Choice:
-    """The one without which the others are nearest to what is wanted."""
+    """The choice whose removal brings the others nearest to the target."""
     debt = _debts(choices, odds)
 
     def without(choice: Choice) -> float:
@@ -170,14 +173,15 @@ def _worst(choices: Sequence[Choice], odds: int, wanted: Mapping[str, float]) ->
 
 
 class Number(NamedTuple):
-    """A wrong one, and why it is."""
+    """A wrong number, and why it is wrong."""
 
     value: float
     why: str
 
 
 _RANKS = (0, 3, 1, 2, 0, 3, 1, 2, 0, 3)
-"""The ends a little more often: of two numbers between, the right one is mostly the middle one."""
+"""The smallest and largest slightly more often: of two numbers in between, the right one tends to
+be the middle one."""
 
 
 def ranks(count: int, seed: str) -> list[int]:

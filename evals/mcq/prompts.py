@@ -1,6 +1,6 @@
-"""The prompts of `mcq`: the same words in every condition, and the condition's context.
+"""The prompts of `mcq`: the same text in every condition, plus the condition's context.
 
-What a file is called in its folder (`slow.cu`, `fast.cu`) would give answers away: prompts name it
+File names such as `slow.cu` and `fast.cu` would give answers away, so prompts call them
 `kernel.cu`, or `p.cu` and `q.cu`.
 """
 
@@ -95,7 +95,7 @@ def _source(report: str, name: str) -> str:
 def _profile(
     report: str, name: str, condition: Condition, explanations: Path | None
 ) -> Iterator[str]:
-    """As far as the condition has one."""
+    """The context, if the condition has one."""
     facts = _facts(report)
     if seen := context(facts.sample, facts.variant, condition, explanations):
         yield PROFILE.format(of=name, context=neutral(seen.strip(), _called(name)))
@@ -115,5 +115,5 @@ _PROGRAM = re.compile(r"(?:(?<=\./)|\b(?=\w+@))(?:slow|fast|step\d)\b")
 
 
 def neutral(text: str, name: str) -> str:
-    """Without the names that tell a slow variant from a fast one."""
+    """Without the names that distinguish slow and fast variants."""
     return _PROGRAM.sub("program", _FILE.sub(name, text))

@@ -1,4 +1,4 @@
-"""The questions: made from the samples' reports, always the same ones in the same order."""
+"""Builds the questions from the samples' reports: always the same ones in the same order."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ _SEED = "places"
 
 
 class Question(Record):
-    """One question, with what makes each option right or wrong."""
+    """One question, with the reason why each option is right or wrong."""
 
     id: str
     kind: str
     sample: str
     reports: tuple[str, ...]
-    """Those shown, as `matrix_flip/slow`; for a pair P and Q, in this order."""
+    """The reports shown, such as `matrix_flip/slow`; for a pair, P and Q in this order."""
     source_only: str | None = None
-    """Q, where its source is shown and not its report."""
+    """Q, if its source is shown but not its report."""
     text: str
     options: tuple[str, str, str, str]
     correct: Letter
@@ -61,7 +61,7 @@ class Question(Record):
     """How the answer was computed: metrics and values."""
     why_wrong: dict[str, str]
     answerable_from: tuple[Source, ...]
-    """What holds the needed number, word for word. Others may still allow to infer it."""
+    """Texts that contain the needed number. Others may still allow to infer it."""
 
     @property
     def answer(self) -> str:
@@ -80,7 +80,7 @@ def all_questions() -> list[Question]:
 
 
 def _placed(drafts: dict[str, list[Draft]]) -> Iterable[Question]:
-    """Right answers go round the four places, kind after kind; wrong ones fall where they may."""
+    """Right answers rotate over the four positions, kind by kind; wrong ones are shuffled."""
     draws = random.Random(_SEED)
     turn = 0
     for of_kind in drafts.values():
@@ -113,7 +113,7 @@ def _question(draft: Draft, place: int, draws: random.Random) -> Question:
 
 
 def chosen(count: int, seed: int = 1) -> list[Question]:
-    """So many, as even as can be over kinds, samples and places of the answer."""
+    """This many questions, balanced over kinds, samples and positions of the answer."""
     every = all_questions()
     if not 0 < count <= len(every):
         raise UsageError(f"{count} questions can't be chosen of {len(every)}; ask for fewer")

@@ -1,6 +1,6 @@
-"""What questions are made of: the numbers of a report, as Nsight Compute wrote them.
+"""The numbers of a report from which questions are made, as Nsight Compute wrote them.
 
-Nothing here comes from keet's findings: it would be graded against itself.
+Nothing here uses keet's findings, because keet is one of the conditions under test.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ UNITS = {
     "Tensor pipe": f"sm__pipe_tensor_cycles_active{_ELAPSED}",
     "ADU pipe": f"sm__inst_executed_pipe_adu{_ELAPSED}",
 }
-"""Units that a launch can press against their peak, and the metric that says how near it came."""
+"""Units that can limit a launch, and the metric that says how near each came to its peak."""
 
 STALLS = {
     "long_scoreboard": ("Long Scoreboard", "data from global, local or texture memory"),
@@ -47,8 +47,8 @@ STALLS = {
     "dispatch_stall": ("Dispatch Stall", "the dispatcher to let an issued instruction go"),
     "imc_miss": ("IMC Miss", "a constant that the constant cache lacks"),
 }
-"""Reasons to wait, each with its name and what is waited for. Not among them: `selected` and
-`not_selected`, which are no waits."""
+"""Stall reasons with their name and what is waited for. Without `selected` and `not_selected`,
+which are not stalls."""
 
 LIMITS = {
     "registers": "launch__occupancy_limit_registers",
@@ -56,7 +56,7 @@ LIMITS = {
     "warp slots": "launch__occupancy_limit_warps",
     "block slots": "launch__occupancy_limit_blocks",
 }
-"""What can keep another block from an SM, and how many blocks each allows."""
+"""What can limit the blocks per SM, and how many blocks each allows."""
 
 
 class LineSamples(NamedTuple):
@@ -65,7 +65,7 @@ class LineSamples(NamedTuple):
 
 
 class Facts:
-    """One report of a sample, by the launch that the sample is about."""
+    """One report of a sample, for the launch that the sample is about."""
 
     def __init__(self, sample: Sample, variant: str) -> None:
         self.sample, self.variant = sample, variant
@@ -76,7 +76,7 @@ class Facts:
         return f"{self.sample.name}/{self.variant}"
 
     def get(self, metric: str) -> float | None:
-        """None: not collected, or no number."""
+        """None: not collected, or not a number."""
         found = self.launch.metric(metric)
         value = found.value if found is not None else None
         return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
@@ -88,7 +88,7 @@ class Facts:
 
     @property
     def units(self) -> dict[str, float]:
-        """Per cent of peak. L1's is of active cycles, which is another base where SMs were idle."""
+        """Per cent of peak. L1's is relative to active cycles, which differs if SMs were idle."""
         seen = {unit: self.get(metric) for unit, metric in UNITS.items()}
         if self.busy_sms < 0.9:
             del seen["L1 and shared memory"]
@@ -96,12 +96,12 @@ class Facts:
 
     @property
     def busy_sms(self) -> float:
-        """Share of the time that the mean SM had work."""
+        """Share of the time that the average SM had work."""
         return self.need("sm__cycles_active.avg") / self.need("gpc__cycles_elapsed.max")
 
     @property
     def stalls(self) -> dict[str, float]:
-        """Cycles of waiting between two instructions of a warp, by reason."""
+        """Stall cycles between two instructions of a warp, by reason."""
         metric = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
         seen = {reason: self.get(metric.format(reason)) for reason in STALLS}
         return {reason: value for reason, value in seen.items() if value is not None}
@@ -127,12 +127,12 @@ class Facts:
 
     @property
     def lines(self) -> list[LineSamples]:
-        """Warp samples by line of the variant's own file, most first; [] where none were taken."""
+        """Warp samples by line of the variant's own file, most first; [] if none were taken."""
         return list(_lines(self.sample.name, self.variant))
 
     @property
     def samples(self) -> int:
-        """All of the launch, lines of headers included."""
+        """All samples of the launch, including lines of headers."""
         return _total(self.sample.name, self.variant)
 
 
@@ -170,5 +170,5 @@ def facts_of() -> dict[tuple[str, str], Facts]:
 
 
 def metric(name: str) -> Callable[[Facts], float | None]:
-    """What reads it of a report."""
+    """A function that reads it from a report."""
     return lambda facts: facts.get(name)

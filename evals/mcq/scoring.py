@@ -1,7 +1,7 @@
-"""What an answer to a question is worth: the letter that it settles on, and nothing else.
+"""Scores an answer by its final letter.
 
-The reasoning is not judged: a right letter with wrong reasons is right. What names no letter, or
-two at once, is unscored and not wrong; both are counted.
+The reasoning is not judged: a right letter with wrong reasons is right. An answer with no letter,
+or with two, is unscored, not wrong; both are counted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from evals.runs import Answer, Condition, Prompt, Record, RunFolder
 KEY = "key.jsonl"
 Outcome = Literal["right", "wrong", "unscored"]
 _READ = 20_000
-"""Characters, from the end: the answer is asked for in the last line."""
+"""Characters from the end that are read: the answer has to be in the last line."""
 
 _LINE = re.compile(r"[^A-Za-z]*(?:my |the |final |correct )*answer(?: is)?\b\W*[:=\-–—]?(.*)", re.I)
 """`ANSWER: B`, `**Answer: B**`, `The final answer is (b).`"""
@@ -52,7 +52,7 @@ class McqScore(Record):
 
 
 class Found(NamedTuple):
-    """The letter that an answer settles on, or why there is none."""
+    """The final letter of an answer, or why there is none."""
 
     letter: str | None
     why: str
@@ -63,7 +63,7 @@ def extract(text: str) -> str | None:
 
 
 def find_letter(text: str) -> Found:
-    """The last line that gives an answer counts: a model may change its mind."""
+    """The last line that gives an answer counts, because a model may change its mind."""
     if not text.strip():
         return Found(None, "the answer is empty")
     end = text[-_READ:]
@@ -101,7 +101,7 @@ def _in_answer_line(line: str) -> Found | None:
 
 
 def _one_of(said: str, where: str) -> Found | None:
-    """The letter of an answer line; None where the line is a sentence about something else."""
+    """The letter of an answer line; None if the line is a sentence about something else."""
     told = said.strip(" *_`()[].\"'")
     if _REFUSAL.search(said):
         return Found(None, f"{where} refuses: {_short(said)}")
@@ -117,7 +117,7 @@ def _one_of(said: str, where: str) -> Found | None:
 
 
 def _is_a_word(letter: str, rest: str) -> bool:
-    """`a matter of taste`, `I would say`: no options."""
+    """`a matter of taste`, `I would say`: not options."""
     return letter not in LETTERS and re.match(r"\s+[A-Za-z]", rest) is not None
 
 
@@ -136,7 +136,7 @@ def _known(letter: str, where: str) -> Found:
 
 
 def _without_answer_line(lines: Sequence[str], text: str) -> Found:
-    """A letter alone in the last line, or one option named; else nothing is settled."""
+    """A letter alone in the last line, or the only option named; else none."""
     last = lines[-1]
     if match := _LONE.fullmatch(last):
         return Found(match[1].upper(), f"the last line is {match[1].upper()}")

@@ -1,7 +1,8 @@
-"""Scores of all questions together: shares of right answers, and what a condition changes.
+"""Summarises the scores of all questions: shares of right answers, and differences between
+conditions.
 
-Clusters are samples: questions about one kernel are no independent witnesses. Unscored answers are
-left out of shares, and counted beside them.
+Clusters are samples, because questions about one kernel are not independent. Unscored answers are
+left out of shares and counted separately.
 """
 
 from __future__ import annotations
@@ -19,25 +20,25 @@ from evals.runs import CONDITIONS, Condition
 
 ALL = "all"
 _NOT_RATED = "not rated"
-"""A sample that is no more."""
+"""Group of a sample that no longer exists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One model in one condition, over the questions of a group."""
+    """One model in one condition, over a group of questions."""
 
     model: str
     condition: Condition
     group: str
     right: Interval | None
-    """Of the scored answers; None where none is."""
+    """Share of the scored answers; None if there are none."""
     scored: int
     unscored: int
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Two conditions over the questions that have a score in both."""
+    """Two conditions over the questions that are scored in both."""
 
     model: str
     condition: Condition
@@ -78,7 +79,7 @@ def summarise(scores: Sequence[McqScore], key: Mapping[str, Question]) -> McqSum
 
 
 def groups_of(questions: Iterable[Question]) -> dict[str, set[str]]:
-    """Ids of questions by what they have in common: kind, difficulty, who has the number."""
+    """Ids of questions by group: kind, difficulty, and which text has the number."""
     holders = {holds: name for name, holds in HOLDERS.items()}
     names = [
         ALL,
@@ -102,7 +103,7 @@ HOLDERS = {
     "keet alone": frozenset({"keet"}),
     "both": frozenset({"raw", "keet"}),
 }
-"""Of the two texts about a profile: which hold the number that the question asks for."""
+"""Which of the two texts about a profile contain the number that the question asks for."""
 
 
 def _holders(question: Question) -> frozenset[str]:
@@ -133,7 +134,7 @@ def _differences(
     conditions: Sequence[Condition],
     groups: Mapping[str, set[str]],
 ) -> list[Difference]:
-    """Every later condition against every earlier one."""
+    """Every later condition compared with every earlier one."""
     return [
         difference
         for model in models
@@ -162,7 +163,7 @@ def _difference(
 
 
 def _shares(scores: Sequence[McqScore]) -> dict[tuple[str, str], float]:
-    """Right answers of each question, over its attempts."""
+    """Share of right answers per question, over its attempts."""
     outcomes: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for score in scores:
         if score.outcome != "unscored":

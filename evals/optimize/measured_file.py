@@ -1,7 +1,6 @@
-"""measured.json, which score_candidates.py writes on a GPU machine: read, and not simply believed.
+"""Reads measured.json, which score_candidates.py writes on a GPU machine, and checks it.
 
-A file that contradicts itself is refused as a whole: which part of it holds is not for a program to
-guess, and a table made of it would look like any other.
+A file that contradicts itself is refused as a whole, because nothing shows which part is right.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from keet.errors import UsageError
 Status = Literal["PASSED", "COMPILE_ERROR", "RUNTIME_ERROR", "INCORRECT", "TIMEOUT", "CHEAT"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 MACHINES = "machines.jsonl"
-"""Beside scores.jsonl: one line for each file of measurements that went into them."""
+"""Next to scores.jsonl: one line per file of measurements that was used."""
 _ROUNDING = 2e-3
 """The script rounds times to a nanosecond and ratios to four digits."""
 
 
 class MeasuredResult(BaseModel):
-    """What the GPU machine says of one program; what is not needed here stays unread."""
+    """The result for one program; fields that are not needed are not read."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -34,7 +33,7 @@ class MeasuredResult(BaseModel):
     model: str
     sample: str
     status: Status | None
-    """None: it could not be measured, for no fault of its own."""
+    """None: it could not be measured, through no fault of its own."""
     why: str = ""
     baseline_us: float | None = None
     candidate_us: float | None = None
@@ -52,13 +51,13 @@ class MeasuredResult(BaseModel):
 
     @property
     def ratio(self) -> float | None:
-        """Of its own times."""
+        """Computed from its own times."""
         before, after = number(self.baseline_us), number(self.candidate_us)
         return before / after if before and after else None
 
 
 class MeasuredOn(Record):
-    """Where and how it was measured; None: not said."""
+    """Where and how it was measured; None: not stated."""
 
     gpu: str | None = None
     driver: str | None = None
@@ -84,7 +83,7 @@ Measurements = Mapping[Key, MeasuredResult]
 
 
 class Measured(NamedTuple):
-    """All files that were given, joined."""
+    """All given files together."""
 
     results: dict[Key, MeasuredResult]
     machines: list[MeasuredOn]
@@ -95,12 +94,12 @@ def is_positive(value: float) -> bool:
 
 
 def number(value: float | None) -> float | None:
-    """Times and ratios are positive; what is not was not measured."""
+    """Times and ratios must be positive; others count as not measured."""
     return value if value is not None and is_positive(value) else None
 
 
 def read_measured(paths: Sequence[Path]) -> Measured:
-    """Several files, such as one for each model; what two of them say differently is refused."""
+    """Several files, such as one per model; contradictions between them are refused."""
     joined: dict[Key, MeasuredResult] = {}
     machines = []
     for path in paths:
@@ -132,7 +131,7 @@ def _join(joined: dict[Key, MeasuredResult], path: Path, result: MeasuredResult)
 
 
 def _check_numbers(path: Path, result: MeasuredResult) -> None:
-    """Only where both are there: a missing ratio is made of the times."""
+    """Only if both are given: a missing ratio is computed from the times."""
     said, ratio = number(result.speedup), result.ratio
     if said is None or ratio is None:
         return
@@ -145,7 +144,7 @@ def _check_numbers(path: Path, result: MeasuredResult) -> None:
 
 
 def _check_baselines(path: Path, results: Iterable[MeasuredResult]) -> None:
-    """Ratios to two baselines, or under two harnesses, are not to be held against each other."""
+    """Ratios to different baselines or harnesses cannot be compared."""
     seen: dict[str, MeasuredResult] = {}
     for result in results:
         if result.against is None:

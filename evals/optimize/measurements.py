@@ -1,4 +1,5 @@
-"""What was measured of a run: files that lie in it, or a measurement here, where a GPU is."""
+"""Finds the measurements of a run: files in its folder, or a new measurement if this machine has a
+GPU."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ _ANSWER = 60
 
 
 def measured_files(folder: RunFolder) -> list[Path]:
-    """A GPU comes first: a measurement is gone on with, so that what is done is not repeated."""
+    """A GPU comes first: a measurement is resumed, so that nothing is measured twice."""
     if can_measure():
         return [measure(folder)]
     found = sorted(folder.path.glob("measured*.json"))
@@ -29,7 +30,7 @@ def measured_files(folder: RunFolder) -> list[Path]:
 
 
 def can_measure() -> bool:
-    """nvidia-smi is there without a GPU too: it has to list one, and not to hang for a driver."""
+    """nvidia-smi may exist without a GPU, or hang: it has to list one within the time limit."""
     listing = shutil.which("nvidia-smi")
     if shutil.which("nvcc") is None or listing is None:
         return False
@@ -42,7 +43,7 @@ def can_measure() -> bool:
 
 
 def measure(folder: RunFolder) -> Path:
-    """The bundle is made anew, as answers may have come since; results stay beside it."""
+    """The bundle is written again, because there may be new answers; results stay next to it."""
     from evals.optimize.bundle import SCRIPT, write_bundle
 
     bundle, result = folder.path / "gpu", folder.path / MEASURED

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 
 ENOUGH = 0.9
-"""Of the best known speed-up: from here on a problem counts as solved."""
+"""Share of the best known speed-up from which a problem counts as solved."""
 
 
 def pass_at_k(attempts: int, passed: int, k: int) -> float:
@@ -39,7 +39,7 @@ def kept_speedup(speedup: float | None) -> float:
 
 
 def speedup_at_k(speedups: Sequence[float | None], k: int) -> float:
-    """Best of k, failures worth 1x."""
+    """Best of k; failures count as 1x."""
     return best_of_k([kept_speedup(each) for each in speedups], k)
 
 
@@ -84,6 +84,6 @@ def _check_draw(attempts: int, k: int) -> None:
 
 
 def _check_values(values: Sequence[float]) -> None:
-    """A speed-up that is no positive number would make every mean over it worthless."""
+    """A speed-up that is not a positive number would make every mean worthless."""
     if wrong := [value for value in values if not (math.isfinite(value) and value > 0)]:
         raise ValueError(f"{wrong[0]} is no speed-up")

@@ -43,20 +43,20 @@ class ProblemFacts(BaseModel):
 
     @property
     def compulsory_bytes(self) -> int:
-        """From and to device memory."""
+        """Bytes from and to device memory."""
         return self.compulsory_read + self.compulsory_write
 
 
 @cache
 def load_problems() -> dict[str, ProblemFacts]:
-    """By sample: those in CUDA, which a model can hand in as one file."""
+    """By sample: only CUDA samples, which a model can submit as one file."""
     content = tomllib.loads(_FACTS.read_text(encoding="utf-8"))
     return {name: ProblemFacts.model_validate(table) for name, table in content.items()}
 
 
 @cache
 def difficulty_of(name: str) -> Difficulty | None:
-    """Of any sample: those in Triton are no problems here, but questions are asked about them."""
+    """Of any sample: Triton samples are not problems here, but there are questions about them."""
     if facts := load_problems().get(name):
         return facts.difficulty
     sample = next((each for each in load_samples() if each.name == name), None)
@@ -71,12 +71,12 @@ def known_samples() -> dict[str, Sample]:
 
 
 def best_known_us(sample: Sample) -> float:
-    """Of the variants that were measured; a run may beat it."""
+    """The fastest measured variant; a run may beat it."""
     assert sample.measured is not None, f"{sample.name} was not measured: make samples"
     return min(timing.median_us for timing in sample.measured.variants.values())
 
 
 def best_known_speedup(sample: Sample) -> float:
-    """Over `slow`: a ratio travels between machines of a kind better than a time."""
+    """Relative to `slow`: ratios are more comparable between machines than times."""
     assert sample.measured is not None, f"{sample.name} was not measured: make samples"
     return sample.measured.variants["slow"].median_us / best_known_us(sample)

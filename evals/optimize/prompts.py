@@ -1,6 +1,6 @@
-"""The prompts of `optimize`: the same words in every condition, and the condition's context.
+"""The prompts of `optimize`: the same text in every condition, plus the condition's context.
 
-A reader must not learn from them which condition it is in, that others exist, or what is planted.
+They must not reveal the condition, that other conditions exist, or what was planted.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ Now write the new `{source}`: correct first, then as fast as possible."""
 
 
 class Facts(Record):
-    """What tasks.toml says of a sample."""
+    """The entry of a sample in tasks.toml."""
 
     tolerance: str = Field(min_length=1)
     sizes: str | None = None
@@ -94,7 +94,7 @@ def task_facts() -> dict[str, Facts]:
 
 
 def prompt_version() -> str:
-    """Of every word that is the same for all conditions; contexts have keet's version."""
+    """Digest of all text that is the same in all conditions; contexts depend on keet's version."""
     templates = (SYSTEM, TASK, RULES, PROFILE, END)
     return digest(*templates, _TASKS.read_text(encoding="utf-8"))
 
@@ -105,7 +105,7 @@ def prompts(
     attempts: int = 1,
     explanations: Path | None = None,
 ) -> Iterator[Prompt]:
-    """Attempts of a prompt are the same, word for word: what differs is the model's choice."""
+    """All attempts of a prompt have the same text; only the model's sampling differs."""
     for sample, condition in product(samples, conditions):
         text = user_text(sample, condition, explanations)
         for attempt in range(1, attempts + 1):
@@ -120,8 +120,8 @@ def prompts(
 
 
 def user_text(sample: Sample, condition: Condition, explanations: Path | None = None) -> str:
-    """Task, rules, files, profile, in the order in which conditions differ: a server that keeps
-    what it has read has the beginning of the others, too."""
+    """Task, rules, files, profile: the part that differs comes last, so that a server can reuse its
+    prefix cache."""
     _check(sample, condition)
     profile = context(sample, VARIANT, condition, explanations).strip()
     parts = [
@@ -159,7 +159,7 @@ def sizes_of(sample: Sample) -> str:
 
 
 def _gpu(sample: Sample) -> str:
-    """As the report has it; the samples' reports name all three."""
+    """As in the report; the samples' reports have all three values."""
     device = profile_and_launch(sample, VARIANT)[1].device
     return f"{device.name} (compute capability {device.compute_capability}, {device.sm_count} SMs)"
 
@@ -174,7 +174,7 @@ def _rules(sample: Sample) -> str:
 
 
 def headers(sample: Sample) -> list[str]:
-    """Those of the sample's folder that its source includes."""
+    """Headers of the sample's folder that its source includes."""
     return list(source_files(sample, VARIANT))[1:]
 
 

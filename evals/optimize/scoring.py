@@ -40,10 +40,10 @@ class OptimizeScore(Record):
     """None: unscored."""
     why: str
     speedup: float | None = Field(None, gt=0, allow_inf_nan=False)
-    """Median time of `slow` over that of the program; of PASSED only."""
+    """Median time of `slow` divided by that of the program; PASSED only."""
     speedup_low: float | None = None
     speedup_high: float | None = None
-    """Over the rounds."""
+    """Smallest and largest over the rounds."""
     candidate_us: float | None = None
     baseline_us: float | None = None
     floor_us: float | None = None
@@ -64,7 +64,7 @@ class OptimizeScore(Record):
 
 
 class _Judged(NamedTuple):
-    """What a status needs beside the prompt and the answer."""
+    """What a status needs in addition to the prompt and the answer."""
 
     status: Status | None
     why: str
@@ -73,7 +73,7 @@ class _Judged(NamedTuple):
 
 
 def scores(folder: RunFolder, measured: Measurements | None) -> list[OptimizeScore]:
-    """One for each model and prompt, whether or not it was answered."""
+    """One score per model and prompt, answered or not."""
     answers = {(answer.model, answer.id): answer for answer in folder.answers}
     check_versions(folder)
     _check_known(folder, [*answers, *(measured or {})])
@@ -143,7 +143,7 @@ def _judged(answer: Answer | None, result: MeasuredResult | None) -> _Judged:
 
 
 def _without_program(answer: Answer) -> _Judged:
-    """An answer that did come: whole, cut at its limit, or empty."""
+    """An answer that arrived: complete, truncated, or empty."""
     if answer.was_cut:
         why, cut_off = CUT, True
     else:
@@ -167,7 +167,7 @@ def _of_result(result: MeasuredResult) -> _Judged:
 
 
 def digest_of(code: str) -> str:
-    """As the GPU machine writes it down for the file that it measured."""
+    """The digest that the GPU machine records for the measured file."""
     return hashlib.sha256(code.encode()).hexdigest()[:16]
 
 

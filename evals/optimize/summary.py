@@ -1,7 +1,7 @@
-"""Scores of all samples together, by condition and by difficulty.
+"""Summarises the scores of all samples, by condition and by difficulty.
 
-Attempts are averaged within a sample first, and samples weigh the same; intervals come from drawing
-whole samples again, so that many attempts at one kernel are not taken for many kernels.
+Attempts are averaged within a sample first, and samples have equal weight. Intervals draw whole
+samples, because many attempts at one kernel are not many kernels.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ THRESHOLDS = (1.0, 1.5, 2.0, 4.0)
 """Of fast_p."""
 ALL = "all"
 BINDING = 0.25
-"""A floor below this share of the best known time says nothing about a program."""
+"""If a minimum time is below this share of the best known time, it says nothing about a program."""
 _NOT_BUILT = ("COMPILE_ERROR", "CHEAT")
-"""What is refused may have been refused before it was compiled."""
+"""A refused program may not have been compiled."""
 
 
 class Count(Record):
-    """So many of so many."""
+    """A number out of a total."""
 
     count: int
     of: int
@@ -58,8 +58,8 @@ class Count(Record):
 
 
 class ConditionSummary(Record):
-    """One model under one condition, over a group of samples. Where nothing of it was scored, all
-    that is known is how much is not: what would be a mean is None."""
+    """One model under one condition, over a group of samples. If nothing was scored, means are
+    None."""
 
     model: str
     condition: Condition
@@ -70,9 +70,9 @@ class ConditionSummary(Record):
     unscored: int
     statuses: dict[str, int]
     cut_off: int
-    """Of the failures: answers that ended before their program, or are empty."""
+    """Failures whose answer ended before the program was complete, or is empty."""
     k: int
-    """The most scored attempts at a sample; @k is over the samples that have so many."""
+    """The highest number of scored attempts at a sample; @k uses the samples with that many."""
     k_samples: int
     pass_at_1: float | None
     pass_at_k: float | None
@@ -80,28 +80,28 @@ class ConditionSummary(Record):
     speedup_at_1: float | None
     speedup_at_k: float | None
     geomean: Interval | None
-    """Failures as 1x."""
+    """Failures count as 1x."""
     geomean_passed: float | None
     first_try: float | None
-    """Geometric mean of attempt 1, failures as 1x."""
+    """Geometric mean of attempt 1; failures count as 1x."""
     fast: dict[str, float | None]
     share_of_best: float | None
-    """Geometric mean of speed-up over the best known, failures as 1x."""
+    """Geometric mean of the speed-up relative to the best known; failures count as 1x."""
     sol: float | None
     sol_samples: int
-    """Those that passed and whose floor says something."""
+    """Passed programs whose minimum time is informative."""
     reached: Count
-    """Samples on which an attempt came to 90 % of the best known."""
+    """Samples on which an attempt reached 90 % of the best known."""
     reached_by_all: int
-    """Samples on which every condition of the model did: what is easy for one is easy for all."""
+    """Samples on which every condition of the model did."""
     tries: float | None
-    """To get there, over those: each condition on its own samples would be a comparison of
-    samples."""
+    """Attempts to get there, over those samples only, so that all conditions are compared on the
+    same samples."""
     tokens: float | None
-    """The same; None where an answer does not say what it took."""
+    """The same for tokens; None if an answer does not state them."""
     wrong_place: Count
     kept_cause: Count
-    """Of the attempts that passed and whose lines tell."""
+    """Passed attempts for which the changed lines can be told."""
 
 
 Attempts = Sequence[OptimizeScore]
@@ -120,7 +120,7 @@ class _Keyed(Protocol):
 
 
 def check_scores(scores: Sequence[_Keyed]) -> None:
-    """Two records of one attempt would count it twice."""
+    """Raises if an attempt is recorded twice, because it would count twice."""
     seen: set[tuple[str, str]] = set()
     for score in scores:
         if (key := (score.model, score.id)) in seen:
@@ -151,7 +151,7 @@ def group_of(sample: str) -> Difficulty:
 
 
 def _known(name: str) -> Sample:
-    """Of any other one nothing is known to hold a speed-up against."""
+    """For any other sample there is no baseline."""
     if (sample := known_samples().get(name)) is None:
         raise UsageError(
             f"{name} is no CUDA sample here; report its scores with the keet that made its prompts"
@@ -164,7 +164,7 @@ def in_group(scores: Attempts, group: str) -> list[OptimizeScore]:
 
 
 def best_known(scores: Attempts) -> dict[str, float]:
-    """Speed-up over `slow`: of the measured variants, or of a record among these scores."""
+    """Speed-up over `slow`: the best of the measured variants and of these scores."""
     best: dict[str, float] = {}
     for score in scores:
         measured = best_known_speedup(_known(score.sample))
@@ -189,7 +189,7 @@ def summarise(scores: Attempts) -> list[ConditionSummary]:
 
 
 def summaries_of(scores: Attempts, group: str) -> list[ConditionSummary]:
-    """One for each model and condition that was asked, scored or not."""
+    """One per model and condition that was asked, scored or not."""
     best = best_known(scores)
     asked = {(score.model, score.condition) for score in in_group(scores, group)}
     return [
@@ -239,7 +239,7 @@ def _rates(cells: Mapping[str, Attempts]) -> dict[str, object]:
 
 
 def _most_attempts(of_model: Attempts) -> int:
-    """The same k for all conditions: best of three is not to be held against best of two."""
+    """The same k for all conditions: best of three cannot be compared with best of two."""
     counts = Counter((s.sample, s.condition) for s in of_model if s.status is not None)
     return max(counts.values(), default=0)
 
@@ -289,7 +289,7 @@ def _effort(
 
 
 def _reached_by_all(of_model: Attempts, best: Mapping[str, float]) -> list[str]:
-    """By all conditions of which something was scored."""
+    """Reached by all conditions that have scores."""
     reached = [
         {name for name, cell in cells.items() if any(_hits(cell, best))}
         for condition in conditions_of(of_model)
@@ -329,7 +329,7 @@ def _speedups(cell: Attempts) -> list[float | None]:
 
 
 def level(cell: Attempts) -> float:
-    """log2 of what a sample's attempts gained, failures as 1x."""
+    """log2 of the speed-ups of a sample's attempts; failures count as 1x."""
     return mean_log2([kept_speedup(score.speedup) for score in cell])
 
 
@@ -350,7 +350,7 @@ def _reaches(score: OptimizeScore, best: float) -> bool:
 
 
 def _tokens(cell: Attempts, hits: Sequence[bool]) -> float | None:
-    """None where a count is missing: a sum without it would be too low."""
+    """None if a count is missing: the sum would be too low."""
     spent = [
         score.input_tokens + score.output_tokens
         for score in cell

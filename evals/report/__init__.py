@@ -1,1 +1,2 @@
-"""Runs as tables, Markdown, JSON and a plot, and beside an earlier run."""
+"""Prints scored runs: one module per task and form (tables, Markdown, JSON, plot), and the
+comparison of two runs."""

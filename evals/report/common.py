@@ -1,4 +1,5 @@
-"""What pages of both tasks say: which runs, how much of them is not scored, what changed since."""
+"""Shared by the pages of both tasks: which runs, how much is unscored, what changed since an
+earlier run."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ def run_line(run: RunDocument) -> str:
 
 
 def machine_lines(run: RunDocument) -> Iterator[str]:
-    """A time without its machine is not to be compared with anything."""
+    """Times are only comparable if the machine is known."""
     for machine in run.machines:
         yield f"measured on {machine}"
     if not run.machines:
@@ -29,7 +30,7 @@ def machine_lines(run: RunDocument) -> Iterator[str]:
 
 
 def reasons(whys: Sequence[str]) -> str:
-    """By count, without what is said of one answer alone."""
+    """By count, without details of single answers."""
     counted = Counter(shorten(why.split(";")[0], _REASON, placeholder=" …") for why in whys)
     named = [f"{count} {why}" for why, count in counted.most_common(_REASONS)]
     if rest := len(whys) - sum(count for _, count in counted.most_common(_REASONS)):
@@ -38,7 +39,7 @@ def reasons(whys: Sequence[str]) -> str:
 
 
 def unscored_parts(whys: Sequence[str], total: int, what: str) -> list[Part]:
-    """First on a page: a part of a run reads like a result otherwise."""
+    """Comes first on a page, because an incomplete run could be mistaken for a result."""
     if not whys:
         return []
     verb = "is" if len(whys) == 1 else "are"
@@ -47,14 +48,14 @@ def unscored_parts(whys: Sequence[str], total: int, what: str) -> list[Part]:
 
 
 def one_line(text: str) -> str:
-    """The whole of it is in scores.jsonl and in the JSON."""
+    """The full text is in scores.jsonl and in the JSON."""
     return shorten(text, _LINE, placeholder=" …")
 
 
 def against_parts(
     beside: AgainstDocument, what: str, shown: Callable[[Interval], Interval]
 ) -> Iterator[Part]:
-    """`shown`: what a change is in the unit of the page."""
+    """`shown`: formats a change in the unit of the page."""
     yield Heading(f"Against {beside.earlier.path}")
     yield Prose(
         f"{beside.pairs} prompts scored in both; {beside.only_here} here only, "

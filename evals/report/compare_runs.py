@@ -1,7 +1,7 @@
-"""A run beside an earlier one, prompt by prompt: what became better, what became worse.
+"""Compares a run with an earlier one, prompt by prompt: what became better, what became worse.
 
-Only what was scored in both is compared. What else differs (the words of the prompts, the model) is
-said, not refused: whether the change is due to it is the reader's to judge.
+Only prompts that were scored in both are compared. Other differences (prompt texts, model) are
+listed; the reader has to judge whether they explain the change.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from keet.errors import UsageError
 
 
 class Score(Protocol):
-    """What scores of both tasks have."""
+    """The common fields of both tasks' scores."""
 
     @property
     def id(self) -> str: ...
@@ -44,7 +44,7 @@ class Pair(NamedTuple, Generic[_Score]):
 
 
 class Reading(NamedTuple, Generic[_Score]):
-    """How scores of a task are compared."""
+    """How the scores of a task are compared."""
 
     value: Callable[[_Score], float | None]
     """None: unscored."""
@@ -80,7 +80,7 @@ def against(
 
 
 def _shares_a_model(now: Sequence[_Score], earlier: Sequence[_Score]) -> bool:
-    """If not, one model took the place of one other; which, must be plain."""
+    """If the runs share no model, each must have exactly one, so that the pairing is clear."""
     ours, theirs = {score.model for score in now}, {score.model for score in earlier}
     for models in (ours, theirs):
         if not ours & theirs and len(models) > 1:
@@ -107,7 +107,7 @@ def run_document(scored: Scored) -> RunDocument:
 def _pairs(
     now: Sequence[_Score], earlier: Sequence[_Score], reading: Reading[_Score], *, by_model: bool
 ) -> list[Pair[_Score]]:
-    """By prompt and model; by prompt alone where a model took the place of another."""
+    """By prompt and model; only by prompt if one model replaced another."""
 
     def key(score: _Score) -> tuple[str, str]:
         return (score.model if by_model else "", score.id)
@@ -127,7 +127,7 @@ def _changes(pairs: Sequence[Pair[_Score]], reading: Reading[_Score]) -> dict[Co
 
 
 def _gaps(pairs: Sequence[Pair[_Score]], reading: Reading[_Score]) -> Iterator[float]:
-    """One for each sample: attempts at it are averaged first."""
+    """One value per sample: attempts are averaged first."""
     grouped: dict[str, list[float]] = {}
     for before, after in pairs:
         gap = _scored_value(after, reading) - _scored_value(before, reading)
@@ -190,7 +190,7 @@ def word_of(score: OptimizeScore) -> str:
 
 
 def _is_worse(after: OptimizeScore, before: OptimizeScore) -> bool:
-    """It no longer passes, or is slower by a tenth and beyond what rounds differ by."""
+    """It no longer passes, or is slower by 10 % and by more than the spread of rounds."""
     if before.speedup is None or after.speedup is None:
         return before.speedup is not None
     return after.speedup * GAIN < before.speedup and _apart(after, before)

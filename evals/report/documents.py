@@ -1,4 +1,4 @@
-"""The JSON of `keet eval report`: the records that every other form is made from."""
+"""The JSON of `keet eval report`: the records from which all other forms are made."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class RunDocument(Record):
     created: str | None = None
     keet: str | None = None
     prompt_version: str | None = None
-    """None: only the scores are at hand."""
+    """None: only the scores are available."""
     machines: tuple[MeasuredOn, ...] = ()
-    """Where programs were measured; none where nothing was, or nothing was written down."""
+    """The machines that measured; empty if nothing was measured or recorded."""
 
 
 class SampleDocument(Record):
@@ -53,16 +53,16 @@ class PairDocument(Record):
 
 
 class AgainstDocument(Record):
-    """This run beside an earlier one, by prompt."""
+    """This run compared with an earlier one, by prompt."""
 
     earlier: RunDocument
     notes: tuple[str, ...]
-    """What differs beside the thing that was changed."""
+    """Other differences between the runs."""
     pairs: int
     rule: str
-    """When a prompt counts as a regression; the other way round it is a gain."""
+    """When a prompt counts as a regression; the reverse is a gain."""
     change: dict[Condition, Interval]
-    """Mean log2 of the speed-up (mcq: share right), less that of the earlier run."""
+    """Mean log2 of the speed-up (mcq: share right) minus that of the earlier run."""
     regressions: tuple[PairDocument, ...]
     gains: tuple[PairDocument, ...]
     only_here: int

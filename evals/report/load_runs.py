@@ -1,4 +1,4 @@
-"""Scored runs that may be reported together: of one task, asked in the same words, each once."""
+"""Loads scored runs that are reported together: of one task, with the same prompts, each once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Score = TypeVar("_Score", bound=Record)
 
 
 class Scored(NamedTuple):
-    """A run, or the scores of one whose run is not at hand."""
+    """A run, or only its scores if the run is not available."""
 
     path: Path
     run: Run | None
@@ -31,7 +31,7 @@ def open_runs(paths: Sequence[Path]) -> list[Scored]:
 
 
 def open_earlier(path: Path) -> Scored:
-    """What --against names: a run, or the scores.jsonl that was kept of one."""
+    """The argument of --against: a run, or the scores.jsonl of one."""
     if path.is_dir():
         return Scored(path, RunFolder(path).run)
     if path.is_file():
@@ -63,7 +63,7 @@ def _scores(scored: Scored, kind: type[_Score]) -> list[_Score]:
 
 
 def _check_one(runs: Sequence[Scored], field: str, remedy: str) -> None:
-    """Scores of other tasks, or of answers to other words, are not to be averaged."""
+    """Scores of other tasks or other prompts must not be averaged."""
     said = {str(getattr(scored.run, field)): scored.path for scored in runs}
     if len(said) > 1:
         named = ", ".join(f"{path} has {value}" for value, path in said.items())

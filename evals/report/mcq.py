@@ -1,4 +1,4 @@
-"""A run of multiple-choice questions as a document, and the document as a page."""
+"""Reports a run of multiple-choice questions: the document, and the page made from it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from keet.errors import UsageError
 from keet.version import __version__
 
 SATURATED = 0.95
-"""Right answers without a profile: above it, no profile can show a difference."""
+"""Share of right answers without a profile above which no profile can show a difference."""
 LEAST = 10
-"""Scored answers below which that is not said of a group."""
+"""Minimum number of scored answers for that statement about a group."""
 
 
 class McqReport(Record):
@@ -125,7 +125,7 @@ def saturation(cells: Sequence[Cell]) -> Iterator[str]:
 
 
 def _answers(cells: Sequence[Cell]) -> Iterator[str]:
-    """What the run says, a line for each model."""
+    """The result, one line per model."""
     for model in dict.fromkeys(cell.model for cell in cells):
         own = [cell for cell in cells if (cell.model, cell.group) == (model, ALL)]
         shares = [f"{c.condition} {c.right.mean:.0%}" for c in own if c.right]

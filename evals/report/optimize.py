@@ -1,4 +1,4 @@
-"""A run of optimize as a document, and the document as a page."""
+"""Reports a run of optimize: the document, and the page made from it."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def _failure_lines(failures: Sequence[FailureDocument]) -> Iterator[str]:
 
 
 def short_parts(scores: Attempts) -> list[Part]:
-    """After scoring: by condition, without intervals of every kind."""
+    """After scoring: a short table by condition."""
     check_scores(scores)
     if all(score.status is None for score in scores):
         return [Prose(none_scored(scores))]

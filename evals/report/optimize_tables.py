@@ -1,4 +1,4 @@
-"""The tables of a run of optimize, and what stands below each."""
+"""The tables of an optimize run, with their notes."""
 
 from __future__ import annotations
 
@@ -11,26 +11,25 @@ from evals.report.documents import OptimizeReport
 
 Cells = list[tuple[str, ...]]
 WORDS = {
-    "geomean": "Geometric mean of the speed-up over `slow`. A failed attempt counts as 1x, as the "
-    "old code is kept; `passed` leaves failures out, which flatters a condition that fails often. "
+    "geomean": "Geometric mean of the speed-up over `slow`. A failed attempt counts as 1x, because "
+    "the old code is kept; `passed` leaves failures out, which favours conditions that fail often. "
     "Attempts are averaged within a sample first; intervals (95 %) are drawn over samples. "
     "speedup@k: the expected best of k attempts, mean over the samples with k scored attempts.",
     "rates": "fast_p: the share of attempts that is correct and more than p times as fast. `cut "
-    "off`: of the COMPILE_ERRORs, answers that ended before their program was whole, at the limit "
-    "of tokens, or are empty.",
+    "off`: COMPILE_ERRORs whose answer is empty or ended at the token limit before the program was "
+    "complete.",
     "best": "`best` is the share of the best known speed-up that is reached (geometric mean, "
-    "failures as 1x): the best of sample.toml and of these runs. Tries and tokens (in and out) are "
-    "what it takes to reach 90 % of it, attempts drawn in any order, over the samples that every "
-    "condition of the model reached (`by all`). Tokens are those of the answers: what a model "
-    "spent on writing the explanation that `agent` gets is not in them. SOL: compulsory time over "
-    "measured time, of samples whose floor is near the best known.",
+    "failures as 1x): the best of sample.toml and of these runs. Attempts and tokens (in and out): "
+    "expected number to reach 90 % of it, over the samples that every condition of the model "
+    "reached (`by all`). Tokens of writing the explanation for `agent` are not included. SOL: "
+    "compulsory time divided by measured time, for samples whose minimum is near the best known.",
     "places": "Wrong place: it ran correctly, kept every line of the cause and gained less than "
-    "10 %; of the passed attempts whose lines tell.",
-    "paired": "Each condition against each, over the samples that both were scored on; attempts "
+    "10 %; of the passed attempts for which this can be told.",
+    "paired": "All pairs of conditions, over the samples that both were scored on; attempts "
     "are averaged within a sample first. Above 1 the first is faster; better and worse count "
     "samples that differ by more than 5 %. `ratio there`: over the samples where both have a "
-    "program that passed, failures left out; a difference is told where both intervals leave out "
-    "1. Intervals are not widened for the number of pairs.",
+    "program that passed, without failures; a difference is significant if both intervals exclude "
+    "1. Intervals are not corrected for the number of pairs.",
 }
 
 

@@ -1,7 +1,7 @@
-"""Speed-up by condition: a row for each sample, a mark for each condition, geometric means on top.
+"""Draws speed-ups by condition: a row per sample, a mark per condition, geometric means on top.
 
-Self-contained like keet's other drawings: no script, no font, no address. Shape and colour both
-tell the condition, so that it can be read without colours.
+The drawing has no script, font or link. Shape and colour both show the condition, so that it is
+readable without colours.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from keet.render.svg.markup import Axis, cut, tag, text_of, text_width
 _WIDTH, _LEFT, _RIGHT = 860.0, 190.0, 730.0
 _HEAD, _LEGEND, _MEAN, _ROW, _GROUP, _FOOT = 46.0, 30.0, 24.0, 20.0, 26.0, 44.0
 _LANE = 4.0
-"""Between the marks of a row: conditions that agree stay apart."""
+"""Vertical distance between the marks of a row, so that equal values do not overlap."""
 _STYLE = """
 svg { color-scheme: light dark }
 text { font-size: 12px; fill: #1e293b; font-family: system-ui, -apple-system, "Segoe UI", Roboto,
@@ -62,7 +62,7 @@ class Mark(NamedTuple):
 
 
 def speedups_svg(report: OptimizeReport) -> str:
-    """A panel for each model."""
+    """One panel per model."""
     models = list(dict.fromkeys(sample.model for sample in report.samples))
     axis = _axis(report)
     drawn, top = [], 0.0
@@ -81,7 +81,7 @@ def speedups_svg(report: OptimizeReport) -> str:
 
 
 def mark_of(attempts: Sequence[float | str]) -> Mark | None:
-    """None: nothing of it was scored."""
+    """None: nothing was scored."""
     scored = [each for each in attempts if each != "unscored"]
     if not scored:
         return None
@@ -91,7 +91,7 @@ def mark_of(attempts: Sequence[float | str]) -> Mark | None:
 
 
 def _told(report: OptimizeReport) -> str:
-    """The means in words, for who cannot see the drawing."""
+    """The means in words, for readers who cannot see the drawing."""
     return "; ".join(
         f"{s.model}, {s.condition}: {s.geomean.mean:.2f}x ({s.geomean.low:.2f} to "
         f"{s.geomean.high:.2f}) over {s.samples} samples, pass@1 {s.pass_at_1:.2f}"
@@ -102,7 +102,7 @@ def _told(report: OptimizeReport) -> str:
 
 
 def _axis(report: OptimizeReport) -> Axis:
-    """From what is drawn, with air at both ends, and 1x always on it."""
+    """Covers all marks with a margin, and always includes 1x."""
     values = [1.0, 2.0, *(sample.best_known for sample in report.samples)]
     for sample in report.samples:
         values += [m.value for a in sample.attempts.values() if (m := mark_of(a))]

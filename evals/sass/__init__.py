@@ -1,1 +1,2 @@
-"""How right the dataflow analysis over SASS is."""
+"""Scores keet's machine-code analysis against labels, exact byte counts and test programs. Data and
+scoring only."""

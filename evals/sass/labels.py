@@ -1,4 +1,4 @@
-"""Labels made by hand: what instructions are for, and what stalled ones wait for."""
+"""Labels made by people: the purpose of instructions, and what stalled instructions wait for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LABELS = ROOT / "tests" / "data" / "sass"
 
 
 class Labelled(NamedTuple):
-    """A kernel whose executed instructions have a purpose each, by address."""
+    """A kernel with the purpose of each executed instruction, by address."""
 
     name: str
     program: SassProgram
@@ -31,7 +31,7 @@ def rows_of(path: Path) -> Iterator[list[str]]:
 
 
 def labelled_kernels(folder: str) -> Iterator[Labelled]:
-    """`purpose`: the set that rules were corrected on; `purpose_second`: made after that."""
+    """`purpose`: the set that rules were corrected with; `purpose_second`: labelled after that."""
     for path in sorted((LABELS / folder).glob("*.tsv")):
         texts: dict[int, str] = {}
         executed: dict[int, int] = {}
@@ -66,7 +66,8 @@ def labelled_stalls() -> list[Stall]:
 
 @cache
 def program_of(report: str, launch: int) -> SassProgram:
-    """Of a report of the repository; of a public one, the program that was kept as text."""
+    """The program of a report in the repository; for a public report, the stored text of the
+    program."""
     if report.startswith("corpus"):
         return _kept_program(LABELS / "programs" / f"{Path(report).name}.tsv")
     read = read_profile(ROOT / report).launches[launch]

@@ -24,7 +24,7 @@ from kernels_samples.casebook.family import load_split
 
 
 class Coverage(NamedTuple):
-    """Of the launches of a set of reports."""
+    """For the launches of a set of reports."""
 
     launches: int
     without_code: int

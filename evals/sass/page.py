@@ -1,4 +1,4 @@
-"""The published table: evals/results/machine_code.md."""
+"""Prints the page evals/results/machine_code.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores of the machine-code analysis against labels and exact counts."""
+"""Scores the machine-code analysis against labels and exact counts."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ class PurposeScore(NamedTuple):
     kernel: str
     instructions: int
     agreement: float
-    """Share of executions whose purpose is the labelled one."""
+    """Share of executions with the labelled purpose."""
     hard: float
-    """The same for instructions whose opcode does not decide: integer work and constants."""
+    """The same for instructions whose opcode does not determine the purpose: integer work and
+    constants."""
 
 
 def purpose_scores(folder: str) -> list[PurposeScore]:
@@ -61,7 +62,8 @@ class BlameScore(NamedTuple):
     stall: Stall
     found: tuple[int, ...]
     agrees: bool
-    """The producer that keet names first is one that the reader named; or both say its own unit."""
+    """keet's first producer is one that the reader named, or both name the instruction's own
+    unit."""
 
 
 def blame_scores() -> list[BlameScore]:
@@ -69,7 +71,7 @@ def blame_scores() -> list[BlameScore]:
 
 
 _NO_PRODUCER = ("branch_resolving", "no_instructions")
-"""The reader names the branch; keet says that the instruction itself is not there yet."""
+"""The reader names the branch; keet says that the instruction itself has not been fetched yet."""
 
 
 def _blame_score(stall: Stall) -> BlameScore:
@@ -87,7 +89,7 @@ class ReuseScore(NamedTuple):
     kernel: str
     pointer: str
     lines: tuple[int, ...]
-    """Empty for all loads of the pointer."""
+    """Empty: all loads of the pointer."""
     requested: int
     distinct: int
     said: int | None
@@ -99,12 +101,12 @@ class ReuseScore(NamedTuple):
 
     @property
     def is_below(self) -> bool:
-        """A bound below the truth: the one thing that must not be."""
+        """A bound below the true value, which must never happen."""
         return self.basis == "bound" and self.said is not None and self.said < self.distinct
 
 
 def reuse_scores(only: str = "") -> Iterator[ReuseScore]:
-    """`only`: of reports whose path has this part."""
+    """`only`: reports whose path contains this part."""
     truth = tomllib.loads((FOLDER / "reuse_truth.toml").read_text(encoding="utf-8"))
     for kernel in truth["kernel"]:
         if only in kernel["report"]:
@@ -142,11 +144,11 @@ def _kernel_scores(
 class StreamScore(NamedTuple):
     profile: str
     truth: str
-    """once, several, cached or gather, by the source."""
+    """once, several, cached or gather, according to the source."""
     verdict: str
     times: float | None
     distinct_ratio: float | None
-    """keet's distinct sectors over the true ones, where all loads have a bound."""
+    """keet's distinct sectors divided by the true ones, if all loads have a bound."""
 
 
 def stream_scores() -> Iterator[StreamScore]:
@@ -168,7 +170,7 @@ def stream_scores() -> Iterator[StreamScore]:
 
 
 class KernelScore(NamedTuple):
-    """A kernel of the programs `streams`, which were written without knowledge of the analysis."""
+    """A kernel of the `streams` programs, which were written without knowledge of the analysis."""
 
     kernel: str
     expected: str
@@ -178,7 +180,7 @@ class KernelScore(NamedTuple):
 
 
 def kernel_scores(name: str) -> list[KernelScore]:
-    """Empty where the program was not profiled."""
+    """Empty if the program was not profiled."""
     folder = FOLDER / name
     packed = folder / f"{name}.keet.json.zst"
     if not packed.exists():

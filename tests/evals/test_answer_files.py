@@ -132,11 +132,14 @@ def a_line(**more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        (batch(f"{IDS[0]}#00000000"), "it answers other words than this run's prompt"),
-        (a_line(prompt_digest="0" * 12), "it answers other words than this run's prompt"),
-        (a_line(prompt_version="v0"), "it answers prompts of version v0, and this run has v1"),
-        (a_line(keet="0.0.1"), "its prompt was made by keet 0.0.1, and those of this run by 7.7"),
-        (a_line(model="you"), "it says that you answered, and --model says me"),
+        (batch(f"{IDS[0]}#00000000"), "it answers another text than this run's prompt"),
+        (a_line(prompt_digest="0" * 12), "it answers another text than this run's prompt"),
+        (
+            a_line(prompt_version="v0"),
+            "it answers prompts of version v0, but this run has version v1",
+        ),
+        (a_line(keet="0.0.1"), "its prompt was made by keet 0.0.1, those of this run by 7.7"),
+        (a_line(model="you"), "it was answered by you, but --model is me"),
     ],
 )
 def test_a_line_that_says_it_is_of_something_else_is_refused(
@@ -184,9 +187,9 @@ def test_importing_again_adds_nothing(folder: RunFolder, tmp_path: Path) -> None
 
 
 BAD = [
-    ("{", "no JSON"),
-    ("[1]", "no JSON object"),
-    ("[" * 100_000, "no JSON"),
+    ("{", "not JSON"),
+    ("[1]", "not a JSON object"),
+    ("[" * 100_000, "not JSON"),
     ({"text": "x"}, "neither custom_id nor id"),
     ({"id": 7, "text": "x"}, "neither custom_id nor id"),
     (batch("optimize.z.none.1"), "the run has no prompt optimize.z.none.1"),
@@ -202,7 +205,7 @@ BAD = [
     (batch(IDS[1], "", finish="content_filter"), "a content filter stopped it"),
     ({"id": IDS[1]}, "holds no text"),
     ({"id": IDS[1], "text": ["x"]}, "holds no text"),
-    ({"id": IDS[1], "text": "x"}, "names no model; give --model"),
+    ({"id": IDS[1], "text": "x"}, "names no model; add --model"),
 ]
 
 
@@ -264,7 +267,7 @@ def test_the_first_of_two_answers_stays(folder: RunFolder, tmp_path: Path) -> No
 def test_a_file_that_is_not_there_stops_before_anything_is_added(
     folder: RunFolder, tmp_path: Path
 ) -> None:
-    with pytest.raises(UsageError, match="nowhere: it can't be read"):
+    with pytest.raises(UsageError, match="nowhere: the file cannot be read"):
         import_files(folder, [write(tmp_path / "out", batch(IDS[0])), tmp_path / "nowhere"])
     assert folder.answers == []
 
@@ -295,7 +298,7 @@ def test_one_document_in_place_of_lines_is_told_once(
     if kind == "object" and indent is None:  # a line that lost its end
         assert import_files(folder, [path]).added == 1
         return
-    with pytest.raises(UsageError, match=rf"is one JSON {kind}, and a line for each .*jq -c"):
+    with pytest.raises(UsageError, match=rf"is one JSON {kind}, but one line per answer .*jq -c"):
         import_files(folder, [path])
     assert folder.answers == []
 
@@ -323,7 +326,7 @@ def test_out_and_in_by_the_commands(
     out = write(tmp_path / "out", *(batch(line["custom_id"]) for line in sent[:3]), "?")
     assert main(["eval", "import", run, str(out), *model]) == 5
     said = capsys.readouterr()
-    assert f"{out}:4: it is no JSON" in said.err
+    assert f"{out}:4: it is not JSON" in said.err
     assert "3 answers added, 0 were there, 1 lines brought none" in said.out
     assert main(["eval", "export", run, *model]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1

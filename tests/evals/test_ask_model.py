@@ -192,7 +192,7 @@ def test_a_folder_that_is_no_run_is_told_before_any_model_is_looked_for(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     assert main(["eval", "ask", str(tmp_path / "no"), "--model", "openai:gpt-x"]) == 2
-    assert "holds no run" in capsys.readouterr().err
+    assert "contains no run" in capsys.readouterr().err
 
 
 def test_the_command_without_a_model_or_with_a_dead_one(

@@ -49,7 +49,7 @@ def test_a_run_is_what_was_made(folder: RunFolder) -> None:
 
 
 def test_a_folder_holds_one_run(folder: RunFolder) -> None:
-    with pytest.raises(UsageError, match="holds a run already"):
+    with pytest.raises(UsageError, match="already contains a run"):
         RunFolder.create(folder.path, RUN, PROMPTS)
 
 
@@ -61,9 +61,9 @@ def test_an_empty_folder_is_as_good_as_none(tmp_path: Path) -> None:
 def test_no_run_is_made_where_something_else_lies(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("mine", encoding="utf-8")
-    with pytest.raises(UsageError, match=r"notes\.txt is a file; name a folder"):
+    with pytest.raises(UsageError, match=r"notes\.txt is a file; name a new folder"):
         RunFolder.create(file, RUN, PROMPTS)
-    with pytest.raises(UsageError, match=r"holds other files \(notes\.txt\); name a new folder"):
+    with pytest.raises(UsageError, match=r"contains other files \(notes\.txt\); name a new folder"):
         RunFolder.create(tmp_path, RUN, PROMPTS)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
@@ -121,7 +121,7 @@ def test_a_whole_line_that_lost_its_end_is_kept(folder: RunFolder) -> None:
 def test_a_bad_line_is_named(folder: RunFolder) -> None:
     path = folder.path / "answers.jsonl"
     path.write_text('{"id": 3}\n', encoding="utf-8")
-    with pytest.raises(UsageError, match=r"answers\.jsonl:1 is no answer"):
+    with pytest.raises(UsageError, match=r"answers\.jsonl:1 is not a valid answer"):
         list(read_lines(path, Answer))
 
 
@@ -129,7 +129,7 @@ def test_a_bad_line_is_named(folder: RunFolder) -> None:
     ("change", "told"),
     [
         ({"id": None}, "field 'id': input should be a valid string"),
-        ({"wrong": 1}, "field 'wrong' is not known"),
+        ({"wrong": 1}, "field 'wrong' is unknown"),
         ({"seconds": "soon"}, "field 'seconds': input should be a valid number"),
     ],
 )
@@ -138,20 +138,22 @@ def test_a_bad_field_is_named(change: dict[str, object], told: str, folder: RunF
     path = folder.path / "answers.jsonl"
     line = json.dumps({**an_answer(1).model_dump(), **change})
     path.write_text(path.read_text(encoding="utf-8") + line + "\n", encoding="utf-8")
-    with pytest.raises(UsageError, match=rf"answers\.jsonl:2 is no answer: {told}.*; "):
+    with pytest.raises(UsageError, match=rf"answers\.jsonl:2 is not a valid answer: {told}.*; "):
         _ = folder.answers
 
 
 def test_a_missing_field_and_what_is_no_json_are_told_apart(folder: RunFolder) -> None:
     path = folder.path / "answers.jsonl"
     path.write_text('{"model": "m"}\n', encoding="utf-8")
-    with pytest.raises(UsageError, match=r"answers\.jsonl:1 is no answer: field 'id' is missing"):
+    with pytest.raises(
+        UsageError, match=r"answers\.jsonl:1 is not a valid answer: field 'id' is missing"
+    ):
         _ = folder.answers
     path.write_text("nonsense\n", encoding="utf-8")
-    with pytest.raises(UsageError, match=r"answers\.jsonl:1 is no answer: it is no JSON"):
+    with pytest.raises(UsageError, match=r"answers\.jsonl:1 is not a valid answer: it is not JSON"):
         _ = folder.answers
     (folder.path / "run.json").write_bytes(b'{"task": "\xff"}')
-    with pytest.raises(UsageError, match=r"run\.json is no run: field 'task'"):
+    with pytest.raises(UsageError, match=r"run\.json is not a valid run: field 'task'"):
         _ = folder.run
 
 
@@ -167,18 +169,18 @@ def test_a_run_of_another_form_is_refused(
 ) -> None:
     text = json.dumps({**RUN.model_dump(), **change})
     (folder.path / "run.json").write_text(text, encoding="utf-8")
-    with pytest.raises(UsageError, match=rf"run\.json is no run: {told}"):
+    with pytest.raises(UsageError, match=rf"run\.json is not a valid run: {told}"):
         _ = folder.run
 
 
 def test_who_made_a_record_is_never_guessed(folder: RunFolder) -> None:
     """It would be whoever reads it."""
     (folder.path / "run.json").write_text(RUN.model_dump_json(exclude={"keet"}), encoding="utf-8")
-    with pytest.raises(UsageError, match=r"run\.json is no run: field 'keet' is missing"):
+    with pytest.raises(UsageError, match=r"run\.json is not a valid run: field 'keet' is missing"):
         _ = folder.run
     line = an_answer(0).model_dump_json(exclude={"keet"}) + "\n"
     (folder.path / "answers.jsonl").write_text(line, encoding="utf-8")
-    with pytest.raises(UsageError, match=r"is no answer: field 'keet' is missing"):
+    with pytest.raises(UsageError, match=r"is not a valid answer: field 'keet' is missing"):
         _ = folder.answers
 
 

@@ -14,15 +14,15 @@ from evals.forecast import task as forecast
 from evals.grounding import task as grounding
 from evals.pages import Heading, Points, Prose, Table
 from evals.task_command import Result, add_options, finish, printed
-from evals.thresholds import BARS, Bar, Held
+from evals.thresholds import THRESHOLDS, Reached, Threshold
 from keet.errors import NotAvailable
 
-MET = Held(Bar("top-1", "at least", 0.9, "why not"), 0.95)
-MISSED = Held(Bar("alarms", "at most", 0.0, "none at all"), 0.1)
+MET = Reached(Threshold("top-1", "at least", 0.9, "why not"), 0.95)
+MISSED = Reached(Threshold("alarms", "at most", 0.0, "none at all"), 0.1)
 PARTS = [Prose("Some."), Heading("Rows"), Table([("a", "b"), ("x", "1")]), Points([], "Nobody.")]
 
 
-def a_result(*bars: Held) -> Result:
+def a_result(*bars: Reached) -> Result:
     return Result("diagnosis", "A title", PARTS, {"rows": [1]}, bars)
 
 
@@ -64,12 +64,14 @@ def test_without_reports_there_is_no_result() -> None:
         grounding.result_of(grounding.Grounded([], [], []))
 
 
-def test_only_check_fails(capsys: pytest.CaptureFixture[str]) -> None:
+def test_missed_thresholds_fail_only_with_check(capsys: pytest.CaptureFixture[str]) -> None:
     assert finish(args(), a_result(MET, MISSED)) == 0
     assert capsys.readouterr().err == ""
     assert finish(args("--check"), a_result(MET)) == 0
     assert finish(args("--check"), a_result(MET, MISSED)) == 1
-    assert capsys.readouterr().err == ("missed: alarms is 0.100, must be at most 0: none at all\n")
+    assert capsys.readouterr().err == (
+        "missed: alarms is 0.100, required is at most 0: none at all\n"
+    )
 
 
 def test_a_file_gets_what_would_be_printed(
@@ -82,7 +84,7 @@ def test_a_file_gets_what_would_be_printed(
 
 
 def test_every_bar_has_a_reason() -> None:
-    bars = [bar for task in BARS.values() for bar in task]
+    bars = [bar for task in THRESHOLDS.values() for bar in task]
     assert all(len(bar.why) > 10 for bar in bars)
-    for task in BARS.values():
+    for task in THRESHOLDS.values():
         assert len({bar.value for bar in task}) == len(task)

@@ -1,4 +1,4 @@
-"""Questions about the launch as a whole: which limit its blocks meet, waves, bytes."""
+"""Questions about the shape of a launch: what limits its blocks, waves, bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evals.mcq.option_design import Draft, Fact
 from evals.mcq.report_facts import LIMITS, Facts, metric
 
 _EACH = 3
-"""Questions of each answer: a reader of the source settles most of these."""
+"""Questions per answer: few, because most can be answered from the source."""
 
 
 # --- what limits the blocks of an SM
@@ -100,7 +100,7 @@ def wave_drafts(reports: Sequence[Facts]) -> list[Draft]:
 
 
 def traffic_drafts(reports: Sequence[Facts]) -> list[Draft]:
-    """The needed number is what DRAM read: no text adds what it wrote."""
+    """The needed number is what DRAM read, because no text gives the sum with what it wrote."""
     return [
         draft._replace(needs=(_bytes_read(draft.facts[0]),))
         for draft in scale_drafts("traffic", [TRAFFIC], reports)

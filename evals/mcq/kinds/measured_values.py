@@ -1,6 +1,6 @@
-"""Questions whose answers only a measurement gives: how busy a unit was, what caches and warps did.
+"""Questions about measured values: how busy a unit was, cache hit rates, warps.
 
-Asked by fixed ranges; see `ranges`.
+Options are fixed ranges (see `fixed_ranges`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BUSY = 0.9
 
 
 class Scale(NamedTuple):
-    """One number of a launch, and the ranges that are offered of it."""
+    """One number of a launch, and the ranges that are offered."""
 
     name: str
     question: str
@@ -36,11 +36,11 @@ class Scale(NamedTuple):
     ranges: tuple[Range, ...]
     metric: str
     words: str
-    """Of a line that tells the number."""
+    """Words of a line that contains the number."""
     each: int = 1
-    """Questions of each range."""
+    """Questions per range."""
     surprising: bool = True
-    """Whether to ask first where the source suggests something else."""
+    """Whether to prefer launches for which the source suggests another value."""
 
 
 def scale_drafts(kind: str, scales: Sequence[Scale], reports: Sequence[Facts]) -> list[Draft]:
@@ -84,7 +84,7 @@ _OUTSIDE = ("DRAM", "L2 cache")
 
 
 def _unit(name: str) -> Callable[[Facts], float | None]:
-    """Where SMs were idle, shares of active cycles, which some texts tell, are other numbers."""
+    """If SMs were idle, shares of active cycles, which some texts give, are other numbers."""
 
     def read(facts: Facts) -> float | None:
         return facts.units.get(name) if name in _OUTSIDE or facts.busy_sms >= _BUSY else None

@@ -1,4 +1,4 @@
-"""Questions about which of two is faster, and why, and about what to edit."""
+"""Questions about which of two programs is faster and why, and about which edit helps most."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evals.mcq.report_facts import GPU, Facts, metric
 
 _MOST = 20
 PAIR_SEED, EDIT_SEED = "pair 5", "edit 87"
-"""Such that what is usual is right no more often than what is not; see `wording.USUAL`."""
+"""Seeds for which the usual answer is right no more often than others; see `guessers.USUAL`."""
 
 
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum"
@@ -27,7 +27,7 @@ class Reason(NamedTuple):
     words: str
     value: Callable[[Facts], float | None]
     fewer: bool
-    """Whether less of it is what the words claim."""
+    """Whether a lower value is what the words claim."""
 
 
 def _barrier(facts: Facts) -> float:
@@ -44,13 +44,13 @@ REASONS = (
     Reason("sends fewer store requests", metric(_REQUESTS.format("st")), True),
 )
 _CLEAR, _NOT = 1.5, 1.05
-"""A reason holds where the measure differs by half; it does not where it is no better at all."""
+"""A reason is right if the measure differs by half; it is wrong if it is not better at all."""
 _FASTER = 1.15
 _WORTH = 0.05
 
 
 PAIR = ("P", "Q")
-"""What the two profiles are called: not by letters that options have."""
+"""Names of the two profiles, which differ from the option letters."""
 
 
 def pair_drafts(reports: Sequence[Facts]) -> list[Draft]:
@@ -88,7 +88,7 @@ def _reasons(slower: Facts, faster: Facts) -> dict[str, dict[str, str]]:
 
 
 def _is_trifle(reason: Reason, slower: Facts) -> bool:
-    """Less waiting at barriers, where there is hardly any, speaks for nothing."""
+    """Less waiting at barriers is no reason if there is hardly any."""
     return reason.value is _barrier and slower.stall_share("barrier") < _WORTH
 
 
@@ -126,7 +126,7 @@ def _pair_draft(choice: Choice, *, slower_first: bool) -> Draft:
 
 
 def _shown_time(facts: Facts) -> float:
-    """In the unit that it is told in."""
+    """In the unit that the text uses."""
     return facts.microseconds if facts.microseconds < 1000 else facts.microseconds / 1e3
 
 
@@ -142,7 +142,7 @@ NEVER = (
     "pcie_or_nvlink_traffic",
     "load_imbalance",
 )
-"""Edits that are only offered where they are wrong."""
+"""Edits that are only offered as wrong options."""
 
 
 def edit_drafts(reports: Sequence[Facts]) -> list[Draft]:
@@ -155,7 +155,8 @@ def edit_drafts(reports: Sequence[Facts]) -> list[Draft]:
 
 
 def _known(facts: Facts) -> str | None:
-    """What limits it, where a measured fix says so: `slow`, and what a step left for the next."""
+    """What limits it, confirmed by a measured fix: for `slow`, and for each step before the
+    last."""
     truth = facts.sample.truth
     if facts.variant == "slow":
         return truth.dominant

@@ -1,7 +1,7 @@
-"""Questions about two versions of a program, P and Q: both sources are shown, and P's profile.
+"""Questions about two versions of a program, P and Q: both sources and P's profile are shown.
 
-What was done to P is not told: a description of a fix tells what it does. P is the slower or the
-faster one, so that no direction is usual. Asked by fixed ranges; see `ranges`.
+The prompt does not describe the change, because that would give the answer away. P is the slower or
+the faster one. Options are fixed ranges (see `fixed_ranges`).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ OTHER_WORK = {
     "rate_table": ("fast",),
     "cell_update": ("fast",),
 }
-"""Variants whose launch does another part of the work than that of `slow`: their launches can't be
-held against each other."""
+"""Variants whose launch does another part of the work than that of `slow`: the launches cannot be
+compared."""
 _SPEED_EACH = 4
 _TWO = (
     f"Two versions of a program, P and Q, do the same work on an {GPU}. Of P's kernel there is a "
@@ -32,7 +32,7 @@ _TWO = (
 
 
 def later_variants(reports: Sequence[Facts]) -> list[tuple[Facts, Facts]]:
-    """A launch and one after more edits, where the sample is not healthy."""
+    """A launch and one after further edits, for samples that are not healthy."""
     by_name = {(facts.sample.name, facts.variant): facts for facts in reports}
     return [
         (before, by_name[before.sample.name, after])
@@ -77,7 +77,7 @@ def speed_drafts(reports: Sequence[Facts]) -> list[Draft]:
 
 
 def _microseconds(facts: Facts) -> float:
-    """Of the whole computation, without a profiler."""
+    """Time of the whole computation, without a profiler."""
     assert facts.sample.measured is not None
     return facts.sample.measured.variants[facts.variant].median_us
 

@@ -1,6 +1,7 @@
-"""Questions of which some can't be answered from the report, and others of the same form can.
+"""Questions of which some cannot be answered from the report, mixed with similar ones that can.
 
-“It can't be known” stands among the options of each, and is right for one in four of each form.
+Each has the option “It can't be known from the report”, which is right for one in four of each
+form.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from evals.mcq.report_facts import Facts
 
 UNKNOWN = "It can't be known from the report"
 _PART = "What you see of the report may be a part of it."
-"""A page without a number does not say that the report is without it."""
+"""A page without a number does not show that the report lacks it."""
 _EACH = 8
 """Of a form."""
 _KERNEL = re.compile(r"__global__[^;{(]*?(?:__launch_bounds__\([^)]*\)[^;{(]*?)?(\w+)\s*\(")
 _APART, _FAR = 1.3, 6.0
 SEED = "unknown 25"
-"""Such that the right number is as often the least of three as the middle one or the largest."""
+"""Seeds for which the right number is equally often the smallest, the middle and the largest of
+three."""
 
 
 def unknown_drafts(reports: Sequence[Facts]) -> list[Draft]:
@@ -33,7 +35,7 @@ def unknown_drafts(reports: Sequence[Facts]) -> list[Draft]:
 
 
 def _one_in_four(drafts: list[Draft]) -> list[Draft]:
-    """As many as there are, up to so many, a quarter of them without an answer."""
+    """At most this many, a quarter of them without an answer."""
     draws = random.Random("unknown")
     draws.shuffle(drafts)
     without = [draft for draft in drafts if draft.options[0] == UNKNOWN]
@@ -43,12 +45,12 @@ def _one_in_four(drafts: list[Draft]) -> list[Draft]:
 
 
 def _is_shown(draft: Draft) -> bool:
-    """A reader of one of the texts finds the number in it."""
+    """Whether one of the texts contains the number."""
     return bool({"raw", "keet"} & set(answerable_from(draft)))
 
 
 def _samples_apart(drafts: list[Draft]) -> list[Draft]:
-    """One of each sample before the second of any."""
+    """One per sample before the second of any."""
     by_sample: dict[str, list[Draft]] = {}
     for draft in drafts:
         by_sample.setdefault(draft.facts[0].sample.name, []).append(draft)
@@ -60,7 +62,7 @@ def _samples_apart(drafts: list[Draft]) -> list[Draft]:
 
 
 def _other_kernel(reports: Sequence[Facts]) -> Iterator[Draft]:
-    """Where there is one: no name has to say which is meant."""
+    """The other kernel, if there is exactly one, so that no name is needed."""
     question = (
         "The source has exactly one other kernel, which the program launches as well. How long "
         "does one launch of that other kernel take in this run?"
@@ -80,7 +82,7 @@ def _time_of(facts: Facts, kernel: str) -> float | None:
 
 
 def kernels(facts: Facts) -> set[str]:
-    """Those that the source defines."""
+    """Kernels that the source defines."""
     if facts.sample.language != "cuda":
         return {facts.sample.kernel}
     text = facts.sample.source(facts.variant).read_text(encoding="utf-8")
@@ -119,7 +121,7 @@ def _all_kernels(reports: Sequence[Facts]) -> Iterator[Draft]:
 
 
 _LAUNCHED_AGAIN = ("ring_steps", "fan_update")
-"""One launch after the other of the same kernel; the report holds one."""
+"""Several launches of the same kernel, one of which is in the report."""
 
 
 # --- the share of a line

@@ -1,1 +1,2 @@
-"""The GPU half of `optimize`: a script and a harness that are carried to a GPU machine."""
+"""The GPU part of `optimize`: a script and a harness that run on a GPU machine. Imports nothing of
+keet."""

@@ -24,7 +24,7 @@ bits; 8-bit and 16-bit accesses have one value for signed and one for unsigned n
 
 
 def problems(root: Path, kernel: Replayed) -> Iterator[str]:
-    """One message for each thing that the report says otherwise."""
+    """One message per difference between the report and the replay."""
     launch = read_profile(root / kernel.report).launches[kernel.launch]
     reported = (launch.kernel, launch.grid, launch.block)
     expected = (kernel.name, kernel.grid, kernel.block)

@@ -1,4 +1,5 @@
-"""The table of truth, evals/sass/reuse_truth.toml: written from a replay, and compared with one."""
+"""Writes the table of true values, evals/sass/reuse_truth.toml, from a replay, and compares it with
+one."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def to_toml(kernels: Sequence[Replayed]) -> str:
 
 
 def differences(kernels: Sequence[Replayed]) -> Iterator[str]:
-    """One message for each kernel whose entry in the table is not what the replay gives."""
+    """One message per kernel whose entry differs from the replay."""
     stored = _by_kernel(tomllib.loads(TABLE.read_text()))
     replayed = _by_kernel(tomllib.loads(to_toml(kernels)))
     for key in stored.keys() | replayed.keys():

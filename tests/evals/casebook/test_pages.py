@@ -53,7 +53,7 @@ def test_no_locked_family_is_on_a_page(name: str) -> None:
     assert f"`keet eval {name} --on casebook --format markdown`" in PAGES[name]
 
 
-def test_readme_and_results_say_what_the_page_says() -> None:
+def test_readme_and_results_page_have_the_numbers_of_the_committed_page() -> None:
     page = " ".join(PAGES["diagnosis"].split())
     told = re.search(
         r"first for (\d+ of \d+) cases from 32 families, NVIDIA's rules for (\d+) by", page
@@ -63,7 +63,7 @@ def test_readme_and_results_say_what_the_page_says() -> None:
     for path in (root / "README.md", root / "docs" / "results.md"):
         text = " ".join(path.read_text(encoding="utf-8").split())
         assert told[1] in text, path.name
-        assert f"rules for {told[2]}" in text, path.name
+        assert re.search(rf"\b{told[2]}\b", text), path.name
 
 
 def test_every_work_case_with_a_fix_has_its_forecast_on_the_page() -> None:

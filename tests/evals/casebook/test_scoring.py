@@ -229,5 +229,5 @@ def test_locked_families_are_left_out_unless_they_are_asked_for(
     assert capsys.readouterr().err == ""
     assert splits(monkeypatch, on="samples") == {}
     assert splits(monkeypatch, locked=True) == {"work": {"work"}, "locked": {"locked"}}
-    assert "log this opening" in capsys.readouterr().err
+    assert "log this use" in capsys.readouterr().err
     assert {case.split for case in load_cases()} == {"work", "locked"}

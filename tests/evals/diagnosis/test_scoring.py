@@ -9,7 +9,7 @@ import pytest
 from evals.diagnosis.answers import Answer, Claim, Truth, Unscored
 from evals.diagnosis.nvidia import Advice
 from evals.diagnosis.scoring import HealthyRow, Row, score, score_healthy
-from evals.diagnosis.summary import Share, bar_values, summarise
+from evals.diagnosis.summary import Share, summarise, threshold_values
 from tests.rows import each_row
 
 TRUTH = Truth(
@@ -173,7 +173,7 @@ def test_unscored_is_counted_and_is_no_miss() -> None:
     lacking = Unscored("gone", "slow", "the report can't be read")
     with_it, without = summarise(rows(), [], [lacking]), summarise(rows(), [])
     assert with_it.hits == without.hits
-    assert bar_values(with_it)["unscored"] == 1
+    assert threshold_values(with_it)["unscored"] == 1
 
 
 # --- why a hit is one

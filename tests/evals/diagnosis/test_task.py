@@ -10,7 +10,7 @@ from evals.diagnosis.adversaries import Tried
 from evals.diagnosis.answers import NoAnswer, answers_of, truth_of
 from evals.diagnosis.task import Scored, result_of, score_samples
 from evals.task_command import Result, printed
-from evals.thresholds import hold
+from evals.thresholds import check_thresholds
 from kernels_samples.samples import Sample, load_samples
 from tests.conftest import Keet
 from tests.evals.committed import check_committed
@@ -38,7 +38,7 @@ def test_every_sample_is_scored(real: Scored) -> None:
 
 def test_keet_is_right_often_enough(result: Result) -> None:
     """The floor: who changes a check runs into it."""
-    assert [held for held in result.bars if not held.met] == []
+    assert [held for held in result.thresholds if not held.met] == []
 
 
 def test_a_miss_of_a_bar_is_one() -> None:
@@ -51,7 +51,9 @@ def test_a_miss_of_a_bar_is_one() -> None:
         "still raised on fast": 0,
         "unscored": 0,
     }
-    missed = [held.bar.value for held in hold("diagnosis", values) if not held.met]
+    missed = [
+        held.threshold.value for held in check_thresholds("diagnosis", values) if not held.met
+    ]
     assert missed == ["top-1", "false alarms"]
 
 

@@ -11,7 +11,7 @@ from evals.diagnosis.answers import Answer, Claim, NoAnswer, Unscored
 from evals.diagnosis.nvidia import Advice
 from evals.forecast.pairs import Pair, Range, pairs_of
 from evals.forecast.scoring import doublings, naive_range, off_by, score_pair, score_range
-from evals.forecast.summary import bar_values, summarise
+from evals.forecast.summary import summarise, threshold_values
 from kernels_samples.samples import Sample, load_samples
 from tests.rows import each_row
 
@@ -118,7 +118,7 @@ def test_a_pair_counts_once_and_steps_of_a_sample_go_together() -> None:
 def test_unscored_is_counted() -> None:
     pairs = [a_pair(2.0, Range(1, 2, 3), "a"), a_pair(4.0, Range(1, 2, 3), "b")]
     rows = [score_pair(replace(pair, estimates=(1.5,)), pairs) for pair in pairs]
-    values = bar_values(summarise(rows, [Unscored("c", "slow", "why")]))
+    values = threshold_values(summarise(rows, [Unscored("c", "slow", "why")]))
     assert (values["unscored"], values["invalid"]) == (1, 0)
 
 

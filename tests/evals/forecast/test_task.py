@@ -37,7 +37,7 @@ def test_every_step_of_every_sample_with_a_cause_is_a_pair(real: Pairs) -> None:
 
 
 def test_forecasts_are_near_enough(result: Result) -> None:
-    assert [held for held in result.bars if not held.met] == []
+    assert [held for held in result.thresholds if not held.met] == []
 
 
 def test_the_committed_table_is_what_is_printed(

@@ -43,7 +43,7 @@ def test_mutants_are_the_same_in_every_run(material: Material) -> None:
     ["first digit", "last digit, by one", "two digits swapped", "decimal point moved"],
 )
 def test_changed_digits_are_no_rounding_of_the_value(material: Material, kind: str) -> None:
-    """Held to the value itself, and not to one of keet's checks."""
+    """Reached to the value itself, and not to one of keet's checks."""
     tried = 0
     for turn in range(7):
         bases = {base.text: base for base in bases_of(material, turn)}

@@ -25,7 +25,7 @@ def result(real: Grounded) -> Result:
 
 
 def test_the_bars_are_met(result: Result) -> None:
-    assert [held for held in result.bars if not held.met] == []
+    assert [held for held in result.thresholds if not held.met] == []
 
 
 def test_every_sample_is_tried(real: Grounded) -> None:

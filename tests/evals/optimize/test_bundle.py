@@ -92,7 +92,7 @@ def test_a_program_for_other_words_is_not_carried(folder: RunFolder) -> None:
     answer(folder, folder.prompts[0], program("gas_state"), prompt_digest="0" * 12)
     found = collect(folder)
     assert found.candidates == []
-    assert "other words than this run's prompt" in found.without_code[0].why
+    assert "another text than this run's prompt" in found.without_code[0].why
 
 
 def test_names_of_files_are_safe_and_unique(answered: RunFolder) -> None:

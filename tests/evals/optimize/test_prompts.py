@@ -127,7 +127,7 @@ def test_the_command_makes_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert folder.run.conditions == ("none", "keet")
     assert len(folder.prompts) == 8
     assert main(["eval", "prompts", "optimize", run, *names]) == 2
-    assert "holds a run already" in capsys.readouterr().err
+    assert "already contains a run" in capsys.readouterr().err
 
 
 def test_a_run_says_which_explanations_it_holds(

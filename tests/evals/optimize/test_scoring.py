@@ -369,7 +369,7 @@ def test_a_file_with_an_impossible_speed_up_is_refused(tmp_path: Path, speedup: 
     score = scored(tmp_path, fenced(source("fast")))
     line = score.model_dump_json().replace('"speedup":5.0', f'"speedup":{speedup}')
     (tmp_path / "scores.jsonl").write_text(line + "\n")
-    with pytest.raises(UsageError, match="is no optimizescore"):
+    with pytest.raises(UsageError, match="is not a valid optimizescore"):
         list(read_lines(tmp_path / "scores.jsonl", OptimizeScore))
 
 

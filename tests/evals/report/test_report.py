@@ -194,7 +194,7 @@ def test_tokens_leave_out_what_the_explanation_took(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = " ".join(printed(capsys, run).split())
-    assert "what a model spent on writing the explanation that `agent` gets is not in them" in text
+    assert "Tokens of writing the explanation for `agent` are not included" in text
 
 
 def test_a_failure_is_one_line_of_a_length_to_read(
@@ -262,12 +262,12 @@ def test_nothing_scored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_folder_that_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(UsageError, match="holds no run"):
+    with pytest.raises(UsageError, match="contains no run"):
         printed(capsys, tmp_path)
 
 
 def test_scores_that_are_none(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = (run / "scores.jsonl").read_text()
     (run / "scores.jsonl").write_text(text.replace('"speedup":8.0', '"speedup":NaN'))
-    with pytest.raises(UsageError, match="is no optimizescore"):
+    with pytest.raises(UsageError, match="is not a valid optimizescore"):
         printed(capsys, run)

@@ -32,7 +32,7 @@ class Built(NamedTuple):
 
 @dataclass(frozen=True)
 class Builder:
-    """Compiles into a work folder where samples lie beside the harness, as problem.cu expects."""
+    """Compiles in a work folder in which samples are next to the harness, as problem.cu expects."""
 
     root: Path
     work: Path
@@ -65,7 +65,7 @@ class Builder:
         self.call([self.nvcc, *command], target.parent)
 
     def call(self, command: list[str], folder: Path) -> str:
-        """Its output; a verdict when it fails or takes too long."""
+        """The output of the compiler; a verdict if it fails or takes too long."""
         log = LOG_BYTES
         process = subprocess.Popen(
             command,
@@ -88,7 +88,7 @@ class Builder:
         return said
 
     def referee(self) -> Path:
-        """No code of a sample is in it: one for all of them."""
+        """One for all samples, because it contains no code of a sample."""
         target = self.work / "referee"
         sample = next(iter(self.manifest["samples"]))
         self._part(sample, "referee", self.work)
@@ -105,7 +105,7 @@ class Builder:
         return target
 
     def checker(self, sample: str) -> Path:
-        """The problem with its reference, and the two programs of ours that every contest has."""
+        """The problem with its reference, and the two own programs of every contest."""
         folder = self.work / sample
         problem = folder / "problem.o"
         self.compile(sample, folder / "problem.cu", problem, "-Dmain=problem_main")
@@ -120,7 +120,8 @@ class Builder:
         return read_symbols(self.call(command, objects[0].parent))
 
     def link(self, sample: str, candidate: Path, target: Path) -> Path:
-        """With a table of functions that is read-only before any code of the candidate runs."""
+        """Linked so that the table of functions is read-only before any code of the candidate
+        runs."""
         # Where two have a weak function of the same name, the first one's is taken.
         main = self.work / sample / "candidate.o"
         return self._linked(target, main, candidate, more=("-Xlinker", "-z,now,-z,relro"))
@@ -169,8 +170,8 @@ _OF_PTXAS = re.compile(r"^ptxas (\S+, line \d+); (\w+)\s*: ", re.MULTILINE)
 
 
 def short_paths(said: str) -> str:
-    """A compiler's words without the folders of this machine: they tell a reader nothing, and two
-    runs of one program would differ by them."""
+    """A compiler's message without the folders of this machine, which would make two runs of one
+    program differ."""
     return _OF_PTXAS.sub(r"\1: \2: ", _OWN_FILE.sub("", said))
 
 

@@ -1,4 +1,4 @@
-"""The command."""
+"""The command line of score_candidates.py."""
 
 from __future__ import annotations
 

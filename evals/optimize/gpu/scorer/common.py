@@ -1,4 +1,4 @@
-"""What several parts need: statuses, and how a candidate or a whole run ends."""
+"""Shared definitions: statuses, and how a candidate or a whole run ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HERE = Path(__file__).resolve().parents[1]
 PASSED, CHEAT, INCORRECT = "PASSED", "CHEAT", "INCORRECT"
 COMPILE_ERROR, RUNTIME_ERROR, TIMEOUT = "COMPILE_ERROR", "RUNTIME_ERROR", "TIMEOUT"
 BASELINE, EMPTY = "baseline", "empty"
-"""The programs of ours in every contest; `empty` does nothing but launch a kernel."""
+"""The two own programs of every contest; `empty` only launches a kernel."""
 LOG_BYTES = 4000
 
 
@@ -20,11 +20,11 @@ class NoGpu(Exception):
 
 
 class Refused(Exception):
-    """What was asked for is not done: the reason, and what to do, in one line."""
+    """The request cannot be carried out: the reason, and what to do, in one line."""
 
 
 class Verdict(Exception):
-    """A candidate is done with: its status, and why in words. `by_time`: only times say so."""
+    """The final status of a candidate, with the reason. `by_time`: based only on times."""
 
     def __init__(
         self, status: str | None, why: str, log: str = "", *, by_time: bool = False

@@ -29,7 +29,7 @@ class Settings(NamedTuple):
 
 @dataclass
 class Contender:
-    """The baseline, the empty program or a candidate, from its program to its times."""
+    """The baseline, the empty program or a candidate, with its times."""
 
     name: str
     binary: Path
@@ -37,11 +37,11 @@ class Contender:
     verdict: Verdict | None = None
     first_us: float | None = None
     rounds: list[list[float]] = field(default_factory=list)
-    """Of data that it had never been given: what an empty program takes is still in it."""
+    """Times on new data, including the time of an empty program."""
     seen: list[float] = field(default_factory=list)
     after: list[float] = field(default_factory=list)
     given: dict[str, int] = field(default_factory=dict)
-    """By the digest of a result, the set that it was first given for."""
+    """By the digest of a result: the input set for which it was first returned."""
 
     @property
     def alive(self) -> bool:
@@ -52,7 +52,7 @@ class Contender:
         return Pace([value for turn in self.rounds for value in turn], self.seen, self.after)
 
     def attempt(self, step: Callable[..., None], *arguments: Any) -> None:
-        """A step; its verdict ends this contender and no other."""
+        """Runs a step; a verdict ends this contender only."""
         if not self.alive:
             return
         try:
@@ -70,7 +70,7 @@ class Contender:
 
 
 class InputSet(NamedTuple):
-    """The inputs of one seed, on the device, and the process that checks what is made of them."""
+    """The inputs of one seed on the device, and the process that checks results for them."""
 
     number: int
     seed: str
@@ -79,7 +79,7 @@ class InputSet(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """What the referee saw of a launch, and where its result lies."""
+    """What the referee saw of a launch, and where its result is."""
 
     of: InputSet
     offset: int
@@ -95,7 +95,7 @@ _PAGE, _SLOT = 4096, 2 << 20
 _STRAYS = "processes that a candidate started could not be ended"
 LEAST_US = 0.1
 FIRST = 0
-"""The set that every contender starts with; only the first launch on it is on unseen data."""
+"""The set that every contender starts with; only the first launch on it has new data."""
 
 
 class Contest:
@@ -115,12 +115,12 @@ class Contest:
         self.seeds: list[str] = []
         self.facts: dict[str, Any] = {}
         self.trouble: str | None = None
-        """Of the referee or a checker: nothing is known of the candidates then."""
+        """Error of the referee or a checker: then nothing is known about the candidates."""
         self.quiet_us = 0.0
-        """To lay out inputs, when nothing else uses the GPU."""
+        """Time to write inputs when nothing else uses the GPU."""
         self.over = threading.Event()
         self.sets: list[InputSet] = []
-        """Those alive; the one that all start with comes first."""
+        """The live sets; the one that all start with comes first."""
         self.lock = threading.Lock()
         self.referee: Peer | None = None
         self.results = os.memfd_create("results")
@@ -143,16 +143,16 @@ class Contest:
 
     @property
     def empty_us(self) -> float:
-        """What a launch takes beside its work: calls, and switches of the GPU between processes."""
+        """Overhead of a launch: calls, and switches of the GPU between processes."""
         return statistics.median(self.empty.pace.unseen) if self.empty.rounds else 0.0
 
     def times(self, contender: Contender) -> list[list[float]]:
-        """By round. Never zero or less: a ratio is made of them."""
+        """By round. Always positive, because ratios are computed from them."""
         after = iter(contender.after)
         return [[self._work_us(us, next(after)) for us in turn] for turn in contender.rounds]
 
     def _work_us(self, us: float, after_us: float) -> float:
-        """A program that ran no kernel needed no switch of the GPU, and gets no credit for one."""
+        """A program that ran no kernel needed no switch of the GPU, so none is subtracted."""
         switched = after_us > statistics.median(self.empty.after or [0.0]) / 2
         return max(us - self.empty_us if switched else us, LEAST_US)
 
@@ -188,8 +188,8 @@ class Contest:
             tell(_STRAYS)
 
     def _end_strays(self) -> None:
-        """Processes that a candidate started: they would go on while others have their turn. Only
-        while no thread starts one of ours."""
+        """Kills processes that a candidate started, which would otherwise run during other turns.
+        Called only while no thread starts an own process."""
         running = [c.program.process for c in self.contenders if c.program]
         programs = {process.pid for process in running if process.returncode is None}
         peers = {one.checker.process.pid for one in self.sets}
@@ -222,7 +222,7 @@ class Contest:
     # -- inputs
 
     def _make_sets(self, numbers: list[int]) -> list[InputSet]:
-        """Inputs of new seeds, made side by side."""
+        """Inputs of new seeds, made in parallel."""
         seeds = [secrets.token_hex(16) for _ in numbers]
         self.seeds += seeds
         with ThreadPoolExecutor(self.settings.jobs) as pool:
@@ -254,7 +254,7 @@ class Contest:
             list(pool.map(lambda contender: contender.attempt(step), self.contenders))
 
     def _start(self, contender: Contender) -> None:
-        """CUDA takes most of a second to start: side by side."""
+        """In parallel, because CUDA takes most of a second to start."""
         limits = self.settings.limits
         folder = self.folder / contender.name
         contender.program = start(contender.name, contender.binary, folder, limits)
@@ -313,7 +313,7 @@ class Contest:
         contender.running().pause()
 
     def _check(self, contender: Contender, launches: list[Launch], when: str) -> None:
-        """What each left, by the problem's own reference, at entries drawn now."""
+        """Checks the results with the problem's own reference, at entries that are drawn now."""
         if contender is self.empty:
             return
         _raise_first(verdict_of_launch(launch.seen) for launch in launches)
@@ -328,7 +328,8 @@ class Contest:
         return check
 
     def _is_stale(self, contender: Contender, launch: Launch) -> bool:
-        """Whether it gave these very bytes for another seed. Untouched poison has the digest 0."""
+        """Whether it returned the same bytes for another seed. Untouched output has the digest
+        0."""
         at = self.seeds.index(launch.of.seed)
         digest = launch.seen["digest"]
         return digest != "0" and contender.given.setdefault(digest, at) != at
@@ -341,8 +342,8 @@ class Contest:
             _raise_first([verdict_of_pace(*paces)])
 
     def _look_for_others(self, contender: Contender, laid_out: list[float]) -> None:
-        """Kernels that a program leaves behind slow down the referee when it lays out inputs. Ours
-        leave none: with them it is somebody else."""
+        """Kernels that a program left running slow down the referee when it writes inputs. The own
+        programs leave none: if it happens with them, another process uses the GPU."""
         if not is_disturbed(laid_out, self.quiet_us):
             laid_out = [self._quiet_us()]
         if not is_disturbed(laid_out, self.quiet_us):
@@ -371,7 +372,7 @@ class Contest:
 
 
 def _result_bytes(arrays: list[tuple[str, int, int]]) -> int:
-    """Results lie one behind the other, each from the beginning of a page."""
+    """Results are stored one after the other, each at the start of a page."""
     sizes = [size for role, size, _ in arrays if role in ("output", "state")]
     return sum(-(-size // _PAGE) * _PAGE for size in sizes)
 

@@ -1,4 +1,4 @@
-"""The least time that the hardware needs for what nobody can leave out."""
+"""The minimum time that the hardware needs for a problem's compulsory work."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .common import Refused
 
 
 class Floor(NamedTuple):
-    """In microseconds. `least` is what physics asks for; below `impossible` it is a cheat."""
+    """In microseconds. `least` is the physical minimum; a time below `impossible` is a cheat."""
 
     least: float | None
     impossible: float | None

@@ -1,4 +1,4 @@
-"""Keeps the scorer's process out of a candidate's reach, and ends what candidates leave running.
+"""Protects the scorer's process from candidates, and kills processes that candidates leave running.
 
 The lists of words and symbols do not keep a candidate from the C library: it can compute the
 address of any function from one that it may call. So it may read /proc and start processes.
@@ -21,7 +21,7 @@ _SET_CHILD_SUBREAPER, _GET_CHILD_SUBREAPER = 36, 37  # <sys/prctl.h>
 
 
 def _prctl(option: int, argument: Any = 0) -> int:
-    """-1 where Linux refuses it, or where this is not Linux."""
+    """-1 if Linux refuses it, or on other systems."""
     if sys.platform != "linux":
         return -1
     number = ctypes.c_ulong(argument) if isinstance(argument, int) else argument
@@ -77,7 +77,8 @@ def _below(processes: dict[int, _Process], above: Collection[int]) -> set[int]:
 
 
 PASSES, PAUSE_S = 400, 0.005
-"""Chosen: two seconds in all. One pass ends whatever does not start processes meanwhile."""
+"""Chosen: two seconds in total. One pass kills everything that does not start new processes
+meanwhile."""
 
 
 def end_strays(programs: Collection[int], spared: Collection[int]) -> bool:

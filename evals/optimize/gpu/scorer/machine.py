@@ -1,4 +1,4 @@
-"""What is known of the machine."""
+"""Facts about the machine: memory, network, GPU."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def host_memory() -> int:
 
 
 def machine(nvcc: str, arch: str, limits: Limits) -> dict[str, Any]:
-    """None: it could not be found out."""
+    """None: unknown."""
     smi = ("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader", "--id=0")
     found = re.search(r"release ([\d.]+)", _said(nvcc, "--version"))
     return {
@@ -80,7 +80,7 @@ device, name = ctypes.c_int(0), ctypes.create_string_buffer(256)
 if not cuda.cuDeviceGet(ctypes.byref(device), 0) and not cuda.cuDeviceGetName(name, 256, device):
     sys.stdout.write(name.value.decode(errors="replace"))
 """
-"""In a process of its own: a driver in a bad state can hang or end whoever asks."""
+"""Runs in a separate process, because a driver in a bad state can hang or kill the caller."""
 
 
 def gpu_trouble() -> str | None:

@@ -1,4 +1,4 @@
-"""measured.json as it grows."""
+"""Writes measured.json."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .common import PASSED, SCHEMA_VERSION, Refused, tell
 
 
 class Digests(NamedTuple):
-    """Of the candidate, and of what it is held against: a result is of these two."""
+    """Digests of the candidate and of what it is compared with; a result belongs to these two."""
 
     digest: str
     against: str
@@ -35,7 +35,7 @@ def _digest(parts: Sequence[Path], more: str = "") -> str:
 
 @dataclass
 class Measurement:
-    """measured.json as it grows: written after each sample, so that a run can be interrupted."""
+    """measured.json, written after each sample, so that a run can be interrupted."""
 
     file: Path
     record: dict[str, Any]
@@ -48,8 +48,8 @@ class Measurement:
         return cls(file, record)
 
     def check(self, **here: Any) -> None:
-        """Refuses to go on where what is in the file was measured otherwise: it names one machine
-        and one way to measure, for all of its results."""
+        """Refuses to continue a file that was measured in another way: it names one machine and one
+        method for all its results."""
         if not self.record["results"]:
             return
         before = {**self.record.get("machine", {}), **self.record.get("settings", {})}

@@ -33,14 +33,14 @@ class Limits(NamedTuple):
 
 @dataclass
 class Peer:
-    """A process of ours, the referee or a checker: one packet asks, one answers."""
+    """An own process, the referee or a checker: one packet asks, one answers."""
 
     name: str
     process: subprocess.Popen[bytes]
     socket: socket.socket
 
     def ask(self, command: str, limit: float, descriptor: int | None = None) -> dict[str, Any]:
-        """RefereeFailed where no answer comes, or one that says that it failed."""
+        """Raises RefereeFailed if there is no answer, or one that reports a failure."""
         try:
             sent = [] if descriptor is None else [descriptor]
             socket.send_fds(self.socket, [command.encode()], sent)
@@ -85,7 +85,7 @@ def start_peer(name: str, binary: Path, *descriptors: int) -> Peer:
 
 
 def _peer_environment() -> dict[str, str]:
-    """What CUDA looks at, and no more: a candidate may be able to read a peer's environment."""
+    """Only the variables that CUDA reads: a candidate may be able to read this environment."""
     kept = ("PATH", "HOME", "TMPDIR")
     of_cuda = ("CUDA_", "NVIDIA_", "LD_")
     mine = {k: v for k, v in os.environ.items() if k in kept or k.startswith(of_cuda)}
@@ -93,7 +93,7 @@ def _peer_environment() -> dict[str, str]:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """It and its process group, at once. What left the group is for end_strays."""
+    """Kills it and its process group. `end_strays` handles processes that left the group."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     with suppress(subprocess.TimeoutExpired):
@@ -102,7 +102,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 @dataclass
 class Program:
-    """The process of a candidate. What it says is kept as a log; what it does, the referee sees."""
+    """The process of a candidate. Its output is logged; the referee sees what it does."""
 
     name: str
     process: subprocess.Popen[bytes]
@@ -113,7 +113,7 @@ class Program:
     listener: threading.Thread | None = None
 
     def await_start(self, limit: float) -> None:
-        """Until it has a GPU and waits for the referee."""
+        """Waits until it has a GPU and waits for the referee."""
         self.socket.settimeout(limit)
         try:
             if not self.socket.recv(1):
@@ -157,7 +157,8 @@ class Program:
         self.socket.close()
 
     def pause(self) -> None:
-        """While others have their turn, so that nothing of it watches their inputs and results."""
+        """Stops it while others have their turn, so that it cannot watch their inputs and
+        results."""
         self._signal(signal.SIGSTOP)
 
     def go_on(self) -> None:

@@ -1,4 +1,4 @@
-"""What measured.json says of a candidate that was run."""
+"""The entry of a candidate in measured.json."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from .floor import Floor, floor_of
 from .verdicts import noise_of
 
 NOISY_SHARE = 0.1
-"""Chosen: of a candidate's time. Its launches spread as the empty program's do, at least."""
+"""Chosen: share of a candidate's time. Its launches spread at least as much as the empty
+program's."""
 BY_TIME = "by_time"
 """Marks a result that is measured again before it counts."""
 
@@ -20,7 +21,7 @@ BY_TIME = "by_time"
 def result_of(
     contest: Contest, contender: Contender, sample: dict[str, Any], compile_seconds: float
 ) -> dict[str, Any]:
-    """What measured.json says of a candidate that was run."""
+    """The entry of a candidate that was run."""
     own = contender.verdict.status if contender.verdict else None
     if own not in (CHEAT, INCORRECT) and (failed := _failed_itself(contest)):
         return failed  # whatever else became of it may be the machine's fault

@@ -1,4 +1,4 @@
-"""A whole bundle: everything is built, then each sample's candidates are measured."""
+"""Scores a whole bundle: builds everything, then measures each sample's candidates."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ class Scorer:
     def build(
         self, by_sample: dict[str, list[dict[str, Any]]]
     ) -> tuple[dict[str, Built], dict[tuple[Any, Any], Built]]:
-        """All of them, before anything is timed: a compiler beside it would disturb."""
+        """Builds all of them before anything is timed, because a compiler would disturb the
+        times."""
         builder, samples = self.builder, list(by_sample)
         builder.copy_sources()
         whole = [candidate for group in by_sample.values() for candidate in group]
@@ -70,7 +71,8 @@ class Scorer:
         baseline: Built,
         built: dict[tuple[Any, Any], Built],
     ) -> None:
-        """Those that were built race the baseline; the others are told what is wrong."""
+        """Programs that were built are measured together with the baseline; the others get their
+        verdict."""
         ready = []
         for candidate in group:
             made = built[key_of(candidate)]
@@ -84,7 +86,7 @@ class Scorer:
             self.race(sample, baseline, ready[at : at + self.settings.at_once])
 
     def race(self, sample: str, baseline: Built, ready: list[tuple[dict[str, Any], Built]]) -> None:
-        """Whoever may have failed because of others in its contest runs once more, alone."""
+        """A program that may have failed because of others in its contest runs once more, alone."""
         contest = self.hold(sample, baseline, ready)
         for (candidate, made), contender in zip(ready, contest.candidates):
             if len(ready) > 1 and _maybe_for_others(contest, contender):
@@ -99,7 +101,8 @@ class Scorer:
     def confirm(
         self, sample: str, baseline: Built, one: tuple[dict[str, Any], Built], first: dict[str, Any]
     ) -> dict[str, Any]:
-        """Times alone call nobody a cheat: measured again, alone, with new processes and seeds."""
+        """Evidence from times is confirmed first: measured again, alone, with new processes and
+        seeds."""
         facts = self.builder.manifest["samples"][sample]
         result = first
         for _ in range(CONFIRMATIONS):
@@ -143,7 +146,8 @@ def built_by(step: Callable[..., Path], *arguments: Any) -> Built:
 
 
 CONFIRMATIONS = 2
-"""Chosen: noise that fakes evidence once in ten measurements does so thrice in a thousand."""
+"""Chosen: noise that looks like evidence in one of ten measurements does so three times in a row in
+one of a thousand."""
 
 
 def _maybe_for_others(contest: Contest, contender: Contender) -> bool:

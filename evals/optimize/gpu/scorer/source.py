@@ -1,4 +1,4 @@
-"""What a candidate's source shows: it is refused for some of it."""
+"""Checks a candidate's source, and refuses it for some content."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEADERS = re.compile(
     r"|algorithm|array|bit|deque|functional|initializer_list|iterator|limits|list|map|memory|mutex"
     r"|new|numeric|optional|queue|set|span|tuple|unordered_set|variant|type_traits|unordered_map|utility|vector|atomic|complex|string|stdexcept"
 )
-"""What a candidate may include beside problem.h and the sample's own headers."""
+"""Headers that a candidate may include in addition to problem.h and the sample's own."""
 
 FORBIDDEN = {
     "the harness": r"harness|problem_main",
@@ -38,7 +38,7 @@ FORBIDDEN = {
     r"|cudaUserObjectCreate",
     "the device's state": r"cudaDeviceReset|cudaProfiler\w+|cudaIpc\w+|cudaImportExternal\w+",
 }
-"""Errors may be told on stderr: nobody reads it for results."""
+"""Errors may be printed on stderr, which is not read for results."""
 _FORBIDDEN = {what: re.compile(rf"\b(?:{words})\b") for what, words in FORBIDDEN.items()}
 FORBIDDEN_FUNCTION = {what: re.compile(rf"(?:{words})") for what, words in FORBIDDEN.items()}
 _EVENT_OF_A_NUMBER = re.compile(
@@ -85,7 +85,7 @@ def with_joined_literals(code: str) -> str:
 
 
 def source_refusal(source: str, headers: Sequence[str] = ()) -> str | None:
-    """Why the source is refused, or None. The symbols of its object file are looked at too."""
+    """Why the source is refused, or None. The symbols of its object file are checked as well."""
     code = without_comments(source)
     bare = without_literals(code)
     return (

@@ -1,4 +1,4 @@
-"""What a candidate's object file shows: macros cannot hide what the linker is asked for."""
+"""Checks a candidate's object file, in which macros cannot hide symbols."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _BLOCKED_STD = re.compile(
 
 
 def symbol_refusal(candidate: Symbols, others: Symbols) -> str | None:
-    """Why its symbols are refused: macros cannot hide what the linker will be asked for."""
+    """Why its symbols are refused; macros cannot hide what the linker is asked for."""
     return _refused_definition(candidate, others) or _refused_need(candidate, others)
 
 

@@ -1,4 +1,4 @@
-"""What a launch was worth, by what the referee and the checkers saw of it."""
+"""Verdicts on launches, from what the referee and the checkers saw."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .common import CHEAT, INCORRECT, Verdict
 
 
 def verdict_of_launch(launch: dict[str, Any]) -> Verdict | None:
-    """Of one launch, before its result is checked."""
+    """For one launch, before its result is checked."""
     if not launch["inputs_whole"]:
         return Verdict(CHEAT, "changes its inputs")
     if not launch["settled"]:
@@ -49,18 +49,19 @@ for one that had filled L2 alike."""
 
 
 class Pace(NamedTuple):
-    """Times of one program, in microseconds, with what an empty program takes still in them."""
+    """Times of one program in microseconds, including the time of an empty program."""
 
     unseen: list[float]
-    """Of data that it had never been given; these are its times."""
+    """On new data; these are its times."""
     seen: list[float]
-    """Of data that it had been given before."""
+    """On data that it was given before."""
     after: list[float]
     """From "done" until a kernel of the referee ran."""
 
 
 def verdict_of_pace(own: Pace, baseline: Pace, empty: Pace) -> Verdict | None:
-    """Evidence by time: beyond the noise of this machine, and to be seen again before it counts."""
+    """Evidence from times: it must exceed the noise of this machine, and be seen again before it
+    counts."""
     return _late(own, empty) or _quicker_on_seen(own, baseline, empty)
 
 
@@ -91,7 +92,7 @@ def _quicker_on_seen(own: Pace, baseline: Pace, empty: Pace) -> Verdict | None:
 
 
 def noise_of(times: list[float]) -> float:
-    """The spread of the middle half: one launch that was held up is no noise."""
+    """The spread of the middle half, so that one delayed launch does not count as noise."""
     ordered = sorted(times)
     return ordered[-1 - len(ordered) // 4] - ordered[len(ordered) // 4]
 
@@ -107,6 +108,6 @@ DISTURBED_FACTOR, DISTURBED_US = 2.0, 500.0
 
 
 def is_disturbed(laid_out: Sequence[float], quiet: float) -> bool:
-    """Whether something else ran on the GPU while the referee laid out inputs."""
+    """Whether something else ran on the GPU while the referee wrote inputs."""
     limit = DISTURBED_FACTOR * quiet + DISTURBED_US
     return len(laid_out) > 0 and statistics.median(laid_out) > limit
