@@ -93,13 +93,13 @@ def test_a_promise_to_a_look_alike_counts_whatever_it_is_for() -> None:
     assert [alarm.promised for alarm in scores.alarms] == [("latency_bound 1.15x",), ()]
     assert [alarm.unconfirmed for alarm in scores.alarms] == [("latency_bound 1.15x",), ()]
     assert [alarm.nvidia_promises for alarm in scores.alarms] == [True, True]
-    assert "1 look-alikes get no finding that promises 1.15x or more; 1 if findings" in str(
+    assert "1 look-alikes get no finding with a forecast of 1.15x or more; 1 if findings" in str(
         diagnosis.sums_of(scores, "work families")
     )
     rows = {row[0]: row[1:3] for row in diagnosis._overall(scores)}
-    assert rows["look-alikes without a promise of 1.15x or more"][0].startswith("0.50 ")
-    assert rows["look-alikes without a promise of 1.15x or more"][1].startswith("0.00 ")
-    assert rows["the same, of the 1 of which no variant is 1.15x faster"][0].startswith("0.00 ")
+    assert rows["look-alikes without a forecast of 1.15x or more"][0].startswith("0.50 ")
+    assert rows["look-alikes without a forecast of 1.15x or more"][1].startswith("0.00 ")
+    assert rows["the same, for the 1 without a variant that is 1.15x faster"][0].startswith("0.00 ")
 
 
 @each_row(
@@ -208,7 +208,7 @@ def test_look_alikes_that_are_promised_a_gain_are_counted() -> None:
     cause = a_read(id="gemv/x", family="gemv")
     scores = forecast.score_forecasts([promised, left, cause], [cause])
     assert len(scores.lookalikes) == 2
-    assert "('look-alikes promised 1.1x or more', '1 of 2')" in str(
+    assert "('look-alikes with a forecast of 1.1x or more', '1 of 2')" in str(
         forecast.parts_of(scores, "work families")
     )
 

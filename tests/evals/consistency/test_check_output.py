@@ -63,4 +63,4 @@ def test_a_folder_of_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     page = capsys.readouterr().out
     assert "Measured on 2026-11-16." in page
     assert "broken.ncu-rep: " in page
-    assert "| corpus | `hotspots` | 1 |" in page
+    assert "| public reports | `hotspots` | 1 |" in page
