@@ -23,30 +23,31 @@ if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
 
 ISSUING = 25.0
-"""Per cent of the time that instructions are issued, from which their mix is worth a note."""
+"""A note on the instruction mix is written if instructions are issued for at least this percentage
+of the time."""
 _KINDS = 4
 _LINES = 2
-"""Lines that are named per purpose."""
+"""Source lines named per purpose."""
 _LEAST_KIND, _LEAST_LINE = 5.0, 3.0
 """Per cent of the executed instructions: a smaller purpose, or line, is not named."""
 _LEAST_DRAM = 0.3
-"""Share of its peak below which what DRAM delivers is not worth a note."""
+"""No note on DRAM bytes below this share of DRAM's peak."""
 _TIE = 5.0
 """Percentage points within which two stages are equally busy."""
 _BYTE_STAGES = ("l2_sectors", "l2_data_banks", "l2_fill_dram", "l2_to_sm")
 
 
 class Note(NamedTuple):
-    """A sentence about a launch, with what shows it."""
+    """A sentence about a launch, with its evidence."""
 
     id: str
     text: str
     evidence: tuple[Evidence, ...]
-    """Of the numbers in the text, in their order."""
+    """Of the numbers in the text, in the order of the text."""
 
 
 def account_notes(view: LaunchView, account: Account) -> tuple[Note, ...]:
-    """Kept with the view: what is printed and what is checked ask for them, each several times."""
+    """Cached in the view: printing and checking both need the notes several times."""
     kept: tuple[Account, tuple[Note, ...]] | None = view.results.get(account_notes)
     if kept is None or kept[0] is not account:
         made = (instruction_mix(view, account), l2_stage(view, account), bytes_moved(view))
@@ -103,14 +104,14 @@ def _counted(code: MachineCode) -> Mapping[str, Counter[str]]:
 
 
 def _line(location: Location | None) -> str:
-    """`k.cu:31`; empty where there is none to look at."""
+    """`k.cu:31`; empty if there is no line that a user could look at."""
     if location is None or not _is_edited(location.file):
         return ""
     return f"{file_name(location.file)}:{location.line}"
 
 
 def _is_edited(path: str) -> bool:
-    """Headers of the compiler, such as `cmath`, have no suffix, and nobody edits them."""
+    """False for headers of the compiler, such as `cmath`: they have no suffix."""
     return "." in file_name(path)
 
 
@@ -146,7 +147,7 @@ def _executed_lines(view: LaunchView, executed: Evidence) -> Iterator[Evidence]:
 
 
 def l2_stage(view: LaunchView, account: Account) -> Note | None:
-    """Whether requests or bytes keep L2 busy, where it is what limits the launch."""
+    """Whether requests or bytes keep L2 busy; None unless L2 limits the launch."""
     if not _is_limiting(view, account):
         return None
     stages = {stage.id: stage for stage in view.ceilings.stages("L2")}
@@ -186,7 +187,7 @@ def _busiest_stage(busiest: UnitStage, named: Sequence[UnitStage]) -> str:
 
 
 def _name(stage: UnitStage) -> str:
-    """`tag lookups`: it is said already that they are of L2."""
+    """`tag lookups`: the sentence names L2 already."""
     label = stage.label.removeprefix("L2 ")
     return uncapitalized(label) if label[1:2].islower() else label
 
@@ -195,7 +196,8 @@ def _name(stage: UnitStage) -> str:
 
 
 def bytes_moved(view: LaunchView) -> Note | None:
-    """Bytes that DRAM delivers against those that the loads can touch, where both are known."""
+    """Bytes that DRAM delivers compared with those that the loads touch; None unless both are
+    known."""
     dram = view.ceilings.share("DRAM")
     if view.code is None or dram is None or dram < _LEAST_DRAM:
         return None

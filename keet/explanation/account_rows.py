@@ -24,10 +24,11 @@ _OPENED = 10.0
 _PRINTED = 0.5
 """Per cent of the time: less would be printed as 0 %."""
 _ALMOST = 0.98
-"""Of a part: what is within it and has so much of it is not printed in a row of its own."""
+"""Share of a part: a child with at least this share gets no row of its own; its label joins that of
+the part."""
 _NEARLY_ALL = 95.0
 _LONGEST = 60
-"""Characters of a label that two parts share."""
+"""Longest label made of two parts' labels, in characters."""
 _LATENCY = "waiting for the latency"
 _OTHERS = {"waiting": "other waits", "issuing": "other instructions"}
 _OTHER = "other"
@@ -41,25 +42,25 @@ class AccountRow(NamedTuple):
     us: Evidence | None
     """None where the report has no duration."""
     depth: int = 0
-    """0: an outermost part. 1: within the one before."""
+    """0: an outermost part. 1: a child of the row above."""
     parts: tuple[TimePart, ...] = ()
-    """What it stands for: the innermost part that its label names, or those that are summed."""
+    """The innermost part that the label names, or all parts that are summed in this row."""
 
     @property
     def time(self) -> str:
-        """`2.58 ms`; empty where it is not known."""
+        """`2.58 ms`; empty if the duration is unknown."""
         return time_text(self.us)
 
 
 def time_text(us: Evidence | None) -> str:
-    """In the unit that a person would choose."""
+    """In the unit that fits the size: `97.37 us`."""
     return str(Quantity(us.value, us.unit).to_base()) if us else ""
 
 
 def account_rows(
     view: LaunchView, account: Account, most: int = MOST_ROWS
 ) -> tuple[AccountRow, ...]:
-    """As many parts within others as `most` rows have room for, the largest of all first."""
+    """Outermost parts, and as many of their children as fit into `most` rows, the largest first."""
     parts = sorted(account.parts, key=_size)
     large = [part for part in parts if part.share.value >= _SMALL] or parts[:1]
     small = parts[len(large) :]
@@ -83,7 +84,7 @@ def account_rows(
 
 
 def rows_of_any_size(view: LaunchView, account: Account) -> Iterator[AccountRow]:
-    """The rows of all tables with at most `MOST_ROWS`: what is summed up differs."""
+    """The rows of tables of every length up to `MOST_ROWS`: each sums up other parts."""
     for most in range(1, MOST_ROWS + 1):
         yield from account_rows(view, account, most)
 
@@ -104,7 +105,7 @@ def leading_text(view: LaunchView, account: Account, most: int = 3) -> str:
 
 
 def rest_of(view: LaunchView, leading: Sequence[TimePart]) -> Evidence | None:
-    """Per cent of the time in other parts than these; None: too little to be printed."""
+    """Percentage of the time that is not in these parts; None: too small to print."""
     shares = [part.share for part in leading]
     left = 100 - sum(float(share.value) for share in shares)
     if left < _PRINTED:
@@ -114,7 +115,7 @@ def rest_of(view: LaunchView, leading: Sequence[TimePart]) -> Evidence | None:
 
 
 def _tells_nothing(part: TimePart) -> bool:
-    """Issued instructions of which nothing is known, but for the lanes that were off."""
+    """Whether the only known parts of the issued instructions are inactive lanes."""
     return any(child.id == "issuing.instructions" for child in part.children[:1])
 
 
@@ -146,7 +147,7 @@ def _joined(part: TimePart) -> str:
 
 
 def _groups(part: TimePart, shown: Collection[str]) -> list[Sequence[TimePart]]:
-    """Rows within a part: each part that is shown, then those that are not as one."""
+    """Rows of the children of a part: one per child that is shown, and one for all others."""
     if _joined(part) or not any(child.id in shown for child in part.children):
         return []
     if _tells_nothing(part) and len(part.children) == 1:
@@ -179,5 +180,6 @@ def _sum(view: LaunchView, name: str, pieces: Sequence[Evidence], label: str) ->
 
 
 def _short(label: str) -> str:
-    """The row above says already that it is about waiting."""
+    """Shorter labels for rows below `schedulers have no eligible warp`, which already says that
+    they wait."""
     return label.removeprefix("waiting for the ") if label.startswith(_LATENCY) else label

@@ -1,4 +1,4 @@
-"""The analyst: an explanation of each launch, from its report alone. No model, no network."""
+"""The analyst: explains each launch from its report alone, without a model or network access."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from keet.records import NamedTuple
 
 _WARP = 32
 OnLaunch = Callable[[int, int], None]
-"""Called before each launch is explained: how many are done, of how many. What it raises ends the
-work."""
+"""Called before each launch is explained, with the number done and the total. An exception that it
+raises ends the work."""
 
 
 def explain(  # noqa: PLR0913 - options
@@ -39,17 +39,18 @@ def explain(  # noqa: PLR0913 - options
     most: int | None = None,
     keep: bool = True,
 ) -> Explanation:
-    """`report_scope`: in evidence ids, where they must differ from those of other reports.
+    """Explain these launches, with up to `top` findings each.
 
-    `sass`: analyse the machine code of the longest launches too. `most`: explain at most so many
-    launches, for a view of the program; None: all. `keep`: False to explain each launch when it is
-    asked for, and forget it again, for what goes through all of them once.
+    `report_scope`: prefix in evidence ids, so that they differ from those of other reports. `sass`:
+    also analyse the machine code of the longest launches. `most`: explain at most this many
+    launches; None: all. `keep=False`: the launches of a large report are explained each time they
+    are iterated over, and are not kept in memory.
     """
-    # First, since it reads what is needed of all launches, and keeps no more than that of many.
+    # First: it reads all launches, and keeps little of each.
     together = cross_launch_findings(profile.launches, Ledger(scope_in(report_scope, OF_RUN)))
     asked = profile.by_run_time(launches)
     read = profile.with_code(asked) if sass else []
-    if read:  # one child for all of them, instead of one after the other
+    if read:  # one child process for all of them
         profile.prefetch_code(read)
     picked = _picked(profile, asked, most)
     few = len(picked) <= MAX_DECODED < len(profile.launches)
@@ -62,10 +63,10 @@ def explain(  # noqa: PLR0913 - options
         together,
         frozenset(launch.id for launch in read),
     )
-    explained = OneByOne(picked, shared, on_launch)
+    explained = LazyExplanations(picked, shared, on_launch)
     told = explained if not keep and len(picked) > MAX_DECODED else tuple(explained)
     run = None
-    if profile.run is not None:  # what follows is not loaded for a report alone
+    if profile.run is not None:  # imported only if a run is known: this keeps start-up short
         from keet.explanation.whole_run import whole_run
 
         replays = ((each.launch, each.replay) for each in told if each.replay)
@@ -78,7 +79,7 @@ def explain(  # noqa: PLR0913 - options
         across=together.found,
         build_hint=shared.coverage.build_hint,
         report_scope=report_scope,
-        chosen=tuple(asked) if isinstance(told, OneByOne) or len(told) < len(asked) else (),
+        chosen=tuple(asked) if isinstance(told, LazyExplanations) or len(told) < len(asked) else (),
     )
 
 
@@ -112,8 +113,8 @@ class _Shared(NamedTuple):
         return with_run(told, self.profile)
 
 
-class OneByOne(Sequence[LaunchExplanation]):
-    """Launches that are explained each time that they are asked for: none is kept."""
+class LazyExplanations(Sequence[LaunchExplanation]):
+    """Explains each launch when it is asked for; keeps none in memory."""
 
     def __init__(self, launches: Sequence[Launch], shared: _Shared, on_launch: OnLaunch) -> None:
         self._launches, self._shared, self._on_launch = launches, shared, on_launch
@@ -142,7 +143,7 @@ class OneByOne(Sequence[LaunchExplanation]):
 
 
 def with_first(explanation: Explanation, top: int) -> Explanation:
-    """With so many findings per launch."""
+    """The explanation with at most `top` findings per launch."""
     told = tuple(_with_first(each, top) for each in explanation.launches)
     return explanation._replace(launches=told)
 
@@ -230,7 +231,7 @@ def _debug(view: LaunchView) -> list[Skipped]:
 
 
 def _partial(launch: Launch) -> list[Skipped]:
-    """Samples of a part of the launch rank that part's lines, not the launch's."""
+    """Warp samples that cover only a part of the launch: line ranks hold for that part only."""
     samples = launch.get("samples_total")
     partial = partial_sampling(launch, int(samples.value)) if samples else None
     return [Skipped("samples of the whole launch", str(partial), partial.remedy)] if partial else []

@@ -1,4 +1,5 @@
-"""Adds to each explained launch what it stands for in the run, and how its replay differs."""
+"""Adds to each explained launch which launches of the run it represents, and how its replay
+differs."""
 
 from __future__ import annotations
 
@@ -7,16 +8,17 @@ from collections.abc import Iterable, Iterator
 from keet.analysis.replay.gap import replay_gap
 from keet.analysis.replay.reasons import ReplayReasons
 from keet.explanation.explained import LaunchExplanation
-from keet.explanation.launch_in_run import Shapes, in_run_of, replay_difference
+from keet.explanation.launch_in_run import RunShapes, in_run_of, replay_difference
 from keet.profile import Profile, RunPositions
 
 
 def with_run(told: Iterable[LaunchExplanation], profile: Profile) -> Iterator[LaunchExplanation]:
-    """Each launch with what it stands for in the run, and whether its replay differs from it."""
+    """Each launch with the part of the run that it represents, and whether its replay took as
+    long."""
     positions = profile.in_run
     if positions is None or not positions.table.busy_ns:
         return iter(told)
-    reasons, shapes = ReplayReasons(profile, positions), Shapes(profile, positions)
+    reasons, shapes = ReplayReasons(profile, positions), RunShapes(profile, positions)
     return _reasons_once(_launch_with_run(each, positions, reasons, shapes) for each in told)
 
 
@@ -33,7 +35,7 @@ def _reasons_once(told: Iterable[LaunchExplanation]) -> Iterator[LaunchExplanati
 
 
 def _launch_with_run(
-    each: LaunchExplanation, positions: RunPositions, reasons: ReplayReasons, shapes: Shapes
+    each: LaunchExplanation, positions: RunPositions, reasons: ReplayReasons, shapes: RunShapes
 ) -> LaunchExplanation:
     position = positions.of(each.launch.id)
     if position is None:

@@ -1,4 +1,4 @@
-"""The units that a text names: each once, and the one that sets the pace first."""
+"""Which hardware units a text names: each once, the limiting one first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keet.analysis.time_model import HOT_LINE
 
 
 def distinct_units(ranked: Sequence[Ceiling]) -> tuple[Ceiling, ...]:
-    """Without L1 where its busiest stage takes the requests of the LSU pipe: one counter."""
+    """Without L1 if its busiest stage is the LSU pipe: both would show the same counter."""
     names = {ceiling.name for ceiling in ranked}
     return tuple(each for each in ranked if not ("LSU" in names and _is_lsu(each)))
 
@@ -26,11 +26,11 @@ def nearest_units(diagnosis: Diagnosis) -> tuple[Ceiling, ...]:
 
 
 def leading_units(diagnosis: Diagnosis) -> tuple[Ceiling, ...]:
-    """The units that set the pace: the one with the largest load in the time model, if that is
-    large, then those that are as busy by load or by share of their peak.
+    """The units that limit the launch: the one with the largest load in the time model, if that is
+    large, then those that are as busy, by load or by share of their peak.
 
-    A load counts what a unit can reach, and an SM while it is active, so that it may be another
-    unit than the one with the largest share of its peak.
+    The load takes into account what a unit can reach in practice and how long SMs are active.
+    Therefore the first unit may differ from the one with the largest share of its peak.
     """
     model = diagnosis.model
     units = distinct_units(diagnosis.view.ceilings.ranked)
@@ -53,7 +53,7 @@ def leading_units(diagnosis: Diagnosis) -> tuple[Ceiling, ...]:
 
 
 def _source_first(leading: Sequence[Ceiling], ranked: Sequence[Ceiling]) -> Sequence[Ceiling]:
-    """With DRAM first where L2 leads and is ranked after it: L2 passes on what DRAM delivers."""
+    """With DRAM before L2 if DRAM is ranked first: L2 then only passes on what DRAM delivers."""
     names = [each.name for each in ranked]
     if leading[0].name != "L2" or "DRAM" not in names[: names.index("L2")]:
         return leading

@@ -1,4 +1,4 @@
-"""What a report lacks and what brings it: one command, and sentences where a command does not."""
+"""What a report lacks, and the command that collects it; sentences for what no command collects."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class CaptureHints(NamedTuple):
     """How to get what a report lacks."""
 
     lacking: tuple[str, ...]
-    """Labels of what was not checked and the command would bring."""
+    """Labels of what was not checked and the command would collect."""
     command: str | None
     build: str | None
     """`nvcc -lineinfo`: what to build with before the command is run."""
     sentences: tuple[str, ...]
-    """About what no command brings, each with a full stop."""
+    """About what no command can collect; each ends with a full stop."""
 
     @property
     def introduction(self) -> str:
@@ -69,7 +69,7 @@ def capture_hints(
             others.setdefault(remedy, {})[check] = reason
             continue
         lacking[check] = None
-    if others and not command:  # what keeps others from being captured holds for all
+    if others and not command:  # what prevents one capture prevents all of them
         first = next(iter(others.values()))
         first |= dict.fromkeys(lacking, "")
         lacking = {}
@@ -90,13 +90,14 @@ def _about_refused(names: Sequence[str]) -> str:
 
 
 def _sentence(remedy: str, reasons: Mapping[str, str]) -> str:
-    """`reasons`: by what was not checked. The reason is said where there is one."""
+    """`reasons`: by what was not checked. The reason is printed if there is exactly one."""
     why = f" ({next(iter(reasons.values()))})" if len(reasons) == 1 else ""
     return f"Not checked: {', '.join(reasons)}{why}. {capitalized(remedy)}."
 
 
 def _with_options(command: str, options: Iterable[str]) -> str:
-    """What is not in the command yet; `keet profile` and the full set ask for all sections."""
+    """Adds options that the command lacks; `keet profile` and the full set collect all sections
+    anyway."""
     more = " ".join(filter(None, (_IN_FULL_SET.sub("", each).strip() for each in options)))
     if not more:
         return command

@@ -33,18 +33,19 @@ class LaunchExplanation(NamedTuple):
     account: Account
     """Where the time goes; its parts add up."""
     healthy: tuple[Note, ...]
-    """What is as it should be."""
+    """What looks good."""
     skipped: tuple[Skipped, ...]
     second_opinion: str | None
     view: LaunchView
     minor: tuple[Finding, ...] = ()
-    """Real, but not worth a change alone."""
+    """Findings that would gain too little on their own."""
     judged_by: frozenset[str] = frozenset()
-    """Metrics that the checks looked at and found, by ncu's names."""
+    """Metrics that the checks used, by ncu's names."""
     model_explanation: ModelExplanation | None = None
     """What a model adds."""
     in_run: LaunchInRun | None = None
-    """What it stands for; None: the run is not known, or has no such kernel."""
+    """The launches of the run that it represents; None: the run is unknown, or has no such
+    kernel."""
     replay: ReplayDiffers | None = None
     """Set where the replay took much longer or shorter than the launch in the run."""
     unlisted: tuple[Finding, ...] = ()
@@ -52,7 +53,7 @@ class LaunchExplanation(NamedTuple):
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """All that was looked up so far: an agent's tools add to it."""
+        """All evidence so far: an agent's tools add to it."""
         return tuple(self.view.ledger)
 
     @property
@@ -66,35 +67,35 @@ class Explanation(NamedTuple):
 
     profile: Profile
     launches: Sequence[LaunchExplanation]
-    """As they were chosen; by the GPU time that they stand for where the run is known."""
+    """In the order of the request; if the run is known, by the GPU time that they represent."""
     author: Authorship | None = None
-    """The model that had a part in it."""
+    """The model, if one was used."""
     reads_code: bool = True
     """Whether machine code may be analysed."""
     whole_run: WholeRun | None = None
     """What the program spent its GPU time on; None: not known."""
     across: tuple[CrossLaunch, ...] = ()
-    """What launches of the report show together, what would save most first."""
+    """Findings about several launches, the largest saving first."""
     build_hint: str | None = None
-    """What to compile with, so that another report has source lines."""
+    """The compiler option that would give the report source lines."""
     report_scope: str = ""
-    """What evidence ids have before the launch; empty where no other report is looked at."""
+    """Prefix of the launch in evidence ids; empty if there is one report."""
     chosen: tuple[Launch, ...] = ()
-    """All launches that were asked for, where a view of a large report explains some of them, or
-    none is kept; empty: those in `launches`."""
+    """All requested launches, if `launches` is a sample of them or lazy; empty: the same as
+    `launches`."""
 
     @property
     def asked(self) -> tuple[Launch, ...]:
-        """All launches that were asked for: more than `launches` in a view of a large report."""
+        """All requested launches: more than `launches` if these are a sample of a large report."""
         return self.chosen or tuple(each.launch for each in self.launches)
 
     def only(self, *launches: LaunchExplanation) -> Explanation:
-        """As if only these launches had been asked for."""
+        """The explanation as if only these launches had been requested."""
         return self._replace(launches=launches, chosen=())
 
     @property
     def is_sample(self) -> bool:
-        """Whether some of the launches that were asked for are not explained."""
+        """Whether only some of the requested launches are explained."""
         return len(self.chosen) > len(self.launches)
 
     @property

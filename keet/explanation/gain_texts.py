@@ -23,4 +23,4 @@ def range_text(finding: str | None, low: float, likely: float, high: float) -> s
 
 
 _HARDLY = 1.05
-"""Below, a digit would say more than is known."""
+"""Times faster: a smaller estimate is printed as `little gain`."""

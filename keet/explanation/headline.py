@@ -28,7 +28,8 @@ class Verdict(NamedTuple):
     reached: Evidence | None
     headline: str
     healthy: str | None = None
-    """`at_dram_roofline` or `at_compute_roofline`, where no cause is left but the work itself."""
+    """`at_dram_roofline` or `at_compute_roofline`, if the launch is near a roofline and has no
+    other cause."""
     not_judged: bool = False
     """Nothing was measured that says where the time goes."""
     by: By = "keet"
@@ -55,13 +56,13 @@ def _not_measured(diagnosis: Diagnosis) -> str:
     if launch.grid and 0 in launch.grid and recorded:
         return "This launch failed: its grid has no blocks, so nothing ran."
     measured = diagnosis.view.get("duration") is not None or diagnosis.model.is_measured
-    if not measured and not diagnosis.findings:  # the shape of a launch alone shows some causes
+    if not measured and not diagnosis.findings:  # the launch shape alone shows some causes
         return "Nothing was measured for this launch: the launch or its profiling failed."
     return ""
 
 
 def _caveat(view: LaunchView) -> str:
-    """What everything else depends on belongs into the first line."""
+    """A warning that must come first because everything else depends on it."""
     if not view.is_debug_build:
         return ""
     return (
@@ -78,7 +79,7 @@ def _headline(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> str:
         return _without_findings(diagnosis, nearest) + _suspicion(diagnosis)
     first = diagnosis.findings[0]
     cause, place = uncapitalized(first.title), ""
-    if first.variant in BETWEEN_LAUNCHES:  # a suspicion, and no line is its place
+    if first.variant in BETWEEN_LAUNCHES:  # a suspicion without a source line
         cause = f"perhaps {cause}"
     elif first.places:
         place = f" at {first.places[0].where}"
@@ -86,7 +87,7 @@ def _headline(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> str:
 
 
 def _suspicion(diagnosis: Diagnosis) -> str:
-    """Beside a roofline: bytes that need not be moved at all, if it is true."""
+    """A possible cross-launch cause, named after a roofline: its bytes may not have to be moved."""
     found = [each for each in diagnosis.findings[:1] if each.variant in BETWEEN_LAUNCHES]
     return "".join(f" There may be {each.label}." for each in found)
 
@@ -96,7 +97,7 @@ _HOT = ("atomic_contention", "l2_partition_imbalance")
 
 
 def _where(diagnosis: Diagnosis, first: Finding, nearest: tuple[Ceiling, ...]) -> str:
-    """Where the time goes, as the cause's part of the account has it."""
+    """Where the time goes, as far as it belongs to the first cause."""
     if first.id in _IDLE and (idle := _idle(diagnosis, first)):
         return idle
     hot = diagnosis.model.hot_line
@@ -110,9 +111,9 @@ def _where(diagnosis: Diagnosis, first: Finding, nearest: tuple[Ceiling, ...]) -
 
 
 def _idle(diagnosis: Diagnosis, first: Finding) -> str:
-    """As the bar of the account has it; empty where that is little."""
+    """The idle share as in the account; empty if it is small."""
     idle, few = (diagnosis.account.part(name) for name in ("idle", "idle.small_grid"))
-    # A grid that leaves no SM without a block explains no idle SM.
+    # A grid with a block for every SM does not explain idle SMs.
     cause = few if first.id == "small_grid" else idle
     if idle is None or cause is None or cause.share.value < 5:
         return ""
@@ -133,7 +134,7 @@ def _not_near(diagnosis: Diagnosis) -> str:
 
 
 def _outside(diagnosis: Diagnosis) -> str:
-    """Said where most of the time passes without any active SM: units do not explain it."""
+    """Used if no SM is active for most of the time: busy units do not explain that."""
     launch = diagnosis.account.part("launch")
     if launch is None or launch.share.value < 50:
         return ""
@@ -179,10 +180,10 @@ def _worth(view: LaunchView) -> Evidence:
 
 
 def _at_roofline(diagnosis: Diagnosis, leading: tuple[Ceiling, ...]) -> str:
-    """Whether the work is needed is another question than whether the unit is busy."""
+    """The headline of a launch near a roofline."""
     view = diagnosis.view
     dram = view.ceilings.get("DRAM")
-    # What is left with the same work is bounded by the unit that is nearest to its peak.
+    # The unit nearest to its peak bounds the speed-up that is possible with the same work.
     nearest = max(leading, key=lambda each: each.share)
     if diagnosis.healthy == "at_dram_roofline" and dram is not None:
         return _at_dram(view, dram, nearest if nearest.name == "L2" else dram)
@@ -214,7 +215,7 @@ def _left(view: LaunchView, ceiling: Ceiling) -> str:
 
 
 def _at_dram(view: LaunchView, dram: Ceiling, nearest: Ceiling) -> str:
-    """`nearest`: L2 where that is nearer its peak with the bytes that it passes on."""
+    """`nearest`: L2 if it is nearer to its peak than DRAM, else DRAM."""
     left = _left(view, nearest)
     at = f"DRAM at {dram.reached:.0f} of peak"
     if nearest is not dram:
@@ -235,7 +236,7 @@ def _why_unknown(view: LaunchView) -> str:
 
 
 def _needed_work(diagnosis: Diagnosis) -> str:
-    """What the instructions are for, where most of the time is issued instructions."""
+    """What the instructions are for, if issuing them takes most of the time."""
     issuing = diagnosis.account.part("issuing")
     if issuing is None or len(issuing.children) < 2 or diagnosis.view.code is None:
         return ""

@@ -1,7 +1,7 @@
-"""Which launches of a large report are explained, where a view of the program is wanted.
+"""Chooses the launches of a large report that are explained.
 
-A view prints the kernels by time and a few launches. It needs the explanation of one launch of each
-kernel and shape, and of others to compare it with. Explaining 10,000 launches takes a minute.
+A view prints the kernels by time and a few launches. It needs the explanation of one launch per
+kernel and shape, and a few more to compare it with. Explaining 10,000 launches takes a minute.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from keet.profile.launch_iteration import MAX_DECODED
 from keet.profile.repeated_launches import sorted_by_duration
 
 MOST_EXPLAINED = MAX_DECODED
-"""Launches that a view explains. Reports with up to as many are explained whole."""
+"""Launches that a view explains at most. Smaller reports are explained completely."""
 
 
 def launches_to_explain(groups: Sequence[Sequence[Launch]], most: int) -> list[Launch]:
-    """At most so many of the launches of these groups.
+    """At most `most` launches of these groups.
 
-    `groups`: identical launches, those that take most time first. Of each, the launch that stands
-    for it comes first; what is left is shared among the groups, for launches of all durations.
+    `groups`: identical launches, the group that takes the most time first. The representative of
+    each group comes first; the rest is shared among the groups, for launches of all durations.
     """
     groups = groups[:most]
     counts = fair_shares([len(group) for group in groups], most)
@@ -33,8 +33,8 @@ def launches_to_explain(groups: Sequence[Sequence[Launch]], most: int) -> list[L
 
 
 def fair_shares(sizes: Sequence[int], most: int) -> list[int]:
-    """How many of each group: equally many, and what small groups leave goes to larger ones.
-    There are at most `most` groups: each has one."""
+    """How many launches of each group: the same number each; what small groups leave goes to larger
+    ones. There are at most `most` groups, so each has at least one."""
     shares, left = [0] * len(sizes), most
     smallest_first = sorted(range(len(sizes)), key=lambda at: sizes[at])
     for done, at in enumerate(smallest_first):
@@ -48,6 +48,6 @@ def _of_all_durations(group: Sequence[Launch], count: int) -> list[Launch]:
     ranked = sorted_by_duration(group)
     last, steps = len(ranked) - 1, max(count - 2, 1)
     spread = [round(last * step / steps) for step in range(steps)]
-    # Some of these are one place: then others fill up.
+    # Some of these may be the same launch: others fill up.
     places = dict.fromkeys([len(ranked) // 2, last, *spread, *range(len(ranked))])
     return [ranked[place] for place in islice(places, count)]

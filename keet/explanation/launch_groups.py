@@ -1,5 +1,5 @@
-"""Launches of one kernel and shape: what they take, what their first finding would save, which of
-them matter."""
+"""Groups of launches with the same kernel and shape: their time, what their first finding would
+save, and which groups matter."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from keet.profile import Launch, RunPositions
 from keet.records import NamedTuple
 
 MOST_SHOWN = 3
-"""Launches that are explained in full unless all are asked for."""
+"""Launches that are printed in full unless --all is given."""
 _MOST_OF_IT = 0.8
-"""Of the time: launches that together take so much are shown."""
+"""Share of the time that the shown launches should cover."""
 _NOTABLE_TIME = 0.1
-"""Of the time: launches that take less are not shown for that."""
+"""Share of the time from which a launch is shown because of its time."""
 _NOTABLE_SAVING = 0.05
-"""Of the time: launches that would save less are not shown for that."""
+"""Share of the time from which a launch is shown because of its possible saving."""
 _LEAST_COMPARED = 3
-"""Launches without machine code that are needed to tell the usual answer from another."""
+"""Launches needed before one can differ from the usual first finding."""
 _SPREAD = 1.2
-"""Longest launch over shortest from which they are not called alike."""
+"""Longest over shortest launch from which durations count as uneven."""
 
 
 class LaunchResult(NamedTuple):
-    """What an explained launch comes to, in short: kept of 100,000 launches."""
+    """The first finding of an explained launch. Small, because 100,000 of them are kept."""
 
     launch: Launch
     id: str
-    """Of the first finding, or of the roofline that was reached; empty where there is none."""
+    """Of the first finding, or of the roofline that was reached; empty if there is neither."""
     label: str
     """The same in words."""
     without_code: bool
@@ -52,11 +52,11 @@ class LaunchGroup:
     ) -> None:
         self.launches = tuple(launches)
         self.first = first
-        """The launch that stands for all of them."""
+        """The representative of the group."""
         self.members = tuple(members)
-        """Those that are explained: all of them, but in views of large reports."""
+        """The explained launches: all of them, except in views of large reports."""
         self._positions = positions
-        """In the run, where that is known."""
+        """Positions in the run, if it is known."""
 
     @property
     def is_sample(self) -> bool:
@@ -65,7 +65,8 @@ class LaunchGroup:
 
     @cached_property
     def time_ns(self) -> float:
-        """What they take; in the run where that is known, and 0 where it does not have them."""
+        """Total time: in the run if it is known (0 if the run has no such launch), else in the
+        report."""
         if self._positions:
             return sum(self._positions.busy_ns(launch.id) for launch in self.launches)
         return self.report_ns
@@ -76,7 +77,8 @@ class LaunchGroup:
 
     @cached_property
     def durations(self) -> tuple[float, float]:
-        """Nanoseconds of the shortest and the longest; zeros where the report has none."""
+        """Nanoseconds of the shortest and the longest launch; zeros if the report has no
+        durations."""
         times = [launch.rank_time for launch in self.launches]
         return min(times), max(times)
 
@@ -86,13 +88,13 @@ class LaunchGroup:
 
     @property
     def is_uneven(self) -> bool:
-        """Launches of one shape may differ in their work: it is said where they do in time."""
+        """Whether durations differ much: launches of one shape may do different amounts of work."""
         shortest, longest = self.durations
         return longest > _SPREAD * shortest > 0
 
     @property
     def stands_for(self) -> float:
-        """How many launches they stand for."""
+        """How many launches of the run, or of the report, the group represents."""
         if self._positions is None:
             return len(self.launches)
         places = (self._positions.of(launch.id) for launch in self.launches)
@@ -103,10 +105,11 @@ class LaunchGroup:
         return self.first.findings[0] if self.first.findings else None
 
     def saved_ns(self, bound: int) -> float:
-        """Time that the first finding would save; `bound`: 0, 1, 2 for low, likely, high.
+        """Time that the first finding would save, in nanoseconds; `bound`: 0, 1, 2 for low, likely,
+        high.
 
-        Of a launch that is too short to matter, the remedy is to merge it with others: one of them
-        stays. What a replay would gain says nothing of the run.
+        0 if the replay differs from the run: the gain of the replay does not hold there. Short
+        launches are merged into one, which remains.
         """
         found = self.finding
         if found is None or self.first.replay or not all(map(math.isfinite, found.forecast)):
@@ -117,14 +120,15 @@ class LaunchGroup:
         return self.time_ns * part
 
     def is_all(self, total_ns: float) -> bool:
-        """Whether the gain of its first finding is that of a total: all of it is this group."""
+        """Whether this group is the whole time, so that the gain of its first finding is that of
+        the total."""
         found = self.finding
         return found is not None and found.id != "launch_bound" and self.time_ns == total_ns
 
     @cached_property
     def different(self) -> tuple[LaunchResult, ...]:
-        """Members with another first answer than most. Machine code changes answers, so only those
-        that were explained without it are compared."""
+        """Members whose first finding differs from the usual one. Machine code changes findings, so
+        only members explained without it are compared."""
         compared = [each for each in self.members if each.without_code] or self.members
         if len(compared) < _LEAST_COMPARED:
             return ()
@@ -143,7 +147,7 @@ def first_answer(each: LaunchExplanation) -> str:
 
 
 def answer_label(each: LaunchExplanation) -> str:
-    """The first answer in words."""
+    """The first finding in words."""
     if each.findings:
         return each.findings[0].label
     return findings()[each.verdict.healthy].label if each.verdict.healthy else "no finding"
@@ -155,13 +159,13 @@ def gain_of(groups: Sequence[LaunchGroup], total_ns: float) -> Forecast | None:
     if not total_ns or not saved[1]:
         return None
     if len(groups) == 1 and groups[0].is_all(total_ns):
-        return groups[0].first.findings[0].forecast  # what the finding says, to the last digit
+        return groups[0].first.findings[0].forecast  # exactly the forecast of the finding
     return Forecast(*(total_ns / max(total_ns - each, total_ns * 1e-3) for each in saved))
 
 
 def launches_that_matter(groups: Sequence[LaunchGroup]) -> tuple[LaunchExplanation, ...]:
-    """The launches that matter: what could save most, then what takes most."""
-    # Ranges of several kernels are not in the table of a run: their own time has to do.
+    """Representatives of the groups that matter: the largest savings, then the longest times."""
+    # Ranges of several kernels are not in the run table: their time in the report is used.
     in_run = any(group.time_ns for group in groups)
     took = {group: group.time_ns if in_run else group.report_ns for group in groups}
     total = sum(took.values())

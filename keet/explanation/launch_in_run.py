@@ -1,4 +1,5 @@
-"""What a profiled launch stands for in the run, and whether its replay is what happened there."""
+"""The launches of the run that a profiled launch represents, and how its replay differs from
+them."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     pass
 
 _ALIKE = 0.5
-"""Of the time that a launch stands for: with less of it in launches about as long, the reader is
-told before anything else."""
+"""Share of the time that a launch represents. If launches of about its duration have less, a
+warning is printed first."""
 _WHOSE: Mapping[KnownBy, str] = {
     "launch": "{plain}",
     "shape": "launches like it took {plain}",
@@ -43,13 +44,13 @@ _NOT_TOLD_APART = " (the table does not tell the launches of this kernel apart)"
 
 
 class LaunchInRun(NamedTuple):
-    """What one launch stands for."""
+    """The launches of the run that one profiled launch represents."""
 
     launches: Evidence
     share: Evidence
     busy: Evidence
     plain: Evidence | None
-    """What the launch took in the run; None: the table has no time for it."""
+    """Duration of the launch in the run; None: the table has none."""
     known_by: KnownBy | None
     text: str
     of_shape: Evidence | None = None
@@ -59,7 +60,7 @@ class LaunchInRun(NamedTuple):
     unlike: str | None = None
     """Set where most of that time is in launches that took much longer or shorter."""
     others: tuple[Evidence, ...] = ()
-    """What else the texts cite."""
+    """Other numbers in the texts."""
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
@@ -73,14 +74,14 @@ class ReplayDiffers(NamedTuple):
     replay: Evidence
     plain: Evidence
     factor: Evidence
-    """How many times as long the longer of both is."""
+    """The longer time over the shorter one."""
     ratio: float
     """Time in the run over time under replay."""
     measured: str
-    """Both times."""
+    """A sentence with both times."""
     reasons: tuple[ReplayReason, ...]
     as_for: int | None = None
-    """Number of an earlier launch that has the same reasons: they are printed once."""
+    """Number of an earlier launch with the same reasons, which are printed only once."""
 
     @property
     def text(self) -> str:
@@ -96,8 +97,8 @@ class ReplayDiffers(NamedTuple):
         return tuple(reason for reason in self.reasons if reason.status == "likely")
 
 
-class Shapes:
-    """Launch shapes of the run, as the table tells them."""
+class RunShapes:
+    """Launch shapes in the run table."""
 
     def __init__(self, profile: Profile, positions: RunPositions) -> None:
         self.table = positions.table
@@ -112,18 +113,19 @@ class Shapes:
         return self._names.get(launch.id), launch.grid, launch.block
 
     def row(self, launch: Launch) -> KernelRun | None:
-        """Of its kernel and shape; None: the table has none, or several launches repeat it."""
+        """The row of its kernel and shape; None: there is none, or several profiled launches share
+        it."""
         key = self._key(launch)
         return None if self._repeated[key] > 1 else self._rows.get(key)
 
     def lacks(self, launch: Launch) -> bool:
-        """The table tells shapes apart, and the run has no launch of this one."""
+        """Whether the table has shapes, but not the one of this launch."""
         name = self._names.get(launch.id)
         told = name is not None and name not in self._shapeless
         return told and self._key(launch) not in self._rows
 
 
-def in_run_of(view: LaunchView, position: Position, shapes: Shapes) -> LaunchInRun:
+def in_run_of(view: LaunchView, position: Position, shapes: RunShapes) -> LaunchInRun:
     book, table = view.ledger, shapes.table
     launches = book.derived(
         "run_launches",
@@ -144,8 +146,8 @@ def in_run_of(view: LaunchView, position: Position, shapes: Shapes) -> LaunchInR
 
 
 def _shorter(launch: Launch, position: Position, plain: Evidence | None) -> str:
-    """Of a short launch, ncu reports much more than it took in the run, and replay_gap allows for
-    that: without a word, the times of the title and of the run would not add up."""
+    """The duration in the run, for short launches: ncu reports a longer one, which `replay_gap`
+    accepts. Without this text, the printed times would seem to contradict each other."""
     known = position.known_by in ("launch", "shape")
     short = known and plain is not None and launch.rank_time > DIFFERS * plain.value
     if not short or replay_gap(launch, position):
@@ -154,9 +156,10 @@ def _shorter(launch: Launch, position: Position, plain: Evidence | None) -> str:
 
 
 def _with_shape(
-    found: LaunchInRun, view: LaunchView, position: Position, shapes: Shapes
+    found: LaunchInRun, view: LaunchView, position: Position, shapes: RunShapes
 ) -> LaunchInRun:
-    """How much of it is in launches of its own shape, where it stands for others too."""
+    """Adds how much of the time is in launches of its own shape, if it represents other shapes
+    too."""
     if shapes.lacks(view.launch):
         return found._replace(text=f"{found.text} (none of its shape)")
     row = shapes.row(view.launch) if position.shapes > 1 else None
@@ -205,9 +208,9 @@ def _with_warning(
     return found._replace(unlike=text, others=(*found.others, *cited))
 
 
-def launch_facts(profile: Profile, positions: RunPositions) -> Iterator[tuple[int, Evidence]]:
-    """Numbers of each launch that a text may cite."""
-    shapes = Shapes(profile, positions)
+def launch_evidence(profile: Profile, positions: RunPositions) -> Iterator[tuple[int, Evidence]]:
+    """Evidence about the run, with the number of its launch."""
+    shapes = RunShapes(profile, positions)
     for launch in profile.launches:
         if position := positions.of(launch.id):
             view = LaunchView(launch)
@@ -221,7 +224,7 @@ def replay_difference(
     gap: ReplayGap,
     position: Position,
     found: LaunchInRun,
-    known: tuple[ReplayReasons, Shapes],
+    known: tuple[ReplayReasons, RunShapes],
 ) -> ReplayDiffers | None:
     replay, plain = view.get("duration"), found.plain
     if replay is None or plain is None:

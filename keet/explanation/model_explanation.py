@@ -1,4 +1,4 @@
-"""What a model said about a launch, after keet resolved its references and computed its claims."""
+"""A model's explanation of a launch, after keet resolved its references and computed its claims."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Judgement = Literal["confirmed", "refuted", "inconclusive"]
 
 
 class Hypothesis(NamedTuple):
-    """Stated from the source before a number was seen, and judged by the numbers afterwards."""
+    """A guess from the source alone, which the model later judges by the numbers."""
 
     text: Prose
     finding: str | None
-    """An id of the vocabulary, where it is one."""
+    """A finding id, if it is one."""
     judgement: Judgement
     reason: Prose
 
@@ -28,21 +28,21 @@ class ModelCause(NamedTuple):
     """Why the code behaves as measured, or what is wrong with a finding of the analyst."""
 
     finding: str
-    """An id of the vocabulary."""
+    """A finding id."""
     text: Prose
     because: tuple[Reference, ...]
-    """Measured facts and comparisons that hold."""
+    """Measured facts and true comparisons."""
     where: str | None = None
     """`slow.cu:31`"""
     problem: str | None = None
-    """Why it stays the model's opinion: a fact that does not hold, or what the report shows against
-    it. None: nothing in the report speaks against it."""
+    """Why it remains the model's opinion: a false fact, or what the report shows against it. None:
+    the report does not contradict it."""
     claim: EvaluatedClaim | None = None
-    """What keet computed for it; None where there is a problem, and for objections."""
+    """What keet computed for it; None if there is a problem, and for objections."""
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Evidence that it rests on."""
+        """Ids of its evidence."""
         named = (i for reference in self.because for i in reference.ids)
         return tuple(dict.fromkeys((*self.text.ids, *named)))
 
@@ -57,7 +57,7 @@ class Edit(NamedTuple):
     places: tuple[str, ...]
     """`slow.cu:31-34`, where the diff changes the source."""
     sketch: str
-    """What the model wrote, where no diff could be made of it."""
+    """What the model wrote, if it could not be turned into a diff."""
     problem: str | None
     """Why there is no diff."""
     build: Literal["compiles", "fails", "not checked"]
@@ -65,13 +65,13 @@ class Edit(NamedTuple):
     """Resources before and after, the first error, or why it was not compiled."""
     risk: Prose
     check: Prose
-    """How to see that it worked."""
+    """How to check that it worked."""
     instead_of: int | None = None
     """Number of the edit that it is an alternative to, from 1."""
 
 
 class UncheckedSentence(NamedTuple):
-    """A sentence whose numbers keet cannot vouch for: printed with a mark."""
+    """A sentence with numbers that keet could not check: printed with a mark."""
 
     where: str
     """`causes[0].text`"""
@@ -102,7 +102,7 @@ class ModelExplanation(NamedTuple):
 
     @property
     def texts(self) -> Iterator[tuple[str, Prose]]:
-        """With their places in the answer, in the order of the page."""
+        """All texts with their paths in the answer, in the order of the page."""
         yield "summary", self.summary
         for kind, causes in (("causes", self.causes), ("objections", self.objections)):
             for i, cause in enumerate(causes):
@@ -142,7 +142,7 @@ def unchecked(where: str, sentence: ProseSentence) -> UncheckedSentence:
 
 
 class Usage(NamedTuple):
-    """What a model was asked, and what that cost."""
+    """Calls to a model and their cost."""
 
     calls: int
     cached: int
@@ -157,7 +157,7 @@ class Usage(NamedTuple):
 
 
 class Authorship(NamedTuple):
-    """Who explained, and how far it came."""
+    """Which model explained, its usage, and what went wrong."""
 
     model: str
     usage: Usage

@@ -1,4 +1,4 @@
-"""Which of Nsight Compute's own rules estimates the largest gain, and what keet makes of it."""
+"""The rule of Nsight Compute that estimates the largest gain, and whether keet agrees with it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SYMPTOMS = frozenset(
         "SOLFPRoofline",
     )
 )
-"""Rules about waiting, busy units and cache misses, which many causes bring about."""
+"""Rules about symptoms: waiting, busy units, cache misses."""
 
 
 _TITLED = {
@@ -34,19 +34,20 @@ _TITLED = {
     "Tail Effect": ("tail_effect",),
     "L2 Slices Workload Imbalance": ("l2_partition_imbalance", "atomic_contention"),
 }
-"""Findings that a message is about, where its rule has several messages."""
+"""Findings by the title of a message, for rules that have several messages."""
 _MUCH = 30.0
-"""Per cent of the time: if so much is not attributable, a cause may be hidden in it."""
+"""Percentage of the time: if more is not attributable, an unknown cause may be in it."""
 _LEAST = 100 * (1 - 1 / parameter("worth"))
-"""Per cent of the time that a rule has to save by its own estimate: less is no finding either."""
+"""Percentage of the time that a rule must estimate as its gain: the same limit as for findings."""
 
 
 def second_opinion(
     launch: Launch, found: Sequence[Finding], minor: Sequence[Finding], unknown: float
 ) -> str | None:
-    """None where no rule estimates a gain for the whole launch that would be a finding.
+    """None if no rule estimates a gain for the whole launch that would be large enough for a
+    finding.
 
-    `unknown`: per cent of the time that the account could not attribute.
+    `unknown`: percentage of the time that the account could not attribute.
     """
     first = launch.leading_rule
     if first is None or first.global_estimate < _LEAST:
@@ -66,7 +67,7 @@ _LONGEST_QUOTE = 320
 
 
 def precedes_findings(opinion: str | None) -> bool:
-    """Whether it quotes a rule that keet can't judge: it may name the cause that keet has not."""
+    """Whether it quotes a rule that keet cannot judge: that may name a cause that keet missed."""
     return opinion is not None and opinion.startswith(_REPORTS)
 
 
@@ -79,9 +80,10 @@ def _quoted(rule: RuleResult, words: str) -> str:
 
 
 def _key_sentences(message: str) -> str:
-    """The sentences with what was measured: others explain terms. Empty where there is none.
+    """The sentences of a message that have numbers; empty if there is none.
 
-    Not those with an address (`@source:...@ at FILE`), which older rules have: paths can be secret.
+    Without sentences that name a file (`@source:...@ at FILE`), as older rules do: paths can be
+    secret.
     """
     sentences = re.split(r"(?<=[.!?]) (?=[A-Z])", message)
     measured = [each for each in sentences if re.search(r"\d", each) and "@" not in each]
@@ -99,13 +101,13 @@ def rule_name(rule: RuleResult) -> str:
 
 
 class RuleAssessment(NamedTuple):
-    """What keet makes of a rule that estimates a gain."""
+    """How a rule's estimate relates to keet's findings."""
 
     text: str
     finding: int | None = None
-    """Rank of the finding that it is about, or is a consequence of."""
+    """Rank of the finding that the rule is about, or a consequence of."""
     agrees: bool = False
-    """The finding is what the rule is about."""
+    """Whether the rule is about that finding itself."""
 
 
 NOT_JUDGED = RuleAssessment("keet cannot judge it: much of the time is not attributable.")
@@ -114,7 +116,7 @@ NOT_JUDGED = RuleAssessment("keet cannot judge it: much of the time is not attri
 def judge_rule(
     rule: RuleResult, found: Sequence[Finding], minor: Sequence[Finding], unknown: float
 ) -> RuleAssessment:
-    """`unknown`: per cent of the time that the account could not attribute."""
+    """`unknown`: percentage of the time that the account could not attribute."""
     rank = next((n for n, finding in enumerate(found, 1) if _is_about(rule, finding)), None)
     if rank is not None:
         return RuleAssessment(f"It agrees with finding {rank}.", rank, agrees=True)
@@ -128,7 +130,8 @@ def judge_rule(
 
 
 def _is_known(rule: RuleResult, minor: Sequence[Finding]) -> bool:
-    """What a message with a title of its own is about is counted, whatever warps wait for."""
+    """Whether keet measures what the rule is about, even if much of the time is not
+    attributable."""
     return rule.title in _TITLED or any(_is_about(rule, finding) for finding in minor)
 
 

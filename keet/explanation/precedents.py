@@ -8,20 +8,21 @@ from keet.formatting import times_text
 
 MEASURED_ON = "an H200"
 _SCATTER = 1.1
-"""A factor within which two gains are alike: launches of one kernel scatter by as much."""
+"""Two gains within this factor are similar: launches of one kernel vary by as much."""
 
 
 def precedents_of(finding: Finding) -> Precedents | None:
-    """None where the casebook has no measured gain for this finding."""
+    """None if the casebook has no measured gain for this finding."""
     return None if finding.variant in _NOT_MEASURED else precedents().get(finding.id)
 
 
 _NOT_MEASURED = ("block_size", "outside")
-"""Reasons for inactive threads that no case has: the measured ones take different paths."""
+"""Reasons for inactive threads that no case has: in the measured cases, threads take different
+branches."""
 
 
 def precedents_text(finding: Finding) -> str:
-    """Empty where no case like it was measured: one that gained about as much."""
+    """Empty if no measured case gained about as much."""
     found = precedents_of(finding)
     if found is None or not _is_alike(found, finding.forecast.likely):
         return ""
@@ -39,13 +40,13 @@ def measured_text(found: Precedents) -> str:
 
 
 def _is_alike(found: Precedents, likely: float) -> bool:
-    """Cases that all gained more, or less, say nothing of this launch: they are of another
-    severity."""
+    """Whether the measured gains include the forecast: cases that all gained much more, or much
+    less, say nothing about this launch."""
     return found.low <= _SCATTER * likely and likely <= _SCATTER * found.high
 
 
 def _lookalikes_text(count: int) -> str:
-    """Cases with the symptom and without the cause."""
+    """About cases that have the symptom but not the cause."""
     if not count:
         return ""
     cases = "case that looks" if count == 1 else "cases that look"

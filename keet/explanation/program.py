@@ -1,8 +1,8 @@
-"""The program before its launches: kernels by their share of the time, what each could gain, and
-what several launches show together.
+"""The program as a whole: kernels by their share of the time, what each could gain, and findings
+about several launches.
 
-Identical launches (same kernel, grid and block) are one row, and the one with the median duration
-stands for them. Where the run of the whole program is known, the rows are the kernels of that run.
+Identical launches (same kernel, grid and block) are one row, represented by the launch with the
+median duration. If the run of the whole program is known, the rows are the kernels of that run.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ from keet.units import Quantity
 if TYPE_CHECKING:
     from keet.explanation.whole_run import KernelRow
 
-__all__ = ["OnePass", "ProgramExplanation", "ProgramRow", "program_of"]
+__all__ = ["ProgramCollector", "ProgramExplanation", "ProgramRow", "program_of"]
 
 _WORTH = 1.05
-"""Times faster, as a whole, from which the gain is said."""
+"""Times faster as a whole: a smaller gain is not printed."""
 
 
 def program_of(explanation: Explanation) -> ProgramExplanation | None:
-    """None where there is one launch, and no run that it is from."""
-    passed = OnePass(explanation)
+    """None if there is one launch and its run is not known."""
+    passed = ProgramCollector(explanation)
     for _ in passed:
         pass
     return passed.program()
 
 
-class OnePass:
-    """Goes through the explained launches once, and keeps what the program needs: the answer of
-    each, and the explanation of those that stand for others."""
+class ProgramCollector:
+    """Collects, in one pass over the explained launches, what the program needs: the first finding
+    of each launch, and the explanations of the representatives."""
 
     def __init__(self, explanation: Explanation) -> None:
         self._explanation = explanation
@@ -75,15 +75,14 @@ class OnePass:
                 self._firsts[number] = each
 
     def program(self) -> ProgramExplanation | None:
-        """None where there is one launch, and no run that it is from. Once all were gone through:
-        of those that were not, nothing is known."""
+        """None if there is one launch and its run is not known. To be called after the pass."""
         explanation = self._explanation
         if explanation.whole_run is None and len(explanation.asked) < 2:
             return None
-        return _Maker(explanation, *self._groups()).program()
+        return _ProgramMaker(explanation, *self._groups()).program()
 
     def _groups(self) -> tuple[list[LaunchGroup], list[list[Launch]]]:
-        """Those that are explained, and those that are not; the most time first."""
+        """Groups that are explained, the most time first, and those that are not."""
         explanation, groups, left_out = self._explanation, [], []
         positions = explanation.profile.in_run if explanation.whole_run else None
         for launches, standing in zip(self._same, self._standing, strict=True):
@@ -97,7 +96,7 @@ class OnePass:
         return sorted(groups, key=lambda g: (-g.time_ns, -g.report_ns)), left_out
 
 
-class _Maker:
+class _ProgramMaker:
     def __init__(
         self, explanation: Explanation, groups: list[LaunchGroup], left_out: list[list[Launch]]
     ) -> None:
@@ -134,7 +133,7 @@ class _Maker:
         )
 
     def _total(self) -> Evidence:
-        """Of all rows: of the run where it is known, else of the launches."""
+        """Time of all rows: of the run if it is known, else of the launches."""
         in_run = float(self._run.busy.value) if self._run else None
         ns = self._explained_ns + self._left_out_ns if in_run is None else in_run
         return time(self._book, "program_time", ns, "time of all launches")
@@ -183,7 +182,7 @@ class _Maker:
         )
 
     def _left_out_row(self, total: Evidence) -> ProgramRow:
-        """Kernels and shapes none of whose launches is explained, together."""
+        """One row for all kernels and shapes that are not explained."""
         key, count = "program_not_explained", len(self._left_out)
         took = time(self._book, f"{key}_time", self._left_out_ns, "their time")
         launches = Quantity(sum(map(len, self._left_out)), "")
@@ -202,7 +201,7 @@ class _Maker:
         )
 
     def _run_row(self, row: KernelRow) -> ProgramRow:
-        """A kernel of the run, with the launches that stand for it."""
+        """A kernel of the run, with the profiled launches that represent it."""
         own = (self._standing[number] for number in row.profiled if number in self._standing)
         groups = tuple(sorted(own, key=self._rank.__getitem__))
         return ProgramRow(
@@ -239,7 +238,7 @@ class _Maker:
         )
 
     def _fixed(self) -> str:
-        """Kernels that are not explained have no gain here: the whole could gain more."""
+        """Which kernels the gain is about: those that are not explained have none."""
         return "each kernel that is explained" if self._left_out else "each kernel"
 
     def _what(self) -> str:
@@ -279,7 +278,7 @@ class _Maker:
         )
 
     def _untimed(self, total: Evidence) -> Iterator[str]:
-        """Kernels without a time are in no share and in no gain: a reader must know that first."""
+        """Says which launches have no measured time: shares and gains do not include them."""
         if self._run is not None or not total.value:
             return
         missing = [launch for launch in self._asked if not launch.rank_time]

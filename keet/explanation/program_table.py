@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 class ProgramRow(NamedTuple):
-    """One kernel in one shape; in a run, one kernel in all its shapes."""
+    """One kernel with one shape; in a run, one kernel with all its shapes."""
 
     kernel: str
     groups: tuple[LaunchGroup, ...]
-    """The most time first; none where the kernel was not profiled."""
+    """The most time first; empty if the kernel was not profiled."""
     launches: Evidence
     total: Evidence
     share: Evidence
-    """Per cent of the time of all rows."""
+    """Percentage of the time of all rows."""
     shortest: Evidence | None
     typical: Evidence | None
     longest: Evidence | None
@@ -37,15 +37,15 @@ class ProgramRow(NamedTuple):
     """Times faster, if the first finding of its launches were fixed; None: no gain is known."""
     library: str | None
     run_row: KernelRow | None = None
-    """Set where the run is known."""
+    """Set if the run is known."""
     members: tuple[ProgramRow, ...] = ()
-    """The rows, where these are several."""
+    """The rows, if this one combines several."""
     not_explained: int = 0
-    """Kernels and shapes in this row, where none of their launches is explained."""
+    """Kernels and shapes in this row that are not explained."""
 
     @property
     def first(self) -> LaunchExplanation | None:
-        """The launch that stands for the row."""
+        """The representative of the row."""
         return self.groups[0].first if self.groups else None
 
     @property
@@ -54,21 +54,21 @@ class ProgramRow(NamedTuple):
 
     @property
     def shape(self) -> tuple[Dim3 | None, Dim3 | None]:
-        """Grid and block, where all launches have the same."""
+        """Grid and block, if all launches have the same."""
         first = self.first
         single = first is not None and len(self.groups) == 1
         return (first.launch.grid, first.launch.block) if first and single else (None, None)
 
     @property
     def profiled(self) -> tuple[int, ...]:
-        """Launches of the report, by number; of a run, those too that are not explained here."""
+        """Numbers of the report's launches; in a run, also of those that are not explained."""
         if self.run_row:
             return self.run_row.profiled
         return tuple(sorted(launch.id for group in self.groups for launch in group.launches))
 
 
 class ProgramExplanation(NamedTuple):
-    """What the launches of a report, or the run that they are from, take together."""
+    """The launches of a report, or of the run that they belong to, taken together."""
 
     rows: tuple[ProgramRow, ...]
     """The largest share first."""
@@ -76,22 +76,23 @@ class ProgramExplanation(NamedTuple):
     total: Evidence
     gain: Forecast | None
     """Times faster as a whole, if the first finding of each kernel were fixed."""
-    said: tuple[str, ...]
-    """The first sentence says how much there is; a run has its own instead."""
+    sentences: tuple[str, ...]
+    """The first one says how many launches there are and what they take; a run has its own
+    instead."""
     across: tuple[CrossLaunch, ...]
     book: Ledger
     run: WholeRun | None
     shown: tuple[LaunchExplanation, ...]
-    """Launches that matter."""
+    """Representatives of the groups that matter: these are printed in full."""
     standing: Mapping[int, LaunchGroup]
-    """By launch: the group that it stands for."""
+    """Groups by the number of their representative."""
 
-    def together(self, rows: Sequence[ProgramRow]) -> ProgramRow:
+    def combined_row(self, rows: Sequence[ProgramRow]) -> ProgramRow:
         """Several rows as one."""
         if self.run:
-            from keet.explanation.whole_run import together
+            from keet.explanation.whole_run import combined_row
 
-            kernels = together(self.run, [row.run_row for row in rows if row.run_row])
+            kernels = combined_row(self.run, [row.run_row for row in rows if row.run_row])
             name, launches, took = kernels.kernel, kernels.launches, kernels.busy
             part, run_row = kernels.share, kernels
         else:

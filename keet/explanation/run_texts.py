@@ -1,4 +1,4 @@
-"""Words for times and shares of a run, with their evidence."""
+"""Times, shares and counts of a run as texts, with their evidence."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ PLAIN: Mapping[Recorder, str] = {
 
 
 def time_of(table: RunTable) -> str:
-    """What the times of a table are: without starts and ends, the busy time is not known."""
+    """What the times of a table are. Without start and end times, the busy time is not known."""
     return "GPU time" if table.overlap_known else "sum of durations"
 
 
 def whole_time(table: RunTable) -> str:
-    """What shares are of."""
+    """What shares refer to."""
     return "the run's GPU time" if table.overlap_known else "the sum of all durations"
 
 
@@ -36,7 +36,7 @@ def time_share_text(share: Evidence) -> str:
 
 
 def launches_text(launches: Evidence) -> str:
-    """`1 launch`, `400 launches`; a part of one where launches can't be told apart."""
+    """`1 launch`, `400 launches`; fractional if launches cannot be distinguished."""
     number = count_text(launches)
     return f"{number} launch{'' if number == '1' else 'es'}"
 
@@ -55,6 +55,6 @@ def maybe_time(book: Ledger, name: str, nanoseconds: float | None, label: str) -
 
 
 def share(book: Ledger, name: str, part: Evidence, whole: Evidence, label: str) -> Evidence:
-    """Per cent that one time is of another."""
+    """One time as a percentage of another."""
     value = 100 * part.value / whole.value if whole.value else 0.0
     return book.derived(name, Quantity(value, "%"), label, part, whole)

@@ -1,8 +1,8 @@
-"""Text that keeps to a number of tokens, whichever model reads it.
+"""Counts tokens without a tokenizer, and composes a text within a number of tokens.
 
-Tokenizers differ, and keet brings none. The count here is the largest of three: what prose costs
-by its bytes and by its words, and what code and numbers cost by their parts. On keet's own contexts
-it is above the counts of the tokenizers it was held against (docs/decisions/0006-context.md).
+Tokenizers differ, and keet has none. The count is the largest of three estimates: by bytes, by
+words, and by the parts of code and numbers. On keet's own contexts it is above the counts of all
+tokenizers it was compared with (docs/decisions/0006-context.md).
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ _BYTES_A_TOKEN = 3.5
 _TOKENS_A_WORD = 1.35
 _USUAL_BYTES = 3.4
 _PARTS = regex(r"[A-Za-z]{1,5}|[0-9]|\n[ \t]*|[ \t]{2,}|[ \t](?=[0-9])|[^\sA-Za-z0-9]", re.ASCII)
-"""What tokenizers do not join: pieces of words, digits (many join three) and the blank before them,
-signs, indents."""
+"""Parts that tokenizers do not join: pieces of words, digits (many join three) and the blank before
+them, punctuation, indentation."""
 _ELLIPSIS = " ..."
 
 
 def count_tokens(text: str) -> int:
-    """At least as many as a tokenizer would make of English, code and numbers."""
+    """An upper bound of the tokens of English text, code and numbers."""
     return _tokens(_size(text))
 
 
 _BITS = 40
-"""Of each count in a size."""
+"""Bits per count in a size."""
 
 
 def _size(text: str) -> int:
-    """What tokens are counted from: bytes of UTF-8, words and parts, side by side in one number.
-    Sizes of lines add up to that of a text: nothing that is counted goes on behind a newline."""
+    """Bytes of UTF-8, words and parts, packed into one integer. Sizes of lines add up to that of
+    the text, because nothing that is counted spans a newline."""
     characters = len(text)
     length = characters if text.isascii() else _length(text)
-    # A sign beyond ASCII may take a token for each of its bytes.
+    # A non-ASCII character may take a token per byte.
     parts = len(_PARTS.findall(text)) + length - characters
     return length | len(text.split()) << _BITS | parts << 2 * _BITS
 
@@ -52,38 +52,39 @@ def _tokens(size: int) -> int:
 
 
 def guess_tokens(text: str) -> int:
-    """About as many as a tokenizer would make: for a plan, not for a promise."""
+    """A usual number of tokens: for planning, not an upper bound."""
     return math.ceil(_length(text) / _USUAL_BYTES)
 
 
 class TextPiece(NamedTuple):
-    """A part of a text that may be left out."""
+    """A part of a text that is dropped if it does not fit."""
 
     section: int
-    """Where it stands; the order of a list of pieces is that of their worth."""
+    """Its place in the text. Lists of pieces are ordered by importance."""
     text: str = ""
     lines: tuple[tuple[str, int], ...] = ()
     """Source lines to show, by file and number."""
     group: str = ""
-    """Where there is no room for the first of a group, the others make no sense."""
+    """If the first piece of a group does not fit, the others are dropped too."""
     needs: str = ""
-    """A group of earlier pieces without which this one would mislead."""
+    """A group of earlier pieces that this one needs to be understood."""
 
 
 Compose = Callable[[int, Sequence[TextPiece]], str]
-"""The text of one section, by its number, of the pieces that stand in it; they come by worth."""
+"""Composes the text of a section from its number and its pieces, which are ordered by
+importance."""
 
 
 class _Sizes(dict[str, int]):
-    """Of lines, each with the newline before it."""
+    """Sizes of lines, each with the newline before it."""
 
     def __missing__(self, line: str) -> int:
         return self.setdefault(line, _size(f"\n{line}"))
 
 
 class _Text:
-    """The chosen pieces, composed. Only the section that a piece is added to is composed and
-    counted anew, and of its lines only those that were not there before."""
+    """The composed text of the chosen pieces. When a piece is added, only its section is composed
+    again, and only new lines are counted."""
 
     def __init__(self, compose: Compose) -> None:
         self._compose = compose
@@ -92,7 +93,7 @@ class _Text:
         self._lines = _Sizes()
         self._sizes: dict[str, int] = {}
         self._firsts: dict[str, int] = {}
-        """What is counted too much for first lines of a text, which have no newline before them."""
+        """Corrections for first lines of a text, which have no newline before them."""
 
     def with_piece(self, piece: TextPiece) -> dict[int, str]:
         """The sections if the piece were added, in their order."""
@@ -128,7 +129,7 @@ def _joined(blocks: Mapping[int, str]) -> str:
 
 
 def fit(pieces: Iterable[TextPiece], compose: Compose, budget: int) -> str:
-    """The text of as many pieces as there is room for, the worthiest first."""
+    """The text of as many pieces as fit, the most important first."""
     text = _Text(compose)
     begun: dict[str, bool] = {}
     for piece in pieces:
@@ -136,7 +137,7 @@ def fit(pieces: Iterable[TextPiece], compose: Compose, budget: int) -> str:
             continue
         blocks = text.with_piece(piece)
         fits = text.tokens(blocks) <= budget
-        if not (fits or begun):  # not even the first one: a part of it is better than nothing
+        if not (fits or begun):  # not even the first piece fits: cut it
             return cut(_joined(blocks), budget)
         if fits:
             text.add(piece, blocks)
@@ -145,7 +146,7 @@ def fit(pieces: Iterable[TextPiece], compose: Compose, budget: int) -> str:
 
 
 def cut(text: str, budget: int) -> str:
-    """The words that there is room for, in whole; nothing where there is no room for one."""
+    """As many whole words as fit; empty if none fits."""
     words = text.split()
     low, high = 0, len(words)
     while low < high:

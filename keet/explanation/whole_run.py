@@ -1,4 +1,4 @@
-"""The run of the whole program: what it spends its time on, and what of it was profiled."""
+"""The run of the whole program: which kernels take its GPU time, and which were profiled."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from keet.explanation.launch_in_run import ReplayDiffers
 
 _OVERLAP = 1.03
-"""Durations over busy time from which kernels overlap, and not only touch."""
+"""Sum of durations over busy time from which kernels are said to overlap."""
 _IDLE = 0.05
-"""Of the time from the first kernel to the last: a smaller part is not worth a sentence."""
+"""Share of the time from the first kernel to the last: less idle time is not mentioned."""
 _COVERED = 50.0
-"""Per cent of the run's GPU time: a report that stands for less explains a minor part."""
+"""Percentage of the run's GPU time: if the report represents less, a sentence says so."""
 _NAMED_GAPS = 3
 _NAMED_LAUNCHES = 3
 _SEVERAL: Mapping[Workload, str] = {
@@ -39,7 +39,7 @@ _SEVERAL: Mapping[Workload, str] = {
     Workload.CMDLIST: "command lists",
     Workload.GRAPH: "graphs",
 }
-"""What holds several kernels."""
+"""Workloads that contain several kernels."""
 
 
 class KernelRow(NamedTuple):
@@ -47,21 +47,21 @@ class KernelRow(NamedTuple):
 
     kernel: str
     full: str | None
-    """None: these are several kernels."""
+    """None: the row combines several kernels."""
     share: Evidence
-    """Per cent of the run's GPU time."""
+    """Percentage of the run's GPU time."""
     launches: Evidence
     busy: Evidence
     shortest: Evidence | None
     longest: Evidence | None
-    """Of single launches; None where the table does not have them all."""
+    """Of single launches; None if the table does not have all of them."""
     profiled: tuple[int, ...]
-    """Launches of the report that stand for it."""
+    """Launches of the report that represent it."""
     in_range: bool = False
-    """The report holds ranges of several kernels, and this may be one of them."""
+    """The report has ranges of several kernels, and this kernel may be inside one."""
     skipped: SkippedKernel | None = None
     members: tuple[KernelRow, ...] = ()
-    """The kernels, where these are several."""
+    """The kernels, if the row combines several."""
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
@@ -86,13 +86,13 @@ class WholeRun(NamedTuple):
     total: Evidence
     span: Evidence | None
     covered: Evidence
-    """Per cent of the GPU time that the launches of the report stand for."""
+    """Percentage of the GPU time that the launches of the report represent."""
     kernels: tuple[KernelRow, ...]
     """The largest share first."""
-    said: tuple[RunSentence, ...]
+    sentences: tuple[RunSentence, ...]
     ranges: str | None = None
-    """`ranges`: what the report holds that consists of several kernels. The table does not tell
-    which of its kernels these are."""
+    """`ranges`: workloads of the report that contain several kernels. The table does not say
+    which."""
 
 
 def whole_run(
@@ -116,8 +116,8 @@ def whole_run(
     ranges = _ranges(profile)
     rows = _rows(positions, book, busy, in_range=ranges is not None)
     run = WholeRun(table, book, launches, busy, total, span, covered, rows, (), ranges)
-    said = (*map(RunSentence, _sentences(run)), *_gaps(replays, book, table))
-    return run._replace(said=said)
+    sentences = (*map(RunSentence, _sentences(run)), *_gaps(replays, book, table))
+    return run._replace(sentences=sentences)
 
 
 def _ranges(profile: Profile) -> str | None:
@@ -165,7 +165,8 @@ def _row(
 def _skipped(
     kernel: KernelRun, skipped: Mapping[str, tuple[int, SkippedKernel]]
 ) -> SkippedKernel | None:
-    """`skipped`: by name, with the place in the table. The table may have any form of a name."""
+    """`skipped`: by kernel name, with the position in the table. A name may be short, full or
+    mangled."""
     names = (kernel.name, kernel.full, kernel.short)
     found = [skipped[name] for name in names if name in skipped]
     return min(found, key=lambda each: each[0])[1] if found else None
@@ -178,7 +179,7 @@ def _extremes(shapes: Sequence[KernelRun]) -> tuple[float | None, float | None]:
     return (min(shortest), max(longest)) if known else (None, None)
 
 
-def together(run: WholeRun, rows: Sequence[KernelRow]) -> KernelRow:
+def combined_row(run: WholeRun, rows: Sequence[KernelRow]) -> KernelRow:
     """Several kernels in one row."""
     key = f"run_other_{len(rows)}"
     label = f"their {time_of(run.table)}"
@@ -227,7 +228,7 @@ def _first_sentence(run: WholeRun) -> str:
 
 
 def _idle(run: WholeRun) -> Iterator[str]:
-    """Of one GPU: on several, the busy time is of all of them, and says nothing of gaps."""
+    """Only for one GPU: the busy time of several GPUs does not show idle time."""
     known = run.table.gpus == 1 and run.table.overlap_known
     if not known or not run.span or not run.span.value or run.busy.value >= run.span.value:
         return

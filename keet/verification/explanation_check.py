@@ -69,7 +69,7 @@ class CheckCount:
 def check_run(explanation: Explanation) -> Iterator[GroundingResult]:
     if (run := explanation.whole_run) is None:
         return
-    for text, launch in run.said:
+    for text, launch in run.sentences:
         yield check_grounding(text, run.book, launch=launch)
 
 
@@ -81,7 +81,7 @@ def check_launch(each: LaunchExplanation) -> Iterator[GroundingResult]:
 def check_program(program: ProgramExplanation | None) -> Iterator[GroundingResult]:
     if program is None:
         return
-    yield from map(EvidenceIndex(program.book).check, program.said)
+    yield from map(EvidenceIndex(program.book).check, program.sentences)
     for found in program.across:
         yield check_grounding(found.text, found.evidence)
 

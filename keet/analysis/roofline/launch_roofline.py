@@ -18,6 +18,7 @@ from keet.analysis.ledger import LaunchLedger
 from keet.analysis.roofline.compute import compute_ceilings, loads_constants
 from keet.analysis.roofline.memory import memory_ceilings
 from keet.evidence import Evidence
+from keet.formatting import uncapitalized
 from keet.profile import Absent, Launch
 from keet.records import dataclass
 from keet.units import Quantity
@@ -215,7 +216,9 @@ def _what_else(roofline: Roofline, top: float) -> Iterator[str]:
     unknown = [name for ceiling_id, name in _UNSEEN.items() if ceiling_id in roofline.absent]
     stage, why = _pressed(roofline)
     if stage and stage.busy.value >= max(NEAR, top):
-        yield f"But {stage_name(stage)} is {stage.busy:.0f} busy: {why}."
+        name = stage_name(stage)
+        are = "are" if name.endswith("s") else "is"
+        yield f"But {name} {are} {stage.busy:.0f} busy: {why}."
     elif top >= NEAR:
         return
     elif (link := roofline.host_link) and link.reached.value > top:
@@ -232,7 +235,7 @@ def _pressed(roofline: Roofline) -> tuple[UnitStage | None, str]:
     busy."""
     stages = [(stage, _WHY_BUSIER[c.kind]) for c in roofline.ceilings if (stage := c.busier_stage)]
     if roofline.uncounted:
-        stages.append((roofline.uncounted, "it also issues what the roofline does not count"))
+        stages.append((roofline.uncounted, "work that the roofline does not count"))
     return max(stages, key=lambda pair: pair[0].busy.value, default=(None, ""))
 
 
@@ -242,7 +245,8 @@ def stage_name(stage: UnitStage) -> str:
         return "instruction issue"
     if stage.id == "l2_fabric" and stage.inferred:
         return "the busiest stage of L2"
-    return f"the stage {stage.label}"
+    label = stage.label
+    return f"the {uncapitalized(label) if label[1:2].islower() else label}"
 
 
 _WHY_BUSIER = {
@@ -261,8 +265,7 @@ def _side(roofline: Roofline) -> Iterator[str]:
         return
     entry = at_dram[0]
     side = "left" if entry.memory_bound else "right"
-    kind = "memory-bound" if entry.memory_bound else "compute-bound"
     yield (
-        f"{roofline.lead.name} is {side} of the ridge with DRAM, on the {kind} side: "
-        f"{entry.value} against {entry.ridge}."
+        f"Arithmetic intensity of {roofline.lead.name} at DRAM: {entry.value}, {side} of the ridge "
+        f"at {entry.ridge}."
     )

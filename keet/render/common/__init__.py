@@ -1,1 +1,2 @@
-"""Words, selections and rows that several formats print. Imports no format, rich or pydantic."""
+"""Texts, selections and rows that several formats print: one module per topic. Imports no format,
+rich or pydantic."""

@@ -12,12 +12,13 @@ from keet.explanation.explained import LaunchExplanation
 
 HEADING = "Where the time goes"
 _LEAST = 0.05
-"""Units below this share of their peak say nothing."""
+"""Units below this share of their peak are not printed."""
 _UNITS = 5
 
 
 def shown_notes(each: LaunchExplanation, *, everything: bool = False) -> Iterator[Note]:
-    """Those that explain what limits the launch and are not said by a finding or the headline."""
+    """Notes that explain what limits the launch, without those that a finding or the headline
+    repeats."""
     largest = max(each.account.parts, key=lambda part: float(part.share.value), default=None)
     first = next(iter(each.account.leading(1)), None)
     matters = {

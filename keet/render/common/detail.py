@@ -1,4 +1,4 @@
-"""How much of each launch is printed: as much as fits where a report has many launches."""
+"""How much of each launch is printed, so that a report with many launches fits on a page."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from itertools import accumulate
 from typing import Literal
 
 Detail = Literal["full", "middle", "brief"]
-"""Everything; the first two findings and the others by name; the first finding alone."""
+"""`full`: everything. Then: the first two findings, others by name; the first finding alone."""
 MOST_LINES = 60
-"""Lines of an explanation that leaves launches out."""
+"""Most lines of an explanation that leaves launches out."""
 FINDINGS: dict[Detail, int] = {"full": sys.maxsize, "middle": 2, "brief": 1}
 """Findings that are printed with text, places and advice."""
 PLACES: dict[Detail, int] = {"full": 3, "middle": 2, "brief": 1}
@@ -23,16 +23,16 @@ NAMED = 3
 def details_that_fit(
     launches: int, lines: Callable[[int, Detail], int], room: int
 ) -> tuple[Detail, ...]:
-    """The detail of each launch, the first of which is the most important one.
+    """The detail of each launch, the most important launch first.
 
-    `lines`: how many lines the launch with this place takes. Fewer launches are the last resort,
-    and one launch in brief is printed whether it fits or not.
+    `lines`: how many lines the launch at this position takes. Launches are left out only if they do
+    not fit in brief; one launch is always printed.
     """
     counted = cache(lines)
     plans = (plan for count in range(launches, 0, -1) for plan in plans_of(count))
     for plan in plans:
         totals = accumulate(counted(place, detail) for place, detail in enumerate(plan))
-        if all(total <= room for total in totals):  # counts no further than it has to
+        if all(total <= room for total in totals):  # stops counting when the limit is reached
             return plan
     return ("brief",)
 

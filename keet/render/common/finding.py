@@ -10,7 +10,8 @@ from keet.explanation.precedents import precedents_text
 
 
 def forecast_of(each: LaunchExplanation, finding: Finding) -> str:
-    """Of the replay, where that is not the run: nothing is known of what it would gain there."""
+    """The forecast. If the replay differs from the run, it says that the gain is that of the
+    replay."""
     forecast = forecast_text(finding)
     return f"{forecast} under replay" if each.replay else forecast
 
@@ -20,7 +21,7 @@ def confidence_of(each: LaunchExplanation, finding: Finding) -> str:
 
 
 def is_disputed(finding: Finding, each: LaunchExplanation) -> bool:
-    """A gain that a model disputes with facts that hold is not printed as if nobody did."""
+    """Whether a model disputes the gain with true facts."""
     statement = each.model_explanation
     if statement is None or any(cause.finding == finding.id for cause in statement.causes):
         return False
@@ -28,9 +29,9 @@ def is_disputed(finding: Finding, each: LaunchExplanation) -> bool:
 
 
 def new_remarks(finding: Finding, each: LaunchExplanation, said: set[str]) -> list[str]:
-    """Why the confidence is low, where it is, and what the same fix gained in measured cases.
+    """Why the confidence is low, if it is, and what the same fix gained in measured cases.
 
-    `said`: remarks on the same launch so far, to which these are added: nothing is said twice.
+    `said`: remarks printed for this launch so far. New ones are added, so that none is repeated.
     """
     texts = (why_low(finding, each.view, each.account), precedents_text(finding))
     new = [text for text in texts if text and text not in said]

@@ -52,7 +52,7 @@ def chance_error(share: float, total: int) -> float:
 def hotspots_notes(
     launch: Launch, found: Hotspots, lines: Mapping[str, Sequence[str]], *, for_tool: bool = False
 ) -> list[str]:
-    """What to do about what is not there. `for_tool`: in words of a tool, which has no options."""
+    """How to get what is missing. `for_tool`: without command-line options."""
     if not launch.locations:
         see = "list_reports" if for_tool else "keet show"
         return [f"no line information: build with nvcc -lineinfo, and see: {see}"]

@@ -8,7 +8,7 @@ from keet.analysis.findings import Place
 from keet.formatting import share_text
 
 _DECLARED = {"launches": "launched here", "shared arrays": "declared here"}
-"""Places that were found in the source text: nothing was counted there."""
+"""Places found in the source text, without a counter."""
 _MATTERS = 0.05
 """A smaller share without a source line is not worth a row."""
 
@@ -41,7 +41,7 @@ def _share(place: Place, end: str) -> str:
 
 
 def unplaced_shares(places: Sequence[Place]) -> Iterator[str]:
-    """`26% of all samples`: what has no source line, once for each kind of share."""
+    """`26% of all samples`: the share without a source line, once per kind of share."""
     for of, share in {place.of: place.unplaced for place in places}.items():
         if share >= _MATTERS:
             yield f"{share_text(share)} of all {of}"

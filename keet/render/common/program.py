@@ -23,7 +23,7 @@ from keet.verification.explanation_check import ExplanationCheck
 ROWS = 8
 """Kernels that an explanation lists."""
 _SMALL = 1.0
-"""Per cent of the time: rows below it are listed together."""
+"""Percentage of the time: smaller rows are combined."""
 _SPREAD = 1.2
 """Longest launch over shortest from which both are printed."""
 _ACROSS = 3
@@ -40,13 +40,13 @@ HEADINGS = ("Share", "Launches", "Time", "Kernel", "Gain", "First finding")
 
 
 def listed_rows(program: ProgramExplanation, most: int = ROWS) -> list[ProgramRow]:
-    """At most so many rows: large ones one by one, the others in one row."""
+    """At most `MOST_ROWS` rows: large ones one by one, the others combined."""
     rows = program.rows
     large = sum(row.share.value >= _SMALL for row in rows)
     shown = min(large, most) if len(rows) <= most else min(large, most - 1)
     single = rows[: max(shown, 1)]
     rest = rows[len(single) :]
-    return [*single, program.together(rest)] if len(rest) > 1 else [*single, *rest]
+    return [*single, program.combined_row(rest)] if len(rest) > 1 else [*single, *rest]
 
 
 def listed_across(program: ProgramExplanation) -> tuple[CrossLaunch, ...]:
@@ -54,7 +54,7 @@ def listed_across(program: ProgramExplanation) -> tuple[CrossLaunch, ...]:
 
 
 def kernel_text(row: ProgramRow, room: int = 1000) -> str:
-    """`gemm (cuBLAS) #3`: the launch is the one that stands for the row. A long name is cut."""
+    """`gemm (cuBLAS) #3`, with the representative launch. A long name is cut."""
     library = f" ({row.library})" if row.library else ""
     ids = ", ".join(f"#{launch}" for launch in named_launches(row))
     more = ", …" if row.run_row and len(row.profiled) > _NAMED else ""
@@ -63,7 +63,7 @@ def kernel_text(row: ProgramRow, room: int = 1000) -> str:
 
 
 def _cut(text: str, room: int) -> str:
-    """Template arguments go first."""
+    """Template arguments are dropped first."""
     head, opened, _ = text.partition("<")
     if len(text) > room and opened:
         text = f"{head}<…>"
@@ -71,14 +71,15 @@ def _cut(text: str, room: int) -> str:
 
 
 def named_launches(row: ProgramRow) -> tuple[int, ...]:
-    """The one that stands for identical launches; in a run, the first that were profiled."""
+    """The representative of identical launches; in a run, the first profiled launches."""
     if row.run_row is None:
         return (row.first.launch.id,) if row.first else ()
     return row.profiled[:_NAMED]
 
 
 def detail_text(row: ProgramRow, repeated: Counter[str]) -> str:
-    """What tells the row from others of the kernel, and how much its launches differ."""
+    """What distinguishes the row from others of the same kernel, and how much its launches
+    differ."""
     grid, block = row.shape
     parts = []
     if repeated[row.kernel] > 1 and grid and block:
@@ -112,7 +113,7 @@ def answer_text(row: ProgramRow) -> str:
 
 
 def is_profiled(row: ProgramRow) -> bool:
-    """Perhaps by a launch that is not explained here, or as a part of a range."""
+    """Why a row has no finding: its launch is not explained here, or it may be inside a range."""
     return bool(row.profiled) or bool(row.run_row and row.run_row.in_range)
 
 
@@ -147,7 +148,7 @@ def shown_launches(
 
 
 def finding_text(finding: Finding, program: ProgramExplanation | None) -> str:
-    """What is printed with the program already is not printed again."""
+    """Cross-launch findings that are not yet printed with the program."""
     across = listed_across(program) if program else ()
     if all(finding.text != found.text for found in across):
         return finding.text
@@ -155,7 +156,7 @@ def finding_text(finding: Finding, program: ProgramExplanation | None) -> str:
 
 
 def is_cut(explanation: Explanation, shown: Sequence[LaunchExplanation]) -> bool:
-    """Whether what is printed has to fit on a few lines. What a model said is printed whole."""
+    """Whether the output has to fit into a few lines. A model's explanation is printed in full."""
     hides = len(shown) < len(explanation.asked)
     return hides and not any(each.model_explanation for each in shown)
 

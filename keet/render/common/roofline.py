@@ -1,4 +1,4 @@
-"""What a roofline can't tell, and what to profile so that it can."""
+"""What a roofline lacks, and what to profile to get it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from keet.analysis.roofline.launch_roofline import Roofline
 
 
 def absences(rooflines: Sequence[Roofline]) -> Iterator[str]:
-    """What is not known, gathered by what would tell it, once for all launches."""
+    """What is not known, grouped by the remedy, once for all launches."""
     by_remedy: dict[str, dict[str, None]] = {}
     launches: dict[str, dict[int, None]] = {}
     for roofline in rooflines:

@@ -32,9 +32,9 @@ def rows_of(run: WholeRun, most: int) -> list[KernelRow]:
     single = run.kernels[: max(shown, 1)]
     rest = run.kernels[len(single) :]
     if len(rest) > 1:
-        from keet.explanation.whole_run import together
+        from keet.explanation.whole_run import combined_row
 
-        return [*single, together(run, rest)]
+        return [*single, combined_row(run, rest)]
     return [*single, *rest]
 
 

@@ -1,1 +1,1 @@
-"""Rows for a spreadsheet."""
+"""CSV for spreadsheets: one module per command, one row per line of its result."""

@@ -55,7 +55,7 @@ def program_section(
     """`targets`: launches that have a section on the page."""
     rows = list(program.rows[:MOST_ROWS])
     if rest := program.rows[MOST_ROWS:]:
-        rows.append(program.together(rest))
+        rows.append(program.combined_row(rest))
     repeated = Counter(row.kernel for row in rows)
     cells = [_cells(row, program, repeated, anchors, targets) for row in rows]
     return element(
@@ -72,9 +72,9 @@ def program_section(
 
 
 def _sentences(program: ProgramExplanation) -> Iterator[Html]:
-    said = list(program.run.said) if program.run else []
+    said = list(program.run.sentences) if program.run else []
     texts = [(text, launch is not None) for text, launch in said]
-    texts += [(text, False) for text in program.said]
+    texts += [(text, False) for text in program.sentences]
     for number, (text, warns) in enumerate(texts):
         if warns:
             yield element("p", prose(text), class_="note warn")

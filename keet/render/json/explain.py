@@ -11,7 +11,7 @@ from keet.analysis.findings import Finding
 from keet.evidence import Evidence
 from keet.explanation.account_notes import Note
 from keet.explanation.explained import Explanation, LaunchExplanation
-from keet.explanation.program import OnePass
+from keet.explanation.program import ProgramCollector
 from keet.profile import Launch
 from keet.render.common.model_explanation import BY_MODEL, model_explanations
 from keet.render.json.encoding.fields import Document, PartlyFilled, field
@@ -205,7 +205,7 @@ def explain_fields(explanation: Explanation) -> Iterator[tuple[str, Any]]:
     yield "report", report_document(profile)
     yield "device", device_document(explanation.asked[0].device)
     yield "devices", [device_document(device) for device in profile.devices]
-    passed, own = OnePass(explanation), CheckCount()
+    passed, own = ProgramCollector(explanation), CheckCount()
     own.add(check_run(explanation))
     yield "launches", _launches(explanation, passed, own)
     program = passed.program()
@@ -219,7 +219,9 @@ def explain_fields(explanation: Explanation) -> Iterator[tuple[str, Any]]:
         yield "program", program_document(program)
 
 
-def _launches(explanation: Explanation, passed: OnePass, own: CheckCount) -> Iterator[Fields]:
+def _launches(
+    explanation: Explanation, passed: ProgramCollector, own: CheckCount
+) -> Iterator[Fields]:
     """Launches may be explained while they are written: each is gone through once."""
     for each in passed:
         yield _launch_fields(explanation, each)

@@ -83,7 +83,7 @@ def program_document(program: ProgramExplanation) -> ProgramDocument:
         rows=[_row(row) for row in program.rows],
         us_total=_us(program.total),
         gain=_gain(program.gain),
-        texts=list(program.said),
+        texts=list(program.sentences),
         shown=[each.launch.id for each in program.shown],
         cross_launch=[_cross_launch(found) for found in program.across],
         evidence={number: evidence_document(e) for number, e in program.evidence.items()},

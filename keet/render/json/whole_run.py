@@ -99,7 +99,7 @@ def run_document(run: WholeRun) -> RunDocument:
         migrations=(MigrationsDocument(**table.migrations._asdict()) if table.migrations else None),
         skipped=[SkippedKernelDocument(**each._asdict()) for each in table.skipped],
         notes=list(table.notes),
-        text=[text for text, _ in run.said],
+        text=[text for text, _ in run.sentences],
         evidence={piece.id: evidence_document(piece) for piece in run.book},
     )
 

@@ -1,1 +1,2 @@
-"""Markdown for pull requests, chats and prompts. `markup` escapes and makes tables."""
+"""Markdown for pull requests, chats and prompts: one module per command. `markup` escapes and makes
+tables."""

@@ -186,7 +186,7 @@ def _run(explanation: Explanation, each: LaunchExplanation) -> Iterator[TextPiec
         return
     from keet.render.markdown.whole_run import run_lines
 
-    texts = [text for text, launch in run.said if launch is None]
+    texts = [text for text, launch in run.sentences if launch is None]
     for text in (" ".join(texts), *run_lines(run, each.launch.id)):
         yield TextPiece(_RUN, text, group="run")
 

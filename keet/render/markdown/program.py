@@ -22,13 +22,13 @@ from keet.render.markdown.markup import code, prose, table, unlinked
 
 def program_markdown(program: ProgramExplanation) -> Iterator[str]:
     run = program.run
-    said = [text for text, launch in (run.said if run else ()) if launch is None]
-    yield prose(unlinked(" ".join((*said, *program.said))))
+    said = [text for text, launch in (run.sentences if run else ()) if launch is None]
+    yield prose(unlinked(" ".join((*said, *program.sentences))))
     rows = listed_rows(program)
     repeated = Counter(row.kernel for row in rows)
     headings = [heading.lower() for heading in (HEADINGS[3], *HEADINGS[:3], *HEADINGS[4:])]
     yield table(headings, [_row(row, program, detail_text(row, repeated)) for row in rows])
-    warnings = [text for text, launch in (run.said if run else ()) if launch is not None]
+    warnings = [text for text, launch in (run.sentences if run else ()) if launch is not None]
     listed = [found.text for found in listed_across(program)] + warnings
     listed += [*skipped_texts(run), *(f"Note: {n}" for n in run.table.notes)] if run else []
     if listed:

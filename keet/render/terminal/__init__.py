@@ -1,1 +1,2 @@
-"""Text for a terminal, laid out by `layout`. `console` decides width and colour."""
+"""Text for a terminal: one module per command. `layout` makes lines, `console` decides width and
+colour."""

@@ -50,9 +50,10 @@ def _bullets(texts: Sequence[str]) -> Table:
 
 def _sentences(program: ProgramExplanation) -> Iterator[Text]:
     said = [
-        (text, launch is not None) for text, launch in (program.run.said if program.run else ())
+        (text, launch is not None)
+        for text, launch in (program.run.sentences if program.run else ())
     ]
-    said += [(text, False) for text in program.said]
+    said += [(text, False) for text in program.sentences]
     for number, (text, warns) in enumerate(said):
         yield Text(text, style="yellow" if warns else "" if number else "bold")
 

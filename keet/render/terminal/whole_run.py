@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def run_view(run: WholeRun, most: int = ROWS) -> Iterator[Renderable]:
-    for number, (text, launch) in enumerate(run.said):
+    for number, (text, launch) in enumerate(run.sentences):
         yield Text(text, style="yellow" if launch else "bold" if not number else "")
     yield ""
     yield _table(run, most)

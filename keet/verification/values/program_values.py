@@ -30,7 +30,7 @@ def group_values(group: LaunchGroup | None) -> Iterator[NamedValue]:
 def program_values(program: ProgramExplanation) -> Iterator[NamedValue]:
     """Sentences and rows."""
     firsts = range(1, min(len(program.rows) - 1, _MOST_ROWS))
-    rows = [program.together(program.rows[first:]) for first in firsts]
+    rows = [program.combined_row(program.rows[first:]) for first in firsts]
     for row in rows:
         yield from _row(row, "others")
         yield _count(len(row.members), "others")
@@ -43,11 +43,11 @@ def program_values(program: ProgramExplanation) -> Iterator[NamedValue]:
 
 
 def _sentences(program: ProgramExplanation) -> Iterator[NamedValue]:
-    yield from values_in_texts(program.said, [*program.book])
+    yield from values_in_texts(program.sentences, [*program.book])
     for found in program.across:
         yield from values_in_texts([found.text], found.evidence)
     if program.run:
-        for text, launch in program.run.said:
+        for text, launch in program.run.sentences:
             yield from values_in_texts([text], [*program.run.book], launch)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from keet.evidence import Evidence
-from keet.explanation.launch_in_run import launch_facts
+from keet.explanation.launch_in_run import launch_evidence
 from keet.explanation.whole_run import KernelRow, WholeRun, whole_run
 from keet.profile import KernelRun, Profile
 from keet.records import NamedTuple
@@ -62,7 +62,7 @@ def run_subjects(profile: Profile) -> RunSubjects | None:
     if run is None or positions is None:
         return None
     launches: dict[int, list[RunValue]] = {}
-    for number, piece in launch_facts(profile, positions):
+    for number, piece in launch_evidence(profile, positions):
         if piece.metric in _OF_LAUNCH:
             found = RunValue(_OF_LAUNCH[piece.metric], _reading(piece, number))
             launches.setdefault(number, []).append(found)

@@ -15,7 +15,7 @@ from keet.comparison.pairing.sides import Capture, Side
 from keet.explanation.analyst import explain
 from keet.explanation.explained import Explanation
 from keet.explanation.large_reports import fair_shares, launches_to_explain
-from keet.explanation.program import OnePass, ProgramExplanation, program_of
+from keet.explanation.program import ProgramCollector, ProgramExplanation, program_of
 from keet.profile import Launch, Profile
 from keet.profile.launch_iteration import iterate_launches
 from keet.profile.repeated_launches import representative
@@ -114,8 +114,8 @@ def test_the_program_has_all_launches() -> None:
         "9 of 30 launches were explained: one of each of 3 kernels and launch "
         "shapes, which take 100% of the time, and more to compare with it. --all explains every "
         "launch."
-    ) in some.said
-    assert not any("were explained" in text for text in whole.said)
+    ) in some.sentences
+    assert not any("were explained" in text for text in whole.sentences)
 
 
 def test_hidden_launches_are_counted() -> None:
@@ -133,11 +133,13 @@ def test_kernels_beyond_the_bound_are_one_row() -> None:
     assert (rest.not_explained, rest.launches.value, rest.kernel) == (7, 7, "7 others")
     assert answer_text(rest) == "not explained"
     assert sum(row.share.value for row in found.rows) == pytest.approx(100)
-    assert found.said[0].startswith("12 launches of 12 kernels take ")
+    assert found.sentences[0].startswith("12 launches of 12 kernels take ")
     together = listed_rows(found, most=3)[-1]
     assert together.kernel == "10 others", "three of the explained ones, and the seven"
     assert together.gain is None, "of most of them no gain is known"
-    assert found.said[1].startswith("If the first finding of each kernel that is explained were ")
+    assert found.sentences[1].startswith(
+        "If the first finding of each kernel that is explained were "
+    )
     assert "not explained" in explain_markdown(told) or "10 others" in explain_markdown(told)
 
 
@@ -149,7 +151,7 @@ def test_a_difference_among_some_says_so() -> None:
     changed = odd._replace(findings=())
     every = tuple(changed if each is odd else each for each in told.launches)
     assert others
-    said = [text for text in program(told._replace(launches=every)).said if "another" in text]
+    said = [text for text in program(told._replace(launches=every)).sentences if "another" in text]
     assert len(said) == 1
     assert said[0].startswith(f"1 of 5 launches of {odd.launch.kernel} that are explained has")
 
@@ -207,11 +209,11 @@ def test_each_launch_is_explained_once_for_a_document(monkeypatch: pytest.Monkey
 
 def test_a_program_of_one_pass_is_that_of_the_explanation() -> None:
     told = view_of(_thirty(), most=9)
-    passed = OnePass(told)
+    passed = ProgramCollector(told)
     assert [each.launch.id for each in passed] == [each.launch.id for each in told.launches]
     found = passed.program()
     assert found is not None
-    assert found.said == program(told).said
+    assert found.sentences == program(told).sentences
     assert [row[2:8] for row in found.rows] == [row[2:8] for row in program(told).rows]
 
 

@@ -80,7 +80,7 @@ def test_identical_launches_are_one_row(profile_of: ProfileOf) -> None:
     assert sum(row.total.value for row in found.rows) == pytest.approx(found.total.value)
     shares = [row.share.value for row in found.rows]
     assert shares == sorted(shares, reverse=True)
-    assert found.said[0] == "8 launches of 6 kernels take 134.2 us."
+    assert found.sentences[0] == "8 launches of 6 kernels take 134.2 us."
 
 
 @pytest.mark.slow

@@ -48,7 +48,7 @@ def explained(
 def said(explanation: Explanation) -> list[str]:
     run = explanation.whole_run
     assert run is not None
-    return [text for text, _ in run.said]
+    return [text for text, _ in run.sentences]
 
 
 def test_the_run_in_a_sentence(profile_of: ProfileOf) -> None:

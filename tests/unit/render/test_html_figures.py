@@ -283,7 +283,7 @@ def test_a_share_by_bytes_is_called_that() -> None:
     """L2 is at 83 % on the same page: its busiest stage, not its bytes."""
     figure = tree(roofline_figure([sample("matrix_flip").launch], Anchors()))
     (row,) = list(figure.iter("tr"))[1:]
-    assert text_of(row).endswith("23% L2 by bytes; Crossbar to L2 is 83% busy")
+    assert text_of(row).endswith("23% L2 by bytes; the crossbar to L2 is 83% busy")
 
 
 def test_words_of_the_narrow_scale_are_beside_its_numbers() -> None:
