@@ -1,4 +1,4 @@
-"""What changed from one side to the other, pair by pair and in total."""
+"""Compares two sides: runs all steps and builds the `Difference`."""
 
 from __future__ import annotations
 
@@ -44,14 +44,13 @@ from keet.units import Quantity
 
 __all__ = ["Difference", "PairDifference", "compare", "compare_explanations"]
 
-_LOOKED_INTO = 12
-"""Pairs that are explained, those with most time; the others have their times."""
+_MOST_EXPLAINED = 12
+"""Pairs that are explained, the longest first; the others have times only."""
 _FINDINGS = 5
 _IDLE = 0.2
-"""Part of a run without a kernel from which its length is told besides the GPU time."""
+"""Share of idle time from which the length of the run is printed too."""
 _MOST = 0.5
-"""Part of the time in kernels that were not profiled from which that is said beside what to do
-next."""
+"""Share of the time in unprofiled kernels from which it is printed with the next step."""
 _NO_TIMES = Caveat(
     "no_times",
     "forbids",
@@ -60,10 +59,10 @@ _NO_TIMES = Caveat(
 )
 _NOTHING = Outcome((), (), (), ())
 _SIDES = ("before", "after")
-"""In the ids of evidence."""
+"""Scopes of evidence ids."""
 
 Explained = Callable[[Launch], LaunchExplanation | None]
-"""An explanation that is there already, of a launch."""
+"""Returns the explanation of a launch if it already exists."""
 
 
 def compare(  # noqa: PLR0913 - options
@@ -75,8 +74,8 @@ def compare(  # noqa: PLR0913 - options
     explained: Explained = lambda _: None,
     on_launch: OnLaunch = lambda *_: None,
 ) -> Difference:
-    """`guess`: pair what is alone in its place, even where nothing else speaks for it; what was
-    paired so is told. `scope`: of the ids of what is computed from both sides."""
+    """`guess`: also pair kernels by position alone; a note names them. `scope`: of the ids of
+    evidence that is computed from both sides."""
     comparer = _Comparer(before, after, scope, explained, on_launch)
     return comparer.run(guess=guess)
 
@@ -88,7 +87,7 @@ def compare_explanations(
     scope: str = "diff",
     guess: bool = False,
 ) -> Difference:
-    """Of reports that are explained already: their evidence keeps its ids."""
+    """Compare explained reports; their evidence keeps its ids."""
     if before.report_scope == after.report_scope and before.profile is not after.profile:
         raise ValueError("evidence of two reports needs different ids: explain with report_scope")
     known = {id(each.launch): each for told in (before, after) for each in told.launches}
@@ -109,8 +108,8 @@ class _Comparer:
         self._book = Ledger(scope)
         self._evidence = TimeEvidence(self._book)
         self._ledgers: list[LaunchLedger] = []
-        self._told: dict[int, LaunchExplanation] = {}
-        """Launches that are looked into, by their identity."""
+        self._explanations: dict[int, LaunchExplanation] = {}
+        """Explanations of the analysed launches, by `id(launch)`."""
 
     def run(self, *, guess: bool) -> Difference:
         groups = [groups_of(side.first.launches) for side in self._sides]
@@ -127,20 +126,20 @@ class _Comparer:
             for each, told in zip(pairings, found, strict=True)
         ]
         timings = [timing for *_, timing in timed]
-        whole = self._same_or(self._weighting.total(pairings, timings), captures)
+        whole = self._without_noise_if_same(self._weighting.total(pairings, timings), captures)
         if whole.unmeasured:
             caveats.append(_NO_TIMES)
-        if open_total := self._open_total(timed, whole):
-            caveats.append(open_total)
+        if undecided := self._undecided_total_caveat(timed, whole):
+            caveats.append(undecided)
             whole = whole._replace(undecided=True)
         lone = one_sided_caveat(self._weighting, pairings, timings, whole)
         if lone:
             caveats.append(lone)
             whole = whole._replace(doubt=whole.doubt + lone.doubt)
-        looked_into = _longest([(each, timing) for each, _, timing in timed])
-        self._explain([timed[number][0] for number in sorted(looked_into)])
+        explained_pairs = _longest([(each, timing) for each, _, timing in timed])
+        self._explain([timed[number][0] for number in sorted(explained_pairs)])
         pairs = tuple(
-            self._pair(number, each, caveat, timing, deep=number in looked_into)
+            self._pair(number, each, caveat, timing, deep=number in explained_pairs)
             for number, (each, caveat, timing) in enumerate(timed)
         )
         return self._difference(tuple(caveats), pairs, whole)
@@ -153,7 +152,7 @@ class _Comparer:
         captures: Sequence[Caveat],
     ) -> tuple[Pairing, tuple[Caveat, ...], Timing]:
         timing = self._weighting.timing(pairing, doubt + doubt_of(caveats))
-        timing, runs = self._same_or(timing, captures), self._weighting
+        timing, runs = self._without_noise_if_same(timing, captures), self._weighting
         if not isinstance(runs, RunWeighting) or self._is_same(timing, captures):
             return pairing, caveats, timing
         both = (
@@ -163,7 +162,7 @@ class _Comparer:
         found = tuple(caveat for caveat in both if caveat)
         return pairing, (*caveats, *found), timing._replace(undecided=bool(found))
 
-    def _open_total(
+    def _undecided_total_caveat(
         self, timed: Sequence[tuple[Pairing, tuple[Caveat, ...], Timing]], whole: Timing
     ) -> Caveat | None:
         runs = self._weighting
@@ -175,14 +174,14 @@ class _Comparer:
         return total_overlap_caveat(runs, overlapping, whole) or mixed
 
     def _is_same(self, timing: Timing, captures: Sequence[Caveat]) -> bool:
-        """One report against itself, with one table of the run."""
+        """A report is compared with itself, with equal run tables."""
         runs = self._weighting
         same = any(caveat.id == "same_file" for caveat in captures)
         same = same and (not isinstance(runs, RunWeighting) or runs.same_tables())
         return same and timing.before == timing.after
 
-    def _same_or(self, timing: Timing, captures: Sequence[Caveat]) -> Timing:
-        """One report against itself has no noise."""
+    def _without_noise_if_same(self, timing: Timing, captures: Sequence[Caveat]) -> Timing:
+        """Without noise if a report is compared with itself."""
         if self._is_same(timing, captures):
             return timing._replace(noise=0.0, doubt=0.0)
         return timing
@@ -214,7 +213,7 @@ class _Comparer:
         )
         runs = self._weighting if isinstance(self._weighting, RunWeighting) else None
         if runs:
-            found = self._of_runs(runs, found)
+            found = self._with_run_facts(runs, found)
         whole_ns = None if found.no_total or found.run_unknown else whole.after or 0.0
         left = (each for pair in pairs for each in pair.weighted[1])
         step = find_next_step(left, whole_ns, runs.named if runs else "the total time")
@@ -222,8 +221,8 @@ class _Comparer:
             step = with_share_of_run(step, self._book)
         return found._replace(next_step=step, evidence=self._all_evidence())
 
-    def _of_runs(self, runs: RunWeighting, found: Difference) -> Difference:
-        """With what is known of whole runs only."""
+    def _with_run_facts(self, runs: RunWeighting, found: Difference) -> Difference:
+        """Adds what is known for whole runs only."""
         launches = runs.all_launches([pair.pairing for pair in found.pairs])
         rest = runs.rest
         more = (
@@ -259,7 +258,7 @@ class _Comparer:
         return self._evidence.share("all kernels", what, part, whole)
 
     def _all_evidence(self) -> tuple[Evidence, ...]:
-        # What several launches show together is in the ledger of each.
+        # Evidence that several launches share is in the ledger of each.
         evidence = {each.id: each for book in (*self._ledgers, self._book) for each in book}
         return tuple(evidence.values())
 
@@ -295,15 +294,15 @@ class _Comparer:
             return self._pair_of_runs(runs, pair, name)
         if not all(weighted):
             return pair
-        # What ncu adds to a short launch is no part of what units and warps did.
+        # The time that ncu adds to a short launch is not time of units or warps.
         short = any(caveat.id == "short_launches" for caveat in caveats)
         return self._accounted(pair, name, splits=not short)
 
     def _accounted(
         self, pair: PairDifference, name: str, *, explains: bool = True, splits: bool = True
     ) -> PairDifference:
-        """With what changed. `explains`: the replays show what happened in the runs; `splits`: the
-        time of the runs is split as under replay."""
+        """Adds attribution, account and outcome. `explains`: the replays show what happened in the
+        runs; `splits`: the split of the time under replay also applies to the runs."""
         weighted, timing = pair.weighted, pair.timing
         of_run = self._weighting.basis == "run"
         launches = self._launch_times(pair, name)
@@ -320,7 +319,7 @@ class _Comparer:
         )
 
     def _launch_times(self, pair: PairDifference, name: str) -> LaunchTimes | None:
-        """Where launches are not compared one by one."""
+        """None if one launch is compared with one launch."""
         runs = self._weighting if isinstance(self._weighting, RunWeighting) else None
         times = runs.durations(pair.pairing) if runs else (pair.timing.before, pair.timing.after)
         known = [n for n in pair.launches if n]
@@ -372,34 +371,34 @@ class _Comparer:
         weight = self._weighting.launch_weight(which, pairing, group, launch)
         runs = self._weighting if isinstance(self._weighting, RunWeighting) else None
         doubt = runs.doubt(which, pairing, launch, weight.alike) if runs else None
-        told = self._told[id(launch)]
+        told = self._explanations[id(launch)]
         return WeightedLaunch(told, weight.time, weight.volume, weight.alike, doubt)
 
     def _explain(self, pairings: Sequence[Pairing]) -> None:
-        """A side at once: what its report lacks is looked up a single time."""
+        """Explain all launches of a side at once: what its report lacks is looked up once."""
         for which, side in enumerate(self._sides):
             launches = [launch for pairing in pairings for launch in pairing.typical[which]]
             unknown = [launch for launch in launches if self._explained(launch) is None]
             fresh = self._analyst(side.first.profile, unknown, report_scope=_SIDES[which])
-            self._told |= {id(told.launch): told for told in fresh.launches}
+            self._explanations |= {id(told.launch): told for told in fresh.launches}
             for launch in launches:
-                told = self._explained(launch) or self._told[id(launch)]
-                self._told[id(launch)] = told
+                told = self._explained(launch) or self._explanations[id(launch)]
+                self._explanations[id(launch)] = told
                 self._ledgers.append(told.view.ledger)
 
 
 def _longest(timed: Sequence[tuple[Pairing, Timing]]) -> set[int]:
-    """By time, then by names that do not depend on which side comes first."""
+    """Indices of the longest pairs; ties are broken by name, independent of the side."""
 
     def rank(number: int) -> tuple[float, list[str]]:
         pairing, timing = timed[number]
         names = sorted(group.key.name for group in (*pairing.before, *pairing.after))
         return -((timing.before or 0) + (timing.after or 0)), names
 
-    return set(sorted(range(len(timed)), key=rank)[:_LOOKED_INTO])
+    return set(sorted(range(len(timed)), key=rank)[:_MOST_EXPLAINED])
 
 
 def _limiter(launches: Sequence[WeightedLaunch]) -> str:
-    """Of the kernel that takes longest."""
+    """Limiter of the longest kernel."""
     longest = max(launches, key=lambda each: each.weight * each.explanation.launch.rank_time)
     return longest.explanation.verdict.limiter

@@ -1,5 +1,4 @@
-"""Whether a difference is a regression that a gate should stop: beyond what is allowed, and beyond
-what chance makes of it."""
+"""The gate: regressions of the time or of metrics that exceed a limit and the noise."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from keet.units import Quantity
 Better = Literal["lower", "higher"]
 _WAYS: tuple[Better, ...] = ("lower", "higher")
 _MATTERS = 0.01
-"""Share of the time from which a kernel is gated: a slower launch of a microsecond costs nobody."""
+"""Smallest share of the time for which a kernel is gated."""
 _LOWER = {
     "ns", "cycle", "byte", "sector", "request", "wavefront", "inst", "conflict", "register/thread",
     "byte/block", "byte/thread", "sample", "sector/request", "cycle/inst",
@@ -29,7 +28,7 @@ _LOWER = {
 _HIGHER = ("occupancy", "hit_rate", "efficiency", "ipc", "bytes_per_sector", "throughput",
            "threads_per_warp", "eligible_warps", "per_second")  # fmt: skip
 _FIXED = ("launch__", "sass__", "smsp__inst_executed", "smsp__sass_inst", "derived__local_spilling")
-"""Begin names of metrics that do not vary from run to run."""
+"""Prefixes of metrics that do not vary from run to run."""
 
 
 _TIME = ("duration", "gpu__time_duration.sum")
@@ -70,22 +69,21 @@ class Regression(NamedTuple):
 
 
 class Gate(NamedTuple):
-    """What was asked, and what came of it."""
+    """The limit and the result."""
 
     percent: float
     regressions: tuple[Regression, ...]
     checked: int
     blurred: tuple[str, ...]
-    """What can't be gated at this width: the noise is wider."""
+    """Kernels whose noise exceeds the limit."""
     missing: tuple[str, ...] = ()
-    """What was asked for and is not in the reports."""
+    """Requested metrics that are not in the reports."""
     alone: tuple[str, ...] = ()
-    """Kernels that are on one side only: nothing was gated of them but the total."""
+    """Kernels on one side only: they count only in the total."""
     not_gated: tuple[str, ...] = ()
-    """What was not judged, in sentences: a total that is not there, kernels that can't be
-    compared."""
+    """What was not gated, in sentences: a missing total, kernels that are not comparable."""
     total: bool = False
-    """The total was gated, besides single kernels."""
+    """The total was gated too, not only single kernels."""
 
     @property
     def failed(self) -> bool:
@@ -151,8 +149,8 @@ def _direction(name: str, unit: str) -> Better | None:
 
 
 def gate_time(difference: Difference, percent: float) -> Gate:
-    """The total, and every kernel that takes a hundredth of the time. Where there is no total,
-    every kernel, per launch."""
+    """Gate the total and every kernel that takes 1 % of the time or more; every kernel per launch
+    if there is no total."""
     pairs = [(pair, pair.timing) for pair in _gated(difference)]
     judged = [(pair, timing) for pair, timing in pairs if not _incomparable(pair)]
     apart = difference.rows > 1 or any(pair.timing.undecided for pair in difference.pairs)
@@ -189,8 +187,8 @@ def _metric(difference: Difference) -> str:
 
 
 def _incomparable(pair: PairDifference) -> bool:
-    """Per launch: one launch may do the work of several on the other side. In the run: kernels
-    overlap."""
+    """Per launch: a launch may do the work of several launches of the other side. In the run:
+    kernels overlap."""
     sized = ("work_per_launch", "launch_size", "launch_work")
     return pair.timing.undecided or (
         pair.basis == "per_launch" and any(caveat.id in sized for caveat in pair.caveats)
@@ -227,7 +225,7 @@ def _not_gated(difference: Difference) -> Iterator[str]:
 
 
 def undecided_total(difference: Difference) -> str | None:
-    """Why the total is in doubt whichever way it changed; None: it is not."""
+    """Why it is not known which way the total changed; None if it is known."""
     if not difference.timing.undecided:
         return None
     if _is_mixed(difference.caveats):
@@ -247,7 +245,7 @@ def _alone(difference: Difference) -> tuple[str, ...]:
 
 
 def _gated(difference: Difference) -> Iterator[PairDifference]:
-    """Without a total, nobody knows which kernels matter."""
+    """Kernels with at least 1 % of the time; all kernels if there is no total."""
     whole = max(difference.timing.before or 0.0, difference.timing.after or 0.0)
     for pair in difference.pairs:
         longest = max(pair.timing.before or 0.0, pair.timing.after or 0.0)
@@ -267,7 +265,7 @@ def gate_metric(difference: Difference, metric: GatedMetric, percent: float) -> 
     missing: list[str] = []
     pairs = [
         p for p in _gated(difference) if len(p.pairing.before) == len(p.pairing.after) == 1
-    ]  # a fused kernel has no registers, or bytes, that three others had
+    ]  # metrics of fused kernels are not comparable
     for pair in pairs:
         sides = [
             _values(side.captures, group, metric.name)
@@ -284,7 +282,7 @@ def gate_metric(difference: Difference, metric: GatedMetric, percent: float) -> 
 
 
 def _values(runs: Sequence[Capture], group: KernelGroup, name: str) -> list[Quantity]:
-    """The typical launch's, in each run that has the kernel."""
+    """Value of the typical launch in each capture that has the kernel."""
     found = []
     for run in runs:
         same = run.groups.get(group.key)
@@ -317,7 +315,8 @@ def _regression(
 
 
 def _noise(pair: PairDifference, name: str, sides: Sequence[list[Quantity]]) -> float:
-    """Nothing for what never varies; else as times do, or more where the runs show more."""
+    """0 for metrics that never vary; else the noise of the time, or more if the captures show
+    more."""
     known = metrics().get(name)
     if (known.names[0] if known else name).startswith(_FIXED):
         return 0.0
@@ -332,7 +331,7 @@ def _noise(pair: PairDifference, name: str, sides: Sequence[list[Quantity]]) -> 
 
 
 def _student(degrees: int) -> float:
-    """Standard deviations that chance exceeds once in twenty times, known from few values."""
+    """Student's t for 95 %, by degrees of freedom."""
     exact = {1: 12.7, 2: 4.3, 3: 3.2, 4: 2.8, 5: 2.6}
     return exact.get(degrees, 2.5 if degrees < 10 else 2.2)
 

@@ -17,11 +17,11 @@ _COUNTED = {
     "block": "grid size",
     "thread": "active threads",
 }
-"""Units, and the word in a label that makes saying them superfluous."""
+"""Units that are not printed if the label contains this word."""
 
 
 class NumberChange(NamedTuple):
-    """One number on both sides."""
+    """One number before and after, with evidence for both."""
 
     label: str
     before: Evidence
@@ -37,14 +37,13 @@ class NumberChange(NamedTuple):
 
     @property
     def moved(self) -> float:
-        """The difference over the larger one: 0 where they are equal, 1 where one is nothing."""
+        """Difference relative to the larger one: 0 if they are equal, 1 if one is zero."""
         most = max(abs(self.before.value), abs(self.after.value))
         return abs(self.fell) / most if most else 0.0
 
     @property
     def numbers(self) -> str:
-        """`81,943,825 → 17,192,797`: where the label says what is counted, the unit does not say
-        it again."""
+        """`81,943,825 → 17,192,797`: without the unit if the label names it."""
         one, other = (_written(each, self.label) for each in self.evidence)
         return f"{one} → {other}"
 
@@ -60,13 +59,13 @@ def _written(evidence: Evidence, label: str) -> str:
 
 
 def _counts(unit: str, label: str) -> bool:
-    """The label names what is counted."""
+    """Whether the label names what is counted."""
     word = _COUNTED.get(unit)
     return word is not None and word in label.lower()
 
 
 class LaunchTimes(NamedTuple):
-    """How many launches the times of a pair are of, and how long one takes on average."""
+    """Launches that the times of a pair cover, and the average time of one."""
 
     counted: NumberChange
     each: NumberChange
@@ -88,7 +87,8 @@ class LaunchTimes(NamedTuple):
 
 
 def count_text(number: Evidence) -> str:
-    """A fraction where several profiled launches share launches that nothing tells apart."""
+    """Fractions occur if several profiled launches represent launches that the run table does not
+    distinguish."""
     value = float(number.value)
     digits = 0 if abs(value - round(value)) < 0.05 or value >= 100 else 1
     return f"{value:,.{digits}f}"

@@ -17,7 +17,8 @@ _OF_DIFF = regex(r"(?<!keet diff )(--run-table-before|--times N:M|--launch A:B)"
 
 
 def check_comparable(difference: Difference, options: Mapping[str, str], force: str) -> None:
-    """`options`: what users call options of `keet diff`. `force`: how to compare all the same."""
+    """Raise if the sides are not comparable. `options`: the caller's names for options of `keet
+    diff`. `force`: how to compare anyway."""
     if not difference.forbidden:
         return
     first, *others = difference.forbidden
@@ -26,7 +27,7 @@ def check_comparable(difference: Difference, options: Mapping[str, str], force: 
 
 
 def name_keet_diff_options(found: Difference) -> Difference:
-    """Options that only `keet diff` has are named with it."""
+    """Texts that name `keet diff` together with its options."""
     why = found.no_total
     return found._replace(
         caveats=_named(found.caveats),

@@ -1,4 +1,4 @@
-"""What is said of two sides: the result of a comparison."""
+"""The result of a comparison: `Difference`, with one `PairDifference` per pair of kernels."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PairDifference(NamedTuple):
     pairing: Pairing
     timing: Timing
     time: NumberChange | None
-    """Evidence of the times of both sides, all launches together."""
+    """Evidence for the times of both sides, summed over all launches."""
     speedup: Speedup | None
     caveats: tuple[Caveat, ...]
     attribution: tuple[Attribution, ...]
@@ -34,21 +34,21 @@ class PairDifference(NamedTuple):
     weighted: tuple[tuple[WeightedLaunch, ...], tuple[WeightedLaunch, ...]] = ((), ())
     """The launches of both sides that were explained."""
     account: tuple[PartChange, ...] = ()
-    """Where the time of both sides went; empty: not known, or the replays do not show it."""
+    """Time by part of the account; empty: not known, or the replays do not show it."""
     limiters: tuple[str, str] | None = None
     basis: Basis = "reports"
     launches: tuple[float | None, float | None] = (None, None)
-    """What the times are of: see `Basis`; of `per_launch`, the launches of the reports."""
+    """Launches that the times cover, see `Basis`; for `per_launch`, the launches of the reports."""
     counted: NumberChange | None = None
-    """Evidence of `launches`, where they are those of the runs."""
+    """Evidence for `launches`, if they are those of the runs."""
     by_durations: bool = False
-    """The times are sums of the launches' durations, which may overlap."""
+    """The times are sums of launch durations, which may overlap."""
     known_time: Evidence | None = None
-    """Time in the run of the one side that is known, where that of the other side is not."""
+    """Time in the run of the known side, if the other side is not known."""
 
     @property
     def on_both(self) -> bool:
-        """Nothing was gone or new: each side has it, in its report or in its run."""
+        """Each side has the kernel, in its report or in its run."""
         timing = self.timing
         both = timing.before is not None and timing.after is not None
         return both or bool(self.pairing.before and self.pairing.after)
@@ -63,7 +63,7 @@ class PairDifference(NamedTuple):
 
     @property
     def evidence(self) -> Iterator[Evidence]:
-        """Of its own sentences; the launches have more."""
+        """Evidence for its own sentences; the launches have more."""
         changes = [each for each in (self.time, self.counted) if each]
         yield from (piece for change in changes for piece in (change.before, change.after))
         yield from [self.known_time] if self.known_time else []
@@ -87,7 +87,7 @@ class Spans(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """Everything that is said of two sides."""
+    """Everything that is known about the difference of two sides."""
 
     before: Side
     after: Side
@@ -101,26 +101,27 @@ class Difference(NamedTuple):
     basis: Basis = "reports"
     no_total: NoTotal | None = None
     chosen_only: bool = False
-    """Of whole runs: the total is of launches that were chosen."""
+    """Of whole runs: the total covers the chosen launches only."""
     launches: NumberChange | None = None
-    """Launches of the runs; None: times are not of whole runs."""
+    """Launches of the runs; None: the times are not of whole runs."""
     not_profiled: NumberChange | None = None
-    """Time of the kernels that no launch of either report stands for, in the runs."""
+    """Time in the runs of the kernels that no launch of either report represents."""
     by_durations: bool = False
-    """Of whole runs: times are sums of durations, because a table does not tell which kernels ran
+    """Of whole runs: times are sums of durations, because a table does not record which kernels ran
     at the same time."""
     shared: bool = False
-    """Of whole runs: kernels ran at the same time, and each counts for a part of it."""
+    """Of whole runs: kernels ran at the same time, and the time was divided among them."""
     span: Spans | None = None
     """Of whole runs with much idle time."""
     unprofiled_share: Evidence | None = None
-    """Of the time after, in kernels that were not profiled, where that is most of it."""
+    """Share of the time after in kernels that were not profiled, if it is more than half."""
     next_step: NextStep | None = None
     """The costliest thing that is left."""
 
     @property
     def run_unknown(self) -> bool:
-        """The reports hold some launches of the run, and nothing tells what the whole run took."""
+        """The reports contain some launches of the run, and the time of the whole run is not
+        known."""
         sides = (self.before, self.after)
         told = any(side.times is not None for side in sides)
         return self.basis == "reports" and not told and not all(side.knows_run for side in sides)
@@ -133,12 +134,12 @@ class Difference(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """What the total is made of."""
+        """Number of rows that add up to the total."""
         return len(self.pairs) + (self.not_profiled is not None)
 
     @property
     def forbidden(self) -> tuple[Caveat, ...]:
-        """Why the two can't be compared, where they can't."""
+        """Caveats that forbid the comparison; empty if the sides are comparable."""
         return tuple(caveat for caveat in self.all_caveats if caveat.severity == "forbids")
 
     @property

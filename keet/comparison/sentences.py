@@ -1,4 +1,4 @@
-"""The sentences of a comparison, for every form in which it is printed."""
+"""Sentences about a comparison, used by all output formats."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _NO_TIMES = "no times that could be compared"
 _ADD_UP = "durations add up to "
 NOT_PROFILED = "kernels that were not profiled"
 _SHAPES = 3
-"""Shapes of one kernel that are named."""
+"""Shapes of one kernel that are listed."""
 _SAME_SPAN = 1.05
-"""Times as long, below which no factor between two spans is said."""
+"""Ratio of two spans below which no factor is printed."""
 
 
 def headline(difference: Difference) -> str:
@@ -53,7 +53,7 @@ def headline(difference: Difference) -> str:
 
 
 def _noise_origin(difference: Difference) -> str:
-    """Nothing where one report is compared with itself."""
+    """Empty if a report is compared with itself."""
     if not difference.timing.noise:
         return ""
     if _repeats_runs(difference):
@@ -66,7 +66,7 @@ def _repeats_runs(difference: Difference) -> bool:
 
 
 def noise_text(difference: Difference) -> str | None:
-    """What the noise of the headline means, and where it is from."""
+    """What the noise of the headline means, and how it was obtained."""
     if difference.time is None or difference.no_total or not difference.timing.noise:
         return None
     said = f"{difference.noise:.1f}: a smaller difference may be chance"
@@ -84,7 +84,7 @@ def noise_text(difference: Difference) -> str | None:
 
 
 def _repeats_launches(difference: Difference) -> bool:
-    """Where launches of one kernel differ, that is part of the noise of the reports."""
+    """Repeated launches of one kernel contribute to the noise of the reports."""
     if difference.basis == "run":
         return False
     sides = (side for pair in difference.pairs for side in pair.pairing.sides)
@@ -92,8 +92,8 @@ def _repeats_launches(difference: Difference) -> bool:
 
 
 def not_compared_text(difference: Difference) -> str | None:
-    """What the edit may have changed besides: kernels of the program that the reports do not have.
-    None where they have all."""
+    """Says that kernels of the program are not in the reports and may have changed too; None if the
+    reports have all kernels."""
     sides = (difference.before, difference.after)
     if all(side.knows_run and not side.first.partial for side in sides):
         return None
@@ -103,7 +103,7 @@ def not_compared_text(difference: Difference) -> str | None:
 
 
 def _whose(difference: Difference) -> str:
-    """The times, and what they are of."""
+    """The times, and what they cover."""
     times = _times(difference.time) if difference.time else ""
     if difference.basis == "run":
         of = _ADD_UP if difference.by_durations else "GPU time "
@@ -114,7 +114,7 @@ def _whose(difference: Difference) -> str:
 
 
 def basis_text(difference: Difference) -> str | None:
-    """What the times are of, where they are not those of the reports."""
+    """What the times cover, if they are not those of the reports."""
     if difference.launches is None:
         return None
     before, after = (
@@ -133,7 +133,7 @@ def basis_text(difference: Difference) -> str | None:
 
 
 def span_text(difference: Difference) -> str | None:
-    """How long the runs were from kernel to kernel, where the GPU was idle for much of that."""
+    """Length of the runs from the first to the last kernel, if the GPU was idle for much of it."""
     if difference.span is None:
         return None
     time, factor = difference.span.time, difference.span.factor
@@ -165,7 +165,7 @@ def not_profiled_text(difference: Difference) -> str | None:
 
 
 def counted_launches(launches: NumberChange, noun: str = " launches") -> str:
-    """`400 launches → 1`, or `400 launches` where there are as many."""
+    """`400 launches → 1`, or `400 launches` if both are equal."""
     one, other = (count_text(each) for each in (launches.before, launches.after))
     said = f"{one}{noun[:-2] if noun and one == '1' else noun}"
     return said if one == other else f"{said} → {other}"
@@ -185,7 +185,7 @@ def pair_headline(pair: PairDifference) -> str:
 
 
 def _unknown_in_run(pair: PairDifference) -> str:
-    """The side that is known is told."""
+    """With the time of the known side."""
     if pair.known_time is None:
         return "its time in the run is not known"
     known, lacks = ("before", "after") if pair.timing.after is None else ("after", "before")
@@ -219,7 +219,7 @@ def _times(time: NumberChange) -> str:
 
 
 def limits(pair: PairDifference) -> str | None:
-    """What limits it on either side, where that changed."""
+    """The limiters of both sides, if they differ."""
     if pair.limiters is None or pair.limiters[0] == pair.limiters[1]:
         return None
     return f"limited by {pair.limiters[0]} before, by {pair.limiters[1]} after"
@@ -234,7 +234,7 @@ def how_paired(pair: PairDifference) -> str:
 
 
 def _shapes(groups: Sequence[KernelGroup]) -> str:
-    """`grid 64×64, block 32×8`; of several, each once."""
+    """`grid 64×64, block 32×8`; each distinct shape once."""
     keys = (group.key for group in groups)
     told = [shapes_text(key.grid, key.block) for key in keys]
     shown = list(dict.fromkeys(told))
@@ -266,7 +266,7 @@ def _verdict_after(difference: Difference) -> tuple[str, str] | None:
 
 
 def texts_of(difference: Difference) -> Iterator[str]:
-    """Every sentence that is printed; forecasts are checked where they are made."""
+    """Every printed sentence with numbers; forecasts are checked in the explanation."""
     yield headline(difference)
     said = (basis_text(difference), span_text(difference), not_profiled_text(difference))
     yield from filter(None, (*said, unprofiled_text(difference)))
@@ -280,7 +280,7 @@ def texts_of(difference: Difference) -> Iterator[str]:
 
 
 def check_sentences(difference: Difference) -> GroundingResult:
-    """The numbers of these sentences, held to the evidence."""
+    """Check the numbers of these sentences against the evidence."""
     checked = list(map(EvidenceIndex(difference.evidence).check, texts_of(difference)))
     return GroundingResult(
         sum(each.numbers for each in checked),

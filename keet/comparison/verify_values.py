@@ -1,4 +1,4 @@
-"""The numbers of a comparison, for `keet verify`: see keet/verification/values/named_values.py."""
+"""The numbers that `keet diff` prints, as named values for `keet verify`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from keet.explanation.analyst import OnLaunch
 
 _COVERED = 0.5
-"""Of the words of an item, which a table may wrap."""
+"""Share of the words of an item that must be present: a table may wrap it."""
 
 
 def computed_values(
@@ -31,7 +31,7 @@ def computed_values(
     difference: Difference | None = None,
     on_launch: OnLaunch = lambda *_: None,
 ) -> ComputedValues:
-    """What keet computes of one report, or of two and of their difference: BEFORE, then AFTER."""
+    """What keet computes for one report, or for two (BEFORE, AFTER) and their difference."""
     computed = [LaunchValues(each, on_launch) for each in profiles]
     sources = [source for each in computed for source in each.sources]
 
@@ -72,7 +72,7 @@ def difference_values(difference: Difference) -> Iterator[NamedValue]:
 
 
 def _pair(pair: PairDifference) -> Iterator[NamedValue]:
-    """The row of a kernel: a long name is cut there."""
+    """The row of a kernel, in which a long name is cut."""
     words = content_words(pair.kernel.partition("<")[0])
     pieces = [pair.time.before, pair.time.after] if pair.time else []
     pieces += [pair.speedup.factor] if pair.speedup else []
@@ -84,7 +84,7 @@ def _pair(pair: PairDifference) -> Iterator[NamedValue]:
 
 
 def _share(each: Attribution) -> Iterator[NamedValue]:
-    """Of the time saved or lost."""
+    """Shares of the time saved or lost."""
     if each.share is None:
         return
     quantity = Quantity(each.share.value, each.share.unit)
@@ -94,7 +94,7 @@ def _share(each: Attribution) -> Iterator[NamedValue]:
 
 
 def _times(each: Attribution) -> Iterator[NamedValue]:
-    """Of the line that an item names, before and after."""
+    """Times of the line that an item names, before and after."""
     rows = {(file_name(place.file), place.line) for place in each.place or () if place}
     for piece in each.evidence:
         quantity = Quantity(piece.value, piece.unit)

@@ -1,9 +1,9 @@
-"""The difference of two accounts: where the time of a pair went, before and after.
+"""The difference of two accounts: the time of each part of a pair, before and after.
 
-Each launch that was explained has an account (`keet.analysis.account`) whose parts add up to its
-time. The time of a part on a side is the sum over the side's launches, so the differences of all
-parts add up to the time that was saved or lost. Accounts are as detailed as their reports: a part
-is split further only where every launch of both sides has it split in the same way.
+Each explained launch has an account (`keet.analysis.account`) whose parts add up to its time. The
+time of a part on a side is the sum over the side's launches, so the differences of all parts add up
+to the time that was saved or lost. Accounts are as detailed as their reports: a part is split
+further only if every launch of both sides splits it in the same way.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COARSE = {
     _REST: "SMs idle, or their schedulers without a warp that could issue",
     _INSTRUCTIONS: "instructions",
 }
-"""Labels of parts that are compared as a whole, because one side does not split them."""
+"""Labels of parts that are compared as a whole because one side does not split them."""
 
 _WITHIN = {_IDLE: "SMs idle", _ISSUING: "issuing instructions", _WAITING: "waiting"}
 
@@ -36,14 +36,14 @@ class PartChange(NamedTuple):
     """A part of the time, before and after."""
 
     id: str
-    """As in the account of a launch: `waiting.busy.dram`. `rest` is what is neither issuing nor
-    told apart on both sides."""
+    """As in the account of a launch: `waiting.busy.dram`. `rest`: all time that is not issuing and
+    not split in the same way on both sides."""
     time: NumberChange
     share: Evidence | None
-    """Of the time saved or lost, in per cent; None where the time did not change."""
+    """Of the time saved or lost, in per cent; None if the time did not change."""
     children: tuple[PartChange, ...] = ()
     not_split: str = ""
-    """Why it has no children although the account of a side has them."""
+    """Why it has no children although the account of a side has some."""
 
     def __str__(self) -> str:
         why = f" (not split further: {self.not_split})" if self.not_split else ""
@@ -51,7 +51,7 @@ class PartChange(NamedTuple):
 
     @property
     def _label(self) -> str:
-        """With what it is a part of, where its own label does not say it."""
+        """With the label of the outer part, if its own label does not contain it."""
         label, (within, *inner) = self.time.label, self.id.split(".")
         known = _WITHIN.get(within) if inner else None
         if known is not None and not label.startswith(known):
@@ -62,8 +62,8 @@ class PartChange(NamedTuple):
 def account_changes(
     sides: ExplainedPair, timing: Timing, *, changed: bool
 ) -> tuple[PartChange, ...]:
-    """The outermost parts, the largest change first. Empty where a launch has no duration, or
-    nothing is told apart on both sides. `changed`: the time did, so that shares of it are given."""
+    """The outermost parts, the largest change first. Empty if a launch has no duration or the two
+    accounts have no split in common. `changed`: the time changed, so shares of it are computed."""
     if not (sides.before and sides.after) or not _is_finite(sides):
         return ()
     found = _AccountComparison(sides, timing, changed=changed).parts()
@@ -76,8 +76,8 @@ def _is_known(part: PartChange) -> bool:
 
 
 def leading_parts(account: Iterable[PartChange], least: float) -> Iterator[PartChange]:
-    """The innermost parts that account for at least `least` per cent of the difference; a part
-    whose children are all smaller is given itself."""
+    """The innermost parts with at least `least` per cent of the difference; a part itself if all
+    its children are smaller."""
     for part in account:
         large = [child for child in part.children if _weight(child) >= least]
         yield from large or ([part] if _weight(part) >= least else [])
@@ -93,19 +93,20 @@ def _is_finite(sides: ExplainedPair) -> bool:
     return all(map(math.isfinite, (*shares, *(each.time or math.nan for each in launches))))
 
 
-# --- what accounts tell apart
+# --- how accounts split the time
 
 
 class _Detail(NamedTuple):
-    """What an account tells apart, and by what. Of several accounts: None where they differ."""
+    """How an account splits the time: what each split is based on, empty if it is not made. Of
+    several accounts: None if they differ."""
 
     idle: str | None
-    """SMs without a block, from those with one."""
+    """Idle SMs are separate from active ones."""
     launch: str | None
-    """Launch and drain, from SMs that are idle while others work."""
+    """Launch and drain are separate from SMs that are idle while others work."""
     issuing: str | None
     lanes: str | None
-    """Lanes that are off, from those that execute an instruction."""
+    """Inactive lanes are separate from those that execute an instruction."""
     purpose: str | None
     """What issued instructions are for."""
     waits: str | None
@@ -154,8 +155,8 @@ def _tells_lanes(each: WeightedLaunch) -> bool:
 
 
 def _unit_waits(each: WeightedLaunch) -> str:
-    """Without warp states, an account knows the busiest unit only; what waits for another unit is
-    not attributed then, and not nothing."""
+    """Without warp states, an account names only the busiest unit; waiting for other units is then
+    unattributed, not zero."""
     account = each.explanation.account
     parts = (part for name in (_WAITING, _ACTIVE) if (part := account.part(name)))
     return " ".join(c.id for part in parts for c in part.children if not c.id.endswith(UNKNOWN))
@@ -202,8 +203,8 @@ class _AccountComparison:
         )
 
     def _scale(self, side: str, launches: Sequence[WeightedLaunch]) -> float:
-        """The explained launches are those of the first run: with several runs, the time of the
-        pair is an average."""
+        """The explained launches are those of the first capture; with several captures, the time of
+        the pair is an average."""
         own, whole = sum(each.time or 0.0 for each in launches), self._times[side]
         return whole / own if whole and own else 1.0
 
@@ -224,7 +225,7 @@ class _AccountComparison:
                     split.add(side, ns * child.share.value, child.share, duration)
 
     def _top(self, part_id: str) -> str:
-        """The outermost part that it is compared in."""
+        """The outermost part that it belongs to in the comparison."""
         detail, name = self._detail, part_id
         if name == "launch" and detail.launch is None:
             name = _IDLE
@@ -241,7 +242,7 @@ class _AccountComparison:
         )
 
     def _child(self, part: TimePart, child: TimePart) -> str | None:
-        """The part that it is compared in within its outermost one; None: in none."""
+        """The inner part that it belongs to in the comparison; None: it is not split."""
         detail = self._detail
         if self._is_coarse(self._top(part.id)):
             return None
@@ -297,7 +298,7 @@ class _AccountComparison:
 
 
 def _durations(launches: Sequence[WeightedLaunch]) -> list[Evidence]:
-    """What a time of zero follows from: the accounts of these launches have no such part."""
+    """Evidence for a time of zero: the accounts of these launches have no such part."""
     return [each.duration for each in launches if each.duration is not None]
 
 

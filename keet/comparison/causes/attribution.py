@@ -1,8 +1,8 @@
-"""What accounts for the difference: causes first, then the parts of the time that changed.
+"""What accounts for the difference in time: findings, parts of the account, units, source lines.
 
-A cause's share is an estimate: what keet's forecast says the flaw cost before, less what it costs
-after. The parts of the account add up to the difference; busy times of units overlap. All are
-shares of the difference in time; a negative one worked against it.
+A finding's share is an estimate: its forecast cost before minus its forecast cost after. The parts
+of the account add up to the difference; busy times of units overlap. All shares are of the
+difference in time; a negative share changed in the opposite direction.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from keet.units import Quantity
 AttributionKind = Literal["fusion", "cause", "account", "unit", "line", "work"]
 _CAUSES, _PARTS, _UNITS, _LINES = 3, 4, 2, 4
 _LEAST = 0.1
-"""Share of the difference below which something does not account for it."""
+"""Smallest share of the difference that is reported."""
 _BUSY = {"DRAM": 0.4, "L2": 0.4, "L1": 0.4}
-"""Share of its peak that a unit must reach on a side for its load to matter: latency grows long
-before a memory's bandwidth ends, while a pipe at half its peak is no news."""
+"""Share of its peak that a unit must reach on a side to be reported. Lower for memories, whose
+latency grows long before their bandwidth limit."""
 _BUSY_PIPE = 0.6
 _MUCH = 0.3
-"""Relative change of the instructions that is a reason by itself."""
+"""Relative change of executed instructions from which it is listed as a cause."""
 _MOVED = 0.1
-"""Relative change of a number below which it is not worth a word."""
+"""Smallest relative change of a number that is reported."""
 _WORK = (
     "inst_executed_total",
     "registers_per_thread",
@@ -44,8 +44,8 @@ _WORK = (
     "l2_sectors",
 )
 _AMOUNTS = ("inst_executed_total", "l2_sectors")
-"""Added up over a run. Not what DRAM moved: ncu empties the caches before each replay, so many
-launches of a run may find in the L2 what each replay reads from DRAM."""
+"""Summed over a run. Not DRAM traffic: ncu flushes the caches before each replay, so launches of a
+run may find in L2 what each replay reads from DRAM."""
 _WITH_CACHES = ("dram_bytes_read", "dram_bytes_written")
 
 
@@ -55,19 +55,19 @@ class Attribution(NamedTuple):
     kind: AttributionKind
     what: str
     unit: str | None
-    """The hardware unit, where one is meant."""
+    """The hardware unit that it is about, if any."""
     share: Evidence | None
-    """Of the time that was saved or lost, in per cent; `None` where time did not change."""
+    """Of the time that was saved or lost, in per cent; `None` if the time did not change."""
     evidence: tuple[Evidence, ...]
     finding: str | None = None
     place: tuple[Location | None, Location | None] | None = None
     """The source line before and after."""
     where: str = ""
-    """The same in words, with which `what` begins."""
+    """The place as text; `what` begins with it."""
     code: str = ""
-    """What stands there."""
+    """Source text of the line."""
     samples: tuple[int, int] | None = None
-    """Of a line: those that its times before and after rest on."""
+    """Samples of a line, before and after."""
 
 
 def attribute(
@@ -78,7 +78,7 @@ def attribute(
     *,
     splits: bool = True,
 ) -> Iterator[Attribution]:
-    """`splits`: the time of the run is split among units and lines as under replay."""
+    """`splits`: the split of the time under replay also applies to the run."""
     changed = timing.word in ("faster", "slower")
     saved = timing.saved if changed else 0.0
     told = [*_fusion(sides, how), *_causes(sides, saved), *_less_work(sides, timing)]
@@ -110,13 +110,13 @@ def _fusion(sides: ExplainedPair, how: How) -> Iterator[Attribution]:
 def _causes(sides: ExplainedPair, saved: float) -> Iterator[Attribution]:
     told = 0
     for cause in changed_findings(sides):
-        # The forecasts are estimates: one can't have saved more than all.
+        # Forecasts are estimates: limit the share to 100 %.
         most = max(-abs(saved), min(abs(saved), cause.saved))
         share = sides.percent(f"share of {cause.id}", "of the difference (estimated)", most, saved)
         if (share.value < 100 * _LEAST) if share is not None else not cause.worth:
             continue
         if told and not cause.worth:
-            return  # where larger causes explain the difference, minor ones do not matter
+            return  # minor findings are listed only if there is no larger one
         yield _told(cause, share)
         told += 1
         if told == _CAUSES:
@@ -132,8 +132,8 @@ def _told(cause: FindingChange, share: Evidence | None) -> Attribution:
 
 
 def _less_work(sides: ExplainedPair, timing: Timing) -> Iterator[Attribution]:
-    """Instructions that need not be executed any more, or that came on top, explain time where no
-    flaw does; how much, no counter says."""
+    """Fewer or more executed instructions, without a share: no counter says how much time they
+    cost."""
     change = sides.summed("inst_executed_total")
     if change is None or change.moved < _MUCH or change.fell * timing.saved <= 0:
         return
@@ -154,7 +154,7 @@ def _units(
 
 
 class _Units:
-    """Tells of each unit, and of each count, once."""
+    """Reports each unit and each count once."""
 
     def __init__(self, sides: ExplainedPair) -> None:
         self._sides = sides
@@ -184,7 +184,7 @@ class _Units:
             yield self._told("unit", str(change), unit, share, [change, *moved])
 
     def _volumes(self, unit: str, time: NumberChange) -> list[NumberChange]:
-        """What the unit had to do. A count that rose is not why the unit was busy for less."""
+        """What the unit had to do: counts that changed in the same direction as the time."""
         found = [
             volume
             for volume in self._sides.volumes(unit)
@@ -241,7 +241,7 @@ def _line(sides: ExplainedPair, change: LineChange, saved: float) -> Attribution
 
 
 def _bounds(sides: ExplainedPair, change: LineChange, where: str) -> Iterator[Evidence]:
-    """Of a side where no sample hit the line."""
+    """Upper bound for a side where no sample hit the line."""
     for side, most in zip(("before", "after"), change.most, strict=True):
         if most is not None:
             yield sides.book.derived(
@@ -283,7 +283,7 @@ def _work(sides: ExplainedPair) -> Iterator[Attribution]:
 
 
 def _change_of(sides: ExplainedPair, metric: str) -> NumberChange | None:
-    """Of one launch; of a run, amounts are those of all launches."""
+    """Of one launch; for a run, amounts are summed over all launches."""
     if sides.whole_run and metric in _AMOUNTS:
         return sides.summed(metric)
     one, other = (side[0].explanation.view.get(metric) for side in (sides.before, sides.after))

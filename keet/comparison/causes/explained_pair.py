@@ -1,7 +1,7 @@
-"""Both sides of a pair: launches that were explained, numbers before and after, sums over launches.
+"""The explained launches of a pair, and weighted sums of their numbers before and after.
 
-A side may have several launches (fused kernels) that stand for many (repetitions, a whole run), so
-each number of a side is a sum over its launches, each weighted.
+A side may have several launches (fused kernels), each of which represents many (repetitions, a
+whole run). So each number of a side is a weighted sum over its launches.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _VOLUMES = {
     "XU": (("thread_inst_conversion",),),
     "issue": (("inst_executed_total",),),
 }
-"""What a unit's work is counted in: each a sum of metrics of the catalog."""
+"""Metrics that count the work of a unit; each tuple is summed."""
 _LABELS = {
     "dram_bytes_read": "bytes read from DRAM",
     "dram_bytes_written": "bytes written to DRAM",
@@ -55,19 +55,19 @@ _LABELS = {
 
 
 class WeightedLaunch(NamedTuple):
-    """A launch that was explained, and how many launches it stands for."""
+    """An explained launch, and how many launches it represents."""
 
     explanation: LaunchExplanation
     weight: float
-    """How many launches as long as this one make the time of its kernel."""
+    """Time of its kernel over the time of this launch."""
     volume: float | None
-    """How many launches as large as this one make the work of its kernel; None: not known, for
-    launches of other shapes do other work."""
+    """Work of its kernel over the work of this launch. None: not known, because launches of other
+    shapes do other work."""
     alike: float | None = None
-    """Part of the kernel's time in the run, 0 to 1, in launches between half and twice as long.
-    None: not known, or no run is known."""
+    """Share of the kernel's time in the run, 0 to 1, in launches between half and twice as long.
+    None: not known, or there is no run table."""
     doubt: RunDoubt | None = None
-    """Why this launch does not tell what its kernel would save in the run."""
+    """Why this launch does not show what its kernel would save in the run."""
 
     @property
     def duration(self) -> Evidence | None:
@@ -75,16 +75,16 @@ class WeightedLaunch(NamedTuple):
 
     @property
     def time(self) -> float | None:
-        """Nanoseconds of all launches that it stands for; None: not measured."""
+        """Nanoseconds of all launches that it represents; None: not measured."""
         return None if self.duration is None else self.weight * float(self.duration.value)
 
 
 Share = Callable[[WeightedLaunch], tuple[float, tuple[Evidence, ...]] | None]
-"""A part of a launch's time, 0 to 1, and what it was computed from."""
+"""Share of a launch's time, 0 to 1, and the evidence for it."""
 
 
 class ExplainedPair:
-    """Both sides of a pair, with a book for what is computed from both."""
+    """Both sides of a pair, with a ledger for numbers that are computed from both."""
 
     def __init__(  # noqa: PLR0913 - what is known of a pair
         self,
@@ -98,12 +98,12 @@ class ExplainedPair:
     ) -> None:
         self.before, self.after = tuple(before), tuple(after)
         self.whole_run = whole_run
-        """The launches stand for launches of a run, other numbers of them on the two sides."""
+        """The launches represent launches of a run; launch counts may differ between the sides."""
         self.launches = launches
-        """None: launches are compared one by one."""
+        """None: one launch is compared with one launch."""
         self.book = book
         self.name = name
-        """Tells the pair's evidence from that of other pairs."""
+        """Prefix of the pair's evidence ids."""
 
     @property
     def sides(self) -> tuple[tuple[str, tuple[WeightedLaunch, ...]], ...]:
@@ -112,8 +112,8 @@ class ExplainedPair:
     # --- busy times of units
 
     def units(self) -> Iterator[tuple[str, NumberChange]]:
-        """The time that each unit was busy, of those that were measured on both sides. These times
-        overlap: each says how much less (or more) that unit had to do."""
+        """Busy time of each unit that was measured on both sides. Units work at the same time, so
+        these times overlap."""
         names = dict.fromkeys(
             c.name for each in (*self.before, *self.after) for c in each.explanation.ceilings
         )
@@ -151,8 +151,8 @@ class ExplainedPair:
     # --- volumes
 
     def volumes(self, unit: str) -> list[NumberChange]:
-        """What the unit had to move or execute, where both sides were counted. ncu empties the
-        caches before each replay: over a run, what DRAM moved is not known."""
+        """What the unit moved or executed, if it was counted on both sides. For a run, DRAM traffic
+        is not known, because ncu flushes the caches before each replay."""
         if self.whole_run and unit == "DRAM":
             return []
         found = [self.summed(*metrics) for metrics in _VOLUMES.get(unit, ())]
@@ -186,7 +186,7 @@ class ExplainedPair:
     def time_entry(
         self, side: str, what: str, label: str, ns: float, sources: Sequence[Evidence]
     ) -> Evidence:
-        whole = ns if ns >= 1 else 0.0  # sums of counters leave fractions of a nanosecond
+        whole = ns if ns >= 1 else 0.0  # rounding errors of sums
         return self._entry(side, what, Quantity(whole, "ns"), label, sources)
 
     def _entry(
@@ -198,7 +198,7 @@ class ExplainedPair:
     def percent(
         self, what: str, label: str, part: float, whole: float, line: str | None = None
     ) -> Evidence | None:
-        """A share of what was saved or lost."""
+        """A share of the time that was saved or lost."""
         if not whole:
             return None
         share = Quantity(100 * part / whole, "%")
@@ -208,7 +208,7 @@ class ExplainedPair:
 def _busy_share(unit: str) -> Share:
     def share(each: WeightedLaunch) -> tuple[float, tuple[Evidence, ...]] | None:
         found = next((c for c in each.explanation.ceilings if c.name == unit), None)
-        # A share above the peak comes from clocks that differ between passes: no unit is busy for
+        # A share above 100 % comes from clocks that differ between passes: no unit is busy for
         # longer than the launch takes.
         return (min(1.0, found.share), (found.reached,)) if found else None
 

@@ -1,7 +1,7 @@
-"""Causes that went, came or stayed: the findings of both sides, held against each other.
+"""Findings of both sides compared: which were fixed, are new or remain, and what they cost.
 
-Findings are ranked by what they would gain; below 10 % they are minor. A finding that crosses this
-line has not changed for that alone: what it costs and the number that shows it must have changed.
+Findings are ranked by their forecast gain; below 10 % they are minor. Crossing this limit is not
+enough to be fixed or new: the cost and the number of the finding must have changed too.
 """
 
 from __future__ import annotations
@@ -21,16 +21,15 @@ from keet.records import NamedTuple
 from keet.units import Quantity
 
 _MOVED = 0.05
-"""Of a finding's number: less is no reason to say that a cause is gone."""
+"""Relative change of a finding's number, at least, to count as fixed or new."""
 _LEFT = 0.5
-"""Of what a finding costs, as a share of the time: where more than this is left, it is not fixed,
-even if what is left is minor."""
+"""Remaining part of a finding's cost (as a share of the time), at most, to count as fixed."""
 _NOTHING = 0.005
-"""Share of the time that a finding costs below which it is called gone."""
+"""Cost of a finding, as a share of the time, below which it is called gone."""
 _GONE = 0.8
-"""Of the number that counts a flaw: where it fell by less, the flaw is not called gone."""
+"""Relative fall of the number that counts a flaw, at least, for the flaw to be called gone."""
 _AMOUNTS = ("ns", "byte", "sector", "inst", "request", "wavefront", "conflict")
-"""Units of what a launch takes, moves or executes: it depends on how much a launch has to do."""
+"""Units of amounts that depend on how much work a launch does."""
 _STALL_SHARE = "stall_share_"
 _BETTER_HIGHER = frozenset(
     (
@@ -54,17 +53,18 @@ _BETTER_LOWER = frozenset(
         "overhead_share",
     )
 )
-"""Numbers of findings, by id of the catalog or keet's own name, and which way they get better."""
+"""Numbers of findings, by id of the catalog or keet's own name, that are better if higher or
+lower."""
 
 
 class Outcome(NamedTuple):
-    """What became of the findings, by id, the costliest first."""
+    """Ids of findings by what became of them, the costliest first."""
 
     fixed: tuple[str, ...]
     new: tuple[str, ...]
     remaining: tuple[str, ...]
     unknown: tuple[str, ...]
-    """On one side, and the other report does not say."""
+    """On one side, and the other report lacks the data."""
 
 
 class FindingChange(NamedTuple):
@@ -72,17 +72,16 @@ class FindingChange(NamedTuple):
 
     id: str
     saved: float
-    """Nanoseconds that it cost before and no longer does, as the forecasts have them; negative
-    where it is new."""
+    """Cost before minus cost after in nanoseconds, by the forecasts; negative if it costs more."""
     finding: Finding
-    """As told by the side where it costs more."""
+    """The finding of the side where it costs more."""
     on: WeightedLaunch
     shown_by: NumberChange | LaunchTimes | None
-    """The number of the finding on both sides; None where the other side does not have it."""
+    """The number of the finding on both sides; None if the other side does not have it."""
     whole: bool
-    """On the other side it costs nothing worth a word."""
+    """On the other side it costs next to nothing."""
     worth: bool
-    """On one of the sides it would gain 10 % or more."""
+    """It would gain 10 % or more on one of the sides."""
 
     @property
     def label(self) -> str:
@@ -96,7 +95,7 @@ class FindingChange(NamedTuple):
 
     @property
     def _is_still_there(self) -> bool:
-        """It costs nothing on the other side, but its number there is not near zero."""
+        """Its number on the other side is not near zero, although it costs nothing there."""
         shown = self.shown_by
         return isinstance(shown, NumberChange) and _is_flaw(shown) and shown.moved < _GONE
 
@@ -116,8 +115,8 @@ def outcome(sides: ExplainedPair) -> Outcome:
 def _fate(
     finding_id: str, here: Sequence[WeightedLaunch], there: Sequence[WeightedLaunch]
 ) -> Literal["alone", "both", "unknown"]:
-    """Whether a finding of this side is one of the other side too. Where its numbers are the same
-    there, or it costs about as much, it is: the other side only just missed the limit."""
+    """Whether a finding of this side is on the other side too. It is if its numbers or its cost are
+    about the same there: then the other side only just missed the limit."""
     if finding_id in _worth(there):
         return "both"
     if not _judged(finding_id, here, there) or _may_be_cut_off(there):
@@ -130,18 +129,18 @@ def _fate(
 
 
 def _has_moved(changes: Sequence[NumberChange]) -> bool:
-    """A finding's first number is what it is about: the others may change for other reasons (more
-    registers make more waves of the same grid). True where there is none to go by."""
+    """Uses the finding's first number; the others may change for other reasons (more registers make
+    more waves of the same grid). True if there is no number."""
     return not changes or changes[0].moved >= _MOVED
 
 
 def _may_be_cut_off(launches: Sequence[WeightedLaunch]) -> bool:
-    """A launch has as many findings as are kept: another may have been worth a change too."""
+    """A launch has the maximum number of findings, so another one may have been cut off."""
     return any(len(each.explanation.findings) >= MAX_FINDINGS for each in launches)
 
 
 def _worth(launches: Sequence[WeightedLaunch]) -> list[str]:
-    """Findings that are worth a change, the costliest first."""
+    """Findings that would gain 10 % or more, the costliest first."""
     costs: dict[str, float] = {}
     for each in launches:
         for finding in each.explanation.findings:
@@ -152,8 +151,8 @@ def _worth(launches: Sequence[WeightedLaunch]) -> list[str]:
 def _judged(
     finding_id: str, here: Sequence[WeightedLaunch], there: Sequence[WeightedLaunch]
 ) -> bool:
-    """Both sides were judged by the same numbers: without one of them a finding is not raised, or
-    what is seen is taken for something else, and neither is news then."""
+    """Both sides have the metrics that the finding depends on. Without them, a finding may be
+    missing or replaced by another one although nothing changed."""
     shown = [each for each in here if finding_id in {finding.id for finding in _raised(each)}]
     return all(
         _lacks(each) == _lacks(other)
@@ -164,19 +163,19 @@ def _judged(
 
 
 def _measured(each: WeightedLaunch) -> Iterator[str]:
-    """What the launch was judged by, without keet's own numbers: those are in no report."""
+    """Metrics that the launch was judged by, without the numbers that keet computes."""
     told = each.explanation
     return (name for name in told.judged_by if _has(told.launch, name))
 
 
 def _lacks(each: WeightedLaunch) -> set[str]:
-    """Sections that were not collected, by what they tell."""
+    """Labels of what was not collected."""
     judging = {capability.label for capability in capabilities().values()}
     return judging & {skipped.check for skipped in each.explanation.skipped}
 
 
 def _has(launch: Launch, name: str) -> bool:
-    """Under this name or one that other versions of ncu give it."""
+    """Under this name or the name in other versions of ncu."""
     found = launch.metric(name)
     spec = metric_named(name)
     if found is not None and found.value is not None:
@@ -188,7 +187,7 @@ def _has(launch: Launch, name: str) -> bool:
 
 
 def _cost(each: WeightedLaunch, finding: Finding) -> float:
-    """Nanoseconds that would go if it were fixed alone."""
+    """Nanoseconds saved if only this were fixed."""
     return (each.time or 0.0) * (1 - 1 / finding.forecast.likely)
 
 
@@ -204,9 +203,8 @@ def _cost_share(finding_id: str, launches: Sequence[WeightedLaunch]) -> float:
 
 
 def changed_findings(sides: ExplainedPair) -> list[FindingChange]:
-    """Findings by what they cost less (or more) after, those that are minor on both sides last.
-    Those whose numbers did not move are left out, for then a limit was crossed and nothing was
-    fixed."""
+    """Findings by the change of their cost, those that are minor on both sides last. Without
+    findings whose numbers did not change: they only crossed a limit."""
     ids = dict.fromkeys(f.id for each in (*sides.before, *sides.after) for f in _raised(each))
     costs = {i: _side_cost(i, sides.before) - _side_cost(i, sides.after) for i in ids}
     causes = [cause for i, saved in costs.items() if (cause := _cause(sides, i, saved))]
@@ -217,7 +215,7 @@ def _cause(sides: ExplainedPair, finding_id: str, saved: float) -> FindingChange
     here, there = (sides.before, sides.after) if saved >= 0 else (sides.after, sides.before)
     shown = [(each, f) for each in here for f in _raised(each) if f.id == finding_id]
     left, share = _cost_share(finding_id, there), _cost_share(finding_id, here)
-    # A flaw that takes a larger part of a shorter time is no reason why it is shorter.
+    # A finding that takes a larger share of a shorter time does not explain why it is shorter.
     if not shown or left >= share:
         return None
     whole = left < _NOTHING
@@ -236,14 +234,14 @@ def _cause(sides: ExplainedPair, finding_id: str, saved: float) -> FindingChange
 
 
 def _contradicts(change: NumberChange, saved: float) -> bool:
-    """The number got worse while the finding is said to cost less, or the other way round."""
+    """The number got worse although the cost fell, or better although it rose."""
     if _name(change) in _BETTER_HIGHER:
         return change.fell * saved > 0
     return _is_flaw(change) and change.fell * saved < 0
 
 
 def _is_flaw(change: NumberChange) -> bool:
-    """The number counts what should not be there."""
+    """The number counts something that should not be there."""
     name = _name(change)
     return name in _BETTER_LOWER or name.startswith(_STALL_SHARE)
 
@@ -259,8 +257,8 @@ def _name(change: NumberChange) -> str:
 def _shown_by(
     sides: ExplainedPair, finding: Finding, changes: Sequence[NumberChange]
 ) -> NumberChange | LaunchTimes | None:
-    """The finding's first number, else what that was computed from: others may be there for many
-    findings. Where launches changed in number, what one of them has to do changed with it."""
+    """The finding's first number, else what it was computed from; later numbers may belong to many
+    findings. If the number of launches changed, amounts per launch are not comparable."""
     launches, shown = sides.launches, next(_own(finding, changes), None)
     if shown is None or launches is None or shown.before.unit not in _AMOUNTS:
         return shown
@@ -270,8 +268,8 @@ def _shown_by(
 
 
 def _own(finding: Finding, changes: Sequence[NumberChange]) -> Iterator[NumberChange]:
-    """Not the number of executed instructions that a share was divided by: it may fall for any
-    reason."""
+    """Without the number of executed instructions that a share was divided by: it may fall for
+    any reason."""
     first = finding.evidence[0]
     for own in (first.id, *(first.derived_from or ())[:1]):
         yield from (
@@ -293,8 +291,8 @@ def _raised(each: WeightedLaunch) -> tuple[Finding, ...]:
 def _changes(
     finding: Finding, there: Sequence[WeightedLaunch], *, forwards: bool, alone: bool
 ) -> Iterator[NumberChange]:
-    """The finding's numbers, with the same number of the other side. Where several kernels do the
-    work, that of the longest, and shares only: their counts would have to be added."""
+    """The finding's numbers, with the same numbers of the other side. With several kernels per
+    side: of the longest kernel, and only shares, because counts would have to be added."""
     longest = max(there, key=lambda each: each.weight * each.explanation.launch.rank_time)
     for evidence in finding.evidence:
         found = _same_number(evidence, longest) if alone or evidence.unit == "%" else None
@@ -314,7 +312,7 @@ def _same_number(evidence: Evidence, each: WeightedLaunch) -> Evidence | None:
 
 
 def _stall_share(view: LaunchView, evidence: Evidence) -> Evidence | None:
-    """0 % where the report says that no warp waited for this."""
+    """0 % if the report says that no warp waited for this."""
     reason = evidence.metric.removeprefix(_STALL_SHARE)
     if share := view.stall(reason):
         return share

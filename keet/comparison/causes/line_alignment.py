@@ -1,7 +1,7 @@
-"""Which lines of a text are which lines of an edited version of it.
+"""Aligns the lines of a text with the lines of an edited version of it (patience diff).
 
-Lines that are there once on both sides hold the texts together ("patience diff"); what lies between
-two of them is aligned for itself. That is quick for long files, and braces do not match by chance.
+Lines that occur once on both sides are landmarks; the text between two landmarks is aligned
+separately. This is fast for long files, and braces do not match by chance.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from collections.abc import Container, Iterator, Sequence
 from keet.records import NamedTuple
 
 _ALIKE = 0.6
-"""Of two lines in an edited place, to be versions of one another."""
+"""Similarity of two lines, at least, to be versions of one another."""
 _BLOCK = 60
-"""Lines of an edited place within which versions are looked for."""
+"""Largest edited range, in lines, in which versions of lines are searched."""
 _PATCH = 400
-"""Lines without any landmark that are still aligned."""
+"""Largest range without landmarks, in lines, that is still aligned."""
 
 
-class _Place(NamedTuple):
-    """Lines `b1` to `b2` of the one text, which stand where `a1` to `a2` stand in the other."""
+class _Range(NamedTuple):
+    """Lines `b1` to `b2` of one text, at the position of `a1` to `a2` in the other."""
 
     b1: int
     b2: int
@@ -32,23 +32,23 @@ class _Place(NamedTuple):
 
 
 def align(one: Sequence[str], other: Sequence[str]) -> list[tuple[int, int]]:
-    """Numbers of lines, from 0, that are equal but for their indentation, or versions of one
-    another. Each line is in at most one pair."""
+    """Pairs of line numbers, from 0: lines that are equal except for indentation, or versions of
+    one another. Each line is in at most one pair."""
     before, after = [line.strip() for line in one], [line.strip() for line in other]
     found: dict[int, int] = {}
-    edited: list[_Place] = []
-    open_places = [_Place(0, len(before), 0, len(after))]
-    while open_places:
-        place = _trim(before, after, open_places.pop(), found)
+    edited: list[_Range] = []
+    open_ranges = [_Range(0, len(before), 0, len(after))]
+    while open_ranges:
+        place = _trim(before, after, open_ranges.pop(), found)
         if place.b1 == place.b2 or place.a1 == place.a2:
             continue
         landmarks = _landmarks(before, after, place)
         if landmarks:
-            open_places += _between(place, landmarks)
+            open_ranges += _between(place, landmarks)
         else:
             edited += _patch(before, after, place, found)
     taken = set(found.values())
-    whole = _Place(0, len(before), 0, len(after))
+    whole = _Range(0, len(before), 0, len(after))
     moved = [(b, a) for b, a in _once(before, after, whole) if b not in found and a not in taken]
     found |= dict(moved)
     taken = set(found.values())
@@ -58,9 +58,9 @@ def align(one: Sequence[str], other: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _trim(
-    before: Sequence[str], after: Sequence[str], place: _Place, found: dict[int, int]
-) -> _Place:
-    """Enters what is equal at both ends, and leaves the middle."""
+    before: Sequence[str], after: Sequence[str], place: _Range, found: dict[int, int]
+) -> _Range:
+    """Matches equal lines at both ends, and returns the middle."""
     b1, b2, a1, a2 = place
     while b1 < b2 and a1 < a2 and before[b1] == after[a1]:
         found[b1] = a1
@@ -68,11 +68,11 @@ def _trim(
     while b1 < b2 and a1 < a2 and before[b2 - 1] == after[a2 - 1]:
         b2, a2 = b2 - 1, a2 - 1
         found[b2] = a2
-    return _Place(b1, b2, a1, a2)
+    return _Range(b1, b2, a1, a2)
 
 
-def _once(before: Sequence[str], after: Sequence[str], place: _Place) -> list[tuple[int, int]]:
-    """Lines that are there once on each side of a place, in the order of the one text."""
+def _once(before: Sequence[str], after: Sequence[str], place: _Range) -> list[tuple[int, int]]:
+    """Lines that occur once on each side of a range, in the order of the first text."""
     counts = [Counter(before[place.b1 : place.b2]), Counter(after[place.a1 : place.a2])]
     where = {after[a]: a for a in range(place.a1, place.a2)}
     return [
@@ -82,13 +82,13 @@ def _once(before: Sequence[str], after: Sequence[str], place: _Place) -> list[tu
     ]
 
 
-def _landmarks(before: Sequence[str], after: Sequence[str], place: _Place) -> list[tuple[int, int]]:
-    """The longest run of such lines that has the same order on both sides."""
+def _landmarks(before: Sequence[str], after: Sequence[str], place: _Range) -> list[tuple[int, int]]:
+    """The longest sequence of such lines that has the same order on both sides."""
     return in_order(_once(before, after, place))
 
 
 def in_order(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The most of them whose order is the same on both sides; `pairs` sorted by the first."""
+    """Longest subsequence with the same order on both sides; `pairs` are sorted by the first."""
     ends: list[int] = []
     tops: list[int] = []
     previous: list[int] = []
@@ -104,18 +104,18 @@ def in_order(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return chain[::-1]
 
 
-def _between(place: _Place, landmarks: Sequence[tuple[int, int]]) -> Iterator[_Place]:
-    """The places between landmarks; each begins with the landmark before it."""
+def _between(place: _Range, landmarks: Sequence[tuple[int, int]]) -> Iterator[_Range]:
+    """The ranges between landmarks; each begins with the landmark before it."""
     starts = [(place.b1, place.a1), *landmarks]
     stops = [*landmarks, (place.b2, place.a2)]
     for (b1, a1), (b2, a2) in zip(starts, stops, strict=True):
-        yield _Place(b1, b2, a1, a2)
+        yield _Range(b1, b2, a1, a2)
 
 
 def _patch(
-    before: Sequence[str], after: Sequence[str], place: _Place, found: dict[int, int]
-) -> Iterator[_Place]:
-    """Aligns a place without landmarks, and gives those where lines were replaced."""
+    before: Sequence[str], after: Sequence[str], place: _Range, found: dict[int, int]
+) -> Iterator[_Range]:
+    """Aligns a range without landmarks, and yields the ranges where lines were replaced."""
     b1, b2, a1, a2 = place
     if max(b2 - b1, a2 - a1) > _PATCH:
         return
@@ -124,17 +124,17 @@ def _patch(
         if tag == "equal":
             found |= dict(zip(range(b1 + i1, b1 + i2), range(a1 + j1, a1 + j2), strict=True))
         elif tag == "replace" and max(i2 - i1, j2 - j1) <= _BLOCK:
-            yield _Place(b1 + i1, b1 + i2, a1 + j1, a1 + j2)
+            yield _Range(b1 + i1, b1 + i2, a1 + j1, a1 + j2)
 
 
 def _versions(
     before: Sequence[str],
     after: Sequence[str],
-    place: _Place,
+    place: _Range,
     found: Container[int],
     taken: set[int],
 ) -> dict[int, int]:
-    """In an edited place, lines that resemble each other, the most alike first. `taken` grows."""
+    """Similar lines in an edited range, the most similar first. Adds to `taken`."""
     likeness = [
         (-ratio, abs(b - place.b1 - a + place.a1), b, a)
         for b in range(place.b1, place.b2)
@@ -150,8 +150,8 @@ def _versions(
 
 
 def _likeness(one: str, other: str) -> float:
-    """By their words in any order, for edits swap indices, and by their letters, for edits rename;
-    nothing where it is below what versions have."""
+    """By words in any order (edits swap indices) and by characters (edits rename); 0 below
+    `_ALIKE`."""
     words = _common_words(one, other)
     if words >= _ALIKE:
         return words

@@ -1,4 +1,4 @@
-"""Source lines of both sides, matched by what they say and not by their numbers."""
+"""Source lines of both sides, matched by their text, and how much time each took."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from keet.texts import bounded_lines
 from keet.units import Quantity
 
 _LEAST = 0.03
-"""Of the longer side's time: a line that moved by less is not worth a look."""
+"""Smallest change of a line that is reported, as a share of the longer side's time."""
 SURE = 2.0
 """Standard deviations of sampling that a difference must exceed."""
 _NONE_SEEN = 3.0
-"""Rule of three: what none of n samples hit has less than 3/n of the time, with 95 % confidence."""
+"""Rule of three: a line that none of n samples hit takes less than 3/n of the time, with 95 %
+confidence."""
 
 
 class LineCost(NamedTuple):
@@ -29,18 +30,18 @@ class LineCost(NamedTuple):
 
     ns: float
     deviation: float
-    """What chance in sampling makes of it, if samples are independent. Those of SMs that run in
-    step are not, so it may be more."""
+    """Standard deviation from sampling, if samples are independent. Samples of SMs that run in step
+    are not, so it may be larger."""
     samples: int = 0
 
 
 NOTHING = LineCost(0.0, 0.0)
-"""Of a line that is not there."""
+"""Cost of a line that does not exist."""
 
 
 def sampled_time(ns: float, deviation: float = math.inf, unit: str | None = None) -> str:
-    """`94 us`, `1.4 us`: two digits, three where the deviation is below 1 %, and all that stand
-    before the point. `unit`: as the amount itself suggests, unless given."""
+    """`94 us`, `1.4 us`: two significant digits, three if the deviation is below 1 %, and all
+    digits before the point. `unit`: default: chosen by size."""
     amount = Quantity(ns, "ns")
     scaled = amount.to(unit or amount.scaled_unit())
     size = math.floor(math.log10(scaled.value)) if scaled.value > 0 else 2
@@ -49,15 +50,15 @@ def sampled_time(ns: float, deviation: float = math.inf, unit: str | None = None
 
 
 class LineChange(NamedTuple):
-    """A line before and after; one is `None` where the line is gone or new."""
+    """A line before and after; one is `None` if the line is gone or new."""
 
     before: Location | None
     after: Location | None
     code: str
-    """As it reads after, or read before."""
+    """Text after; text before if the line is gone."""
     costs: tuple[LineCost, LineCost]
     most: tuple[float | None, float | None] = (None, None)
-    """Nanoseconds that it may take on a side where it is there and no sample hit it."""
+    """Upper bound in nanoseconds on a side where the line exists but no sample hit it."""
 
     @property
     def fell(self) -> float:
@@ -65,27 +66,27 @@ class LineChange(NamedTuple):
 
 
 class SideLines(NamedTuple):
-    """The lines of a side: their files' texts and what each line cost."""
+    """The lines of a side: texts of the files and the cost of each line."""
 
     files: Mapping[str, Sequence[str]]
     costs: Mapping[Location, LineCost]
     whole: float = 0.0
-    """Nanoseconds of the side, those of instructions without a line among them."""
+    """Nanoseconds of the side, including instructions without a source line."""
     sampled: bool = True
-    """False: the costs are no times. A launch was sampled for a part of its time only, or has
-    executions and no samples; they still tell which lines are hot."""
+    """False: the costs are not times, but still rank the lines: a launch was sampled for a part of
+    its time only, or has execution counts instead of samples."""
     samples: int = 0
-    """All of the side, those of instructions without a line among them."""
+    """All samples of the side, including instructions without a source line."""
     per_sample: float = 0.0
-    """Nanoseconds that one sample stands for: of several launches, where that is most."""
+    """Nanoseconds per sample: the maximum over the launches."""
 
     @property
     def unseen(self) -> float:
-        """Nanoseconds that a line without a sample may take."""
+        """Nanoseconds that a line without a sample may take at most."""
         return _NONE_SEEN * self.per_sample
 
     def cost(self, location: Location) -> LineCost:
-        """Of a line that is there. Chance may have kept a sample or so from one that has none."""
+        """Of a line that exists. A line without a sample may have missed one by chance."""
         return self.costs.get(location) or LineCost(0.0, self.per_sample)
 
     def share(self, location: Location) -> float:
@@ -97,8 +98,8 @@ class SideLines(NamedTuple):
 def changed_lines(
     before: Sequence[WeightedLaunch], after: Sequence[WeightedLaunch]
 ) -> list[LineChange] | str:
-    """Lines whose time changed by more than sampling does, the largest change first; or why that
-    can't be told."""
+    """Lines whose time changed by more than the sampling error, the largest change first; or the
+    reason why that is not known."""
     sides = []
     for word, launches in (("before", before), ("after", after)):
         lines = read_lines(launches)
@@ -119,8 +120,7 @@ def changed_lines(
 
 
 def read_lines(launches: Sequence[WeightedLaunch]) -> SideLines | str:
-    """What the lines of one side cost, all launches that stand for it together; or what is
-    missing."""
+    """Costs of the lines of one side, summed over its launches; or what is missing."""
     sampled, samples, per_sample = True, 0, 0.0
     files: dict[str, Sequence[str]] = {}
     costs: dict[Location, LineCost] = {}
@@ -160,7 +160,7 @@ def _added(one: LineCost | None, other: LineCost) -> LineCost:
 def _pairs(
     one: SideLines, other: SideLines, matched: Mapping[Location, Location]
 ) -> Iterator[tuple[LineChange, float]]:
-    """Each line that costs something, once, with the deviation of its difference."""
+    """Each line with a cost once, with the standard deviation of its change."""
     places: list[tuple[Location | None, Location | None]]
     places = [(location, matched.get(location)) for location in one.costs]
     backwards = {after: before for before, after in matched.items()}
@@ -201,7 +201,7 @@ class FileMatch(NamedTuple):
     before: str
     after: str
     lines: Sequence[tuple[int, int]]
-    """Numbers, from 0, of lines that are the same or versions of one another, in the order of the
+    """Line numbers, from 0, of lines that are equal or versions of one another, in the order of the
     file before."""
 
 
@@ -214,7 +214,7 @@ def match_lines(one: SideLines, other: SideLines) -> dict[Location, Location]:
 
 
 def match_files(one: SideLines, other: SideLines) -> list[FileMatch]:
-    """The same pairs whichever side comes first: swapped sides must mirror."""
+    """Symmetric: swapped sides give the same pairs."""
     if list(one.files.values()) > list(other.files.values()):
         return [
             FileMatch(before, after, sorted((b, a) for a, b in lines))
@@ -228,20 +228,20 @@ def match_files(one: SideLines, other: SideLines) -> list[FileMatch]:
 
 @lru_cache(maxsize=256)
 def _aligned(one: tuple[str, ...], other: tuple[str, ...]) -> Sequence[tuple[int, int]]:
-    """Kept: a page shows side by side what the comparison has matched before."""
+    """Cached: the HTML page shows what the comparison has already matched."""
     return align(one, other)
 
 
 def file_pairs(one: SideLines, other: SideLines) -> Iterator[tuple[str, str]]:
-    """Each file with cost and its version on the other side, each at most once: the same path,
-    then most lines in common; a single file that is left on both sides was rewritten."""
+    """Pairs of files with a cost, each file at most once: by equal path, then by common lines; if
+    one file is left on each side, it was rewritten."""
     here, there = (_files_with_cost(side) for side in (one, other))
     for path in sorted({*here}.intersection(there)):
         here.remove(path)
         there.remove(path)
         yield path, path
     own, others = ([f for f in side if not is_toolkit(f)] for side in (here, there))
-    for a, b in _by_kinship(_telling(one, own), _telling(other, others)):
+    for a, b in _by_similarity(_distinctive(one, own), _distinctive(other, others)):
         if a in own and b in others:
             own.remove(a)
             others.remove(b)
@@ -250,24 +250,24 @@ def file_pairs(one: SideLines, other: SideLines) -> Iterator[tuple[str, str]]:
         yield own[0], others[0]
 
 
-def _by_kinship(
+def _by_similarity(
     here: Mapping[str, frozenset[str]], there: Mapping[str, frozenset[str]]
 ) -> list[tuple[str, str]]:
-    """Files that have lines in common, the most alike first."""
+    """Pairs of files that have lines in common, the most similar first."""
     having: dict[str, list[str]] = {}
     for b, lines in there.items():
         for line in lines:
             having.setdefault(line, []).append(b)
     ranked = [
-        (-kinship, sorted((a, b)), a, b)
+        (-similarity, sorted((a, b)), a, b)
         for a, lines in here.items()
         for b, common in Counter(b for line in lines for b in having.get(line, ())).items()
-        if (kinship := share_in_common(common, min(len(lines), len(there[b]))))
+        if (similarity := share_in_common(common, min(len(lines), len(there[b]))))
     ]
     return [(a, b) for _, _, a, b in sorted(ranked)]
 
 
-def _telling(side: SideLines, files: Sequence[str]) -> dict[str, frozenset[str]]:
+def _distinctive(side: SideLines, files: Sequence[str]) -> dict[str, frozenset[str]]:
     return {file: distinctive_lines("\n".join(side.files[file])) for file in files}
 
 

@@ -1,4 +1,4 @@
-"""What to fix next: after, the finding that costs most time."""
+"""The next step: the finding of the side after that costs most time."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from keet.records import NamedTuple
 from keet.units import Quantity
 
 _LEAST = 0.01
-"""Share of the whole below which no number is said."""
+"""Share of the total below which `less than 1%` is printed."""
 _ALL = 0.995
-"""Part of the time in launches like the profiled one from which it counts as all of it."""
+"""Share of the time in launches like the profiled one from which it counts as all of it."""
 _NOT_KNOWN = "how much it saves in the run is not known"
 _DOUBTS: dict[RunDoubt, str] = {
     "replay": f" under replay; {_NOT_KNOWN}",
@@ -32,19 +32,19 @@ _DOUBTS: dict[RunDoubt, str] = {
 
 
 class NextStep(NamedTuple):
-    """The costliest thing that is left."""
+    """The costliest remaining finding, or the likely reason why the replay differs from the run."""
 
     weighted: WeightedLaunch
     finding: Finding | None
-    """None: the replay is not what happened in the run, and `reason` is likely why."""
+    """None: the replay differs from the run, and `reason` is the likely reason."""
     saved: float
-    """Nanoseconds that it would save, by its forecast; of a `reason`, those of the kernel."""
+    """Nanoseconds that it would save, by its forecast; for a `reason`, those of the kernel."""
     whole: float | None
-    """Nanoseconds of everything; None: not known."""
+    """Total nanoseconds of the side after; None: not known."""
     of: str = "the total time"
-    """What `whole` is, in words."""
+    """What `whole` is the time of, in words."""
     share: Evidence | None = None
-    """`saved` of `whole` in per cent, where both are of the run."""
+    """`saved` in per cent of `whole`, if both are of the run."""
 
     @property
     def reason(self) -> ReplayReason | None:
@@ -67,7 +67,7 @@ class NextStep(NamedTuple):
 
     @property
     def of_whole(self) -> str:
-        """What that is of everything."""
+        """The saving as a share of the total, or why it is not known."""
         if self.weighted.doubt:
             return _DOUBTS[self.weighted.doubt]
         if self.whole is None:
@@ -88,8 +88,8 @@ class NextStep(NamedTuple):
 def find_next_step(
     launches: Iterable[WeightedLaunch], whole: float | None, of: str = "the total time"
 ) -> NextStep | None:
-    """`launches`: of the side after, as far as they were explained. Where what a forecast saves in
-    the run is not known, it comes last."""
+    """`launches`: the explained launches of the side after. Steps whose saving in the run is not
+    known come last."""
     left = [step for weighted in launches for step in _steps(weighted, whole, of)]
     return max(left, key=lambda step: (step.weighted.doubt is None, step.saved), default=None)
 
@@ -105,7 +105,7 @@ def _steps(weighted: WeightedLaunch, whole: float | None, of: str) -> Iterator[N
 
 
 def with_share_of_run(step: NextStep, book: Ledger) -> NextStep:
-    """With evidence of its share of the run, where one is said."""
+    """The step with evidence for its share of the run, if one is printed."""
     if step.weighted.doubt or not step.whole or step.saved / step.whole < _LEAST:
         return step
     share = Quantity(100 * step.saved / step.whole, "%")
@@ -114,7 +114,7 @@ def with_share_of_run(step: NextStep, book: Ledger) -> NextStep:
 
 
 def _cost(weighted: WeightedLaunch, finding: Finding) -> float:
-    """In launches like the profiled one: for the others, the forecast was not made."""
+    """Only in launches like the profiled one: the forecast does not apply to others."""
     alike = 1.0 if weighted.alike is None else weighted.alike
     time = weighted.weight * weighted.explanation.launch.rank_time * alike
     return time * (1 - 1 / finding.forecast.likely)
@@ -124,12 +124,12 @@ def _some_alike(weighted: WeightedLaunch) -> bool:
     return weighted.alike is not None and ALIKE <= weighted.alike < _ALL
 
 
-# --- replays that are not what happened in the run
+# --- replays that differ from the run
 
 
 def _likely(weighted: WeightedLaunch) -> tuple[ReplayReason, ...]:
-    """Those that somebody may want to fix: kernels that share the GPU take longer, and that is
-    mostly meant."""
+    """Reasons that one may want to fix. Not `concurrency`: kernels that share the GPU take longer,
+    mostly on purpose."""
     reasons = weighted.explanation.replay.likely_reasons if weighted.explanation.replay else ()
     return tuple(reason for reason in reasons if reason.id != "concurrency")
 

@@ -1,4 +1,4 @@
-"""What makes two sides differ besides the program."""
+"""`Caveat`: something besides the program that makes two sides differ."""
 
 from __future__ import annotations
 
@@ -11,31 +11,35 @@ Severity = Literal["forbids", "weakens", "note"]
 
 
 class CaveatAdvice(NamedTuple):
-    """What an option of `keet diff` would do about a reason."""
+    """The option of `keet diff` that resolves a caveat."""
 
     what: str
-    """The reason alone."""
+    """The caveat without the advice."""
     how: str
-    """What to do, to be followed by the option."""
+    """What to do; the option follows."""
     option: str
 
 
 class Caveat(NamedTuple):
-    """Something that makes the two sides differ besides the program."""
+    """Something besides the program that makes two sides differ.
+
+    `forbids`: `keet diff` refuses to compare (exit 6) without --force. `weakens`: a difference must
+    exceed the noise plus `doubt`. `note`: is only printed.
+    """
 
     id: str
     severity: Severity
     text: str
     doubt: float = 0.0
-    """By how much it may change the ratio of times."""
+    """By how much it may change the logarithm of the ratio of times."""
     no_verdict: bool = False
-    """The text is a sentence that says that there is no verdict, so no severity precedes it."""
+    """The text itself says that there is no verdict: it is printed without its severity."""
     advice: CaveatAdvice | None = None
-    """Set where the text names an option."""
+    """Set if the text names an option."""
 
     def text_with(self, options: Mapping[str, str]) -> str:
-        """The text for users of other options, by those of `keet diff`. What has no counterpart is
-        not advised."""
+        """The text with other option names, by those of `keet diff`. Advice without a counterpart
+        is left out."""
         if self.advice is None:
             return self.text
         what, how, option = self.advice
@@ -43,13 +47,13 @@ class Caveat(NamedTuple):
 
     @property
     def as_note(self) -> Caveat:
-        """The same, where it does not weaken the comparison of times."""
+        """The same caveat as a note, for times that it does not affect."""
         weight: Severity = "note" if self.severity == "weakens" else self.severity
         return self._replace(severity=weight, doubt=0.0)
 
 
 def advised(id_: str, what: str, how: str, option: str, doubt: float = 0.0) -> Caveat:
-    """A reason that forbids the comparison, and the option that allows it."""
+    """A caveat that forbids the comparison, and the option that allows it."""
     text = f"{what}; {how} {option}"
     return Caveat(id_, "forbids", text, doubt, advice=CaveatAdvice(what, how, option))
 

@@ -1,8 +1,4 @@
-"""Whether two sides may be compared at all, and what weakens the comparison.
-
-A reason that forbids it stops `keet diff` (exit 6) unless the user goes on with --force. One that
-weakens it is weighed: it adds to what a difference must exceed before it counts as one.
-"""
+"""Checks whether two sides are comparable: GPUs, clocks, cache control, versions, launch counts."""
 
 from __future__ import annotations
 
@@ -22,13 +18,13 @@ from keet.profile.names import file_name
 _CLOCKS = 0.03
 """Two captures on one H200 differ by 1 % in SM clock; 8 % is what power limits take."""
 _FREE_CLOCKS = 0.15
-"""Assumed, not measured: what free against fixed clocks may do where neither report has them."""
+"""Assumed, not measured: the effect of locked clocks on one side if the reports lack the clocks."""
 WARM_CACHES = 0.5
-"""Seen on an H200 (docs/diff.md): with warm caches, kernels took 0.63 to 1.07 times as long."""
+"""Measured on an H200 (docs/diff.md): with warm caches, kernels took 0.63 to 1.07 times as long."""
 
 
 def compare_captures(before: Side, after: Side) -> tuple[Caveat, ...]:
-    """What the reports as such say: where and how they were taken."""
+    """Caveats of the captures as a whole: where and how they were made."""
     one, other = before.first.profile, after.first.profile
     return (
         *_same_file(one, other),
@@ -53,7 +49,7 @@ def _devices(before: Side, after: Side) -> Iterator[Caveat]:
     if not all(sides):
         return
     kinds: tuple[tuple[str, Callable[[Device], object]], ...] = (
-        # Older versions of ncu leave the maker's name out.
+        # Older versions of ncu leave out "NVIDIA".
         ("different GPUs: {} before, {} after", lambda device: _model(device.name)),
         (
             "different GPUs: compute capability {} before, {} after",
@@ -79,7 +75,7 @@ def _model(name: str | None) -> str | None:
 
 
 def _different(one: Profile, other: Profile, option: str) -> str:
-    """How ncu was called with other settings; empty where it was not, or that is not known."""
+    """The two values of an ncu option if they differ; empty if they are equal or not known."""
     before, after = (setting_of(each, option) for each in (one, other))
     if before is None or after is None or before.value == after.value:
         return ""
@@ -107,7 +103,7 @@ def _versions(one: Profile, other: Profile) -> Iterator[Caveat]:
             yield Caveat(f"{kind}_version", "note", text)
     if text := _different(one, other, "clock-control"):
         if _knows_clocks(one) and _knows_clocks(other):
-            yield Caveat("clock_control", "note", text)  # the clocks themselves are weighed
+            yield Caveat("clock_control", "note", text)  # `_clocks` compares the measured clocks
         else:
             yield Caveat("clock_control", "weakens", text, _FREE_CLOCKS)
 
@@ -117,7 +113,7 @@ def _knows_clocks(profile: Profile) -> bool:
 
 
 def _coverage(one: Profile, other: Profile) -> Iterator[Caveat]:
-    """What one side has and the other lacks, by name: nothing is said of it."""
+    """Metrics that only one side has."""
     lacking = [{g.label for g in find_coverage(each).gaps} for each in (one, other)]
     before, after = lacking
     for here, there, side in ((before, after, "before"), (after, before, "after")):
@@ -145,7 +141,7 @@ def _runs(before: Side, after: Side) -> Iterator[Caveat]:
 
 
 def _odd_runs(side: Side, word: str) -> Iterator[Caveat]:
-    """Runs of one side are averaged: each must have done the same."""
+    """Captures of one side are averaged, so each must have done the same work."""
     first = {group.key: group for group in groups_of(side.first.launches)}
     for run in side.captures[1:]:
         for group in groups_of(run.launches):
@@ -163,14 +159,14 @@ def _odd_runs(side: Side, word: str) -> Iterator[Caveat]:
 
 
 def compare_launches(pairing: Pairing, *profiles: Profile) -> tuple[Caveat, ...]:
-    """What weakens or forbids the comparison of one pair of kernels. `profiles`: of both sides, to
-    tell whether they hold all launches."""
+    """Caveats of one pair of kernels. `profiles`: of both sides, to check whether they contain all
+    launches."""
     if not pairing.before or not pairing.after:
         return ()
     one, other = (max(side, key=lambda launch: launch.rank_time) for side in pairing.typical)
     clocks = _clocks(one, other)
     if pairing.how in ("fused", "split"):
-        return tuple(clocks)  # they do the work of several, in another shape: that is the point
+        return tuple(clocks)  # their launches do different work by design
     one_program = len({profile.provenance.sha256 for profile in profiles}) == 1
     named_alike = one.name.full == other.name.full
     same = (one_program and named_alike) or same_code(one, other)

@@ -1,4 +1,4 @@
-"""What ncu adds to the time of each launch, where the two sides do not have as many."""
+"""Caveat for short launches: ncu adds about 1 us to each, which matters if launch counts differ."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from keet.comparison.pairing.pairs import Pairing
 from keet.units import Quantity
 
 _ADDED_NS = 1200.0
-"""What ncu counts besides, for starting and ending a launch: 0.4 to 1.4 us were seen on an H200
-against CUPTI (docs/profiling.md), 1.2 us for a kernel of 1.2 us."""
+"""Added by ncu for starting and ending a launch: 0.4 to 1.4 us were measured on an H200 against
+CUPTI (docs/profiling.md), 1.2 us for a kernel of 1.2 us."""
 _SHORT_NS = 10_000.0
-"""Below, that is more than a tenth of the launch."""
+"""Below this duration, ncu adds more than a tenth."""
 
 
 def short_launches(pairing: Pairing, before: float, after: float) -> Caveat | None:
-    """`before`, `after`: how many launches the times are of. With as many on both sides, what ncu
-    adds is the same on both, and does not turn the sign."""
+    """`before`, `after`: numbers of launches that the times cover. With equal numbers, ncu adds the
+    same to both sides, which does not change the sign."""
     one, other = (_one_launch(pairing, which) for which in (0, 1))
     if one is None or other is None or math.isclose(before, after) or min(one, other) >= _SHORT_NS:
         return None
@@ -32,7 +32,7 @@ def short_launches(pairing: Pairing, before: float, after: float) -> Caveat | No
 
 
 def _one_launch(pairing: Pairing, which: int) -> float | None:
-    """The average time under ncu; None where a launch has none."""
+    """Average time of a launch under ncu; None if a launch has none."""
     times = [group.times for group in pairing.sides[which]]
     known = [ns for each in times if each for ns in each]
     return sum(known) / len(known) if known and all(times) else None

@@ -1,10 +1,10 @@
-"""Whether one launch does as much on both sides.
+"""Checks whether one launch does the same amount of work on both sides.
 
-Edits of a kernel leave the work of a launch as it is: about as many instructions in all, and the
-same output. A launch that took over the work of many others executes more instructions and either
-writes more (a batch of small grids became one large grid) or does more per thread (a loop of
-launches moved into the kernel), and takes longer. Measured on the samples and on the casebook's
-work families: docs/diff.md.
+Edits of a kernel keep the work of a launch: about the same number of instructions, and the same
+output. A launch that took over the work of many others executes more instructions, takes longer,
+and either writes more (a batch of small grids became one large grid) or does more per thread (a
+loop of launches moved into the kernel). Measured on the samples and on the casebook's work
+families: docs/diff.md.
 """
 
 from __future__ import annotations
@@ -21,23 +21,22 @@ from keet.units import Quantity
 
 SAME_WORK = math.log(1.1)
 OTHER_WORK = math.log(2)
-"""Instructions and requests of the same code: what another launch shape may cost is less."""
+"""Growth of instructions and requests of the same code that another launch shape does not cause."""
 _FOLLOWS = 0.5
-"""Of the growth of threads that of instructions must reach: a product of matrices has 1.5."""
+"""Growth of instructions over growth of threads, at least: a matrix product has 1.5."""
 _CLOSE = 0.02
 _OTHER_LAUNCHES = (math.log(4), math.log(30))
-"""Threads and instructions by which one launch exceeds the other where it does the work of many:
-no edit of a kernel seen so far made it run 30 times the instructions on four times the threads."""
+"""Growth of threads and instructions from which one launch does the work of many: no edit seen so
+far executes 30 times the instructions on four times the threads."""
 _LOOPS = math.log(10)
 _LOOPS_RENAMED = math.log(4)
-"""Instructions, in all and per thread, by which a launch exceeds the other where it may have taken
-over a loop of launches. Edits of the samples and of the casebook's 195 work pairs stay below 10
-times, those to tensor cores apart. Under another name, less is needed: `smooth_step` and
-`smooth_all`."""
+"""Growth of instructions, in total and per thread, from which a launch may have taken over a loop
+of launches. Edits of the samples and of the casebook's 195 work pairs stay below a factor of 10,
+except those to tensor cores. For renamed kernels less is enough: `smooth_step` and `smooth_all`."""
 _BATCH = math.log(1.5)
-"""Instructions and output by which a launch exceeds the other where it may be a batch of them."""
+"""Growth of instructions and output from which a launch may be a batch of others."""
 _CLOSE_PER_THREAD = 0.25
-"""Logarithm of the instructions per thread, where they count as the same."""
+"""Difference of the logarithms of instructions per thread that still counts as the same."""
 
 
 def compare_work(
@@ -52,11 +51,11 @@ def compare_work(
 
 
 def _other_problem(pairing: Pairing, *, certain: bool) -> Iterator[Caveat]:
-    """The same code that executes more, and moves more, has got another problem.
+    """The same code that executes more and moves more data has a larger problem.
 
-    In another shape it may do so for other reasons (a table that each block loads, a loop that
-    each block runs): then the work must have grown along with the threads. Where it is not certain
-    that the code is the same, each thread must have done the same."""
+    With another shape there are other reasons too (a table that each block loads, a loop that each
+    block runs): then the work must have grown along with the threads. If it is not certain that the
+    code is the same, each thread must have done the same amount of work."""
     work = log_growth(pairing, "inst_executed_total")
     asked = log_growth(pairing, "global_load_requests", "global_store_requests")
     if work is None or abs(work) <= SAME_WORK or (asked is not None and abs(asked) <= SAME_WORK):
@@ -77,8 +76,7 @@ def _other_problem(pairing: Pairing, *, certain: bool) -> Iterator[Caveat]:
 
 
 def _other_grid(pairing: Pairing) -> Iterator[Caveat]:
-    """Nothing but the shape is known: a time that moved along with the threads may be that of
-    another problem."""
+    """Only the shape is known: if the time grew along with the threads, the problem may differ."""
     threads = _more_threads(pairing)
     times = log_growth(pairing, "duration")
     if abs(threads) <= SAME_WORK or times is None or times * threads <= 0:
@@ -96,13 +94,13 @@ def _sizes(groups: Sequence[KernelGroup]) -> str:
 
 
 def _more_threads(pairing: Pairing) -> float:
-    """The logarithm of after over before."""
+    """Logarithm of after over before."""
     one, other = ([float(threads_of(group)) for group in side] for side in pairing[:2])
     return _growth(one, other)
 
 
 def log_growth(pairing: Pairing, *metric_ids: str) -> float | None:
-    """The logarithm of after over before; `None` where a launch has no value."""
+    """Logarithm of after over before; `None` if a launch has no value."""
     one, other = ([_values(side, metric) for metric in metric_ids] for side in pairing[:2])
     if not all((*one, *other)):
         return None
@@ -110,8 +108,7 @@ def log_growth(pairing: Pairing, *metric_ids: str) -> float | None:
 
 
 def _growth(one: Sequence[float], other: Sequence[float]) -> float:
-    """Of all launches where there are as many; else of one launch, and none where the launches of
-    a side differ by as much."""
+    """Per launch. 0 if the numbers of launches differ and the ranges of both sides overlap."""
     if min(sum(one), sum(other)) <= 0:
         return 0.0
     if len(one) != len(other) and min(one) <= max(other) and min(other) <= max(one):
@@ -120,7 +117,7 @@ def _growth(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def _values(groups: Sequence[KernelGroup], metric_id: str) -> list[float]:
-    """Launch by launch; nothing where one has no value."""
+    """One value per launch; empty if a launch has none."""
     found = [launch.get(metric_id) for group in groups for launch in group.launches]
     known = [float(each.value) for each in found if each]
     return known if len(known) == len(found) else []
@@ -162,10 +159,10 @@ def log_change(before: Quantity | None, after: Quantity | None) -> float | None:
 
 
 def work_of_many_caveat(pairing: Pairing) -> Caveat | None:
-    """Why one launch may do the work of many on the other side, where nothing rules that out.
+    """Caveat if one launch may do the work of many launches of the other side.
 
-    Only a launch that takes longer and executes more is suspected: of one that takes less time for
-    more work, the total has the right sign in any case."""
+    Only for launches that take longer and execute more: if a launch does more work in less time,
+    the total has the right sign in any case."""
     one, other = (max(side, key=lambda launch: launch.rank_time) for side in pairing.typical)
     work = _growth_of_one(pairing, "inst_executed_total")
     time = _growth_of_one(pairing, "duration")
@@ -181,7 +178,7 @@ def work_of_many_caveat(pairing: Pairing) -> Caveat | None:
 
 
 def _growth_of_one(pairing: Pairing, metric_id: str) -> float | None:
-    """The logarithm of after over before, of one launch; of fused kernels, one of each."""
+    """Logarithm of after over before for one launch; for fused kernels, one launch of each."""
     sides = [[launch.get(metric_id) for launch in side] for side in pairing.typical]
     if pairing.how not in ("fused", "split"):
         sides = [
@@ -210,8 +207,8 @@ def _times(growth: float) -> str:
 
 
 def _unknown_work(pairing: Pairing) -> Caveat | None:
-    """Nobody counted instructions: of a kernel under another name, nothing says that a launch does
-    as much; of one in another shape, a time that moved along speaks against it."""
+    """Instructions were not counted. For a renamed kernel, the work per launch is unknown; for
+    another shape, a time that grew along with the threads suggests other work."""
     if pairing.how in ("fused", "split"):
         return None
     if pairing.how != "renamed":
@@ -224,21 +221,21 @@ def _unknown_work(pairing: Pairing) -> Caveat | None:
 
 
 def _other_instructions(one: Launch, other: Launch) -> bool:
-    """Tensor cores on one side: an instruction there does the work of many."""
+    """Tensor cores on one side only: one of their instructions does the work of many."""
     used = [uses_tensor_cores(each) for each in (one, other)]
     return None not in used and used[0] != used[1]
 
 
 def _took_over_loop(pairing: Pairing, one: Launch, other: Launch, work: float) -> bool:
-    """More instructions in all, and more per thread."""
+    """More instructions in total, and more per thread."""
     least = _LOOPS_RENAMED if pairing.how == "renamed" else _LOOPS
     per_thread = work - (_threads(other) - _threads(one))
     return per_thread * work > 0 and min(abs(work), abs(per_thread)) >= least
 
 
 def _is_batch(one: Launch, other: Launch, work: float) -> bool:
-    """More instructions, and more output along with them. Requests and sectors of stores both
-    count: wider stores change the one, coalesced ones the other."""
+    """More instructions, and more output along with them. Both requests and sectors of stores must
+    grow: wider stores change requests, coalesced stores change sectors."""
     stored = [
         log_change(one.get(metric), other.get(metric))
         for metric in ("global_store_requests", "global_store_sectors")

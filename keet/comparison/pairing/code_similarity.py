@@ -12,32 +12,32 @@ from keet.profile import Launch
 from keet.texts import code_lines
 
 _SHARED = 0.4
-"""Of the lines of the shorter file that must be in the other: an edit leaves more, another program
-has braces and includes in common."""
+"""Share of the shorter file's lines that must be in the other for the files to be versions of one
+another: an edit keeps more, unrelated programs share only braces and includes."""
 _FOREIGN = 0.15
-"""Below this, two texts are taken for two programs. Some rewrites of the samples share as little:
-those are paired by their names, which come first."""
+"""Below this share, two texts are unrelated programs. Some rewrites of the samples share as little;
+those are paired by their names, which are compared first."""
 _FEWEST = 3
-"""Lines: two tiny files have one in common by chance."""
-_TELLING = 8
-"""Characters that a line needs to tell something."""
-_EVERYBODYS = regex(
+"""Common lines: fewer may be chance."""
+_SHORTEST = 8
+"""Characters: shorter lines are not distinctive."""
+_COMMON_LINES = regex(
     r"^#|^using |^extern |^return|^else|__syncthreads\(\);$|blockDim\.x [*] ?blockIdx\.x"
     r"|blockIdx\.x [*] ?blockDim\.x|^if \(\w+ (>=|<) \w+\)( return;| [{])?$"
 )
-"""Lines that every second program has."""
+"""Lines that many programs have."""
 _LIBRARY = regex(
     r"/cuda[^/]*/(.*/)?include/|/(site|dist)-packages/|^/usr/(local/)?(include|lib)"
     r"|/include/(cub|thrust|cuda|nv|cutlass|cute)/|/triton/language/"
 )
-"""Headers that are everybody's: the toolkit's and those of frameworks."""
+"""Headers of the toolkit and of frameworks, which many programs include."""
 
 
 def same_code(one: Launch, other: Launch) -> bool | None:
-    """By what was executed; `None` where a report does not say enough.
+    """By what was executed; `None` if a report lacks the data.
 
-    The machine code itself is not in exports and snapshots. Registers, opcodes and the layout of
-    the executed instructions are, and an edit that leaves all of them alone has changed constants.
+    Exports and snapshots do not contain the machine code, but registers, opcodes and the offsets of
+    executed instructions. An edit that changes none of these changed only constants.
     """
     signs = [(_registers(each), _opcodes(each), _layout(each)) for each in (one, other)]
     known = [(a, b) for a, b in zip(*signs, strict=True) if a is not None and b is not None]
@@ -60,13 +60,13 @@ def _opcodes(launch: Launch) -> frozenset[str] | None:
 
 
 def uses_tensor_cores(launch: Launch) -> bool | None:
-    """By its opcodes (`HMMA`, `IMMA`, `HGMMA`); `None` where they are not known."""
+    """By its opcodes (`HMMA`, `IMMA`, `HGMMA`); `None` if they are not known."""
     opcodes = _opcodes(launch)
     return None if opcodes is None else any("MMA" in opcode for opcode in opcodes)
 
 
 def _layout(launch: Launch) -> tuple[tuple[int, str], ...] | None:
-    """Where each executed instruction lies, and the text of its source line where it is known."""
+    """Offset of each executed instruction, and the text of its source line if known."""
     addresses = InstructionTable(launch).addresses
     if not addresses:
         return None
@@ -81,7 +81,7 @@ def _line_text(launch: Launch, texts: dict[str, list[str]], address: int) -> str
 
 
 def alike_sources(one: Launch, other: Launch) -> bool | None:
-    """The kernels lie in versions of one source file; `None` where the reports do not tell."""
+    """Whether the kernels are in versions of one source file; `None` if that is not known."""
     pairs = list(product(_own_files(one), _own_files(other)))
     if any(_versions(a, b) for a, b in pairs):
         return True
@@ -92,8 +92,8 @@ def alike_sources(one: Launch, other: Launch) -> bool | None:
 
 
 def _own_files(launch: Launch) -> Iterator[tuple[str, frozenset[str] | None]]:
-    """Files that the kernel's code comes from, and their telling lines; the toolkit's headers are
-    everybody's."""
+    """Files that the kernel's code comes from, and their distinctive lines; without toolkit
+    headers."""
     used = {location.file for location in launch.locations.values()}
     for path, text in launch.source_files.items():
         if path in used and not is_toolkit(path):
@@ -113,18 +113,18 @@ def _versions(
 
 
 def shared_lines(one: frozenset[str], other: frozenset[str]) -> float:
-    """Share of the telling lines of the text with fewer of them that is in the other too."""
+    """Share of the distinctive lines of the smaller text that the other has too."""
     fewer, more = sorted((one, other), key=len)
     return share_in_common(len(fewer & more), len(fewer))
 
 
 def share_in_common(common: int, lines: int) -> float:
-    """Nothing where it may be chance."""
+    """0 if so few lines may be chance."""
     return common / lines if common >= _FEWEST else 0.0
 
 
 @lru_cache(maxsize=64)
 def distinctive_lines(text: str) -> frozenset[str]:
-    """Those that not every second program has, without their indentation."""
+    """Lines that not many programs have, without indentation."""
     lines = (" ".join(line.split()) for line in text.splitlines())
-    return frozenset(x for x in lines if len(x) >= _TELLING and not _EVERYBODYS.search(x))
+    return frozenset(x for x in lines if len(x) >= _SHORTEST and not _COMMON_LINES.search(x))

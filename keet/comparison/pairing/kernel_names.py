@@ -1,4 +1,4 @@
-"""What the names of two kernels, and the programs they come from, say of their kinship."""
+"""Whether two kernels may be the same, by their names and the programs they come from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from keet.profile.names import file_name
 _ALIKE = 0.6
 _NEARLY_EQUAL = 0.8
 _LONG_NAME = 80
-"""Characters: in such a name the template arguments say what the kernel does."""
+"""Characters. In longer names, the template arguments say what the kernel does."""
 _EMPTY = frozenset(
     (
         "kernel",
@@ -45,7 +45,7 @@ _COMMON = frozenset(
         """,
     )
 )
-"""Words that the kernels of strangers have in common: they tell something within one program."""
+"""Words that kernels of unrelated programs share. They count only within one program."""
 _INTERPRETERS = regex(r"python|julia|java|node")
 
 
@@ -55,7 +55,8 @@ def function_of(group: KernelGroup) -> str:
 
 
 def may_be_same(one: KernelGroup, other: KernelGroup) -> bool:
-    """Something besides the place says that they do the same, and nothing that they do not."""
+    """Whether something besides the position suggests that they are the same, and nothing speaks
+    against it."""
     alike = alike_sources(one.typical, other.typical)
     if alike is not None:
         return alike
@@ -67,8 +68,8 @@ def may_be_same(one: KernelGroup, other: KernelGroup) -> bool:
 
 
 def may_be_parts(several: Sequence[KernelGroup], single: KernelGroup) -> bool:
-    """Each may be in the one; where only names speak for it, each has a word of its own there:
-    of three `matmul` by strangers, none is a part of a fourth."""
+    """Whether each may be part of `single`. If only names suggest it, each must share another word
+    with it: of three unrelated `matmul` kernels, none is a part of a fourth."""
     if not all(may_be_same(each, single) for each in several):
         return False
     if all(same_program(each, single) for each in several):
@@ -79,13 +80,13 @@ def may_be_parts(several: Sequence[KernelGroup], single: KernelGroup) -> bool:
 
 
 def resemblance(one: KernelGroup, other: KernelGroup) -> float:
-    """Of two functions' names, 0 to 1, without the words that mean nothing."""
+    """Similarity of two function names, 0 to 1, without words such as `kernel`."""
     return _ratio(*sorted(_bare(function_of(group)) for group in (one, other)))
 
 
 @cache
 def _ratio(one: str, other: str) -> float:
-    """0 where it would be too low to count."""
+    """0 below `_ALIKE`."""
     matcher = difflib.SequenceMatcher(None, one, other, autojunk=False)
     if not one or not other or matcher.real_quick_ratio() < _ALIKE:
         return 0.0
@@ -98,7 +99,7 @@ def _bare(function: str) -> str:
 
 
 def common_words(one: KernelGroup, other: KernelGroup) -> frozenset[str]:
-    """Parts of both functions' names that mean something."""
+    """Meaningful words that both function names contain."""
     common = _words(function_of(one)) & _words(function_of(other)) - _EMPTY
     return common if same_program(one, other) else common - _COMMON
 
@@ -110,8 +111,8 @@ def _words(function: str) -> frozenset[str]:
 
 
 def alike_arguments(one: KernelGroup, other: KernelGroup) -> float:
-    """What two full names of one function have in common, 0 to 1: 0 where the arguments are what
-    tells two kernels apart, as in `elementwise<AddFunctor>` and `elementwise<ExpFunctor>`."""
+    """Similarity of two full names of one function, 0 to 1. 0 if the arguments identify different
+    kernels, as in `elementwise<AddFunctor>` and `elementwise<ExpFunctor>`."""
     names = [group.key.name for group in (one, other)]
     counts = [Counter(re.findall(r"\w+", name)) for name in names]
     alike = 2 * (counts[0] & counts[1]).total() / max(1, counts[0].total() + counts[1].total())
@@ -121,7 +122,7 @@ def alike_arguments(one: KernelGroup, other: KernelGroup) -> float:
 
 
 def _same_identity(one: Counter[str], other: Counter[str]) -> bool:
-    """Nobody's functor was exchanged: identifiers on one side only are not there on both sides."""
+    """Not both sides have an identifier that the other lacks, such as another functor."""
     return not (_identifiers(one - other) and _identifiers(other - one))
 
 
@@ -135,7 +136,7 @@ def same_program(one: KernelGroup, other: KernelGroup) -> bool:
 
 
 def _program(group: KernelGroup) -> str | None:
-    """What was run, where its name says anything."""
+    """Name of the program; None if it is not specific (`a.out`, `python`)."""
     process = group.launches[0].process
     name = file_name(process.strip("\0 ")) if process else ""
     return None if not name or name == "a.out" or _INTERPRETERS.match(name) else name

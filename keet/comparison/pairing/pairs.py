@@ -1,11 +1,11 @@
-"""Which launches of one side do the work of which launches of the other.
+"""Pairs kernels of both sides that do the same work.
 
-Names come first, because people keep them: the whole name, the function, names that resemble each
-other. What is left is told by its place between kernels that were found: several in the place of
-one were fused into it. A guess is made only where something besides the place speaks for it, and
-nothing against it: two sources with nothing in common are two programs.
+Names are compared first, because edits mostly keep them: the full name, the function, similar
+names. The remaining kernels are paired by their position between paired kernels; several at the
+position of one were fused into it. Position alone is not enough: something else must suggest the
+pair, and nothing may speak against it, such as sources that have nothing in common.
 
-Every likeness is the same in both directions, so that swapped sides give the same pairs.
+Every similarity measure is symmetric, so that swapped sides give the same pairs.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _ALIKE = 0.6
 
 
 _MANY = 40_000
-"""Pairs of names that are looked at in one place, or of one function: beyond, two programs are not
-worth the time."""
+"""Pairs of names that are compared at one position, or for one function. With more, comparing all
+of them would take too long."""
 
 
 class Pairing(NamedTuple):
-    """Kernels that do the same work; one side is empty where nothing on it does."""
+    """Kernels that do the same work; a side is empty if it has no such kernel."""
 
     before: tuple[KernelGroup, ...]
     after: tuple[KernelGroup, ...]
@@ -50,7 +50,7 @@ class Pairing(NamedTuple):
 
     @property
     def kernel(self) -> str:
-        """What people call it: the one name, or both."""
+        """The common name, or `before → after`."""
         names = [
             " + ".join(dict.fromkeys(group.kernel for group in side))
             for side in (self.before, self.after)
@@ -62,8 +62,8 @@ class Pairing(NamedTuple):
 
     @property
     def typical(self) -> tuple[tuple[Launch, ...], tuple[Launch, ...]]:
-        """A launch that stands for each group. Of as many launches on both sides it is the same
-        one, say the fifth: the levels of a search must not be held against each other."""
+        """The launch that represents each group. If both sides have equally many launches, the same
+        index is taken on both: launch 5 of a search must not be compared with launch 9."""
         if len(self.before) == len(self.after) == 1:
             one, other = self.before[0].launches, self.after[0].launches
             if len(one) == len(other):
@@ -81,8 +81,7 @@ def _middle(times: Sequence[float]) -> int:
 def pair_groups(
     before: Sequence[KernelGroup], after: Sequence[KernelGroup], *, guess: bool = False
 ) -> tuple[Pairing, ...]:
-    """Every group is in exactly one pairing. `guess`: what is alone in its place is paired, even
-    where nothing else speaks for it."""
+    """Every group is in exactly one pairing. `guess`: also pair groups by position alone."""
     matcher = _Matcher(before, after, guess=guess)
     matcher.by_key()
     matcher.by_name()
@@ -92,16 +91,16 @@ def pair_groups(
 
 
 class _Gap(NamedTuple):
-    """What is open in one place, on both sides."""
+    """Unpaired groups at one position, on both sides."""
 
     before: list[KernelGroup]
     after: list[KernelGroup]
     neighbours: list[int]
-    """Numbers of the pairs around it."""
+    """Indices of the adjacent pairs."""
 
 
 class _Matcher:
-    """Pairs what is open on both sides, from the surest sign to the weakest."""
+    """Pairs groups of both sides, using the most reliable criterion first."""
 
     def __init__(
         self, before: Sequence[KernelGroup], after: Sequence[KernelGroup], *, guess: bool
@@ -119,7 +118,7 @@ class _Matcher:
     def _open(
         self, key: Callable[[KernelGroup], Hashable]
     ) -> Iterator[tuple[list[KernelGroup], list[KernelGroup]]]:
-        """What is not paired yet and has one key on both sides."""
+        """Unpaired groups that have the same key on both sides."""
         one, other = (
             _by(key, (group for group in side if id(group) not in self._paired))
             for side in self._sides
@@ -131,8 +130,8 @@ class _Matcher:
             self._pair(before, after, "same")
 
     def by_name(self) -> None:
-        """One kernel in several shapes: by size where there are as many on both sides, all
-        together where not, for then nobody can say which became which."""
+        """One kernel with several shapes: paired by size if both sides have equally many, else all
+        together, because it is not known which shape became which."""
         for before, after in self._open(lambda group: group.key.name):
             if len(before) != len(after):
                 self._pair(before, after, "reshaped")
@@ -142,13 +141,13 @@ class _Matcher:
                 self._pair([one], [other], "reshaped")
 
     def by_function(self) -> None:
-        """Other template arguments or parameters: those with most in common first."""
+        """Same function, other template arguments or parameters: the most similar first."""
         for before, after in self._open(function_of):
             if len(before) * len(after) <= _MANY:
                 for one, other in _likeliest(before, after, _common_arguments):
                     self._pair([one], [other], "template")
 
-    # --- places
+    # --- positions
 
     def by_place(self) -> None:
         gaps = self._gaps()
@@ -159,7 +158,7 @@ class _Matcher:
                 self._attach(gap)
 
     def _gaps(self) -> list[_Gap]:
-        """Places by the pair that comes before them, in an order that both sides agree on."""
+        """Gaps by the pair that precedes them, in an order that does not depend on the side."""
         number_of = {
             id(group): number
             for number, pair in enumerate(self._pairs)
@@ -174,14 +173,14 @@ class _Matcher:
         return [found[number] for number in sorted(found, key=self._position)]
 
     def _position(self, number: int) -> int:
-        """Of a pair among the launches of both sides."""
+        """Sort key of a pair: its first launches on both sides."""
         if number < 0:
             return -1
         pair = self._pairs[number]
         return sum(min(g.launches[0].id for g in side) for side in (pair.before, pair.after))
 
     def _settle(self, before: list[KernelGroup], after: list[KernelGroup]) -> None:
-        """What stands in the same place: renamed one by one, or fused, split, gone, new."""
+        """Groups at the same position: renamed one by one, else fused or split."""
         if 1 not in (len(before), len(after)) and len(before) * len(after) <= _MANY:
             for one, other in _likeliest(before, after, _alike):
                 self._pair([one], [other], "renamed")
@@ -192,7 +191,7 @@ class _Matcher:
             self._add(before, after, "renamed" if len(before) == len(after) else how)
 
     def _add(self, before: list[KernelGroup], after: list[KernelGroup], how: How) -> None:
-        """One on one side does the work of all on the other, if each of them is related to it."""
+        """Pairs one group with all groups of the other side if each of them is related to it."""
         several, single = (before, after[0]) if len(after) == 1 else (after, before[0])
         related = (
             may_be_same(several[0], single) if how == "renamed" else may_be_parts(several, single)
@@ -201,7 +200,7 @@ class _Matcher:
             self._pair(before, after, how)
 
     def _attach(self, gap: _Gap) -> None:
-        """Kernels without a counterpart whose neighbour was rewritten: their work went there."""
+        """Kernels without a counterpart next to a rewritten kernel: it took over their work."""
         loose = gap.before or gap.after
         for number in dict.fromkeys(gap.neighbours):
             pair = self._pairs[number]
@@ -238,7 +237,7 @@ def _by(
 def _neighbours(
     side: Sequence[KernelGroup], number_of: Mapping[int, int]
 ) -> Iterator[tuple[KernelGroup, tuple[int, int]]]:
-    """Each open group with the numbers of the pairs before and after it; -1 at the ends."""
+    """Each unpaired group with the indices of the pairs before and after it; -1 at the ends."""
     following, last = [-1] * len(side), -1
     for at in reversed(range(len(side))):
         following[at] = last
@@ -255,7 +254,7 @@ def _likeliest(
     after: Sequence[KernelGroup],
     likeness: Callable[[KernelGroup, KernelGroup], float],
 ) -> Iterator[tuple[KernelGroup, KernelGroup]]:
-    """One by one, the most alike first; of equals, those that stand in the same order."""
+    """Pairs, the most similar first; of equally similar ones, those in the same order."""
     ranked = sorted(
         (-likeness(one, other), abs(b - a), b + a, b, a)
         for (b, one), (a, other) in product(enumerate(before), enumerate(after))
@@ -269,14 +268,14 @@ def _likeliest(
 
 
 def _common_arguments(one: KernelGroup, other: KernelGroup) -> float:
-    """Of two instantiations of a function; equal shapes decide between equals."""
+    """Similarity of two instantiations of a function; ties are decided by equal shapes."""
     alike = alike_arguments(one, other)
     same_shape = one.key[1:] == other.key[1:]
     return alike + (0.01 if same_shape else 0.0) if alike else 0.0
 
 
 def _alike(one: KernelGroup, other: KernelGroup) -> float:
-    """Where several stand in one place, the name must tell which became which."""
+    """Of several kernels at one position, the names must be similar."""
     alike = resemblance(one, other)
     return alike if alike >= _ALIKE and may_be_same(one, other) else 0.0
 
@@ -286,18 +285,18 @@ def _in_order(groups: Iterable[KernelGroup]) -> tuple[KernelGroup, ...]:
 
 
 def _first(pair: Pairing) -> tuple[int, int]:
-    """As launched before; what is new, after all that."""
+    """Sort key: in launch order of the side before, then new kernels."""
     side = pair.before or pair.after
     return (0 if pair.before else 1, side[0].launches[0].id)
 
 
 def _took_over(pair: Pairing, loose: Sequence[KernelGroup]) -> bool:
-    """The pair's kernel was rewritten, and lives with the loose ones in one source file."""
+    """The pair's kernel was rewritten, and shares a source file with the unpaired ones."""
     if len(pair.before) != 1 or len(pair.after) != 1:
         return False
     one, other = pair.before[0], pair.after[0]
     if same_code(one.typical, other.typical) is not False:
         return False
     if any(group.key.name in (one.key.name, other.key.name) for group in loose):
-        return False  # one more launch of the same kernel is just that
+        return False  # just another launch of the same kernel
     return any(all(alike_sources(g.typical, each.typical) for g in loose) for each in (one, other))

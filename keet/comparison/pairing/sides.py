@@ -1,4 +1,4 @@
-"""What is compared: the launches of one side, in one run of the program or in several."""
+"""The two sides of a comparison: their reports, and launches grouped by kernel and shape."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SELECTING = regex(
     r"|--launch-skip-before-match|--graph-profiling|--range-filter|--profile-from-start"
     r"|--devices)[\s=]"
 )
-"""Options of ncu that choose launches."""
+"""Options of ncu that select launches."""
 
 
 class _Capture(NamedTuple):
@@ -26,13 +26,13 @@ class _Capture(NamedTuple):
 
 
 class Capture(_Capture):
-    """One report, and the launches of it that count."""
+    """One report, and the launches of it that are compared."""
 
-    # No `__slots__`: what follows is asked for once per kernel, and kept.
+    # No `__slots__`: cached properties need `__dict__`, and they are read once per kernel.
 
     @property
     def partial(self) -> bool:
-        """Some launches of the report were chosen."""
+        """Only some launches of the report were chosen."""
         return len(self.launches) != len(self.profile.launches)
 
     @cached_property
@@ -53,14 +53,15 @@ class Capture(_Capture):
         )
 
     def holds_all(self, names: Collection[str]) -> bool:
-        """Every launch that the program made of these kernels counts here."""
+        """Whether every launch that the program made of these kernels is compared."""
         if not self.partial or not self.is_captured:
             return self.is_captured
         return self._left_out.isdisjoint(names)
 
 
 def all_captured(profile: Profile) -> bool:
-    """ncu was told to profile every launch, or fewer came than it was told to."""
+    """Whether the report has every launch of the program, by ncu's command line: no option selected
+    launches, or the program made fewer than the limit."""
     line = profile.provenance.command_line
     if line is None or _SELECTING.search(line):
         return False
@@ -69,7 +70,7 @@ def all_captured(profile: Profile) -> bool:
 
 
 def distinct_captures(runs: Sequence[Capture]) -> tuple[Capture, ...]:
-    """Each report once: a copy of a run would make the noise look smaller."""
+    """Each report once: a copy of a report would make the noise look smaller."""
     return tuple({run.profile.provenance.sha256: run for run in reversed(runs)}.values())[::-1]
 
 
@@ -78,7 +79,7 @@ class Side(NamedTuple):
 
     captures: tuple[Capture, ...]
     times: int | None = None
-    """How often the program does what the report shows once; None: nobody said."""
+    """Launches of the program per launch in the report (`--times`); None: not given."""
 
     @property
     def scale(self) -> int:
@@ -86,30 +87,30 @@ class Side(NamedTuple):
 
     @property
     def has_tables(self) -> bool:
-        """The whole run is known, for each of its reports: a table that lacks launches does not
-        tell how long they took."""
+        """Each report has a complete run table. A table that lacks launches does not give the time
+        of the run."""
         return all(
             run.profile.run is not None and run.profile.run.complete for run in self.captures
         )
 
     @property
     def cut_short(self) -> bool:
-        """A table is there, and it lacks launches of the run."""
+        """A report has a run table, but the table lacks launches of the run."""
         return any(run.profile.run and not run.profile.run.complete for run in self.captures)
 
     @property
     def knows_run(self) -> bool:
-        """The table of the run is there, or the reports hold every launch of it."""
+        """There is a run table, or the reports contain every launch of the run."""
         return self.has_tables or all(all_captured(run.profile) for run in self.captures)
 
     @property
     def first(self) -> Capture:
-        """The run that is looked into; the others tell how far times vary."""
+        """The capture that is analysed; the others only show how much times vary."""
         return self.captures[0]
 
 
 class LaunchKey(NamedTuple):
-    """What makes two launches repetitions of each other."""
+    """Launches with equal keys are repetitions of each other."""
 
     name: str
     grid: Dim3 | None
@@ -137,7 +138,7 @@ class KernelGroup(_KernelGroup):
 
     @cached_property
     def typical(self) -> Launch:
-        """The launch that stands for the others: the one in the middle by time."""
+        """The launch that represents the others: the one with the median time."""
         ranked = sorted(self.launches, key=lambda launch: (launch.rank_time, launch.id))
         return ranked[(len(ranked) - 1) // 2]
 
@@ -169,7 +170,7 @@ def groups_of(launches: Sequence[Launch]) -> tuple[KernelGroup, ...]:
 
 
 def time_in(run: Capture, groups: Sequence[KernelGroup]) -> float | None:
-    """What these kernels took in a run, all launches together; `None` where one is not there."""
+    """Nanoseconds of all launches of these groups in a capture; `None` if one is missing."""
     total = 0.0
     for group in groups:
         same = run.groups.get(group.key)

@@ -1,4 +1,4 @@
-"""Which basis a comparison has, and what must be said of it."""
+"""Chooses what the times cover (whole runs, the reports, one launch), with the caveats of that."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def choose_weighting(
 
 
 def _of_runs(before: Side, after: Side) -> bool:
-    """Two launches of one report are compared as they are: both stand in the same run."""
+    """Not for two launches of one report, which are in the same run."""
     told = before.times is not None or after.times is not None
     return before.has_tables and after.has_tables and not told and not _within_report(before, after)
 
@@ -49,7 +49,7 @@ def _within_report(before: Side, after: Side) -> bool:
 
 
 def table_caveats(weighting: Weighting, pairings: Sequence[Pairing]) -> Iterator[Caveat]:
-    """What must be said of the tables, and of a total that is not there."""
+    """Caveats of the run tables, and of a missing total."""
     if isinstance(weighting, RunWeighting):
         yield from run_caveats(weighting, pairings)
         return
@@ -70,7 +70,7 @@ def table_caveats(weighting: Weighting, pairings: Sequence[Pairing]) -> Iterator
 
 
 def _not_used(before: Side, after: Side) -> Iterator[str]:
-    """Tables that are there and do not count."""
+    """Run tables that exist but are not used."""
     sides = (before, after)
     problems = [list(_problems(side, which)) for which, side in enumerate(sides)]
     if not _within_report(before, after):
@@ -89,7 +89,7 @@ def _not_used(before: Side, after: Side) -> Iterator[str]:
 
 
 def _problems(side: Side, which: int) -> Iterator[str]:
-    """Why tables beside the reports of a side are not used, and the option of this side."""
+    """Why run tables next to the reports of a side are not used, with the option of this side."""
     found = [run.profile.run_problem for run in side.captures if run.profile.run_problem]
     for problem in dict.fromkeys(found):
         what, advises, option = problem.partition(USE_ANYWAY)
@@ -121,7 +121,8 @@ def guessed_pair_caveats(pairings: Sequence[Pairing], sure: Sequence[Pairing]) -
 def one_sided_caveat(
     weighting: Weighting, pairings: Sequence[Pairing], timings: Sequence[Timing], whole: Timing
 ) -> Caveat | None:
-    """Kernels of one side count in the total, unless they may just not have been captured."""
+    """Kernels of one side count in the total, unless they may just not have been captured on the
+    other."""
     timed = list(zip(pairings, timings, strict=True))
     lone = [each for each, timing in timed if _is_lone(weighting, each, timing)]
     paired = total_timing([timing for each, timing in timed if each.before and each.after])

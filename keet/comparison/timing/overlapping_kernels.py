@@ -1,9 +1,9 @@
-"""Kernels that run at the same time: where the times of runs do not tell which way one changed.
+"""Caveats for kernels that run at the same time: times may not show which way a kernel changed.
 
-While n kernels run at once, each counts for 1/n of the GPU's busy time. So the part of a kernel
-changes when its neighbour appears or disappears, although its launches take as long as before. And
-sums of durations, which is all that some tables have, grow where kernels overlap and the program
-gets faster.
+While n kernels run at once, each is counted with 1/n of the GPU's busy time. So the share of a
+kernel changes when another one starts or stops to overlap it, although its launches take as long as
+before. And sums of durations, which is all that some tables have, grow when kernels overlap,
+although the program gets faster.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from keet.units import Quantity
 
 
 def pair_overlap_caveat(runs: RunWeighting, pairing: Pairing, timing: Timing) -> Caveat | None:
-    """Why no verdict can be given of a pair."""
+    """Set if there can be no verdict on a pair."""
     if timing.speedup is None:
         return None
     why = _of_durations if runs.by_durations else _shared
@@ -41,7 +41,7 @@ def mixed_launches_caveat(runs: RunWeighting, *pairings: Pairing, of: str) -> Ca
 
 
 def _shared(runs: RunWeighting, pairing: Pairing, timing: Timing) -> str | None:
-    """The part of the busy time and the durations must tell the same, unless the launches of the
+    """The share of the busy time and the durations must change alike, unless the launches of the
     pair overlap only each other."""
     if not any((runs.concurrency(which, pairing) or 1.0) > 1 for which in (0, 1)):
         return None
@@ -66,7 +66,7 @@ def _of_durations(runs: RunWeighting, pairing: Pairing, timing: Timing) -> str |
 
 
 def _overlapping(runs: RunWeighting, pairing: Pairing | None, timing: Timing) -> Iterator[str]:
-    """Where one side is known to overlap, and the other side is not known."""
+    """One side is known to overlap, and for the other it is not known."""
     for which, word in enumerate(SIDES):
         concurrency = runs.concurrency(which, pairing)
         if concurrency and math.log(concurrency) > timing.noise:
@@ -99,7 +99,7 @@ def _slowed(runs: RunWeighting, pairing: Pairing) -> Iterator[str]:
 def total_overlap_caveat(
     runs: RunWeighting, open_pairs: Sequence[tuple[Pairing, Timing]], whole: Timing
 ) -> Caveat | None:
-    """Why no verdict can be given of the total. A total of busy time is never in doubt for it.
+    """Set if there can be no verdict on the total. A total of busy time always has one.
     `open_pairs`: those whose launches may overlap."""
     if not runs.by_durations or whole.speedup is None:
         return None
@@ -113,7 +113,7 @@ def total_overlap_caveat(
 
 
 def _part(pairs: Sequence[tuple[Pairing, Timing]], whole: Timing) -> float:
-    """Of the time of the side where these pairs take more, 0 to 1."""
+    """Share of these pairs in the total, 0 to 1, on the side where it is larger."""
     before = sum(timing.before or 0.0 for _, timing in pairs) / (whole.before or 1.0)
     after = sum(timing.after or 0.0 for _, timing in pairs) / (whole.after or 1.0)
     return max(before, after)
@@ -125,7 +125,7 @@ def _names(pairings: Sequence[Pairing]) -> str:
 
 
 def opposite_durations_caveat(runs: RunWeighting, timing: Timing) -> Iterator[Caveat]:
-    """Where the launches' durations tell another story than the busy time of the runs."""
+    """Note if the sum of durations and the busy time changed in opposite directions."""
     before, after = runs.durations(None)
     durations = timing._replace(before=before, after=after)
     if {timing.word, durations.word} == {"faster", "slower"}:

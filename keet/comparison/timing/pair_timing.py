@@ -1,9 +1,9 @@
-"""How much faster, and how far such a number can be trusted.
+"""Times of a pair before and after, their noise, and the verdict: faster, slower, unchanged.
 
-Captures of one unchanged program differ from session to session, less within a session, and
-launches within one report by less again. So a report can't tell its own noise, and further runs of
-the same session only make the smaller part of it smaller; runs of other hours and days make all of
-it so.
+Captures of an unchanged program differ from one measurement session to the next (a session:
+captures at most an hour apart), less within a session, and launches within one report even less. So
+one report does not show its own noise. More captures of the same session reduce only the smaller
+part of it; captures of other sessions reduce all of it.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ from keet.records import NamedTuple
 VerdictWord = Literal["faster", "slower", "unchanged", "inconclusive"]
 
 _SESSION = timedelta(hours=1)
-"""Captures that are further apart count as taken under other conditions."""
+"""Captures that are further apart belong to different measurement sessions."""
 _TURNS = 3
-"""Runs of each side from which profiling by turns shows."""
+"""Captures per side, at least, to detect that both sides were profiled alternately."""
 _ASSUMED_RUNS = 4
-"""How many further runs the assumed noise is worth against what the runs show."""
+"""The assumed noise counts as much as this many captures."""
 _COVER = 2.0
-"""Standard deviations: 95 % of chance differences are smaller."""
+"""Standard deviations: 95 % of random differences are smaller."""
 _COARSE = 0.1
-"""Noise beyond which "no difference was seen" is no news."""
+"""With more noise, a small difference is `inconclusive`, not `unchanged`."""
 
 
 class Timing(NamedTuple):
-    """Time of a pair, all its launches together, in nanoseconds."""
+    """Time of a pair before and after, all its launches together, in nanoseconds."""
 
     before: float | None
     after: float | None
     noise: float
-    """What chance may change the ratio by: 0.05 is 5 %."""
+    """Random error of the ratio, two standard deviations: 0.05 is 5 %."""
     doubt: float = 0.0
-    """What the comparison is weakened by besides: other clocks, other caches."""
+    """Further uncertainty from caveats, such as other clocks or caches; added to `noise`."""
     unmeasured: bool = False
-    """A launch has no time of its own: what the others took is not the whole."""
+    """A launch has no time, so the sum of the others is incomplete."""
     undecided: bool = False
-    """The two times do not tell which way it changed: kernels overlap, or may."""
+    """The two times do not show which way it changed, because kernels overlap or may overlap."""
 
     @property
     def speedup(self) -> float | None:
@@ -61,7 +61,7 @@ class Timing(NamedTuple):
 
     @property
     def saved(self) -> float:
-        """Nanoseconds; negative where it got slower."""
+        """Nanoseconds; negative if it got slower."""
         return (self.before or 0.0) - (self.after or 0.0)
 
     @property
@@ -77,42 +77,42 @@ class Timing(NamedTuple):
 
 
 class MeasuredSide(NamedTuple):
-    """A side of a pair: what all its launches took, run by run."""
+    """Times of one side of a pair: the sum over its launches, one value per capture."""
 
     times: list[float]
     one_launch: float
-    """Nanoseconds of a launch, on average."""
+    """Average nanoseconds of a launch."""
     sessions: int
-    """How many times somebody sat down to profile it."""
+    """Number of measurement sessions in which the captures were made."""
     plain: bool = False
-    """Of runs without a profiler."""
+    """The times are from runs without a profiler."""
 
     @property
     def within(self) -> float:
-        """Variance of the logarithm of one run's time, among runs of one session."""
+        """Variance of the logarithm of one capture's time, within a session."""
         deviation = PLAIN_WITHIN_HOUR if self.plain else deviation_within_hour(self.one_launch)
         return deviation**2 / 2
 
     @property
     def between(self) -> float:
-        """What sessions add to that."""
+        """Additional variance between sessions."""
         deviation = PLAIN_ACROSS_DAYS if self.plain else deviation_across_days(self.one_launch)
         return deviation**2 / 2 - self.within
 
     @property
     def spread(self) -> float:
-        """What these runs are expected to differ by."""
+        """Expected variance among these captures."""
         return self.within if self.sessions == 1 else self.within + self.between
 
     def variance(self, scale: float, *, by_turns: bool) -> float:
-        """Of the mean of the runs. What sessions differ by, runs of one session don't show; but
-        where both sides were profiled by turns, it is the same for both."""
+        """Of the mean of the captures. Captures of one session do not show the variance between
+        sessions, so it is assumed; it cancels out if both sides were profiled by turns."""
         between = 0.0 if by_turns else self.between * (scale if self.sessions > 1 else 1.0)
         return between / self.sessions + scale * self.within / len(self.times)
 
 
 Weights = tuple[Sequence[float], Sequence[float]]
-"""How often each group of a pairing counts, before and after."""
+"""Weight of each group of a pairing, before and after."""
 
 
 def time_pair(
@@ -122,7 +122,7 @@ def time_pair(
     doubt: float = 0.0,
     weights: Weights | None = None,
 ) -> Timing:
-    """`weights`: as often as the reports have them, unless told otherwise."""
+    """`weights`: default: each launch counts as often as the reports have it."""
     ones, others = weights or (
         [float(before.scale)] * len(pairing.before),
         [float(after.scale)] * len(pairing.after),
@@ -143,14 +143,14 @@ def time_runs(
     after: Side,
     doubt: float = 0.0,
 ) -> Timing:
-    """Of times that are known for whole runs: no launch stands for others by chance."""
+    """Of times of whole runs, which include every launch: launches add no noise."""
     known = [each for each in (one, other) if each]
     noise = _noise(known, 0.0, by_turns=_by_turns(before, after))
     return Timing(_mean(one), _mean(other), noise, doubt)
 
 
 def measured_runs(side: Side, times: Sequence[float]) -> MeasuredSide | None:
-    """Of plain runs. None: the kernels take no time."""
+    """Of plain runs. None if the kernels take no time."""
     positive = [time for time in times if time > 0]
     if not positive:
         return None
@@ -183,18 +183,18 @@ def _weighted_time(
 
 
 def _sessions(captured: Sequence[datetime]) -> int:
-    """Told by when the reports were made; where they do not say, it was one."""
+    """Number of sessions, by the creation times of the reports; 1 if these are not known."""
     gaps = (later - earlier for earlier, later in itertools.pairwise(captured))
     return 1 + sum(gap > _SESSION for gap in gaps)
 
 
 def _captured(side: Side) -> list[datetime]:
-    told = (run.profile.provenance.created for run in side.captures)
-    return sorted(datetime.fromisoformat(each) for each in told if each)
+    created = (capture.profile.provenance.created for capture in side.captures)
+    return sorted(datetime.fromisoformat(each) for each in created if each)
 
 
 def _by_turns(before: Side, after: Side) -> bool:
-    """Several runs of each in one session, and neither side was done before the other began."""
+    """Several captures of each side in one session, and the two sides overlap in time."""
     one, other = _captured(before), _captured(after)
     if min(len(one), len(other)) < _TURNS or _sessions(sorted(one + other)) > 1:
         return False
@@ -202,7 +202,7 @@ def _by_turns(before: Side, after: Side) -> bool:
 
 
 def _noise(sides: Sequence[MeasuredSide], launch_variance: float, *, by_turns: bool) -> float:
-    """What is on one side only is as uncertain as if it stood against its like."""
+    """A kernel on one side only is as uncertain as if it were compared with an equal one."""
     if not sides:
         return 0.0
     scale = _scale(sides)
@@ -211,8 +211,8 @@ def _noise(sides: Sequence[MeasuredSide], launch_variance: float, *, by_turns: b
 
 
 def _scale(sides: Sequence[MeasuredSide]) -> float:
-    """How far the runs differ, over how far they were assumed to: the assumption counts as some
-    further runs that differ just so."""
+    """Measured over assumed variance of the captures. The assumption counts as `_ASSUMED_RUNS`
+    further captures."""
     squares, degrees = 0.0, 0
     for side in sides:
         logs = [math.log(time) for time in side.times]
@@ -223,8 +223,8 @@ def _scale(sides: Sequence[MeasuredSide]) -> float:
 
 
 def _launch_variance(pairing: Pairing, runs: int) -> float:
-    """What repeated launches of one report add. As many on both sides are held against each other
-    one by one: the fifth step of a solver may take longer than the first, on either side."""
+    """Variance from repeated launches of one report. With equally many on both sides, launch n is
+    compared with launch n: step 5 of a solver may take longer than step 1 on both sides."""
     sides = [_log_times(groups) for groups in (pairing.before, pairing.after)]
     one, other = sides
     if len(one) == len(other) > 1:
@@ -234,14 +234,14 @@ def _launch_variance(pairing: Pairing, runs: int) -> float:
 
 
 def _log_times(groups: Sequence[KernelGroup]) -> list[float]:
-    """Of the launches of one kernel; several kernels have no common spread."""
+    """Of the launches of one kernel; empty for several kernels, which have no common spread."""
     times = groups[0].times if len(groups) == 1 else None
     return [math.log(time) for time in times or ()]
 
 
 def total_timing(timings: Sequence[Timing]) -> Timing:
-    """Of everything. What weakens one pair weakens the total by the pair's share of the time; the
-    noise of captures is common to all kernels of a report, so it does not average out."""
+    """Sum of all. Doubt of a pair counts with its share of the time. The noise is common to all
+    kernels of a capture, so it does not average out."""
     before = _sum([t.before for t in timings])
     after = _sum([t.after for t in timings])
     weights = [(t.before or 0.0) + (t.after or 0.0) for t in timings]

@@ -1,4 +1,4 @@
-"""What must be said of times of whole runs."""
+"""Caveats of times of whole runs: run tables that do not fit, replays that differ from the run."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from keet.profile.run_table import RECORDER_NAMES
 from keet.units import Quantity
 
 _MIGRATING = 0.4
-"""Two standard deviations, as everywhere. Seen on an H200: runs of one program with managed flags
-differed by 20 % (root mean square), and by 44 % at most (evals.plain_runs)."""
+"""Two standard deviations. Measured on an H200: runs of one program with managed flags differed by
+20 % (root mean square), and by 44 % at most (evals.plain_runs)."""
 _LISTED = 3
 
 
@@ -109,7 +109,7 @@ def replay_differs(runs: RunWeighting, pairing: Pairing) -> Iterator[Caveat]:
 
 
 def replay_not_scaled(runs: RunWeighting, pairing: Pairing) -> Iterator[Caveat]:
-    """Launches so short that the profiler's share of the replay is large."""
+    """Launches so short that the profiler's overhead is a large part of the replay."""
     for which in (0, 1):
         launches = [launch for group in pairing.sides[which] for launch in group.launches]
         found = [(each, gap) for each in launches if (gap := runs.replay_ratio(which, each))]

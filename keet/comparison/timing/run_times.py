@@ -1,4 +1,4 @@
-"""What the launches of each pair took in the runs of a side."""
+"""Times of each pair in the whole runs of a side, from the run tables."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from keet.records import NamedTuple
 
 
 class TimeSum(NamedTuple):
-    """What launches of a run took together. Times in nanoseconds."""
+    """Times of several launches of a run, summed. In nanoseconds."""
 
     busy_ns: float = 0.0
     total_ns: float = 0.0
     launches: float = 0.0
     overlapped_ns: float = 0.0
-    """Part of `total_ns` in which other launches ran too; 0 where the table does not tell."""
+    """Part of `total_ns` in which other launches ran too; 0 if the table does not record it."""
 
     def plus(self, other: Position | KernelRun | TimeSum) -> TimeSum:
         return TimeSum(
@@ -32,12 +32,12 @@ class TimeSum(NamedTuple):
 
     @property
     def concurrency(self) -> float:
-        """Kernels that ran at the same time, on average: 1 where none overlap."""
+        """Average number of kernels that ran at the same time: 1 if none overlap."""
         return self.total_ns / self.busy_ns if self.busy_ns else 1.0
 
 
 class PairRunTimes:
-    """What each pair took in each run of a side."""
+    """Time of each pair in each run of a side."""
 
     def __init__(self, side: Side, which: int, pairings: Sequence[Pairing]) -> None:
         self._pairings, self._which = pairings, which
@@ -46,7 +46,7 @@ class PairRunTimes:
         for key, number in self._by_key.items():
             self._by_name.setdefault(key.name, number)
         self.unknown: set[int] = set()
-        """Pairs with a launch that the table does not have."""
+        """Pairs with a launch that is not in the table."""
         self.pairs = [self._of_pairs(run) for run in side.captures]
         self.whole = [_whole(run) for run in side.captures]
         self.rest = [_rest(w, pairs) for w, pairs in zip(self.whole, self.pairs, strict=True)]
@@ -66,7 +66,7 @@ class PairRunTimes:
         return spent
 
     def _unprofiled(self, positions: RunPositions) -> Iterator[tuple[int, KernelRun]]:
-        """Kernels that this run has and its report lacks, and another report has."""
+        """Kernels that are in this run and in another report, but not in its own report."""
         names = KernelNames(positions.unprofiled)
         candidates: dict[str, list[tuple[int, LaunchKey]]] = defaultdict(list)
         for number, pairing in enumerate(self._pairings):
@@ -93,7 +93,7 @@ def _whole(run: Capture) -> TimeSum:
 
 
 def _rest(whole: TimeSum, pairs: Sequence[TimeSum]) -> TimeSum:
-    """What is left of the run; crumbs of sums of floats are none."""
+    """The run minus all pairs; rounding errors count as zero."""
     taken = TimeSum()
     for pair in pairs:
         taken = taken.plus(pair)

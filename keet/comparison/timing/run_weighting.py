@@ -1,7 +1,7 @@
-"""Times of the whole run, before and after: what the profiled launches stand for.
+"""Weights of profiled launches by the run tables of both sides: `RunWeighting`.
 
-Each launch of a run counts for one profiled launch, or for none; so the times of the pairs and of
-the kernels that were not profiled add up to the busy time of the run.
+Each launch of a run is represented by one profiled launch or by none. So the times of the pairs and
+of the kernels that were not profiled add up to the busy time of the run.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from keet.profile import Launch
 from keet.profile.run_table import Position, Recorder
 
 _ANSWERED = ("launch_counts", "work_per_launch", "launch_size", "launch_work", "other_launches")
-"""Reasons for doubt that a table of the run settles."""
+"""Caveats that do not apply if run tables are known."""
 _OVERLAPS = 1.01
 """Sum of durations over busy time from which kernels count as running at the same time."""
 _OTHERS = 0.01
-"""Of the busy time of a pair: overlapped time of other kernels that is not worth a doubt."""
+"""Overlapped time of other kernels that is negligible, as a share of the busy time of a pair."""
 ALIKE = 0.5
-"""Part of a kernel's time that must be in launches about as long as the profiled ones, for their
-counters to explain it. `keet explain` warns from there on."""
+"""Share of a kernel's time that must be in launches about as long as the profiled ones, for their
+counters to explain it. `keet explain` uses the same limit."""
 SIDES = ("before", "after")
 
 
 class RunWeighting(Weighting):
-    """Each profiled launch counts for the launches of the run that it stands for."""
+    """Each profiled launch is weighted by the launches of the run that it represents."""
 
     basis: Basis = "run"
 
@@ -44,10 +44,10 @@ class RunWeighting(Weighting):
         self._spent = tuple(PairRunTimes(side, n, pairings) for n, side in enumerate(self.sides))
         self._partial = [any(run.partial for run in side.captures) for side in self.sides]
         self.chosen_only = any(self._partial)
-        """The total is of the launches that were chosen, not of the run."""
+        """The total covers the chosen launches, not the run."""
         self.by_durations = not all(self.overlap_known(which) for which in (0, 1))
-        """A table does not tell which kernels ran at the same time: then sums of durations are
-        compared on both sides, and never with the busy time of the other side."""
+        """A table does not record which kernels ran at the same time. Then sums of durations are
+        compared on both sides, never a sum with the busy time of the other side."""
         self.no_total = self._no_total(pairings)
 
     def _no_total(self, pairings: Sequence[Pairing]) -> NoTotal | None:
@@ -65,7 +65,7 @@ class RunWeighting(Weighting):
         return None
 
     def applicable(self, caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
-        """Clocks and caches of the profiler have no part in a run without it."""
+        """Clocks and caches under the profiler do not affect a run without it."""
         return tuple(caveat.as_note for caveat in caveats if caveat.id not in _ANSWERED)
 
     def caveats_of_pair(self, pairing: Pairing, caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
@@ -75,7 +75,7 @@ class RunWeighting(Weighting):
         return tuple(caveat for caveat in found if caveat.id != "problem_size")
 
     def _same_problem(self, pairing: Pairing) -> bool:
-        """The launches changed in number and in size so that the work stayed about the same."""
+        """Launches changed in number and in size, but the total work stayed about the same."""
         work = log_growth(pairing, "inst_executed_total")
         one, other = (self.launches(which, pairing) for which in (0, 1))
         if work is None or not one or not other or one == other:
@@ -112,7 +112,8 @@ class RunWeighting(Weighting):
 
     @property
     def rest(self) -> Timing | None:
-        """Of the kernels that no launch of either report stands for; None: not asked for."""
+        """Of the kernels that no launch of either report represents; None: there are none, or only
+        some launches were chosen."""
         if self.chosen_only:
             return None
         found = self._timing([side.rest for side in self._spent])
@@ -120,7 +121,7 @@ class RunWeighting(Weighting):
 
     @property
     def named(self) -> str:
-        """What the total is of."""
+        """What the total is a sum of, in words."""
         if self.chosen_only:
             return "the time of the chosen launches"
         return "the summed durations" if self.by_durations else "the GPU time"
@@ -137,8 +138,8 @@ class RunWeighting(Weighting):
         return known._replace(before=before, after=after, unmeasured=False)
 
     def counts(self, pairing: Pairing) -> bool:
-        """It is a part of the total. Where launches of one side only were chosen, what this side
-        lacks may just not have been chosen."""
+        """Whether the pair is part of the total. If launches were chosen on one side only, a kernel
+        that this side lacks may just not have been chosen."""
         if self._partial[0] == self._partial[1]:
             return True
         return all(self.launches(n, pairing) or not self._partial[n] for n in (0, 1))
@@ -150,7 +151,7 @@ class RunWeighting(Weighting):
         return None if number in side.unknown else mean_of([r[number] for r in side.pairs]).launches
 
     def all_launches(self, pairings: Sequence[Pairing]) -> tuple[float, float]:
-        """Of what the total is of."""
+        """Launches that the total covers."""
         if not self.chosen_only:
             one, other = (mean_of(side.whole).launches for side in self._spent)
             return one, other
@@ -158,7 +159,7 @@ class RunWeighting(Weighting):
         one, other = (sum(self.launches(n, p) or 0.0 for p in counted) for n in (0, 1))
         return one, other
 
-    # --- what a launch that is looked into stands for
+    # --- how many launches an analysed launch represents
 
     def launch_weight(
         self, which: int, pairing: Pairing, group: KernelGroup, launch: Launch
@@ -175,7 +176,7 @@ class RunWeighting(Weighting):
     def doubt(
         self, which: int, pairing: Pairing, launch: Launch, alike: float | None
     ) -> RunDoubt | None:
-        """`alike`: of the part that the launch is looked into for."""
+        """`alike`: see `WeightedLaunch.alike`."""
         if self.replay_gap(which, launch):
             return "replay"
         if alike is not None and alike < ALIKE:
@@ -183,16 +184,15 @@ class RunWeighting(Weighting):
         return "mixed" if self._mixed(which, [pairing]) else None
 
     def unlike(self, which: int, pairing: Pairing) -> float | None:
-        """Part of the time of a pair, 0 to 1, in launches about as long as the profiled ones, where
-        that is less than half."""
+        """Share of the time of a pair, 0 to 1, in launches about as long as the profiled ones; None
+        if it is half or more."""
         launches = (launch for group in pairing.sides[which] for launch in group.launches)
         positions = [self._position(which, launch) for launch in launches]
         alike = _alike([each for each in positions if each is not None])
         return alike if alike is not None and alike < ALIKE else None
 
     def mixed(self, pairings: Sequence[Pairing]) -> bool:
-        """The table does not tell launches of these pairs from those that other launches of a
-        report stand for."""
+        """The table does not distinguish launches of these pairs from launches of other pairs."""
         return any(self._mixed(which, pairings) for which in (0, 1))
 
     def _mixed(self, which: int, pairings: Sequence[Pairing]) -> bool:
@@ -208,12 +208,12 @@ class RunWeighting(Weighting):
         return run_positions(self.sides[which].first).of(launch.id)
 
     def replay_gap(self, which: int, launch: Launch) -> ReplayGap | None:
-        """Where the replay does not show what happened in the run."""
+        """Set if the replay does not show what happened in the run."""
         return replay_gap(launch, self._position(which, launch))
 
     def launches_took(self, which: int, launch: Launch, gap: ReplayGap) -> ReplayGap | None:
-        """The averages of all profiled launches of the kernel and of all its launches in the run,
-        where the table has one time for all of them and several were profiled."""
+        """Averages over all profiled launches of the kernel and over all its launches in the run,
+        if the table has one time for all of them and several were profiled."""
         position = self._position(which, launch)
         if position is None or position.known_by != "kernel" or not position.profiled_ns:
             return None
@@ -221,21 +221,21 @@ class RunWeighting(Weighting):
         return average if position.profiled_ns != duration_of(launch) else None
 
     def replay_ratio(self, which: int, launch: Launch) -> ReplayGap | None:
-        """Both times where one is much longer, however short the launch is: what the replay was
-        busy with is then not what the run was busy with."""
+        """Both times if one is much longer, however short the launch is: then the replay does not
+        show what the run was busy with."""
         position = self._position(which, launch)
         times = both_times(launch, position)
         times = times and (self.launches_took(which, launch, times) or times)
         return times if times and times.factor > DIFFERS else None
 
-    # --- what must be known besides
+    # --- properties of the run tables
 
     def missing(self, which: int) -> Iterator[int]:
-        """Numbers of the pairs with a kernel that the table of the side does not have."""
+        """Indices of the pairs with a kernel that is not in the run table of the side."""
         yield from sorted(self._spent[which].unknown)
 
     def strange(self, which: int) -> Iterator[Capture]:
-        """Reports without any launch that is in the table of their run."""
+        """Reports of which no launch is in their run table."""
         for run in self.sides[which].captures:
             launches = run.profile.launches
             if launches and not any(run_positions(run).of(launch.id) for launch in launches):
@@ -245,7 +245,7 @@ class RunWeighting(Weighting):
         return all(each.total_ns > 0 for each in self._spent[which].whole)
 
     def overlap_known(self, which: int) -> bool:
-        """The tables of the side tell which kernels ran at the same time."""
+        """The tables of the side record which kernels ran at the same time."""
         return all(run_positions(run).table.overlap_known for run in self.sides[which].captures)
 
     def concurrency(self, which: int, pairing: Pairing | None) -> float | None:
@@ -256,14 +256,14 @@ class RunWeighting(Weighting):
         return found if found > _OVERLAPS else 1.0
 
     def overlaps_others(self, which: int, pairing: Pairing) -> bool:
-        """Kernels outside the pair ran at the same time as any other. If they did not, the busy
-        time of the pair is exact, however much its launches overlap each other."""
+        """Kernels outside the pair overlapped others. If they did not, the busy time of the pair is
+        exact, however much its launches overlap each other."""
         own = self._spent_on(which, pairing)
         others = mean_of(self._spent[which].whole).overlapped_ns - own.overlapped_ns
         return others > _OTHERS * own.busy_ns
 
     def same_tables(self) -> bool:
-        """Both sides have the same tables of the run."""
+        """Both sides have equal run tables."""
         one, other = (
             [run.profile.run and run.profile.run._replace(path=None) for run in side.captures]
             for side in self.sides
@@ -271,7 +271,7 @@ class RunWeighting(Weighting):
         return one == other
 
     def spans(self) -> tuple[float, float] | None:
-        """Nanoseconds from the first to the last kernel; None where a table does not tell."""
+        """Nanoseconds from the first to the last kernel; None if a table does not record it."""
         found = [[run_positions(run).table.span_ns for run in side.captures] for side in self.sides]
         known = [[span for span in spans if span] for spans in found]
         if any(len(a) != len(b) for a, b in zip(known, found, strict=True)):
@@ -280,8 +280,8 @@ class RunWeighting(Weighting):
         return one, other
 
     def idle(self, which: int) -> float:
-        """Part of the time from first to last kernel in which the GPUs ran none, 0 to 1; 0 where a
-        table does not tell."""
+        """Share of the time from the first to the last kernel in which the GPUs ran no kernel, 0 to
+        1; 0 if a table does not record it."""
         tables = [run_positions(run).table for run in self.sides[which].captures]
         spans = sum((t.span_ns or 0.0) * (t.gpus or 1) for t in tables)
         busy = sum(table.busy_ns for table in tables)
@@ -309,7 +309,7 @@ class RunWeighting(Weighting):
 
 
 def _alike(positions: Sequence[Position]) -> float | None:
-    """Part of their time in launches about as long; None where the table does not tell."""
+    """Share of their time in launches about as long; None if the table does not record it."""
     known = [each.alike_ns for each in positions if each.alike_ns is not None]
     busy = sum(each.busy_ns for each in positions)
     if len(known) != len(positions) or not busy:

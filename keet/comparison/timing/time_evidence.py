@@ -1,4 +1,4 @@
-"""Evidence of times, of factors between them, and of numbers of launches."""
+"""Evidence for times, for the factors between them, and for launch counts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from keet.units import Quantity
 
 
 class Speedup(NamedTuple):
-    """Time before over time after, and the factor as people say it: never below 1."""
+    """Time before over time after, and the factor that is printed: never below 1."""
 
     ratio: Evidence
     factor: Evidence
 
 
 class TimeEvidence:
-    """Numbers of a pair (`pair 3`) or of all kernels, entered into a book."""
+    """Enters the numbers of a pair (`pair 3`) or of all kernels into a ledger."""
 
     def __init__(self, book: Ledger) -> None:
         self._book = book
@@ -53,11 +53,11 @@ class TimeEvidence:
         return self._book.derived(name, Quantity(ratio, "x"), label, time.before, time.after)
 
     def one_side(self, name: str, timing: Timing) -> Evidence | None:
-        """Of the only side whose time is known."""
+        """Time of the only side where it is known."""
         for word, ns in (("before", timing.before), ("after", timing.after)):
             if ns is not None:
-                told = f"time {word}"
-                return self._book.derived(f"{name}: {told}", Quantity(ns, "ns"), told)
+                label = f"time {word}"
+                return self._book.derived(f"{name}: {label}", Quantity(ns, "ns"), label)
         return None
 
     def longer(self, name: str, what: str, time: NumberChange) -> Evidence:

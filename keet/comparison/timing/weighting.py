@@ -1,10 +1,9 @@
-"""How often each launch of a report counts, and what a total is made of.
+"""How often each launch of a report counts, and whether there is a total.
 
-- `reports`: the reports hold the launches that count, each as often as it is there or as `--times`
-  says.
-- `per_launch`: nobody knows how often the program launches each kernel, and something says that
-  this changed. Kernels are compared per launch, and there is no total.
-- `run`: the tables of both runs tell what each profiled launch stands for (`WholeRun`).
+- `reports` (`Weighting`): each launch counts as often as the reports have it, or as `--times` says.
+- `per_launch` (`PerLaunchWeighting`): it is not known how often the program launches each kernel,
+  and something suggests that this changed. Kernels are compared per launch; there is no total.
+- `run` (`RunWeighting`): run tables say how many launches each profiled launch represents.
 """
 
 from __future__ import annotations
@@ -27,17 +26,18 @@ _ABOUT_TIMES = ("work_per_launch", "launch_counts")
 
 
 RunDoubt = Literal["replay", "unlike", "mixed"]
-"""Its replay took much longer or shorter than the run; most time is in launches unlike it; the
-table of the run does not tell its launches from those of other launches of the report."""
+"""Why a launch does not show what its kernel would save in the run. `replay`: its replay took much
+longer or shorter than in the run; `unlike`: most time is in launches of other lengths; `mixed`: the
+run table does not distinguish its launches from others."""
 
 
 class LaunchWeight(NamedTuple):
-    """How often a launch that is looked into counts."""
+    """How many launches an analysed launch represents."""
 
     time: float
-    """Its replay took the time of its kernel, so many times."""
+    """Time of its kernel over the time of this launch under replay."""
     volume: float | None
-    """What it moved and executed makes that of its kernel, so many times; None: not known."""
+    """Work of its kernel over the work of this launch; None: not known."""
     alike: float | None = None
     """See `WeighedLaunch.alike`."""
 
@@ -54,7 +54,7 @@ class NoTotal(NamedTuple):
         "with --run-table-before FILE --run-table FILE, or give the launch counts with --times N:M"
     )
     gated: str = "kernels are gated per launch"
-    """What a gate judges instead."""
+    """What is gated instead of the total."""
 
     @property
     def caveat(self) -> Caveat:
@@ -73,11 +73,11 @@ class Weighting:
         self.sides = (before, after)
 
     def applicable(self, caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
-        """Those that concern what is compared here, and as far as they do."""
+        """The caveats that apply to this weighting, with their effect on it."""
         known = [r.as_note if r.id == "work_per_launch" else r for r in caveats]
         if self.sides[0].scale == self.sides[1].scale == 1:
             return tuple(known)
-        # Who says how often each is launched has answered that question.
+        # `--times` says how often each is launched.
         return tuple(caveat for caveat in known if caveat.id not in _ABOUT_TIMES)
 
     def caveats_of_pair(self, pairing: Pairing, caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
@@ -86,7 +86,7 @@ class Weighting:
         return (*found, more) if more else found
 
     def _launch_counts(self, pairing: Pairing) -> tuple[float, float]:
-        """How many launches the time of each side is of."""
+        """Launches that the time of each side covers."""
         one, other = (
             sum(w * len(group.launches) for w, group in zip(weights, groups, strict=True))
             for weights, groups in zip(self._weights(pairing), pairing.sides, strict=True)
@@ -117,12 +117,12 @@ class Weighting:
         return LaunchWeight(counted, counted)
 
     def launches(self, which: int, pairing: Pairing) -> float | None:
-        """What the time of the pair is of; None: not known."""
+        """Launches that the time of the pair covers; None: not known."""
         return self.sides[which].scale * sum(len(group.launches) for group in pairing.sides[which])
 
 
 class PerLaunchWeighting(Weighting):
-    """One launch against one launch; of fused kernels, one of each."""
+    """One launch is compared with one launch; of fused kernels, one of each."""
 
     basis: Basis = "per_launch"
 
@@ -131,7 +131,7 @@ class PerLaunchWeighting(Weighting):
         self.no_total = why
 
     def applicable(self, caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
-        """How many launches there are does not matter to the time of one."""
+        """Launch counts do not affect the time of one launch."""
         return tuple(r._replace(doubt=0.0) if r.id == "launch_counts" else r for r in caveats)
 
     def _weights(self, pairing: Pairing) -> tuple[list[float], list[float]]:
@@ -173,8 +173,8 @@ def weighting_without_tables(
 def with_suspected_work(
     pairing: Pairing, found: Sequence[Caveat], before: Side, after: Side
 ) -> tuple[Caveat, ...]:
-    """The reasons of a pair, with that of a launch that may do the work of several. Where the
-    reports hold all launches, or the user said how often each is launched, it does not matter."""
+    """The caveats of a pair, and one if a launch may do the work of several. This does not matter
+    if the reports contain all launches or the launch counts are given."""
     told = before.times is not None or after.times is not None
     sized = any(caveat.id in _SIZE_CHANGED for caveat in found)
     alone = not (pairing.before and pairing.after)
@@ -185,8 +185,8 @@ def with_suspected_work(
 
 
 def _is_whole(pairing: Pairing, before: Side, after: Side) -> bool:
-    """The reports hold every launch of these kernels. A kernel that is missing on one side is
-    missing in its whole report, and not just among the launches that were chosen."""
+    """The reports contain every launch of these kernels. A kernel that is missing on one side is
+    missing in its whole report, and not just among the chosen launches."""
     names = {group.key.name for group in (*pairing.before, *pairing.after)}
     return all(side.first.holds_all(names) for side in (before, after))
 
