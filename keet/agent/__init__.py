@@ -1,1 +1,5 @@
-"""The agent: a model that inspects a report with keet's tools and is held to the evidence."""
+"""The agent: asks a model to explain launches and checks its answers against the evidence.
+
+One module per step, one folder per concern (model, recorded, privacy, source, edits); imports
+explanation, comparison and keet_tools, never corpus or render.
+"""

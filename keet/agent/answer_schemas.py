@@ -25,11 +25,11 @@ from keet.patterns import regex
 
 _FENCE = regex(r"```(?:json)?\s*+(?=\{)")
 _TRIED = 20
-"""Places of a reply at which an object may begin."""
+"""Positions in a reply at which parsing is tried."""
 _LONGEST = 4000
-"""Characters of one text: an answer is read by people."""
+"""Characters of one text; the rest is cut."""
 _LONGEST_CODE = 8000
-"""Characters of one piece of an edit. keet asks for answers of about 10,000 in all."""
+"""Characters of one code block of an edit. keet asks for answers of about 10,000 in all."""
 
 
 MOST_CORRECTIONS = 40
@@ -37,11 +37,11 @@ _BETWEEN = regex(r";|\}\s*+(?:,\s*+)?\{")
 
 
 class NoAnswer(Exception):
-    """The reply is not what was asked for; the message says what is wrong with it."""
+    """The reply does not match the schema; the message says why."""
 
 
 def _text(value: object) -> str:
-    """Null for nothing, a list for its lines: models write both."""
+    """Models also write null for an empty text and a list for its lines."""
     if value is None:
         return ""
     if isinstance(value, list):
@@ -50,7 +50,7 @@ def _text(value: object) -> str:
 
 
 def _code(value: object) -> str:
-    """Code that is too long is refused: a part of it would be another edit."""
+    """Code that is too long is rejected: a part of it would be a different edit."""
     lines = value if isinstance(value, list) else [value]
     text = "\n".join("" if line is None else str(line) for line in lines)
     if len(text) > _LONGEST_CODE:
@@ -73,7 +73,7 @@ def _line(value: object) -> int | None:
 
 
 def _changes(value: object) -> object:
-    """One change is a list of one; a text is a diff."""
+    """Also accepts one change without a list, and a text, which is a diff."""
     if value is None:
         return []
     if isinstance(value, str):

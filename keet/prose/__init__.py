@@ -1,6 +1,10 @@
-"""Text as words and references: numbers are printed by keet from evidence, never written by hand.
+"""Texts with numbers by reference: a model names evidence, and keet prints the numbers.
 
-A text holds references in braces: `{l2_hit_rate_pct}`, an expression `{dram_bytes / (N * 4 B)}`, or
-a comparison `{l2_busy > 2 * dram_busy}`. keet looks the names up, computes, and prints the result
-with its label. What is written outside braces must not contain numbers or compare numbers.
+One module per step from a text to its checked sentences; imports evidence and catalog, never a part
+above.
+
+A text contains references in braces: a name `{l2_hit_rate_pct}`, an expression
+`{dram_bytes / (N * 4 B)}`, or a comparison `{l2_busy > 2 * dram_busy}`. keet looks the names up,
+computes, and prints the result with its label. Outside braces, a text must not contain or compare
+numbers.
 """

@@ -1,4 +1,4 @@
-"""The grammar of expressions: `dram_bytes / (N * 4 B)`, `l2_busy > 2 * dram_busy`."""
+"""Parses expressions: `dram_bytes / (N * 4 B)`, `l2_busy > 2 * dram_busy`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REST = (
 )
 _TOKEN = regex(rf"\s*(?:(?P<number>{_THOUSANDS}{_REST}", re.ASCII)
 _TOKEN_IN_BRACKETS = regex(rf"\s*(?:(?P<number>{_REST}", re.ASCII)
-"""There, a comma parts arguments: `min(16,128)`."""
+"""Inside calls, a comma separates arguments: `min(16,128)`."""
 _SAME = {"≈": "~", "~=": "~", "≥": ">=", "≤": "<=", "×": "*", "÷": "/"}
 COMPARISONS = (">", "<", ">=", "<=", "==", "!=", "~")
 UNITS = {

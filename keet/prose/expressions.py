@@ -27,9 +27,9 @@ __all__ = [
 
 _SHOWN = {">=": "≥", "<=": "≤", "==": "=", "!=": "≠", "~": "≈", "*": "×", "**": "^"}
 ABOUT = 0.1
-"""Relative difference up to which two numbers are about the same. Judgement."""
+"""Relative difference up to which two numbers are about the same (`~`); assumed."""
 _EQUAL = 0.005
-"""Relative difference up to which they are equal: what is printed is rounded."""
+"""Relative difference up to which they are equal: printed numbers are rounded."""
 _SIZES = {
     "char": 1, "bool": 1, "int8_t": 1, "uint8_t": 1, "half": 2, "__half": 2, "short": 2,
     "bfloat16": 2, "float": 4, "int": 4, "unsigned": 4, "int32_t": 4, "uint32_t": 4, "float2": 8,
@@ -41,13 +41,13 @@ _SIZES = {
 
 
 class NamedNumber(NamedTuple):
-    """What a name stands for."""
+    """The number that a name stands for."""
 
     value: UnitValue
     label: str
     """`L2 hit rate`; a constant of the source: its name."""
     shown: str
-    """The value as people read it."""
+    """The value as printed."""
     ids: tuple[str, ...] = ()
     """Evidence; empty for facts of the source, the launch or the device."""
     where: str = ""
@@ -62,13 +62,13 @@ class EvaluatedExpression(NamedTuple):
     """An expression with its value."""
 
     text: str
-    """With labels and values, and the result where there is one to tell."""
+    """With labels and values, and the result."""
     value: UnitValue
     names: tuple[NamedNumber, ...]
     is_comparison: bool = False
     is_true: bool = True
     alone: str = ""
-    """Of arithmetic: the result without how it was computed."""
+    """For arithmetic: the result without the computation."""
 
 
 def evaluate(node: Node, lookup: Lookup) -> EvaluatedExpression:
@@ -82,7 +82,7 @@ def evaluate(node: Node, lookup: Lookup) -> EvaluatedExpression:
     value = _value(node, lookup)
     if node.kind in ("name", "number"):
         return EvaluatedExpression(_shown(node, lookup), value, names)
-    # The result is the part of the sentence; how it came about is an aside.
+    # The sentence uses the result; the computation follows in brackets.
     alone = values.value_text(value)
     return EvaluatedExpression(f"{alone} ({_shown(node, lookup)})", value, names, alone=alone)
 
@@ -107,9 +107,9 @@ def constants_of(node: Node) -> Iterator[float]:
 
 
 def has_influence(node: Node, lookup: Lookup) -> bool:
-    """Whether the result depends on what its names stand for: `x * 0 + 12` and `82 * x / x` tell
-    nothing of x. Found by trying other values; equal values are changed alike, since a report has
-    many a number under several names."""
+    """Whether the result depends on the values of its names: `x * 0 + 12` and `82 * x / x` do not.
+    Found by trying other values; equal values are changed equally, because a report often has the
+    same number under several names."""
     outcomes = {_outcome(node, _varied(lookup, salt)) for salt in range(4)}
     return len(outcomes) > 1
 
@@ -118,7 +118,7 @@ def _varied(lookup: Lookup, salt: int) -> Lookup:
     def varied(name: str) -> NamedNumber:
         named = lookup(name)
         number = named.value.number
-        same = number if named.ids else name  # a constant of the source is no second name
+        same = number if named.ids else name  # constants are not names of evidence
         factor = Random(f"{same} {salt}").uniform(0.1, 10.0)
         return named._replace(value=named.value._replace(number=(number or 1.0) * factor))
 
@@ -126,7 +126,7 @@ def _varied(lookup: Lookup, salt: int) -> Lookup:
 
 
 def _outcome(node: Node, lookup: Lookup) -> str:
-    """Two digits: what changes less has no influence. Of a comparison: how far it is from equal."""
+    """Two digits: smaller changes do not count. For a comparison: the ratio of its sides."""
     try:
         numbers = [_value(part, lookup).number for part in _sides(node)]
     except ValueProblem as problem:
@@ -242,7 +242,7 @@ def _literal(text: str) -> UnitValue:
 
 
 def _holds(operator: str, left: UnitValue, right: UnitValue) -> bool:
-    """Equal and about: relative to the larger, since what was printed is rounded."""
+    """Differences are relative to the larger number, because printed numbers are rounded."""
     a, b = left.number, right.number
     difference = abs(a - b) / max(abs(a), abs(b), 1e-300)
     if operator == "~":

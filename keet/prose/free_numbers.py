@@ -1,4 +1,4 @@
-"""Numbers and comparisons that are written as words: in a text by reference they are mistakes.
+"""Finds numbers and comparisons outside braces, which a model's text must not contain.
 
 What may hold digits: code spans from the source, `file.cu:31` and `line 31` where there is such a
 line, and names (`L2`, `FP64`, `sm_90`, `float4`, those of the source).
@@ -32,7 +32,7 @@ _CHOSEN = regex(
     r"(?<![\w.,])(\d+(?:\.\d+)?)(?![\d.,]*\d)"
     r"(?!\s?(?:%|x\b|times\b|per ?cent|[num]?s\b|[kKMGT]i?B\b|[KMG]?[Hh]z\b))"
 )
-"""A number without a unit of time, rate or share: a size that a proposal may choose."""
+"""A number without a unit of time, rate or share: a size that a proposed edit may choose."""
 
 
 _SHAPE = regex(r"(?<![\w.])\d+ ?[x×] ?\d+(?: ?[x×] ?\d+)?(?![\w.])")
@@ -42,12 +42,12 @@ class Allowed(NamedTuple):
     """What a text may quote."""
 
     code: str = ""
-    """The source and suggested edits as they are: a code span from it is no claim."""
+    """The source and suggested edits: a code span that quotes them is not a claim."""
     literals: frozenset[float] = frozenset()
     """Numbers of the source, the launch and the hardware."""
     is_proposal: bool = False
-    """The text says what to do, or what is expected: it compares nothing that was measured, and may
-    choose sizes that the source or the suggested code has."""
+    """The text is about an edit or an expectation: it compares nothing measured, and may name sizes
+    of the source or the suggested code."""
     names: frozenset[str] = frozenset()
     """Other names with digits: kernels, devices."""
     lines: Mapping[str, int] | None = None
@@ -55,7 +55,8 @@ class Allowed(NamedTuple):
 
 
 def free_number(words: str, allowed: Allowed, *, compares: bool) -> str | None:
-    """What is wrong with a sentence, references given as `{}`. `compares`: by an expression."""
+    """The problem of a sentence, with references as `{}`; None without one. `compares`: it contains
+    a comparison in braces."""
     proposes = allowed.is_proposal and not words_for.SPEED.search(words)
     for match in _CODE.finditer(words):
         span = _decoded(match[1])
@@ -69,12 +70,12 @@ def free_number(words: str, allowed: Allowed, *, compares: bool) -> str | None:
 
 
 def _as_read(text: str) -> str:
-    """As a reader sees it: without markup."""
+    """Without markup."""
     return _MARKUP.sub("", _TAG.sub("", _decoded(text)))
 
 
 def _decoded(text: str) -> str:
-    """Without characters of no width, and with digits as digits."""
+    """Without zero-width characters, and with Unicode digits as ASCII digits."""
     if not text.isascii() or "&" in text:
         text = unicodedata.normalize("NFKC", html.unescape(_COMPLEXITY.sub(" ", text)))
         text = "".join(c for c in text if unicodedata.category(c) not in ("Cf", "Mn", "Me", "Co"))
@@ -82,7 +83,7 @@ def _decoded(text: str) -> str:
 
 
 def _unreadable(plain: str) -> str | None:
-    """What a check of words could not see through."""
+    """Characters that could hide numbers from the checks below."""
     if re.search(r"[{}]", plain.replace("{}", "")):
         return "a brace is not closed; a reference is one name or expression in braces"
     if _LINK.search(plain):
@@ -96,7 +97,7 @@ def _unreadable(plain: str) -> str | None:
 
 
 def _strange(plain: str) -> str | None:
-    """A number or a letter that is not of the Latin alphabet. Single Greek letters are symbols."""
+    """A number or letter outside the Latin alphabet. Single Greek letters are symbols."""
     if plain.isascii():
         return None
     for char in _GREEK.sub(" ", plain):
@@ -135,13 +136,13 @@ def _stated(plain: str, allowed: Allowed) -> str | None:
 
 
 def _unnamed(name: str, words: frozenset[str]) -> str:
-    """A name of the source is no number word, unless it is an ordinary word, too."""
+    """A name of the source is not a number word, unless it is also an ordinary word."""
     return " name " if name in words and re.search(r"[\d_]", name) else name
 
 
 def _without_names(plain: str, names: frozenset[str]) -> str:
     for name in names:
-        # The name of a kernel or a device may be anything, also a claim.
+        # The name of a kernel or a device may contain a claim.
         if not (words_for.RATIO.search(name) or words_for.MEASURED.search(name)):
             plain = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", " name ", plain)
     return plain

@@ -1,4 +1,4 @@
-"""The names that a text may use: evidence, and facts of the source, the launch and the device."""
+"""Looks up the names that a text may use: evidence, and facts of source, launch and device."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SourceFact(NamedTuple):
 
 
 class Names:
-    """Resolves names and judges literals. `find` looks up evidence that was not asked for yet."""
+    """Resolves names and checks literals."""
 
     def __init__(
         self,
@@ -36,13 +36,14 @@ class Names:
         literals: frozenset[float] = frozenset(),
         find: Callable[[str], Evidence | None] = lambda _: None,
     ) -> None:
-        """`evidence`: with its names, several for one piece. `literals`: numbers of the source."""
+        """`evidence`: with its names, several per piece. `literals`: numbers in the source. `find`:
+        looks up evidence that is not in `evidence` yet."""
         self._evidence = dict(evidence)
         self._facts = dict(facts or {})
         self._literals = literals
         self._find = find
         self.labels = _labels(self._evidence.values())
-        """What sentences may call numbers, in lower case, with the slugs that each stands for."""
+        """Labels in lower case, with the slugs of the numbers that have the label."""
         self.labels_by_length = sorted(self.labels, key=len, reverse=True)
         self._fact_values = frozenset(fact.value for fact in self._facts.values())
         self._known: dict[str, NamedNumber | str] = {}
@@ -58,7 +59,7 @@ class Names:
         return found
 
     def _looked_up(self, name: str) -> NamedNumber | str:
-        """What it stands for, or what is wrong with it."""
+        """The number, or the problem."""
         piece = self._evidence.get(name) or self._find(name)
         if piece is not None:
             self._evidence[name] = piece
@@ -67,11 +68,11 @@ class Names:
         return f"there is no `{name}`{self._close(name)}" if fact is None else _named_fact(fact)
 
     def has_literal(self, number: float) -> bool:
-        """A number of the source, the launch or the hardware."""
+        """Whether the number occurs in the source, the launch or the hardware."""
         return number in self._literals or number in HARDWARE or number in self._fact_values
 
     def _close(self, name: str) -> str:
-        """Slow: for the first unknown names only."""
+        """Similar names. Slow, so only for the first unknown names."""
         self._suggested += 1
         if self._suggested > _MOST_SUGGESTIONS:
             return ""
@@ -81,8 +82,8 @@ class Names:
 
 
 def _labels(evidence: Iterable[Evidence]) -> Mapping[str, set[str]]:
-    """Those of the catalog, too: a sentence may call a number by the label of one that is not
-    among the evidence."""
+    """Also labels of the catalog: a sentence may use the label of a metric that is not among the
+    evidence."""
     found: dict[str, set[str]] = {}
     for slug, spec in metrics().items():
         found.setdefault(spec.label.lower(), set()).add(slug)
@@ -112,7 +113,7 @@ _MANY = {"inst": "instructions", "launch": "launches"}
 
 
 def _plural(shown: str, piece: Evidence) -> str:
-    """`32 sectors`: in a sentence, what is counted is a word."""
+    """`32 sectors`: counted units are written as words in the plural."""
     if piece.value == 1 or not (piece.unit in _COUNTED or piece.unit in _MANY):
         return shown
     return shown.removesuffix(piece.unit) + _MANY.get(piece.unit, f"{piece.unit}s")

@@ -16,7 +16,7 @@ COUNT = regex(
     r"(?! (?:times|percent|per cent|thirds|fifths|tenths)\b)",
     re.IGNORECASE,
 )
-"""`two`, `thirty-one`: a proposal may count with them. A two-pass algorithm is a term."""
+"""`two`, `thirty-one`: allowed in proposals. "two-pass algorithm" is a term."""
 RATIO = regex(
     r"\b(?:"
     rf"(?:{_COUNTED}|{_TENS}|many|several) times|"
@@ -40,7 +40,7 @@ RATIO = regex(
     r"[%‰‱]",
     re.IGNORECASE,
 )
-"""Numbers that no list of things has."""
+"""Numbers that are never list numbers."""
 ROMAN = regex(
     r"\b(?!(?:CC|CI|CD|CL|CM|DC|DI|DL|LC|MC|MD|MI|MIX|MM|XL|DM|ID)\b)(?=[MDCLXVI]{2,}\b)"
     r"M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})\b"
@@ -72,18 +72,18 @@ MEASURED = regex(
     r"requests?|pipes?|units?|barriers?|queues?|crossbar|work)\b",
     re.IGNORECASE,
 )
-"""Amounts of which a report tells: comparing these is a claim about numbers."""
+"""Amounts that a report measures: comparing them is a claim about numbers."""
 FASTER = regex(
     r"\{\}\s?x?\b[^.{}]{0,12}\b(?:faster|quicker|speed-?ups?)\b|"
     r"\b(?:speed-?ups?|faster|quicker)\b[^.{}]{0,25}\{\}",
     re.IGNORECASE,
 )
-"""An amount beside it."""
+"""An amount next to the word."""
 SPEED = regex(
     r"\bspeed-?ups?\b|\b(?:fast|quick|slow)(?:er)?\b|\bspeed\b|\bperformance\b|\brun ?-?times?\b",
     re.IGNORECASE,
 )
-"""How much faster is keet's to forecast."""
+"""Speed-ups: only keet forecasts them."""
 
 # --- names with digits
 
@@ -99,7 +99,7 @@ KNOWN_NAME = regex(
     re.ASCII,
 )
 WIDTHS = frozenset({"8", "16", "32", "64", "128", "256", "884", "1688", "16816", "16832"})
-"""Behind a dot of an instruction: `LDG.E.128`, `HMMA.16816.F32`."""
+"""After a dot in an instruction: `LDG.E.128`, `HMMA.16816.F32`."""
 SIZED = regex(
     r"(?<![\w.])(?:(?:4|8|16|32|64|128|256)[- ]bit\b|(?:1|2|4|8|16|32|64|128)-byte(?= (?:aligned|"
     r"alignment|sectors?|lines?|cache lines?|loads?|stores?|words?|elements?|vectors?|"

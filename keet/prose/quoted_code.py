@@ -1,4 +1,4 @@
-"""Code spans: quotes of the source, which are no claims, and those that only look like it."""
+"""Decides whether a code span quotes the source (not a claim) or only looks like code."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ _NOT_CODE = regex(
     r'"""[\s\S]*?(?:"""|\Z)|//[^\n]*|/\*[\s\S]*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"'
     r"|#(?!\s*(?:define|pragma|if|ifdef|ifndef|else|elif|endif|include|undef|error|line)\b)[^\n]*"
 )
-"""Comments and strings: anybody may have written anything there."""
+"""Comments and strings: they can contain claims."""
 _TOKEN = regex(r"[A-Za-z_]\w*|0[xX][0-9a-fA-F]+\w*|\d(?:[eE][-+]\d|[\w.])*|\S", re.ASCII)
 
 
 _PERCENT = regex(r"\d\s*%(?!\s*[\w(])")
-"""`82 %`: the remainder of a division has something behind it."""
+"""`82 %`: a remainder operator would be followed by an operand."""
 
 
 _PLAIN_NUMBER = regex(r"[-+]?[\d,]+(?:\.\d+)?")
 _ASSIGNED = regex(r"(?<![=<>!])=\s*\d")
-"""`n = 32`: a value that the source does not give it."""
+"""`n = 32`: may be a value that the source does not have."""
 
 
 class TokenizedCode(NamedTuple):
-    """Code as tokens."""
+    """The source as tokens, for searching quotes."""
 
     text: str
-    """One token per line, so that what is looked for does not begin or end inside of one."""
+    """One token per line, so that a search cannot start or end inside a token."""
     words: frozenset[str]
 
 
@@ -57,7 +57,7 @@ def is_code(span: str, code: str, literals: frozenset[float], *, is_proposal: bo
         return True
     if _PERCENT.search(span) or _ASSIGNED.search(span) or _in_words(span):
         return False
-    # New code of known names: `COLS * (COLS + 1) / 2`.
+    # New code that uses known names: `COLS * (COLS + 1) / 2`.
     if is_plain:
         return is_proposal and numbers <= literals
     return not numbers or (not source.words.isdisjoint(tokens) and numbers <= literals)
@@ -79,7 +79,7 @@ def _number(token: str) -> float:
 
 
 def is_known_name(name: str, source: TokenizedCode) -> bool:
-    """A name without digits, of the source, or one that everybody knows: `L2`, `LDG.E.128`."""
+    """A name without digits, a name of the source, or a well-known one: `L2`, `LDG.E.128`."""
     if name in source.words or not re.search(r"\d", name):
         return True
     if KNOWN_NAME.fullmatch(name):

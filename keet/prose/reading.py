@@ -31,18 +31,18 @@ _LINKING = regex(
     r"[\s(:=,]*(?:(?:is|are|was|at|of|only|just|about|reaches|reached|stands)\b[\s(:=,]*){0,3}",
     re.I,
 )
-"""What may stand between a label and its number."""
+"""Words that may be between a label and its number."""
 _EQUATING = regex(r"\s*(?:=|:|\b(?:is|are|was)\b)\s*(?:(?:only|just|about)\s+)?", re.I)
-"""The same for labels of one word, which sentences use for other things: `threads at {x}`."""
+"""The same for labels of one word, which often mean something else: `threads at {x}`."""
 _NEAR = 160
-"""Characters before a reference in which its label is looked for: longer than any label."""
+"""Characters before a reference in which its label is searched: longer than any label."""
 _MOST_REFERENCES = 400
-"""Of one text. More are not looked up: an answer has a few dozen."""
+"""Per text; more are not resolved. An answer has a few dozen."""
 _LONGEST = 3_000
 """Characters of a sentence."""
 _MOST_SENTENCES = 1_000
 NOT_MEASURED = "not measured"
-"""Printed behind a number that the author wrote into braces: a count of the code, for example."""
+"""Printed after a number that the model wrote in braces, such as a count in the code."""
 
 
 def read_prose(text: str, names: Names, allowed: Allowed) -> Prose:
@@ -80,7 +80,7 @@ class _Reader:
         return ProseSentence(tuple(each.part for each in read), problems[0] or None, end)
 
     def _without_item(self, words: str) -> str:
-        """The number of a list item is none of the text where items are counted from one."""
+        """Removes the number of a list item, if items are counted from one."""
         match = LISTED.match(words)
         if match is None or int(match[1]) not in (1, self._item + 1):
             return words
@@ -134,7 +134,7 @@ class _Reader:
         return f"{{{part}}}: {problem}" if problem else None
 
     def _wrong_count(self, part: str, node: Node, result: EvaluatedExpression) -> str | None:
-        """Numbers without a name: bytes and counts of the source, or small ones."""
+        """For numbers without a name: they must be in the source, or small."""
         is_bytes = dict(result.value.dimensions) == {"byte": 1}
         if result.is_comparison or not (result.value.is_bare or is_bytes):
             return f"{{{part}}}: it names no evidence"
@@ -149,8 +149,8 @@ class _Reader:
 
 
 def unfounded(node: Node, result: EvaluatedExpression, names: Names) -> str | None:
-    """Why an expression over names says nothing about them: its value comes from a number that is
-    written out. Raises ValueProblem."""
+    """Why an expression says nothing about its names: its value comes from a number that is written
+    out. Raises ValueProblem."""
     is_measured = any(named.ids for named in result.names)
     if is_measured and not has_influence(node, names.lookup):
         return "it does not depend on what its names stand for"
@@ -172,11 +172,11 @@ def _is_plain(number: float) -> bool:
 
 
 _UNIT = 14
-"""Characters in which a repeated unit may stand."""
+"""Characters after a reference in which a repeated unit is searched."""
 
 
 def _repeated_unit(read: _Read, after: str) -> int:
-    """Length of a unit that the author wrote behind a reference which is printed with one."""
+    """Length of a unit that the model wrote after a reference that is printed with its unit."""
     if read.result is None or read.result.is_comparison:
         return 0
     is_name = read.result.names and not read.result.alone
@@ -192,7 +192,7 @@ def _repeated_unit(read: _Read, after: str) -> int:
 def _printed(
     node: Node, result: EvaluatedExpression, said: str | None, after: str, text: str
 ) -> str:
-    """A single name with its label, unless exactly that label stands next to it."""
+    """A single name is printed with its label, unless exactly that label is next to it."""
     if not result.names:
         return f"{result.text} ({NOT_MEASURED})"
     if node.kind != "name":
@@ -205,27 +205,26 @@ def _printed(
         aside.append(named.where)
     if not aside:
         return named.shown
-    # The value is the part of the sentence; what it is of stands behind it. `({name})` is an aside
-    # already.
+    # The label follows the value in brackets, unless the model wrote brackets already.
     is_aside = after.startswith(")") and f"({{{node.text}}})" in text
     return ", ".join([named.shown, *aside]) if is_aside else f"{named.shown} ({', '.join(aside)})"
 
 
 def _is_all(text: str, name: str, label: str) -> bool:
-    """The sentence, or a part of it, says just that: `The L2 hit rate is {name}.` What stands
-    before or behind could make it the number of something else."""
+    """Whether a whole clause says just that: `The L2 hit rate is {name}.` Other words before or
+    after could make it the number of something else."""
     stated = rf"(?:^|[.;] )(?:the )?{re.escape(label)}(?: is| of| at|:)? \(?\{{{re.escape(name)}\}}"
     return bool(re.search(rf"{stated}\)?(?:[.,;)]|$)", text, re.IGNORECASE))
 
 
 def _names_place(text: str, where: str) -> bool:
-    """It is the one place of the sentence."""
+    """Whether the sentence names this place and no other."""
     found = {match[0] for match in PLACE.finditer(SPAN.sub(" ", text))}
     return found == {where}
 
 
 def _label_before(before: str, names: Names) -> str | None:
-    """A label that ends right before a reference, apart from linking words."""
+    """The label right before a reference, apart from linking words."""
     lowered = before.lower()
     for label in names.labels_by_length:
         at = lowered.rfind(label)
@@ -236,13 +235,13 @@ def _label_before(before: str, names: Names) -> str | None:
 
 
 def _begins(text: str, at: int) -> bool:
-    """A word begins there: `threads` is not in `subthreads`."""
+    """Whether a word begins there: `threads` is not in `subthreads`."""
     return at == 0 or not (text[at - 1].isalnum() or text[at - 1] in "_-")
 
 
 def _wrong_label(part: str, label: str, found: NamedNumber, names: Names) -> str | None:
-    """The sentence calls a number by the label of another one: `L2 hit rate is {l2_busy}`. It may
-    use a part of the label, or another label of the same measured number."""
+    """The problem if the sentence gives a number the label of another: `L2 hit rate is {l2_busy}`.
+    A part of the label, or another label of the same number, is allowed."""
     mine = found.label.lower()
     slugs = {each.partition("#")[0] for each in found.ids}
     if label in mine or mine in label or slugs & names.labels[label]:

@@ -1,4 +1,4 @@
-"""A text that was read: sentences of words and references, each with what is wrong with it."""
+"""A checked text: sentences of words and references, each with its problem."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from keet.records import NamedTuple
 
 
 class Reference(NamedTuple):
-    """A number that keet printed, or an expression over such that it computed."""
+    """A number that keet printed or computed."""
 
     text: str
     """`82.0% (L2 hit rate)`, `32,768 (DRAM bytes read 537 MB / (N 4,096 × 4 B))`."""
@@ -19,14 +19,13 @@ class Reference(NamedTuple):
     written: str
     """As in the text, without braces."""
     result: str = ""
-    """Of arithmetic, the result alone: `32,768`. Where a text is to be short, how it was computed
-    can be told beside it."""
+    """For arithmetic, the result alone: `32,768`. Short texts print the computation separately."""
 
 
 class ProseSentence(NamedTuple):
     parts: tuple[str | Reference, ...]
     problem: str | None = None
-    """Why keet cannot vouch for its numbers: it is printed as unchecked."""
+    """Why keet could not check its numbers: it is printed as unchecked."""
     ends: str = " "
     """What follows: a space, or the end of a line or paragraph."""
 
@@ -52,7 +51,7 @@ class Prose(NamedTuple):
     sentences: tuple[ProseSentence, ...] = ()
 
     def __str__(self) -> str:
-        """As people read it, unchecked sentences marked."""
+        """With unchecked sentences marked."""
         told = "".join(f"{marked(each)}{each.ends}" for each in self.sentences)
         return re.sub(r"\n{3,}", "\n\n", told).strip()
 
@@ -61,7 +60,7 @@ class Prose(NamedTuple):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Evidence, in the order of the text. What an unchecked sentence names counts too."""
+        """Ids of evidence, in the order of the text, including those in unchecked sentences."""
         found = (i for each in self.sentences for ref in each.references for i in ref.ids)
         return tuple(dict.fromkeys(found))
 
@@ -76,11 +75,11 @@ class Prose(NamedTuple):
 
     @property
     def numbers(self) -> int:
-        """References that stand in checked sentences."""
+        """Number of references in checked sentences."""
         return sum(len(each.references) for each in self.sentences if not each.problem)
 
     def replaced(self, at: int, other: Prose) -> Prose:
-        """With another text in place of one sentence."""
+        """With one sentence replaced by another text."""
         end = self.sentences[at].ends
         new = [each._replace(ends=" ") for each in other.sentences[:-1]]
         last = [each._replace(ends=end) for each in other.sentences[-1:]]
@@ -95,7 +94,7 @@ def marked(sentence: ProseSentence) -> str:
 
 
 def sentences_of(text: str) -> Iterator[tuple[str, str]]:
-    """Each sentence with what ends it. Braces and code spans are never cut."""
+    """Each sentence with its end. Braces and code spans are never split."""
     for paragraph, end in _paragraphs(text):
         flat = " ".join(paragraph.split())
         pieces = list(_cut(flat))
@@ -105,11 +104,11 @@ def sentences_of(text: str) -> Iterator[tuple[str, str]]:
 
 _ITEM = r"\s*(?:[-*+•]|\d+[.)])\s"
 SPAN = regex(r"`([^`]*)`|\{{1,2}([^{}]*)\}{1,2}")
-"""Code, whose braces are no references; or a reference, also in double braces."""
+"""Code, whose braces are not references; or a reference, also in double braces."""
 
 
 def _paragraphs(text: str) -> Iterator[tuple[str, str]]:
-    """Paragraphs and list items, each with what ends it. Code does not go beyond a paragraph."""
+    """Paragraphs and list items, each with its end. Code spans end with their paragraph."""
     for paragraph in re.split(r"\n\s*\n", text.strip()):
         for part in _items(paragraph):
             if part.strip():
@@ -125,7 +124,7 @@ def _items(paragraph: str) -> Iterator[str]:
 
 
 def _hidden(text: str) -> str:
-    """With code and references blotted out, characters in their places."""
+    """With code and references replaced by underscores; positions stay."""
     return SPAN.sub(lambda match: "_" * len(match[0]), text)
 
 
@@ -133,7 +132,7 @@ _END = regex(r"(?<=[.!?])(?:['\")\]*_]*)\s+(?=[^\s])")
 _ABBREVIATED = regex(
     r"\b(?:e\.g|i\.e|vs|approx|ca|avg|etc|no|fig|max|min|cf)\.$|^\(?\d{1,2}\.$", re.I
 )
-"""A number at the beginning is that of a list."""
+"""A number at the beginning is a list number."""
 
 
 def _cut(text: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Numbers with units under arithmetic: bytes over bytes is a ratio, bytes plus time is an error."""
+"""Arithmetic with units: bytes / bytes is a ratio, bytes + time is an error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DIMENSIONS: Mapping[str, tuple[Mapping[str, int], float]] = {
     "cycle": ({"cycle": 1}, 1.0),
     "hz": ({"cycle": 1, "s": -1}, 1.0),
 }
-"""Units that matter to arithmetic, in SI. Everything else counts things (sectors, instructions)."""
+"""Units with dimensions, in SI. All others count things (sectors, instructions)."""
 _DEGREE = 4
 """Powers of a unit beyond this are a mistake."""
 _LARGEST = 1e30
@@ -27,21 +27,21 @@ Powers = tuple[tuple[str, int], ...]
 
 
 class ValueProblem(Exception):
-    """An expression that has no value; the message tells why."""
+    """The expression has no value; the message says why."""
 
 
 class UnitValue(NamedTuple):
-    """A number with what it measures."""
+    """A number with its unit."""
 
     number: float
     """In bytes, seconds and cycles; a percentage as a fraction."""
     dimensions: Powers = ()
     things: Powers = ()
-    """What is counted, if anything: sectors, or sectors per request. Used to print the result, and
-    to refuse sums of different things; `sectors * 32 B` are bytes."""
+    """What is counted, if anything: sectors, or sectors per request. Used to print the result and
+    to reject sums of different things; `sectors * 32 B` is bytes."""
     is_percent: bool = False
     is_bare: bool = False
-    """Written as digits without a unit: it takes the unit of what it is compared with."""
+    """Written without a unit: it takes the unit of the value that it is compared with."""
 
     @property
     def has_dimension(self) -> bool:
@@ -54,7 +54,7 @@ class UnitValue(NamedTuple):
 
 
 def value_of(number: float, unit: str) -> UnitValue:
-    """A quantity of keet's, in its own units."""
+    """A number in one of keet's units."""
     if unit == "%":
         return UnitValue(number / 100, is_percent=True)
     parsed = parse_unit(unit)
@@ -81,13 +81,13 @@ def _powers(found: Mapping[str, int]) -> Powers:
 
 
 def bare(number: float) -> UnitValue:
-    """Raises ValueProblem for what is beyond any number of a report."""
+    """Raises ValueProblem for numbers that no report can contain."""
     return checked(UnitValue(number, is_bare=True))
 
 
 def add(one: UnitValue, other: UnitValue, sign: int = 1) -> UnitValue:
     if sign < 0 and one.is_bare and one.number == 1 and other.is_percent:
-        one = value_of(100, "%")  # the 1 of `1 - hit_rate` is all of it, not 1 %
+        one = value_of(100, "%")  # the 1 in `1 - hit_rate` is 100 %, not 1 %
     one, other = same_things(one, other)
     kept = one if one.has_dimension or one.things or one.is_percent else other
     return checked(
@@ -96,7 +96,7 @@ def add(one: UnitValue, other: UnitValue, sign: int = 1) -> UnitValue:
 
 
 def same_things(one: UnitValue, other: UnitValue) -> tuple[UnitValue, UnitValue]:
-    """Raises ValueProblem where a sum or a minimum of both would be of different things."""
+    """Raises ValueProblem if the values count different things."""
     if one.things and other.things and one.things != other.things:
         raise ValueProblem(f"{unit_name(one)} and {unit_name(other)} are different units")
     return alike(one, other)
@@ -125,8 +125,8 @@ def power(one: UnitValue, other: UnitValue) -> UnitValue:
 
 
 def alike(one: UnitValue, other: UnitValue) -> tuple[UnitValue, UnitValue]:
-    """Both in the same unit. A number without a unit takes that of the other, except for bytes and
-    time, where it would be a guess."""
+    """Both in the same unit. A number without a unit takes the other's unit, except for bytes and
+    time, where that would be a guess."""
     if one.is_bare and other.is_percent:
         return one._replace(number=one.number / 100, is_percent=True), other
     if other.is_bare and one.is_percent:
@@ -153,7 +153,7 @@ def _product(one: UnitValue, other: UnitValue, sign: int) -> UnitValue:
         raise ValueProblem("its unit makes no sense")
     things = _combined(one.things, other.things, sign)
     if sign > 0 and one.has_dimension != other.has_dimension:
-        # Sectors times bytes are bytes: the amount is one per sector.
+        # Sectors times bytes are bytes: the bytes are per sector.
         counted, amount = (other, one) if one.has_dimension else (one, other)
         things = things if amount.things else _combined(things, _over(counted.things), -1)
     number = one.number * other.number if sign > 0 else one.number / other.number
@@ -162,7 +162,7 @@ def _product(one: UnitValue, other: UnitValue, sign: int) -> UnitValue:
 
 
 def _is_share(one: UnitValue, other: UnitValue, sign: int) -> bool:
-    """Twice a share and half a share are shares, and so is a share of a share."""
+    """Twice a share, half a share and a share of a share are shares."""
     return (one.is_percent and (sign > 0 or not other.is_percent)) or (
         sign > 0 and other.is_percent and not one.is_percent
     )

@@ -1,1 +1,4 @@
-"""A model's edits: find their lines, make a diff that applies, compile it, write the patch file."""
+"""A model's edits: one module per step from its text to a compiled patch.
+
+Of the agent, imports only `source` and `answer_schemas`.
+"""

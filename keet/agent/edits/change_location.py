@@ -1,9 +1,9 @@
-"""Find the lines of a file that a model means, and what to put there.
+"""Finds the lines of a file that a model's change replaces, and the new lines.
 
-In this order: the lines as they are; the same text with other white space or line breaks; parts
-around "..."; a part of a line; the most similar lines, where only one place is similar enough.
-Only lines that differ between the model's old and new text are changed: what it copied badly, or
-left out, stays as it is in the file.
+Tried in this order: the exact lines; the same text with other white space or line breaks; parts
+around "..."; a part of a line; the most similar lines, if only one place is similar enough. Only
+lines that differ between the model's old and new text are changed: lines that it copied badly or
+omitted stay as they are in the file.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from keet.records import NamedTuple
 _LONGEST_OLD = 400
 _MOST_SHOWN = 4
 MATCHES = ("exact", "white space", "similar")
-"""How old lines can be found, the surest first."""
+"""How old lines were found, the most certain first."""
 
 
 class LocatedChange(NamedTuple):
@@ -45,7 +45,7 @@ class NotLocated(NamedTuple):
 
 
 def locate_change(source: SourceText, change: LineChange) -> LocatedChange | NotLocated:
-    """Spans of one change in one file, or what the model has to do."""
+    """The replaced spans of one change in one file, or what the model has to correct."""
     if not change.old.strip():
         return _insertion(source, change)
     if max(len(lines_of(change.old)), len(lines_of(change.new)) // 3) > _LONGEST_OLD:
@@ -67,8 +67,8 @@ def locate_change(source: SourceText, change: LineChange) -> LocatedChange | Not
 
 
 def _by_groups(source: SourceText, change: LineChange) -> LocatedChange | None:
-    """Places where old and new differ, each on its own: for a diff that passes over lines without
-    saying so, or with context that is not in the file."""
+    """Locates each difference between old and new separately: for a diff that skips lines without
+    saying so, or whose context is not in the file."""
     old, new = _sides(change)
     spans: list[Span] = []
     for group in SequenceMatcher(None, old, new, False).get_grouped_opcodes(2):
@@ -85,7 +85,7 @@ def _group(
     sides: tuple[list[str], list[str]],
     group: list[tuple[str, int, int, int, int]],
 ) -> LocatedChange | None:
-    """With the unchanged lines around it, else without."""
+    """With the unchanged lines around it, otherwise without them."""
     bare = [part for part in group if part[0] != "equal"]
     for parts in (group, bare):
         old = sides[0][parts[0][1] : parts[-1][2]]
@@ -145,7 +145,8 @@ def _white_space(source: SourceText, change: LineChange) -> LocatedChange | NotL
 
 
 def _with_elisions(source: SourceText, change: LineChange) -> LocatedChange | NotLocated | None:
-    """Old lines with "..." for lines that stay: parts in order, or a range where `new` has all."""
+    """Old lines with "..." for unchanged lines: parts in order, or one range if `new` has no
+    "..."."""
     if not any(is_elision(line) for line in lines_of(change.old)):
         return None
     old, new = (_parts(lines) for lines in _sides(change))
@@ -166,7 +167,7 @@ def _text(lines: Sequence[str]) -> str:
 
 
 def _parts(lines: Sequence[str]) -> list[list[str]]:
-    """Between elisions; those at the ends say nothing."""
+    """The lines between "..."; those at the ends are ignored."""
     parts: list[list[str]] = [[]]
     for line in lines:
         if is_elision(line):
@@ -185,7 +186,7 @@ def _in_order(
     end = 0
     for before, after in zip(old, new):
         later = [place for place in dense_places(source, before) if place.first >= end]
-        if before == after:  # context: only tells where the next part can begin
+        if before == after:  # context: only limits where the next part can begin
             end = later[0].last if len(later) == 1 else end
             continue
         placed: LocatedChange | NotLocated | None = None
@@ -207,7 +208,7 @@ def _in_order(
 def _range(
     source: SourceText, change: LineChange, old: list[list[str]], new: list[str]
 ) -> LocatedChange | NotLocated | None:
-    """All lines from the first part to the last one, where braces balance as in `new`."""
+    """Replaces all lines from the first part to the last one, if braces balance as in `new`."""
     if len(old) < 2:
         return locate_change(source, change._replace(old=_text(old[0]), new=_text(new)))
     heads = dense_places(source, old[0])
@@ -228,7 +229,7 @@ def _range(
 
 
 def _part_of_line(source: SourceText, change: LineChange) -> LocatedChange | NotLocated | None:
-    """Old text that begins or ends within a line, as an expression or without a comment."""
+    """Old text that begins or ends within a line, such as an expression."""
     old, new = _sides(change)
     dense = "".join(change.old.split())
     if len(dense) < 4 or any(is_elision(line) for line in (*old, *new)):
@@ -286,10 +287,10 @@ def _chosen(
 def _merged(
     source: SourceText, sides: tuple[list[str], list[str]], match: Match, how: str
 ) -> LocatedChange | NotLocated:
-    """What differs between old and new, put where the old lines are in the file."""
+    """Applies the differences between old and new to the matched lines of the file."""
     old, new = sides
     placed = [(line, source.texts[at]) for line, at in zip(old, match.at) if at is not None]
-    if not placed:  # other line breaks: the same characters as a whole
+    if not placed:  # the line breaks differ: replace the whole match
         rows = reindented(new, [(old[0], source.texts[match.first])])
         return LocatedChange((_span(source, match.first, match.last, rows),), how)
     stripped = first_indented(new, placed)
@@ -327,7 +328,7 @@ def _file_range(match: Match, i1: int, i2: int) -> tuple[int, int]:
 
 
 def _left_out(source: SourceText, match: Match, first: int, last: int) -> list[int]:
-    """Lines of code that would be lost though the model did not name them."""
+    """Lines of code that would be deleted although the model did not name them."""
     named = set(match.at)
     comment = "#" if source.path.lower().endswith(".py") else ("//", "/*")
     code = [at for at in range(first, last) if at not in named and source.texts[at].strip()]
@@ -340,7 +341,7 @@ def _say_left_out(source: SourceText, lines: Sequence[int]) -> str:
 
 
 def _elided_new(source: SourceText, new: Sequence[str]) -> NotLocated | None:
-    """A "..." in new lines would delete what it stands for."""
+    """A problem if new lines contain "...": the lines that it stands for would be deleted."""
     known = {text.strip() for text in source.texts}
     if all(line.strip() in known or not is_elision(line) for line in new):
         return None

@@ -1,4 +1,4 @@
-"""C++ text without comments and literals, to count braces and find directives in."""
+"""C++ text without comments and literals, for counting braces and finding directives."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def is_cuda(path: str) -> bool:
 
 
 def code_only(text: str) -> str:
-    """Comments and literals as spaces; lines stay where they are."""
+    """Replaces comments and literals by spaces; line numbers stay."""
     return _NOT_CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
 
 
 def brace_depth(text: str) -> int:
-    """Braces opened and not closed; negative where more are closed."""
+    """Opened minus closed braces."""
     code = code_only(text)
     return code.count("{") - code.count("}")
 

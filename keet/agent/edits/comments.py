@@ -1,4 +1,4 @@
-"""Comments of suggested code: they may explain it, not state figures that nobody checks."""
+"""Removes comments of suggested code that state numbers which nobody checked."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _COMMENT = regex(
     r"|/\*.*?(?:\*/|\Z))",
     re.DOTALL,
 )
-"""With the blanks before it, from the first of them: a search from each would take the square of
-their number."""
+"""Including the blanks before it, matched from the first blank: matching from every blank would
+take quadratic time."""
 _NUMBER = regex(r"\d+(?:\.\d+)?")
 
 
 def without_figures(code: str, source: str) -> str:
-    """Without comments that state shares, times, factors or speed-ups, except those of the source:
-    an edit must not take away what its author wrote."""
+    """Removes comments that state shares, times, factors or speed-ups, except those that the source
+    already has."""
 
     def kept(comment: re.Match[str]) -> str:
         words = comment[0].strip().strip("/*#").strip()

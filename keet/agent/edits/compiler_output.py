@@ -1,4 +1,4 @@
-"""What nvcc prints: resources of kernels, errors, and flags that it asks for."""
+"""Parses the output of nvcc: kernel resources, errors, and missing flags."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class CompileError(NamedTuple):
 
 
 def kernels_in(output: str) -> dict[str, KernelResources]:
-    """By mangled name. Functions that are called and not inlined are not kernels."""
+    """By mangled name. Device functions that are not inlined are skipped."""
     result: dict[str, KernelResources] = {}
     entry = function = ""
     stacks: dict[str, tuple[int, int, int]] = {}
@@ -73,13 +73,14 @@ def kernels_in(output: str) -> dict[str, KernelResources]:
 
 
 def _shared(line: str) -> int:
-    """`380+0 bytes smem` by older compilers."""
+    """Older compilers print `380+0 bytes smem`."""
     found = _SHARED.search(line)
     return sum(int(number) for number in found.groups(default="0")) if found else 0
 
 
 def errors_in(output: str, folder: str) -> tuple[CompileError, ...]:
-    """The first ones, short, each once; paths from the temporary folder on, others by base name."""
+    """The first errors, short, each once. Paths are relative to the temporary folder, otherwise
+    base names."""
     found = dict.fromkeys(_errors(output, folder))
     return tuple(found)[:MOST_ERRORS]
 
@@ -99,7 +100,7 @@ def _without(text: str, folder: str) -> str:
 
 
 def _shown(file: str, folder: str) -> str:
-    """Intermediate files are nobody's."""
+    """Skips intermediate files."""
     inside = _without(file, folder)
     if inside.endswith(".ptx"):
         return ""
@@ -107,7 +108,7 @@ def _shown(file: str, folder: str) -> str:
 
 
 def flags_asked_for(output: str) -> tuple[str, ...]:
-    """Flags that the build of the original must have had, by what nvcc says without them."""
+    """Flags that the original build must have had, according to nvcc's errors without them."""
     asked = []
     if "--expt-relaxed-constexpr" in output:
         asked.append("--expt-relaxed-constexpr")
@@ -119,15 +120,15 @@ def flags_asked_for(output: str) -> tuple[str, ...]:
 
 
 def needs_own_arch(output: str) -> bool:
-    """Instructions of sm_90a and its like, which are not part of sm_90."""
+    """Whether the code uses instructions of sm_90a (or similar) that sm_90 does not have."""
     return bool(re.search(r"not supported on \.target|requires \.target|\bsm_\d+a\b", output))
 
 
 def kernel_named(
     kernels: Mapping[str, KernelResources], mangled: str, function: str = ""
 ) -> KernelResources | None:
-    """The kernel of a report: by mangled name; without the hash that names in unnamed namespaces
-    have; by its plain name, where only one kernel has it (its parameters may have changed)."""
+    """Finds the kernel of a report: by mangled name, then without the hash of unnamed namespaces,
+    then by plain name if only one kernel has it (an edit may change parameters)."""
     if mangled in kernels:
         return kernels[mangled]
     plain = _INTERNAL.sub("", mangled)
@@ -139,7 +140,7 @@ def kernel_named(
 
 
 def plain_name(mangled: str) -> str:
-    """`hid` of `_ZN33_GLOBAL__N__e00141c6_4_a_cu__Z1ff3hidEPf`; the name itself where it is not
+    """`hid` of `_ZN33_GLOBAL__N__e00141c6_4_a_cu__Z1ff3hidEPf`; the name itself if it is not
     mangled (`extern "C"`)."""
     if not mangled.startswith("_Z"):
         return mangled

@@ -1,4 +1,4 @@
-"""Compile a kernel before and after an edit, without running it or touching the user's files.
+"""Compiles a kernel before and after an edit, without running it or touching the user's files.
 
 Sources come from reports and models: they are compiled in a temporary folder, in an environment
 without variables of the user, within limits of time, memory and output, and only if they include
@@ -72,12 +72,12 @@ class Compiled(NamedTuple):
     note: str = ""
     """What differs from the build that was profiled: another architecture, flags left out."""
     flags: tuple[str, ...] = ()
-    """With which it compiled: what was asked for, and what nvcc said was missing."""
+    """The flags it compiled with: the given ones, and those that nvcc asked for."""
 
 
 class CompileProblem(NamedTuple):
     kind: Literal["no compiler", "not compiled", "refused", "time limit", "errors"]
-    """ "not compiled": not CUDA (a Python kernel that parses), or nvcc does not run."""
+    """ "not compiled": not CUDA (a valid Python kernel), or nvcc does not run."""
     message: str
     """One short line; for "errors", the first one."""
     errors: tuple[CompileError, ...] = ()
@@ -87,27 +87,27 @@ class BuildComparison(NamedTuple):
     outcome: Literal["compiles", "fails", "not checked"]
     """ "fails": the original compiles (or parses) and the edited file does not."""
     message: str
-    """One line for people: resources before and after, the first error, or why not checked."""
+    """One line to print: resources before and after, the first error, or why it is not checked."""
     errors: tuple[CompileError, ...] = ()
     """At most 5, of the edited source, for one repair request; only for "fails"."""
     before: KernelResources | None = None
     after: KernelResources | None = None
-    """None where the kernel is not among those that were compiled (a template without a launch)."""
+    """None if the kernel was not compiled (a template without a launch)."""
     arch: str = ""
     note: str = ""
 
 
 Builds = MutableMapping[str, Compiled | CompileProblem]
-"""Results by hash of sources and options: keep one dict per run."""
+"""Results by hash of sources and options; one dict per run."""
 
 
 class BuildOptions(NamedTuple):
-    """How the program is built, as far as that is known."""
+    """How the program is built, as far as known."""
 
     compute_capability: str | None = None
-    """As reports have it: "9.0"."""
+    """As in reports: "9.0"."""
     flags: tuple[str, ...] = ()
-    """Of nvcc; those that name files or programs are not used."""
+    """Flags of nvcc; those that name files or programs are ignored."""
     include: tuple[str, ...] = ()
     """The user's folders for headers that are not among the sources. Folders of the sources are
     used too, where the same file is on this machine."""
@@ -115,8 +115,8 @@ class BuildOptions(NamedTuple):
     """The path to compile; None: the CUDA source that defines or launches the kernel."""
     timeout: float = TIMEOUT_S
     arch: str = ""
-    """`sm_90a`: compile for that and with these flags alone. Empty: flags that nvcc asks for are
-    added. Edits are compiled as their original was."""
+    """`sm_90a`: compile for it with only these flags. Empty: flags that nvcc asks for are added.
+    Edits are compiled with the settings of their original."""
 
 
 DEFAULTS = BuildOptions()
@@ -180,7 +180,7 @@ def _base(path: str) -> str:
 
 
 def _known_flags(flags: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
-    """Flags may come from a report or a model: those that name files or programs are left out."""
+    """Flags may come from a report or a model: those that name files or programs are dropped."""
     joined: list[str] = []
     for flag in flags:
         if joined and joined[-1] in _WITH_VALUE:
@@ -227,7 +227,7 @@ def compile_edit(
 
 
 def _units(files: Mapping[str, str], patch: Patch, main: str | None) -> list[str]:
-    """Files to compile: the main one, and others that are changed and are no headers."""
+    """Files to compile: the main one, and other changed files that are not headers."""
     others = [path for path in patch.files if path.lower().endswith((".cu", ".cpp", ".cc", ".py"))]
     first = [main] if main is not None and main in files else []
     return list(dict.fromkeys([*first, *others]))[:_MOST_UNITS]

@@ -1,4 +1,4 @@
-"""Edits that would apply and still tear a file apart: a block without its end, a function twice."""
+"""Finds edits that apply but damage the file: a block without its end, a function defined twice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from keet.agent.edits.unified_diff import Span
 
 
 def damage(path: str, lines: Sequence[str], spans: Sequence[Span], after: str) -> str | None:
-    """What is wrong with one change, whose file would become `after`, for the model to mend."""
+    """The problem of one change, for the model to correct; None without one. `after`: new text of
+    the file."""
     if path.lower().endswith(".py"):
         return _python_damage(lines, spans)
     if not is_cuda(path):
@@ -53,7 +54,7 @@ def _braces(depth: int) -> str:
 
 
 def _doubled_body(lines: Sequence[str], span: Span) -> str | None:
-    """A signature replaced by a whole function: the old body would follow it."""
+    """Whether a signature is replaced by a whole function: the old body would follow it."""
     old = code_only("".join(lines[max(span.start - 8, 0) : span.end])).rstrip()
     new = code_only("".join(span.lines)).rstrip()
     following = code_only("".join(lines[span.end : span.end + 20])).lstrip()
@@ -80,7 +81,7 @@ def _python_damage(lines: Sequence[str], spans: Sequence[Span]) -> str | None:
 
 
 def _body_again(lines: Sequence[str], span: Span, new: Sequence[str]) -> bool:
-    """Whether new lines are like those that follow: two of them, or all."""
+    """Whether two new lines, or all, equal the lines that follow."""
     depth = _depth(lines[span.end - 1])
     body: list[str] = []
     for line in lines[span.end :]:
@@ -96,7 +97,7 @@ def _depth(line: str) -> int:
 
 
 def python_syntax_error(text: str) -> tuple[int, str] | None:
-    """The line and what is wrong there."""
+    """The line and the error; None if the text is valid Python."""
     try:
         ast.parse(text)
     except SyntaxError as problem:

@@ -1,4 +1,4 @@
-"""A model's edits made into diffs that apply, and compiled where that is possible."""
+"""Places a model's edits in the source of a launch, checks that they apply, and compiles them."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from keet.profile import Launch
 from keet.records import NamedTuple
 
 _PROVED_FLAG = regex(r"\((-[\w=-]+), part of")
-"""`-ftz=true` in a fact about the build."""
+"""`-ftz=true` in a build fact."""
 _NOT_COMPILED = BuildComparison("not checked", "not compiled: --no-compile was given")
 
 
 class PlacedEdit(NamedTuple):
-    """One edit, as far as it could be placed and compiled."""
+    """One edit: its patch and build, or the problem."""
 
     patch: Patch | None
     problem: str | None
-    """Why there is no patch: told to the model, and to the reader if it stays so."""
+    """Why there is no patch; for the model, and for the reader if it is not corrected."""
     build: BuildComparison
 
     @property
@@ -54,7 +54,7 @@ class EditPlacer:
     """Places and compiles the edits of one launch. The original is compiled once."""
 
     def __init__(self, launch: Launch, *, compiles: bool, include: Sequence[str] = ()) -> None:
-        """`include`: folders for headers that the report does not hold."""
+        """`include`: folders with headers that the report does not contain."""
         self._launch = launch
         self._files: Mapping[str, str] = {
             path: launch.source_files[path] or "" for path in kernel_files(launch)
@@ -100,7 +100,7 @@ class EditPlacer:
 
 
 def compile_flags(launch: Launch) -> tuple[str, ...]:
-    """Options that the report proves, as far as they change the code."""
+    """Compiler flags that the report proves and that change the code."""
     return tuple(flag for fact in build_facts(launch) for flag in _PROVED_FLAG.findall(fact))
 
 
@@ -113,7 +113,7 @@ def _changes(said: RawChange) -> list[LineChange]:
 
 
 def sketch_of(said: RawEdit) -> str:
-    """What the model wrote, for a reader who wants to place it by hand."""
+    """The code as the model wrote it, for a reader who applies it by hand."""
     sketch = "\n".join(_sketched(change) for change in said.changes).strip("\n")
     return without_figures(sketch, "")
 

@@ -1,8 +1,8 @@
-"""Edits as models write them: old and new lines, or a diff. Nothing here knows the files.
+"""Parses edits as models write them: old and new lines, or a diff. Does not use the files.
 
-Models copy lines with the line numbers of a listing, with the signs of a diff, with a code fence,
-or with "..." for lines that stay. `readings` gives the ways to understand a change, the literal
-one first: whoever knows the file takes the first that fits.
+Models copy lines with line numbers of a listing, with signs of a diff, with a code fence, or with
+"..." for unchanged lines. `readings` gives the possible interpretations of a change, the literal
+one first; the caller takes the first that fits the file.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ class LineChange(NamedTuple):
     """Lines to be replaced in one file, as a model gave them."""
 
     file: str
-    """A path, the end of one, or a base name; empty: whichever file has the old lines."""
+    """A path, the end of one, or a base name; empty: the file that has the old lines."""
     old: str
     """Empty: `new` is inserted after `line` (0: at the top of the file)."""
     new: str
     line: int | None = None
-    """About where the old lines are, from 1; models are often off by some lines."""
+    """Approximate first line, from 1; models are often off by some lines."""
     parts: tuple[tuple[str, str], ...] = ()
-    """Set by `parse_diff`: old and new text of groups with perhaps other lines between them."""
+    """Set by `parse_diff`: old and new text of groups; other lines may be between them."""
 
 
 _FENCE = regex(r"^\s*(?:```|~~~)[\w+.-]*\s*$")
@@ -40,18 +40,18 @@ _NOISE = ("diff --git ", "index ", "new file mode", "deleted file mode", "*** ",
 
 
 def lines_of(text: str) -> list[str]:
-    """Without line ends; a line end after the last line does not begin another one."""
+    """Lines without line ends; a final line end does not start another line."""
     lines = text.replace("\r\n", "\n").split("\n")
     return lines[:-1] if lines[-1] == "" else lines
 
 
 def is_elision(line: str) -> bool:
-    """Stands for lines that were left out: `...`, `// ...`, `// rest as before ...`."""
+    """Whether the line stands for omitted lines: `...`, `// ...`, `// rest as before ...`."""
     return len(line) < 200 and _ELISION.match(line) is not None
 
 
 def readings(change: LineChange) -> Iterator[LineChange]:
-    """The change as given, then with more and more of what models add taken away."""
+    """The change as given, then with typical additions of models removed step by step."""
     yield change
     steps: Sequence[Callable[[LineChange], LineChange]] = (
         _without_fences,
@@ -77,7 +77,7 @@ def _unfenced(text: str) -> str:
 
 
 def _without_numbers(change: LineChange) -> LineChange:
-    """The numbers are those of the listing: better than any line the model names beside it."""
+    """The numbers are from the listing, so they are more reliable than `line`."""
     old = lines_of(change.old)
     numbers = [_NUMBER.match(line) for line in old if line.strip() and not is_elision(line)]
     found = [int(number[1]) for number in numbers if number]
@@ -118,7 +118,7 @@ def _joined(lines: Sequence[str] | Iterator[str]) -> str:
 
 
 def _context_reader(lines: Sequence[str]) -> Callable[[str], str]:
-    """How to read unchanged lines of a diff. Models forget the space that a diff has before them;
+    """How to read unchanged lines of a diff. Models often omit the leading space of such lines;
     then code that is indented by an even number of spaces still is."""
     written = [line for line in lines if line.strip() and not is_elision(line)]
     widths = [len(line) - len(line.lstrip(" ")) for line in written]
@@ -137,14 +137,14 @@ class _Hunk:
             return None
         context = _context_reader([row for row in self.rows if row[:1] not in ("-", "+")])
         old, new = self._sides(context)
-        if not old.strip():  # nothing but new lines: the number is all there is
+        if not old.strip():  # only new lines: placed by the line number alone
             return LineChange(self.file, "", new, self.line if not self.old_count else None)
         parts = tuple(self._parts(context))
         return LineChange(self.file, old, new, self.line, parts if len(parts) > 1 else ())
 
     def _parts(self, context: Callable[[str], str]) -> Iterator[tuple[str, str]]:
-        """Where removed lines follow added ones: no program writes lines in that order, and models
-        mean another place."""
+        """Splits where removed lines follow added ones: diff programs never write that order, and
+        models mean another place."""
         cuts = [
             at for at, (a, b) in enumerate(pairwise(self.rows), 1) if (a[:1], b[:1]) == ("+", "-")
         ]
@@ -160,8 +160,8 @@ class _Hunk:
 
 
 def parse_diff(text: str, file: str = "", line: int | None = None) -> list[LineChange]:
-    """One change per hunk. `file` and `line` count where the text has no headers. Empty where the
-    text has no added or removed lines: then it is a sketch, not a diff."""
+    """One change per hunk. `file` and `line` are used if the text has no headers. Empty if the text
+    has no added or removed lines: then it is a sketch, not a diff."""
     hunks = [_Hunk(file, line)]
     rows = lines_of(_unfenced(text))
     skip = False
@@ -191,23 +191,23 @@ def _numbers(head: re.Match[str]) -> tuple[int | None, int | None]:
 
 
 def _header_path(old: str, new: str) -> str:
-    """Of `--- a/slow.cu` and `+++ b/slow.cu`; dates after a tab are not part of it."""
+    """The path in `--- a/slow.cu` and `+++ b/slow.cu`, without dates after a tab."""
     paths = [row[4:].split("\t")[0].strip().strip('"') for row in (old, new)]
     path = paths[1] if paths[0] == "/dev/null" else paths[0]
     return re.sub(r"^[ab]/", "", path)
 
 
 def expanded(change: LineChange) -> list[LineChange]:
-    """A change whose old or new text is itself a diff becomes the changes of that diff."""
+    """If the old or new text is itself a diff, the changes of that diff."""
     for text, other in ((change.old, change.new), (change.new, change.old)):
         plain = _unfenced(text)
         signs = {line[0] for line in lines_of(plain) if line and line[0] in "+-"}
-        if signs == {"+", "-"} and not (other.strip() and _holds_code(text, other)):
+        if signs == {"+", "-"} and not (other.strip() and _has_other_lines(text, other)):
             return parse_diff(plain, change.file, change.line) or [change]
     return [change]
 
 
-def _holds_code(text: str, other: str) -> bool:
-    """Whether the other text says something that the diff does not: then neither is a diff."""
+def _has_other_lines(text: str, other: str) -> bool:
+    """Whether the other text has lines that the diff does not have: then neither is a diff."""
     said = {line.lstrip("+-").strip() for line in lines_of(text)}
     return any(line.strip() and line.lstrip("+-").strip() not in said for line in lines_of(other))

@@ -1,4 +1,4 @@
-"""Directives that would read files of this machine into a compiler message.
+"""Finds `#include` and similar directives that would leak local files into compiler messages.
 
 Source text comes from reports and models, and the errors of a compiler go to a model: a source may
 include what belongs to it and to the toolkit, by relative paths, and nothing else.
@@ -26,7 +26,8 @@ _HEADER = (".h", ".hpp", ".hh", ".hxx", ".cuh", ".cu", ".inl", ".inc", ".ipp", "
 
 
 def forbidden(files: Mapping[str, str], allowed: Sequence[str] = ()) -> str | None:
-    """What must not be compiled, in one line. `allowed`: folders that absolute paths may be in."""
+    """Why the source must not be compiled, in one line; None if it may. `allowed`: folders that
+    absolute paths may be in."""
     for path, text in files.items():
         if problem := _forbidden(text, allowed):
             return f"{path.replace(chr(92), '/').rsplit('/', 1)[-1]}: {problem}"
@@ -65,7 +66,7 @@ def _bad_directive(kind: str, rest: str, allowed: Sequence[str]) -> str | None:
 
 
 def _outside(path: str, allowed: Sequence[str]) -> bool:
-    """Absolute, or upwards to what is no header: `../common/check.h` is usual."""
+    """Whether a path is absolute, or leads upwards to a file that is not a header."""
     plain = path.strip().replace("\\", "/")
     if plain.startswith(("/", "~")) or re.match(r"[A-Za-z]:", plain):
         return ".." in plain.split("/") or not any(

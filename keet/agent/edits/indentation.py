@@ -1,4 +1,4 @@
-"""Give a model's new lines the indentation of the file."""
+"""Gives a model's new lines the indentation of the file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TAB = 4
 
 
 Pairs = Sequence[tuple[str, str]]
-"""A model's line and the file's."""
+"""A line as the model copied it, and the line of the file."""
 
 
 def indent(line: str) -> str:
@@ -22,8 +22,8 @@ def _width(line: str) -> int:
 
 
 def reindented(new: Sequence[str], pairs: Pairs, replaced: Pairs = ()) -> list[str]:
-    """New lines moved as the file's lines are against the model's copies of them (`pairs`).
-    `replaced` of these are the lines that the new ones stand for: they count first."""
+    """Shifts new lines by the difference between the file's lines and the model's copies (`pairs`).
+    `replaced`: the pairs of the replaced lines, which count first."""
     pairs = [(model, real) for model, real in (*replaced, *pairs) if model.strip()]
     if not _moves(new, pairs):
         return list(new)
@@ -36,7 +36,7 @@ def reindented(new: Sequence[str], pairs: Pairs, replaced: Pairs = ()) -> list[s
 
 
 def _moves(new: Sequence[str], pairs: Pairs) -> bool:
-    """Whether the model's lines are shifted; new lines may be right where only old ones are not."""
+    """Whether the model's lines are shifted. New lines may be right although old ones are not."""
     if all(indent(model) == indent(real) for model, real in pairs):
         return False
     models, reals = (min(_width(pair[side]) for pair in pairs) for side in (0, 1))
@@ -45,7 +45,7 @@ def _moves(new: Sequence[str], pairs: Pairs) -> bool:
 
 
 def first_indented(new: Sequence[str], pairs: Pairs) -> list[str] | None:
-    """Where the text was stripped and only its first line lost its indentation; else None."""
+    """The lines, if only the first one lost its indentation (stripped text); otherwise None."""
     rest = pairs[1:]
     if not rest or indent(pairs[0][0]) or not indent(pairs[0][1]):
         return None
@@ -80,7 +80,7 @@ def _deeper(columns: int, known: Mapping[int, str], step: int) -> str:
 
 
 def _scale(known: Mapping[int, str]) -> float:
-    """Columns in the file per column of the model."""
+    """Columns of indentation in the file per column in the model's lines."""
     low, high = min(known), max(known)
     grown = len(known[high]) - len(known[low])
     return grown / (high - low) if high > low and grown > 0 else 1.0
@@ -93,8 +93,8 @@ def _shallower(real: str, columns: int, step: int) -> str:
 
 
 def indented_like(new: Sequence[str], texts: Sequence[str], at: int) -> list[str]:
-    """New lines before line `at` (from 0) of a file: where they have no indentation of their own,
-    that of the line after them, or before them at the end of a block."""
+    """New lines to insert before line `at` (from 0). Without indentation of their own, they get
+    that of the next line or, at the end of a block, of the previous line."""
     written = [line for line in new if line.strip()]
     after = next((text for text in texts[at:] if text.strip()), "")
     before = next((text for text in reversed(texts[:at]) if text.strip()), "")

@@ -1,4 +1,4 @@
-"""The places of lines in a file: as they are, or by their characters without white space."""
+"""Searches lines in a file: exactly, or by their characters without white space."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_PLACES = 500
 
 
 class SourceText:
-    """One file, in the forms in which lines are searched."""
+    """One file, prepared for searching."""
 
     def __init__(self, path: str, text: str) -> None:
         self.path, self.text = path, text
@@ -25,18 +25,18 @@ class SourceText:
         self.end = line_end(text)
         dense = ["".join(line.split()) for line in self.texts]
         self.dense = "".join(dense)
-        """All characters but white space."""
+        """All characters except white space."""
         self.starts = [0]
-        """Where each line begins in `dense`, and its length at the end."""
+        """Offset of each line in `dense`, followed by the length of `dense`."""
         for line in dense:
             self.starts.append(self.starts[-1] + len(line))
 
     def line_at(self, offset: int) -> int:
-        """The line with a character of `dense`: empty lines begin where the next one does."""
+        """The line of a character of `dense`; empty lines have the offset of the next line."""
         return bisect_right(self.starts, offset) - 1
 
     def column(self, line: int, offset: int) -> int:
-        """Of a character of `dense` in its line."""
+        """Column of a character of `dense` in its line."""
         left = offset - self.starts[line]
         for column, char in enumerate(self.texts[line]):
             if not char.isspace():
@@ -47,7 +47,7 @@ class SourceText:
 
 
 class Match(NamedTuple):
-    """Lines first..last (excluded) of the file, and the file's line of each old line."""
+    """Lines first..last (not included) of the file, and the file's line for each old line."""
 
     first: int
     last: int
@@ -55,7 +55,7 @@ class Match(NamedTuple):
 
 
 def exact_places(source: SourceText, old: Sequence[str]) -> Iterator[int]:
-    """White space at line ends does not count."""
+    """White space at line ends is ignored."""
     wanted = [line.rstrip() for line in old]
     for at in range(len(source.bare) - len(wanted) + 1):
         ends = source.bare[at], source.bare[at + len(wanted) - 1]
@@ -64,7 +64,7 @@ def exact_places(source: SourceText, old: Sequence[str]) -> Iterator[int]:
 
 
 def occurrences(text: str, part: str) -> Iterator[int]:
-    """Not more than anybody could tell apart."""
+    """At most `_MOST_PLACES` positions of the part."""
     at = text.find(part) if part else -1
     for _ in range(_MOST_PLACES):
         if at < 0:
@@ -74,8 +74,8 @@ def occurrences(text: str, part: str) -> Iterator[int]:
 
 
 def _dense_match(source: SourceText, offset: int, old: Sequence[str]) -> Match:
-    """Each old line with the file's line that has the same characters; where lines were wrapped
-    in another way, none has."""
+    """Maps each old line to the file's line with the same characters; to None if lines are wrapped
+    differently."""
     ends = [0]
     for line in old:
         ends.append(ends[-1] + len("".join(line.split())))
@@ -117,7 +117,7 @@ def _joins(left: str, right: str) -> bool:
 
 
 def nearest(matches: Sequence[Match], line: int | None) -> Match | None:
-    """The only one, or the one that is clearly nearer to the line than any other."""
+    """The only match, or the one that is clearly nearest to the line; otherwise None."""
     if len(matches) < 2 or line is None:
         return matches[0] if len(matches) == 1 else None
     for match in matches:

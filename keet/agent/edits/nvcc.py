@@ -1,4 +1,4 @@
-"""Run nvcc on sources in a temporary folder, within limits."""
+"""Runs nvcc on sources in a temporary folder, within limits of time and memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_FOLDERS = 40
 _MOST_RETRIES = 4
 _NEWER = "-std=c++20"
 _TOOLKIT = regex(r"^/usr/(?:include|lib)|/cuda(?:-[\d.]+)?/|/include/(?:c\+\+|crt)/|/nvidia/")
-"""Headers of compilers and libraries: those of this machine are used."""
+"""Paths of compiler and library headers: this machine's own headers are used instead."""
 
 
 def find_nvcc() -> str | None:
@@ -51,7 +51,7 @@ class CompilerJob(NamedTuple):
 
 class CompilerOutput(NamedTuple):
     code: int | None
-    """None: it ran out of time."""
+    """None: the time limit passed."""
     text: str
     folder: str
 
@@ -61,8 +61,8 @@ def own_files(files: Mapping[str, str]) -> dict[str, str]:
 
 
 def folders_on_disk(files: Mapping[str, str]) -> list[str]:
-    """Folders of the sources, where the file is there with the same text: a report can name any
-    folder, and headers of a folder can show up in messages."""
+    """Folders of the sources, if the same file with the same text is on this machine: a report can
+    name any folder, and headers in it could leak into messages."""
     found = (str(Path(path).parent) for path, text in files.items() if _is_on_disk(path, text))
     return list(dict.fromkeys(found))[:_MOST_FOLDERS]
 
@@ -80,7 +80,8 @@ def _is_on_disk(path: str, text: str) -> bool:
 
 
 def architecture(nvcc: str, compute_capability: str | None) -> tuple[str | None, str]:
-    """`sm_90` of "9.0", or the nearest that this nvcc has and why; None and why not."""
+    """`sm_90` for "9.0", or the nearest architecture that this nvcc supports and a note; None and
+    the reason if there is none."""
     known = _architectures(nvcc)
     if not known:
         return None, "nvcc does not run on this machine"
@@ -111,7 +112,8 @@ def run_once(job: CompilerJob) -> tuple[CompilerJob, CompilerOutput]:
 
 
 def run_with_missing_flags(job: CompilerJob) -> tuple[CompilerJob, CompilerOutput]:
-    """Again with what nvcc asks for, and with a newer C++: the build's flags are often unknown."""
+    """Retries with flags that nvcc asks for and with a newer C++: the original flags are often
+    unknown."""
     output = _run(job)
     told = job, output
     for _ in range(_MOST_RETRIES):
@@ -125,7 +127,7 @@ def run_with_missing_flags(job: CompilerJob) -> tuple[CompilerJob, CompilerOutpu
 
 
 def _improved(job: CompilerJob, output: str) -> CompilerJob:
-    """The same job where there is nothing more to try."""
+    """Returns the same job if there is nothing more to try."""
     if asked := [flag for flag in flags_asked_for(output) if flag not in job.flags]:
         return job._replace(flags=(*job.flags, *asked))
     if needs_own_arch(output) and job.arch in ("sm_90", "sm_100", "sm_120"):
@@ -136,7 +138,7 @@ def _improved(job: CompilerJob, output: str) -> CompilerJob:
 
 
 def _maybe_newer(output: str) -> bool:
-    """A header that is not there is not there in any C++."""
+    """A missing header does not appear with another C++ version."""
     return "No such file or directory" not in output and "cannot open source file" not in output
 
 
@@ -153,7 +155,7 @@ def _run(job: CompilerJob) -> CompilerOutput:
 
 
 def _write(job: CompilerJob, tree: Path) -> Path:
-    """The sources, as they lie to each other; the path of the main one."""
+    """Writes the sources with their relative paths; returns the path of the main one."""
     own = own_files(job.files) | {job.main: job.files[job.main]}
     _, names = diff_names(list(own))
     for path, text in own.items():
@@ -182,7 +184,8 @@ def _up_to(file: Path, tree: Path) -> list[Path]:
 
 
 def _limited(command: Sequence[str], tree: Path, folder: Path, timeout: float) -> int | None:
-    """The exit code; None when the time is over. nvcc starts other programs: all of them end."""
+    """The exit code; None if the time limit passed. Kills nvcc with all programs that it
+    started."""
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(folder),
@@ -218,7 +221,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _limit(pid: int) -> None:
-    """Of memory and file sizes, for it and what it starts. Only Linux can do that from outside."""
+    """Limits memory and file sizes of the process and its children. Linux only."""
     with suppress(ImportError, AttributeError, OSError, ValueError):
         import resource
 

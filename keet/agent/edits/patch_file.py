@@ -1,4 +1,4 @@
-"""All edits of an explanation as one patch: `keet explain --patch FILE`."""
+"""`keet explain --patch FILE`: all edits of an explanation as one patch."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class SkippedEdit(NamedTuple):
 
 class PatchFile(NamedTuple):
     diff: str
-    """Empty where no edit can be written."""
+    """Empty if no edit can be written."""
     root: str
-    """Folder that its paths start from; empty where it is not known."""
+    """Folder that its paths are relative to; empty if not known."""
     edits: int
-    """How many are in it."""
+    """Number of edits in it."""
     left_out: tuple[SkippedEdit, ...]
 
 
 def patch_file(explanation: Explanation) -> PatchFile:
-    """Every edit that applies and was not found to break the build, earlier ones first."""
+    """Every edit that applies and does not fail to compile, earlier ones first."""
     files: dict[str, str] = {}
     placed: list[tuple[Edit, Patch]] = []
     left_out: list[SkippedEdit] = []
@@ -69,16 +69,16 @@ def _why_not(edit: Edit) -> str:
     if not edit.diff:
         return edit.problem or "it is not a patch"
     if edit.build == "fails":
-        return f"it is broken: {edit.build_text}" if edit.build_text else "it does not compile"
+        return f"it does not build: {edit.build_text}" if edit.build_text else "it does not compile"
     if edit.instead_of is not None:
         return f"it is an alternative to edit {edit.instead_of}"
     return "it does not apply to the source"
 
 
 def _patch_of(diff: str, sources: Mapping[str, str]) -> Patch | None:
-    """The edit's diff applied strictly; None where there is none, or it does not apply."""
+    """The edit's diff as a patch; None if there is none, or it does not apply."""
     every = [(name, path) for path in sources for name in _names(path)] if diff else []
-    for named in (every, every[::-1]):  # two files of one name: one of them has these lines
+    for named in (every, every[::-1]):  # two files may have the same name
         paths = dict(named)
         after = applied(diff, {name: sources[path] for name, path in named})
         if named and not isinstance(after, str):
@@ -93,7 +93,7 @@ def _placed(diff: str, files: dict[str, str], sources: Mapping[str, str]) -> Pat
 
 
 def _names(path: str) -> list[str]:
-    """What a diff may call a file: each end of its path."""
+    """Names that a diff may use for a file: each end of its path."""
     parts = PurePosixPath(plain_path(path)).parts
     return ["/".join(parts[begin:]) for begin in range(len(parts))]
 

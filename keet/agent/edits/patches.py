@@ -1,6 +1,6 @@
-"""Edits of a model made into patches that apply: exact context, right line numbers.
+"""Makes patches that apply from a model's changes: exact context, right line numbers.
 
-Pure but for `git_apply_check`, which works in a temporary folder.
+Only `git_apply_check` has side effects; it works in a temporary folder.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _LONGEST_MESSAGE = 1500
 
 
 class EditedLines(NamedTuple):
-    """Where one change went, in lines of the original file, from 1."""
+    """Lines of the original file that one change replaces, from 1."""
 
     file: str
     first: int
@@ -69,7 +69,7 @@ class Patch(NamedTuple):
     """Unified, with `a/` and `b/` paths relative to `root`; for `git apply` or `patch -p1` there.
     Write it as `encoded(diff)`: it has the line ends of the files."""
     root: str
-    """Folder that the paths of the diff start from; empty where it is not known."""
+    """Folder that the paths in the diff are relative to; empty if not known."""
     files: Mapping[str, str]
     """New text of each changed file, by its path in the files that were given."""
     places: tuple[EditedLines, ...]
@@ -89,14 +89,14 @@ class Misfit(NamedTuple):
 
 class Combined(NamedTuple):
     patch: Patch | None
-    """None where no patches were given."""
+    """None if no patches were given."""
     used: tuple[int, ...]
     left_out: tuple[int, ...]
-    """Indices of patches that change lines an earlier one changes as well."""
+    """Indices of patches that change the same lines as an earlier one."""
 
 
-class _Part(NamedTuple):
-    """One change in one file, and which one it was."""
+class _PlacedChange(NamedTuple):
+    """One change in one file, and its index."""
 
     path: str
     placed: LocatedChange
@@ -104,15 +104,15 @@ class _Part(NamedTuple):
 
 
 def place_changes(files: Mapping[str, str], changes: Sequence[LineChange]) -> Patch | Misfit:
-    """All changes of one edit, each placed against the original text of `files` (path -> text).
+    """Places all changes of one edit in the original text of `files` (path -> text).
 
-    Old lines are found exactly, else without regard to white space and to line numbers, diff signs
-    or "..." that a model added, else by similarity (similar_lines.LIMIT) where one place fits.
+    Old lines are searched exactly, then ignoring white space, line numbers, diff signs and "...",
+    then by similarity (similar_lines.LIMIT) if only one place fits.
     """
     if not changes or len(changes) > _MOST_CHANGES:
         return Misfit(f"Give 1 to {_MOST_CHANGES} changes, each with `file`, `old` and `new`.")
     sources = {path: SourceText(path, text) for path, text in files.items()}
-    parts: list[_Part] = []
+    parts: list[_PlacedChange] = []
     for index, given in enumerate(changes):
         for change in expanded(given):
             part = _place_one(sources, change, index)
@@ -128,21 +128,23 @@ def _naming_change(misfit: Misfit, count: int) -> Misfit:
     return misfit._replace(message=f"Change {misfit.change + 1} of {count}: {misfit.message}")
 
 
-def _place_one(sources: Mapping[str, SourceText], change: LineChange, index: int) -> _Part | Misfit:
+def _place_one(
+    sources: Mapping[str, SourceText], change: LineChange, index: int
+) -> _PlacedChange | Misfit:
     named = _named(sources, change.file)
     placed = {path: locate_change(sources[path], change) for path in named or sources}
     good = {path: found for path, found in placed.items() if isinstance(found, LocatedChange)}
     sure = {path: found for path, found in good.items() if found.match != MATCHES[-1]}
-    if sure or named:  # a file that is not at hand is not guessed from similar lines
+    if sure or named:  # similar lines alone do not identify a file
         good = sure or good
         for path, found in list(good.items())[:1]:
             if len({sources[path].text for path in good}) == 1 and _may_guess(named, change):
-                return _Part(path, found, index)
+                return _PlacedChange(path, found, index)
     return _misfit(_why(sources, change, placed, list(good)), index)
 
 
 def _may_guess(named: Sequence[str], change: LineChange) -> bool:
-    """An insertion goes by its line number alone, which needs a file."""
+    """An insertion has only a line number, so it needs a file name."""
     return bool(named) or bool(change.old.strip())
 
 
@@ -151,7 +153,7 @@ def _misfit(message: str, index: int) -> Misfit:
 
 
 def _named(sources: Mapping[str, SourceText], name: str) -> list[str]:
-    """Files that a model can mean: by path, by the end of a path, by base name."""
+    """Files that match a name: by path, by the end of a path, by base name."""
     if name in sources:
         return [name]
     wanted = [part for part in plain_path(name.strip()).split("/") if part not in ("", ".", "..")]
@@ -181,8 +183,8 @@ def _why(
     return f"No file {one_line(change.file)[:100]!r} with the old lines. Files at hand: {known}."
 
 
-def _checked(sources: Mapping[str, SourceText], parts: Sequence[_Part]) -> Patch | Misfit:
-    """The patch, if changes do not overlap, change anything, and leave blocks whole."""
+def _checked(sources: Mapping[str, SourceText], parts: Sequence[_PlacedChange]) -> Patch | Misfit:
+    """The patch, if changes do not overlap, change something, and keep blocks complete."""
     spans: dict[str, list[Span]] = {}
     for part in parts:
         mine = minimal(sources[part.path].lines, part.placed.spans)
@@ -203,14 +205,16 @@ def _checked(sources: Mapping[str, SourceText], parts: Sequence[_Part]) -> Patch
 
 
 def _overlap(a: Span, b: Span) -> bool:
-    """Insertions at the edges of replaced lines are no conflict."""
+    """Insertions at the edges of replaced lines do not overlap with them."""
     return a.start < b.end and b.start < a.end
 
 
 def _patch(
-    files: Mapping[str, str], spans: Mapping[str, Iterable[Span]], parts: Sequence[_Part] = ()
+    files: Mapping[str, str],
+    spans: Mapping[str, Iterable[Span]],
+    parts: Sequence[_PlacedChange] = (),
 ) -> Patch | None:
-    """None where nothing changes."""
+    """None if nothing changes."""
     ordered = {path: tuple(sorted(some, key=_order)) for path, some in spans.items()}
     ordered = {path: some for path, some in ordered.items() if some}
     if not ordered:
@@ -232,8 +236,8 @@ def _order(span: Span) -> tuple[int, int]:
     return span.start, span.end
 
 
-def _places(lines: Mapping[str, Sequence[str]], part: _Part) -> Iterable[EditedLines]:
-    """One per change and stretch of lines."""
+def _places(lines: Mapping[str, Sequence[str]], part: _PlacedChange) -> Iterable[EditedLines]:
+    """One entry per range of changed lines."""
     joined: list[tuple[int, int]] = []
     for span in minimal(lines.get(part.path, ()), part.placed.spans):
         if joined and span.start - joined[-1][1] <= 3:
@@ -244,7 +248,7 @@ def _places(lines: Mapping[str, Sequence[str]], part: _Part) -> Iterable[EditedL
 
 
 def combined(patches: Sequence[Patch]) -> Combined:
-    """One patch of those that do not overlap, the earlier ones first."""
+    """One patch of all patches that do not overlap; earlier ones win."""
     files: dict[str, str] = {}
     spans: dict[str, list[Span]] = {}
     used: list[int] = []
@@ -262,7 +266,7 @@ def combined(patches: Sequence[Patch]) -> Combined:
 
 
 def _conflict(files: Mapping[str, str], spans: Mapping[str, Sequence[Span]], patch: Patch) -> bool:
-    """The same hunk in both is none."""
+    """The same hunk in both is not a conflict."""
     if any(files.get(path, text) != text for path, text in patch.before.items()):
         return True
     return any(
@@ -274,7 +278,7 @@ def _conflict(files: Mapping[str, str], spans: Mapping[str, Sequence[Span]], pat
 
 
 def encoded(text: str) -> bytes:
-    """As it was in the file: bytes that are not UTF-8 were read as surrogates."""
+    """The original bytes: bytes that are not UTF-8 were read as surrogates."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -282,8 +286,8 @@ def encoded(text: str) -> bytes:
 
 
 def git_apply_check(patch: Patch, files: Mapping[str, str]) -> str | None:
-    """The problem that `git apply --check` reports on these files, or None. Without git on the
-    machine, the hunks are applied strictly in Python."""
+    """The problem that `git apply --check` reports for these files, or None. Without git, the hunks
+    are applied strictly in Python."""
     _, names = diff_names(list(patch.files))
     texts = {names[path]: files[path] for path in patch.files if path in files}
     git = shutil.which("git")

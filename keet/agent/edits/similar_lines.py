@@ -1,4 +1,4 @@
-"""The lines of a file most like some old lines that are not in it."""
+"""Finds the lines of a file that are most similar to old lines that are not in it."""
 
 from __future__ import annotations
 
@@ -8,35 +8,36 @@ from keet.patterns import regex
 from keet.records import NamedTuple
 
 LIMIT = 0.8
-"""Share of words and signs in common, comments apart, in three lines and more."""
+"""Least share of common words and signs, without comments, for three or more lines."""
 LIMIT_SHORT = 0.87
-"""In one or two lines, which are more easily like others."""
+"""The same for one or two lines, which more often resemble others."""
 LIMIT_NEAR = 0.7
-"""Within `NEAR` lines of the line that the model names."""
+"""The same within `NEAR` lines of the line that the model names."""
 NEAR = 12
 MARGIN = 0.05
-"""By which the best place has to be more similar than any other."""
+"""The best place must be more similar than any other by this much."""
 _SAME_LINE = 0.5
 _TOKEN = regex(r"\w+|[^\w\s]")
 _COMMENT = regex(r"(?<=\S)\s*//.*$")
 _MOST_LINES = 20_000
 _MOST_TOKENS = 1500
 _MOST_WORK = 4_000_000
-"""Steps of about 0.3 us: a text that takes more is made to be slow, and is not searched."""
+"""Steps of about 0.3 us. A text that needs more is probably built to be slow; it is not
+searched."""
 
 
 class Window(NamedTuple):
     first: int
     last: int
-    """Excluded."""
+    """Not included."""
     score: float
 
 
 class Windows(NamedTuple):
     fitting: list[Window]
-    """One: it is meant. Several: they are equally similar."""
+    """Places that are similar enough. Several: equally similar, so ambiguous."""
     nearest: list[Window]
-    """Best first, similar enough or not."""
+    """Best first, also if not similar enough."""
 
 
 def similar_windows(texts: Sequence[str], old: Sequence[str], line: int | None) -> Windows:
@@ -52,12 +53,12 @@ def similar_windows(texts: Sequence[str], old: Sequence[str], line: int | None) 
 
 
 def _tokens(row: str) -> list[str]:
-    """What is beyond 1000 characters is one of them."""
+    """The rest after 1000 characters is one token."""
     return [*_TOKEN.findall(_COMMENT.sub("", row[:1000])), *filter(None, [row[1000:]])]
 
 
 def _scored(texts: Sequence[str], rows: Sequence[int], wanted: Sequence[list[str]]) -> list[Window]:
-    """Runs of about as many lines."""
+    """Ranges of about as many lines."""
     measure = _Likeness([token for row in wanted for token in row][:_MOST_TOKENS])
     tokens = [_tokens(texts[at]) for at in rows]
     result: list[Window] = []
@@ -101,12 +102,12 @@ class _Likeness:
 
 
 def _sizes(count: int) -> list[int]:
-    """Models leave out a line or two, or add one."""
+    """Lengths to try: models omit a line or two, or add one."""
     return [count] if count < 2 else [count, count + 1, count + 2, count - 1]
 
 
 def _apart(windows: Sequence[Window]) -> list[Window]:
-    """The best of those that overlap."""
+    """The best of each group of overlapping ranges."""
     kept: list[Window] = []
     for window in windows:
         if all(window.last <= other.first or other.last <= window.first for other in kept):
@@ -117,7 +118,7 @@ def _apart(windows: Sequence[Window]) -> list[Window]:
 
 
 def aligned(old: Sequence[str], texts: Sequence[str], window: Window) -> list[int | None]:
-    """The file's line of each old line: pairs in order with most in common in all."""
+    """The file's line for each old line: the pairing in order with the highest total similarity."""
     places = [at for at in range(window.first, window.last) if texts[at].strip()]
     measure = _likeness if len(old) <= 60 else _same
     scores = [[measure(_dense(row), _dense(texts[at])) for at in places] for row in old]

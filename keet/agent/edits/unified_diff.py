@@ -1,4 +1,4 @@
-"""Write a unified diff from replaced lines, and apply one strictly.
+"""Writes a unified diff from replaced lines, and applies one strictly.
 
 Lines carry their line ends. A line ends with a line feed alone, as for git: form feeds and Unicode
 separators are part of a line.
@@ -39,8 +39,8 @@ def line_end(text: str) -> str:
 
 
 def minimal(lines: Sequence[str], spans: Sequence[Span]) -> list[Span]:
-    """The same changes without the lines that stay, in order. The end of a file keeps its missing
-    line end, and a line gets one when others are put after it."""
+    """The same changes without unchanged lines, in order. A missing line end at the end of the file
+    stays missing; a line gets one if lines are added after it."""
     result: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.start, span.end)):
         result += _smaller(lines, _with_ends(lines, span))
@@ -81,8 +81,8 @@ def apply_spans(lines: Sequence[str], spans: Sequence[Span]) -> str:
 
 
 def diff_text(name: str, lines: Sequence[str], spans: Sequence[Span]) -> str:
-    """Of one file. `spans` minimal and in order; without a `diff --git` line, so that `git apply`
-    in a subfolder of a repository takes the name from there."""
+    """The diff of one file; `spans` minimal and in order. Without a `diff --git` line, so that `git
+    apply` in a subfolder of a repository resolves the name from there."""
     parts = [f"--- {_quoted('a/' + name)}\n", f"+++ {_quoted('b/' + name)}\n"]
     shift = 0
     for hunk in _hunks(spans):
@@ -97,7 +97,7 @@ def diff_text(name: str, lines: Sequence[str], spans: Sequence[Span]) -> str:
 
 
 def _hunks(spans: Sequence[Span]) -> list[list[Span]]:
-    """Changes whose context would touch are one hunk."""
+    """Changes whose context lines touch become one hunk."""
     hunks: list[list[Span]] = []
     for span in spans:
         if hunks and span.start - hunks[-1][-1].end <= 2 * CONTEXT:
@@ -135,8 +135,8 @@ def _escaped(char: str) -> str:
 
 
 def diff_names(paths: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """The folder that holds all files, and the name of each path from there. Paths come from
-    reports: drives, `..` and mixed kinds of slashes end up as plain relative names."""
+    """The common folder of all files, and each path relative to it. Paths come from reports:
+    drives, `..` and mixed slashes become plain relative names."""
     plain = {path: plain_path(path) for path in paths}
     folders = [posixpath.dirname(path) for path in plain.values()]
     same_kind = len({path.startswith("/") for path in plain.values()}) == 1
@@ -157,7 +157,8 @@ def plain_path(path: str) -> str:
 
 
 def applied(diff: str, before: Mapping[str, str]) -> dict[str, str] | str:
-    """New texts by the names in the diff, or the problem: every line has to be where it says."""
+    """New texts by the names in the diff, or the problem. Strict: every line must be where the diff
+    says."""
     result: dict[str, str] = {}
     rows = split_lines(diff)
     at = 0
@@ -184,7 +185,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def _apply_file(rows: Sequence[str], at: int, lines: Sequence[str]) -> tuple[int, str | None]:
-    """The row after the file's hunks, and the new text; None where a row does not fit."""
+    """The row after the file's hunks, and the new text; None if a row does not fit."""
     result: list[str] = []
     done = 0
     while at < len(rows) and (head := _HEAD.match(rows[at])):
@@ -202,7 +203,7 @@ def _apply_file(rows: Sequence[str], at: int, lines: Sequence[str]) -> tuple[int
 def _apply_hunk(
     rows: Sequence[str], at: int, lines: Sequence[str], counts: tuple[int, int]
 ) -> tuple[int, list[str]] | None:
-    """The row after the hunk and its new lines, where its old ones are exactly `lines`."""
+    """The row after the hunk and its new lines, if its old lines are exactly `lines`."""
     old: list[str] = []
     new: list[str] = []
     while (len(old), len(new)) != counts:

@@ -1,1 +1,4 @@
-"""Asking a model: one module per step between a request and its reply; knows nothing of reports."""
+"""Asking a model: one module per step from request to reply.
+
+Of the agent, imports only `privacy`; knows nothing of reports.
+"""

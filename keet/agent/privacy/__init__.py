@@ -1,1 +1,4 @@
-"""What must not be sent or printed: names, source text, keys. Imports only `prompts`."""
+"""What must not be sent or printed: names and source (redaction), API keys (secrets).
+
+Of the agent, imports only `prompts`.
+"""

@@ -1,1 +1,4 @@
-"""Replies from files: transcripts, replay, cache, scripts. Imports only `model` and `privacy`."""
+"""Replies from files: one module per kind (transcript, replay, cache, script).
+
+Of the agent, imports only `model` and `privacy`.
+"""

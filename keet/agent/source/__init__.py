@@ -1,1 +1,4 @@
-"""What a model is shown of the source: the kernel, what it uses, its launch, its constants."""
+"""The source that a model gets: one module per language or step.
+
+Imports no other part of the agent.
+"""

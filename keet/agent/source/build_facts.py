@@ -1,4 +1,4 @@
-"""How a kernel was compiled, as far as its report proves it."""
+"""How a kernel was compiled, as far as its report proves."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from keet.patterns import regex
 from keet.profile import Launch
 
 _OPTION = regex(r"-{1,2}[A-Za-z][\w-]{0,30}(?:[= ]\w[\w.,=-]{0,30})?")
-_TOLD_OTHERWISE = regex(r"-{1,2}(?:arch|m|lineinfo|gpu-name|machine)\b.*")
+_REPORTED_SEPARATELY = regex(r"-{1,2}(?:arch|m|lineinfo|gpu-name|machine)\b.*")
 
 
 def build_facts(launch: Launch) -> list[str]:
-    """Phrases such as "compiled for sm_90 by ptxas 13.0" and "with line information"; empty where
-    the report holds no machine code."""
+    """Phrases such as "compiled for sm_90 by ptxas 13.0" and "with line information"; empty if the
+    report contains no machine code."""
     if not isinstance(launch.data, HasCubins):
         return []
     infos = [build_info(cubin) for cubin in launch.data.cubins()]
     if len(infos) != 1 or infos[0] is None:
-        return []  # a range or graph of several modules: each may be built in its own way
+        return []  # several modules in a range or graph may be built differently
     by_nvcc = any(file.endswith((".cu", ".cuh")) for file in launch.source_files)
     return [*module_facts(infos[0]), *(_arithmetic(infos[0]) if by_nvcc else ())]
 
@@ -32,7 +32,7 @@ def module_facts(info: BuildInfo) -> Iterator[str]:
     elif info.line_information:
         yield "with line information"
     options = [match[0].strip() for match in _OPTION.finditer(info.options or "")]
-    options = [option for option in options if not _TOLD_OTHERWISE.fullmatch(option)]
+    options = [option for option in options if not _REPORTED_SEPARATELY.fullmatch(option)]
     if options:
         yield f"ptxas options: {' '.join(options)[:120]}"
 

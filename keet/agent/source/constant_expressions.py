@@ -1,4 +1,4 @@
-"""Values of constant expressions of C++ and Python, computed from their tokens."""
+"""Evaluates constant expressions of C++ and Python from their tokens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LARGEST = 2**64
 _DEEPEST = 60
 _MOST_TOKENS = 400
 _MOST_STEPS = 5000
-"""Of one expression: macros that expand to each other must not cost more."""
+"""Per expression: limits macros that expand to each other."""
 
 
 class NotConstantError(Exception):

@@ -1,4 +1,4 @@
-"""Named constants of a kernel's source, with values that keet can compute from the text."""
+"""Named constants of a kernel's source whose values can be computed from the text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from keet.profile import Launch
 from keet.records import NamedTuple
 
 _MOST_PASSES = 12
-"""Names may be built from names that are defined below them; a longer chain stays unknown."""
+"""Names may depend on names that are defined later; longer chains stay unknown."""
 _LONGEST = 80
 
 
@@ -34,7 +34,7 @@ class Constant(NamedTuple):
     place: str
     """`file.cu:12`; `launch name` for a template argument of the launched instance."""
     assumed: str = ""
-    """Why this build may have another value; empty where it is certain."""
+    """Why this build may have another value; empty if the value is certain."""
 
 
 class SourceConstants(NamedTuple):
@@ -47,7 +47,7 @@ class SourceConstants(NamedTuple):
 
 
 def read_constants(launch: Launch) -> SourceConstants:
-    """The constants, the names that are none, and the sizes of types."""
+    """The constants, the names without a single value, and the sizes of types."""
     files = kernel_files(launch)
     found = definitions_of(kernel_source(launch, files), launch)
     by_name: dict[str, list[ValueDefinition]] = {}
@@ -87,7 +87,7 @@ def source_literals(launch: Launch) -> set[float]:
 
 
 def _different(definitions: Sequence[ValueDefinition]) -> Iterable[ValueDefinition]:
-    """One of those that write the same."""
+    """Without repeated definitions."""
     found: dict[tuple[object, ...], ValueDefinition] = {}
     for each in definitions:
         found.setdefault((each.name, each.number, *(t.text for t in each.value)), each)

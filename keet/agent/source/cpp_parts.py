@@ -89,7 +89,7 @@ def _open_scopes(tokens: Sequence[Token], opened: Sequence[int]) -> int:
 
 
 def _after_scope_head(tokens: Sequence[Token], at: int) -> int:
-    """Index behind what only opens or ends a scope: `namespace a {`, `extern "C" {`, `}`."""
+    """Index after tokens that only open or end a scope: `namespace a {`, `extern "C" {`, `}`."""
     text = tokens[at].text
     if text in ("}", ";", ")"):
         return at + 1
@@ -190,7 +190,7 @@ def _outer_words(tokens: Sequence[Token]) -> set[str]:
 
 
 def _function_name(head: Sequence[Token]) -> tuple[str, frozenset[str]]:
-    """The name before the last parameter list of the head, and what stands before its `::`."""
+    """The name before the last parameter list of the head, and the names before its `::`."""
     found, owners = "", frozenset[str]()
     at = 0
     while at < len(head):

@@ -1,4 +1,4 @@
-"""Parts of Fortran files: procedures, and the parameters that they use."""
+"""Parts of a Fortran file: procedures, and the parameters that they use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which lines of a kernel's files belong to the kernel, in the order of their worth."""
+"""Selects the source lines that belong to a kernel, the most useful first."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from keet.texts import code_lines
 Role = Literal["kernel", "launch", "used", "sizes", "memory"]
 _MOST_PARTS = 150
 _COMMENT_LINES = 4
-"""Lines of a comment directly above a definition that are shown with it."""
+"""Comment lines directly above a definition that are shown with it."""
 
 
 class SourceExcerpt(NamedTuple):
@@ -37,12 +37,12 @@ class SourceExcerpt(NamedTuple):
 
 
 class KernelSource(NamedTuple):
-    """The kernel in its files, and what belongs to it."""
+    """The kernel in its files, what it uses, and where it is launched."""
 
     parts: Sequence[CodePart]
     kernel: CodePart | None
     used: Sequence[CodePart]
-    """What it uses, the nearest first."""
+    """Parts that it uses; direct uses first."""
     sites: Sequence[LaunchSite]
     path: Sequence[LaunchSite]
     """The launches, and the calls above them."""
@@ -77,7 +77,8 @@ def _instructions(part: CodePart, compiled: Compiled) -> int:
 
 
 def _kernel(launch: Launch, parts: Sequence[CodePart], compiled: Compiled) -> CodePart | None:
-    """By its name; kernels of macros, lambdas and libraries by most of their instructions."""
+    """Found by name; kernels from macros, lambdas and libraries by the function with most of their
+    instructions."""
     functions = [part for part in parts if part.kind == "function"]
     names = {launch.name.function, procedure_of(launch.name.function)}
     named = [part for part in functions if names & set(part.names)]
@@ -111,7 +112,7 @@ def _used(kernel: CodePart, parts: Sequence[CodePart], compiled: Compiled) -> li
 
 
 def _encloses(part: CodePart, kernel: CodePart) -> bool:
-    """A class or a program around the kernel holds all of its instructions, and much else."""
+    """A class or program around the kernel contains all of its instructions, and much else."""
     return part.file == kernel.file and part.first <= kernel.first and kernel.last <= part.last
 
 
@@ -147,7 +148,7 @@ def _names_in(part: CodePart) -> set[str]:
 
 
 def _by_parameter(operators: Iterable[CodePart]) -> dict[str, list[CodePart]]:
-    """Operators of the device by the types that they take."""
+    """Device operators by the types of their parameters."""
     found: dict[str, list[CodePart]] = {}
     for part in operators:
         for name in used_names(part.head) if part.on_device else ():
@@ -155,7 +156,7 @@ def _by_parameter(operators: Iterable[CodePart]) -> dict[str, list[CodePart]]:
     return found
 
 
-# --- pieces in the order of their worth
+# --- excerpts, the most useful first
 
 
 def excerpts_of(
@@ -178,13 +179,13 @@ def excerpts_of(
 
 @lru_cache(maxsize=32)
 def source_lines(text: str | None) -> tuple[str, ...]:
-    """As a compiler counts them: only a line feed ends a line. Blank lines at the end are left
-    out."""
+    """Lines as a compiler counts them: only a line feed ends a line. Trailing blank lines are
+    dropped."""
     return tuple(code_lines((text or "").rstrip()))
 
 
 def _far(part: CodePart, hot: Mapping[str, Sequence[int]]) -> tuple[bool, bool]:
-    """To sort by: parts with sampled lines, then short definitions, then other functions."""
+    """Sort key: parts with sampled lines, then short definitions, then other functions."""
     near = any(part.first <= line <= part.last for line in hot.get(part.file, ()))
     return not near, part.kind == "function"
 
@@ -206,7 +207,7 @@ def _lines(statement: SourceStatement) -> range:
 
 
 def _around(source: KernelSource) -> list[SourceExcerpt]:
-    """Heads of the functions on the way to the launch, what sizes it, then memory."""
+    """Heads of the functions that lead to the launch, statements that size it, then allocations."""
     sizes: list[SourceExcerpt] = []
     memory: list[SourceExcerpt] = []
     names: set[str] = set()
@@ -230,7 +231,7 @@ def _head(site: LaunchSite) -> Sequence[int]:
 
 
 def _host_values(source: KernelSource, names: set[str]) -> list[SourceExcerpt]:
-    """Constants and macros without parameters that the launch refers to, also by others."""
+    """Constants and macros without parameters that the launch uses, directly or indirectly."""
     by_name = _by_name(part for part in source.parts if part.kind in ("value", "macro"))
     found: dict[int, CodePart] = {}
     queue = sorted(names)
@@ -243,7 +244,7 @@ def _host_values(source: KernelSource, names: set[str]) -> list[SourceExcerpt]:
 
 
 def _is_check(part: CodePart) -> bool:
-    """Macros with parameters around calls of the host: `CHECK(cudaMalloc(...))`."""
+    """Whether it is a macro around host calls: `CHECK(cudaMalloc(...))`."""
     if part.kind != "macro":
         return False
     macro = macro_of(part.tokens[0])
@@ -252,7 +253,7 @@ def _is_check(part: CodePart) -> bool:
 
 
 def _distinct(pieces: Sequence[SourceExcerpt]) -> list[SourceExcerpt]:
-    """Without the lines that a piece of more worth has."""
+    """Without lines that an earlier excerpt has."""
     taken: dict[str, set[int]] = {}
     found: list[SourceExcerpt] = []
     for piece in pieces:

@@ -1,4 +1,4 @@
-"""Where the host launches a kernel, and the statements that its launch depends on."""
+"""Finds where the host launches a kernel, and the statements that the launch depends on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from keet.records import NamedTuple
 
 _LAUNCHERS = regex(r"(?:cuda|cu|hip)Launch\w*")
 _LEADING_ARGUMENTS = {"hipLaunchKernelGGL": 4, "cudaLaunchKernelEx": 0}
-"""Arguments between the kernel and its own, of functions that take these one by one."""
+"""Number of arguments between the kernel and its own arguments, per launch function."""
 _ALLOCATES = regex(
     r"(?:cuda|cu|hip)(?:Malloc|Mem|HostAlloc|HostRegister)\w*|malloc|calloc|new|device_vector"
     r"|host_vector|zeros|ones|empty|rand|randn|randint|full|arange|zeros_like|empty_like"
@@ -31,7 +31,7 @@ _COPIES = regex(r"(?:cuda|cu|hip)Mem(?:cpy|set)\w*")
 _PLAIN_TYPES = frozenset(("float", "double", "int", "half", "__half", "__nv_bfloat16"))
 _LONGEST_NAME = 20_000
 _HIGHEST = 3
-"""Callers above the launch that are followed."""
+"""Levels of callers above the launch that are followed."""
 _MOST_SITES, _MOST_MENTIONS = 4, 40
 
 
@@ -43,7 +43,7 @@ class LaunchSite(NamedTuple):
     at: int
     """Index of the statement."""
     arguments: list[list[Token]] | None
-    """None where they are not written one by one, as for `cudaLaunchKernel`."""
+    """None if they are not written one by one, as for `cudaLaunchKernel`."""
     instance: list[list[Token]]
     """Template arguments that are written out."""
 
@@ -53,7 +53,7 @@ class LaunchSite(NamedTuple):
 
 
 def launch_sites(parts: Sequence[CodePart], kernel: str) -> list[LaunchSite]:
-    """Every launch of the kernel; where there is none, every other mention of it by the host."""
+    """Every launch of the kernel; without one, every other mention of it in host code."""
     found = list(islice(_sites(parts, kernel), _MOST_MENTIONS))
     launches = [site for site, launched in found if launched]
     return (launches or [site for site, _ in found])[:_MOST_SITES]
@@ -82,13 +82,13 @@ def instance_arguments(name: KernelName) -> list[list[Token]]:
 
 
 def other_instance(site: LaunchSite, name: KernelName) -> bool:
-    """Whether a launch spells template arguments that this instance does not have."""
+    """Whether a launch has template arguments that differ from this instance."""
     launched = instance_arguments(name)
     return any(_differ(ours, theirs) for ours, theirs in zip(site.instance, launched))
 
 
 def _differ(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
-    """Literals and fundamental types can be compared; names of constants can't."""
+    """Only literals and fundamental types can be compared, not names of constants."""
     if len(ours) != 1 or not theirs:
         return False
     written, given = ours[0].text, theirs[-1].text
@@ -106,7 +106,7 @@ def _host_parts(parts: Sequence[CodePart]) -> Iterator[CodePart]:
 def _launch(
     tokens: Sequence[Token], at: int, file: str
 ) -> tuple[list[list[Token]], list[list[Token]] | None, bool]:
-    """Template arguments and arguments of the launch at `at`, and whether it is one."""
+    """Template arguments and arguments at `at`, and whether it is a launch."""
     end = after_angles(tokens, at + 1) if _text(tokens, at + 1) == "<" else at + 1
     instance = split_commas(tokens[at + 2 : end - 1], angles=True) if end > at + 1 else []
     if is_python(file):
@@ -148,7 +148,7 @@ def _launcher_arguments(
 
 
 def callers_of(parts: Sequence[CodePart], function: CodePart) -> list[LaunchSite]:
-    """Statements of the host that call a function by its name."""
+    """Host statements that call a function by its name."""
     name = function.names[0] if function.names else ""
     found: list[LaunchSite] = []
     for part in _host_parts(parts):
@@ -173,7 +173,7 @@ def _call(
 
 
 def launch_path(parts: Sequence[CodePart], sites: Sequence[LaunchSite]) -> list[LaunchSite]:
-    """The launches, then the calls of the functions that they are in, up to `main`."""
+    """The launches, then the calls of the functions that contain them, up to `main`."""
     path = list(sites)
     level = list(sites)
     seen = {(id(site.caller), site.at) for site in sites}
@@ -251,7 +251,7 @@ def _assigned_variable(left: Sequence[Token]) -> Sequence[Token]:
 
 
 def _size_names(statement: SourceStatement) -> set[str]:
-    """Names in an allocation or copy that say how much; the host's data is of no interest."""
+    """Names in an allocation or copy that give its size."""
     for at, token in enumerate(statement.tokens):
         if _ALLOCATES.fullmatch(token.text):
             arguments = _arguments(statement.tokens, at + 1)

@@ -1,4 +1,4 @@
-"""Parts and statements of Python files: functions with their decorators, assignments."""
+"""Parts and statements of a Python file: functions with their decorators, assignments."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class _Line(NamedTuple):
 
 
 def python_parts(file: str, text: str) -> list[CodePart]:
-    """Functions at any depth, assignments of the module, and the module as a part of its own, which
-    holds the statements outside of functions."""
+    """Functions at any depth, assignments of the module, and the module itself as a part, with the
+    statements outside of functions."""
     lines = _logical_lines(python_tokens(text), text.split("\n"))
     outside: list[_Line] = []
     found: list[CodePart] = []

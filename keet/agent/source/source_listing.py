@@ -1,4 +1,4 @@
-"""The source of a launch as a model reads it: numbered lines, within a number of tokens."""
+"""The source listing for a model: numbered lines within a token budget."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from keet.profile.names import file_name
 _LONGEST = 160
 """Characters of a line: generated code has longer ones."""
 _FOREIGN = regex(r"(?:^|/)(?:usr|opt|site-packages|dist-packages|cuda[\w.-]*)/|/include/")
-"""Where headers of compilers and libraries lie: nobody edits these."""
+"""Paths of compiler and library headers, which nobody edits."""
 
 _INCLUDE = regex(r'^\s*#\s*include\s*"([^"\n]+)"', re.MULTILINE)
 
 _MOST_PLACES = 20
 _HEAD_LINES = 6
-"""Lines of a kernel, with its signature, that are shown whatever is left out of it."""
+"""First lines of a kernel, with its signature, which are always shown."""
 _SHORT_GAP, _SHORT_LINE = 2, 2
 
 Lines = Mapping[str, Collection[int]]
@@ -31,8 +31,8 @@ Hot = Mapping[str, Sequence[int]]
 
 
 def kernel_files(launch: Launch) -> list[str]:
-    """Files with code of the kernel and their text at hand, the one with most of it first, and
-    the headers that these include."""
+    """Files with code of the kernel whose text the report has, the one with most code first, then
+    the headers that they include."""
     counts: dict[str, int] = {}
     for location in launch.locations.values():
         if launch.source_files.get(location.file) and not _FOREIGN.search(location.file):
@@ -42,7 +42,7 @@ def kernel_files(launch: Launch) -> list[str]:
 
 
 def _headers(launch: Launch, files: Sequence[str]) -> list[str]:
-    """What these files include by name: constants and structures are there."""
+    """Headers that these files include: they define constants and structs."""
     known = _by_name(launch)
     return [known[name] for name in _included(launch, files) if name in known]
 
@@ -57,18 +57,18 @@ def _by_name(launch: Launch) -> dict[str, str]:
 
 
 def _absent_headers(launch: Launch, files: Sequence[str]) -> str:
-    """A model must not guess at constants that it could have asked for."""
+    """Names missing headers, so that a model does not guess their constants."""
     absent = [name for name in _included(launch, files) if name not in _by_name(launch)]
     return f"(not at hand: {', '.join(map(one_line, absent))})" if absent else ""
 
 
 def shown_source(launch: Launch, budget: int = 3000, places: Iterable[Place] = ()) -> str:
-    """One listing for one conversation: the kernel, everything that it uses, its launch site and
-    allocations, as numbered lines within `budget` tokens.
+    """The kernel, everything that it uses, its launch site and allocations, as numbered lines
+    within `budget` tokens.
 
-    Where they do not fit, allocations go first, then what sizes the launch, then used functions
-    without one of the `places`, then the kernel's lines that are farthest from them. Empty where
-    the report has no text of the kernel's files."""
+    If they do not fit, allocations are dropped first, then what sizes the launch, then used
+    functions without one of the `places`, then the kernel's lines farthest from them. Empty if the
+    report has no text of the kernel's files."""
     files = kernel_files(launch)
     hot = _hot_lines(places)
     pieces = excerpts_of(kernel_source(launch, files), launch, hot)
@@ -89,7 +89,7 @@ def _hot_lines(places: Iterable[Place]) -> dict[str, list[int]]:
 def _fitting(
     launch: Launch, files: Sequence[str], pieces: Sequence[SourceExcerpt], hot: Hot, budget: int
 ) -> str:
-    """Adds the pieces in their order; one that does not fit is skipped."""
+    """Adds the excerpts in order; one that does not fit is skipped."""
     chosen: dict[str, set[int]] = {file: set() for file in files}
     text = ""
     for piece in pieces:
@@ -107,7 +107,7 @@ def _fitting(
 def _nearest(
     launch: Launch, kernel: SourceExcerpt, hot: Sequence[int], budget: int
 ) -> tuple[str, Sequence[int]]:
-    """As many lines of the kernel as fit: its head, then those nearest to the places."""
+    """As many lines of the kernel as fit: its first lines, then those nearest to hot lines."""
     places = hot or _compiled(launch, kernel.file) or kernel.lines
     head = kernel.lines[:_HEAD_LINES]
     order = [*head, *sorted(kernel.lines[_HEAD_LINES:], key=_distance_to(places))]
@@ -130,9 +130,9 @@ def _distance_to(places: Sequence[int]) -> Callable[[int], int]:
 
 
 def _widest(launch: Launch, lines: Lines, radii: Sequence[int], budget: int) -> str:
-    """With as much around the lines as there is room for; else the first of them."""
+    """With as many lines around them as fit; if none fit, the first lines."""
     for radius in radii:
-        # No line takes less than a token: of a long list only the start can fit.
+        # Every line takes at least one token, so only the start of a long list can fit.
         around = {f: _around(list(ns)[:budget], radius)[: 2 * budget] for f, ns in lines.items()}
         text = numbered(launch, around)
         if count_tokens(text) <= budget:
@@ -165,7 +165,8 @@ def _rows(launch: Launch, file: str, numbers: Iterable[int]) -> Iterator[str]:
 
 
 def _gap(texts: Sequence[str], before: int, last: int) -> Iterator[str]:
-    """A blank line or a brace takes fewer tokens than the remark that it is missing."""
+    """Shows a short gap: a blank line or a brace takes fewer tokens than the remark about the
+    gap."""
     short = all(len(texts[n].strip()) <= _SHORT_LINE for n in range(before, last)[: _SHORT_GAP + 1])
     if 0 < last - before <= _SHORT_GAP and short:
         yield from (_row(texts, n + 1) for n in range(before, last))

@@ -1,7 +1,7 @@
-"""Tokens of CUDA C++ and Python source: enough to find definitions, braces and statements.
+"""Splits CUDA C++ and Python source into tokens, for finding definitions, braces and statements.
 
-No grammar is behind it. Any text gives tokens, and each character is read once, so that damaged or
-hostile source costs time in proportion to its length.
+There is no grammar: any text gives tokens, and each character is read once, so damaged or hostile
+source takes linear time.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def c_tokens(text: str, line: int = 1) -> list[Token]:
 
 
 def python_tokens(text: str) -> list[Token]:
-    """Ends of physical lines are tokens, too: indentation is read from the lines themselves."""
+    """Ends of physical lines are tokens, too; indentation is read from the lines themselves."""
     return list(_tokens(_PYTHON, text, 1))
 
 
@@ -115,13 +115,13 @@ def is_conditional(directive: Token, *words: str) -> bool:
 
 
 _MOST_IN_ANGLES = 300
-"""Tokens of template arguments; a bound, since a text may open them at every second token."""
+"""Longest template argument list, in tokens: hostile text may open one at every second token."""
 _ANGLES = {"<": 1, ">": -1, ">>": -2, ">>>": -3}
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 
 def after_angles(tokens: Sequence[Token], at: int) -> int:
-    """Index behind template arguments that open at `at`; `at` itself where none do."""
+    """Index after the template arguments that open at `at`; `at` itself if none do."""
     depth = nested = 0
     for index in range(at, min(len(tokens), at + _MOST_IN_ANGLES)):
         text = tokens[index].text
@@ -152,7 +152,7 @@ def split_commas(tokens: Sequence[Token], *, angles: bool = False) -> list[list[
 
 
 def closing(tokens: Sequence[Token], at: int) -> int:
-    """Index of the bracket that closes the one at `at`; the last index where none does."""
+    """Index of the bracket that closes the one at `at`; the last index if none does."""
     depth = 0
     for index in range(at, len(tokens)):
         depth += (tokens[index].text in _OPENING) - (tokens[index].text in _CLOSING)

@@ -1,4 +1,4 @@
-"""Sizes of C++ types in bytes, where every platform of CUDA agrees."""
+"""Sizes of C++ types in bytes that are the same on every CUDA platform."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SCALARS |= {"long", "auto"}
 
 
 def type_size(tokens: Sequence[Token], sizes: Mapping[str, int]) -> int | None:
-    """Bytes of a type, where every platform of CUDA agrees; `long` is not such a type."""
+    """Bytes of a type; None if CUDA platforms differ (`long`) or it is not known."""
     if any(token.text in ("*", "&") for token in tokens):
         return 8 if tokens[-1].text == "*" else None
     words = [token.text for token in tokens if token.text not in _TYPE_FILLERS]

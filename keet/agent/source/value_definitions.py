@@ -1,4 +1,4 @@
-"""Every place of the source that gives a name a value: read here, computed elsewhere."""
+"""Collects every place in the source that gives a name a value, without computing the values."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ValueDefinition(NamedTuple):
     value: Sequence[Token]
     place: str
     number: type[int] | type[float] | None = None
-    """What its declared type makes of the value; None keeps it."""
+    """Conversion by its declared type; None: no conversion."""
     fixed: bool = False
     """A macro or constant: nothing can change it later."""
     python: bool = False
@@ -49,7 +49,7 @@ class ValueDefinition(NamedTuple):
 class ValueDefinitions(NamedTuple):
     values: Sequence[ValueDefinition]
     changes: Mapping[str, str]
-    """Variables that change, and how."""
+    """Variables that change, and how: they are not constants."""
     unbound: Mapping[str, str]
     """Parameters whose arguments are not in the source, and of what."""
     sizes: Mapping[str, int]
@@ -77,8 +77,8 @@ def _place(part: CodePart, tokens: Sequence[Token]) -> str:
 
 
 def _scopes(source: KernelSource) -> list[CodePart]:
-    """Functions whose variables matter: the kernel, what it calls, and those that lead to it. All
-    of the host's where nothing launches the kernel by its name."""
+    """Functions whose variables matter: the kernel, what it calls, and the callers of its launch.
+    All host functions if no launch names the kernel."""
     above = [site.caller for site in source.path]
     if not above:
         above = [part for part in source.parts if part.kind in ("function", "module")]
@@ -119,7 +119,7 @@ def _enumerators(part: CodePart) -> Iterator[ValueDefinition]:
             else c_tokens("1+", each[0].line) + before
         )
         if len(value) > 80:
-            return  # a long run of enumerators without values: each is written from the one above
+            return  # too many enumerators without values: each refers to the one before
         yield ValueDefinition(each[0].text, value, _place(part, each), int, fixed=True)
         before = [Token("name", each[0].text, each[0].line)]
 
@@ -209,7 +209,7 @@ def _parameter(tokens: Sequence[Token]) -> tuple[str, Sequence[Token]]:
 
 
 def _parameters(source: KernelSource) -> tuple[list[ValueDefinition], dict[str, str]]:
-    """What the kernel and the functions above it are given: by name where that is the same."""
+    """Arguments of the kernel and of the functions that lead to its launch."""
     bound: list[ValueDefinition] = []
     unbound: dict[str, str] = {}
     functions = [source.kernel, *(site.caller for site in source.path)]

@@ -88,7 +88,7 @@ def test_edits_that_cannot_be_written() -> None:
     assert (made.diff, made.edits) == ("", 0)
     assert [reason for _, reason in made.left_out] == [
         "the old lines are not there",
-        "it is broken: text",
+        "it does not build: text",
         "it does not apply to the source",
     ]
 
