@@ -1,4 +1,4 @@
-"""Baselines: whatever ends a save, and whoever saves at the same time, one whole version counts."""
+"""Baselines: a killed or concurrent save always leaves one complete version."""
 
 import errno
 import os
@@ -31,12 +31,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def runs_of(count: int) -> list[Profile]:
-    """That many runs, each of which says how many there are."""
+    """That many runs, each with the number of runs in it."""
     return [a_profile(count)] * count
 
 
 def saved() -> int:
-    """How many runs the baseline has, which must be what each of them says."""
+    """The number of runs of the baseline, checked against the number in each run."""
     for _ in range(1000):
         try:
             told = [_count_in(path) for path in find_baseline("main").runs]
@@ -57,7 +57,7 @@ def _count_in(path: Path) -> int:
 
 
 def in_child(work: Callable[[], object]) -> int:
-    """Run in a process of its own, and give its exit code."""
+    """Run in a separate process, and return its exit code."""
     child = os.fork()
     if child == 0:
         code = 1
@@ -76,7 +76,7 @@ def ended(child: int) -> int:
 
 
 def killed_at(step: int, work: Callable[[], object]) -> Callable[[], object]:
-    """The work, ended at once before its n-th request to the system, as kill -9 would."""
+    """Run the work and end it before its n-th system call, like kill -9."""
 
     def until_killed() -> object:
         left = step
@@ -95,7 +95,7 @@ def killed_at(step: int, work: Callable[[], object]) -> Callable[[], object]:
 
 
 @pytest.mark.parametrize("old", ["version", pytest.param("older keet", marks=pytest.mark.slow)])
-def test_a_save_that_is_killed_at_any_step(
+def test_a_killed_save_leaves_the_old_or_the_new_baseline(
     old: str, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = project / ".keet" / "baselines" / "main"
@@ -134,10 +134,10 @@ def remove_all(project: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["0123456789abcdef", "current"])
-def test_names_that_look_like_parts_of_a_baseline(
+def test_baselines_may_be_named_like_internal_files(
     name: str, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of an older keet, then saved anew, then tidied beside."""
+    """Saved by an older keet, then saved again, then cleaned up next to other baselines."""
     place = project / ".keet" / "baselines" / name
     place.mkdir(parents=True)
     write_snapshot(a_profile(1), place / "run_01.keet.json")
@@ -149,7 +149,7 @@ def test_names_that_look_like_parts_of_a_baseline(
     assert [len(find_baseline(each).runs) for each in (name, "main")] == [3, 2]
 
 
-def test_a_save_that_is_overtaken_at_once_still_tells_its_runs(
+def test_a_save_lists_its_runs_even_if_another_save_replaces_them(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another save replaced the version, and removed its files, before this one listed them."""
@@ -166,10 +166,10 @@ def test_a_save_that_is_overtaken_at_once_still_tells_its_runs(
 
 
 @pytest.mark.parametrize("damage", ["<<<<<<< HEAD\n0123456789abcdef\n", "", None])
-def test_versions_stay_while_it_is_not_known_which_counts(
+def test_versions_are_kept_while_the_current_one_is_unknown(
     damage: str | None, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A merge of two branches leaves conflict marks in `current`; an old version was tidied away."""
+    """A merge of two branches leaves conflict marks in `current`, or its version was removed."""
     (run,) = save_baseline("main", runs_of(1)).runs
     monkeypatch.setattr(baselines, "_STALE", -1.0)
     current = run.parent.parent / "current"
@@ -181,7 +181,7 @@ def test_versions_stay_while_it_is_not_known_which_counts(
 
 
 @pytest.mark.slow
-def test_a_removal_that_is_killed_at_any_step(project: Path) -> None:
+def test_a_killed_removal_leaves_all_or_nothing(project: Path) -> None:
     steps, code = 0, KILLED
     while code == KILLED:
         save_baseline("main", runs_of(2))
@@ -196,8 +196,8 @@ def test_a_removal_that_is_killed_at_any_step(project: Path) -> None:
 
 
 @pytest.mark.slow
-def test_saves_at_the_same_time(project: Path) -> None:
-    """Four processes save as fast as they can: there is a whole baseline at every moment."""
+def test_concurrent_saves_always_leave_a_complete_baseline(project: Path) -> None:
+    """Four processes save as fast as they can: there is a complete baseline at every moment."""
     save_baseline("main", runs_of(1))
     children = [in_child(lambda count=count: save_often(count)) for count in (2, 3, 4, 5)]  # type: ignore[misc]
     seen = set()
@@ -231,7 +231,7 @@ def test_a_file_keeps_its_mode(mode: int, tmp_path: Path) -> None:
     assert (path.read_text(), oct(path.stat().st_mode & 0o7777)) == ("new", oct(mode))
 
 
-def test_a_file_that_another_program_made_takes_over_the_mode(tmp_path: Path) -> None:
+def test_a_file_of_another_program_gets_the_mode_of_the_old_one(tmp_path: Path) -> None:
     made, path = tmp_path / "made", tmp_path / "out"
     made.write_text("first")
     put_in_place(made, path)
@@ -241,7 +241,7 @@ def test_a_file_that_another_program_made_takes_over_the_mode(tmp_path: Path) ->
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("second", 0o600)
 
 
-def test_a_snapshot_that_is_killed_at_any_step(tmp_path: Path) -> None:
+def test_a_killed_snapshot_leaves_the_old_or_the_new_file(tmp_path: Path) -> None:
     path, steps, code = tmp_path / "a.keet.json", 0, KILLED
     seen = set()
     while code == KILLED:
@@ -276,7 +276,7 @@ def test_a_file_keeps_its_owner(tmp_path: Path) -> None:
     assert (found.st_uid, found.st_gid, found.st_mode & 0o777) == (12345, 23456, 0o640)
 
 
-def test_a_file_system_that_keeps_neither_owner_nor_mode(
+def test_a_file_is_written_even_if_owner_and_mode_cannot_be_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a container without the owner's number `fchown` fails with EINVAL; some mounts know neither."""
@@ -293,7 +293,7 @@ def test_a_file_system_that_keeps_neither_owner_nor_mode(
     assert path.read_text() == "new"
 
 
-def test_a_group_that_can_not_be_kept_gives_no_rights_to_another(
+def test_another_group_does_not_get_the_rights_of_the_old_group(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "out"
@@ -314,7 +314,9 @@ def test_a_group_that_can_not_be_kept_gives_no_rights_to_another(
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_hard_link_keeps_the_old_content_and_a_soft_one_leads_to_the_new(tmp_path: Path) -> None:
+def test_a_hard_link_keeps_the_old_content_and_a_symbolic_link_shows_the_new(
+    tmp_path: Path,
+) -> None:
     path, hard, soft = tmp_path / "out", tmp_path / "hard", tmp_path / "soft"
     path.write_text("old")
     hard.hardlink_to(path)
@@ -324,7 +326,7 @@ def test_a_hard_link_keeps_the_old_content_and_a_soft_one_leads_to_the_new(tmp_p
     assert (path.read_text(), hard.read_text(), soft.is_symlink()) == ("new", "old", True)
 
 
-def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.write_text("old")
     path.chmod(0o600)

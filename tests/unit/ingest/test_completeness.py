@@ -1,4 +1,4 @@
-"""Reports that were cut between two blocks: what shows it, and what does not."""
+"""Reports that were cut between two blocks: which cuts are detected, and which can't be."""
 
 import json
 import shlex
@@ -33,7 +33,7 @@ def unpacked(path: Path) -> bytes:
 
 
 def cuts(data: bytes) -> Iterator[tuple[int, str]]:
-    """Each place between two blocks: where it is, and what the block before it holds."""
+    """Each position between two blocks, and the content of the block before it."""
     for block, following in pairwise(blocks_of(data, Path("x"))):
         kinds = {entry.kind for entry in block.entries}
         code = EntryKind.SOURCE in kinds
@@ -50,7 +50,7 @@ def seen_in(path: Path) -> str:
 
 
 @pytest.mark.parametrize("name", SEVERAL)
-def test_every_cut_that_shows_is_noted(name: str, tmp_path: Path) -> None:
+def test_every_detectable_cut_gives_a_note(name: str, tmp_path: Path) -> None:
     """Silent are cuts between two launches after the first, and before the first code that follows
     the session."""
     data, path = unpacked(REPORTS / name), tmp_path / "cut.ncu-rep"
@@ -67,7 +67,7 @@ def test_every_cut_that_shows_is_noted(name: str, tmp_path: Path) -> None:
         assert seen == {"code": "noted", "launch": "silent"}[before]
 
 
-def test_a_whole_report_has_no_such_note() -> None:
+def test_a_complete_report_has_no_note() -> None:
     paths = [*REPORTS.glob("*.ncu-rep*"), *RUNS.glob("*.ncu-repz"), *SAMPLES.glob("*/*.ncu-rep")]
     assert len(paths) > 80
     noted = {path.name: seen_in(path) for path in paths if seen_in(path) != "silent"}
@@ -75,7 +75,7 @@ def test_a_whole_report_has_no_such_note() -> None:
 
 
 @needs_corpus
-def test_neither_have_those_of_strangers() -> None:
+def test_complete_public_reports_have_no_note() -> None:
     reports = [
         path for path in corpus_files() if path.suffix in (".ncu-rep", ".nsight-cuprof-report")
     ]
@@ -92,7 +92,7 @@ def cut_run(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_table_of_the_run_knows_how_many_there_were(cut_run: Path, keet: Keet) -> None:
+def test_the_run_table_shows_that_launches_are_missing(cut_run: Path, keet: Keet) -> None:
     whole = read_profile(RUNS / "waits.ncu-repz")
     (note,) = read_profile(cut_run).provenance.notes
     assert f"has {len(whole.launches) - 1} of the {len(whole.launches)} launches" in note
@@ -103,7 +103,7 @@ def test_the_table_of_the_run_knows_how_many_there_were(cut_run: Path, keet: Kee
     assert note in keet("diff", RUNS / "waits.ncu-repz", cut_run).err  # a gate is not silent either
 
 
-def test_a_named_table_knows_it_too(cut_run: Path) -> None:
+def test_a_named_run_table_shows_that_launches_are_missing(cut_run: Path) -> None:
     table = cut_run.with_name("waits.run.json").rename(cut_run.with_name("other.json"))
     (note,) = read_profile(cut_run, run_table=table).provenance.notes
     assert "cut short between launches" in note
@@ -111,7 +111,7 @@ def test_a_named_table_knows_it_too(cut_run: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_batch_keeps_the_note(cut_run: Path, keet: Keet, tmp_path: Path) -> None:
+def test_batch_stores_the_note(cut_run: Path, keet: Keet, tmp_path: Path) -> None:
     done = keet("batch", cut_run, "-o", tmp_path / "store", "--jobs", 1)
     assert "1 file has a note" in done.out
     sql = "SELECT status, reason FROM files"
@@ -129,20 +129,22 @@ def test_a_batch_keeps_the_note(cut_run: Path, keet: Keet, tmp_path: Path) -> No
         ("zoo.ncu-repz", None),  # packed: a cut file can't be unpacked
     ],
 )
-def test_show_says_what_can_not_be_known(name: str, says: str | None, keet: Keet) -> None:
+def test_show_says_whether_missing_launches_can_be_detected(
+    name: str, says: str | None, keet: Keet
+) -> None:
     out = " ".join(keet("show", REPORTS / name).out.split())
     assert ("can't tell whether" in out) == (says is not None)
     assert says is None or says in out
 
 
-def test_fewer_launches_than_asked_for(tmp_path: Path, keet: Keet) -> None:
+def test_show_says_if_there_are_fewer_launches_than_requested(tmp_path: Path, keet: Keet) -> None:
     data = unpacked(REPORTS / "tour_full.ncu-rep")
     (tmp_path / "cut.ncu-rep").write_bytes(data[: list(cuts(data))[-1][0]])
     out = " ".join(keet("show", tmp_path / "cut.ncu-rep").out.split())
     assert "2 of at most 3 requested launches" in out
 
 
-def test_how_many_ncu_was_asked_for() -> None:
+def test_the_launch_count_is_read_from_the_command_line() -> None:
     asked = {
         "ncu -c 3 ./app": 3,
         "/opt/ncu --set full -f --launch-count 12 ./app -c 7": 12,
@@ -159,7 +161,7 @@ def test_how_many_ncu_was_asked_for() -> None:
 
 
 @given(st.text(alphabet="ab-=\\#;\"'é \t\n\x0b\xa0\u3000", max_size=20))
-def test_a_command_line_is_taken_apart_as_a_shell_does(line: str) -> None:
+def test_a_command_line_is_split_like_in_a_shell(line: str) -> None:
     try:
         expected = shlex.split(line, posix=False)
     except ValueError:  # a quote that is not closed

@@ -1,4 +1,4 @@
-"""The container: whole reports are told from damaged ones, byte by byte."""
+"""The container: damaged reports are detected, byte by byte."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def test_entries_are_found() -> None:
     assert kinds == [EntryKind.SOURCE, EntryKind.RANGE]
 
 
-def test_every_cut_is_noticed(tmp_path: Path) -> None:
+def test_a_report_cut_anywhere_is_refused_or_ends_at_a_block(tmp_path: Path) -> None:
     """Cut anywhere, a report is refused, or it ends where a block ends and says no launch."""
     for length in range(len(SMALL)):
         path = write(tmp_path, SMALL[:length])
@@ -46,24 +46,24 @@ def test_a_real_report_cut_short(share: float, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tail", [b"\0", b"\0" * 4096, b"garbage", REAL[:50]])
-def test_bytes_after_the_end(tail: bytes, tmp_path: Path) -> None:
+def test_bytes_after_the_last_block_are_refused(tail: bytes, tmp_path: Path) -> None:
     with pytest.raises(DamagedReport):
         read_profile(write(tmp_path, SMALL + tail))
 
 
-def test_a_version_from_the_future(tmp_path: Path) -> None:
+def test_a_newer_container_version_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, encode.report([encode.Kernel()], version=8))
     with pytest.raises(UnsupportedVersion, match=r"container version 8.*update keet"):
         read_profile(path)
 
 
-def test_a_report_without_launches(tmp_path: Path) -> None:
+def test_a_report_without_launches_is_refused(tmp_path: Path) -> None:
     with pytest.raises(EmptyReport, match="no launch"):
         read_profile(write(tmp_path, encode.report([])))
 
 
-def test_a_giant_of_zeros_is_refused_at_once() -> None:
-    """A sparse file that claims 3 GB must not be walked zero by zero."""
+def test_a_large_sparse_file_is_refused_quickly() -> None:
+    """A sparse file of 3 GB must not be read byte by byte."""
 
     class Sparse:
         size = 3 << 30
@@ -82,7 +82,7 @@ def test_a_giant_of_zeros_is_refused_at_once() -> None:
 @settings(max_examples=150)
 @given(st.integers(0, len(REAL) - 1), st.integers(1, 255))
 @pytest.mark.slow
-def test_a_changed_byte_never_escapes(position: int, change: int) -> None:
+def test_a_changed_byte_gives_a_readable_launch_or_an_error(position: int, change: int) -> None:
     """Whatever byte is wrong: a launch with all its parts, or an error that names the file."""
     data = bytearray(REAL)
     data[position] ^= change
@@ -139,7 +139,7 @@ metric_names = st.text(
     )
 )
 @pytest.mark.slow
-def test_what_is_written_is_read(kernels: list[encode.Kernel]) -> None:
+def test_written_reports_are_read_back(kernels: list[encode.Kernel]) -> None:
     from keet.ingest.ncu_rep.reader import Report
 
     data = encode.report(kernels)

@@ -1,4 +1,4 @@
-"""The details page as CSV and as printed tables: what is read, and as which metric."""
+"""The details page as CSV and as text tables: what is read, and to which metric it is mapped."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -53,7 +53,7 @@ def page(request, tmp_path: Path):
     return made
 
 
-def test_a_launch_of_a_page(page) -> None:
+def test_a_launch_is_read_from_a_details_page(page) -> None:
     profile = page(LAUNCH, LAUNCH)
     launch = profile.launches[1]
     assert (launch.name.full, launch.kernel) == (LAUNCH.name, "k<int, 4>")
@@ -69,14 +69,14 @@ def test_a_launch_of_a_page(page) -> None:
     assert launch.get("dram_bytes_written") is None
 
 
-def test_a_label_means_what_it_does_in_its_section(page) -> None:
+def test_a_label_is_mapped_by_its_section(page) -> None:
     """`Memory Throughput` is a share in one section and a bandwidth in another."""
     launch = page(LAUNCH).launches[0]
     assert launch.require("dram_bytes_per_second").value == pytest.approx(2.16e12)
     assert launch.get("memory_throughput_pct") is None
 
 
-def test_a_label_that_changed_its_meaning_is_kept_as_a_label(page) -> None:
+def test_a_label_that_changed_its_meaning_is_not_mapped(page) -> None:
     profile = page(LAUNCH)
     launch = profile.launches[0]
     assert launch.get("sm_busy_pct") is None
@@ -84,19 +84,19 @@ def test_a_label_that_changed_its_meaning_is_kept_as_a_label(page) -> None:
     assert any("1 label does not tell which metric" in note for note in profile.provenance.notes)
 
 
-def test_a_label_under_a_unit_of_another_kind_is_not_that_metric(page) -> None:
+def test_a_label_with_a_unit_of_another_kind_is_not_mapped(page) -> None:
     launch = page(Shown("k", [Cell(SOL, "Duration", "cycle", "12")])).launches[0]
     assert launch.get("duration") is None
     assert launch.metric(f"{SOL}: Duration").value == 12
 
 
-def test_rows_of_one_unknown_label_stay_apart(page) -> None:
+def test_rows_with_the_same_unknown_label_get_different_names(page) -> None:
     cells = [Cell("Mine", "Load", "%", value) for value in ("1.00", "2.00", "1.00")]
     names = page(Shown("k", cells)).launches[0].metric_names()
     assert names == ("Mine: Load", "Mine: Load (2)")
 
 
-def test_rules_with_their_estimates(page) -> None:
+def test_rules_are_read_with_their_estimates(page) -> None:
     launch = Shown("k", [*CELLS, OCCUPANCY], advice=[ADVICE])
     (rule,) = page(launch).launches[0].rules
     assert rule.rule == "TheoreticalOccupancy"
@@ -104,7 +104,7 @@ def test_rules_with_their_estimates(page) -> None:
     assert rule.message.startswith("The 3.00 theoretical warps per scheduler")
 
 
-def test_pages_of_2020(page) -> None:
+def test_pages_of_ncu_2020_are_read(page) -> None:
     """Columns of that time, no shapes, and other labels: `SOL DRAM`."""
     cells = [
         Cell("GPU Speed Of Light", "SOL DRAM", "%", "9.08"),
@@ -123,7 +123,7 @@ def test_pages_of_2020(page) -> None:
     assert launch.get("sm_active_cycles") is None
 
 
-def test_the_raw_page_as_text(tmp_path: Path) -> None:
+def test_the_raw_page_as_text_is_read(tmp_path: Path) -> None:
     long = "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum.pct_of_peak_sustained_elapsed_x2"
     cells = [Cell("", "gpu__time_duration.sum", "usecond", "8.99"), Cell("", long, "%", "3.50")]
     for old in (False, True):
@@ -132,7 +132,7 @@ def test_the_raw_page_as_text(tmp_path: Path) -> None:
         assert launch.metric(long).value == 3.5
 
 
-def test_a_summary_has_averages(tmp_path: Path) -> None:
+def test_a_summary_is_read_as_averages(tmp_path: Path) -> None:
     text = """\
 [7] app@127.0.0.1
   add(float *, int) (2, 2, 2)x(8, 8, 8), Device 0, CC 8.9, Invocations 1,024
@@ -156,7 +156,7 @@ def test_a_summary_has_averages(tmp_path: Path) -> None:
         assert "averages over up to 1,024 launches" in profile.provenance.notes[-1]
 
 
-def test_a_name_on_a_line_of_its_own(tmp_path: Path) -> None:
+def test_a_kernel_name_on_a_separate_line_is_read(tmp_path: Path) -> None:
     text = text_page([LAUNCH]).replace(" (9, 32, 1)x", "\n  (9, 32, 1)x")
     launch = read(tmp_path, text).launches[0]
     assert (launch.name.full, launch.grid) == (LAUNCH.name, (9, 32, 1))
@@ -172,7 +172,7 @@ def test_a_name_on_a_line_of_its_own(tmp_path: Path) -> None:
         (("1", "12 (3; 4; 5)"), 12),
     ],
 )
-def test_numbers_of_other_locales(values: tuple[str, str], duration: float, page) -> None:
+def test_numbers_of_other_locales_are_read(values: tuple[str, str], duration: float, page) -> None:
     cells = [
         Cell(SOL, "Elapsed Cycles", "cycle", values[0]),
         Cell(SOL, "Duration", "ns", values[1]),
@@ -181,12 +181,12 @@ def test_numbers_of_other_locales(values: tuple[str, str], duration: float, page
 
 
 @pytest.mark.parametrize("value", ["1,5,7", "1.234.5", "..1"])
-def test_what_is_no_number_of_ncu_s(value: str, page) -> None:
+def test_a_malformed_number_is_refused(value: str, page) -> None:
     with pytest.raises(DamagedReport, match="is not a valid number"):
         page(Shown("k", [Cell(SOL, "Duration", "ns", value)]))
 
 
-def test_numbers_of_two_notations_are_refused(page) -> None:
+def test_a_mix_of_decimal_point_and_comma_is_refused(page) -> None:
     cells = [Cell(SOL, "Duration", "ns", "1,50"), Cell(SOL, "Elapsed Cycles", "cycle", "1.50")]
     with pytest.raises(DamagedReport, match="decimal comma"):
         page(Shown("k", cells))
@@ -205,13 +205,13 @@ def test_numbers_of_two_notations_are_refused(page) -> None:
         (lambda text: text.replace(',"Duration"', ',""', 1), "neither a metric nor a rule"),
     ],
 )
-def test_damaged_tables(damage, says: str, tmp_path: Path) -> None:
+def test_damaged_tables_are_refused(damage, says: str, tmp_path: Path) -> None:
     with pytest.raises(KeetError, match=says) as caught:
         read(tmp_path, damage(csv_page([LAUNCH])))
     assert "export again" in str(caught.value)
 
 
-def test_a_rule_text_with_line_breaks(tmp_path: Path) -> None:
+def test_a_rule_text_may_have_line_breaks(tmp_path: Path) -> None:
     advice = ADVICE._replace(message='First line\nsecond, with a "word" in quotes')
     launch = Shown("k", CELLS, advice=[advice, ADVICE])
     found = read(tmp_path, csv_page([launch])).launches[0].rules
@@ -219,8 +219,8 @@ def test_a_rule_text_with_line_breaks(tmp_path: Path) -> None:
     assert "second" in found[0].message
 
 
-def test_a_text_that_ends_inside_a_table(tmp_path: Path) -> None:
-    """What was printed whole is read; the number at the end may lack digits."""
+def test_a_text_that_ends_inside_a_table_is_read_up_to_there(tmp_path: Path) -> None:
+    """Complete lines are read; the last number is dropped, as it may lack digits."""
     text = text_page([LAUNCH])
     profile = read(tmp_path, text[: text.index("1,187,722") + 5])
     assert profile.launches[0].get("duration")
@@ -228,7 +228,7 @@ def test_a_text_that_ends_inside_a_table(tmp_path: Path) -> None:
     assert "ends inside a table" in profile.provenance.notes[-1]
 
 
-def test_a_line_that_is_no_row_is_told(tmp_path: Path) -> None:
+def test_an_unreadable_line_in_a_table_gives_a_note(tmp_path: Path) -> None:
     text = text_page([LAUNCH]).replace(
         "    DRAM Throughput", "the program prints this here\n    DRAM Throughput"
     )
@@ -237,23 +237,23 @@ def test_a_line_that_is_no_row_is_told(tmp_path: Path) -> None:
     assert "skipped 1 line in its tables" in profile.provenance.notes[-1]
 
 
-def test_a_file_of_powershell(tmp_path: Path) -> None:
+def test_utf_16_of_powershell_is_read(tmp_path: Path) -> None:
     path = tmp_path / "ncu.txt"
     path.write_bytes(text_page([LAUNCH]).replace("\n", "\r\n").encode("utf-16"))
     assert read_profile(path).launches[0].require("duration").value == pytest.approx(1_777_950)
 
 
-def test_a_log_around_a_table(tmp_path: Path) -> None:
+def test_log_lines_around_a_table_are_skipped(tmp_path: Path) -> None:
     text = f"==PROF== Connected\n2208 2048\n{csv_page([LAUNCH])}done\n==PROF== Disconnected\n"
     assert len(read(tmp_path, text + csv_page([LAUNCH, LAUNCH], old=True)).launches) == 3
 
 
-def test_a_raw_table_is_no_details_page() -> None:
+def test_a_raw_table_is_not_read_as_a_details_page() -> None:
     profile = read_profile(REPORTS / "tour_lines.csv")
     assert len(profile.launches[0].metric_names()) > 400
 
 
-def test_a_name_that_lost_brackets(tmp_path: Path) -> None:
+def test_brackets_that_ncu_drops_from_names_are_restored(tmp_path: Path) -> None:
     """ncu drops namespaces at colons, also inside `<unnamed>::` and `::[lambda`."""
     name = (
         "void k<4, unnamed>::f(A &)::[lambda() (instance 1)]::operator ()() lambda(float) "

@@ -70,7 +70,7 @@ def agrees(ours: object, printed: str) -> bool:
 
 
 @each_row("table", TABLES, ids=lambda path: path.name)
-def test_values_are_those_of_the_details_page(table: Path) -> None:
+def test_values_equal_those_on_ncus_details_page(table: Path) -> None:
     name, digest, rows = read_table(table)
     path = REPORTS / name
     if not path.exists():
@@ -93,7 +93,7 @@ def test_values_are_those_of_the_details_page(table: Path) -> None:
     assert compared >= 20
 
 
-def test_enough_gpus_are_compared() -> None:
+def test_at_least_six_gpus_are_compared() -> None:
     """Six at least; ours are all of one GPU, so most need the corpus."""
     own = {path.stem for path in TABLES if (REPORTS / read_table(path)[0]).exists()}
     assert len({path.stem for path in TABLES} - own) >= 6

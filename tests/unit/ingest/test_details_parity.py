@@ -78,7 +78,7 @@ def assert_same(page: Sequence[Launch], report: Sequence[Launch]) -> int:
 
 
 @each_row("table", TABLES, ids=lambda path: path.name, few=2)
-def test_a_page_has_the_values_of_its_report(table: Path, tmp_path: Path) -> None:
+def test_a_printed_page_gives_the_values_of_its_report(table: Path, tmp_path: Path) -> None:
     report, shown = launches_and_page(table)
     for name, text in (("page.csv", csv_page(shown)), ("page.txt", text_page(shown))):
         path = tmp_path / name
@@ -101,7 +101,7 @@ def _definitions(launch: FileLaunch) -> set[tuple[str, str, str]]:
 
 
 @each_row("path", OF_REPORTS, ids=lambda path: path.name[:40], few=2)
-def test_labels_are_those_of_the_sections_in_a_report(path: Path) -> None:
+def test_labels_equal_those_of_the_sections_in_a_report(path: Path) -> None:
     profile = read_profile(path)
     for launch in profile.launches[:1]:
         assert isinstance(launch.data, FileLaunch)
@@ -112,14 +112,14 @@ def test_labels_are_those_of_the_sections_in_a_report(path: Path) -> None:
                 assert name == mapped or (spec and name in spec.names), (title, label)
 
 
-def test_labels_that_changed_their_meaning_are_left_out() -> None:
+def test_labels_that_changed_their_meaning_are_not_in_the_catalog() -> None:
     labels = details_labels()["Compute Workload Analysis"]
     assert not {"SM Busy", "Issue Slots Busy", "Max. Issued Slots Busy"} & set(labels)
     assert sum(map(len, details_labels().values())) > 300
 
 
 @each_row("path", OF_REPORTS, ids=lambda path: path.name[:40], few=1)
-def test_rules_are_known_by_their_first_words(path: Path) -> None:
+def test_rules_are_recognised_by_their_first_words(path: Path) -> None:
     """Never as another rule; mostly as theirs."""
     from keet.catalog import sections
 

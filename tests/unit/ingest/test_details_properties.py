@@ -89,7 +89,7 @@ def test_a_page_is_read_as_it_was_written(write, read, launches: list[Shown]) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("write", [csv_page, text_page], ids=["csv", "text"])
 @given(launches=LAUNCHES, data=st.data())
-def test_damage_is_told_or_read_around(
+def test_a_damaged_page_is_refused_or_gives_readable_launches(
     write, launches: list[Shown], data, tmp_path_factory
 ) -> None:
     """A cut or changed file is refused in one line, or gives launches that can be looked at."""
@@ -111,7 +111,7 @@ def test_damage_is_told_or_read_around(
 @pytest.mark.parametrize(
     ("write", "read"), [(csv_page, read_details), (text_page, read_printed)], ids=["csv", "text"]
 )
-def test_work_grows_with_the_size(write, read) -> None:
+def test_work_grows_linearly_with_the_size(write, read) -> None:
     """Counted in calls: four times the launches are four times the work."""
     launch = Shown("k(int)", [Cell("Mine", f"Label {n}", "%", "1.50") for n in range(5)])
 
@@ -149,7 +149,7 @@ def test_work_grows_with_the_size(write, read) -> None:
     ],
     ids=["spaces", "ends", "name", "dashes", "header", "empty lines", "rule"],
 )
-def test_lines_that_could_take_for_ever(line: str, tmp_path: Path) -> None:
+def test_hostile_lines_take_linear_time(line: str, tmp_path: Path) -> None:
     text = text_page([Shown("k", [Cell("Mine", "L", "%", "1.00")])])
     path = tmp_path / "export.txt"
     for content in (f"{line}\n{text}{line}", text.replace("    L ", f"{line}\n    L ")):

@@ -1,4 +1,4 @@
-"""SASS text: from the cache or the child, early or late, it is the same."""
+"""SASS text is the same from the cache or the child, with or without a prefetch."""
 
 import re
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The launches of each question to the child."""
+    """The launches of each request to the child."""
     questions: list[list[str]] = []
     start = nvidia_reader._start
 
@@ -62,7 +62,7 @@ def samples() -> list[Path]:
 @needs_reader
 @pytest.mark.parametrize("path", samples(), ids=lambda path: f"{path.parent.name}-{path.name}"[:40])
 @pytest.mark.slow
-def test_cached_text_is_fresh_text(path: Path, asked: list, monkeypatch) -> None:
+def test_cached_text_equals_fetched_text(path: Path, asked: list, monkeypatch) -> None:
     fresh = code_of(read_profile(path))
     questions = len(asked)
     assert code_of(read_profile(path)) == fresh
@@ -89,7 +89,9 @@ def moved(data: bytes, profile: Profile) -> tuple[bytes, int]:
     ids=lambda path: f"{path.parent.name}-{path.name}"[:40],
 )
 @pytest.mark.slow
-def test_text_of_code_that_lay_elsewhere(path: Path, tmp_path: Path, asked: list) -> None:
+def test_cached_text_is_adjusted_to_other_addresses(
+    path: Path, tmp_path: Path, asked: list
+) -> None:
     """The report with other addresses: what the cache makes of the text is what the reader says."""
     profile = read_profile(path)
     data, shift = moved(path.read_bytes(), profile)
@@ -107,7 +109,7 @@ def test_text_of_code_that_lay_elsewhere(path: Path, tmp_path: Path, asked: list
 
 @needs_reader
 @pytest.mark.slow
-def test_text_of_another_run_of_the_program(asked: list) -> None:
+def test_text_is_shared_between_two_runs_of_a_program(asked: list) -> None:
     """tour_lines and tour_full, two reports of one program in two processes."""
     code_of(read_profile(TOUR))
     questions = len(asked)
@@ -122,7 +124,7 @@ def test_text_of_another_run_of_the_program(asked: list) -> None:
 
 @needs_reader
 @pytest.mark.slow
-def test_early(asked: list) -> None:
+def test_prefetched_text_needs_no_second_request(asked: list) -> None:
     profile = read_profile(TOUR)
     profile.prefetch_code(profile.launches)
     assert asked == [["0", "1", "2"]]
@@ -134,7 +136,7 @@ def test_early(asked: list) -> None:
 
 @needs_reader
 @pytest.mark.slow
-def test_early_for_some(asked: list) -> None:
+def test_prefetch_of_some_launches_fetches_only_those(asked: list) -> None:
     profile = read_profile(TOUR)
     profile.prefetch_code(profile.launches[1:2])
     profile.prefetch_code(profile.launches[1:3])
@@ -144,7 +146,7 @@ def test_early_for_some(asked: list) -> None:
 
 @needs_reader
 @pytest.mark.slow
-def test_early_from_the_cache(asked: list, cache: Path) -> None:
+def test_prefetch_uses_the_cache(asked: list, cache: Path) -> None:
     code = code_of(read_profile(TOUR))
     assert len(list((cache / "code").iterdir())) == 3
     asked.clear()
@@ -156,7 +158,7 @@ def test_early_from_the_cache(asked: list, cache: Path) -> None:
 
 @needs_reader
 @pytest.mark.slow
-def test_a_part_from_the_cache(asked: list, cache: Path) -> None:
+def test_only_functions_that_are_not_cached_are_fetched(asked: list, cache: Path) -> None:
     profile = read_profile(TOUR)
     code = code_of(profile)
     asked.clear()
@@ -167,8 +169,8 @@ def test_a_part_from_the_cache(asked: list, cache: Path) -> None:
     assert asked == [["2"]]
 
 
-def test_nothing_to_prefetch(asked: list) -> None:
-    """A report without numbers of instructions, and formats that are no reports."""
+def test_prefetch_without_code_does_nothing(asked: list) -> None:
+    """A report without values per instruction, and formats other than reports."""
     profile = read_profile(REPORTS / "metrics_only.ncu-rep")
     profile.prefetch_code(profile.launches)
     assert asked == []
@@ -179,7 +181,9 @@ def test_nothing_to_prefetch(asked: list) -> None:
     exported.prefetch_code(exported.launches)
 
 
-def test_early_without_the_package(asked: list, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prefetch_without_the_package_does_nothing(
+    asked: list, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(nvidia_reader, "find_spec", lambda name: None)
     profile = read_profile(TOUR)
     profile.prefetch_code(profile.launches)
@@ -201,7 +205,7 @@ def test_early_without_the_package(asked: list, monkeypatch: pytest.MonkeyPatch)
     ],
 )
 @pytest.mark.slow
-def test_a_failure_costs_the_text_and_is_not_kept(
+def test_a_failure_gives_no_text_and_is_not_cached(
     program: str, says: str, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = tmp_path / "child.py"
@@ -218,7 +222,7 @@ def test_a_failure_costs_the_text_and_is_not_kept(
 
 @needs_reader
 @pytest.mark.slow
-def test_a_cache_that_can_not_be_written(
+def test_an_unwritable_cache_is_ignored(
     tmp_path: Path, asked: list, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -230,7 +234,9 @@ def test_a_cache_that_can_not_be_written(
 
 @needs_reader
 @pytest.mark.slow
-def test_another_reader_is_asked_anew(asked: list, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_of_another_reader_version_is_not_used(
+    asked: list, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert is_text([read_profile(TOUR).launches[2].disassembly])
     monkeypatch.setattr("keet.ingest.sass.disassembler.reader_identity", lambda: "2027.1")
     assert is_text([read_profile(TOUR).launches[2].disassembly])
@@ -239,7 +245,7 @@ def test_another_reader_is_asked_anew(asked: list, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("sample", ["key_count"])
 @pytest.mark.slow
-def test_text_that_tests_start_with_is_fresh_text(
+def test_the_seed_of_the_test_cache_equals_fetched_text(
     sample: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`python -m tests.seed_code` writes it again."""

@@ -1,4 +1,4 @@
-"""Which functions a launch ran."""
+"""The functions that a launch ran."""
 
 from pathlib import Path
 
@@ -13,8 +13,8 @@ from tests.conftest import CORPUS, REPORTS, needs_corpus
 from tests.rows import each_row
 
 
-def test_whole_functions(profile_of) -> None:
-    """The kernel with a division routine behind it: all of it, and nothing of its neighbours."""
+def test_functions_are_complete_and_have_no_neighbours(profile_of) -> None:
+    """The kernel with its division routine: all of it, and nothing of neighbouring functions."""
     data = profile_of("tour_full.ncu-rep").launches[2].data.decoded
     (function,) = data.functions
     assert function.start == function.addresses[0] == data.addresses()[0]
@@ -33,7 +33,7 @@ def test_the_same_code_has_the_same_identity(profile_of) -> None:
     assert len({f.identity for each in full for f in each}) == 3
 
 
-def test_without_code() -> None:
+def test_addresses_without_code_form_one_function_without_identity() -> None:
     (function,) = functions_of([], [16, 32])
     assert function.identity is None
     assert list(function.addresses) == [16, 32]
@@ -46,7 +46,7 @@ def code(profile_of) -> CodeObject:
     return code  # type: ignore[no-any-return]
 
 
-def test_addresses_in_no_known_function(code: CodeObject) -> None:
+def test_addresses_outside_of_functions_form_one_function(code: CodeObject) -> None:
     extent = code.extents[0]
     inside, outside = functions_of([code], [16, extent.start, extent.start + 16])
     assert inside.start == extent.start
@@ -57,7 +57,7 @@ def test_addresses_in_no_known_function(code: CodeObject) -> None:
     assert other.identity != outside.identity
 
 
-def test_addresses_of_another_step(code: CodeObject) -> None:
+def test_instructions_of_8_bytes_are_not_extended(code: CodeObject) -> None:
     """Instructions of 8 bytes, before Volta: only those that the report names."""
     start = code.extents[0].start
     (function,) = functions_of([code], [start + 8, start + 24])
@@ -66,7 +66,7 @@ def test_addresses_of_another_step(code: CodeObject) -> None:
 
 
 @pytest.mark.parametrize("cubin", [b"no ELF", None, b""])
-def test_damaged_code(cubin: bytes | None) -> None:
+def test_addresses_with_damaged_code_form_one_function(cubin: bytes | None) -> None:
     broken = CodeObject()
     broken.cubin, broken.places = cubin, [CodePlace("kernel", 4096)]
     (function,) = functions_of([broken], [4096, 4112])
@@ -83,14 +83,16 @@ def some_of_the_corpus() -> list[Path]:
 @needs_corpus
 @each_row("path", some_of_the_corpus(), ids=lambda path: path.name[:20])
 @pytest.mark.slow
-def test_no_instruction_is_lost(path: Path) -> None:
+def test_functions_contain_all_instructions(path: Path) -> None:
     for launch in read_profile(path).launches[:6]:
         held = {pc for function in launch.data.decoded.functions for pc in function.addresses}  # type: ignore[attr-defined]
         assert set(launch.data.addresses()) <= held  # type: ignore[attr-defined]
 
 
-def test_a_size_that_is_damaged(code: CodeObject, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A function of gigabytes would have the child disassemble for hours."""
+def test_a_function_with_a_damaged_size_is_ignored(
+    code: CodeObject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a function of gigabytes, the child would disassemble for hours."""
     huge = [ElfSymbol(place.symbol, 1 << 40) for place in code.places]
     monkeypatch.setattr(Elf, "symbols", lambda self: huge)
     broken = CodeObject()

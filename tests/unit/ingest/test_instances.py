@@ -1,4 +1,4 @@
-"""Instances are read many at a time: what comes out is what each of them says."""
+"""Instances are decoded many at once, with the same result as one by one."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def part(identity: bytes, value: bytes) -> bytes:
     return field(1, identity) + field(2, value)
 
 
-def test_parts_of_many_forms() -> None:
+def test_instances_of_many_forms_are_decoded() -> None:
     """Addresses over the 14 bits that they share the rest of, values of one to five bytes."""
     pairs = [(ADDRESS + 16 * i, 7 ** (i % 11)) for i in range(3000)]
     found = instances(*(part(whole(i), whole(v)) for i, v in pairs))
     assert list(found.pairs()) == pairs  # type: ignore[attr-defined]
 
 
-def test_parts_that_are_no_addresses() -> None:
+def test_ids_that_are_not_addresses_are_decoded() -> None:
     parts = [
         (part(field(1, b"FFMA"), b"\x19" + pack("<d", 0.5)), ("FFMA", 0.5)),
         (part(b"\x19" + pack("<d", 3.0), whole(1)), (3, 1)),
@@ -65,12 +65,12 @@ def test_parts_that_are_no_addresses() -> None:
     assert list(found.pairs()) == [pair for _, pair in parts]  # type: ignore[attr-defined]
 
 
-def test_one_part_without_a_name_leaves_all_without() -> None:
+def test_if_one_instance_has_no_id_there_are_no_ids() -> None:
     found = instances(part(whole(ADDRESS), whole(1)), field(2, whole(2)))
     assert (found.values, found.ids) == ((1, 2), None)  # type: ignore[attr-defined]
 
 
-def test_a_length_that_does_not_fit_is_damage() -> None:
+def test_a_wrong_length_is_malformed() -> None:
     good = part(whole(ADDRESS), whole(1))
     with pytest.raises(Malformed):
         instances(good, good[:1] + bytes((good[1] + 9,)) + good[2:])
@@ -97,7 +97,7 @@ NAMES = [f"metric_{number}" for number in range(3000)]
         max_size=60,
     )
 )
-def test_metrics_are_found_whatever_stands_beside_them(
+def test_metrics_are_found_between_metrics_of_other_forms(
     metrics: list[tuple[int, int | float | None, bool]],
 ) -> None:
     """Runs of doubles, which are read at once, between metrics of other forms and without a value;
@@ -117,7 +117,7 @@ def test_metrics_are_found_whatever_stands_beside_them(
 @pytest.mark.parametrize(
     "damaged", [b"", b"\x08", b"\x10\x00", b"\x08\x85", name(7), name(1 << 14), b"\x08\xff\xff\x01"]
 )
-def test_a_metric_without_a_name_of_the_report(damaged: bytes) -> None:
+def test_a_metric_with_an_unknown_name_number_is_malformed(damaged: bytes) -> None:
     with pytest.raises(Malformed):
         table_of(name(0, double(1.0)), damaged, name(1, double(2.0)), names=["a", "b"])
 

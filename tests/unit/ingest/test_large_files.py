@@ -1,4 +1,4 @@
-"""Reports that stay on disk: what is read of them is what is read of those in memory."""
+"""Reports that stay on disk give the same data as reports in memory."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def text_of(profile: Profile) -> str:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.slow
-def test_nothing_differs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_on_disk_gives_the_same_as_in_memory(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = REPORTS / name
     in_memory = read_profile(path)
     assert isinstance(source_of(in_memory), HeldBytes)
@@ -66,7 +68,9 @@ def test_nothing_differs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["tour_basic.ncu-rep", "zoo.ncu-repz"])
-def test_standard_input(name: str, all_are_large: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_report_from_standard_input_is_the_same(
+    name: str, all_are_large: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     named = read_profile(REPORTS / name)
     content = io.TextIOWrapper(io.BytesIO((REPORTS / name).read_bytes()))
     monkeypatch.setattr(sys, "stdin", content)
@@ -85,7 +89,7 @@ def test_a_temporary_file_has_no_name(
     assert profile.launches[0].metric_names()
 
 
-def test_a_full_disk_is_told(
+def test_a_full_disk_is_reported(
     all_are_large: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
@@ -100,15 +104,15 @@ def copied(tmp_path: Path, all_are_large: None) -> Path:
     return path
 
 
-def test_a_file_that_shrinks_later(copied: Path) -> None:
-    """With a mapping of the file, this would end the process."""
+def test_a_file_that_shrinks_later_raises(copied: Path) -> None:
+    """With mmap, this would kill the process."""
     profile = read_profile(copied)
     os.truncate(copied, 1000)
     with pytest.raises(DamagedReport, match="changed while it was read"):
         profile.launches[3].metric_names()
 
 
-def test_a_file_that_is_written_later(copied: Path) -> None:
+def test_a_file_that_changes_later_raises(copied: Path) -> None:
     profile = read_profile(copied)
     with copied.open("r+b") as file:
         file.seek(200_000)
@@ -118,7 +122,7 @@ def test_a_file_that_is_written_later(copied: Path) -> None:
         profile.launches[3].metric_names()
 
 
-def test_a_file_that_is_replaced_stays_what_it_was(copied: Path) -> None:
+def test_a_replaced_file_is_still_read_from_the_old_one(copied: Path) -> None:
     profile = read_profile(copied)
     other = copied.with_name("other")
     other.write_bytes(b"another report")
@@ -126,7 +130,7 @@ def test_a_file_that_is_replaced_stays_what_it_was(copied: Path) -> None:
     assert profile.launches[3].rank_time > 0
 
 
-def test_a_disk_that_fails_later(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_error_later_raises(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     profile = read_profile(copied)
 
     def fail(*_: int) -> bytes:
@@ -138,7 +142,7 @@ def test_a_disk_that_fails_later(copied: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts descriptors in /proc")
-def test_the_descriptor_goes_with_the_profile(copied: Path) -> None:
+def test_the_descriptor_is_closed_with_the_profile(copied: Path) -> None:
     def count() -> int:
         return len(list(Path("/proc/self/fd").iterdir()))
 
@@ -157,7 +161,7 @@ def test_a_short_read_is_continued(copied: Path, monkeypatch: pytest.MonkeyPatch
     assert text_of(read_profile(copied)) == text_of(whole)
 
 
-def test_without_pread(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_works_without_pread(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on Windows."""
     whole = read_profile(copied)
     monkeypatch.setattr(report_bytes, "_read_at", report_bytes._seek_and_read)
@@ -173,14 +177,14 @@ def kept_of(profile: Profile) -> dict[int, Any]:
     return data._report.kept
 
 
-def test_nothing_is_decoded_by_opening() -> None:
+def test_opening_decodes_no_launch() -> None:
     profile = read_profile(REPORTS / "tour_basic.ncu-rep")
     assert profile.launches[0].kernel == "transpose_rows"
     assert profile.launches[0].grid == (64, 256, 1)
     assert kept_of(profile) == {}
 
 
-def test_a_launch_is_let_go_and_comes_back() -> None:
+def test_a_released_launch_is_decoded_again() -> None:
     profile = read_profile(REPORTS / "tour_basic.ncu-rep")
     launch = profile.launches[1]
     before = launch.data.metric(DURATION), launch.rules, launch.stream
@@ -190,7 +194,7 @@ def test_a_launch_is_let_go_and_comes_back() -> None:
     assert (launch.data.metric(DURATION), launch.rules, launch.stream) == before
 
 
-def test_the_last_launches_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_most_recent_launches_stay_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     """In bytes: 100 kB are one launch of 54 kB."""
     monkeypatch.setattr(reader, "_KEPT_BYTES", 120_000)
     profile = read_profile(REPORTS / "tour_basic.ncu-rep")
@@ -198,7 +202,7 @@ def test_the_last_launches_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(kept_of(profile)) == [2, 3]
 
 
-def test_a_launch_larger_than_the_limit_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_launch_larger_than_the_limit_stays_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "_KEPT_BYTES", 10)
     profile = read_profile(REPORTS / "tour_basic.ncu-rep")
     assert all(launch.metric_names() for launch in profile)
@@ -213,7 +217,7 @@ def file_of(path: Path) -> ReportFile:
     return ReportFile(path, source, container.read_blocks(source, path))
 
 
-def test_an_excerpt_has_the_launches_that_were_asked_for(tmp_path: Path) -> None:
+def test_a_partial_report_has_the_requested_launches(tmp_path: Path) -> None:
     path = tmp_path / "many.ncu-rep"
     write_giant(path, launches=300, kernels=8)
     part = partial_report(file_of(path), [150, 299], [])
@@ -228,10 +232,10 @@ def test_an_excerpt_has_the_launches_that_were_asked_for(tmp_path: Path) -> None
 
 @needs_reader
 @pytest.mark.slow
-def test_code_of_a_large_report(
+def test_the_code_of_a_partial_report_equals_that_of_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, all_are_large: None
 ) -> None:
-    """The child gets a part of the file, and what it says is what it says of all of it."""
+    """The child gets a part of the file, and its answer is the same as for the whole file."""
     sizes: list[int] = []
     start = nvidia_reader._start
 
@@ -256,7 +260,7 @@ def test_code_of_a_large_report(
 # --- bounds
 
 
-def test_launches_that_are_too_small_to_be_any(
+def test_too_many_tiny_launches_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each would take more memory than it has bytes."""
@@ -268,7 +272,7 @@ def test_launches_that_are_too_small_to_be_any(
         read_profile(path)
 
 
-def test_a_name_behind_the_metrics_is_found(tmp_path: Path) -> None:
+def test_a_name_after_the_metrics_is_found(tmp_path: Path) -> None:
     """ncu writes it first; the format allows any order."""
     entry = encode.chunk(13, b"") + encode.chunk(5, "_Zlate") + encode.chunk(7, "late(int)")
     path = tmp_path / "late.ncu-rep"
@@ -286,7 +290,7 @@ def test_a_long_name_is_found(tmp_path: Path) -> None:
 
 
 @given(st.data())
-def test_a_stream_that_goes_forward(data: st.DataObject) -> None:
+def test_forward_bytes_reads_pieces_in_order(data: st.DataObject) -> None:
     content = data.draw(st.binary(max_size=300))
     source = ForwardBytes(io.BytesIO(content), len(content))
     start = 0
@@ -298,7 +302,7 @@ def test_a_stream_that_goes_forward(data: st.DataObject) -> None:
         start += data.draw(st.integers(1, 40))
 
 
-def test_zeros_are_refused_before_they_fill_the_disk(
+def test_compressed_zeros_are_refused_before_they_fill_the_disk(
     tmp_path: Path, all_are_large: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "zeros.ncu-repz"

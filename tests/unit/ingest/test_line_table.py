@@ -1,4 +1,4 @@
-"""Source attribution: line programs, and sums that lose nothing."""
+"""Line tables of cubins: line programs, and sums over lines that equal the totals."""
 
 from pathlib import Path
 
@@ -42,18 +42,18 @@ def assert_sums_close(path: Path) -> None:
 
 
 @each_row("name", WITH_LINES)
-def test_sums_over_lines_are_the_totals(name: str) -> None:
+def test_sums_over_lines_equal_the_totals(name: str) -> None:
     assert_sums_close(REPORTS / name)
 
 
 @needs_corpus
 @each_row("name", STRANGERS_WITH_LINES)
 @pytest.mark.slow
-def test_sums_over_lines_of_strangers(name: str) -> None:
+def test_sums_over_lines_equal_the_totals_in_public_reports(name: str) -> None:
     assert_sums_close(CORPUS / name)
 
 
-def test_lines_of_two_files(profile_of) -> None:
+def test_lines_of_inlined_and_called_functions_keep_their_file(profile_of) -> None:
     """Inlined and called functions keep the lines of the file that they were written in."""
     normalise = profile_of("tour_lines.ncu-rep").launches[2]
     files = {Path(where.file).name for where in normalise.locations.values()}
@@ -62,7 +62,7 @@ def test_lines_of_two_files(profile_of) -> None:
     assert "slow_root" in text
 
 
-def test_python_lines(profile_of) -> None:
+def test_triton_kernels_have_python_lines(profile_of) -> None:
     softmax = profile_of("triton.ncu-rep").launches[0]
     assert any(where.file.endswith("softmax.py") for where in softmax.locations.values())
 
@@ -100,17 +100,17 @@ END = bytes([0, 1, 1])
 
 
 def line_at(sequence: Sequence, address: int) -> Location | None:
-    """Of a function at address 0 that is as long as can be."""
+    """The line at an address of a function at address 0 with the largest size."""
     lines = CubinLines.__new__(CubinLines)
     lines.by_name, lines.sizes, lines.absolute = {"f": sequence}, {"f": 1 << 60}, []
     return LineTable(lines, [CodePlace("f", 0)]).locate([address]).get(address)
 
 
 @pytest.mark.parametrize("most", [0, 100])
-def test_lines_do_not_depend_on_what_was_asked_before(
+def test_lines_do_not_depend_on_earlier_requests(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where few are kept; and they come in the order in which they were asked for."""
+    """Also if few are cached. They are in the order of the request."""
     monkeypatch.setattr("keet.ingest.code.line_table._MAX_KNOWN", most)
     first, second = Location("a.cu", 11), Location("a.cu", 12)
     lines = CubinLines.__new__(CubinLines)
@@ -123,7 +123,7 @@ def test_lines_do_not_depend_on_what_was_asked_before(
         assert list(table.locate(asked).items()) == expected
 
 
-def test_a_program_by_hand() -> None:
+def test_a_hand_written_line_program() -> None:
     """Line 11 from 0, line 12 from 16; the second row at one address does not count."""
     body = SET_ADDRESS_0 + bytes([3, 10, 1, 2, 16, 3, 1, 1, 3, 5, 1, 2, 16]) + END
     (sequence,) = read_sequences(line_program(body), {})
@@ -148,6 +148,6 @@ def test_a_cut_program_is_malformed_or_shorter(cut: int) -> None:
 
 
 @each_row("data", [b"", b"\x7fELF", b"\x7fELF\x02\x01" + bytes(58), bytes(64), b"\xff" * 200])
-def test_what_is_no_cubin(data: bytes) -> None:
+def test_other_bytes_are_not_a_cubin(data: bytes) -> None:
     with pytest.raises(Malformed):
         Elf(data)

@@ -1,4 +1,4 @@
-"""NVIDIA's reader may crash, hang, lie or be absent: it costs the SASS text and nothing else."""
+"""If NVIDIA's reader crashes, hangs, gives wrong answers or is missing, only SASS text is missing."""
 
 import sys
 from pathlib import Path
@@ -16,7 +16,7 @@ DATA = (REPORTS / "tour_nolines.ncu-repz").read_bytes()
 
 @pytest.fixture
 def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Put a program in the child's place."""
+    """Replace the child by another program."""
 
     def replace(code: str) -> None:
         script = tmp_path / "child.py"
@@ -37,7 +37,7 @@ def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         ("import sys; sys.exit(3)", "failed with code 3"),
     ],
 )
-def test_every_way_to_die(code: str, says: str, child) -> None:
+def test_every_failure_of_the_child_gives_a_reason(code: str, says: str, child) -> None:
     child(code)
     answer = nvidia_reader.Disassembly(DATA, {0: [1]}).texts()[0]
     assert isinstance(answer, Absent)
@@ -46,7 +46,7 @@ def test_every_way_to_die(code: str, says: str, child) -> None:
 
 
 @pytest.mark.slow
-def test_a_child_that_never_answers(child, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_that_never_answers_times_out(child, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvidia_reader, "SECONDS", 1.0)
     child("import time; time.sleep(600)")
     answer = nvidia_reader.Disassembly(DATA, {0: [1]}).texts()[0]
@@ -54,7 +54,7 @@ def test_a_child_that_never_answers(child, monkeypatch: pytest.MonkeyPatch) -> N
     assert "did not answer within 1 s" in answer.reason
 
 
-def test_code_of_a_gpu_that_it_no_longer_knows() -> None:
+def test_code_of_an_unsupported_gpu_is_absent() -> None:
     assert nvidia_reader.known_code({1: "???", 2: "NOP"}) == {2: "NOP"}
     answer = nvidia_reader.known_code({1: "???", 2: "???"})
     assert isinstance(answer, Absent)
@@ -62,7 +62,7 @@ def test_code_of_a_gpu_that_it_no_longer_knows() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such limit there")
-def test_memory_is_limited(child) -> None:
+def test_the_memory_of_the_child_is_limited(child) -> None:
     limit = (
         "import json, sys, resource;"
         f"exec(open({str(nvidia_reader._CHILD)!r}).read().split('def disassemble')[0]);"
@@ -75,7 +75,7 @@ def test_memory_is_limited(child) -> None:
 
 
 @pytest.mark.skipif(nvidia_reader.installed_version() is None, reason="no ncu-report here")
-def test_the_real_thing(profile_of) -> None:
+def test_nvidias_reader_disassembles_a_real_report(profile_of) -> None:
     launch = profile_of("tour_nolines.ncu-repz").launches[0]
     code = launch.disassembly
     assert not isinstance(code, Absent)
@@ -85,10 +85,10 @@ def test_the_real_thing(profile_of) -> None:
 
 @pytest.mark.skipif(nvidia_reader.installed_version() is None, reason="no ncu-report here")
 @pytest.mark.slow
-def test_many_launches_are_asked_for_at_once(
+def test_several_launches_are_fetched_with_one_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Four launches of three kernels: one question for the first, one for what is left."""
+    """Four launches of three kernels: one request for the first, one for the others."""
     asked = []
     start = nvidia_reader._start
 
@@ -106,7 +106,7 @@ def test_many_launches_are_asked_for_at_once(
 
 
 @pytest.mark.parametrize(("addresses", "children"), [(1, 1), (4999, 1), (5000, 2), (90_000, 3)])
-def test_large_questions_are_shared(
+def test_a_large_request_is_split_over_children(
     addresses: int, children: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nvidia_reader, "_processors", lambda: 8)
@@ -121,8 +121,8 @@ def test_large_questions_are_shared(
     assert len(nvidia_reader._parts(questions)) == 1
 
 
-def test_one_of_two_children_fails(child, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The launches that it was asked about have no text, not a part of it."""
+def test_launches_of_a_failed_child_have_no_text(child, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its launches have no text, not a part of it."""
     child("""
 import json, pathlib, sys
 asked = json.loads(pathlib.Path(sys.argv[1], "question.json").read_text())["addresses"]
@@ -139,11 +139,13 @@ print(json.dumps({launch: {pc: "NOP" for pc in pcs} for launch, pcs in asked.ite
 
 
 @pytest.mark.skipif(nvidia_reader.installed_version() is None, reason="no ncu-report here")
-def test_the_reader_is_known_by_its_version() -> None:
+def test_the_reader_is_identified_by_its_version() -> None:
     assert nvidia_reader.reader_identity() == nvidia_reader.installed_version()
 
 
-def test_a_reader_without_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_without_metadata_is_identified_by_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     module = tmp_path / "python" / "ncu_report.py"
     module.parent.mkdir()
     module.write_text("")

@@ -1,4 +1,4 @@
-"""keet's reader against NVIDIA's: the same report, asked the same things, value by value."""
+"""keet's reader and NVIDIA's give the same values for the same report."""
 
 import json
 import math
@@ -70,7 +70,7 @@ def same(ours: object, theirs: object) -> bool:
 
 
 def assert_equal(ours: Launch, theirs: Launch) -> int:
-    """Everything that both readers can tell; returns how many values were compared."""
+    """Compares everything that both readers give; returns the number of compared values."""
     assert ours.name == theirs.name
     assert ours.workload == theirs.workload
     assert ours.device == theirs.device
@@ -116,12 +116,12 @@ def compare(path: Path, most: int, monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 @pytest.mark.parametrize("name", mostly_slow(OWN, few=2))
-def test_our_reports(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_readers_agree_on_our_reports(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert compare(REPORTS / name, 3, monkeypatch) > 200
 
 
 @needs_corpus
 @pytest.mark.parametrize("name", STRANGERS)
 @pytest.mark.slow
-def test_reports_of_strangers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_readers_agree_on_public_reports(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert compare(CORPUS / name, 6, monkeypatch) > 100

@@ -1,4 +1,4 @@
-"""The wire format: what was written is read, and what was not is refused."""
+"""Protobuf's wire format: messages are read back, and other bytes are refused."""
 
 import pytest
 from hypothesis import given
@@ -12,7 +12,7 @@ u64 = st.integers(0, 2**64 - 1)
 
 
 @given(u64)
-def test_varints(value: int) -> None:
+def test_varints_are_read_back(value: int) -> None:
     encoded = encode_varint(value)
     assert varint(encoded, 0) == (value, len(encoded))
 
@@ -24,7 +24,7 @@ def test_varints(value: int) -> None:
         )
     )
 )
-def test_messages(content: list) -> None:
+def test_messages_are_read_back(content: list) -> None:
     encoded = b"".join(
         number(n, v)
         if isinstance(v, int)
@@ -44,7 +44,7 @@ def test_messages(content: list) -> None:
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_message_or_malformed(data: bytes) -> None:
-    """Both readers of messages agree on what is one."""
+    """Both parsers agree on what is a message."""
     try:
         listed = len(list(fields(data)))
     except Malformed:
@@ -55,12 +55,12 @@ def test_any_bytes_are_a_message_or_malformed(data: bytes) -> None:
         assert listed == sum(len(spans) for spans in message._spans.values())
 
 
-def test_a_number_is_no_text() -> None:
+def test_a_number_is_not_read_as_text() -> None:
     with pytest.raises(Malformed):
         ProtoMessage(number(3, 7)).text(3)
     with pytest.raises(Malformed):
         ProtoMessage(chunk(3, b"x")).number(3)
 
 
-def test_the_last_value_counts() -> None:
+def test_of_a_repeated_field_the_last_value_counts() -> None:
     assert ProtoMessage(number(1, 4) + number(1, 5)).number(1) == 5

@@ -1,4 +1,4 @@
-"""Raw-page exports, as people keep them: tables with a terminal around them."""
+"""Raw-page CSV exports, with other terminal output around the table."""
 
 import math
 from pathlib import Path
@@ -29,8 +29,8 @@ def read(folder: Path, text: str):
     return read_profile(path)
 
 
-def test_a_live_table_is_the_report(profile_of) -> None:
-    """Log lines, the program's own output and units that ncu scaled: the report's values."""
+def test_a_table_in_a_log_has_the_values_of_the_report(profile_of) -> None:
+    """With log lines, the program's own output and scaled units, the values are the report's."""
     table = read_profile(REPORTS / "tour_lines.csv")
     report = profile_of("tour_lines.ncu-rep")
     assert [launch.kernel for launch in table.launches] == [x.kernel for x in report.launches]
@@ -57,7 +57,7 @@ def test_a_live_table_is_the_report(profile_of) -> None:
 
 
 @pytest.mark.parametrize("name", ["tour_basic.live.csv", "nvtx.live.csv"])
-def test_a_terminal_around_the_table(name: str) -> None:
+def test_terminal_output_around_the_table_is_skipped(name: str) -> None:
     profile = read_profile(REPORTS / name)
     assert profile.provenance.format == "ncu-csv"
     assert "rounded" in profile.provenance.notes[0]
@@ -75,7 +75,7 @@ def test_a_terminal_around_the_table(name: str) -> None:
         ("ns", "n/a", None),
     ],
 )
-def test_cells(unit: str, cell: str, value: float | None, tmp_path: Path) -> None:
+def test_cells_are_parsed(unit: str, cell: str, value: float | None, tmp_path: Path) -> None:
     launch = read(tmp_path, export(("gpu__time_duration.sum", unit, cell))).launches[0]
     metric = launch.metric("gpu__time_duration.sum")
     assert metric is not None
@@ -83,7 +83,7 @@ def test_cells(unit: str, cell: str, value: float | None, tmp_path: Path) -> Non
     assert metric.value == (None if value is None else pytest.approx(value))
 
 
-def test_nan_is_nan_and_text_is_text(tmp_path: Path) -> None:
+def test_nan_and_text_are_kept(tmp_path: Path) -> None:
     table = export(
         ("sm__throughput.avg.pct_of_peak_sustained_elapsed", "%", "nan"),
         ("launch__func_cache_config", "", "CachePreferNone"),
@@ -95,14 +95,14 @@ def test_nan_is_nan_and_text_is_text(tmp_path: Path) -> None:
     assert launch.get("func_cache_config") is None
 
 
-def test_a_name_with_commas_and_quotes(tmp_path: Path) -> None:
+def test_a_name_may_have_commas_and_quotes(tmp_path: Path) -> None:
     launch = read(tmp_path, export(("inst_executed", "inst", "5"))).launches[0]
     assert launch.name.full == "k<int, 4>(float *, int)"
     assert launch.kernel == "k<int, 4>"
     assert (launch.grid, launch.block) == ((64, 256, 1), (32, 8, 1))
 
 
-def test_ncu_calls_some_sectors_bytes(tmp_path: Path) -> None:
+def test_sectors_that_ncu_prints_as_bytes_keep_their_unit(tmp_path: Path) -> None:
     name = "derived__memory_l2_theoretical_sectors_global_excessive"
     metric = read(tmp_path, export((name, "Kbyte", "3.67"))).launches[0].metric(name)
     assert metric is not None
@@ -120,13 +120,13 @@ def test_ncu_calls_some_sectors_bytes(tmp_path: Path) -> None:
         ("==PROF== Connected\n  Section: Launch\n", UnknownFormat, "no table of a launch"),
     ],
 )
-def test_tables_that_are_none(text: str, error: type, says: str, tmp_path: Path) -> None:
+def test_other_text_is_refused(text: str, error: type, says: str, tmp_path: Path) -> None:
     with pytest.raises(error, match=says) as caught:
         read(tmp_path, text)
     assert "page raw" in str(caught.value)
 
 
-def test_a_table_without_rows(tmp_path: Path) -> None:
+def test_a_table_without_rows_is_refused(tmp_path: Path) -> None:
     table = export(("inst_executed", "inst", "5"))
     with pytest.raises(EmptyReport):
         read(tmp_path, "\n".join(table.splitlines()[:2]) + "\n")

@@ -1,4 +1,4 @@
-"""A child in the background: used or not, it leaves neither a process nor a file behind."""
+"""The child process never leaves a process or a file behind, whether its answer is used or not."""
 
 import gc
 import os
@@ -25,7 +25,7 @@ unix_only = pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix"
 
 @pytest.fixture
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the children's folders are made."""
+    """The parent of the children's folders."""
     place = tmp_path / "temporary"
     place.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(place))
@@ -73,7 +73,7 @@ def test_it_starts_at_once_and_answers_later(start, tmp_path: Path) -> None:
     assert running.answer() == [1, 2]
 
 
-def test_what_the_child_is_given(start) -> None:
+def test_the_child_gets_the_report_and_the_question(start) -> None:
     code = """
 import json, sys, pathlib
 folder = pathlib.Path(sys.argv[1])
@@ -91,8 +91,8 @@ def test_an_answer_larger_than_a_pipe_does_not_wait_for_keet(start) -> None:
     assert len(running.answer()) == 1_000_000
 
 
-def test_the_limit_counts_from_the_start(start, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the limit has passed before the answer is asked for, nothing is waited for any more."""
+def test_the_time_limit_counts_from_the_start(start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the limit has passed before the answer is requested, there is no waiting."""
     running = start(SLOW)
     pid = pid_of(running)
     later = SimpleNamespace(monotonic=lambda: running._deadline)
@@ -102,7 +102,7 @@ def test_the_limit_counts_from_the_start(start, monkeypatch: pytest.MonkeyPatch)
     wait_until_gone(pid)
 
 
-def test_never_asked(start) -> None:
+def test_a_child_whose_answer_is_never_requested_is_ended(start) -> None:
     running = start(SLOW)
     pid = pid_of(running)
     del running
@@ -111,8 +111,8 @@ def test_never_asked(start) -> None:
 
 
 @pytest.mark.slow
-def test_never_asked_and_done(start) -> None:
-    """It has ended by itself: it must not stay as a zombie."""
+def test_a_finished_child_whose_answer_is_never_requested_leaves_no_zombie(start) -> None:
+    """It has ended by itself, and must not stay as a zombie."""
     running = start("print(1)")
     pid = pid_of(running)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
@@ -121,7 +121,7 @@ def test_never_asked_and_done(start) -> None:
     wait_until_gone(pid)
 
 
-def test_closed_before_it_is_asked(start) -> None:
+def test_a_closed_child_gives_no_answer(start) -> None:
     running = start(SLOW)
     pid = pid_of(running)
     running.close()
@@ -131,13 +131,13 @@ def test_closed_before_it_is_asked(start) -> None:
 
 
 @unix_only
-def test_killed_while_keet_waits(start) -> None:
+def test_a_killed_child_is_reported(start) -> None:
     running = start("import os; os.kill(os.getpid(), 9)")
     with pytest.raises(ReaderFailed, match="signal 9"):
         running.answer()
 
 
-def test_no_room_for_the_copy(start, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported(start, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(self: Path, data: bytes) -> None:
         raise OSError(28, "No space left on device")
 
@@ -148,7 +148,9 @@ def test_no_room_for_the_copy(start, folders: Path, monkeypatch: pytest.MonkeyPa
         running.answer()
 
 
-def test_interrupted_at_the_start(start, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_at_the_start_leaves_nothing_behind(
+    start, folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupted(self: Path, data: bytes) -> None:
         raise KeyboardInterrupt
 
@@ -180,7 +182,7 @@ runpy.run_path({child!r}, run_name="__main__")
 
 @pytest.fixture
 def parent(tmp_path: Path, folders: Path) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
-    """A keet of its own with a child that would work for an hour."""
+    """A separate keet process with a child that would run for an hour."""
     script = tmp_path / "child.py"
     script.write_text(NATIVE.format(child=str(_CHILD)))
     started: list[subprocess.Popen[str]] = []
@@ -218,7 +220,7 @@ def wait_until_loaded(folders: Path) -> None:
 @pytest.mark.parametrize(
     "then", ["", "sys.exit(3)", "raise KeyboardInterrupt", "raise ValueError", "running.close()"]
 )
-def test_keet_exits(then: str, parent, folders: Path) -> None:
+def test_the_child_ends_when_keet_exits(then: str, parent, folders: Path) -> None:
     process = parent(then)
     child = child_of(process)
     process.wait()
@@ -229,8 +231,8 @@ def test_keet_exits(then: str, parent, folders: Path) -> None:
 @unix_only
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGHUP])
 @pytest.mark.slow
-def test_keet_is_killed(number: int, parent, folders: Path) -> None:
-    """The child notices that by itself, and cleans up."""
+def test_the_child_ends_when_keet_is_killed(number: int, parent, folders: Path) -> None:
+    """The child detects it and cleans up."""
     process = parent("time.sleep(3600)")
     child = child_of(process)
     wait_until_loaded(folders)
@@ -243,8 +245,8 @@ def test_keet_is_killed(number: int, parent, folders: Path) -> None:
 @unix_only
 @pytest.mark.parametrize("then", ["time.sleep(3600)", "running.answer()"])
 @pytest.mark.slow
-def test_ctrl_c(then: str, parent, folders: Path) -> None:
-    """A terminal sends it to both."""
+def test_ctrl_c_ends_keet_and_the_child(then: str, parent, folders: Path) -> None:
+    """A terminal sends the signal to both."""
     process = parent(then)
     child = child_of(process)
     wait_until_loaded(folders)
@@ -255,7 +257,7 @@ def test_ctrl_c(then: str, parent, folders: Path) -> None:
 
 
 @unix_only
-def test_a_forked_keet_leaves_the_child_alone(start, tmp_path: Path) -> None:
+def test_a_forked_keet_does_not_end_the_child(start, tmp_path: Path) -> None:
     running = start(answers_after(tmp_path / "go", "7"))
     forked = os.fork()
     if forked == 0:

@@ -1,4 +1,4 @@
-"""Counts from messages of rules: those of the report's metrics, or none."""
+"""Counts from rule messages equal the report's metrics, or there are none."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def counts(*messages: str) -> dict[str, object]:
 
 
 @given(st.integers(1, 10**15), st.integers(0, 10**15), st.sampled_from(["kernel", "workload"]))
-def test_what_ncu_writes_is_read(total: int, part: int, what: str) -> None:
+def test_counts_are_read_from_ncus_messages(total: int, part: int, what: str) -> None:
     excess = min(part, total)
     found = counts(message(excess, round(100 * excess / total), total, what))
     assert found == {TOTAL: total, EXCESS: excess, IDEAL: total - excess}
@@ -55,7 +55,7 @@ def test_other_messages_have_no_counts(messages: list[str]) -> None:
 
 
 @given(st.text(max_size=80))
-def test_any_text_is_no_error(text: str) -> None:
+def test_any_text_is_accepted(text: str) -> None:
     assert counts(text, f"{message(75, 75, 100)[:60]}{text}") == {}
 
 
@@ -63,7 +63,7 @@ def messages_of(launch: Launch) -> list[str]:
     return [rule.message for rule in launch.rules if rule.rule == "UncoalescedGlobalAccess"]
 
 
-def test_they_are_the_numbers_of_the_report() -> None:
+def test_counts_equal_the_metrics_of_the_report() -> None:
     compared = 0
     for launch in profile_of(REPORTS / "tour_full.ncu-rep").launches:
         for name, value in counts(*messages_of(launch)).items():

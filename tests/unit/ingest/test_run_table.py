@@ -1,4 +1,4 @@
-"""Tables of a run: keet's own, and those that people make."""
+"""Run tables: keet's own, and CSV tables."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def rows(text: str) -> list[tuple[object, ...]]:
         '100.0,"1,500,000",3,500000.0,500000.0,400000,600000,"gemm"\n',
     ],
 )
-def test_hand_made_tables(text: str) -> None:
+def test_csv_tables_are_read(text: str) -> None:
     assert rows(text) == [("gemm", 3, 1_500_000.0)]
 
 
@@ -63,13 +63,13 @@ def test_hand_made_tables(text: str) -> None:
         ("kernel,launches,total_us,min_us\ngemm,160,835,800\n", "its total time does not fit"),
     ],
 )
-def test_tables_that_can_not_be_meant(text: str, says: str) -> None:
+def test_invalid_csv_tables_are_refused(text: str, says: str) -> None:
     with pytest.raises(IngestError) as problem:
         read_run_csv(text, HERE)
     assert says in str(problem.value)
 
 
-def test_shapes_of_a_hand_made_table() -> None:
+def test_shapes_of_a_csv_table_are_read() -> None:
     head = "kernel,launches,total_us,grid,block\n"
     (kernel,) = read_run_csv(head + 'gemm,3,9,"1,024",128x2\n', HERE).kernels
     assert (kernel.grid, kernel.block) == ((1024, 1, 1), (128, 2, 1))
@@ -77,7 +77,7 @@ def test_shapes_of_a_hand_made_table() -> None:
     assert (mixed.grid, mixed.launches) == (None, 4)
 
 
-def test_a_hand_made_table_does_not_know_what_overlapped() -> None:
+def test_overlaps_of_a_csv_table_are_unknown() -> None:
     table = read_run_csv("kernel,launches,total_ms\ngemm,3,1.5\n", HERE)
     assert not table.overlap_known
     assert read_run_table(RUNS / "streams_together.run.json").overlap_known
@@ -107,7 +107,7 @@ records = st.lists(
 
 
 @given(records)
-def test_what_is_written_is_read_back(found: list[Record]) -> None:
+def test_a_written_table_is_read_back(found: list[Record]) -> None:
     import tempfile
 
     table = tabulate(found, "cupti")._replace(command=("./app", "--x"), notes=("one",))
@@ -145,14 +145,14 @@ def damaged(change: dict[str, object], tmp_path: Path) -> Path:
         ),
     ],
 )
-def test_a_damaged_table(change: dict[str, object], says: str, tmp_path: Path) -> None:
+def test_a_damaged_table_is_refused(change: dict[str, object], says: str, tmp_path: Path) -> None:
     with pytest.raises(IngestError) as problem:
         read_run_table(damaged(change, tmp_path))
     assert says in str(problem.value)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b"{}", b"PNG"])
-def test_no_table_at_all(content: bytes, tmp_path: Path) -> None:
+def test_other_files_are_refused(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "r.run.json"
     path.write_bytes(content)
     with pytest.raises(IngestError):
@@ -163,7 +163,7 @@ def test_no_table_at_all(content: bytes, tmp_path: Path) -> None:
     ("report", "table"),
     [("a.ncu-rep", "a.run.json"), ("a.ncu-repz", "a.run.json"), ("a.csv", "a.csv.run.json")],
 )
-def test_where_a_table_lies(report: str, table: str) -> None:
+def test_the_path_of_a_table(report: str, table: str) -> None:
     assert table_path(Path("x", report)) == Path("x", table)
 
 

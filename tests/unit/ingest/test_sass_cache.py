@@ -1,4 +1,4 @@
-"""SASS text by the hash of its code: found again, at any address, and never wrong."""
+"""The SASS cache: text is found by the hash of its code, at any address, and is never wrong."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def entries(tmp_path: Path) -> list[Path]:
     return sorted((tmp_path / "deep" / "code").iterdir())
 
 
-def test_text_comes_back_as_it_was(cache: SassCache, tmp_path: Path) -> None:
+def test_stored_text_is_found_unchanged(cache: SassCache, tmp_path: Path) -> None:
     cache.store(function(), code())
     assert cache.find(function()) == code()
     (entry,) = entries(tmp_path)
@@ -53,13 +53,13 @@ def test_text_comes_back_as_it_was(cache: SassCache, tmp_path: Path) -> None:
     assert stat.S_IMODE(entry.parent.stat().st_mode) == 0o700
 
 
-def test_looking_makes_no_folder(cache: SassCache, tmp_path: Path) -> None:
+def test_a_lookup_creates_no_folder(cache: SassCache, tmp_path: Path) -> None:
     assert cache.find(function()) is None
     assert not (tmp_path / "deep").exists()
 
 
 @pytest.mark.parametrize("start", [0x110131BE00, START + 0x5500, 0x7FFFFFFFF000])
-def test_text_of_code_that_lay_elsewhere(cache: SassCache, start: int) -> None:
+def test_text_is_found_for_code_at_other_addresses(cache: SassCache, start: int) -> None:
     cache.store(function(), code())
     assert cache.find(function(start)) == code(start)
 
@@ -73,7 +73,7 @@ def test_text_of_code_that_lay_elsewhere(cache: SassCache, start: int) -> None:
         ("MOV R1, 0x0", 0x1000),  # code so low that a constant could be an address
     ],
 )
-def test_text_that_can_not_be_moved_serves_its_own_address(
+def test_text_that_can_not_be_moved_is_found_at_its_address_only(
     cache: SassCache, line: str, start: int
 ) -> None:
     texts = code(start) | {start: line}
@@ -85,27 +85,27 @@ def test_text_that_can_not_be_moved_serves_its_own_address(
     assert cache.find(function(start + 0x100)) == moved
 
 
-def test_code_without_a_place_of_its_own_is_not_moved(cache: SassCache) -> None:
+def test_code_outside_of_functions_is_not_moved(cache: SassCache) -> None:
     cache.store(function(movable=False), code())
     assert cache.find(function(movable=False)) == code()
     assert cache.find(function(START + 256, movable=False)) is None
 
 
-def test_every_part_counts_for_the_key(cache: SassCache, tmp_path: Path) -> None:
+def test_every_part_of_the_key_matters(cache: SassCache, tmp_path: Path) -> None:
     cache.store(function(), code())
     assert cache.find(function(identity="abd kernel")) is None
     other_reader = SassCache(tmp_path / "deep" / "code", "2026.4.0")
     assert other_reader.find(function()) is None
 
 
-def test_without_a_cubin_nothing_is_kept(cache: SassCache, tmp_path: Path) -> None:
+def test_code_without_a_cubin_is_not_cached(cache: SassCache, tmp_path: Path) -> None:
     cache.store(function(identity=None), code())
     assert cache.find(function(identity=None)) is None
     assert not (tmp_path / "deep").exists()
 
 
 @pytest.mark.parametrize("gone", [START, START + 96])
-def test_a_part_of_a_function_is_not_kept(cache: SassCache, gone: int) -> None:
+def test_a_part_of_a_function_is_not_cached(cache: SassCache, gone: int) -> None:
     texts = code()
     del texts[gone]
     cache.store(function(), texts)
@@ -142,7 +142,9 @@ def test_a_damaged_entry_is_replaced(cache: SassCache, tmp_path: Path, content: 
 
 
 @pytest.mark.parametrize("changes", [{"text": "NOP"}, {"text": 7}, {"text": None}, {"start": "x"}])
-def test_an_entry_of_the_wrong_shape(cache: SassCache, tmp_path: Path, changes: dict) -> None:
+def test_an_entry_with_wrong_content_is_ignored(
+    cache: SassCache, tmp_path: Path, changes: dict
+) -> None:
     cache.store(function(), code())
     (entry,) = entries(tmp_path)
     whole = json.loads(zlib.decompress(entry.read_bytes()))
@@ -150,7 +152,7 @@ def test_an_entry_of_the_wrong_shape(cache: SassCache, tmp_path: Path, changes: 
     assert cache.find(function()) is None
 
 
-def test_an_entry_under_the_name_of_another(cache: SassCache, tmp_path: Path) -> None:
+def test_an_entry_under_another_key_is_ignored(cache: SassCache, tmp_path: Path) -> None:
     cache.store(function(), code())
     (mine,) = entries(tmp_path)
     cache.store(function(identity="other"), code())
@@ -159,7 +161,7 @@ def test_an_entry_under_the_name_of_another(cache: SassCache, tmp_path: Path) ->
     assert cache.find(function(identity="other")) is None
 
 
-def test_a_cut_entry(cache: SassCache, tmp_path: Path) -> None:
+def test_a_cut_entry_is_ignored(cache: SassCache, tmp_path: Path) -> None:
     cache.store(function(), code())
     (entry,) = entries(tmp_path)
     whole = entry.read_bytes()
@@ -168,8 +170,8 @@ def test_a_cut_entry(cache: SassCache, tmp_path: Path) -> None:
         assert cache.find(function()) is None, size
 
 
-def test_the_oldest_are_removed(tmp_path: Path) -> None:
-    """Read last is removed last. What a killed process left half-written goes like an entry."""
+def test_the_least_recently_used_entries_are_removed(tmp_path: Path) -> None:
+    """The most recently read entry is removed last. Half-written files count like entries."""
     folder = tmp_path / "code"
     one = SassCache(folder, "r")
     one.store(function(), code())
@@ -191,7 +193,7 @@ def test_the_oldest_are_removed(tmp_path: Path) -> None:
     assert sum(path.stat().st_size for path in folder.iterdir()) <= 5 * size + 100
 
 
-def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
+def test_other_files_in_the_folder_are_kept(tmp_path: Path) -> None:
     folder = tmp_path / "code"
     folder.mkdir()
     (folder / "notes.txt").write_bytes(bytes(1000))
@@ -199,14 +201,14 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in folder.iterdir()] == ["notes.txt"]
 
 
-def test_a_folder_that_can_not_be_made(tmp_path: Path) -> None:
+def test_a_folder_that_can_not_be_created_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     cache = SassCache(tmp_path / "file" / "code", "r")
     cache.store(function(), code())
     assert cache.find(function()) is None
 
 
-def test_a_disk_that_is_full(
+def test_a_full_disk_is_ignored(
     cache: SassCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(self: Path, target: Path) -> None:
@@ -233,8 +235,8 @@ for round in range(60):
 
 
 @pytest.mark.slow
-def test_several_processes_at_once(tmp_path: Path) -> None:
-    """With so little room that each removes what others write."""
+def test_concurrent_processes_find_correct_text(tmp_path: Path) -> None:
+    """With such a small limit that each removes the entries of others."""
     running = [
         subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path / "code")]) for _ in range(3)
     ]
@@ -245,7 +247,7 @@ def test_several_processes_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["0", "off", "No"])
-def test_it_can_be_switched_off(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_can_be_switched_off(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert open_cache("r") is not None
     monkeypatch.setenv("KEET_CODE_CACHE", word)
     assert open_cache("r") is None

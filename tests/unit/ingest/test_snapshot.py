@@ -1,4 +1,4 @@
-"""Snapshots: everything comes back, and a person can read the file."""
+"""Snapshots: everything is read back, and the file is readable."""
 
 import hashlib
 import json
@@ -50,7 +50,7 @@ def assert_round_trip(path: Path, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_is_lost(name: str, tmp_path: Path) -> None:
+def test_a_snapshot_has_everything_of_its_report(name: str, tmp_path: Path) -> None:
     assert_round_trip(REPORTS / name, tmp_path)
 
 
@@ -59,12 +59,12 @@ def test_nothing_is_lost(name: str, tmp_path: Path) -> None:
     "name", ["thedavidchu__speedy_scan--profile.ncu-rep", "yzwang2000__cudaCode--profile.ncu-rep"]
 )
 @pytest.mark.slow
-def test_nothing_of_strangers_is_lost(name: str, tmp_path: Path) -> None:
+def test_a_snapshot_has_everything_of_public_reports(name: str, tmp_path: Path) -> None:
     assert CORPUS / name in corpus_files()
     assert_round_trip(CORPUS / name, tmp_path)
 
 
-def test_one_metric_a_line() -> None:
+def test_a_snapshot_has_one_line_per_metric() -> None:
     """A changed metric is one changed line in a diff."""
     text = "".join(snapshot_text(read_profile(REPORTS / "metrics_only.ncu-rep")))
     lines = [line.strip() for line in text.splitlines()]
@@ -82,7 +82,7 @@ def a_profile(value: object) -> Profile:
 
 
 @given(st.one_of(st.floats(), st.integers(-(2**64), 2**64), st.text(), st.none()))
-def test_every_value_survives(value: object) -> None:
+def test_every_value_is_read_back(value: object) -> None:
     text = "".join(snapshot_text(a_profile(value)))
     json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
     back = read_snapshot(text, Path("x")).launches[0].data.metric("m").value
@@ -107,7 +107,7 @@ GOOD = "".join(snapshot_text(a_profile(1.5)))
         ('{"keet_snapshot": 1, "a": ' + "[" * 100_000, DamagedReport, "damaged"),
     ],
 )
-def test_damaged_snapshots(text: str, error: type, says: str, tmp_path: Path) -> None:
+def test_damaged_snapshots_are_refused(text: str, error: type, says: str, tmp_path: Path) -> None:
     path = tmp_path / "bad.keet.json"
     path.write_text(text)
     with pytest.raises(error, match=says) as caught:
@@ -145,7 +145,7 @@ def packed_copy(name: str, folder: Path) -> Path:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.slow
-def test_nothing_is_lost_in_a_packed_one(name: str, tmp_path: Path) -> None:
+def test_a_packed_snapshot_has_everything_of_its_report(name: str, tmp_path: Path) -> None:
     profile = read_profile(REPORTS / name)
     packed = packed_copy(name, tmp_path)
     back = read_profile(packed)
@@ -158,12 +158,14 @@ def test_nothing_is_lost_in_a_packed_one(name: str, tmp_path: Path) -> None:
 
 
 def test_the_dictionary_never_changes() -> None:
-    """Packed snapshots that exist can't be read without it: a better one gets a file of its own."""
+    """Existing packed snapshots can't be read without it: a better one gets its own file."""
     content = zstd.zstd.decompress(zstd._DICTIONARY.read_bytes())
     assert hashlib.sha256(content).hexdigest() == DICTIONARY
 
 
-def test_one_that_is_cut_or_needs_another_dictionary_is_refused(tmp_path: Path) -> None:
+def test_a_packed_snapshot_that_is_cut_or_needs_another_dictionary_is_refused(
+    tmp_path: Path,
+) -> None:
     packed = packed_copy("nvtx.ncu-rep", tmp_path)
     data = packed.read_bytes()
     for size in (5, 20, len(data) // 2, len(data) - 1):
@@ -178,7 +180,7 @@ def test_one_that_is_cut_or_needs_another_dictionary_is_refused(tmp_path: Path) 
         read_profile(packed)
 
 
-def test_other_compressed_text_is_no_report(tmp_path: Path) -> None:
+def test_other_compressed_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "notes.zst"
     path.write_bytes(zstd.zstd.compress(b"these are notes"))
     with pytest.raises(UnknownFormat, match="compressed with zstd, but is not a report"):
@@ -212,7 +214,7 @@ launches = st.fixed_dictionaries(
 
 @given(st.lists(launches, max_size=3))
 @pytest.mark.slow
-def test_packing_loses_nothing(some: list[dict[str, object]]) -> None:
+def test_packing_and_unpacking_gives_the_same_document(some: list[dict[str, object]]) -> None:
     document = {"keet_snapshot": 1, "launches": some}
     packed = json.loads(json.dumps(columns.packed_document(document)))
     back = columns.unpacked_document(packed)
@@ -231,9 +233,7 @@ def test_packing_loses_nothing(some: list[dict[str, object]]) -> None:
         {"metrics": 7},
     ],
 )
-def test_what_is_packed_wrongly_is_said_to_be_damaged(
-    change: dict[str, object], tmp_path: Path
-) -> None:
+def test_a_wrongly_packed_snapshot_is_damaged(change: dict[str, object], tmp_path: Path) -> None:
     launch = {
         "metrics": {},
         "instances": {"a": {"ids": [1], "values": [1]}},
@@ -250,7 +250,7 @@ def test_what_is_packed_wrongly_is_said_to_be_damaged(
 
 @pytest.mark.slow
 def test_a_hundred_equal_launches_are_read_back(tmp_path: Path) -> None:
-    """They pack a thousand to one, more than any report does."""
+    """They compress a thousand to one, more than any report."""
     (launch, *_) = read_profile(REPORTS / "nvtx.ncu-rep").launches
     same = [
         Launch(
@@ -268,7 +268,7 @@ def test_a_hundred_equal_launches_are_read_back(tmp_path: Path) -> None:
     assert len(read_profile(path).launches) == 100
 
 
-def test_another_layout_and_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+def test_an_unknown_layout_and_invalid_utf_8_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.keet.json.zst"
     path.write_bytes(zstd.packed(b'{"keet_snapshot": 1, "packed": 2, "launches": []}'))
     with pytest.raises(UnsupportedVersion, match="packed in version 2"):

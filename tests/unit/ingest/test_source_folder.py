@@ -1,4 +1,4 @@
-"""Finding sources by the tail of the path that the compiler recorded."""
+"""Finding sources by the end of the path that the compiler recorded."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ def write(root: Path, name: str, text: str) -> None:
     path.write_text(text)
 
 
-def test_the_longest_shared_tail_wins(tmp_path: Path) -> None:
+def test_the_file_with_the_longest_common_path_end_is_taken(tmp_path: Path) -> None:
     write(tmp_path, "a/src/k.cu", "right")
     write(tmp_path, "b/k.cu", "wrong")
     write(tmp_path, ".git/src/k.cu", "hidden")
@@ -26,7 +26,7 @@ def test_the_longest_shared_tail_wins(tmp_path: Path) -> None:
     assert folder.text_of("/build/other.cu") is None
 
 
-def test_a_tie_is_not_guessed(tmp_path: Path) -> None:
+def test_of_two_equally_good_files_none_is_taken(tmp_path: Path) -> None:
     write(tmp_path, "a/k.cu", "one")
     write(tmp_path, "b/k.cu", "two")
     assert SourceFolder(tmp_path).text_of("/build/k.cu") is None
@@ -42,12 +42,12 @@ def test_links_out_of_the_folder_are_not_followed(tmp_path: Path) -> None:
     assert SourceFolder(root).text_of("/x/k.cu") is None
 
 
-def test_no_such_folder(tmp_path: Path) -> None:
+def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such folder"):
         SourceFolder(tmp_path / "none")
 
 
-def test_a_report_without_text_gets_it(profile_of) -> None:
+def test_a_report_without_embedded_sources_uses_the_folder(profile_of) -> None:
     name = "zoo.ncu-repz"
     assert not any(profile_of(name).launches[0].source_files.values())
     found = read_profile(REPORTS / name, source=TESTS / "data" / "programs").launches[0]

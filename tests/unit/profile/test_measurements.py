@@ -1,4 +1,4 @@
-"""Which numbers can be measurements, and that the others are unknown and never zero."""
+"""Which numbers are valid measurements; others are unknown, never zero."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def launch_with(metrics: dict[str, Value], instances: Instances | None = None) -
     )
 
 
-def test_what_no_counter_counts_is_no_measurement() -> None:
+def test_numbers_that_no_counter_can_have_are_not_measurements() -> None:
     assert [value for value in NO_MEASUREMENTS if is_measurement(value)] == []
     assert not is_measurement(None)
     assert not is_measurement("12")
@@ -61,7 +61,7 @@ def test_what_no_counter_counts_is_no_measurement() -> None:
 
 
 @given(st.lists(a_measurement, min_size=15, max_size=15))
-def test_fifteen_measurements_multiply_to_a_finite_number(values: list[float]) -> None:
+def test_the_product_of_fifteen_measurements_is_finite(values: list[float]) -> None:
     assert math.isfinite(math.prod(map(float, values)))
 
 
@@ -71,7 +71,7 @@ def test_a_quotient_of_two_measurements_is_finite(over: float, under: float) -> 
 
 
 @given(any_value)
-def test_evidence_is_a_measurement_or_is_not_there(value: Value) -> None:
+def test_evidence_has_measurements_only(value: Value) -> None:
     launch = launch_with({READ: value})
     ledger = LaunchLedger(launch)
     found = ledger.measured("dram_bytes_read")
@@ -87,7 +87,7 @@ def _kept(value: float) -> float:
 
 
 @given(any_value)
-def test_instances_that_are_no_measurements_are_left_out(value: Value) -> None:
+def test_instances_that_are_not_measurements_are_left_out(value: Value) -> None:
     parts = Instances((1, value, 3.0), (16, 32, 48))
     known = {16: 1, 32: _kept(value), 48: 3.0} if is_measurement(value) else {16: 1, 48: 3.0}
     assert parts.by_address() == known
@@ -97,12 +97,12 @@ def test_instances_that_are_no_measurements_are_left_out(value: Value) -> None:
 
 
 @pytest.mark.parametrize("value", [-1, 2**70])
-def test_columns_of_whole_numbers_are_checked_too(value: int) -> None:
-    """The short way for such columns took them as they are."""
+def test_columns_of_integers_are_checked(value: int) -> None:
+    """The fast path for such columns once skipped the check."""
     assert Instances((1, value), (16, 32)).by_address() == {16: 1}
 
 
-def test_numbers_that_differ_do_so_as_doubles_too() -> None:
+def test_large_integers_are_compared_as_doubles() -> None:
     """2**53 + 1 was larger than 2.0**53, and their difference as doubles was 0."""
     large = Metric(READ, 2**53 + 1, "byte").measured
     assert large is not None
@@ -112,7 +112,7 @@ def test_numbers_that_differ_do_so_as_doubles_too() -> None:
 
 
 @pytest.mark.parametrize("value", [0, 0.0, -0.0])
-def test_zero_is_no_measurement_of_what_every_launch_has(value: float) -> None:
+def test_zero_is_not_a_measurement_of_what_every_launch_has(value: float) -> None:
     never = (
         DURATION,
         "gpc__cycles_elapsed.max",
@@ -131,7 +131,7 @@ def test_zero_is_no_measurement_of_what_every_launch_has(value: float) -> None:
     assert [name for name in may if not Metric(name, value, "").measured] == []
 
 
-def test_a_name_with_a_measurement_is_preferred() -> None:
+def test_of_several_names_one_with_a_measurement_is_preferred() -> None:
     """A metric has several names: one of them may have a number, and another NaN."""
     first, second = metric_with_id("sm_frequency").names[:2]
     launch = launch_with({first: math.nan, second: 1e9})
@@ -144,7 +144,7 @@ def _evidence(value: float) -> Evidence:
 
 
 @given(a_measurement, a_measurement)
-def test_shares_of_nothing_are_unknown(part: float, whole: float) -> None:
+def test_shares_of_zero_are_unknown(part: float, whole: float) -> None:
     view = LaunchView(launch_with({}))
     ratio = view.ratio("r", "r", _evidence(part), _evidence(whole))
     percent = view.percent("p", "p", _evidence(part), _evidence(whole))
@@ -152,7 +152,7 @@ def test_shares_of_nothing_are_unknown(part: float, whole: float) -> None:
     assert ratio is None or ratio.value == part / whole
 
 
-def test_the_explanation_says_how_many_values_it_left_out(tmp_path: Path, keet: Keet) -> None:
+def test_the_explanation_says_how_many_values_are_left_out(tmp_path: Path, keet: Keet) -> None:
     path = tmp_path / "bad.ncu-rep"
     metrics: dict[str, encode.Scalar] = {DURATION: math.nan, READ: math.inf}
     path.write_bytes(encode.report([encode.Kernel("k", metrics)]))
@@ -164,7 +164,7 @@ def test_the_explanation_says_how_many_values_it_left_out(tmp_path: Path, keet: 
 
 
 @given(any_number, st.sampled_from(["", "%", "ns", "byte", "byte/s", "hz", "inst", "Gbyte/s"]))
-def test_any_number_can_be_shown(value: float, unit: str) -> None:
+def test_any_number_can_be_displayed(value: float, unit: str) -> None:
     assert str(Quantity(value, unit))
 
 
@@ -179,7 +179,7 @@ def test_an_address_has_64_bits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [0.0, -1.0, math.nan, math.inf, 1e300, "many", None])
-def test_a_gpu_without_a_number_of_sms(count: encode.Scalar, tmp_path: Path) -> None:
+def test_a_gpu_without_sms_has_an_unknown_count(count: encode.Scalar, tmp_path: Path) -> None:
     path = tmp_path / "x.ncu-rep"
     metrics = {"device__attribute_multiprocessor_count": count}
     path.write_bytes(encode.report([encode.Kernel("k", metrics)]))
@@ -209,7 +209,7 @@ def test_show_and_metrics_print_what_the_report_has(tmp_path: Path, keet: Keet) 
     assert "inf" in keet("metrics", path, "dram__bytes_read").out
 
 
-def test_notes_that_can_not_be_read_are_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_notes_are_damage(monkeypatch: pytest.MonkeyPatch) -> None:
     """They were built outside of what turns damage into a message."""
     from keet.errors import DamagedReport
     from keet.ingest.ncu_rep.reader import Report

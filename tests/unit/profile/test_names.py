@@ -1,4 +1,4 @@
-"""Short kernel names: readable, and the same wherever the kernel is met."""
+"""Short kernel names: readable, and the same in every report."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,11 +33,11 @@ CUTLASS = "cutlass_80_tensorop_s16816gemm_bf16_128x128_32x5_tn_align8"
         ("softmax_rows", "softmax_rows"),
     ],
 )
-def test_folding(demangled: str, short: str) -> None:
+def test_short_names_fold_template_arguments(demangled: str, short: str) -> None:
     assert short_name(demangled) == short
 
 
 @given(st.text())
 def test_any_text_is_a_name(text: str) -> None:
-    """Names come from files: whatever they hold, folding neither fails nor grows them."""
+    """Names come from files: for any text, the short name exists and is not longer."""
     assert len(short_name(text)) <= len(text) + 10

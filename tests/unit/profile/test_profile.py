@@ -34,7 +34,7 @@ def two_gpus(tmp_path: Path) -> Path:
     return path
 
 
-def test_several_devices(two_gpus: Path, keet: Keet) -> None:
+def test_a_profile_may_have_several_gpus(two_gpus: Path, keet: Keet) -> None:
     profile = read_profile(two_gpus)
     assert [device.name for device in profile.devices] == ["GPU A", "GPU B"]
     assert [launch.device.index for launch in profile.launches] == [0, 1, 0]
@@ -43,7 +43,7 @@ def test_several_devices(two_gpus: Path, keet: Keet) -> None:
     assert "several GPUs" in out
 
 
-def test_absence_is_said_with_a_remedy(two_gpus: Path) -> None:
+def test_a_missing_metric_raises_with_a_remedy(two_gpus: Path) -> None:
     launch = read_profile(two_gpus).launches[1]
     assert launch.get("duration") is None
     with pytest.raises(MetricNotCollected, match=r"launch 1 .*--section SpeedOfLight"):
@@ -62,7 +62,7 @@ def test_a_metric_without_a_value_is_not_zero(tmp_path: Path) -> None:
     assert launch.get("duration") is None
 
 
-def test_an_alias_stands_in(tmp_path: Path) -> None:
+def test_a_metric_is_found_by_its_other_name(tmp_path: Path) -> None:
     """Blackwell calls the bytes read from DRAM something else."""
     path = tmp_path / "x.ncu-rep"
     path.write_bytes(encode.report([encode.Kernel("k", {"dram__bytes_op_read.sum": 64.0})]))
@@ -78,7 +78,7 @@ def test_launches_are_numbered(two_gpus: Path) -> None:
         Profile(profile.launches[1:], profile.provenance)
 
 
-def test_a_frame_has_units_and_gaps(two_gpus: Path, profile_of) -> None:
+def test_a_frame_has_units_and_missing_values(two_gpus: Path, profile_of) -> None:
     frame = profile_of("tour_full.ncu-rep").to_pandas(["duration", "dram_throughput_pct"])
     assert list(frame["duration"]) == [69344.0, 12256.0, 14688.0]
     assert frame.attrs["units"] == {"duration": "ns", "dram_throughput_pct": "%"}
@@ -106,7 +106,7 @@ def test_grids_are_in_blocks(name: str, launch: int, grid: tuple[int, int, int] 
     assert grid in (None, found.grid)
 
 
-def test_whether_numbers_were_printed_is_read_once() -> None:
+def test_is_printed_is_computed_once() -> None:
     """It is asked for each number of a text and each launch, which are released meanwhile."""
     asked = []
 

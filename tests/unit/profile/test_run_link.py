@@ -1,4 +1,4 @@
-"""Launches of a run are counted for profiled launches: all of them, and each for the nearest."""
+"""Each launch of a run is assigned to one profiled launch, the nearest one."""
 
 from __future__ import annotations
 
@@ -57,8 +57,10 @@ def test_the_parts_add_up_to_the_run(profiled: list, launches: list) -> None:
     st.lists(TIMES, min_size=2, max_size=8, unique=True),
     st.lists(TIMES, min_size=1, max_size=30),
 )
-def test_each_launch_counts_for_the_nearest(own: list[int], times: list[int]) -> None:
-    """By ratio; of two that are as near, for the first in the report."""
+def test_each_launch_is_assigned_to_the_nearest_profiled_one(
+    own: list[int], times: list[int]
+) -> None:
+    """Nearest by the ratio of times; of two equally near ones, the first in the report."""
     expected = [0.0] * len(own)
     for time in times:
         away = [abs(math.log(time) - math.log(each)) for each in own]
@@ -71,7 +73,7 @@ def test_each_launch_counts_for_the_nearest(own: list[int], times: list[int]) ->
         assert math.isclose(position.total_ns, total)
 
 
-def test_a_shape_that_was_profiled_counts_for_its_own_launches() -> None:
+def test_a_profiled_shape_gets_the_launches_of_its_shape() -> None:
     small, large, other = (1, 1, 1), (2, 1, 1), (9, 1, 1)
     run = [(small, 10), (small, 12), (large, 1000), (other, 900)]
     found = placed([(small, 5000), (large, 1)], table_of(run))
@@ -83,7 +85,7 @@ def test_a_shape_that_was_profiled_counts_for_its_own_launches() -> None:
     assert (second.launches, second.total_ns, second.shapes) == (1, 1000, 1)
 
 
-def test_how_well_the_time_in_the_run_is_known() -> None:
+def test_known_by_says_where_the_time_in_the_run_is_from() -> None:
     block = (32, 1, 1)
     one = KernelRun("_Z1kv", "k()", (1, 1, 1), block, 10, 1000.0, 1000.0)
     two = one._replace(grid=(2, 1, 1), total_ns=3000.0, median_ns=250.0)

@@ -1,4 +1,4 @@
-"""Busy time and overlaps of a run, against a slow reference that looks at every nanosecond."""
+"""Busy time and overlaps of a run, compared with a slow reference that checks every nanosecond."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def by_nanosecond(found: list[Record]) -> dict[str, tuple[float, float]]:
 
 
 @given(records)
-def test_parts_of_the_busy_time(found: list[Record]) -> None:
+def test_busy_parts_equal_a_slow_reference(found: list[Record]) -> None:
     table = tabulate(found, "cupti")
     expected = by_nanosecond(found)
     for kernel in table.kernels:
@@ -56,13 +56,13 @@ def test_kernels_that_follow_each_other_do_not_overlap() -> None:
     assert table.busy_ns == table.total_ns == 20
 
 
-def test_launches_are_numbered_as_the_host_made_them() -> None:
+def test_launches_are_numbered_in_the_order_of_launching() -> None:
     """A later launch may start first, on another stream."""
     late, early = record("late", 50, 60, order=1), record("early", 10, 20, order=2)
     assert [r.name for r in in_order([early, late])] == ["late", "early"]
 
 
-def test_of_very_many_launches_the_totals_are_kept() -> None:
+def test_with_very_many_launches_only_totals_are_kept() -> None:
     table = tabulate([record("a", n, n + 1) for n in range(9)], "cupti", keep=8)
     assert table.launches == ()
     assert table.kernels[0].launches == 9
