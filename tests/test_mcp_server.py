@@ -342,7 +342,7 @@ def _status(port: int, headers: dict[str, str]) -> int:
 def test_wrong_options(keet: Keet, tmp_path: Path) -> None:
     wrong = {
         ("--http", "0.0.0.0:80"): "keet listens only on 127.0.0.1",
-        ("--http", "[::]:80"): "is not this machine alone",
+        ("--http", "[::]:80"): "keet listens only on 127.0.0.1",
         ("--http", "99999"): "must be a port",
         ("--http", "x"): "must be a port",
         (str(tmp_path / "missing"),): "there is no such folder",

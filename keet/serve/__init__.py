@@ -1,6 +1,7 @@
-"""`keet mcp`: what the commands say about reports, as read-only tools of an MCP server.
+"""The MCP server of `keet mcp`: one module per tool, named after it.
 
-A tool returns a typed result and a short text, both bounded (`bounds`). It reads reports inside the
-folders that the server was given (`roots`), each of them once (`cache`), and uses the functions of
-the command of the same name, so that the numbers are the same. `server` has the protocol.
+A tool uses the functions of the command of the same name, so that the numbers are the same. It
+reads reports inside the given folders (`allowed_folders`), each once (`report_cache`), and returns
+a typed result and a short text, both of limited size (`size_limits`). `tools` lists the tools,
+`server` has the protocol. Only this package imports `mcp`; it never writes files or runs programs.
 """

@@ -1,9 +1,9 @@
-"""Which files may be read: those inside the folders that the server was given.
+"""Limits file access of the MCP server to the folders that it was given.
 
-Paths are checked after links and `..` are resolved, and again when the file is open: a folder may
-have become a link in between. A refusal is the same line for a file outside the folders, a file
-that does not exist and a file that is not a regular one, so that nobody can find out by asking what
-else is on the machine. What lies in the folders is no secret, nor is where they are.
+Paths are checked after links and `..` are resolved, and again when the file is open, because a
+folder may have become a link in between. The error is the same for a file outside the folders, a
+missing file and a file that is not regular, so that a client can't find out which other files
+exist. The contents and the location of the folders themselves are not secret.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ _LONGEST_NAME = 200
 _LONGEST_LISTED = 400
 """Characters of the name of a report."""
 _FORBIDDEN = ("/proc", "/sys", "/dev")
-"""Files there are windows into the kernel, not reports."""
+"""Virtual file systems have no reports."""
 
 
 class AllowedFolders:
     """The folders that the server was given."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
-        """Raises `UsageError` for what is not a folder, or too much."""
+        """Raises `UsageError` for a path that is not a folder, or a folder that must not be
+        served."""
         self.folders = tuple(dict.fromkeys(_root(folder) for folder in folders))
         self._listed: dict[str, Path] = {}
-        """Reports under names that are not their own: see `name_of`."""
+        """Reports whose printed name differs from their path: see `name_of`."""
 
     def report(self, name: str) -> Path:
         """The real path of a report. Raises `UsageError`."""
@@ -46,7 +47,8 @@ class AllowedFolders:
 
     @contextmanager
     def only(self, name: str) -> Iterator[None]:
-        """What is opened for a report meanwhile must lie in the folders. Raises `UsageError`."""
+        """While this is active, files that are opened must be inside the folders; else raises
+        `UsageError`."""
 
         def guard(path: Path, descriptor: int) -> None:
             if not self.has(_opened(path, descriptor)):
@@ -66,7 +68,7 @@ class AllowedFolders:
         return path
 
     def has(self, path: str) -> bool:
-        """Whether a path leads into one of the folders, wherever its links go."""
+        """Whether a path is inside one of the folders after links are resolved."""
         try:
             real = os.path.realpath(path)
         except (OSError, ValueError):
@@ -74,8 +76,8 @@ class AllowedFolders:
         return any(_is_inside(real, str(root)) for root in self.folders)
 
     def name_of(self, path: Path) -> str:
-        """The short name that tools print for a real path, and understand: one line of text, also
-        where the file's own name is none."""
+        """The short name that tools print and accept for a real path. It is always one line, even
+        if the file name is not."""
         own = path
         for root in self.folders:
             if path.is_relative_to(root):
@@ -96,7 +98,7 @@ class AllowedFolders:
                 real = os.path.realpath(candidate)
                 if self.has(real) and is_kind(Path(real).stat().st_mode):
                     return Path(real)
-            except (OSError, ValueError):  # a NUL, half a character, a path that is too long
+            except (OSError, ValueError):  # a NUL, an incomplete character, a path that is too long
                 continue
         return None
 
@@ -109,11 +111,11 @@ class AllowedFolders:
             yield str(self._listed[name])
 
     def _check_table(self, name: str, report: Path) -> None:
-        """The table of the run beside a report is read with it: it must be inside too."""
+        """The run table beside a report is read with it, so it must be inside, too."""
         table = table_path(report)
         if os.path.lexists(table) and not self.has(str(table)):
             raise UsageError(
-                f"{quoted(name)}: the table of the run beside it is a link that leads outside the "
+                f"{quoted(name)}: the run table beside it is a link to a file outside the "
                 "folders of this server; remove the link"
             )
 
@@ -125,7 +127,7 @@ def _no_such_report(name: str) -> UsageError:
 
 
 def _opened(path: Path, descriptor: int) -> str:
-    """Where an open file lies. Systems that can't tell get where its path leads by now."""
+    """The path of an open file; on systems without /proc, the path that was opened."""
     try:
         return str(Path(f"/proc/self/fd/{descriptor}").readlink())
     except OSError:
@@ -133,7 +135,7 @@ def _opened(path: Path, descriptor: int) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name that a client sent, as a message repeats it."""
+    """A name from a client, safe to repeat in a message."""
     return shortened(one_line(name), _LONGEST_NAME)
 
 
@@ -146,7 +148,9 @@ def _root(folder: Path) -> Path:
     if not is_folder:
         raise UsageError(f"{folder}: there is no such folder; name the folders with your reports")
     if real.parent == real or any(_is_inside(str(real), each) for each in _FORBIDDEN):
-        raise UsageError(f"{folder}: the server would offer too much; name the folders of reports")
+        raise UsageError(
+            f"{folder}: this folder must not be served; name the folders of your reports"
+        )
     return real
 
 

@@ -1,4 +1,4 @@
-"""What the tools take. The descriptions are read by coding agents."""
+"""Argument types of the tools. Coding agents read the descriptions."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 _LONGEST = 400
 """Characters of a name."""
 MAX_TEXT = 20_000
-"""Characters of a text to verify. An explanation of a kernel has fewer, and each takes its time."""
+"""Characters of a text to verify: more than an explanation of a kernel has."""
 MAX_TOKENS = 2_000
-"""Of `context`: its text is in the result twice, once for each kind of client."""
+"""Of `context`, whose text is in the result twice: in the structured part and in the text."""
 
 Name = Annotated[str, Field(min_length=1, max_length=4_096)]
 Report = Annotated[Name, Field(description="a report, by its path from list_reports")]
@@ -21,8 +21,8 @@ Kernel = Annotated[
     Field(
         min_length=1,
         max_length=_LONGEST,
-        description="only kernels whose name contains this, in any case; * is any text, | "
-        "separates alternatives; no regular expression",
+        description="only kernels whose name contains this, ignoring case; * is any text, | "
+        "separates alternatives; not a regular expression",
     ),
 ]
 Source = Annotated[
@@ -30,11 +30,11 @@ Source = Annotated[
     Field(
         min_length=1,
         max_length=4_096,
-        description="folder with the sources, where the report does not embed them; inside the "
+        description="folder with the sources if the report does not embed them; inside the "
         "server's folders",
     ),
 ]
-Offset = Annotated[int, Field(ge=0, le=10**9, description="next_offset of the page before")]
+Offset = Annotated[int, Field(ge=0, le=10**9, description="next_offset of the previous page")]
 
 
 class ToolArguments(BaseModel):
@@ -47,7 +47,7 @@ class ListReportsArguments(ToolArguments):
         None,
         min_length=1,
         max_length=_LONGEST,
-        description="only paths, or kernels of the report, that contain this, in any case; * is "
+        description="only paths, or kernels of the report, that contain this, ignoring case; * is "
         "any text, | separates alternatives",
     )
     offset: Offset = 0
@@ -68,7 +68,7 @@ class LineArguments(ToolArguments):
         None,
         min_length=1,
         max_length=4_096,
-        description="FILE:LINE, for example kernel.cu:29; left out: the hottest lines",
+        description="FILE:LINE, for example kernel.cu:29; default: the hottest lines",
     )
     launch: Launch = None
     kernel: Kernel = None
@@ -82,8 +82,8 @@ class MetricsArguments(ToolArguments):
         None,
         min_length=1,
         max_length=_LONGEST,
-        description="metrics whose name, id or label contains this, in any case; * is any text, | "
-        "separates alternatives; left out: the metrics that matter; *: all",
+        description="metrics whose name, id or label contains this, ignoring case; * is any text, "
+        "| separates alternatives; default: the key metrics; *: all",
     )
     launch: Launch = None
     kernel: Kernel = None
@@ -96,7 +96,7 @@ class DiffArguments(ToolArguments):
     before_launch: Launch = None
     after_launch: Launch = None
     kernel: Kernel = None
-    force: bool = Field(False, description="compare what should not be compared")
+    force: bool = Field(False, description="compare even if the reports are not comparable")
     offset: Offset = 0
 
 
@@ -104,14 +104,14 @@ class ContextArguments(ToolArguments):
     report: Report
     launch: Launch = None
     kernel: Kernel = None
-    max_tokens: int = Field(1_500, ge=30, le=MAX_TOKENS, description="never more than this")
+    max_tokens: int = Field(1_500, ge=30, le=MAX_TOKENS, description="at most this many tokens")
     source: Source = None
 
 
 class VerifyArguments(ToolArguments):
     text: str = Field(min_length=1, max_length=MAX_TEXT, description="the text to check")
     report: Report
-    before: Name | None = Field(None, description="the report before, where the text compares two")
+    before: Name | None = Field(None, description="the earlier report, if the text compares two")
     launch: Launch = None
     kernel: Kernel = None
     offset: Offset = 0

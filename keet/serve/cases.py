@@ -1,4 +1,4 @@
-"""`cases`: kernels before and after a fix, as they were measured."""
+"""The tool `cases`: measured kernels before and after a fix."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def cases(_: ReportCache, asked: CasesArguments, call: ToolCall) -> ToolReply:
 
 
 def _list(entries: Sequence[CaseEntry], offset: int, count: int) -> str:
-    """Some of the cases; what is said before them is of all."""
+    """The text for `count` cases; its introduction is about all of them."""
     from keet.render.terminal.cases import cases_view
 
     here = entries[offset : offset + count]

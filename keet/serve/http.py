@@ -18,7 +18,7 @@ PATH = "/mcp"
 
 
 async def serve_http(roots: AllowedFolders, port: int) -> None:
-    """Until it is interrupted. Port 0: any free one, which is told on stderr."""
+    """Serve until interrupted. Port 0: any free port, which is printed on stderr."""
     listening = _listen(port)
     port = listening.getsockname()[1]
     logging.getLogger("mcp").setLevel(logging.ERROR)  # it logs each request that it refuses
@@ -43,8 +43,8 @@ def _listen(port: int) -> socket.socket:
 
 
 def _security(port: int) -> TransportSecuritySettings:
-    """Only under the names of this machine: a web page must not reach the server by a name of its
-    own that leads here (DNS rebinding)."""
+    """Accept only host names of this machine: a web page must not reach the server under another
+    name (DNS rebinding)."""
     hosts = [f"{name}:{port}" for name in (HOST, "localhost")]
     return TransportSecuritySettings(
         enable_dns_rebinding_protection=True,

@@ -1,4 +1,4 @@
-"""`line`: one source line in full, or the hottest ones; as `keet hotspots`."""
+"""The tool `line`: one source line in full, or the hottest lines."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from keet.analysis.source_lines.hotspots import Hotspots
 
 _LINES = 20
-"""Hottest lines of a page."""
+"""Hottest lines per page."""
 _INSTRUCTIONS = 30
 _OTHERS = 6
-"""Launches with the same line that are named."""
+"""Other launches with the same line that are listed."""
 
 Found = tuple[Launch, "Hotspots | Absent"]
 
@@ -106,7 +106,7 @@ def _one(
 
 
 def _place(wanted: str, launches: Sequence[Launch], call: ToolCall) -> tuple[Location, list[Found]]:
-    """The line, and the launches with code for it, that with most samples first."""
+    """The line, and the launches with code for it, most samples first."""
     from keet.analysis.source_lines.hotspots import find_hotspots
     from keet.render.common.line_option import NoSuchLine, place_of
 
@@ -156,11 +156,11 @@ def _common(report: OpenReport, document: HotspotsLaunch) -> dict[str, Any]:
 
 
 _OFFSETS = {"address": "offset", "producer_address": "producer_offset", "recurrence": "recurrence"}
-"""Fields with addresses, and what they are called as offsets."""
+"""Fields with addresses, and their names as offsets."""
 
 
 def _with_offsets(value: Any, starts: Sequence[int]) -> Any:
-    """With offsets in the function in place of addresses, as in the text. Lists and mappings of a
+    """Replace addresses by offsets in the function, as in the text; `value`: a part of a
     document."""
     if isinstance(value, list):
         return [_with_offsets(each, starts) for each in value]

@@ -1,4 +1,4 @@
-"""`list_reports`: the reports in the folders, and the launches of one."""
+"""The tool `list_reports`: the reports in the folders, or the launches of one."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from keet.serve.tool_call import ToolCall
 from keet.serve.tool_reply import ToolReply, page_fields, with_text
 
 _MOST_FILES = 200_000
-"""Files that are looked at: a folder with more is not one of reports."""
+"""Files that are examined at most."""
 _PER_PAGE = 60
 _PERHAPS = (".csv", ".json", ".txt", ".log")
-"""Anybody's: their first bytes decide."""
+"""Any program may write these: the first bytes decide."""
 _SHORT = {
     "duration": "duration",
     "sm_throughput_pct": "SM",
@@ -38,9 +38,9 @@ _SHORT = {
     "dram_throughput_pct": "DRAM",
     "achieved_occupancy_pct": "achieved occupancy",
 }
-"""What is told of each launch, by catalog id."""
+"""Values of each launch, by catalog id, with their labels."""
 _VALUES = tuple(_SHORT)
-_NO_REPORT = "No report lies in the folders of this server. Save one there with ncu -o."
+_NO_REPORT = "There is no report in the folders of this server. Save one there with ncu -o."
 _FIELDS = ("id", "kernel", "grid", "block", "run_share_pct")
 
 
@@ -65,7 +65,7 @@ def _reports(roots: AllowedFolders, asked: ListReportsArguments, call: ToolCall)
     matches = matcher(asked.match, "match") if asked.match else lambda _: True
     walk = _Walk(roots, call)
     found = [file for file in walk.files() if matches(file.path)]
-    found.sort(key=lambda file: file.modified, reverse=True)  # the latest is asked for most
+    found.sort(key=lambda file: file.modified, reverse=True)  # newest first
     if asked.match and not found:
         raise UsageError(
             f"match {quoted(asked.match)}: no report has such a path; leave it out"
@@ -94,8 +94,8 @@ def _folders(roots: AllowedFolders) -> list[str]:
 
 
 class _Walk:
-    """Reports below the folders by path. Links to folders are not followed: what they lead to is
-    found under its own name, or is outside. A link to a file counts if the file is inside."""
+    """Finds reports in the folders. Links to folders are not followed: their targets are found
+    under their own path, or are outside. A link to a file counts if the file is inside."""
 
     def __init__(self, roots: AllowedFolders, call: ToolCall) -> None:
         self._roots, self._call = roots, call
@@ -112,7 +112,7 @@ class _Walk:
                 self._looked += len(names)
                 if self._looked > _MOST_FILES:
                     self.notes.append(
-                        f"Only the first {_MOST_FILES:,} files were looked at: start the server "
+                        f"Only the first {_MOST_FILES:,} files were examined: start the server "
                         "with a smaller folder."
                     )
                     return
@@ -135,7 +135,7 @@ class _Walk:
         return _File(self._roots.name_of(Path(real)), status.st_size, when)
 
 
-# --- launches of one
+# --- launches of a report
 
 
 def _launches(roots: AllowedFolders, report: OpenReport, asked: ListReportsArguments) -> ToolReply:
@@ -197,13 +197,13 @@ def _launch_text(launch: Launch) -> str:
 
 
 def _by_time(profile: Profile, launches: tuple[Launch, ...]) -> list[Launch]:
-    """The longest first; where the run is known, what stands for most of it."""
+    """Longest first; if the run is known, by the time that they stand for."""
     by_time = sorted(launches, key=lambda launch: -launch.rank_time)
     return profile.by_run_time(by_time)
 
 
 def _entry(show: ShowLaunch) -> dict[str, Any]:
-    """`ShowLaunch` writes all its fields, whichever are asked for."""
+    """A part of the launch in `keet show --format json`."""
     whole = show.to_dict()
     own = {name: whole[name] for name in _FIELDS if name in whole}
     return {

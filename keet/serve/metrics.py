@@ -1,4 +1,4 @@
-"""`metrics`: the metric table of one launch."""
+"""The tool `metrics`: metrics of one launch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from keet.serve.tool_reply import WIDTH, ToolReply, page_fields, view_text, with
 
 _PER_PAGE = 40
 _EXPLAINED = 20
-"""Metrics up to which their meaning is told: it is most of the text."""
+"""With more metrics, their meaning is left out: it is most of the text."""
 _SHORTER = f"For what the metrics mean, name a pattern that {_EXPLAINED} or fewer match."
 
 
@@ -53,7 +53,7 @@ def metrics(cache: ReportCache, asked: MetricsArguments, call: ToolCall) -> Tool
 
 
 def _rows(launch: Launch, pattern: str | None) -> list:  # type: ignore[type-arg]
-    """As `keet metrics`, whose PATTERN is a regular expression: see `selection.matcher`."""
+    """As in `keet metrics`, but with a name pattern instead of a regular expression."""
     from keet.analysis.metric_table import metric_rows
     from keet.render.terminal.metrics import INTERNAL
 

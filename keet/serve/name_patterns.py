@@ -1,4 +1,4 @@
-"""Which launches, kernels and metrics a call means."""
+"""Name patterns in tool arguments, and the launches that they select."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _OF_REGEXES = frozenset("^$[]()+?\\{}")
 
 
 def matcher(pattern: str, argument: str) -> Callable[[str], bool]:
-    """Whether a text contains the pattern, in any case: `*` is any text, `|` separates
-    alternatives. Raises `UsageError` for a pattern that names nothing.
+    """A function that checks whether a text contains the pattern. Case is ignored, `*` is any text,
+    `|` separates alternatives. Raises `UsageError` for an empty pattern.
 
-    No regular expressions: a bad one takes for ever, and nothing can stop it.
+    Not a regular expression: a bad one can run without end and can't be stopped.
     """
     alternatives = [
         [part for part in each.replace(".*", "*").split("*") if part]
@@ -24,7 +24,9 @@ def matcher(pattern: str, argument: str) -> Callable[[str], bool]:
         if each.strip()
     ]
     if not alternatives:
-        raise UsageError(f"{argument} {quoted(pattern)}: it names nothing; leave it out for all")
+        raise UsageError(
+            f"{argument} {quoted(pattern)}: the pattern is empty; leave it out to select all"
+        )
 
     def matches(text: str) -> bool:
         text = text.casefold()
@@ -53,21 +55,21 @@ def _in_order(parts: Sequence[str], text: str) -> bool:
 def selected_launches(
     profile: Profile, launch: int | None, kernel: str | None, argument: str = "kernel"
 ) -> tuple[Launch, ...]:
-    """The launches that a call means. Raises `UsageError` if there is none. `argument`: what
-    `kernel` is called."""
+    """The launches that the arguments of a call select; raises `UsageError` if there are none.
+    `argument`: the name of the argument `kernel` in messages."""
     matches = None if kernel is None else matcher(kernel, argument)
     found = launches_with(profile, None if launch is None else {launch}, matches)
     if kernel is not None and not found:
         without = "" if argument == "kernel" else f" without {argument}"
         raise UsageError(
-            f"{argument} {quoted(kernel)}: no launch has such a name; list_reports with this "
+            f"{argument} {quoted(kernel)} matches no launch; list_reports with this "
             f"report{without} lists them{about_regexes(kernel)}"
         )
     return found
 
 
 def longest(launches: Sequence[Launch], profile: Profile) -> Launch:
-    """The launch that stands for the most time."""
+    """The launch that accounts for the most time."""
     if profile.run:
         return profile.by_run_time(launches)[0]
     return max(launches, key=lambda launch: launch.rank_time)

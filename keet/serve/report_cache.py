@@ -1,4 +1,4 @@
-"""Reports that were read, kept for the next call: an agent asks several things of one report."""
+"""Keeps reports in memory between calls, since an agent makes several calls for one report."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ MOST_BYTES = 1 << 30
 _EXPLANATIONS = 3
 """Of one report: those of all launches of a large report take most memory."""
 _POLL = 0.1
-"""Seconds between two looks at whether a call that waits for its turn was cancelled."""
+"""Seconds between checks whether a waiting call was cancelled."""
 
 
 class _Key(NamedTuple):
-    """A file as it is now: one that changed is read again."""
+    """Identifies the content of a file: a file that changed is read again."""
 
     path: str
     mtime_ns: int
     size: int
     table: tuple[int, int] | None
-    """The same of the table of the run beside it."""
+    """Time and size of the run table beside it."""
 
 
 class OpenReport:
-    """A report that is being looked at by one call; the next one waits.
+    """A report that is used by one call at a time.
 
-    Profiles decode launches when they are asked for, and are not made for several threads.
+    Profiles decode launches on demand and are not thread-safe.
     """
 
     def __init__(self, path: Path, name: str) -> None:
@@ -56,7 +56,7 @@ class OpenReport:
 
     @property
     def profile(self) -> Profile:
-        assert self._profile is not None, "a report is read before it is handed out"
+        assert self._profile is not None, "a report is read before it is used"
         return self._profile
 
     def read(self, call: ToolCall, source: Path | None = None) -> None:
@@ -67,11 +67,13 @@ class OpenReport:
     def _read(self, source: Path | None) -> Profile:
         try:
             return read_profile(self.path, source=source)
-        except IngestError as problem:  # of the real path; the client knows the report by a name
+        except (
+            IngestError
+        ) as problem:  # it has the real path; the client knows the report by its name
             raise type(problem)(self.name, problem.problem, problem.remedy) from None
 
     def explained(self, launches: Sequence[Launch], top: int, call: ToolCall) -> Explanation:
-        """As `keet explain` does it; kept, since the next page asks for the same."""
+        """The explanation of `keet explain`; cached, since the next page needs the same."""
         key = (tuple(launch.id for launch in launches), top)
         if key in self._explained:
             self._explained.move_to_end(key)
@@ -86,21 +88,21 @@ class OpenReport:
         from keet.profile.launch_iteration import MAX_DECODED
 
         call.begin(f"explaining {count_noun(len(launches), 'launch')}")
-        # A view of the whole report; launches that are named are all explained.
+        # A view of the whole report explains some launches; selected launches are all explained.
         most = MAX_DECODED if len(launches) == len(self.profile.launches) else None
         steps = call.steps("explaining launch")
         return explain(self.profile, launches, top, on_launch=steps, most=most)
 
 
 def _named(profile: Profile, name: str) -> Profile:
-    """Texts print the name by which the client knows the report."""
+    """Replace the path by the name that the client knows."""
     origin = profile.provenance
     named = origin._replace(snapshot=name) if origin.snapshot else origin._replace(path=name)
     return replace(profile, provenance=named)
 
 
 class ReportCache:
-    """The reports that were asked for last."""
+    """The reports that were used last."""
 
     def __init__(self, roots: AllowedFolders) -> None:
         self.roots = roots
@@ -111,7 +113,8 @@ class ReportCache:
     def reading(
         self, name: str, call: ToolCall, *, source: str | None = None
     ) -> Iterator[OpenReport]:
-        """One report. Its sources may change at any time: with them, nothing is kept."""
+        """One report. With `source` it is not cached, because source files may change at any
+        time."""
         with self.roots.only(name):
             if source is not None:
                 report = self._unkept(name)
@@ -125,8 +128,8 @@ class ReportCache:
     def reading_two(
         self, before: str, after: str, call: ToolCall
     ) -> Iterator[tuple[OpenReport, OpenReport]]:
-        """Two reports; of one that is named twice, two copies, since a comparison tells launches
-        apart by their identity."""
+        """Two reports. A report that is named twice is read twice, because a comparison
+        distinguishes launches by object identity."""
         first, second = self._find(before), self._find(after)
         if first is second:
             second = self._unkept(after)
@@ -138,7 +141,7 @@ class ReportCache:
     def _turns(
         self, reports: Sequence[OpenReport], call: ToolCall
     ) -> Iterator[Sequence[OpenReport]]:
-        """Always in the same order, so that two calls never wait for each other."""
+        """Locks are taken in a fixed order, so that two calls can't block each other."""
         with ExitStack() as stack:
             for report in sorted(reports, key=lambda each: str(each.path)):
                 while not report.turn.acquire(timeout=_POLL):
@@ -176,7 +179,8 @@ class ReportCache:
             del self._reports[key]
 
     def _make_room(self) -> None:
-        """A report that a call still looks at lives until the call ends."""
+        """Drop the reports that were not used for longest. A call that uses one keeps its
+        reference."""
         while len(self._reports) > 1 and (
             len(self._reports) > MOST_REPORTS or sum(key.size for key in self._reports) > MOST_BYTES
         ):
@@ -187,7 +191,9 @@ def _key(name: str, path: Path) -> _Key:
     try:
         status = path.stat()
     except OSError:
-        raise UsageError(f"{quoted(name)}: it is gone; list_reports has the names") from None
+        raise UsageError(
+            f"{quoted(name)}: the file no longer exists; list_reports has the names"
+        ) from None
     try:
         beside = table_path(path).stat()
         table = (beside.st_mtime_ns, beside.st_size)

@@ -1,7 +1,7 @@
 """What the tools return: types that a client can check, made of those of the JSON documents.
 
-Fields have the names and meanings that they have in `keet COMMAND --format json`; what a coding
-agent does not need to decide what to do next is left out.
+Fields have the names and meanings that they have in `keet COMMAND --format json`; fields that a
+coding agent does not need are left out.
 """
 
 from __future__ import annotations
@@ -31,33 +31,31 @@ class ToolResult(Document):
     paged: ClassVar[str | None] = None
     """The field that has the entries of a page."""
 
-    notes: list[str] = field(
-        default=[], description="what to know about this result, and what was cut"
-    )
+    notes: list[str] = field(default=[], description="notes on this result, and what was cut")
 
 
 class PagedToolResult(ToolResult):
     total: int = field(description="entries on all pages")
-    offset: int = field(description="of the first entry here")
+    offset: int = field(description="number of the first entry here")
     more: int = field(description="entries after this page")
     next_offset: int | None = field(description="`offset` of the next page; null: this is the last")
 
 
 class ReportEntry(Document):
-    path: str = field(description="the name that all tools take")
+    path: str = field(description="the name that other tools accept as `report`")
     size: int = field(description="bytes")
     modified: str = field(description="ISO 8601, UTC")
 
 
 class LaunchEntry(Document):
-    id: int = field(description="what `launch` of other tools means")
+    id: int = field(description="the value for `launch` of other tools")
     kernel: str
     grid: Dimensions | None
     block: Dimensions | None
     values: dict[str, QuantityDocument] = field(description="by catalog id; absent: not measured")
     run_share_pct: float | None = field(
         default=None,
-        description="per cent of the run's GPU time that it stands for; null: not known",
+        description="per cent of the run's GPU time that it stands for; null: unknown",
     )
 
 
@@ -70,17 +68,17 @@ class ReportSummary(Document):
     created: str | None = field(description="ISO 8601, UTC")
     holds: list[str]
     missing: list[str] = field(description="what was not collected")
-    capture: str | None = field(description="the ncu command that would collect it")
+    capture: str | None = field(description="the ncu command that collects it")
     build: str | None = field(description="what to compile with first")
 
 
 class ListReportsToolResult(PagedToolResult):
     paged: ClassVar[str | None] = "entries"
 
-    folders: list[str] = field(description="that the server was given")
-    report: ReportSummary | None = field(description="null: no report was named")
+    folders: list[str] = field(description="the folders of the server")
+    report: ReportSummary | None = field(description="null: `report` was not given")
     entries: list[ReportEntry | LaunchEntry] = field(
-        description="reports; launches of the report that was named, the longest first"
+        description="reports; or launches of `report`, longest first"
     )
 
 
@@ -110,10 +108,10 @@ class ExplainedLaunchEntry(Document):
     duration: QuantityDocument | None = field(description="microseconds; null: not measured")
     headline: str = field(description="what limits it, in one sentence")
     limiter: str | None = field(
-        description="the unit nearest to its peak; `latency`: none is near; null: not known"
+        description="the unit nearest to its peak; `latency`: none is near its peak; null: unknown"
     )
-    reached_pct: float | None = field(description="of its peak, by that unit")
-    units: list[UnitDocument] = field(description="the busiest first")
+    reached_pct: float | None = field(description="per cent of its peak that this unit reached")
+    units: list[UnitDocument] = field(description="busiest first")
     time: list[TimeRow] = field(description="where the time goes")
     findings: list[FindingDocument] = field(description="causes, the largest gain first")
     code: list[CodeLine] = field(description="text of the lines that the findings name")
@@ -128,10 +126,10 @@ class ExplainedLaunchEntry(Document):
 
 
 class ProgramLine(Document):
-    """Launches that are alike."""
+    """A group of similar launches."""
 
     kernel: str
-    representative: int | None = field(description="a launch that stands for them; null: none")
+    representative: int | None = field(description="id of a typical launch; null: none")
     count: int = field(description="launches; of the run, where it is known")
     us_total: float = field(description="microseconds")
     us_median: float | None
@@ -143,7 +141,7 @@ class ProgramLine(Document):
 
 
 class ProgramSummary(Document):
-    """The launches together, or the whole run where its table lies beside the report."""
+    """All launches together, or the whole run if its run table is beside the report."""
 
     us_total: float = field(description="microseconds of all kernels")
     gain: ProgramGainDocument | None
@@ -157,7 +155,7 @@ class ExplainToolResult(PagedToolResult):
     report: str
     device: DeviceDocument
     program: ProgramSummary | None = field(
-        description="null: one launch and no table of the run, or a later page"
+        description="null: one launch without a run table, or not the first page"
     )
     launches: list[ExplainedLaunchEntry]
     grounding: GroundingDocument = field(description="numbers of the texts that were checked")
@@ -184,10 +182,10 @@ class LineToolResult(PagedToolResult):
     launch: int
     kernel: str
     samples: int | None = field(description="of the launch; null: the report has none")
-    line: LineSummary | None = field(description="null: no line was named, see `entries`")
+    line: LineSummary | None = field(description="null: `line` was not given, see `entries`")
     row: SpotDocument | None = field(description="samples, stalls and traffic of that line")
     entries: list[dict[str, Any]] = field(
-        description="hottest lines; instructions of the line that was named, by their offset"
+        description="hottest lines; or instructions of `line`, by their offset"
     )
     pointers: list[PointerDocument] = field(description="bytes read through each pointer")
     not_checked: list[NotChecked]
@@ -203,12 +201,14 @@ class MetricsToolResult(PagedToolResult):
 
 
 class PairResult(Document):
-    before: list[int] = field(description="launches of the report before; empty: it is new")
+    before: list[int] = field(description="ids of launches in `before`; empty: the kernel is new")
     after: list[int]
     kernel: str
     verdict: ChangeVerdictDocument
-    limiter: list[str] | None = field(description="before and after; null: not looked into")
-    attribution: list[AttributionDocument] = field(description="what accounts for it, causes first")
+    limiter: list[str] | None = field(description="before and after; null: not analysed")
+    attribution: list[AttributionDocument] = field(
+        description="reasons for the change, causes first"
+    )
     fixed: list[str] = field(description="ids of findings")
     new: list[str]
     remaining: list[str]
@@ -223,7 +223,7 @@ class DiffToolResult(PagedToolResult):
     verdict: ChangeVerdictDocument
     comparability: ComparabilityDocument
     pairs: list[PairResult] = field(description="kernels, the largest change first")
-    next: NextDocument | None = field(description="the costliest thing that is left")
+    next: NextDocument | None = field(description="the most expensive remaining cause")
     evidence: dict[str, NumberDocument]
     grounding: GroundingDocument
 
@@ -232,7 +232,7 @@ class ContextToolResult(ToolResult):
     report: str
     launch: int
     kernel: str
-    chosen_from: int = field(description="launches that matched; the longest was taken")
+    chosen_from: int = field(description="number of launches that matched; the longest is used")
     context: str
 
 
@@ -242,18 +242,18 @@ class VerifyToolResult(PagedToolResult):
     report: str
     before: str | None
     summary: VerifySummary
-    wrong: bool = field(description="whether a number or a comparison is contradicted")
+    wrong: bool = field(description="whether a number or comparison is contradicted")
     checks: list[NumberCheck | RelationDocument] = field(
-        description="numbers and comparisons, those of sentences with something wrong first"
+        description="numbers and comparisons; sentences with errors first"
     )
 
 
 class CaseRow(Document):
-    id: str = field(description="what `case` takes")
+    id: str = field(description="the value for `case`")
     finding: str
-    lookalike: bool = field(description="the symptom is there, removing it gains less than 10 %")
+    lookalike: bool = field(description="shows the symptom, but the fix gains less than 10 %")
     archetype: str
-    speedup: float = field(description="measured, by the fix")
+    speedup: float = field(description="measured speed-up of the fix")
     hidden: bool = field(description="the kernel's source does not show the cause")
     language: Literal["cuda", "triton"]
     title: str
@@ -264,4 +264,4 @@ class CasesToolResult(PagedToolResult):
     paged: ClassVar[str | None] = "cases"
 
     cases: list[CaseRow]
-    case: CaseDocument | None = field(description="null: none was named")
+    case: CaseDocument | None = field(description="null: `case` was not given")

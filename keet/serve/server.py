@@ -1,4 +1,4 @@
-"""The MCP server: tools as the protocol has them, over stdin and stdout."""
+"""The MCP protocol: offers the tools over stdin and stdout."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from keet.texts import shortened
 from keet.version import __version__
 
 _AT_ONCE = 4
-"""Calls that work at the same time; further ones wait. Python runs one of them at a time."""
+"""Concurrent calls; further ones wait."""
 _LONGEST_ERROR = 2_000
 _ANNOTATIONS = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
@@ -76,7 +76,7 @@ class _Handlers:
     async def call_tool(
         self, context: ServerRequestContext[Any], params: CallToolRequestParams
     ) -> CallToolResult:
-        """Errors become results that the model reads; the server goes on after any of them."""
+        """Errors become results that the model reads; the server keeps running."""
         try:
             tool = TOOLS.get(params.name)
             if tool is None:
@@ -89,14 +89,14 @@ class _Handlers:
             return _error(_wrong_arguments(problem))
         except KeetError as problem:
             return _error(str(problem))
-        except Exception as problem:  # noqa: BLE001 - a bug costs one call, not the session
+        except Exception as problem:  # noqa: BLE001 - a bug fails one call, not the server
             return _error(_bug(problem))
 
     async def _in_thread(
         self, context: ServerRequestContext[Any], tool: Tool, arguments: Any
     ) -> ToolReply:
-        """The loop stays free for other messages: cancellation, other calls. A call that is
-        cancelled ends when its work looks whether it was."""
+        """In a thread, so that the event loop can handle cancellation and other calls. A cancelled
+        call ends at its next `check`."""
         if self._limiter is None:  # needs a running loop
             self._limiter = anyio.CapacityLimiter(_AT_ONCE)
 
@@ -135,12 +135,12 @@ def _error(message: str) -> CallToolResult:
 
 def _wrong_arguments(problem: ValidationError) -> str:
     """One line: which argument, what is wrong with it."""
-    told = []
+    problems = []
     for each in problem.errors(include_url=False, include_input=False, include_context=False)[:3]:
         where = ".".join(quoted(str(part)) for part in each["loc"])
-        told.append(f"{where}: {each['msg']}" if where else each["msg"])
+        problems.append(f"{where}: {each['msg']}" if where else each["msg"])
     more = f" (and {problem.error_count() - 3} more)" if problem.error_count() > 3 else ""
-    return f"wrong arguments: {'; '.join(told)}{more}; see the tool's input schema"
+    return f"wrong arguments: {'; '.join(problems)}{more}; see the tool's input schema"
 
 
 def _bug(problem: Exception) -> str:

@@ -1,9 +1,9 @@
-"""How long a result may be, and how it is kept to that.
+"""Limits the size of results.
 
-Coding agents cut or refuse long results, and every character costs them context. Claude Code warns
-from 10,000 tokens on and refuses more than 25,000; 24,000 characters are at most 8,000 tokens of
-such text. Some clients show a model the text of a result, some the structured part, some both: so
-each of them is enough alone, and both together keep to the bound.
+Coding agents cut or refuse long results, and each character uses their context. Claude Code warns
+above 10,000 tokens and refuses more than 25,000; 24,000 characters are at most 8,000 tokens of such
+text. Some clients show a model the text of a result, some the structured part, some both. Therefore
+each part is complete on its own, and both together are within the limit.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ MAX_RESULT = 24_000
 MAX_TEXT = 8_000
 """Characters of its text, as JSON."""
 MAX_STRUCTURED = 15_000
-"""Characters of its structured part; what is left is for the protocol around both."""
+"""Characters of its structured part; the rest is for the protocol."""
 PAGE = 11_000
-"""Characters of the entries of one page: less than the whole, for what stands around them."""
+"""Characters of the entries of one page; the rest is for the other fields."""
 _STEPS = ((8_000, 60), (2_000, 60), (800, 30), (300, 12), (120, 5), (60, 3), (40, 1))
-"""Longest string and longest inner list, tried in turn until the result fits. Lists that the schema
-gives a fixed length (grids, pairs) have at most `_FIXED` entries and are never cut."""
+"""Longest string and longest inner list, tried in this order until the result fits. Lists of fixed
+length in the schema (grids, pairs) have at most `_FIXED` entries and are never cut."""
 _FIXED = 3
 _ENTRY = (2_000, 60)
-"""The same for one entry of a page."""
+"""The same limits for one entry of a page."""
 _CUT = "Long texts or lists are cut to keep the result short: ask for one launch, line or case."
 
 Json = Any
@@ -40,7 +40,7 @@ class ResultPage(NamedTuple):
 
     entries: list[Json]
     offset: int
-    """Of the first."""
+    """Number of the first entry."""
     total: int
     """On all pages."""
     was_cut: bool
@@ -57,7 +57,7 @@ class ResultPage(NamedTuple):
 
     @property
     def next_offset(self) -> int | None:
-        """Where they begin; None: there are none."""
+        """Offset of the next page; None: this is the last."""
         return self.end if self.more else None
 
     @property
@@ -66,7 +66,7 @@ class ResultPage(NamedTuple):
 
 
 def page_of(entries: Iterable[Json], total: int, offset: int, most: int) -> ResultPage:
-    """As many entries as there is room for, at least one; `entries` begin at `offset`."""
+    """As many entries as fit, at least one; `entries` begin at `offset`."""
     if offset and offset >= total:
         raise UsageError(f"offset {offset}: there are {total}; offsets begin at 0")
     taken: list[Json] = []
@@ -86,9 +86,9 @@ def json_size(value: Json) -> int:
 
 
 def bounded(result: dict[str, Json], paged: str | None = None) -> dict[str, Json]:
-    """A result with control characters visible and at most `MAX_STRUCTURED` characters; `notes`
-    tells whether something was cut. `paged`: the field whose entries `page_of` chose: all of them
-    stay, or those that are left out would be on no page."""
+    """The result with visible control characters and at most `MAX_STRUCTURED` characters; `notes`
+    says whether something was cut. `paged`: the field with the entries of the page; they are never
+    dropped, because they would then be on no page."""
     for longest, most in _STEPS:
         cut = {
             name: [trimmed(each, longest, most) for each in value]
@@ -131,8 +131,8 @@ def trimmed(value: Json, longest: int, most: int) -> Json:
 
 
 def _is_by_name(pairs: list[tuple[str, Json]], most: int) -> bool:
-    """A mapping such as evidence, which may have any number of entries; the fields of a type are
-    names of Python."""
+    """Whether this is a mapping such as evidence, with any number of entries; fields of a type are
+    Python identifiers."""
     return len(pairs) > most and not all(key.isidentifier() for key, _ in pairs)
 
 
@@ -142,8 +142,8 @@ def text_fits(text: str, end: str) -> bool:
 
 
 def bounded_text(text: str, end: str = "") -> str:
-    """The text of a result: whole lines, and how much is missing. `end`: some lines that stay, such
-    as where the next page begins."""
+    """The text of a result, cut after a whole line with a note of how much is missing. `end`: lines
+    that are always kept, such as the offset of the next page."""
     if text_fits(text, end):
         return _joined(text, end)
     text, room = visible(text), MAX_TEXT - 200 - json_size(visible(end))

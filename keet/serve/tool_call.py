@@ -1,4 +1,4 @@
-"""How long work tells that it goes on, and notices that nobody waits for it any more."""
+"""A running call of a tool: reports its progress, and stops if the client cancelled it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from time import monotonic
 from typing import TypeVar
 
 _PAUSE = 0.2
-"""Seconds between two messages of one stage: a client needs no more."""
+"""Seconds between two messages of one stage."""
 _Item = TypeVar("_Item")
 
 
 class ToolCall:
-    """One call of a tool. `progress` is called with a number that only grows, and a message;
-    `check` raises where the call was cancelled."""
+    """`progress` is called with an increasing number and a message; `check` raises if the call was
+    cancelled."""
 
     def __init__(
         self,
@@ -25,7 +25,7 @@ class ToolCall:
         self._last = 0.0
 
     def begin(self, message: str) -> None:
-        """A new stage."""
+        """Start a new stage."""
         self.check()
         self._stage += 1
         self._last = monotonic()
@@ -39,8 +39,8 @@ class ToolCall:
             yield item
 
     def steps(self, message: str) -> Callable[[int, int], None]:
-        """Stages of many steps: what is returned is called before each of them, with how many are
-        done of how many."""
+        """For a stage of many steps: returns a function to call before each step, with the number
+        of finished steps and of all steps."""
 
         def step(done: int, total: int) -> None:
             self.check()

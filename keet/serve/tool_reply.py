@@ -1,4 +1,4 @@
-"""What a tool hands back, before it is bounded."""
+"""The reply of a tool, before its size is limited."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class ToolReply(NamedTuple):
     result: ToolResult
     text: str
     end: str = ""
-    """Last lines of the text, which stay where it is cut."""
+    """Last lines of the text, which are kept if the text is cut."""
 
 
 class PageText(NamedTuple):
-    """A page, and the text that has the same entries."""
+    """A page, and a text with the same entries."""
 
     page: ResultPage
     text: str
@@ -32,10 +32,10 @@ class PageText(NamedTuple):
 def with_text(
     page: ResultPage, noun: str, text_of: Callable[[int], str], plural: str = ""
 ) -> PageText:
-    """The page with as many of its entries, at least one, as the text has room for: clients may
-    show either part of a result, so both have the same entries.
+    """The page with as many entries, at least one, as fit into the text: clients may show either
+    part of a result, so both must have the same entries.
 
-    `text_of`: the text for so many entries. `noun`: what an entry is.
+    `text_of`: makes the text for a number of entries. `noun`: what an entry is.
     """
     while True:
         text, end = text_of(len(page.entries)), more_text(page, noun, plural)
@@ -45,7 +45,7 @@ def with_text(
 
 
 def page_fields(page: ResultPage, notes: Iterable[str] = ()) -> dict[str, Any]:
-    """Of a `PagedToolResult`."""
+    """The common fields of a `PagedToolResult`."""
     return {
         "notes": [*notes, *page.notes],
         "total": page.total,
@@ -56,7 +56,7 @@ def page_fields(page: ResultPage, notes: Iterable[str] = ()) -> dict[str, Any]:
 
 
 def more_text(page: ResultPage, noun: str, plural: str = "") -> str:
-    """The last line of a text whose list goes on."""
+    """The last line of a text if there is another page."""
     if page.next_offset is None:
         return ""
     more = count_noun(page.more, f"more {noun}", f"more {plural}" if plural else "")
@@ -64,7 +64,7 @@ def more_text(page: ResultPage, noun: str, plural: str = "") -> str:
 
 
 def view_text(view: Any) -> str:
-    """What the command would print. `view`: of a module of `render.terminal`."""
+    """The output of a command. `view`: from a module of `render.terminal`."""
     from keet.render.terminal.console import to_text
 
     return to_text(view, WIDTH)

@@ -1,4 +1,4 @@
-"""The tools: their names, what a coding agent reads about them, and the functions behind them."""
+"""The list of tools: name, description for coding agents, argument and result types, function."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Tool(NamedTuple):
 
 
 def _untitled(schema: dict[str, Any]) -> dict[str, Any]:
-    """Without pydantic's titles, which repeat the names: clients put schemas into the context."""
+    """Without pydantic's titles, which repeat the names: clients add schemas to the context."""
     return {
         name: _untitled_value(value)
         for name, value in schema.items()
@@ -63,8 +63,8 @@ def _untitled_value(value: Any) -> Any:
 
 
 def _shallow(schema: dict[str, Any]) -> dict[str, Any]:
-    """Documents of the commands as plain objects: clients put schemas into the context, and the
-    results say the rest. Types of `results` stay."""
+    """With documents of the commands as plain objects, because clients add schemas to the context;
+    `keet schema mcp-TOOL` prints the full schema. Types of `results` are kept."""
     own = {
         name: part
         for name, part in schema.pop("$defs", {}).items()
@@ -76,7 +76,7 @@ def _shallow(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_objects(value: Any, kept: Collection[str]) -> Any:
-    """Other references than those that are kept as plain objects."""
+    """References that are not in `kept` become plain objects."""
     if isinstance(value, list):
         return [_with_objects(each, kept) for each in value]
     if not isinstance(value, dict):

@@ -106,7 +106,7 @@ def test_no_text_leads_outside(name: str) -> None:
 
 def test_a_table_of_the_run_that_is_a_link_to_the_outside_is_refused(folder: Path) -> None:
     (folder / "a.run.json").symlink_to("/etc/passwd")
-    with pytest.raises(UsageError, match="leads outside the folders"):
+    with pytest.raises(UsageError, match="outside the folders"):
         AllowedFolders([folder]).report("a.ncu-rep")
 
 
@@ -181,7 +181,7 @@ def test_folders_that_can_not_be_served(folder: Path) -> None:
         with pytest.raises(UsageError, match="no such folder"):
             AllowedFolders([folder / wrong])
     for wide in ("/", "/proc/self", "/dev"):
-        with pytest.raises(UsageError, match="too much"):
+        with pytest.raises(UsageError, match="must not be served"):
             AllowedFolders([Path(wide)])
 
 
