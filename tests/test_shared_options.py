@@ -1,14 +1,16 @@
-"""What every command has: --quiet, `--` before names, help, and hints that are given once."""
+"""Options that commands share: --quiet, --, --top, --launch, --kernel; help, and hints."""
 
+import json
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from threading import Barrier
 
 import pytest
 
-from keet.cli import COMMANDS, hints
+from keet.cli import COMMANDS, hints, make_parser
 from keet.cli.explain_model import NO_MODEL
 from keet.cli.quiet import QuietStream, loud_stderr, quiet_stderr
 from keet.files import cache_folder
@@ -16,6 +18,7 @@ from tests.conftest import REPORTS, Keet, Result
 from tests.rows import each_row
 
 BASIC = REPORTS / "tour_basic.ncu-rep"
+TOUR = REPORTS / "tour_full.ncu-rep"
 
 
 # --- --quiet
@@ -46,12 +49,12 @@ def test_quiet_keeps_errors_that_do_not_end_the_command(keet: Keet, tmp_path: Pa
     assert "1 of 2 reports can't be read" in result.err
 
 
-def test_an_action_may_be_quiet(keet: Keet) -> None:
+def test_quiet_works_for_actions_of_eval(keet: Keet) -> None:
     assert keet("eval", "-q").out.startswith("usage: keet eval")
     assert keet("eval", "-q", "diagnosis", "--help").out.startswith("usage: keet eval diagnosis")
 
 
-def test_the_stream_goes_back_to_what_it_was() -> None:
+def test_stderr_is_restored_after_quiet() -> None:
     before = sys.stderr
     with quiet_stderr(), quiet_stderr():
         assert isinstance(sys.stderr, QuietStream)
@@ -114,11 +117,11 @@ def test_a_file_that_looks_like_an_option(
     assert fixed in result.err
 
 
-def test_other_unknown_options_are_just_that(dashed: str, keet: Keet) -> None:
+def test_unknown_options_are_reported(dashed: str, keet: Keet) -> None:
     assert "unrecognized arguments: --dsah" in keet("show", "r.ncu-rep", "--dsah").err
 
 
-def test_a_program_keeps_its_options(keet: Keet) -> None:
+def test_options_after_two_dashes_belong_to_the_program(keet: Keet) -> None:
     out = keet("profile", "--dry-run", "--", "./app", "-q", "--", "--help").out
     assert out.rstrip().endswith("./app -q -- --help")
 
@@ -151,13 +154,13 @@ def explained(keet: Keet, *options: str) -> str:
 
 
 @pytest.mark.usefixtures("terminal")
-def test_the_hint_is_given_once(keet: Keet) -> None:
+def test_the_hint_is_printed_once(keet: Keet) -> None:
     assert NO_MODEL in explained(keet)
     assert NO_MODEL not in explained(keet)
 
 
 @pytest.mark.usefixtures("terminal")
-def test_the_hint_waits_for_somebody_who_reads_it(keet: Keet) -> None:
+def test_the_hint_is_printed_only_on_a_terminal(keet: Keet) -> None:
     assert NO_MODEL not in explained(keet, "--no-model")
     assert NO_MODEL not in explained(keet, "--quiet")
     with pytest.MonkeyPatch.context() as patch:
@@ -167,7 +170,7 @@ def test_the_hint_waits_for_somebody_who_reads_it(keet: Keet) -> None:
 
 
 @pytest.mark.usefixtures("terminal")
-def test_a_home_that_is_read_only_costs_nothing(
+def test_a_read_only_home_prints_no_hint_and_no_error(
     keet: Keet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     blocked = tmp_path / "file"
@@ -185,7 +188,7 @@ def no_home() -> Path:
 
 
 @pytest.mark.usefixtures("terminal")
-def test_of_several_processes_one_gives_the_hint() -> None:
+def test_one_of_several_processes_prints_the_hint() -> None:
     """Whoever makes the marker does; the others find it, however close they come."""
     start = Barrier(8)
 
@@ -207,3 +210,42 @@ def test_a_marker_is_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("KEET_CACHE", str(tmp_path))
     hints._mark_as_seen("model")
     assert [path.stat().st_size for path in (tmp_path / "hints").iterdir()] == [0]
+
+
+# --- --top, --launch and --kernel
+
+
+def option_help(command: str, option: str) -> str | None:
+    module = import_module(f"keet.cli.{COMMANDS[command].module}")
+    if hasattr(module, "find_action"):
+        return None
+    actions = make_parser(module, f"keet {command}")._actions
+    return next((str(each.help) for each in actions if option in each.option_strings), None)
+
+
+def test_top_has_one_meaning_in_all_commands() -> None:
+    texts = {name: text for name in COMMANDS if (text := option_help(name, "--top"))}
+    assert texts.keys() == {"explain", "hotspots", "diff", "insights", "top"}
+    for text in texts.values():
+        assert text.startswith("print at most the N most important ")
+        assert ": all)" in text
+
+
+def test_kernel_and_launch_are_described_alike_in_all_commands() -> None:
+    kernels = {name: text for name in COMMANDS if (text := option_help(name, "--kernel"))}
+    launches = {name: text for name in COMMANDS if (text := option_help(name, "--launch"))}
+    assert len({text for name, text in kernels.items() if name != "profile"}) == 1
+    assert len({text for name, text in launches.items() if name != "diff"}) == 1
+    assert kernels.keys() - launches.keys() == {"top", "insights", "profile"}
+
+
+@pytest.mark.slow
+def test_top_limits_json_only_if_it_is_given(keet: Keet) -> None:
+    for command, entries in (
+        (("diff", TOUR, TOUR), lambda document: document["pairs"]),
+        (("hotspots", TOUR, "--no-sass"), lambda document: document["launches"][0]["rows"]),
+    ):
+        every = entries(json.loads(keet(*command, "--format", "json").out))
+        first = entries(json.loads(keet(*command, "--format", "json", "--top", 1).out))
+        assert len(every) > 1
+        assert first == every[:1]

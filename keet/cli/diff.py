@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING
 
 from keet.cli.arguments import (
     Destination,
+    add_kernel,
     add_output,
     add_run_table,
+    add_top,
     check_page,
-    pattern,
-    positive,
     report_path,
     reports_in,
     selected_launches,
+    top_of,
+    view_top,
 )
 from keet.cli.quiet import loud_stderr
 from keet.errors import ExitCode, KeetError, NotComparable, UsageError, one_line
@@ -57,6 +59,21 @@ EXIT_CODES = {
 
 
 def configure(parser: ArgumentParser) -> None:
+    _add_sides(parser)
+    _add_selection(parser)
+    parser.add_argument("--source", type=Path, metavar="DIR", help="sources of AFTER")
+    parser.add_argument("--source-before", type=Path, metavar="DIR", help="sources of BEFORE")
+    add_run_table(parser)
+    parser.add_argument("--run-table-before", type=Path, metavar="FILE", help="the same for BEFORE")
+    add_top(parser, "kernels in full", default=5)
+    _add_gate(parser)
+    parser.add_argument(
+        "--force", action="store_true", help="compare even if the two sides are not comparable"
+    )
+    add_output(parser, "terminal", "markdown", "json", "github", "html")
+
+
+def _add_sides(parser: ArgumentParser) -> None:
     parser.add_argument(
         "before",
         metavar="BEFORE",
@@ -71,12 +88,13 @@ def configure(parser: ArgumentParser) -> None:
             metavar="REPORT",
             help=f"another report of {side.upper()}, to measure the noise (repeatable)",
         )
+
+
+def _add_selection(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--launch", type=_two_launches, metavar="A:B", help="compare launch A with launch B"
     )
-    parser.add_argument(
-        "--kernel", type=pattern, metavar="REGEX", help="only kernels whose name matches"
-    )
+    add_kernel(parser)
     parser.add_argument(
         "--times",
         type=_two_counts,
@@ -85,17 +103,9 @@ def configure(parser: ArgumentParser) -> None:
         help="each launch stands for N launches in BEFORE and M in AFTER (default: taken from the "
         "run tables, else 1:1)",
     )
-    parser.add_argument("--source", type=Path, metavar="DIR", help="sources of AFTER")
-    parser.add_argument("--source-before", type=Path, metavar="DIR", help="sources of BEFORE")
-    add_run_table(parser)
-    parser.add_argument("--run-table-before", type=Path, metavar="FILE", help="the same for BEFORE")
-    parser.add_argument(
-        "--top",
-        type=positive,
-        default=5,
-        metavar="N",
-        help="kernels described in full (default: 5)",
-    )
+
+
+def _add_gate(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--gate",
         type=_percent,
@@ -110,10 +120,6 @@ def configure(parser: ArgumentParser) -> None:
         help="gate this metric instead of the time (repeatable; the time is duration); NAME:higher "
         "or NAME:lower says which is better",
     )
-    parser.add_argument(
-        "--force", action="store_true", help="compare even if the two sides are not comparable"
-    )
-    add_output(parser, "terminal", "markdown", "json", "github", "html")
 
 
 def _two_launches(text: str) -> tuple[int, int]:
@@ -250,21 +256,21 @@ def _print(args: Namespace, difference: Difference, gate: Gate | None) -> None:
         from keet.render.json.diff import diff_document
         from keet.render.json.encoding.writing import json_text
 
-        out.write(json_text(diff_document(difference, gate)))
+        out.write(json_text(diff_document(difference, gate, top_of(args))))
     elif args.format == "markdown":
         from keet.render.markdown.diff import diff_markdown
 
-        out.write(diff_markdown(difference, gate, args.top))
+        out.write(diff_markdown(difference, gate, view_top(args)))
     elif args.format == "html":
         from keet.render.html.diff import diff_page
 
-        out.write(diff_page(difference, gate, args.top))
+        out.write(diff_page(difference, gate, view_top(args)))
     elif args.format == "github":
         _print_github(out, args, difference, gate)
     else:
         from keet.render.terminal.diff import diff_view
 
-        out.show(lambda width: diff_view(difference, gate, args.top, width))
+        out.show(lambda width: diff_view(difference, gate, view_top(args), width))
 
 
 def _print_github(
@@ -275,7 +281,7 @@ def _print_github(
     from keet.render.markdown.diff import diff_markdown
 
     sys.stdout.writelines(f"{line}\n" for line in github_annotations(difference, gate))
-    summary = diff_markdown(difference, gate, args.top)
+    summary = diff_markdown(difference, gate, view_top(args))
     if page := os.environ.get("GITHUB_STEP_SUMMARY"):
         try:
             with Path(page).open("a", encoding="utf-8") as file:

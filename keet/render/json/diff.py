@@ -214,7 +214,10 @@ def _explain_against_fields(
     yield "against", diff_document(difference, None) if difference else None
 
 
-def diff_document(difference: Difference, gate: Gate | None) -> DiffDocument:
+def diff_document(
+    difference: Difference, gate: Gate | None, top: int | None = None
+) -> DiffDocument:
+    """`top`: at most so many pairs of kernels, as they are ordered in `difference`; None: all."""
     reasons = difference.all_caveats
     checked = check_sentences(difference)
     return DiffDocument(
@@ -224,7 +227,7 @@ def diff_document(difference: Difference, gate: Gate | None) -> DiffDocument:
             ok=not difference.forbidden, notes=[_reason(reason) for reason in reasons]
         ),
         verdict=_total(difference),
-        pairs=[_pair(pair) for pair in difference.pairs],
+        pairs=[_pair(pair) for pair in difference.pairs[:top]],
         not_profiled=_times(difference.not_profiled) if difference.not_profiled else None,
         span=_times(difference.span.time) if difference.span else None,
         next=_next(difference),
