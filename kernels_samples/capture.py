@@ -25,19 +25,20 @@ from kernels_samples.machine import machine_facts
 from kernels_samples.samples import HERE, Sample, load_sample, load_samples
 
 WORK = Path("/tmp/keet-samples")
-"""A neutral place: the paths of sources and programs are written into the reports."""
+"""A neutral folder, because the paths of sources and programs are written into the reports."""
 MARK = "# Measured by `make samples`: nothing below this line is edited by hand.\n"
 MAX_REPORT = 700_000
 SAMPLES = 300
-"""Of a launch, at most: enough to rank the top line or two, and a report stays small."""
+"""Maximum warp samples per launch: enough to rank the top one or two lines, and the report stays
+small."""
 CYCLES_A_US, SMS = 1700, 132
-"""Of an H200, roughly: they set the number of samples, nothing else."""
+"""Rough values of an H200; they only determine the number of samples."""
 _AT_ONCE = 6
 """Programs that are checked at the same time; they are timed one by one."""
 
 
 class Failure(Exception):
-    """One sample that did not work; the others go on."""
+    """One sample failed; the others continue."""
 
 
 class Program(NamedTuple):
@@ -52,7 +53,7 @@ class Program(NamedTuple):
         return WORK / self.sample.name
 
     def run(self, *options: object) -> dict[str, Any]:
-        """Run it and return its JSON line; a wrong result is a failure."""
+        """Run it and return its JSON line; raises if the result is wrong."""
         command = [*self.command, *map(str, options)]
         done = _call(command, self.folder)
         lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
@@ -105,11 +106,11 @@ def _options() -> argparse.Namespace:
 
 
 _EXPECTED = (subprocess.TimeoutExpired, OSError, AssertionError, KeyError, ValueError)
-"""What a tool that is missing, a half-written result or an odd sample.toml raises."""
+"""Errors of a missing tool, a partial result or an invalid sample.toml."""
 
 
 def _attempt(step: Any, sample: Sample, *arguments: Any) -> Any:
-    """The step's result, or None and a line that says what failed."""
+    """The step's result, or None after printing what failed."""
     try:
         return step(sample, *arguments)
     except Failure as problem:
@@ -133,7 +134,7 @@ def architecture() -> str:
 
 
 def build_command(sample: Sample, variant: str, *more: str, output: str = "") -> list[str]:
-    """As a person would type it in the sample's folder."""
+    """As typed in the sample's folder."""
     return [
         *("nvcc", "-std=c++17", "-O3", f"-arch={architecture()}", "-lineinfo"),
         *sample.flags,
@@ -144,7 +145,7 @@ def build_command(sample: Sample, variant: str, *more: str, output: str = "") ->
 
 
 def build_all(samples: list[Sample]) -> list[tuple[Sample, list[Program | None]]]:
-    """All of them, before anything is timed: a compiler beside it would disturb."""
+    """Builds all variants before anything is timed, because a compiler would disturb the times."""
     builds = [(sample, variant) for sample in samples for variant in sample.variants]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         made = list(pool.map(lambda pair: _attempt(build, *pair), builds))
@@ -171,7 +172,7 @@ def _built(sample: Sample, variant: str, command: list[str], output: str) -> Pro
 def capture(
     sample: Sample, programs: list[Program], options: argparse.Namespace, machine: dict[str, str]
 ) -> Path:
-    """Measure, then profile: how long it takes sets how often the profiler samples."""
+    """Measures, then profiles: the measured time sets the sampling interval of the profiler."""
     if not options.only_profile:
         measure(sample, programs, options, machine)
     if options.only_measure:
@@ -205,7 +206,7 @@ def profile_all(sample: Sample, programs: list[Program], *, swept: bool) -> Path
 
 
 def check_seeds(programs: list[Program], seeds: Iterable[int]) -> None:
-    """Every variant right for every seed, and the variants in agreement."""
+    """Checks every variant for every seed, and that the variants agree."""
     turns = [(program, seed) for seed in seeds for program in programs]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         results = list(pool.map(lambda t: t[0].run("--seed", t[1], "--launches", 1), turns))
@@ -227,7 +228,7 @@ def _times(rounds: list[list[dict[str, Any]]], variant: int) -> list[float]:
 
 
 def _median(rounds: list[list[dict[str, Any]]], variant: int) -> float:
-    """As it is written down: what is computed from it can be computed again."""
+    """Rounded as it is stored, so that derived values can be recomputed."""
     return round(statistics.median(_times(rounds, variant)), 2)
 
 
@@ -299,18 +300,18 @@ def profile(program: Program, report: Path, options: list[str]) -> None:
 
 
 FIRST = ("--first", "--no-plain-run")
-"""With --once, a sample launches each kernel once: there is nothing to choose."""
+"""With --once, a sample launches each kernel once, so there is nothing to choose."""
 
 
 def profile_options(sample: Sample, median_us: float) -> list[str]:
-    """The first launch of each kernel, the sample's own options, and how often warps are sampled
-    where it does not say."""
+    """Options: the first launch of each kernel, the sample's own options, and a sampling interval
+    unless the sample sets one."""
     own = [*FIRST, *own_options(sample)]
     return own if "--ncu-options" in own else [*own, *sampling(median_us)]
 
 
 def sampling(median_us: float) -> list[str]:
-    """Options for at most SAMPLES warp samples: each address that has one takes 39 numbers."""
+    """Options for at most SAMPLES warp samples: each sampled address adds 39 numbers."""
     cycles = median_us * CYCLES_A_US * SMS / SAMPLES
     return ["--ncu-options", f"--warp-sampling-interval {max(0, math.ceil(math.log2(cycles)) - 5)}"]
 

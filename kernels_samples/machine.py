@@ -1,4 +1,4 @@
-"""What a measurement was made on: GPU, driver and tools. Needs the standard library only."""
+"""Facts about the machine that measured: GPU, driver and tools. Needs the standard library only."""
 
 from __future__ import annotations
 

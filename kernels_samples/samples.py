@@ -1,4 +1,4 @@
-"""The samples as typed objects: what is planted in each, and what was measured of it."""
+"""Loads the samples: the planted cause of each, and the measured times."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ class _Place(_Record):
 
     variant: str
     file: str | None = None
-    """One that the variant includes; by default its own."""
+    """A header of the variant; by default the variant's own file."""
     line: int
     code: str
 
 
 class Cause(_Place):
-    """A place that a finding comes from, or that the report books its cost on."""
+    """A line that causes a finding, or that the report attributes its cost to."""
 
     finding: str
 
 
 class Decoy(_Place):
-    """A place that looks like a cause, and is none."""
+    """A line that looks like a cause but is none."""
 
     why_not: str
 
 
 class Truth(_Record):
-    """What is known of a sample because it was planted."""
+    """What is known about a sample because it was planted."""
 
     dominant: str
     accept: tuple[str, ...] = ()
-    """Other findings that name the same cause: as right as `dominant`."""
+    """Other findings that name the same cause and are also right."""
     others: tuple[str, ...] = ()
-    """Further causes, in the order in which they matter once those before are fixed."""
+    """Further causes, in the order in which they matter after the previous ones are fixed."""
     why: str
     fix: str
     source_alone: str
@@ -86,7 +86,7 @@ def parse_condition(text: str) -> Condition:
 
 
 class Visible(BaseModel):
-    """How the flaw shows in a metric: a condition for each variant, or on slow over fast."""
+    """How the flaw shows in a metric: a condition per variant, or on the ratio of slow to fast."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -101,7 +101,7 @@ class Visible(BaseModel):
 
 
 class Sweep(_Record):
-    """One kernel over a knob of its build: `knob` is a macro."""
+    """One kernel for several values of a macro, `knob`."""
 
     knob: str
     values: tuple[int, ...]
@@ -120,7 +120,7 @@ class Timing(_Record):
 
 
 class Measured(_Record):
-    """What `make samples` saw."""
+    """The measurements of `make samples`."""
 
     date: datetime.date
     gpu: str
@@ -152,7 +152,7 @@ class Sample(_Record):
     flags: tuple[str, ...] = ()
     variants: tuple[str, ...] = ("slow", "fast")
     profile: tuple[str, ...] = ()
-    """Options of `keet profile` beside its own."""
+    """Further options for `keet profile`."""
     truth: Truth
     visible: tuple[Visible, ...]
     sweep: Sweep | None = None

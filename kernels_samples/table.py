@@ -1,4 +1,4 @@
-"""The table of README.md, written by `make docs` from each sample.toml; a test keeps it true."""
+"""Writes the table of README.md from each sample.toml (`make docs`); a test compares it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _row(sample: Sample) -> str:
 
 
 def readme_text() -> str:
-    """README.md with the table in its place."""
+    """README.md with the new table."""
     before, _, rest = README.read_text(encoding="utf-8").partition(START)
     return before + START + table() + END + rest.partition(END)[2]
 

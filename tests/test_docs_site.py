@@ -186,7 +186,7 @@ def test_other_folders_are_not_replaced(repository: Path, tmp_path: Path) -> Non
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "thesis.txt").write_text("years of work")
-    with pytest.raises(SiteError, match="holds other files"):
+    with pytest.raises(SiteError, match="contains other files"):
         build(repository, mine)
     with pytest.raises(SiteError, match="is a file; name a folder"):
         build(repository, mine / "thesis.txt")

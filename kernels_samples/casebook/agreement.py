@@ -42,7 +42,7 @@ class Compared(NamedTuple):
 
 
 def compare(cases: list[Case], folder: Path) -> Iterator[Compared]:
-    """Every case of which both sides were measured again, from the same program."""
+    """Every case whose two sides were measured again with the same program."""
     for case in cases:
         path = folder / f"{case.family.name}.json"
         if not path.exists():

@@ -1,4 +1,4 @@
-"""Cases: what an author stated of two sides, joined with what was measured of them."""
+"""Cases: the author's description of two sides, joined with their measurements."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ from kernels_samples.casebook.family import (
 
 Severity = Literal["lookalike", "slight", "mild", "severe"]
 GAINS, MILD, SEVERE = 1.1, 1.15, 1.5
-"""Times faster: a look-alike gains less than the first; a mild case lies between the other two."""
+"""Speed-ups: a look-alike gains less than the first; a mild case is between the other two."""
 GOOD_START = (0.5, 0.8)
-"""Shares of the roofline between which code before the fix counts as good already."""
+"""Shares of the roofline between which code before the fix counts as a good start."""
 LINK_BYTES_PER_SECOND = 64e9
 """PCIe 5.0 with 16 lanes, by its specification."""
 STEP_US = 2.0
-"""Judgement: the least time of one dependent step over the whole device (a launch)."""
+"""Judgement: the minimum time of one dependent step over the whole device (a launch)."""
 INT_PER_CYCLE = 128
-"""Integer instructions per cycle and SM: the schedulers' limit, as ALU and FMA pipes share them."""
+"""Integer instructions per cycle and SM: the limit of the schedulers, because ALU and FMA pipes
+share the work."""
 
 
 class _Record(BaseModel):
@@ -75,7 +76,7 @@ class Measured(_Record):
     machine: Machine
     build: str
     profiled: dict[str, str]
-    """By side: the digest of the program that its stored profile is of."""
+    """By side: digest of the program that the stored profile belongs to."""
     sides: dict[str, Side]
 
 
@@ -124,7 +125,7 @@ class Case:
 
     @property
     def spread_pct(self) -> float:
-        """Tenth to ninetieth percentile over the median, of the side where it is larger."""
+        """10th to 90th percentile relative to the median, for the side where this is larger."""
         return max(self.before.spread_pct, self.after.spread_pct)
 
     @property
@@ -146,7 +147,7 @@ class Case:
 
     @property
     def start_share_of_roofline(self) -> float:
-        """The least time that any version needs, over the time of `before`."""
+        """The minimum time of the needed work, divided by the time of `before`."""
         return floor_us(self.before.needs, self.measured.machine.gpu) / self.before.median_us
 
     @property
@@ -162,7 +163,7 @@ class Case:
 
     @property
     def lines(self) -> list[int]:
-        """Of the cause, in the family's source."""
+        """Lines of the cause in the family's source."""
         return cause_lines(self.sections, self.spec)
 
     @property
@@ -187,12 +188,12 @@ class Case:
 
     @property
     def launch_share(self) -> float:
-        """Of the side's time before the fix that the judged launch takes, under ncu."""
+        """Share of the side's time before the fix that the scored launch takes, under ncu."""
         nanoseconds = self.launch(self.before_profile).rank_time
         return nanoseconds / 1000 / self.before.median_us
 
     def launch(self, profile: Profile) -> Launch:
-        """The launch that a side is judged by: of the case's kernel, else the longest."""
+        """The launch that a side is scored by: that of the case's kernel, else the longest."""
         own = [each for each in profile.launches if each.name.function == self.spec.kernel]
         return max(own or profile.launches, key=lambda each: each.rank_time)
 
@@ -215,7 +216,7 @@ def load_measured(family: Family) -> Measured | None:
 
 
 def load_cases() -> list[Case]:
-    """Every case of which all sides were measured and profiled, in the order of the families."""
+    """Every case whose sides were all measured and profiled, in the order of the families."""
     return [case for family in load_families() for case in cases_of(family)]
 
 
@@ -231,15 +232,13 @@ def cases_of(family: Family) -> Iterator[Case]:
 
 
 def _is_whole(measured: Measured, side: str) -> bool:
-    """It was timed, and profiled from the same program."""
+    """Whether it was timed and profiled with the same program."""
     return side in measured.sides and measured.profiled.get(side) == measured.source
 
 
 def counter_value(case: Case, profile: Profile, metric: str) -> float | None:
-    """A metric of a side: sums are over all launches of it, all else is of the judged launch.
-
-    `A / B` is the ratio of two metrics.
-    """
+    """A metric of a side: sums are over all its launches, other metrics are those of the scored
+    launch. `A / B` is the ratio of two metrics."""
     if " / " in metric:
         above, below = (counter_value(case, profile, each) for each in metric.split(" / "))
         return above / below if above is not None and below else None
@@ -257,14 +256,14 @@ def _number(launch: Launch, metric: str) -> float | None:
 
 
 def floor_us(needs: Mapping[str, float], gpu: str) -> float:
-    """The least time that the needed work takes at the GPU's peaks; the largest of its parts."""
+    """The minimum time of the needed work at the GPU's peaks: the largest of its parts."""
     peaks = _peaks(gpu)
     parts = [1e6 * amount / peaks[name] for name, amount in needs.items() if name != "steps"]
     return max([*parts, STEP_US * needs.get("steps", 0.0)])
 
 
 def _peaks(name: str) -> dict[str, float]:
-    """Per second, by the catalog's data-sheet values."""
+    """Per second, from the catalog's data-sheet values."""
     gpu = gpu_named(name, None, None)
     if gpu is None or not (gpu.sms and gpu.boost_mhz and gpu.dram_gbps):
         raise ValueError(f"the catalog has no peaks of {name}")

@@ -28,7 +28,7 @@ from kernels_samples.casebook.family import (
 
 
 def problems_of(family: Family) -> Iterator[str]:
-    """What is wrong with a family, one line per problem."""
+    """Errors of a family, one line each."""
     if family.archetype not in ARCHETYPES:
         yield f"there is no archetype {family.archetype!r}"
     try:
@@ -60,7 +60,7 @@ def _case_problems(case: CaseSpec, sections: list[Section]) -> Iterator[str]:
         if not cause_lines(sections, case.model_copy(update={"lines": (part,)})):
             yield f"no line of {case.before} or of shared code has {part!r}"
     if len(case.step) == 1:
-        yield "one step is no steps: use a case of its own"
+        yield "a case needs two or more steps; make a separate case"
     if case.step and case.finding not in {step.finding for step in case.step}:
         yield f"no step fixes {case.finding}"
     if case.lookalike and case.step:
@@ -69,7 +69,7 @@ def _case_problems(case: CaseSpec, sections: list[Section]) -> Iterator[str]:
 
 @cache
 def metric_names() -> frozenset[str]:
-    """What a report of the runner holds on an H200."""
+    """The metrics of the runner's reports on an H200."""
     return frozenset((HERE / "metric_names.txt").read_text(encoding="utf-8").split())
 
 

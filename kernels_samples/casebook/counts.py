@@ -21,20 +21,21 @@ from kernels_samples.casebook.index import INDEX
 
 ROOT = HERE.parents[1]
 NOT_PLANTED = frozenset({"at_dram_roofline", "at_compute_roofline"})
-"""Ends, not causes: nothing can be fixed there."""
+"""Findings that are not causes: there is nothing to fix."""
 
 
 KNOWN = {
-    "small_grid: mild ones": "gemv/sixteen_slices is timed and not profiled yet",
+    "small_grid: mild ones": "gemv/sixteen_slices is timed but not profiled yet",
 }
-"""Counts that are not reached, and why: each goes away when it is."""
+"""Counts that are known to be too low, with the reason. Remove an entry when its count is
+reached."""
 
 
 class Count(NamedTuple):
     what: str
     found: float
     wanted: float | None
-    """None: nothing is asked for; the number is worth knowing."""
+    """None: no requirement, only printed."""
     most: bool = False
     """`wanted` is an upper limit."""
 
@@ -69,7 +70,7 @@ def counts(cases: list[Case]) -> Iterator[Count]:
     yield Count("  of which the fix gains 1.1x or more", gaining, None)
     yield from (count for name in planted() for count in _of_finding(name, cases))
     yield from _quality(cases)
-    yield Count("further cases, timed, that wait for their profiles", len(waiting(cases)), None)
+    yield Count("further cases that are timed but not profiled", len(waiting(cases)), None)
     yield from _sizes()
 
 
@@ -113,14 +114,14 @@ def _sizes() -> Iterator[Count]:
 
 
 def _tracked() -> list[str]:
-    """Files that are, or are about to be, in the repository."""
+    """Files that are tracked, or would be added, in the repository."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return [line for line in done.stdout.splitlines() if Path(ROOT / line).is_file()]
 
 
 def waiting(cases: list[Case]) -> list[str]:
-    """Ids of cases that are stated and not measured in full: a file for the runner's --cases."""
+    """Ids of cases that are not fully measured, one per line, for the runner's --cases."""
     whole = {case.id for case in cases}
     stated = [f"{family.name}/{spec.id}" for family in load_families() for spec in family.case]
     return [name for name in stated if name not in whole]

@@ -1,4 +1,4 @@
-"""The families of the casebook as typed objects: what authors state, before any measurement."""
+"""Loads the casebook's families: the authors' descriptions, without measurements."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class _Record(BaseModel):
 
 
 class Moved(_Record):
-    """The counter that shows that `after` lacks the cause; by which factor it moves at least."""
+    """The counter that shows that `after` lacks the cause, and the minimum factor by which it
+    changes."""
 
     metric: str
     falls: float | None = Field(default=None, gt=1)
@@ -55,7 +56,7 @@ class Moved(_Record):
 
 
 class Step(_Record):
-    """One of several causes, and the variant that removes it alone."""
+    """One of several causes, and the variant that removes only this one."""
 
     finding: str
     after: str
@@ -63,7 +64,7 @@ class Step(_Record):
 
 
 class CaseSpec(_Record):
-    """A pair of sides, and what is known of it by construction."""
+    """A pair of sides, and what is known about it by construction."""
 
     id: str = Field(pattern=r"^[a-z0-9_]+$")
     problem: str
@@ -83,7 +84,7 @@ class CaseSpec(_Record):
 
     @property
     def variants(self) -> tuple[str, ...]:
-        """Every variant that the case needs a time and a profile of."""
+        """Every variant for which the case needs a time and a profile."""
         return tuple(dict.fromkeys((self.before, self.after, *(each.after for each in self.step))))
 
     @property
@@ -92,7 +93,7 @@ class CaseSpec(_Record):
 
 
 class Section(NamedTuple):
-    """Code of one variant, or code that several share (`variant` is None)."""
+    """Code of one variant, or shared code (`variant` is None)."""
 
     variant: str | None
     first_line: int
@@ -196,7 +197,7 @@ def _lines_with(part: str, sections: list[Section], case: CaseSpec) -> list[int]
 
 
 def diff_of(sections: list[Section], before: str, after: str) -> str:
-    """A unified diff of the two variants, with the shared functions that only one of them uses."""
+    """A unified diff of the two variants, including shared functions that only one of them uses."""
     codes = [_code_of(sections, name, other) for name, other in ((before, after), (after, before))]
     lines = difflib.unified_diff(*codes, before, after, n=_CONTEXT, lineterm="")
     return "\n".join(lines)
@@ -211,7 +212,7 @@ def _code_of(sections: list[Section], variant: str, other: str) -> list[str]:
 
 
 def _shared_chunks(sections: list[Section]) -> dict[str, list[str]]:
-    """Functions of shared code by name: what stands between blank lines outside of braces."""
+    """Functions of shared code by name: text between blank lines outside of braces."""
     chunks: dict[str, list[str]] = {}
     for section in sections:
         if section.variant is not None:

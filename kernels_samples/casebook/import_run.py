@@ -31,7 +31,8 @@ from kernels_samples.casebook.runner import profiled, sides_of, source_digest
 
 _WORKERS = 2
 _LEFT_OUT = "pmsampling:"
-"""Time lines of PM sampling: most of a report's bytes, and not collected by the runner anyway."""
+"""Time lines of PM sampling: they are most of a report's bytes, and the runner does not collect
+them."""
 
 
 def main(folders: list[str]) -> int:
@@ -51,7 +52,7 @@ def main(folders: list[str]) -> int:
 
 
 def _unpacked(folder: Path, temporary: Path) -> Path:
-    """The folder itself, or its tar files unpacked."""
+    """The folder itself, or a folder with its unpacked tar files."""
     parts = sorted(folder.glob("part*.tar"))
     for part in parts:
         with tarfile.open(part) as archive:
@@ -83,7 +84,7 @@ def take_family(place: Path, name: str) -> str:
 
 
 def _profile_sources(folder: Path) -> dict[str, str]:
-    """Of the profiles that are there already: the digest of the program that each is of."""
+    """For existing profiles: the digest of the program that each belongs to."""
     path = folder / "measured.json"
     known: dict[str, str] = json.loads(path.read_text("utf-8"))["profiled"] if path.exists() else {}
     return known
@@ -93,7 +94,7 @@ def _profile_sources(folder: Path) -> dict[str, str]:
 
 
 def measured_sides(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """By `PROBLEM/VARIANT`: those that were right for every seed."""
+    """By `PROBLEM/VARIANT`: sides that were right for every seed."""
     wrong = {_side(event) for event in document["checks"] if not event["ok"]}
     return {
         _side(event): _timing(event, document["checks"])
@@ -123,7 +124,7 @@ def _timing(event: dict[str, Any], checks: Iterable[dict[str, Any]]) -> dict[str
 def _measured_text(
     document: dict[str, Any], sides: dict[str, dict[str, Any]], sources: dict[str, str]
 ) -> str:
-    """One line per side, so that a diff of two measurements can be read."""
+    """One line per side, so that a diff of two measurements is readable."""
     head = {name: document[name] for name in ("source", "machine", "build")}
     head["profiled"] = {side: sources[side] for side in sorted(sources) if side in sides}
     rows = [f"  {json.dumps(side)}: {json.dumps(sides[side])}" for side in sorted(sides)]
@@ -135,7 +136,7 @@ def _measured_text(
 
 
 def drop_unused_profiles(name: str, used: set[str]) -> None:
-    """Those of sides that no case states any more."""
+    """Removes profiles of sides that no case uses any more."""
     wanted = {profile_path(FAMILIES / name, side) for side in used}
     for path in (FAMILIES / name / "profiles").glob("*"):
         if path not in wanted:
@@ -143,7 +144,7 @@ def drop_unused_profiles(name: str, used: set[str]) -> None:
 
 
 def take_profiles(name: str, report: Path, wanted: set[str]) -> dict[str, int]:
-    """Write a packed profile per side; returns how many launches each has."""
+    """Write a packed profile per side; returns the number of launches of each."""
     if not wanted:
         return {}
     with tempfile.TemporaryDirectory() as temporary:

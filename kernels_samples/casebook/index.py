@@ -32,7 +32,7 @@ COUNTERS = (
     "dram_bytes_read",
     "dram_bytes_written",
 )
-"""Catalog ids of what `keet cases CASE` shows of the judged launch of each side."""
+"""Catalog ids that `keet cases CASE` shows for the scored launch of each side."""
 _WORKERS = 2
 
 
@@ -49,7 +49,7 @@ def main() -> int:
 
 
 def index_text(cases: list[Case]) -> str:
-    """One case per line, so that a diff of two indexes can be read."""
+    """One case per line, so that a diff of two indexes is readable."""
     with ProcessPoolExecutor(_WORKERS) as pool:
         entries = list(pool.map(entry_of, cases, chunksize=8))
     diffs = {diff_key(case): case.diff for case in cases}
@@ -130,7 +130,7 @@ def _counters(case: Case, before: Profile, after: Profile) -> Iterator[tuple[str
 
 
 def _short(value: float | None) -> float | int | None:
-    """Six digits: it is shown, never computed with."""
+    """Six digits: the value is only shown."""
     if value is None:
         return None
     rounded = float(f"{value:.6g}")

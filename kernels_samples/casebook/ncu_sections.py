@@ -1,4 +1,4 @@
-"""What the runner asks ncu for."""
+"""The sections and metrics that the runner collects with ncu."""
 
 SECTIONS = (
     "ComputeWorkloadAnalysis",
@@ -49,5 +49,4 @@ METRICS = (
     "sm__inst_executed_pipe_lsu.sum",
     "sm__inst_executed_pipe_xu.sum",
 )
-"""What `keet profile` collects and `--set full` does not, and instructions by pipe: no reader of a
-case lacks a counter that it would have asked for."""
+"""Metrics that `keet profile` collects and `--set full` does not, and instructions by pipe."""

@@ -33,27 +33,28 @@ from kernels_samples.machine import machine_facts
 
 HERE = Path(__file__).parent
 WORK = Path("/tmp/keet-casebook")
-"""A neutral place: the paths of sources and programs are written into the reports."""
+"""A neutral folder, because the paths of sources and programs are written into the reports."""
 SEEDS = (1, 2, 3)
 LAUNCHES = 25
 PROFILERS = 2
 """ncu processes that are open at once: one uses the GPU, the other starts or writes its report."""
 PROFILE_SECONDS = 2.2
-"""Of one side, seen on an H200 with 38 passes; a family costs three sides more for its process."""
+"""Seconds per side, measured on an H200 with 38 passes; each family adds the time of three sides
+for its process."""
 CRASHES = 3
 """Sides that may crash a program before the family is given up."""
 SIDE_SECONDS, MORE_SECONDS = 60.0, 3.0
-"""A program that takes longer than this, and so much more per side, hangs."""
+"""Time limit of a program, and the additional time per side."""
 CHOSEN: set[str] = set()
-"""Case ids of --cases; none: all."""
+"""Case ids of --cases; empty: all."""
 
 
 class Failure(Exception):
-    """One family that did not work; the others go on."""
+    """One family failed; the others continue."""
 
 
 class Clock:
-    """How much of the time limit is left."""
+    """The rest of the time limit."""
 
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
@@ -105,7 +106,7 @@ def _options() -> argparse.Namespace:
 
 
 def _attempt(name: str, clock: Clock, step: Any) -> None:
-    """Run one step of a family; a failure costs that family."""
+    """Run one step of a family; a failure affects only that family."""
     if clock.left < 15:
         print(f"NO TIME for {name}", flush=True)
         return
@@ -146,12 +147,12 @@ def source_of(name: str) -> Path:
 
 
 def source_digest(name: str) -> str:
-    """Of the program: times of another one are not those of this one."""
+    """Digest of the program: times of another version do not apply."""
     return hashlib.sha256(source_of(name).read_bytes()).hexdigest()[:16]
 
 
 def is_done(out: Path, name: str, stage: str) -> bool:
-    """OUT has all that the stage gives, of the program as it is now and of every side in use."""
+    """Whether OUT has all results of the stage for the current program and every side in use."""
     if stage in ("profile", "both") and not set(_right_sides(name, out)) <= profiled(out, name):
         return False
     measured = out / f"{name}.json"
@@ -163,7 +164,7 @@ def is_done(out: Path, name: str, stage: str) -> bool:
 
 
 def profiled(out: Path, name: str) -> set[str]:
-    """Sides in OUT's report of a family, if that is of the program as it is now."""
+    """Sides in OUT's report of a family, if it belongs to the current program."""
     record = out / f"{name}.profiled"
     if not record.exists() or not (out / f"{name}.ncu-rep.xz").exists():
         return set()
@@ -172,7 +173,7 @@ def profiled(out: Path, name: str) -> set[str]:
 
 
 def _copy_sources() -> None:
-    """Programs that were built by an earlier call stay where they are."""
+    """Programs that an earlier call built are kept."""
     keep = shutil.ignore_patterns("*.zst", "__pycache__")
     shutil.copytree(HERE, WORK, ignore=keep, dirs_exist_ok=True)
 
@@ -181,7 +182,7 @@ def _copy_sources() -> None:
 
 
 def build_all(names: list[str]) -> list[str]:
-    """All of them, before anything is timed: a compiler beside it would disturb."""
+    """Builds all families before anything is timed, because a compiler would disturb the times."""
     start = time.monotonic()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         problems = list(pool.map(_build, names))
@@ -193,14 +194,14 @@ def build_all(names: list[str]) -> list[str]:
 
 
 def build_command(name: str) -> list[str]:
-    """As a person would type it in the family's folder."""
+    """As typed in the family's folder."""
     architecture = os.environ.get("ARCH", "sm_90")
     options = ["-std=c++20", "-O3", f"-arch={architecture}", "-lineinfo", "--extended-lambda"]
     return ["nvcc", *options, "-o", name, f"{name}.cu"]
 
 
 def _build(name: str) -> str | None:
-    """Why it can't be built; None: it is there. The same text is not built twice."""
+    """Why it cannot be built; None: it is built. Unchanged source is not built again."""
     if is_python(name):
         return None
     folder = WORK / "families" / name
@@ -282,7 +283,7 @@ def _side(event: dict[str, Any]) -> str:
 def _run_all(
     name: str, sides: list[str], arguments: list[Any]
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """The program's events; a side that kills it is left out of the next try."""
+    """The program's events; a side that crashes it is left out of the next attempt."""
     crashed: dict[str, str] = {}
     while True:
         rest = [side for side in sides if side not in crashed]
@@ -360,7 +361,7 @@ def profile(name: str, out: Path, clock: Clock) -> None:
 
 
 def _right_sides(name: str, out: Path) -> list[str]:
-    """Those that computed the right result, where that is known."""
+    """Sides with a correct result, where that is known; else all."""
     measured = out / f"{name}.json"
     if not measured.exists():
         return sides_of(name)

@@ -26,7 +26,7 @@ _HEAD = """\
 
 def main() -> int:
     if SPLIT.exists():
-        sys.stderr.write(f"{SPLIT.name} exists: a split that changes is none\n")
+        sys.stderr.write(f"{SPLIT.name} exists: the split must not change\n")
         return 1
     families = load_families()
     locked = choose(families)
@@ -40,7 +40,8 @@ def main() -> int:
 
 
 def choose(families: Sequence[Family]) -> set[str]:
-    """The third whose share of every cause's cases is nearest to a third, by random exchange."""
+    """The third of the families whose share of every cause's cases is nearest to a third, by random
+    exchange."""
     draws = random.Random(SEED)
     names = [family.name for family in families]
     causes = {family.name: Counter(_labels(family)) for family in families}
@@ -57,7 +58,7 @@ def choose(families: Sequence[Family]) -> set[str]:
 
 
 def _labels(family: Family) -> list[str]:
-    """Causes of the measured cases, look-alikes apart, and the language: each is in both parts."""
+    """Causes of the measured cases without look-alikes, and the language: each is in both parts."""
     specs = [case.spec for case in cases_of(family)]
     labels = [f"{'like ' if spec.lookalike else ''}{spec.finding}" for spec in specs]
     return [*labels, family.language]

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.benchmarks.measure import KEET, at_most, compared, line, spent
-from tests.browser.made_pages import SLOW, some_launches
+from tests.browser.sample_pages import SLOW, some_launches
 
 ROUNDS = 5
 BUDGET = at_most(1.5)

@@ -29,7 +29,7 @@ def message_faults(opened: Opened) -> list[str]:
 
 
 def request_faults(opened: Opened) -> list[str]:
-    """Anything asked for besides the page itself and `data:`; and what could ask for it later."""
+    """Any request besides the page itself and `data:`, and anything that could make one later."""
     asked = [f"asks for {url[:120]}" for url in opened.requests if not url.startswith("data:")]
     return asked + opened.probe("outwardLinks")
 
@@ -40,28 +40,29 @@ def sideways_faults(opened: Opened) -> list[str]:
 
 
 def structure_faults(opened: Opened) -> list[str]:
-    """Headings, names and roles that a screen reader goes by."""
+    """Headings, names and roles that a screen reader uses."""
     return opened.probe("structureFaults")
 
 
 def contrast_faults(opened: Opened) -> list[str]:
-    """Text too faint against what is painted under it, closed parts included."""
+    """Text with too little contrast, including closed parts."""
     opened.probe("openDetails")
     return opened.probe("contrastFaults")
 
 
 def touch_faults(opened: Opened) -> list[str]:
-    """Targets that a finger misses. Links within a text and marks of a chart are exempt."""
+    """Targets that are too small for a finger. Links within a text and marks of a chart are
+    exempt."""
     return opened.probe("smallTargets", TARGET)
 
 
 def link_faults(opened: Opened, most: int = MOST_LINKS) -> list[str]:
-    """Ids that are not unique, links to nothing, and targets that a click does not show."""
+    """Duplicate ids, broken links, and targets that a click does not show."""
     return opened.probe("idFaults") + opened.probe("linkFaults", most)
 
 
 def keyboard_faults(opened: Opened, most: int = MOST_TABS) -> list[str]:
-    """What Tab does not reach in the order of the page, or without showing where it is."""
+    """Elements that Tab does not reach in the order of the page, or without a visible focus."""
     start = opened.probe("startTabbing")
     faults, at = list(start["faults"]), 0
     for _ in range(2 * most):  # twice: Chromium stops at boxes that scroll, too
@@ -109,7 +110,8 @@ def _state_faults(state: dict[str, Any], how: str) -> list[str]:
 
 
 def print_faults(opened: Opened) -> list[str]:
-    """Paper that is dark, faint, cut off, or lacks what the screen shows without a click."""
+    """Printed pages that are dark, faint, cut off, or lack what the screen shows without a
+    click."""
     on_screen = opened.probe("shownTexts")
     opened.page.emulate_media(media="print")
     opened.probe("beforePrint")
@@ -131,7 +133,7 @@ def script_faults(shown_with: list[str], opened: Opened) -> list[str]:
 
 
 def shown_texts(opened: Opened) -> list[str]:
-    """Text that is seen without a click, but for what belongs to controls."""
+    """Text that is visible without a click, except that of controls."""
     return opened.probe("shownTexts")
 
 
@@ -154,7 +156,7 @@ ACTING: dict[str, Check] = {
 
 
 def faults_at(opened: Opened, width: int, *, acting: bool = True) -> list[str]:
-    """Faults of the page as it is at one width, but for its colours, which no width changes."""
+    """Faults of the page at one width, except for colours, which do not depend on it."""
     opened.again(width)
     touch: dict[str, Check] = {"touch": touch_faults} if width < PAPER else {}
     checks = LOOKING | touch | (ACTING if acting else {})
@@ -163,7 +165,7 @@ def faults_at(opened: Opened, width: int, *, acting: bool = True) -> list[str]:
 
 
 def all_faults(browser: Browser, path: Path, widths: Sequence[int] = WIDTHS) -> list[str]:
-    """Every fault of the page. Acting is tried at the narrowest and the widest width."""
+    """All faults of the page. Interactions are tested at the narrowest and the widest width."""
 
     def scripted(opened: Opened) -> tuple[list[str], list[str]]:
         shown, faults = shown_texts(opened), []

@@ -1,4 +1,4 @@
-"""One browser per worker; without one, these tests are skipped, or fail where CI demands it."""
+"""One browser per worker. Without a browser these tests are skipped, or fail if CI requires one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.browser.driver import Browser, started, why_no_browser
 
 REQUIRED = os.environ.get("KEET_BROWSER_REQUIRED") == "1"
-"""Read at import: tests run without the KEET_ variables of whoever started them."""
+"""Read at import, because tests run without KEET_ variables."""
 
 
 def the_browser() -> Iterator[Browser]:

@@ -46,7 +46,7 @@ def find_browser() -> str | None:
 
 
 def why_no_browser() -> str | None:
-    """Why pages cannot be tested here, as a sentence; None where they can."""
+    """Why pages cannot be tested here, as a sentence; None if they can."""
     if find_spec("playwright") is None:
         return "the package playwright is missing; install the dev group: make test does"
     if find_browser():
@@ -59,14 +59,14 @@ def why_no_browser() -> str | None:
 
 @dataclass
 class Opened:
-    """A page that has loaded, and what it said and asked for since it began to."""
+    """A loaded page, with its console messages and requests."""
 
     path: Path
     page: Page
     messages: list[str] = field(default_factory=list)
     """Console errors and warnings (violations of the CSP among them), and uncaught exceptions."""
     requests: list[str] = field(default_factory=list)
-    """Every URL that was asked for, but for the page itself."""
+    """Every requested URL except the page itself."""
 
     def probe(self, name: str, *arguments: Any) -> Any:
         """Call a function of probes/ inside the page."""
@@ -75,7 +75,8 @@ class Opened:
         )
 
     def again(self, width: int, *, dark: bool = False) -> None:
-        """Load the page anew in a window of this width: a fifth of the time of another visit."""
+        """Reload the page in a window of this width, which takes a fifth of the time of another
+        visit."""
         self.messages.clear()
         self.requests.clear()
         self.page.set_viewport_size({"width": width, "height": HEIGHT})
@@ -103,7 +104,7 @@ class Opened:
 
 @cache
 def _probes() -> str:
-    """Functions that are declared anew for each call, so that a page never sees them."""
+    """Functions that are declared again for each call, so that a page never sees them."""
     folder = Path(__file__).parent / "probes"
     return "\n".join(each.read_text(encoding="utf-8") for each in sorted(folder.glob("*.js")))
 

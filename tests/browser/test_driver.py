@@ -32,7 +32,7 @@ def test_a_named_browser_comes_first_and_then_names_in_order(
     assert find_browser() == str(tmp_path / "own" / "mine")
 
 
-def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_tools_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(driver, "find_spec", lambda name: name)
     install = "no Chromium found; install Debian's package chromium, or set KEET_BROWSER"

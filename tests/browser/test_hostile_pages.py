@@ -14,7 +14,7 @@ import pytest
 from keet.cli import main
 from keet.render.html.markup import ATTRIBUTES, ELEMENTS
 from tests.browser.driver import Browser, Opened
-from tests.browser.made_pages import SAMPLES, one_launch, written
+from tests.browser.sample_pages import SAMPLES, one_launch, written
 from tests.conftest import REPORTS
 from tests.hostile_reports import attacked, nvtx_of
 from tests.insights_sets import finding, launch, make_set

@@ -12,7 +12,7 @@ import pytest
 from keet.render.html.markup import Html, element
 from keet.render.html.page import bar, page
 from tests.browser.driver import Browser, Opened
-from tests.browser.made_pages import one_launch
+from tests.browser.sample_pages import one_launch
 
 pytestmark = pytest.mark.slow
 
@@ -161,7 +161,7 @@ def test_the_prompt_context_of_a_report(
     browser: Browser, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from keet.cli import main
-    from tests.browser.made_pages import SLOW
+    from tests.browser.sample_pages import SLOW
 
     assert main(["context", str(SLOW)]) == 0
     wanted = capsys.readouterr().out
@@ -337,7 +337,7 @@ def test_an_address_with_a_fragment_opens_its_target(visit: Visit, made: Path) -
     assert visit(opening)
 
 
-def test_fragments_that_are_nobodys_do_no_harm(visit: Visit, made: Path) -> None:
+def test_unknown_fragments_are_ignored(visit: Visit, made: Path) -> None:
     def opening(opened: Opened) -> list[str]:
         for fragment in ("none", "%E0%A4%A", "%", "<b>", "a'b\"c"):
             opened.page.goto("about:blank")

@@ -10,7 +10,7 @@ import pytest
 
 from tests.browser.checks import all_faults, faults_at
 from tests.browser.driver import Browser
-from tests.browser.made_pages import KINDS, SAMPLES, written
+from tests.browser.sample_pages import KINDS, SAMPLES, written
 from tests.page_parts import PageParts
 
 LARGEST = 1_500_000

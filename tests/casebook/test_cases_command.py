@@ -97,7 +97,7 @@ def test_several_fixes_are_shown_alone(keet: Keet) -> None:
         (["--family", "transpose", "--archetype", "gemm"], "leave one out"),
     ],
 )
-def test_what_is_not_there_is_said_with_the_next_step(
+def test_missing_cases_are_reported_with_the_next_step(
     arguments: list[str], told: str, keet: Keet
 ) -> None:
     result = keet("cases", *arguments)

@@ -144,7 +144,7 @@ def test_the_floor_is_the_longest_of_the_needed_parts() -> None:
 
 
 @each_row("family", load_families(), ids=lambda family: family.name)
-def test_what_authors_state_fits_the_source(family: Family) -> None:
+def test_case_descriptions_match_the_source(family: Family) -> None:
     assert list(problems_of(family)) == []
 
 

@@ -75,7 +75,7 @@ def test_a_family_is_checked_and_timed_and_packed(
         assert archive.getnames() == ["toy.json"]
 
 
-def test_a_side_that_crashes_the_program_costs_that_side_alone(
+def test_a_crashing_side_loses_only_that_side(
     family: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -120,7 +120,7 @@ def test_a_wrong_result_is_named_and_not_profiled(
     assert runner._right_sides("toy", out) == ["p/b"]
 
 
-def test_what_is_there_is_not_measured_again_unless_its_source_changed(
+def test_existing_results_are_measured_again_only_if_the_source_changed(
     family: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -57,7 +57,7 @@ def write(path: Path, *lines: dict[str, Any] | str) -> Path:
     return path
 
 
-def test_a_batch_line_is_what_openai_takes() -> None:
+def test_a_batch_line_has_openais_format() -> None:
     prompt = a_prompt(IDS[0])
     (line,) = batch_lines([prompt], "gpt-x", 500)
     assert json.loads(line) == {
@@ -210,7 +210,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("line", "why"), BAD, ids=[why for _, why in BAD])
-def test_a_bad_line_is_told_and_the_next_one_counts(
+def test_a_bad_line_is_reported_and_the_next_one_is_imported(
     line: dict[str, Any] | str, why: str, folder: RunFolder, tmp_path: Path
 ) -> None:
     path = write(tmp_path / "out", line, "", batch(IDS[0]))
@@ -222,7 +222,7 @@ def test_a_bad_line_is_told_and_the_next_one_counts(
     assert [a.id for a in folder.answers if a.error is None] == [IDS[0]]
 
 
-def test_bytes_that_are_no_text_are_no_json(folder: RunFolder, tmp_path: Path) -> None:
+def test_bytes_that_are_not_text_are_refused_as_json(folder: RunFolder, tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.write_bytes(b'\xef\xbb\xbf\xff\xfe{"id"}\n' + json.dumps(batch(IDS[0])).encode())
     imported = import_files(folder, [path])
@@ -247,7 +247,7 @@ def test_no_answer_is_recorded_as_that_and_stays_open(folder: RunFolder, tmp_pat
 
 
 @pytest.mark.parametrize(("text", "finish"), [("half", "length"), ("", "stop")])
-def test_what_no_answer_cost_is_kept(
+def test_tokens_of_missing_answers_are_kept(
     text: str, finish: str, folder: RunFolder, tmp_path: Path
 ) -> None:
     import_files(folder, [write(tmp_path / "out", batch(IDS[0], text, finish=finish))])
@@ -289,7 +289,7 @@ def test_a_file_without_lines_adds_nothing_and_says_so(
 
 @pytest.mark.parametrize("indent", [None, 2])
 @pytest.mark.parametrize("kind", ["array", "object"])
-def test_one_document_in_place_of_lines_is_told_once(
+def test_a_single_json_document_is_reported_once(
     kind: str, indent: int | None, folder: RunFolder, tmp_path: Path
 ) -> None:
     path = tmp_path / "out.json"
@@ -314,7 +314,7 @@ def test_errors_alone_add_nothing_and_say_what_to_do(
     assert f"ask again: keet eval export {run} --model m" in said
 
 
-def test_out_and_in_by_the_commands(
+def test_export_and_import_commands_round_trip(
     folder: RunFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, file = str(folder.path), tmp_path / "batch.jsonl"

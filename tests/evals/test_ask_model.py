@@ -65,7 +65,7 @@ def test_every_prompt_is_asked_as_it_is_and_every_answer_kept(folder: RunFolder)
     assert ChatMessage("user", "a none").text == chat.asked[0]["messages"][1].content
 
 
-def test_what_begins_alike_is_asked_together(folder: RunFolder) -> None:
+def test_prompts_with_the_same_beginning_are_asked_together(folder: RunFolder) -> None:
     asked = [(p.sample, p.condition, p.attempt) for p in in_order(folder.prompts)]
     assert asked[:5] == [
         ("a", "none", 1),
@@ -88,7 +88,7 @@ def test_tokens_that_the_server_does_not_count_are_not_recorded(folder: RunFolde
     assert folder.answers[0].output_tokens is None
 
 
-def test_it_goes_on_where_it_stopped(folder: RunFolder) -> None:
+def test_asking_resumes_after_an_interruption(folder: RunFolder) -> None:
     assert ask(folder, say("x"), say("y"), limit=2)[0] == Asked(2, 2)
     with pytest.raises(KeyboardInterrupt):
         ask(folder, say("z"), {"fault": "interrupt"})
@@ -110,7 +110,7 @@ def test_a_fault_of_one_prompt_is_recorded_and_the_next_is_asked(folder: RunFold
 @pytest.mark.parametrize(
     ("line", "error"), [(say("half", cut=True), CUT), (say(""), EMPTY), (say(" \n"), EMPTY)]
 )
-def test_half_an_answer_is_none(line: dict[str, Any], error: str, folder: RunFolder) -> None:
+def test_a_partial_answer_is_unscored(line: dict[str, Any], error: str, folder: RunFolder) -> None:
     asked, _ = ask(folder, line, limit=1)
     assert asked == Asked(1, 0, 1, cut=int(error == CUT))
     (answer,) = folder.answers
@@ -136,7 +136,7 @@ def test_prompts_that_are_too_long_are_no_sign_of_a_dead_server(folder: RunFolde
 
 
 @pytest.mark.parametrize("fault", ["wrong_key", "unknown_model", "no_quota"])
-def test_what_no_prompt_changes_stops_at_once(fault: str, folder: RunFolder) -> None:
+def test_errors_common_to_all_prompts_stop_at_once(fault: str, folder: RunFolder) -> None:
     with pytest.raises(NotAvailable):
         ask(folder, {"fault": fault}, say("never asked"))
     assert folder.answers == []
@@ -187,7 +187,7 @@ def test_the_command_says_that_nothing_is_open(
     assert told in capsys.readouterr().out
 
 
-def test_a_folder_that_is_no_run_is_told_before_any_model_is_looked_for(
+def test_a_folder_without_a_run_is_reported_before_the_model_is_checked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)

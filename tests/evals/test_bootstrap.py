@@ -42,7 +42,7 @@ def test_the_two_sides_are_drawn_together() -> None:
     assert found.keet.low < found.keet.high
 
 
-def test_a_cluster_comes_and_goes_as_one() -> None:
+def test_items_of_a_cluster_are_drawn_together() -> None:
     """Copies of an item within its cluster make nothing more certain."""
     once = alone([[0.0], [1.0], [1.0], [5.0]])
     assert alone([[0.0] * 9, [1.0] * 9, [1.0] * 9, [5.0] * 9]) == once
@@ -67,7 +67,7 @@ def test_a_share_with_misses_is_drawn() -> None:
 
 
 @pytest.mark.parametrize("clusters", [1, 3, 35])
-def test_without_a_miss_the_open_end_is_what_chance_leaves(clusters: int) -> None:
+def test_a_share_without_a_miss_has_an_interval_from_chance(clusters: int) -> None:
     """So many hits in a row are seen in one of twenty cases at the lowest share."""
     found = share([[1.0, 1.0]] * clusters)
     assert (found.mean, found.high) == (1, 1)

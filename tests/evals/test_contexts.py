@@ -58,7 +58,7 @@ def test_an_explanation_that_is_missing_says_how_to_make_it(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("content", ["", " \n\t\n"])
-def test_an_explanation_that_says_nothing_is_no_explanation(content: str, tmp_path: Path) -> None:
+def test_an_empty_explanation_is_refused(content: str, tmp_path: Path) -> None:
     (tmp_path / "key_count.md").write_text(content, encoding="utf-8")
     with pytest.raises(UsageError, match=r"key_count\.md is empty; make it again with: keet expl"):
         context(sample("key_count"), "slow", "agent", tmp_path)

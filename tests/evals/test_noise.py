@@ -20,7 +20,7 @@ def test_captures_are_compared_within_and_between_sessions() -> None:
     assert list(noise.warm_over_cold(ONE)) == pytest.approx([0.5], rel=1e-2)
 
 
-def test_what_is_assumed_is_what_was_seen() -> None:
+def test_assumed_noise_matches_the_measured_noise() -> None:
     """Not smaller than the root mean square of the kernels of such a length, and not twice it."""
     captures = [noise.read(path) for path in RESULTS]
     every = [*captures, noise.shipped({key[0] for each in captures for key in each})]

@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> RunFolder:
     return RunFolder.create(tmp_path / "run", RUN, PROMPTS)
 
 
-def test_a_run_is_what_was_made(folder: RunFolder) -> None:
+def test_a_run_is_read_back_as_it_was_written(folder: RunFolder) -> None:
     assert folder.run == RUN
     assert folder.prompts == PROMPTS
     assert folder.answers == []
@@ -58,7 +58,7 @@ def test_an_empty_folder_is_as_good_as_none(tmp_path: Path) -> None:
     assert RunFolder.create(tmp_path / "empty", RUN, PROMPTS).run == RUN
 
 
-def test_no_run_is_made_where_something_else_lies(tmp_path: Path) -> None:
+def test_no_run_is_made_in_a_folder_with_other_files(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("mine", encoding="utf-8")
     with pytest.raises(UsageError, match=r"notes\.txt is a file; name a new folder"):
@@ -69,7 +69,7 @@ def test_no_run_is_made_where_something_else_lies(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["notes.txt/run", "x" * 300])
-def test_a_folder_that_can_not_be_made_is_told_in_one_line(place: str, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported_in_one_line(place: str, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(UsageError, match=r"can't be made \(.*\); name another folder"):
         RunFolder.create(tmp_path / place, RUN, PROMPTS)
@@ -98,9 +98,7 @@ def test_a_later_answer_replaces_an_earlier(folder: RunFolder) -> None:
 
 
 @pytest.mark.parametrize("rest", ['{"id": "mcq.q1.no', '{"half": "ä'])
-def test_half_a_line_costs_neither_what_is_before_nor_what_comes(
-    folder: RunFolder, rest: str
-) -> None:
+def test_a_partial_line_loses_neither_earlier_nor_later_lines(folder: RunFolder, rest: str) -> None:
     folder.add(an_answer(0))
     with (folder.path / "answers.jsonl").open("ab") as file:
         file.write(rest.encode()[:-1])
@@ -109,7 +107,7 @@ def test_half_a_line_costs_neither_what_is_before_nor_what_comes(
     assert [a.id for a in folder.answers] == [PROMPTS[0].id, PROMPTS[1].id]
 
 
-def test_a_whole_line_that_lost_its_end_is_kept(folder: RunFolder) -> None:
+def test_a_complete_last_line_without_newline_is_read(folder: RunFolder) -> None:
     folder.add(an_answer(0))
     path = folder.path / "answers.jsonl"
     path.write_bytes(path.read_bytes().rstrip(b"\n"))
@@ -173,7 +171,7 @@ def test_a_run_of_another_form_is_refused(
         _ = folder.run
 
 
-def test_who_made_a_record_is_never_guessed(folder: RunFolder) -> None:
+def test_a_record_without_a_keet_version_is_refused(folder: RunFolder) -> None:
     """It would be whoever reads it."""
     (folder.path / "run.json").write_text(RUN.model_dump_json(exclude={"keet"}), encoding="utf-8")
     with pytest.raises(UsageError, match=r"run\.json is not a valid run: field 'keet' is missing"):
@@ -211,7 +209,7 @@ def test_a_prompts_digest_is_of_its_words_and_of_nothing_else() -> None:
     assert swapped.digest != one.digest
 
 
-def test_an_answer_to_other_words_is_none_and_is_asked_again(folder: RunFolder) -> None:
+def test_an_answer_to_another_prompt_is_ignored_and_asked_again(folder: RunFolder) -> None:
     right, wrong = PROMPTS[0].digest, "0" * 12
     folder.add(an_answer(0).model_copy(update={"prompt_digest": right}))
     folder.add(an_answer(1).model_copy(update={"prompt_digest": wrong}))
@@ -220,7 +218,7 @@ def test_an_answer_to_other_words_is_none_and_is_asked_again(folder: RunFolder) 
     assert folder.unanswered("m") == [PROMPTS[1]]
 
 
-def test_an_answer_to_other_words_hides_none(folder: RunFolder) -> None:
+def test_an_answer_to_another_prompt_does_not_hide_a_valid_one(folder: RunFolder) -> None:
     folder.add(an_answer(0, "B"))
     folder.add(an_answer(0, "C").model_copy(update={"prompt_digest": "0" * 12}))
     assert [(answer.text, answer.error) for answer in folder.answers] == [("B", None)]

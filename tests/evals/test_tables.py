@@ -33,7 +33,7 @@ def test_what_counts_as_a_number(cell: str) -> None:
 
 
 @each_row("cell", ["a", "1 of 3", "0.95 (0.90 to 1.00)", "3 apples", "", "-"])
-def test_what_does_not(cell: str) -> None:
+def test_text_columns_are_not_aligned_right(cell: str) -> None:
     assert markdown_table([("n",), (cell,)])[1] == "| --- |"
 
 
@@ -41,7 +41,7 @@ def test_a_cell_stays_in_its_column() -> None:
     assert markdown_table([("n",), ("a | b\nc \\| d",)])[2] == "| a \\| b c \\\\\\| d |"
 
 
-def test_nothing_is_no_table() -> None:
+def test_an_empty_table_prints_nothing() -> None:
     assert text_table([]) == markdown_table([]) == []
 
 

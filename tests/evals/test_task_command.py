@@ -41,7 +41,7 @@ def test_text_and_markdown_say_the_same() -> None:
     assert "| top-1 | 0.950 | at least 0.9 | yes | why not |" in markdown
 
 
-def test_json_has_the_bars() -> None:
+def test_json_has_the_thresholds() -> None:
     document = json.loads(printed(a_result(MET, MISSED), "json"))
     assert document["rows"] == [1]
     assert [(bar["value"], bar["met"]) for bar in document["bars"]] == [
@@ -50,7 +50,7 @@ def test_json_has_the_bars() -> None:
     ]
 
 
-def test_what_is_not_finite_is_null_in_json() -> None:
+def test_non_finite_numbers_are_null_in_json() -> None:
     odd = a_result()._replace(document={"rows": [{"x": math.inf, "y": (math.nan, 1.5)}]})
     assert json.loads(printed(odd, "json"))["rows"] == [{"x": None, "y": [None, 1.5]}]
 
@@ -83,7 +83,7 @@ def test_a_file_gets_what_would_be_printed(
     assert capsys.readouterr().out == ""
 
 
-def test_every_bar_has_a_reason() -> None:
+def test_every_threshold_has_a_reason() -> None:
     bars = [bar for task in THRESHOLDS.values() for bar in task]
     assert all(len(bar.why) > 10 for bar in bars)
     for task in THRESHOLDS.values():

@@ -1,4 +1,4 @@
-"""The documentation site: Markdown of the repository as pages that open from a folder.
+"""Builds the documentation site from the repository's Markdown; pages open from a folder.
 
-`make site` runs `python -m docs_site`. Why not a ready-made generator: docs/decisions/0021-site.md.
+`make site` runs `python -m docs_site`. Why there is an own generator: docs/decisions/0021-site.md.
 """

@@ -24,7 +24,7 @@ def main() -> int:
         sys.stderr.write(f"{error}\nThe site was not built.\n")
         return 1
     except OSError as error:
-        sys.stderr.write(f"{out}: it can't be written ({error.strerror}); name another folder\n")
+        sys.stderr.write(f"{out}: cannot write the site ({error.strerror}); name another folder\n")
         return 1
     seconds = time.perf_counter() - start
     sys.stdout.write(f"{count} pages in {seconds:.1f} s; open {out / 'index.html'}\n")

@@ -1,4 +1,4 @@
-"""The whole site: pages, theme, pictures, search index. Links that lead nowhere stop it."""
+"""Builds the whole site: pages, theme, pictures, search index. Stops at links that lead nowhere."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from docs_site.search_index import index_script
 THEME = Path(__file__).parent / "theme"
 _MOST_HEADINGS = 90
 _MARK = ".keet-site"
-"""Says that a folder is a site and may be replaced."""
+"""Marks a folder as a site that may be replaced."""
 
 
 class SiteError(Exception):
-    """The site is not built; each line says what to mend."""
+    """The site is not built; each line says what to fix."""
 
 
 def build(root: Path, out: Path) -> int:
-    """Write the site, whole or not at all, and return the number of its pages."""
+    """Write the site completely or not at all, and return the number of its pages."""
     faults = unreachable_pages(root) + link_faults(root, checked_files(root))
     if faults:
         raise SiteError("\n".join(faults))
@@ -45,11 +45,11 @@ def build(root: Path, out: Path) -> int:
 
 
 def _check_place(out: Path) -> None:
-    """Nothing is replaced but a site, or an empty folder."""
+    """Only a site or an empty folder is replaced."""
     if out.exists() and not out.is_dir():
         raise SiteError(f"{out} is a file; name a folder")
     if out.is_dir() and not (out / _MARK).exists() and any(out.iterdir()):
-        raise SiteError(f"{out} holds other files and is not replaced; name another folder")
+        raise SiteError(f"{out} contains other files and is not replaced; name another folder")
 
 
 def _write(root: Path, out: Path, sections: tuple[Section, ...]) -> int:
@@ -68,7 +68,7 @@ def _write(root: Path, out: Path, sections: tuple[Section, ...]) -> int:
 
 
 class _Site:
-    """Finds what links mean, and copies the files that they need."""
+    """Resolves links, and copies the files that they need."""
 
     def __init__(self, root: Path, out: Path, pages: dict[Path, Page]) -> None:
         self._root = root.resolve()
@@ -136,7 +136,7 @@ def _to(target: Page, page: Page, words: str = "") -> str:
 
 
 def _headings(page: Page) -> str:
-    """Links to the parts of a page, where there are enough of them to choose from."""
+    """Links to the sections of a page, if it has enough of them."""
     shown = [each for each in page.document.headings if each.level in (2, 3)]
     if len(shown) < 2:
         return ""
@@ -150,14 +150,14 @@ def _headings(page: Page) -> str:
 
 
 def _contents(page: Page) -> str:
-    """Beside the text, where the window is wide enough."""
+    """Next to the text, if the window is wide enough."""
     start = '<nav class="contents" tabindex="0" aria-label="On this page"><p>On this page</p>'
     headings = _headings(page)
     return f"{start}{headings}</nav>" if headings else ""
 
 
 def _with_short_contents(page: Page, body: str) -> str:
-    """Below the heading, closed, where it is not."""
+    """Below the heading, closed, in narrow windows."""
     headings = _headings(page)
     title, end, rest = body.partition("</h1>\n")
     if not headings or not end:

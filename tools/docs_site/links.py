@@ -1,4 +1,4 @@
-"""Do links lead somewhere? Files of the repository, headings of its pages, and nothing else."""
+"""Checks the links of the documentation: files of the repository and headings of its pages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def checked_files(root: Path) -> list[Path]:
 
 
 def link_faults(root: Path, files: Iterable[Path]) -> list[str]:
-    """One line per link that leads nowhere: file, line, what is wrong."""
+    """One line per broken link: file, line, what is wrong."""
     _cached.cache_clear()
     return [
         f"{path.relative_to(root)}:{link.line}: {fault}"
@@ -32,7 +32,7 @@ def link_faults(root: Path, files: Iterable[Path]) -> list[str]:
 
 
 def unreachable_pages(root: Path) -> list[str]:
-    """Pages of docs/ that the navigation does not have."""
+    """Pages of docs/ that are missing in the navigation."""
     named = {page.path for page in pages_of(read_navigation(root))}
     missing = sorted(set((root / "docs").rglob("*.md")) - named)
     return [f"{path.relative_to(root)} is not in {NAVIGATION}; add it" for path in missing]

@@ -1,4 +1,4 @@
-"""Markdown files as tokens, with what other pages may link to: headings and explicit anchors."""
+"""Parses Markdown files, with the targets that other pages may link to: headings and anchors."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def parse(text: str) -> Document:
 
 
 def plain_text(token: Token) -> str:
-    """The words of an inline token, without marks and tags; a line break is kept."""
+    """The text of an inline token without markup; line breaks are kept."""
     return "".join(map(_words, token.children or ())).strip()
 
 
@@ -87,7 +87,7 @@ def _words(token: Token) -> str:
 
 
 def slug(text: str, taken: set[str]) -> str:
-    """The anchor that GitHub gives to a heading; one that is taken gets a number."""
+    """GitHub's anchor of a heading; a duplicate gets a number."""
     stem = re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
     found, number = stem, 0
     while found in taken:

@@ -1,4 +1,4 @@
-"""docs/navigation.toml: which pages the site has, in which order, under which headings."""
+"""Reads docs/navigation.toml: the pages of the site, their order and sections."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAVIGATION = "docs/navigation.toml"
 
 
 class NavigationError(Exception):
-    """The navigation can't be built: one line that says what to change."""
+    """The navigation cannot be built: one line that says what to change."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Page:
     source: PurePosixPath
     """Relative to the root of the repository."""
     label: str
-    """In the navigation; empty for the page's own heading."""
+    """Label in the navigation; empty: the page's own heading."""
 
     @cached_property
     def document(self) -> Document:
@@ -35,7 +35,7 @@ class Page:
 
     @property
     def output(self) -> PurePosixPath:
-        """Relative to the site: pages of docs/ lie at the top, others below repository/."""
+        """Relative to the site: pages of docs/ are at the top, others below repository/."""
         inside = self.source.is_relative_to("docs")
         place = self.source.relative_to("docs") if inside else "repository" / self.source
         return place.with_suffix(".html")
@@ -69,8 +69,8 @@ def _pattern(entry: str | list[str]) -> str:
 
 
 def _pages(root: Path, entries: list[str | list[str]], named: set[str]) -> Iterator[Page]:
-    """An entry is a path, a path with its label, or a pattern. A pattern does not repeat pages that
-    are named."""
+    """An entry is a path, a path with its label, or a pattern. A pattern does not repeat named
+    pages."""
     for entry in entries:
         pattern = _pattern(entry)
         label = "" if isinstance(entry, str) else entry[1]

@@ -1,4 +1,4 @@
-"""The tokens of one page as HTML: links to other pages of the site, tables that scroll, colours."""
+"""Renders one page as HTML: links to other pages of the site, tables that scroll, code colours."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from docs_site.markdown import Heading, Link, parser, plain_text
 from docs_site.navigation import Page
 
 Resolve = Callable[[str], str | None]
-"""From a link as it is written to the link in the site; None where the site has no such page."""
+"""Maps a link as written to the link in the site; None if the site has no such page."""
 
 COPIED = {".png", ".svg", ".json", ".csv"}
-"""Files that the site takes along when a page links to them."""
+"""Files that are copied to the site when a page links to them."""
 SHORT, LONG = 22, 60
 """Characters in the longest cell of a column."""
 
@@ -29,7 +29,7 @@ def render(page: Page, resolve: Resolve) -> str:
 
 
 def asset_place(root: Path, path: Path) -> PurePosixPath:
-    """Where a copied file lies in the site."""
+    """Where a copied file is in the site."""
     source = PurePosixPath(path.relative_to(root).as_posix())
     inside = source.is_relative_to("docs")
     return source.relative_to("docs") if inside else "repository" / source
@@ -69,7 +69,7 @@ def _laid_out(
 
 
 def column_widths(tokens: Sequence[Token]) -> dict[int, int]:
-    """For the number of each token that opens a cell: the longest text in its column."""
+    """For the index of each token that opens a cell: the longest text in its column."""
     found: dict[int, int] = {}
     columns: dict[int, list[int]] = {}
     longest: dict[int, int] = {}
@@ -130,7 +130,7 @@ def _inline(token: Token, resolve: Resolve) -> Token:
 
 
 def _link(token: Token, resolve: Resolve) -> tuple[Token, Token]:
-    """Opening and closing tag. What the site does not have is named, not linked."""
+    """Opening and closing tag. Targets that the site does not have are named, not linked."""
     href = str(token.attrs["href"])
     end = Token("html_inline", "", 0, content="</a>")
     if Link(href, 0).is_foreign:

@@ -1,4 +1,4 @@
-"""What the search of the site looks through: one entry per heading, and per row with an anchor."""
+"""The search index of the site: one entry per heading, and per table row with an anchor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from docs_site.navigation import Page
 _ROW = re.compile(r'<a id="([^"]+)"></a>')
 _BARS = re.compile("[█░]+")
 _TEXT_LIMIT = 6_000
-"""Characters per entry: more is a table, whose rows have entries of their own or are alike."""
+"""Characters per entry: longer ones are tables, whose rows have their own entries or are
+similar."""
 
 
 def index_script(pages: Iterable[Page]) -> str:

@@ -21,7 +21,7 @@ def of(*parts: TimePart, group: str = "samples", kind: str = "full") -> Closing:
     return closing(group, "some kernel", kind, parts)
 
 
-def test_an_account_that_closes() -> None:
+def test_an_account_that_adds_up() -> None:
     idle = part("idle", 30.0, part("tail", 10.0), part("idle.unknown", 20.0))
     row = of(idle, part("issue", 69.95))
     assert row.closes
@@ -40,7 +40,7 @@ def test_an_account_that_closes() -> None:
         [],
     ],
 )
-def test_an_account_that_does_not(parts: list[TimePart]) -> None:
+def test_an_account_that_does_not_add_up(parts: list[TimePart]) -> None:
     assert not of(*parts).closes
 
 
@@ -51,7 +51,7 @@ def test_the_median_is_of_full_set_reports() -> None:
     assert full_set_median([basic]) is None
 
 
-def test_of_locked_families_sums_alone_are_printed() -> None:
+def test_only_sums_are_printed_for_locked_families() -> None:
     rows = [of(part("a", 50.0), group=LOCKED), of(part("a", 100.0))]
     rows[0] = rows[0]._replace(name="secret kernel")
     summary, *rest = page_parts(rows)
@@ -62,7 +62,7 @@ def test_of_locked_families_sums_alone_are_printed() -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), [("tour_full", "full"), ("tour_basic", "basic")])
-def test_real_accounts_close(name: str, kind: str) -> None:
+def test_accounts_of_real_reports_add_up(name: str, kind: str) -> None:
     rows = of_source(Source("test data", name, REPORTS / f"{name}.ncu-rep"))
     assert len(rows) >= 3
     assert all(row.closes for row in rows), rows

@@ -40,7 +40,7 @@ def test_a_report_is_judged_by_its_longest_kernel() -> None:
     assert row.headline.endswith(".")
 
 
-def test_a_file_that_is_no_report_is_unread() -> None:
+def test_a_file_that_is_not_a_report_is_listed_as_unread() -> None:
     readme = Source("test data", "README.md", REPORTS.parent / "README.md")
     row = of_source(readme)
     assert isinstance(row, Unread)

@@ -30,7 +30,7 @@ def test_a_clear_cause_does_not_change() -> None:
     assert [row.drawn[0.02].total() for row in rows] == [3, 3]
 
 
-def test_an_answer_that_hangs_on_a_metric_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_depends_on_one_metric_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     """An analyst with a cliff: the draw decides on which side of it the launch is."""
     (subject,) = subjects(sample("matrix_flip/slow"))
     limit = subject.launch.require("duration").value
@@ -73,7 +73,7 @@ def test_shares_are_of_all_draws() -> None:
     assert shares(rows) == {0.02: 1 / 40, 0.05: 2 / 40}
 
 
-def test_the_page_says_whether_bars_are_met_and_names_what_changes() -> None:
+def test_the_page_says_whether_thresholds_are_met_and_lists_changes() -> None:
     rows = [
         made_up("latency_bound", {"latency_bound": 20}, {"latency_bound": 18, "nothing": 2}),
         made_up("nothing", {"nothing": 19, "small_grid": 1}, {"nothing": 20}, group="corpus"),

@@ -55,7 +55,7 @@ def test_a_cause_that_is_named_first_at_its_line() -> None:
     assert score.first == "barrier_bound 3.00x"
 
 
-def test_second_unnamed_silent_and_still_raised() -> None:
+def test_ranks_of_second_missing_silent_and_still_raised_findings() -> None:
     second = a_read(a_claim("latency_bound"), a_claim("barrier_bound"))
     other = a_read(a_claim("latency_bound"))
     silent = a_read(after=Answer((a_claim("barrier_bound"),)))
@@ -84,7 +84,7 @@ def test_a_rule_raises_a_look_alike_if_it_can_mean_it_and_promises_a_tenth() -> 
     assert [alarm.nvidia_raised for alarm in alarms] == [True, False, False]
 
 
-def test_a_promise_to_a_look_alike_counts_whatever_it_is_for() -> None:
+def test_any_forecast_of_a_gain_on_a_look_alike_counts() -> None:
     lookalike = a_read(
         a_claim("latency_bound", 1.15), a_claim("tail_effect", 1.14), id="scan/y", lookalike=True
     )
@@ -157,7 +157,7 @@ def test_the_page_says_the_answer_first_and_names_every_miss() -> None:
 # --- forecasts
 
 
-def test_each_of_several_fixes_is_held_against_its_own_gain() -> None:
+def test_each_of_several_fixes_is_compared_with_its_own_gain() -> None:
     steps = (("barrier_bound", 2.0), ("tail_effect", 1.5))
     read = a_read(a_claim("barrier_bound", 2.0), several=True, steps=steps)
     rows = [each.row for each in forecast.score_forecasts([read], [read]).forecasts]
@@ -184,7 +184,7 @@ def test_locked_cases_are_compared_with_work_families() -> None:
 
 
 @pytest.mark.parametrize("add", [task.add_diagnosis, task.add_forecast])
-def test_of_locked_families_sums_alone_are_printed(add: Callable[..., Result]) -> None:
+def test_only_sums_are_printed_for_locked_families(add: Callable[..., Result]) -> None:
     """Who sees their cases would begin to fit them."""
     locked = a_read(a_claim("latency_bound"), id="gemv/secret", family="gemv", split="locked")
     result = add(None, {"work": [a_read()], "locked": [locked]})
@@ -202,7 +202,7 @@ def test_options_that_would_do_nothing_are_refused(words: list[str], keet: Keet)
     assert keet("eval", "forecast", *words).code == 2
 
 
-def test_look_alikes_that_are_promised_a_gain_are_counted() -> None:
+def test_look_alikes_with_a_forecast_gain_are_counted() -> None:
     promised = a_read(a_claim("barrier_bound", 2.0), lookalike=True, speedup=1.0)
     left = a_read(id="fft/y", family="fft", lookalike=True, speedup=1.0)
     cause = a_read(id="gemv/x", family="gemv")

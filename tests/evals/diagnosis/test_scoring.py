@@ -47,7 +47,7 @@ def test_nothing_raised_is_a_miss_of_everything() -> None:
     assert (row.nvidia_rank, row.nvidia_global_rank, row.nvidia_first_means) == (None, None, 0)
 
 
-def test_health_that_is_none_is_said() -> None:
+def test_a_false_healthy_answer_is_a_miss() -> None:
     row = score(TRUTH, {"slow": Answer(healthy="at_dram_roofline"), "fast": Answer()})
     assert row.misses == (
         "cause: not raised; nothing was raised: at_dram_roofline",
@@ -88,7 +88,7 @@ def test_places_of_another_finding_do_not_count() -> None:
     ).located
 
 
-def test_no_places_are_said() -> None:
+def test_a_finding_without_places_is_reported() -> None:
     (miss,) = scored(a_claim("tail_effect")).misses
     assert miss == "location: tail_effect has no places; the cause is at slow.cu:7, slow.cu:9"
 
@@ -101,7 +101,7 @@ def test_what_was_fixed_may_not_be_raised_again() -> None:
     assert row.misses == ("fast: still raises narrow_access 2.00x (high)",)
 
 
-def test_what_is_left_has_to_come_first() -> None:
+def test_the_remaining_cause_must_come_first() -> None:
     fast = Answer((a_claim("sfu_bound"), a_claim("latency_bound")))
     assert scored(fast=fast).left_named == (("fast", False),)
     assert scored(fast=Answer()).left_named == (("fast", False),)
@@ -198,12 +198,12 @@ def test_only_five_findings_are_read() -> None:
     assert scored(*many, a_claim("tail_effect")).beside == 5
 
 
-def test_a_finding_said_twice_takes_two_places() -> None:
+def test_a_repeated_finding_uses_two_ranks() -> None:
     row = scored(a_claim("sfu_bound"), a_claim("sfu_bound"), a_claim("tail_effect"))
     assert (row.rank, row.beside) == (3, 1)
 
 
-def test_an_answer_about_another_kernel_says_nothing() -> None:
+def test_an_answer_about_another_kernel_does_not_count() -> None:
     truth = replace(TRUTH, kernel="mine")
     good = a_claim("tail_effect", places=(("slow.cu", 7),))
     answers = {"slow": Answer((good,), kernel="other"), "fast": Answer(healthy="latency_bound")}

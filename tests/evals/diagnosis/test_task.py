@@ -41,7 +41,7 @@ def test_keet_is_right_often_enough(result: Result) -> None:
     assert [held for held in result.thresholds if not held.met] == []
 
 
-def test_a_miss_of_a_bar_is_one() -> None:
+def test_a_missed_threshold_is_reported() -> None:
     values = {
         "top-1": 0.89,
         "top-3": 1,
@@ -113,7 +113,7 @@ def flip() -> Sample:
     return next(sample for sample in load_samples() if sample.name == "matrix_flip")
 
 
-def test_a_report_that_is_gone_is_unscored(flip: Sample) -> None:
+def test_a_missing_report_is_unscored(flip: Sample) -> None:
     others = [sample for sample in load_samples() if sample.name in ("row_norms", "pair_reduce")]
     lost = score_samples([flip.model_copy(update={"name": "not_there"}), *others])
     assert [row.sample for row in lost.rows] == ["row_norms"]
@@ -137,11 +137,11 @@ def tried(real: Scored) -> dict[str, Tried]:
     return {each.name: each for each in real.adversaries}
 
 
-def test_full_marks_can_be_had(tried: dict[str, Tried]) -> None:
+def test_full_scores_are_possible(tried: dict[str, Tried]) -> None:
     assert tried["knows the truth (not an attack)"][1:] == (1, 1, 1, 0, 0)
 
 
-def test_a_wrong_line_is_no_place(tried: dict[str, Tried]) -> None:
+def test_a_wrong_line_does_not_count_as_located(tried: dict[str, Tried]) -> None:
     assert tried["right finding, wrong line"].located == 0
     assert tried["right finding, every line of the file"].located == 0
 
@@ -156,7 +156,7 @@ def test_a_wrong_line_is_no_place(tried: dict[str, Tried]) -> None:
         ("no finding", 0, 0),
     ],
 )
-def test_who_knows_nothing_gets_next_to_nothing(
+def test_adversaries_score_near_zero(
     tried: dict[str, Tried], name: str, top1: float, top3: float
 ) -> None:
     assert tried[name].top1 <= top1
@@ -171,13 +171,13 @@ def test_lists_cost_alarms_and_findings_that_nobody_planted(tried: dict[str, Tri
     assert tried["latency_bound, always"].false_alarms == 1
 
 
-def test_repeating_oneself_gains_nothing(result: Result, tried: dict[str, Tried]) -> None:
+def test_repeated_findings_gain_nothing(result: Result, tried: dict[str, Tried]) -> None:
     again, once = tried["keet's findings, five times each"], result.document["summary"]["hits"]
     assert again.top1 <= once["top1"]["keet"]["mean"]
     assert again.top3 < once["top3"]["keet"]["mean"]
     assert again.located <= once["located"]["mean"]
 
 
-def test_what_adversaries_got_is_printed(real: Scored, result: Result) -> None:
+def test_scores_of_adversaries_are_printed(real: Scored, result: Result) -> None:
     text = printed(result, "terminal")
     assert all(f"{each.name} " in text for each in real.adversaries)

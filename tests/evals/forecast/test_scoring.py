@@ -29,7 +29,7 @@ def test_the_range_includes_its_ends(likely: float, covered: bool) -> None:
     assert score_range(Range(likely / 2, likely, likely * 2), 2.0).covered is covered
 
 
-def test_a_range_pays_for_its_width_and_for_what_lies_outside() -> None:
+def test_the_range_score_includes_width_and_distance_outside() -> None:
     near, wide = score_range(Range(1, 2, 4), 2.0), score_range(Range(1, 2, 1024), 2.0)
     assert near.covered
     assert wide.covered
@@ -54,7 +54,7 @@ NONE = [
 
 
 @each_row(("said", "why"), NONE)
-def test_what_is_no_forecast_counts_as_none(said: Range, why: str) -> None:
+def test_invalid_forecasts_count_as_missing(said: Range, why: str) -> None:
     row = score_pair(a_pair(8.0, said), [])
     assert row.keet == replace(score_range(None, 8.0))
     assert (row.keet.error, row.keet.covered) == (3, False)
@@ -62,7 +62,7 @@ def test_what_is_no_forecast_counts_as_none(said: Range, why: str) -> None:
     assert "scored as 1x" in row.why
 
 
-def test_1x_that_is_not_said_covers_nothing() -> None:
+def test_a_missing_forecast_covers_no_measurement() -> None:
     """Not even what was 1x: who says nothing has given no range."""
     assert not score_range(None, 1.0).covered
     assert score_range(Range(1, 1, 1), 1.0).covered
@@ -75,19 +75,19 @@ def a_pair(measured: float, said: Range | None = None, sample: str = "made_up") 
 # --- what it is held against
 
 
-def test_nvidia_is_held_to_its_highest_estimate_and_to_its_nearest() -> None:
+def test_nvidia_is_scored_by_its_highest_and_its_nearest_estimate() -> None:
     pair = replace(a_pair(2.0, Range(1, 2, 3)), estimates=(4.0, 2.1, 1.01))
     row = score_pair(pair, [pair])
     assert (row.nvidia, row.nvidia_nearest) == (4, 2.1)
     assert row.nvidia_error == 1
 
 
-def test_estimates_that_are_none_are_none() -> None:
+def test_missing_estimates_stay_missing() -> None:
     row = score_pair(replace(a_pair(2.0), estimates=(math.inf, math.nan, -1.0)), [])
     assert (row.nvidia, row.nvidia_nearest, row.nvidia_error) == (None, None, 1)
 
 
-def test_who_knows_nothing_says_the_mean_of_the_others() -> None:
+def test_the_naive_forecast_is_the_mean_of_the_others() -> None:
     pairs = [a_pair(2.0, sample="a"), a_pair(8.0, sample="b"), a_pair(1000.0, sample="c")]
     again = a_pair(1000.0, sample="c")
     said = naive_range(pairs[2], [*pairs, again])
@@ -152,7 +152,7 @@ def test_each_step_is_a_pair(layered: Sample) -> None:
     assert first.estimates == pytest.approx((4,))
 
 
-def test_what_was_not_measured_is_unscored(layered: Sample) -> None:
+def test_unmeasured_programs_are_unscored(layered: Sample) -> None:
     bare = layered.model_copy(update={"measured": None})
     assert [str(each) for each in pairs_of(bare, answers(bare))] == [
         "xs_lookup, slow: slow or step1 was not measured",
@@ -160,14 +160,14 @@ def test_what_was_not_measured_is_unscored(layered: Sample) -> None:
     ]
 
 
-def test_what_has_no_report_is_unscored(layered: Sample) -> None:
+def test_a_sample_without_a_report_is_unscored(layered: Sample) -> None:
     said = answers(layered) | {"step1": NoAnswer("the report can't be read")}
     first, second = pairs_of(layered, said)
     assert isinstance(first, Pair)
     assert second == Unscored("xs_lookup", "step1", "the report can't be read")
 
 
-def test_a_step_that_mends_nothing_planted_is_unscored(layered: Sample) -> None:
+def test_a_step_that_fixes_no_planted_cause_is_unscored(layered: Sample) -> None:
     truth = layered.truth.model_copy(update={"left": {}})
     first, second = pairs_of(layered.model_copy(update={"truth": truth}), answers(layered))
     assert isinstance(first, Pair)

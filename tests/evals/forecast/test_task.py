@@ -65,7 +65,7 @@ def tried(real: Pairs) -> dict[str, Tried]:
     return {each.name: each for each in try_all(real[0])}
 
 
-def test_full_marks_can_be_had(tried: dict[str, Tried]) -> None:
+def test_full_scores_are_possible(tried: dict[str, Tried]) -> None:
     assert tried["knows what was measured (not an attack)"][1:] == (0, 1, 0, 0, 0)
 
 
@@ -73,19 +73,23 @@ def test_full_marks_can_be_had(tried: dict[str, Tried]) -> None:
     "name",
     ["infinite", "2x, up to infinity", "not a number", "zero", "negative"],
 )
-def test_what_is_no_number_is_nothing(tried: dict[str, Tried], real: Pairs, name: str) -> None:
+def test_invalid_forecasts_score_like_missing_ones(
+    tried: dict[str, Tried], real: Pairs, name: str
+) -> None:
     assert tried[name][1:-1] == tried["nothing"][1:-1]
     assert tried[name].invalid == len(real[0])
 
 
-def test_a_range_that_covers_everything_is_no_win(tried: dict[str, Tried], result: Result) -> None:
+def test_a_range_that_covers_everything_scores_badly(
+    tried: dict[str, Tried], result: Result
+) -> None:
     all_of_it, ours = tried["2x, from 1x to 1000x"], result.document["summary"]
     assert all_of_it.covered == 1
     assert all_of_it.width > 5 * ours["width"]["keet"]["mean"]
     assert all_of_it.range_score > 2 * ours["range_score"]["keet"]["mean"]
 
 
-def test_who_knows_nothing_is_beaten(tried: dict[str, Tried], result: Result) -> None:
+def test_keet_beats_forecasts_without_a_profile(tried: dict[str, Tried], result: Result) -> None:
     ours = result.document["summary"]["largest"]["keet"]["mean"]
     for name in ("nothing", "2x, always", "an estimate of 100 % of the time"):
         assert tried[name].error > 1.5 * ours

@@ -62,7 +62,7 @@ def test_changed_digits_are_no_rounding_of_the_value(material: Material, kind: s
 # --- checks
 
 
-def test_checks_let_truth_pass_and_refute_what_is_false(material: Material) -> None:
+def test_checks_accept_true_sentences_and_refute_false_ones(material: Material) -> None:
     piece = material.asked["dram_bytes_read"]
     true, false = f"DRAM Bytes Read is {piece}.", "DRAM Bytes Read is 9.1 GB."
     for check in (verified, own):
@@ -93,7 +93,7 @@ def a_trial(on_true: Judged, on_false: Judged, sample: str = "a", true: str = "t
     return Trial(sample, "kind", "verify", true, "f", on_true, on_false)
 
 
-def test_catches_are_counted_and_unscored_is_apart() -> None:
+def test_caught_and_unscored_mutants_are_counted_separately() -> None:
     trials = [
         a_trial(PASSED, REFUTED),
         a_trial(PASSED, DOUBTED, "b"),

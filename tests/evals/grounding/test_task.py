@@ -24,7 +24,7 @@ def result(real: Grounded) -> Result:
     return result_of(real)
 
 
-def test_the_bars_are_met(result: Result) -> None:
+def test_the_thresholds_are_met(result: Result) -> None:
     assert [held for held in result.thresholds if not held.met] == []
 
 
@@ -40,7 +40,7 @@ def test_the_committed_table_is_what_is_printed(
     check_committed(request, "grounding.md", printed(result, "markdown"))
 
 
-def test_every_slip_and_everything_unscored_is_listed(real: Grounded, result: Result) -> None:
+def test_missed_and_unscored_mutants_are_listed(real: Grounded, result: Result) -> None:
     document = json.loads(printed(result, "json"))
     slipped = [trial for trial in real.trials if trial.scored and trial.slipped]
     unscored = [trial for trial in real.trials if not trial.scored]

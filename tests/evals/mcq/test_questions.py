@@ -226,7 +226,7 @@ def test_what_cannot_be_known_is_not_in_the_report():
         assert known == (question.answer != UNKNOWN), question.id
 
 
-def test_what_can_be_known_is_shown():
+def test_answerable_questions_have_their_number_in_a_text():
     for question in of_kind("unknown"):
         shown = {"raw", "keet"} & set(question.answerable_from)
         assert bool(shown) == (question.answer != UNKNOWN), question.id
@@ -277,7 +277,7 @@ def label(option: str) -> str:
     return re.sub("^Profile [PQ]: ", "", option)
 
 
-def test_the_wording_alone_is_no_help():
+def test_guessing_from_the_wording_scores_at_chance():
     for guess in guesses_of_all():
         assert 0.18 <= guess.right.mean <= 0.3, guess
         assert guess.right.low <= 0.26, guess

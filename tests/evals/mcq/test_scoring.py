@@ -66,7 +66,7 @@ def test_a_letter_is_found(text: str, letter: str):
         ("{" * 60_000 + "ANSWER: A or B", "names A and B"),
     ],
 )
-def test_no_letter_and_why(text: str, why: str):
+def test_answers_without_a_letter_have_a_reason(text: str, why: str):
     found = find_letter(text)
     assert found.letter is None
     assert why in found.why
@@ -112,7 +112,7 @@ def test_a_right_letter_with_wrong_reasons_is_right():
     assert "L2 83 %" in got.why
 
 
-def test_a_wrong_letter_is_told_why():
+def test_a_wrong_letter_has_its_reason():
     asked = prompt(question())
     got = score(answer(asked, "ANSWER: A", output_tokens=7), asked, question())
     assert got.outcome == "wrong"

@@ -88,7 +88,7 @@ def test_programs_of_all_models_are_carried_and_the_others_are_counted(
     ]
 
 
-def test_a_program_for_other_words_is_not_carried(folder: RunFolder) -> None:
+def test_a_program_for_another_prompt_is_left_out_of_the_bundle(folder: RunFolder) -> None:
     answer(folder, folder.prompts[0], program("gas_state"), prompt_digest="0" * 12)
     found = collect(folder)
     assert found.candidates == []
@@ -164,11 +164,11 @@ def test_what_the_rules_forbid_is_refused(code: str) -> None:
     assert source_refusal(f"{code}\n") is not None
 
 
-def test_a_floor_that_nobody_counted_is_not_zero() -> None:
+def test_a_missing_minimum_time_is_not_zero() -> None:
     assert module._floor(None)["compulsory_bytes"] is None
 
 
-def test_what_can_not_be_meant_is_refused(
+def test_a_bundle_without_answers_or_into_a_used_folder_is_refused(
     folder: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(UsageError, match="let a model answer first"):

@@ -29,7 +29,7 @@ def test_slow_keeps_its_cause_and_fast_does_not(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(MENDED_BEFORE_THE_LINES))
-def test_where_the_fix_keeps_the_lines_they_tell_nothing(name: str) -> None:
+def test_lines_that_the_fix_keeps_are_not_informative(name: str) -> None:
     found = places(SAMPLES[name], source(name))
     assert found.kept_cause is None
     assert "no line tells" in found.told
@@ -62,14 +62,14 @@ def test_a_name_that_ends_alike_is_another_name() -> None:
     assert places(SAMPLES["matrix_flip"], other).kept_cause is False
 
 
-def test_a_barrier_less_is_a_change_though_others_stay() -> None:
+def test_removing_one_of_several_barriers_is_a_change() -> None:
     text = source("scan_rows")
     fewer = text.replace("__syncthreads();", "", 1)
     assert "__syncthreads();" in fewer
     assert places(SAMPLES["scan_rows"], fewer).kept_cause is False
 
 
-def test_a_cause_in_a_header_is_left_by_calling_it_no_more() -> None:
+def test_not_calling_a_header_function_removes_its_cause() -> None:
     sample = SAMPLES["gas_state"]
     assert places(sample, source("gas_state")).kept_cause is True
     without = tampered("gas_state", '#include "state_math.h"', '#include "mine.h"')
@@ -120,14 +120,14 @@ def test_the_wrong_place_is_correct_without_gain_and_with_the_cause(
     assert is_wrong_place(speedup, kept_cause=kept) is wrong
 
 
-def test_a_brace_is_booked_on_and_no_cause() -> None:
+def test_a_closing_brace_with_costs_is_not_a_cause_line() -> None:
     """gas_state names the closing brace of its kernel, as the report books called routines there."""
     text = source("gas_state")
     assert any(cause.code == "}" for cause in SAMPLES["gas_state"].truth.cause)
     assert places(SAMPLES["gas_state"], text.rstrip().removesuffix("}")).kept_cause is True
 
 
-def test_a_text_with_slashes_is_no_comment() -> None:
+def test_slashes_in_a_string_are_not_a_comment() -> None:
     """What stands behind it on its line is still there."""
     name = "matrix_flip"
     (cause,) = (cause for cause in SAMPLES[name].truth.cause if cause.variant == "slow")

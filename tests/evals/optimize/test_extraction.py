@@ -50,7 +50,7 @@ def test_a_block_in_any_language(language: str) -> None:
         fenced(PROGRAM) + "<think>" + fenced(OTHER),
     ],
 )
-def test_whatever_stands_around_it(answer: str) -> None:
+def test_text_around_the_program_is_ignored(answer: str) -> None:
     found = extract(answer).code
     assert found is not None
     assert found.strip() == PROGRAM.strip()
@@ -116,7 +116,7 @@ def test_a_fence_in_a_comment_does_not_end_the_block() -> None:
         ("<think>" + fenced(PROGRAM), "the answer is empty"),
     ],
 )
-def test_why_there_is_none(answer: str, why: str) -> None:
+def test_the_reason_for_a_missing_program_is_given(answer: str, why: str) -> None:
     found = extract(answer)
     assert found.code is None
     assert why in found.why

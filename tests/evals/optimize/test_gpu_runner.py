@@ -397,7 +397,7 @@ def by_id(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.slow
 @needs_compiler
-def test_each_candidate_comes_out_as_what_it_is(measured):
+def test_each_candidate_gets_its_expected_status(measured):
     results = by_id(measured)
     wrong = [
         (name, results[name]["status"], results[name]["why"])
@@ -423,7 +423,7 @@ def test_a_passed_candidate_has_its_times(measured):
 
 @pytest.mark.slow
 @needs_compiler
-def test_who_reaches_the_c_library_reads_nothing_of_the_scorer_and_leaves_nothing(measured):
+def test_a_program_with_the_c_library_cannot_read_the_scorer_or_leave_processes(measured):
     words = by_id(measured)["reaches_out"]["log"].split()
     told = dict(zip(words[::2], map(int, words[1::2]), strict=True))
     assert (told["of"], told["opened"]) == (os.getpid(), -1)
@@ -433,7 +433,7 @@ def test_who_reaches_the_c_library_reads_nothing_of_the_scorer_and_leaves_nothin
 
 @pytest.mark.slow
 @needs_compiler
-def test_what_disturbs_a_contest_of_several_leaves_none_unscored(measured, monkeypatch):
+def test_candidates_of_a_disturbed_contest_are_measured_again(measured, monkeypatch):
     enter = contest.Contest._enter
 
     def disturbed(held: contest.Contest, contender: contest.Contender) -> None:
@@ -459,7 +459,7 @@ def test_every_timed_launch_has_a_seed_of_its_own(measured):
 
 @pytest.mark.slow
 @needs_compiler
-def test_what_did_not_pass_has_no_times_of_its_own(measured):
+def test_failed_programs_have_no_times(measured):
     for result in measured["results"]:
         if result["status"] != "PASSED":
             assert not {"candidate_us", "candidate_p10_us", "first_us", "seen_us"} & set(result)
@@ -475,7 +475,7 @@ def test_sizes_may_depend_on_the_seed(measured):
 
 @pytest.mark.slow
 @needs_compiler
-def test_who_takes_all_memory_of_the_device_gets_no_more(measured):
+def test_a_program_that_takes_all_device_memory_gets_no_more(measured):
     result = by_id(measured)["varying.hog"]
     assert (result["status"], result["why"]) == ("RUNTIME_ERROR", "CUDA: out of memory")
 
@@ -516,7 +516,7 @@ def test_no_reason_and_no_log_of_a_build_has_a_path_of_the_machine(measured):
 
 @pytest.mark.slow
 @needs_compiler
-def test_what_has_a_status_is_not_run_again(measured):
+def test_programs_with_a_status_are_not_run_again(measured):
     folder = measured["folder"]
     before = {name: r for name, r in by_id(measured).items() if r["status"]}
     again = by_id(
@@ -536,7 +536,7 @@ def test_what_has_a_status_is_not_run_again(measured):
         (("--only", "innocent"), "another", "gpu a stand-in, and this is another"),
     ],
 )
-def test_a_file_of_another_machine_is_not_gone_on_with(
+def test_a_file_of_another_machine_is_not_continued(
     measured, monkeypatch, capsys, more, name, here
 ):
     file = measured["folder"] / "measured.json"
@@ -552,7 +552,7 @@ def test_a_file_of_another_machine_is_not_gone_on_with(
 
 @pytest.mark.slow
 @needs_compiler
-def test_where_nothing_is_left_to_measure_the_file_stays(measured):
+def test_the_file_stays_if_nothing_is_left_to_measure(measured):
     file = measured["folder"] / "measured.json"
     before = file.read_bytes()
     score(measured["folder"] / "bundle", file, "--only", "honest", "--gpu-limit", "4")
@@ -574,7 +574,7 @@ def test_without_a_gpu_it_stops_before_compiling(tmp_path, monkeypatch, capsys):
     assert not (tmp_path / "measured.json").exists()
 
 
-def test_a_folder_that_is_no_bundle_is_said(tmp_path, capsys):
+def test_a_folder_that_is_not_a_bundle_is_reported(tmp_path, capsys):
     with pytest.raises(SystemExit, match="2"):
         run(tmp_path, tmp_path / "measured.json")
     assert "holds no manifest.json: name a folder of keet eval bundle" in capsys.readouterr().err
@@ -672,7 +672,7 @@ def test_the_largest_is_stopped_when_all_together_take_too_much(tmp_path, monkey
         ([1500, 1496, 205], [1500], "another process used the GPU"),  # it was not this program
     ],
 )
-def test_a_program_whose_kernels_run_on_is_told_from_others(
+def test_a_program_that_leaves_kernels_running_is_identified(
     tmp_path, monkeypatch, own, later, expected
 ):
     names = ("baseline", "empty", "c0")
@@ -695,7 +695,7 @@ def test_a_program_whose_kernels_run_on_is_told_from_others(
 
 
 @pytest.mark.parametrize("name", ["baseline", "empty"])
-def test_a_program_of_ours_leaves_no_kernels_behind(tmp_path, monkeypatch, name):
+def test_the_harness_programs_leave_no_kernels_running(tmp_path, monkeypatch, name):
     contenders = [sleeper(tmp_path, one) for one in ("baseline", "empty", "c0")]
     three = contest_of(contenders, tmp_path)
     three.quiet_us = 200.0
@@ -728,7 +728,7 @@ def started_by(one: processes.Program) -> int:
 
 @needs_proc
 @pytest.mark.parametrize("parent", ["exec sleep 3600", "exit 7"])
-def test_what_a_candidate_started_in_a_session_of_its_own_is_ended(tmp_path, parent):
+def test_detached_processes_of_a_candidate_are_killed(tmp_path, parent):
     with isolation.guarded():
         contender = sleeper(tmp_path, "c0")
         alone = contest_of([contender], tmp_path)
@@ -842,7 +842,7 @@ def test_a_flood_of_output_is_cut(tmp_path):
         ("kill -9 $$", "broke off|ended early: SIGKILL"),
     ],
 )
-def test_a_referee_that_fails_is_not_held_against_anybody(tmp_path, script, part):
+def test_a_failed_referee_is_not_counted_against_candidates(tmp_path, script, part):
     binary = tmp_path / "referee"
     binary.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
     binary.chmod(0o755)

@@ -167,7 +167,7 @@ def test_a_noisy_measurement_is_called_so():
     assert "noisy" not in result(contest, {})["why"]
 
 
-def test_who_ran_no_kernel_gets_no_credit_for_switches_of_the_gpu():
+def test_a_program_without_kernels_gets_no_credit_for_gpu_switches():
     contest = contest_of([[200, 200]], [[-290, -290]])
     contest.candidates[0].after = [9.0, 9.0]
     assert result(contest, {})["candidate_us"] == 10
@@ -204,7 +204,7 @@ def scorer_of(tmp_path: Path, *contests: Contest) -> tuple[scoring.Scorer, dict[
         ([50, 50, 50], "CHEAT", "(in 3 measurements)"),
     ],
 )
-def test_times_alone_have_to_say_it_three_times(tmp_path, times, status, part):
+def test_timing_evidence_must_be_seen_three_times(tmp_path, times, status, part):
     contests = [contest_of([[200, 200]], [[us, us]]) for us in times]
     scorer, record = scorer_of(tmp_path, *contests)
     built = scoring.Built(tmp_path, None, 1.0)
@@ -258,14 +258,14 @@ def run_again(contest: Contest) -> set[str]:
     return {c.name for c in contest.candidates if scoring._maybe_for_others(contest, c)}
 
 
-def test_one_that_takes_all_memory_makes_the_others_run_again():
+def test_a_program_that_takes_all_memory_makes_the_others_run_again():
     whys = {"hog": "RUNTIME_ERROR: CUDA: out of memory", "wrong": "INCORRECT: wrong"}
     assert run_again(crowd(**whys, hung="TIMEOUT: not ready", fine=None)) == {"hog", "wrong"}
     assert run_again(crowd(wrong="INCORRECT: wrong", fine=None)) == set()
 
 
 @pytest.mark.parametrize("failing", ["baseline", "empty", "referee"])
-def test_what_fails_of_ours_makes_all_run_again(failing):
+def test_a_failed_harness_program_makes_all_run_again(failing):
     contest = crowd(wrong="INCORRECT: wrong", fine=None)
     if failing == "referee":
         contest.trouble = "another process used the GPU"
@@ -308,7 +308,7 @@ def test_results_are_kept_and_not_measured_again(tmp_path):
     assert [(r["model"], r["status"]) for r in results] == [("a", "CHEAT"), ("b", "INCORRECT")]
 
 
-def test_a_file_is_of_one_machine_and_one_way_to_measure(tmp_path):
+def test_a_file_has_results_of_one_machine_and_method(tmp_path):
     kept = measurement.Measurement(tmp_path / "m.json", {"results": []})
     kept.record |= {"machine": {"gpu": "A", "arch": None}, "settings": {"rounds": 7}}
     kept.check(gpu="B", rounds=1)  # nothing is in it yet
@@ -321,7 +321,7 @@ def test_a_file_is_of_one_machine_and_one_way_to_measure(tmp_path):
 
 
 @pytest.mark.parametrize("of_baseline", [False, True])
-def test_what_the_machine_could_not_run_is_left_without_a_status(of_baseline):
+def test_programs_the_machine_could_not_run_have_no_status(of_baseline):
     def fails(_: Contender) -> None:
         raise OSError(24, "Too many open files")
 
@@ -349,7 +349,7 @@ def test_the_limits_of_the_options_are_the_defaults(tmp_path, monkeypatch):
     assert settings.limits._replace(memory_of_all=1 << 62) == Limits()
 
 
-def test_a_digest_is_of_the_candidate_and_of_what_it_is_held_against(tmp_path):
+def test_a_digest_covers_the_candidate_and_its_baseline(tmp_path):
     for part in (
         "samples/x/problem.h",
         "samples/x/problem.cu",
@@ -397,7 +397,7 @@ def test_exploits_that_pass_are_counted():
     assert "noise" in text
 
 
-def test_of_repeated_runs_the_counts_and_times_are_kept():
+def test_repeated_runs_keep_counts_and_times():
     results = [
         {"id": "good", "status": "PASSED", "candidate_us": 5.0},
         {"id": "bad", "status": "CHEAT"},

@@ -133,7 +133,7 @@ def test_tries_and_cost_are_means_over_all_orders(reached: list[bool]) -> None:
 
 
 @pytest.mark.parametrize("reached", [[], [False], [False] * 3])
-def test_what_never_reached_the_goal_has_no_number_of_tries(reached: list[bool]) -> None:
+def test_attempts_to_the_goal_are_none_if_it_was_never_reached(reached: list[bool]) -> None:
     assert expected_tries(reached) is None
     assert expected_cost(reached, [1.0] * len(reached)) is None
 
@@ -166,7 +166,7 @@ def test_best_of_k_scales_with_the_values(values: list[float], factor: float, k:
 
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf, -2.0, 0.0])
-def test_what_is_no_speed_up_is_refused(wrong: float) -> None:
+def test_invalid_speed_ups_are_refused(wrong: float) -> None:
     for function in (lambda: best_of_k([1.0, wrong], 1), lambda: geometric_mean([wrong, 2.0])):
         with pytest.raises(ValueError, match="is no speed-up"):
             function()

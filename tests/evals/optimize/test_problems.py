@@ -46,7 +46,7 @@ def test_a_program_at_the_dram_roofline_is_within_twice_its_floor(name: str) -> 
     assert best_known_us(known_samples()[name]) < 2 * impossible
 
 
-def test_there_are_enough_of_those() -> None:
+def test_there_are_enough_streaming_problems() -> None:
     assert len(STREAMING) >= 10
 
 
@@ -59,7 +59,7 @@ def test_the_fast_program_was_seen_to_read_what_is_compulsory(name: str) -> None
 
 
 @pytest.mark.parametrize("name", STREAMING)
-def test_and_to_write_it_but_for_what_the_l2_still_holds(name: str) -> None:
+def test_the_minimum_time_to_write_excludes_what_l2_holds(name: str) -> None:
     launches = read_profile(known_samples()[name].report("fast")).launches
     written = sum(launch.get("dram_bytes_written").value for launch in launches)
     wanted = load_problems()[name].compulsory_write

@@ -109,7 +109,7 @@ def test_what_cannot_be_measured_is_refused() -> None:
         user_text(sample("matrix_flip"), "blind")
 
 
-def test_other_words_are_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_template_text_is_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
     before = prompt_version()
     monkeypatch.setattr(module, "RULES", module.RULES + " ")
     assert prompt_version() != before
@@ -181,7 +181,7 @@ def test_a_place_that_is_no_new_folder_is_refused_in_one_line(
         (["--samples", ","], "no name"),
     ],
 )
-def test_what_can_not_be_meant_is_refused(
+def test_meaningless_option_combinations_are_refused(
     options: list[str], complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     named = [] if "--samples" in options else ["--samples", "matrix_flip"]

@@ -120,7 +120,7 @@ def test_failures_stay_apart_and_have_no_speed_up(tmp_path: Path, status: str) -
     assert score.why.startswith("so it was; kept every line of the cause")
 
 
-def test_a_baseline_that_failed_is_no_failure_of_the_answer(tmp_path: Path) -> None:
+def test_a_failed_baseline_leaves_the_answer_unscored(tmp_path: Path) -> None:
     why = "the baseline failed"
     score = scored(tmp_path, fenced(source("fast")), status=None, why=why, speedup=None)
     assert score.status is None
@@ -128,7 +128,7 @@ def test_a_baseline_that_failed_is_no_failure_of_the_answer(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf, -3.0, 0.0])
-def test_a_speed_up_that_is_none_is_unscored(tmp_path: Path, wrong: float) -> None:
+def test_an_invalid_speed_up_is_unscored(tmp_path: Path, wrong: float) -> None:
     score = scored(tmp_path, fenced(source("fast")), speedup=wrong)
     assert (score.status, score.speedup) == (None, None)
     assert "no positive number" in score.why
@@ -176,9 +176,7 @@ def test_an_answer_with_an_error_is_unscored(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [CUT, EMPTY])
-def test_a_model_that_ran_over_its_limit_or_said_nothing_did_fail(
-    tmp_path: Path, error: str
-) -> None:
+def test_truncated_and_empty_answers_are_failures(tmp_path: Path, error: str) -> None:
     """Even where what is there of the text would compile: it was never measured."""
     run = folder(tmp_path, answer(fenced(source("fast")), error=error))
     score = next(each for each in scores(run, None) if each.id == ID)
@@ -250,7 +248,7 @@ def test_measurements_of_another_run_are_refused(tmp_path: Path) -> None:
         scores(run, read_measured([measured(tmp_path, result(id="optimize.other.keet.1"))]).results)
 
 
-def test_an_unknown_sample_is_said(tmp_path: Path) -> None:
+def test_an_unknown_sample_is_reported(tmp_path: Path) -> None:
     run = folder(
         tmp_path, answer(fenced(source("fast")), id="optimize.nowhere.keet.1"), sample="nowhere"
     )
@@ -285,28 +283,30 @@ def test_two_files_that_disagree_are_refused(tmp_path: Path) -> None:
         ('{"schema_version": 1, "results": [3]}', "result 1 has a bad form"),
     ],
 )
-def test_files_that_are_no_measurement(tmp_path: Path, content: str, said: str) -> None:
+def test_files_that_are_not_measurements_are_refused(
+    tmp_path: Path, content: str, said: str
+) -> None:
     file = tmp_path / "m.json"
     file.write_text(content)
     with pytest.raises(UsageError, match=said):
         read_measured([file])
 
 
-def test_a_status_that_nobody_knows_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_status_is_refused(tmp_path: Path) -> None:
     good, odd = result(id="optimize.matrix_flip.none.1"), result(status="BASELINE_FAILED")
     with pytest.raises(UsageError, match=rf"result 2 \({ID}\) has a bad status .*'PASSED'"):
         read_measured([measured(tmp_path, good, odd)])
 
 
 @pytest.mark.parametrize("said", [50.0, 5.02, 4.98, 0.2])
-def test_a_speed_up_that_its_own_times_deny_is_refused(tmp_path: Path, said: float) -> None:
+def test_a_speed_up_that_contradicts_its_times_is_refused(tmp_path: Path, said: float) -> None:
     with pytest.raises(
         UsageError, match=r"but its times \(1000 us to 200 us\) make 5; measure again"
     ):
         read_measured([measured(tmp_path, result(speedup=said))])
 
 
-def test_a_speed_up_that_was_rounded_is_not(tmp_path: Path) -> None:
+def test_a_rounded_speed_up_is_accepted(tmp_path: Path) -> None:
     close = result(baseline_us=3.123, candidate_us=2.711, speedup=round(3.123 / 2.711, 4))
     assert read_measured([measured(tmp_path, close)]).results
 
@@ -331,7 +331,7 @@ def test_a_result_of_another_sample_is_refused(tmp_path: Path) -> None:
         scores(run, odd)
 
 
-def test_the_machine_is_read_and_told(tmp_path: Path) -> None:
+def test_the_machine_is_read_and_printed(tmp_path: Path) -> None:
     machine = {"gpu": "NVIDIA H200", "driver": "580", "cuda": "13.0", "arch": "sm_90", "date": "d"}
     more = {"machine": {**machine, "sms": 132}, "settings": {"rounds": 7, "launches": 5}}
     found = read_measured([measured(tmp_path, result(), **more)]).machines
@@ -342,7 +342,7 @@ def test_the_machine_is_read_and_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("more", [{}, {"machine": 3, "settings": []}, {"machine": {"gpu": 3}}])
-def test_a_machine_that_is_not_told_is_unknown(tmp_path: Path, more: dict[str, Any]) -> None:
+def test_a_machine_that_is_not_stated_is_unknown(tmp_path: Path, more: dict[str, Any]) -> None:
     found = read_measured([measured(tmp_path, result(), **more)]).machines
     assert str(found[0]) == "an unknown GPU"
 

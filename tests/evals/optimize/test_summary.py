@@ -106,7 +106,7 @@ def test_a_record_becomes_the_best_known() -> None:
     assert keet.share_of_best == pytest.approx(2 ** (sum(shares) / 2))
 
 
-def test_tries_and_tokens_to_the_best_known_and_who_never_gets_there() -> None:
+def test_attempts_and_tokens_to_the_best_known_or_none() -> None:
     alone: Outcomes = {name: {"keet": each["keet"]} for name, each in TWO.items()}
     keet = summary(alone, "keet", input_tokens=100, output_tokens=20)
     assert keet.reached == Count(count=1, of=2)
@@ -164,7 +164,7 @@ def test_nine_tenths_of_the_best_known_are_enough() -> None:
     assert summary({"matrix_flip": {"keet": [0.89 * best]}}, "keet").reached.count == 0
 
 
-def test_sol_is_told_where_the_floor_says_something() -> None:
+def test_sol_is_given_only_where_the_minimum_is_informative() -> None:
     """matrix_flip has a floor near its best time, key_count one far below it."""
     given = scores(TWO, floor_us=100.0, sol=0.5)
     keet = next(s for s in summarise(given) if (s.condition, s.group) == ("keet", ALL))
@@ -192,7 +192,7 @@ def test_groups_are_those_of_the_samples() -> None:
     assert summary(TWO, "keet", "hidden").samples == 1
 
 
-def test_a_condition_that_nothing_is_scored_of_has_its_row() -> None:
+def test_a_condition_without_scores_has_its_row() -> None:
     outcomes: Outcomes = {"matrix_flip": {"none": [None, None], "keet": [2.0, None]}}
     none, keet = (summary(outcomes, condition) for condition in ("none", "keet"))
     assert (none.samples, none.scored, none.unscored, keet.unscored) == (0, 0, 2, 1)
@@ -237,7 +237,7 @@ def test_a_difference_is_over_pairs_of_samples() -> None:
     assert (found.better, found.worse) == (2, 0)
 
 
-def test_where_both_passed_failures_are_nobodys_merit() -> None:
+def test_failures_do_not_count_where_both_passed() -> None:
     found = difference(TWO)  # key_count has no program that passed without context
     assert found.samples_passed == 1
     assert found.where_both_passed is not None
@@ -310,7 +310,7 @@ def test_failures_keep_a_group_from_being_saturated() -> None:
     assert not said(solved).saturated
 
 
-def test_a_pass_rate_too_low_keeps_it_so_though_nothing_is_left_to_gain() -> None:
+def test_a_low_pass_rate_is_not_saturated_even_at_the_best_speed() -> None:
     """A healthy sample has 1x for its best, which a failure is counted as."""
     assert said({"field_axpy": {"none": [1.0] * 19 + ["INCORRECT"]}}).saturated
     assert not said({"field_axpy": {"none": [1.0] * 18 + ["INCORRECT"]}}).saturated
@@ -324,7 +324,7 @@ def test_a_difference_is_shown_when_its_interval_leaves_out_zero() -> None:
     )
 
 
-def test_what_failures_alone_show_is_not_told_as_speed() -> None:
+def test_a_difference_caused_only_by_failures_is_not_reported_as_speed() -> None:
     """keet's programs are no faster, but none's fail every second time."""
     outcomes: Outcomes = {
         name: {"none": [4.0, "INCORRECT"], "keet": [4.0, 4.0]} for name in VISIBLE[:6]
@@ -337,14 +337,14 @@ def test_what_failures_alone_show_is_not_told_as_speed() -> None:
     )
 
 
-def test_what_is_slower_where_both_passed_is_not_told_as_faster() -> None:
+def test_a_condition_slower_where_both_passed_is_not_called_faster() -> None:
     outcomes: Outcomes = {
         name: {"none": [4.0, "INCORRECT"], "keet": [3.0, 3.0]} for name in VISIBLE[:6]
     }
     assert "only because of failures" in said(outcomes).words
 
 
-def test_too_few_that_both_passed_leave_it_open() -> None:
+def test_too_few_common_passes_show_no_difference() -> None:
     outcomes = over(VISIBLE[:6], "INCORRECT", 4.0)
     assert not difference(outcomes).shown
     assert said(outcomes).words.endswith("and where both passed too few samples (0) to tell")
@@ -363,7 +363,7 @@ def test_no_comparison_while_more_than_a_tenth_is_unscored() -> None:
     assert not found.saturated
 
 
-def test_an_interval_that_holds_zero_shows_nothing() -> None:
+def test_an_interval_with_zero_shows_no_difference() -> None:
     """Of six draws from +1 and -1, all alike come 1 time in 64, five or more alike 7 times."""
     mixed = {**over(VISIBLE[:3], 1.0, 2.0), **over(VISIBLE[3:6], 2.0, 1.0)}
     assert said(mixed).words == (

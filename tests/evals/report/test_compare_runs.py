@@ -88,20 +88,20 @@ def test_the_page_says_when_something_is_a_regression_and_changes_as_ratios(
     assert "log2" not in page
 
 
-def test_another_gpu_is_said(now: Path, earlier: Path) -> None:
+def test_another_gpu_is_reported(now: Path, earlier: Path) -> None:
     write_lines(now / MACHINES, [MeasuredOn(gpu="H200")])
     assert beside(now, earlier).notes == ()
     write_lines(earlier / MACHINES, [MeasuredOn(gpu="A100")])
     assert beside(now, earlier).notes == ("another GPU: H200 here, A100 earlier",)
 
 
-def test_a_run_beside_itself_is_unchanged(now: Path) -> None:
+def test_a_run_compared_with_itself_has_no_changes(now: Path) -> None:
     found = beside(now, now)
     assert (found.regressions, found.gains) == ((), ())
     assert all((c.mean, c.low, c.high) == (0, 0, 0) for c in found.change.values())
 
 
-def test_a_loss_within_the_spread_of_rounds_is_none(tmp_path: Path) -> None:
+def test_a_loss_within_the_spread_of_rounds_is_not_a_regression(tmp_path: Path) -> None:
     old = score("matrix_flip", "none", 4.0, speedup_low=2.9, speedup_high=5.0)
     new = score("matrix_flip", "none", 3.0, speedup_low=2.0, speedup_high=3.1)
     sure = score("matrix_flip", "none", 2.5, speedup_low=2.4, speedup_high=2.6)
@@ -118,7 +118,7 @@ def test_stored_scores_do_without_their_run(now: Path, earlier: Path) -> None:
     )
 
 
-def test_what_else_differs_is_said(tmp_path: Path, now: Path) -> None:
+def test_other_differences_between_runs_are_listed(tmp_path: Path, now: Path) -> None:
     old = scored_run(tmp_path / "old", scores(BEFORE, model="old:model"), version="ffffffffffff")
     found = beside(now, old)
     assert found.notes == (

@@ -206,7 +206,7 @@ def test_tasks_are_not_mixed(tmp_path: Path, run: Path, capsys: pytest.CaptureFi
         printed(capsys, run, tmp_path / "other")
 
 
-def test_scores_twice_are_refused(run: Path) -> None:
+def test_duplicate_scores_are_refused(run: Path) -> None:
     scores = list(report(run).scores)
     write_lines(run / "scores.jsonl", [*scores, scores[0]])
     with pytest.raises(UsageError, match="is scored twice"):

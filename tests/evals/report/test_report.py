@@ -86,7 +86,7 @@ def test_all_failures_and_nothing_else_are_listed(
     assert unscored.count("for a reason") == 1
 
 
-def test_no_failure_is_said_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_without_failures_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = scored_run(tmp_path / "run", scores({"matrix_flip": {"none": [2.0]}}))
     text = printed(capsys, run)
     assert "None: every scored program passed." in text
@@ -216,7 +216,7 @@ def test_a_failure_is_one_line_of_a_length_to_read(
 
 
 @pytest.mark.parametrize("where", ["nowhere/out.svg", "."])
-def test_a_drawing_that_cannot_be_written_is_said_first(
+def test_an_unwritable_svg_path_is_reported_first(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], where: str
 ) -> None:
     with pytest.raises(UsageError, match=r"^--svg .*(its folder is not there|this is a folder)"):
@@ -241,7 +241,7 @@ def test_a_run_named_twice_is_refused(run: Path, capsys: pytest.CaptureFixture[s
         printed(capsys, run, run)
 
 
-def test_a_run_without_scores_is_told_what_to_do(
+def test_a_run_without_scores_says_what_to_do(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (run / "scores.jsonl").unlink()
@@ -261,12 +261,14 @@ def test_nothing_scored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         printed(capsys, run)
 
 
-def test_a_folder_that_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_a_run_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(UsageError, match="contains no run"):
         printed(capsys, tmp_path)
 
 
-def test_scores_that_are_none(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_scores_are_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = (run / "scores.jsonl").read_text()
     (run / "scores.jsonl").write_text(text.replace('"speedup":8.0', '"speedup":NaN'))
     with pytest.raises(UsageError, match="is not a valid optimizescore"):

@@ -101,9 +101,7 @@ def test_the_machine_stays_with_the_scores(answered: RunFolder) -> None:
     assert [(m.gpu, m.rounds, m.results) for m in read_machines(answered.path)] == [("H200", 7, 1)]
 
 
-def test_scores_that_are_there_survive_a_measurement_of_nothing(
-    answered: RunFolder, tmp_path: Path
-) -> None:
+def test_existing_scores_survive_an_empty_measurement(answered: RunFolder, tmp_path: Path) -> None:
     (answered.path / "measured.json").write_text(MEASURED)
     scored(answered)
     before = {path.name: path.read_bytes() for path in answered.path.iterdir()}
@@ -131,7 +129,7 @@ def test_without_answers_it_says_so(folder: RunFolder) -> None:
         scored(folder)
 
 
-def test_where_a_gpu_is_it_is_measured_here(
+def test_with_a_gpu_programs_are_measured_here(
     answered: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a script that measures nothing, and finds what the real one is given."""
@@ -162,7 +160,7 @@ def test_a_script_that_fails_is_not_silent(
         scored(answered)
 
 
-def test_a_script_that_breaks_off_does_not_pass_for_one_that_is_done(
+def test_an_aborted_script_is_not_taken_for_a_finished_one(
     answered: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def write(folder: RunFolder, target: Path, arch: str) -> None:
@@ -203,7 +201,7 @@ def test_a_driver_that_hangs_is_no_gpu(tmp_path: Path, monkeypatch: pytest.Monke
     assert measurements.can_measure() is False
 
 
-def test_a_bundle_that_can_not_be_removed_is_said(answered: RunFolder) -> None:
+def test_a_bundle_that_cannot_be_removed_is_reported(answered: RunFolder) -> None:
     (answered.path / "gpu").write_text("")
     with pytest.raises(NotAvailable, match=r"gpu can't be removed \(not a directory\); remove it"):
         measurements.measure(answered)

@@ -89,7 +89,7 @@ def test_marks_stand_on_a_logarithmic_axis() -> None:
     assert places[1] > places[0]
 
 
-def test_everything_lies_on_the_page() -> None:
+def test_nothing_is_drawn_outside_the_picture() -> None:
     root = tree(speedups_svg(report()))
     width, height = (float(str(root.get(name))) for name in ("width", "height"))
     for line in root.iter(f"{SVG}line"):

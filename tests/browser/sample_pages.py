@@ -1,4 +1,4 @@
-"""Pages of every kind, made by the real commands: what the tests of pages open."""
+"""Pages of every kind, written by the real commands, for the browser tests."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def sweeps(folder: Path) -> Path:
 
 
 def some_launches(folder: Path, samples: int, times: int) -> Path:
-    """A report with the launches of so many samples."""
+    """A report with the launches of several samples."""
     paths = sorted(SAMPLES.glob("*/slow.ncu-rep"))
     # Its report has one name of a metric less, and numbers the others in another way.
     alike = [path for path in paths if path.parent.name != "mechanism_rates"]

@@ -1,4 +1,4 @@
-"""Look at a page: python -m tests.browser.shoot PAGE.html OUT_DIR [--widths 400,1200] [--dark]
+"""Look at a page: python -m tests.browser.screenshots PAGE.html OUT_DIR [--widths 400,1200] [--dark]
 
 Writes screenshots of the whole page in pieces that can be viewed, and prints the faults of every
 check, the time until the page had loaded, and its size.
@@ -99,7 +99,9 @@ def _named(paths: list[Path]) -> None:
 
 
 def _options() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m tests.browser.shoot", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.browser.screenshots", description=__doc__
+    )
     parser.add_argument("page", type=Path, metavar="PAGE.html")
     parser.add_argument("out", type=Path, metavar="OUT_DIR")
     parser.add_argument("--widths", type=_widths, default=WIDTHS, help="default: 400,1200,1920")
