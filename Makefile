@@ -59,7 +59,7 @@ fuzz: $(STAMP)  ## damaged reports through every command, for SECONDS=N; see tes
 
 docs: $(STAMP)  ## write what is generated again: the compiled catalog, tables of the docs
 	$(BIN)/python -m keet.catalog.compiling
-	$(BIN)/python -m keet.catalog.page docs
+	$(BIN)/python -m keet.catalog.metrics_page docs
 	$(BIN)/python -m keet.catalog.findings_page > docs/findings.md.new && mv docs/findings.md.new docs/findings.md
 	$(BIN)/python -m docs_site.commands_page > docs/commands.md.new && mv docs/commands.md.new docs/commands.md
 	$(BIN)/python -m docs_site.modules_page

@@ -7,7 +7,7 @@ import pytest
 from docs_site import modules_page
 
 from keet.catalog import findings_page, gpus, hardware_units, metrics, stalls
-from keet.catalog.page import pages, write
+from keet.catalog.metrics_page import pages, write
 from keet.version import __version__
 from tests.typed_commands import parsed
 

@@ -245,7 +245,7 @@ KNOWN = {
     "keet/agent/edits/nvcc.py": "a folder for the compiler",
     "keet/agent/edits/patches.py": "a folder for git apply",
     "keet/catalog/compiling.py": "make docs",
-    "keet/catalog/page.py": "make docs",
+    "keet/catalog/metrics_page.py": "make docs",
     "keet/cli/__init__.py": "/dev/null",
     "keet/cli/diff.py": "GITHUB_STEP_SUMMARY, appended, with `visible`",
     "keet/corpus/discovery.py": "opened to read",

@@ -1,4 +1,4 @@
-"""Prints the analyst's constants: `python -m evals.analyst.parameter_page > docs/parameters.md`."""
+"""Prints the parameters: `python -m evals.analyst.parameter_page > docs/parameters.md`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,29 @@ from keet.analysis.parameters import MOST_PARAMETERS, PARAMETERS
 
 ROOT = Path(__file__).parents[2]
 _INTRO = f"""\
-The numbers that the analyst's model is made of, at most {MOST_PARAMETERS}. fit: chosen on the
-casebook's work families, which were measured on an H200 (`python -m evals.analyst.fit`); for other
-GPUs it is carried over, and confidence is lower. documentation: a published figure. judgement:
-neither of them."""
+The parameters of the analyst's time model, at most {MOST_PARAMETERS}. Sources: *fit* is fitted on
+the casebook's work families, which were measured on an H200 (`python -m evals.analyst.fit`); it is
+also used for other GPUs, with lower confidence. *documentation* is a published figure. *judgement*
+was chosen by hand."""
 _BESIDE = """\
-Numbers of a single mechanism stand in the code that they serve, with what they mean and where they
-come from. They are named here, so that nobody takes the table above for all that was chosen."""
-_FOLDERS = ("keet/analysis", "keet/analysis/candidates")
+Constants that only one module uses are defined in that module, with their meaning and source. This
+table lists them, so that all chosen numbers are visible."""
+_FOLDERS = (
+    "keet/analysis",
+    *(
+        f"keet/analysis/{folder}"
+        for folder in (
+            "candidates",
+            "capture",
+            "hardware",
+            "kernel",
+            "replay",
+            "roofline",
+            "several_launches",
+            "source_lines",
+        )
+    ),
+)
 
 
 def beside() -> list[tuple[str, ...]]:
@@ -55,7 +70,7 @@ def page() -> str:
         Prose(_INTRO),
         Heading("Parameters"),
         Table(rows),
-        Heading("Beside the code"),
+        Heading("Constants in the code"),
         Prose(_BESIDE),
         Table([("module", "numbers", "names"), *beside()]),
     ]

@@ -1,4 +1,9 @@
-"""What keet knows about metrics, stalls, hardware and GPUs: data in TOML, and no opinions."""
+"""The catalog: metrics, stall reasons, sections, findings, remedies and GPUs, as data in TOML.
+
+People edit the TOML files; `make docs` compiles them to `compiled.json`, which `loading` decodes
+row by row. One TOML
+file or folder per table; imports only the base modules of keet (`records`, `units`, ...).
+"""
 
 from keet.catalog.availability import chips_with, exists_on
 from keet.catalog.gpu_match import gpu_named
@@ -33,7 +38,7 @@ from keet.catalog.loading import (
     synonyms,
     throughputs,
 )
-from keet.catalog.unit_names import unit_of
+from keet.catalog.metric_units import unit_of
 
 __all__ = [
     "Capability",

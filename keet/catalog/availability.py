@@ -1,4 +1,4 @@
-"""Which GPUs have a hardware counter at all: "not collected" and "does not exist" differ."""
+"""Which GPUs have a hardware counter: distinguishes "not collected" from "does not exist"."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from functools import cache
 from keet.catalog.loading import counter_tables
 
 CHIPS = ("7.0", "7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "12.0")
-"""Compute capabilities whose counters ncu was asked to list."""
+"""Compute capabilities for which ncu's list of counters is known."""
 
 
 def exists_on(name: str, compute_capability: str | None) -> bool | None:
-    """Whether a GPU has the metric; `None` where no list tells."""
+    """Whether a GPU has the metric; `None` if no list says."""
     chips = chips_with(name)
     if chips is None or compute_capability not in CHIPS:
         return None
@@ -20,7 +20,7 @@ def exists_on(name: str, compute_capability: str | None) -> bool | None:
 
 
 def chips_with(name: str) -> tuple[str, ...] | None:
-    """The compute capabilities that have it; `None` for what is no hardware counter."""
+    """The compute capabilities that have it; `None` if it is not a hardware counter."""
     base = name.rpartition(":")[2].partition(".")[0]
     return _chips().get(base)
 

@@ -1,7 +1,7 @@
-"""The index of the casebook: measured pairs of kernels, before and after one fix (or several).
+"""The index of the casebook: measured pairs of kernels, before and after one or several fixes.
 
-Profiles and programs of the cases are in keet's repository; the index ships with keet. It is
-written from what was measured by `make casebook-import`, never by hand.
+Profiles and programs of the cases are in keet's repository; the index ships with keet. `make
+casebook-import` writes it from measurements, never by hand.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class CaseStep(NamedTuple):
 
 
 class MovedCounter(NamedTuple):
-    """The counter that shows that `after` lacks the cause."""
+    """The counter that shows that `after` does not have the cause."""
 
     metric: str
     before: float | None
@@ -42,9 +42,9 @@ class CaseEntry(NamedTuple):
     split: str
     """`work`, or `locked`: rules are never fitted on locked families."""
     finding: str
-    """The dominant cause; of a look-alike what it resembles."""
+    """The dominant cause; for a look-alike, the finding that it resembles."""
     lookalike: bool
-    """The symptom is there, and removing it gains less than a tenth."""
+    """A look-alike: the symptom is present, but removing it gains less than 10 %."""
     also: tuple[str, ...]
     accept: tuple[str, ...]
     archetype: str
@@ -53,11 +53,12 @@ class CaseEntry(NamedTuple):
     before_us: float
     after_us: float
     spread_pct: float
-    """Tenth to ninetieth percentile of the launches over their median; the larger of the sides."""
+    """Spread of the durations: tenth to ninetieth percentile over the median; the larger of both
+    sides."""
     hidden: bool
-    """The kernel's source does not show the cause."""
+    """Whether the kernel's source does not show the cause."""
     start_share_of_roofline: float
-    """The least time that the needed work takes at the GPU's peaks, over the time of `before`."""
+    """Least time of the needed work at the GPU's peaks, over the time of `before`."""
     gpu: str
     driver: str
     cuda: str
@@ -71,7 +72,7 @@ class CaseEntry(NamedTuple):
     why: str
     fix: str
     kernel: str
-    """The judged kernel before the fix."""
+    """The kernel before the fix, which keet is judged on."""
     kernel_after: str
     file: str
     lines: tuple[int, ...]

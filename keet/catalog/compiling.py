@@ -1,7 +1,7 @@
-"""Puts the catalog's TOML files into the one JSON file that keet loads.
+"""Compiles the catalog's TOML files into the JSON file that keet loads.
 
-People edit TOML; parsing 240 kB of it takes longer than reading a report. `make docs` runs this,
-and a test fails when the compiled file and its sources differ.
+Parsing 240 kB of TOML takes longer than reading a report. `make docs` runs this, and a test fails
+if the compiled file and its sources differ.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SINGLE_FILES = (
 
 
 def compiled_text() -> str:
-    """The whole catalog as JSON, each entry on a line of its own: `loading` cuts it there."""
+    """The whole catalog as JSON, one entry per line: `loading` splits it by lines."""
     tables: dict[str, Any] = {name: _toml(FOLDER / f"{name}.toml") for name in _SINGLE_FILES}
     tables["facts"] = _folder("facts")
     metrics = tables["metrics"] = _folder("metrics")
@@ -42,7 +42,7 @@ def compiled_text() -> str:
 
 
 def _folder(name: str) -> dict[str, Any]:
-    """The entries of all files of a folder; each id is in one of them."""
+    """The entries of all files of a folder; each id is in exactly one of them."""
     entries: dict[str, Any] = {}
     for path in sorted((FOLDER / name).glob("*.toml")):
         for key, row in _toml(path).items():

@@ -1,4 +1,4 @@
-"""docs/findings.md: the vocabulary as a page. Written by `make docs`, kept true by a test."""
+"""Writes docs/findings.md: all findings as a page. Run by `make docs`, checked by a test."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from keet.formatting import capitalized
 _INTRO = """\
 # Findings
 
-What keet can find in a launch, how it judges, and what it advises. Made by `make docs` from
-`findings.toml`, `judging.toml`, `remedies/` and `facts/` in `keet/catalog`; edit those, not this
-page. The ids are a contract: other programs are written against them. `keet finding ID` prints the
-same, with measured cases and the values of parameters.
+The findings that keet can report for a launch, how it recognises them, and what it advises.
+`make docs` generates this page from `findings.toml`, `judging.toml`, `remedies/` and `facts/` in
+`keet/catalog`; edit those files, not this page. The ids are stable, so that other programs can rely
+on them. `keet finding ID` prints the same text, with measured cases and the values of parameters.
 
-Each finding has several remedies. keet gives the first one whose conditions the report shows to
-hold; what a report does not show does not count.
+Each finding has several remedies. keet gives the first one whose conditions are all known to be
+true from the report.
 """
 FAMILIES = {
     "memory": "Memory access",
@@ -58,7 +58,7 @@ def _entry(spec: FindingSpec) -> str:
 
 
 def condition(remedy: Remedy) -> str:
-    """When a remedy is given, in the words of the facts."""
+    """The condition of a remedy, in the words of its facts."""
     parts = [facts()[each].words for each in remedy.needs]
     parts += [f"not: {facts()[each].words}" for each in remedy.excludes]
     return _plain("; ".join(parts) or "otherwise")
@@ -69,7 +69,7 @@ def remedy_text(remedy: Remedy) -> str:
 
 
 def _plain(text: str) -> str:
-    """Without the slots that a report fills in."""
+    """The text without the placeholders that a report fills in."""
     return text.replace("{here}", "").replace("{library}", "the library")
 
 

@@ -1,15 +1,15 @@
-"""Which row of the GPU table a device is, if any."""
+"""Finds the row of the GPU table for a device."""
 
 from __future__ import annotations
 
 from keet.catalog.loading import Gpu, gpus
 
 _VARIANTS = ("Laptop GPU", "Max-Q")
-"""Boards that share a name with a faster one: they match only a row that says so."""
+"""Boards that share a name with a faster one: they match only a row that names them."""
 
 
 def gpu_named(name: str, compute_capability: str | None, sm_count: int | None) -> Gpu | None:
-    """The row with the longest match that does not contradict what the report knows."""
+    """The row with the longest match that does not contradict the report."""
     fitting = [
         gpu
         for gpu in gpus()

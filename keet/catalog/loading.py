@@ -1,4 +1,4 @@
-"""The catalog as typed objects. Nothing is decoded before it is asked for, row by row."""
+"""The catalog as typed objects. Rows are decoded on demand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COMPILED = Path(__file__).with_name("compiled.json")
 
 
 class MetricSpec(NamedTuple):
-    """What keet knows about a metric, whatever it is called on this GPU and by this ncu."""
+    """A metric: its names on all GPUs and ncu versions, unit, label and meaning."""
 
     id: str
     label: str
@@ -28,12 +28,12 @@ class MetricSpec(NamedTuple):
     """Spellings over GPU generations and ncu versions, the preferred one first."""
     meaning: str
     key: bool = False
-    """One of the few that are looked at first."""
+    """Whether it is a key metric, listed first."""
     instances: str | None = None
-    """What the parts of the value belong to, where those are what one wants: an instruction
+    """What the instances of the value belong to, if they are the useful part: an instruction
     `address`, an `opcode`, or the points of a what-if `curve`."""
     total: bool = True
-    """False where the single value adds up what can't be added, and must not be shown."""
+    """False if the single value sums what can't be summed, and must not be shown."""
 
 
 class Stall(NamedTuple):
@@ -45,14 +45,14 @@ class Stall(NamedTuple):
     meaning: str
     usual_causes: tuple[str, ...]
     counts_as_stall: bool
-    """False for the two states in which nothing slow is being waited for."""
+    """False for the two states in which the warp is not stalled."""
     metrics: tuple[str, ...]
     since: str | None = None
-    """First compute capability that reports it, where it is not all of them."""
+    """First compute capability that reports it, if not all do."""
 
 
 class HardwareUnit(NamedTuple):
-    """A part of the GPU that a kernel can press against its ceiling."""
+    """A hardware unit that can limit a kernel."""
 
     id: str
     label: str
@@ -61,7 +61,7 @@ class HardwareUnit(NamedTuple):
     share_of_peak: tuple[str, ...]
     """Metrics that give its share of peak in percent, the preferred one first."""
     basis: str
-    """`elapsed` or `active`: the cycles that the share is of."""
+    """`elapsed` or `active`: the cycles that the share is relative to."""
     does: str
 
 
@@ -75,7 +75,7 @@ class Section(NamedTuple):
 
 
 class Gpu(NamedTuple):
-    """Peaks of a GPU from its data sheet, for reports that have none of their own."""
+    """Peaks of a GPU from its data sheet, for reports that have none."""
 
     match: str
     cc: str
@@ -95,7 +95,7 @@ class Throughput(NamedTuple):
 
 
 class Capability(NamedTuple):
-    """Something that keet can tell from a report which holds one of its metrics."""
+    """Data that a report may contain, and what keet can say with it."""
 
     id: str
     label: str
@@ -107,31 +107,31 @@ class Capability(NamedTuple):
 
 
 class FactSpec(NamedTuple):
-    """Something that a remedy may depend on."""
+    """A fact that a remedy may depend on."""
 
     id: str
     words: str
-    """In a sentence; `{library}` is filled in."""
+    """The fact as a clause; `{library}` is filled in."""
     metrics: tuple[str, ...] = ()
-    """Catalog ids of what shows it."""
+    """Catalog ids of the evidence."""
     opcodes: tuple[str, ...] = ()
     """Opcodes whose execution shows it."""
 
 
 class Remedy(NamedTuple):
-    """What to change, where the evidence fits."""
+    """What to change, if its facts fit."""
 
     name: str
     text: str
     """`{here}` becomes the place in the source, `{library}` the library's name."""
     needs: tuple[str, ...] = ()
-    """Facts that have to hold."""
+    """Facts that must be true."""
     excludes: tuple[str, ...] = ()
-    """Facts that must not hold: `not` in the TOML file."""
+    """Facts that must not be true: `not` in the TOML file."""
 
 
 class FindingSpec(NamedTuple):
-    """Something that keet can find in a launch: an id of the closed vocabulary."""
+    """A finding: one id of the closed list."""
 
     id: str
     family: str
@@ -139,17 +139,17 @@ class FindingSpec(NamedTuple):
     label: str
     meaning: str
     remedies: tuple[Remedy, ...]
-    """The first that fits is given; the last fits always."""
+    """The first that fits is given; the last always fits."""
     rules: tuple[str, ...] = ()
-    """Rules of Nsight Compute that look at the same thing."""
+    """Rules of Nsight Compute about the same thing."""
 
     @property
     def remedy(self) -> str:
-        """What to change where nothing more is known."""
+        """The general remedy."""
         return self.remedies[-1].text
 
     def remedy_named(self, name: str) -> str:
-        """The text of a variant; the general one where there is none of that name."""
+        """The text of a variant; the general one if there is no variant of that name."""
         return next((each.text for each in self.remedies if each.name == name), self.remedy)
 
 
@@ -157,33 +157,34 @@ class Judging(NamedTuple):
     """How keet recognises a finding."""
 
     id: str
-    """Of the finding."""
+    """Id of the finding."""
     how: str
     checks: tuple[str, ...]
-    """Functions in `keet.analysis.candidates` that raise it: `memory.bank_conflicts`. Rooflines are
-    what is left where none does."""
+    """Functions in `keet.analysis.candidates` that raise it: `memory.bank_conflicts`. Empty for
+    rooflines, which apply if no candidate does."""
     parameters: tuple[str, ...]
     """Constants of `keet.analysis.parameters` that its gain depends on."""
     unlike: Mapping[str, str]
-    """By finding that looks similar: how they are told apart."""
+    """By similar finding: how to distinguish them."""
 
 
 class Collection(NamedTuple):
-    """What `keet profile` asks ncu for: all that keet's checks need, in few passes."""
+    """What `keet profile` collects: all that keet's checks need, in few passes."""
 
     sections: tuple[str, ...]
     metrics: tuple[str, ...]
     passes: int
-    """Per launch, about: it depends on the GPU."""
+    """Approximate passes per launch: it depends on the GPU."""
 
 
 class Synonym(NamedTuple):
-    """What people call some metrics, beside their labels; the fields are told in synonyms.toml."""
+    """Names of metrics beside their labels; synonyms.toml describes the fields."""
 
     id: str
     phrases: tuple[str, ...]
     metrics: tuple[str, ...]
-    """Catalog ids, or what keet computes: `time_share`, `l1_over_elapsed`, `roofline:l2`."""
+    """Catalog ids, or numbers that keet computes: `time_share`, `l1_over_elapsed`,
+    `roofline:l2`."""
     complement: bool = False
     generic: bool = False
     verb: bool = False
@@ -192,11 +193,12 @@ class Synonym(NamedTuple):
 
 
 class _Rows(Mapping[str, _Row]):
-    """The rows of a table by id. One command needs few of the rows, and all take 10 ms."""
+    """The rows of a table by id, decoded on demand: a command needs few rows, and all take 10
+    ms."""
 
     def __init__(self, table: str, make: Callable[[str, dict[str, Any]], _Row]) -> None:
-        """`make`: the object of an id and its row."""
-        # Each row is a line: see `compiling`.
+        """`make`: creates the object from the id and the row."""
+        # One row per line: see `compiling`.
         rows = (line.partition(": ") for line in _texts()[table].split(",\n"))
         self._texts = {key[2:-1]: row for key, _, row in rows}
         self._make = make
@@ -227,7 +229,7 @@ def _texts() -> Mapping[str, str]:
 
 
 def _table(name: str) -> dict[str, Any]:
-    """A table as a whole, for those that are not rows of one kind."""
+    """A whole table, for tables whose rows differ in kind."""
     table: dict[str, Any] = json.loads(f"{{{_texts()[name]}}}")
     return table
 
@@ -238,7 +240,7 @@ def _tuples(row: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def metrics() -> Mapping[str, MetricSpec]:
-    """Every metric of the catalog by its id, in the order in which people read them."""
+    """All metrics of the catalog by id, in reading order."""
     return _Rows("metrics", _metric)
 
 
@@ -263,7 +265,7 @@ def metric_with_id(metric_id: str) -> MetricSpec:
 
 
 class UnknownMetric(UsageError, KeyError):
-    """A name that is not an id of the catalog. A `KeyError`, too: that is what tables raise."""
+    """A name that is not an id of the catalog. Also a `KeyError`, as for any mapping."""
 
     __str__ = Exception.__str__  # KeyError's puts the text in quotes
 
@@ -278,7 +280,7 @@ def _metric_hint(name: str) -> str:
 
 
 def metric_named(name: str) -> MetricSpec | None:
-    """The entry that knows ncu's name for a metric."""
+    """The entry that has ncu's name of a metric."""
     metric_id = _metric_ids().get(name)
     return metrics()[metric_id] if metric_id else None
 
@@ -357,8 +359,8 @@ def throughputs() -> Mapping[str, Throughput]:
 
 @cache
 def details_labels() -> Mapping[str, Mapping[str, str]]:
-    """Names of metrics by the title of a section and a label of ncu's details page: those that
-    name one metric in every version of ncu."""
+    """Names of metrics by section title and label of ncu's details page, if they name one metric in
+    every version of ncu."""
     return _Rows("details", lambda _, row: row)
 
 
@@ -369,12 +371,12 @@ def rule_texts() -> Mapping[str, Mapping[str, str]]:
 
 
 def counter_tables() -> tuple[list[str], Mapping[str, str]]:
-    """Counters that every GPU has, and those that some have with the list of these."""
+    """Counters that every GPU has, and those of some GPUs with the list of these GPUs."""
     table = _table("availability")
     return table["everywhere"], table["only_on"]
 
 
 @cache
 def unit_nouns() -> tuple[tuple[str, str], ...]:
-    """Patterns of base names with the unit that each stands for, the first match first."""
+    """Patterns of base names and their units; the first match counts."""
     return tuple((row["pattern"], row["unit"]) for row in _table("units")["noun"])

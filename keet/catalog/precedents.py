@@ -1,7 +1,7 @@
-"""What fixing a finding gained in the measured cases of the casebook, summed up per finding.
+"""What fixing a finding gained in the casebook's measured cases, summarised per finding.
 
-The summary is a file of its own, so that an explanation need not load the index of all cases.
-`make casebook-import` writes both, and a test fails when they differ.
+The summary is a separate file, so that an explanation does not load the index of all cases. `make
+casebook-import` writes both, and a test fails if they differ.
 """
 
 from __future__ import annotations
@@ -29,18 +29,19 @@ class Precedents(NamedTuple):
     median: float
     high: float
     lookalikes: int
-    """Cases that look like it, where the same fix gained less than 10 %; not in the others."""
+    """Number of look-alikes, where the same fix gained less than 10 %; not included in the
+    others."""
 
 
 @cache
 def precedents() -> Mapping[str, Precedents]:
-    """By finding; those without a measured gain are not there."""
+    """By finding; findings without a measured gain are missing."""
     rows = json.loads(PRECEDENTS.read_text(encoding="utf-8"))
     return {finding: Precedents(**row) for finding, row in rows.items()}
 
 
 def precedents_text(entries: Iterable[CaseEntry]) -> str:
-    """The file, from the index of the casebook."""
+    """The content of the file, from the index of the casebook."""
     gains: dict[str, list[float]] = defaultdict(list)
     lookalikes: dict[str, int] = defaultdict(int)
     for entry in entries:
@@ -56,7 +57,7 @@ def precedents_text(entries: Iterable[CaseEntry]) -> str:
 
 
 def gain_of_cause(entry: CaseEntry) -> float:
-    """Of the cause alone, where the case has several."""
+    """The gain of this cause alone, if the case has several."""
     alone = (step.speedup for step in entry.steps if step.finding == entry.finding)
     return next(alone, entry.speedup)
 

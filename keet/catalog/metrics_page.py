@@ -1,6 +1,5 @@
-"""docs/metrics.md and docs/metrics/: the catalog as pages to read, written by `make docs`.
-
-A test compares them with what is committed."""
+"""Writes docs/metrics.md and docs/metrics/: the catalog as pages. Run by `make docs`, checked by a
+test."""
 
 from __future__ import annotations
 
@@ -135,7 +134,7 @@ def _metric_row(spec: MetricSpec) -> tuple[str, ...]:
 
 
 def _where(name: str) -> str:
-    """The compute capabilities that have it, where not all do."""
+    """The compute capabilities that have it, if not all do."""
     chips = chips_with(name)
     return "" if chips is None or len(chips) == len(CHIPS) else f" ({', '.join(chips)})"
 
@@ -206,7 +205,7 @@ def _known(value: float | None) -> str:
 
 
 def write(docs: Path) -> None:
-    """Write all pages into the folder, and remove those of sections that are gone."""
+    """Write all pages into the folder, and remove pages of sections that no longer exist."""
     texts = pages()
     (docs / "metrics").mkdir(exist_ok=True)
     for path, text in texts.items():

@@ -1,4 +1,4 @@
-"""The unit of any metric: from its catalog entry, or read off its name."""
+"""The unit of any metric: from its catalog entry, or from its name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _derived(name: str) -> str:
     if any(suffix.startswith("pct") for suffix in suffixes):
         return "%"
     if suffixes and suffixes[0] not in _ROLLUPS:
-        return ""  # .ratio, .max_rate: of what to what, only the catalog can say
+        return ""  # .ratio, .max_rate: only the catalog knows the units
     noun = _noun(base)
     rate = suffixes[1] if len(suffixes) > 1 else ""
     if rate == "per_second":
@@ -38,7 +38,7 @@ def _derived(name: str) -> str:
 
 
 def _per_cycle(noun: str) -> str:
-    """A rate over cycles. Warps are counted anew each cycle: their rate is a number of warps."""
+    """A rate per cycle. Warps are counted in each cycle, so their rate is a number of warps."""
     if noun in ("", "cycle"):
         return ""
     return noun if noun == "warp" else f"{noun}/cycle"
@@ -50,7 +50,7 @@ def _nouns() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 def _noun(base: str) -> str:
-    # Attributes, launch parameters and topology are settings: their names follow no vocabulary.
+    # Attributes, launch parameters and topology are settings: their names have no pattern.
     if base.startswith(("device__", "launch__", "nvlink__", "numa__", "c2clink__")):
         return ""
     return next((unit for pattern, unit in _nouns() if pattern.search(base)), "")
