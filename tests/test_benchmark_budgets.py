@@ -24,7 +24,7 @@ positive = st.floats(0.1, 100.0)
 
 
 @given(positive, positive, st.floats(0.0, 3.0), st.integers(2, 6))
-def test_an_exponent_is_found_whatever_the_start_and_the_factor(
+def test_an_exponent_is_found_for_any_start_and_factor(
     start: float, factor: float, power: float, count: int
 ) -> None:
     sizes = [8.0**at for at in range(1, count + 1)]
@@ -32,7 +32,7 @@ def test_an_exponent_is_found_whatever_the_start_and_the_factor(
     assert exponent(points, start) == pytest.approx(power, abs=1e-3)
 
 
-def test_linear_and_quadratic_growth_are_told_apart() -> None:
+def test_linear_and_quadratic_growth_are_distinguished() -> None:
     linear = [Point(1_000, 1.2), Point(8_000, 8.2)]
     quadratic = [Point(1_000, 1.2), Point(8_000, 64.2)]
     budget = at_most(1.05)
@@ -40,13 +40,13 @@ def test_linear_and_quadratic_growth_are_told_apart() -> None:
     assert not budget.holds(exponent(quadratic, 0.2))
 
 
-def test_a_start_that_is_not_subtracted_hides_growth() -> None:
+def test_without_subtracting_the_start_growth_is_hidden() -> None:
     points = [Point(1_000, 10.0 + 0.1), Point(8_000, 10.0 + 6.4)]
     assert exponent(points) < 0.3
     assert exponent(points, 10.0) == pytest.approx(2.0)
 
 
-def test_what_can_not_be_measured_holds_no_budget() -> None:
+def test_nan_meets_no_budget() -> None:
     unknown = exponent([Point(1, 0.5), Point(8, 0.7)], 0.6)
     assert math.isnan(unknown)
     assert at_most(1.05).words(unknown) == "(budget <= 1.05, MISSED)"
@@ -63,12 +63,12 @@ def test_what_can_not_be_measured_holds_no_budget() -> None:
         (at_most(1 / 6, "1/6"), 0.2, "(budget <= 1/6, MISSED)"),
     ],
 )
-def test_words_of_a_budget(budget, value: float, words: str) -> None:
+def test_a_budget_is_described_in_words(budget, value: float, words: str) -> None:
     assert budget.words(value) == words
     assert words in line(value, budget, "", "")
 
 
-def test_a_ratio_is_of_neighbours() -> None:
+def test_a_ratio_compares_neighbouring_runs() -> None:
     """A machine that is twice as slow half of the time changes the medians, not the ratio."""
     found = ratio_of([(1.0, 2.0), (2.0, 4.0), (1.0, 2.0), (2.0, 4.0)])
     assert found.ratio == 0.5

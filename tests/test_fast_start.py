@@ -1,4 +1,4 @@
-"""What makes `keet` start and end fast changes nothing else."""
+"""The shortcuts that make `keet` start and exit fast change nothing else."""
 
 import subprocess
 import sys
@@ -20,12 +20,12 @@ run()
 
 
 @each_row("argument", ["--help", "--hel", "--h", "-h", "-vh"])
-def test_help_may_be_asked_for(argument: str) -> None:
+def test_a_request_for_help_is_recognised(argument: str) -> None:
     assert _may_ask_for_help(argument)
 
 
 @each_row("argument", ["--launch", "--all", "-o", "help", "report-h.ncu-rep", "-", ""])
-def test_help_is_not_asked_for(argument: str) -> None:
+def test_other_arguments_are_not_a_request_for_help(argument: str) -> None:
     assert not _may_ask_for_help(argument)
 
 
@@ -37,14 +37,14 @@ def test_help_has_a_usage_line(keet: Keet, option: str) -> None:
     assert "REPORT [REPORT ...]" in out
 
 
-def test_options_stand_between_reports(keet: Keet) -> None:
+def test_options_may_be_between_reports(keet: Keet) -> None:
     """What the usage line is laid out for: arguments that are mixed with options."""
     found = keet("explain", REPORT, "--no-sass", "--no-model", "--format", "json", OTHER)
     assert found.code == 0
     assert len(found.out.splitlines()) == 2
 
 
-def test_garbage_is_not_looked_for_at_the_exit() -> None:
+def test_no_garbage_collection_at_exit() -> None:
     """That takes a tenth of the time of a short command; while it runs, garbage is collected."""
     done = subprocess.run(
         [sys.executable, "-c", AT_EXIT, "show", REPORT], capture_output=True, text=True, check=True
@@ -55,7 +55,7 @@ def test_garbage_is_not_looked_for_at_the_exit() -> None:
 
 
 @pytest.mark.slow
-def test_a_store_leaves_no_message_at_the_exit(tmp_path: Path) -> None:
+def test_a_store_prints_nothing_at_exit(tmp_path: Path) -> None:
     """Bindings of duckdb report each of their objects that is left then."""
     script = [sys.executable, "-c", AT_EXIT]
     out = str(tmp_path / "store")

@@ -32,7 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.mark.slow
-def test_faults_of_the_past_stay_mended(folder: Path) -> None:
+def test_earlier_faults_stay_fixed(folder: Path) -> None:
     seen = []
     for entry in SEEDS:
         made_by = Recipe(entry["report"], entry["form"], tuple(entry["kinds"]), entry["seed"])
@@ -53,7 +53,7 @@ def test_a_short_run_finds_no_fault(folder: Path) -> None:
     assert seen == []
 
 
-def test_a_mutant_can_be_made_again() -> None:
+def test_a_recipe_always_makes_the_same_mutant() -> None:
     for report in (
         RANGE,
         "tests/data/reports/tour_basic.live.csv",
@@ -66,7 +66,7 @@ def test_a_mutant_can_be_made_again() -> None:
         assert sum(one != other for one, other in zip(files, others)) > len(files) / 2
 
 
-def test_there_are_originals_of_every_kind() -> None:
+def test_every_kind_of_input_has_originals() -> None:
     known = originals()
     assert len(known) >= 30
     forms = {recipe(report, seed).form for report in known for seed in range(8)}
@@ -74,7 +74,7 @@ def test_there_are_originals_of_every_kind() -> None:
     assert not [report for report in known if "casebook" in report]
 
 
-def test_a_report_that_is_taken_apart_is_the_same_report(tmp_path: Path) -> None:
+def test_a_report_tree_is_written_back_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "again.ncu-rep"
     path.write_bytes(taken_apart((ROOT / RANGE).read_bytes()).encoded())
     (one,), (other,) = (read_profile(each).launches for each in (ROOT / RANGE, path))
@@ -84,7 +84,7 @@ def test_a_report_that_is_taken_apart_is_the_same_report(tmp_path: Path) -> None
     ]
 
 
-def test_damage_reaches_the_numbers(tmp_path: Path) -> None:
+def test_damage_changes_the_numbers(tmp_path: Path) -> None:
     """A mutator that breaks the file instead would find nothing in the analysis."""
     path = mutant(Recipe(RANGE, "report", ("same_bad_metrics",), 4)).write(tmp_path)
     (before,), (after,) = (read_profile(each).launches for each in (ROOT / RANGE, path))
@@ -96,7 +96,7 @@ def _same(one: object, other: object) -> bool:
     return one == other or all(math.isnan(each.value) for each in (one, other))  # type: ignore[attr-defined]
 
 
-def test_what_counts_as_a_fault() -> None:
+def test_faults_are_recognised() -> None:
     text, document = ALWAYS[1], ALWAYS[2]
     svg = Command("svg", ("roofline",), "svg")
     trace = 'File "/x/keet/analysis/launch_view.py", line 7, in ratio\nkeet: this is a bug in keet: KeyError: 1'

@@ -28,14 +28,14 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_what_is_made_is_a_report(many: Path) -> None:
+def test_a_synthetic_report_is_read_like_a_real_one(many: Path) -> None:
     profile = read_profile(many)
     assert profile.provenance.notes == ()
     assert len({(launch.kernel, launch.grid) for launch in profile}) == 12
     assert len({launch.rank_time for launch in profile}) > LAUNCHES / 2
 
 
-def test_a_report_of_so_many_bytes(tmp_path: Path) -> None:
+def test_a_synthetic_report_has_the_requested_size(tmp_path: Path) -> None:
     path = tmp_path / "large.ncu-rep"
     count = write_giant(path, size=3_000_000, kernels=3, kind="full")
     assert 3_000_000 <= path.stat().st_size < 3_500_000
@@ -67,7 +67,7 @@ class Counter:
     ],
 )
 @pytest.mark.slow
-def test_how_often_a_launch_is_read(
+def test_each_command_decodes_each_launch_a_few_times_only(
     command: str, times: int, many: Path, keet: Keet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that the cost is linear in launches, and stays what it is."""
@@ -80,7 +80,7 @@ def test_how_often_a_launch_is_read(
 
 
 @pytest.mark.slow
-def test_a_launch_that_nobody_asked_for_takes_a_kilobyte(many: Path) -> None:
+def test_an_undecoded_launch_takes_about_a_kilobyte(many: Path) -> None:
     """Of reports on disk: what is in memory has its bytes, too."""
     read_profile(many)  # what is loaded once is loaded
     gc.collect()
@@ -98,7 +98,7 @@ def test_a_launch_that_nobody_asked_for_takes_a_kilobyte(many: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_walk_keeps_nothing(many: Path) -> None:
+def test_iterating_over_launches_keeps_none_decoded(many: Path) -> None:
     profile = read_profile(many)
     for launch in launch_iteration.iterate_launches(profile.launches, "reading"):
         assert launch.get("duration")

@@ -1,4 +1,4 @@
-"""What starts fast must stay fast: heavy packages are loaded by the command that needs them."""
+"""Heavy packages are loaded only by the commands that need them, so that others start fast."""
 
 import json
 import subprocess
@@ -22,8 +22,8 @@ for arguments in json.loads(sys.argv[1]):
 
 
 def loaded_by(*commands: tuple[str, ...]) -> list[set[str]]:
-    """What there is after each of them, run one after the other in a fresh process: modules and the
-    packages that they are of."""
+    """The modules that are loaded after each command, and their packages. The commands run one
+    after the other in a new process."""
     done = subprocess.run(
         [sys.executable, "-c", PROBE, json.dumps(commands)],
         capture_output=True,
@@ -55,13 +55,13 @@ COMMANDS: list[tuple[str, ...]] = [
 
 
 @pytest.mark.slow
-def test_no_heavy_package() -> None:
-    """In one process: what none of them loads together, none loads alone."""
+def test_common_commands_load_no_heavy_package() -> None:
+    """All in one process: a package that is not loaded at the end is loaded by none of them."""
     for arguments, loaded in zip(COMMANDS, loaded_by(*COMMANDS), strict=True):
         assert loaded.isdisjoint(HEAVY), arguments
 
 
-def test_help_and_show_need_less() -> None:
+def test_help_and_show_load_less() -> None:
     after_help, after_show = loaded_by(("--help",), ("show", REPORT))
     assert after_help.isdisjoint({"rich", "pydantic", "tomllib", "hashlib"})
     assert after_show.isdisjoint({"rich", "pydantic"})
@@ -81,7 +81,7 @@ NOT_FOR_A_REPORT_ALONE = (
     "difflib",
     "rich",
 )
-"""What `explain --no-sass` has no use for, where there is neither a model nor a run."""
+"""Modules that `explain --no-sass` does not need without a model and a run table."""
 
 
 @pytest.mark.slow
@@ -93,7 +93,7 @@ def test_explain_loads_what_it_needs() -> None:
 
 @pytest.mark.slow
 def test_json_needs_no_pydantic_and_the_schema_does() -> None:
-    """The second part shows that the probe sees pydantic where it is loaded."""
+    """The second part shows that the probe would see pydantic."""
     commands = (
         ("show", REPORT),
         ("explain", "--no-sass", REPORT),
@@ -106,7 +106,7 @@ def test_json_needs_no_pydantic_and_the_schema_does() -> None:
 
 
 @pytest.mark.slow
-def test_explain_as_json_loads_little_more() -> None:
+def test_explain_as_json_loads_no_more_than_it_needs() -> None:
     (loaded,) = loaded_by(("explain", "--no-sass", "--no-model", REPORT, "--format", "json"))
     assert loaded.isdisjoint(NOT_FOR_A_REPORT_ALONE)
     assert "keet.render.json.explain" in loaded
@@ -114,7 +114,7 @@ def test_explain_as_json_loads_little_more() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["markdown", "html"])
-def test_a_page_loads_little_more(form: str, tmp_path: Path) -> None:
+def test_explain_as_a_page_loads_no_more_than_it_needs(form: str, tmp_path: Path) -> None:
     written = ("--format", form, "-o", str(tmp_path / "page"))
     (loaded,) = loaded_by(("explain", "--no-sass", "--no-model", REPORT, *written))
     assert loaded.isdisjoint({*NOT_FOR_A_REPORT_ALONE, "statistics", "random", "base64"})
@@ -122,7 +122,7 @@ def test_a_page_loads_little_more(form: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_page_of_a_report_alone_has_no_words_for_a_run_or_a_model(tmp_path: Path) -> None:
+def test_a_page_without_run_and_model_does_not_load_their_modules(tmp_path: Path) -> None:
     written = ("--format", "html", "-o", str(tmp_path / "page"))
     (loaded,) = loaded_by(("explain", "--no-sass", "--no-model", REPORT, *written))
     of_others = (
@@ -139,8 +139,8 @@ COLLECTING = "import gc; {before}; import keet.cli; print(gc.isenabled())"
 
 @pytest.mark.slow
 @each_row(("before", "enabled"), [("pass", "True"), ("gc.disable()", "False")])
-def test_garbage_is_looked_for_after_the_command_line_is_loaded(before: str, enabled: str) -> None:
-    """As it was before: it is only put off while modules are loaded."""
+def test_garbage_collection_is_enabled_again_after_loading(before: str, enabled: str) -> None:
+    """In the state before: it is only disabled while modules are loaded."""
     command = [sys.executable, "-c", COLLECTING.format(before=before)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == enabled
@@ -154,7 +154,7 @@ print(*sorted({*sys.modules} - before))
 
 
 def test_import_keet_loads_nothing_else() -> None:
-    """Names of the API are loaded when they are first used. `-S`: without what site loads."""
+    """Names of the API are loaded on first use. `-S`: without the modules that site loads."""
     command = [sys.executable, "-S", "-c", f"import sys; sys.path = {sys.path!r}{IMPORT}"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["__future__", "keet", "keet.version"]

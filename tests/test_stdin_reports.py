@@ -1,4 +1,4 @@
-"""Reports, exports and snapshots on standard input, and SQL there."""
+"""Reports, exports, snapshots and SQL from standard input."""
 
 import io
 import json
@@ -46,7 +46,9 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.parametrize(
     "command", ["show", "metrics", "roofline", "hotspots", "context", "explain"]
 )
-def test_the_same_as_from_the_file(command: str, keet: Keet, pipe: Any) -> None:
+def test_a_report_from_stdin_gives_the_same_output_as_the_file(
+    command: str, keet: Keet, pipe: Any
+) -> None:
     pipe(BASIC)
     piped = keet(command, "-")
     named = keet(command, BASIC.relative_to(Path.cwd()))
@@ -61,7 +63,7 @@ def joined(text: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["zoo.ncu-repz", "tour_basic.live.csv", "range.ncu-rep"])
-def test_every_format(name: str, keet: Keet, pipe: Any) -> None:
+def test_every_input_format_is_read_from_stdin(name: str, keet: Keet, pipe: Any) -> None:
     pipe(REPORTS / name)
     piped = json.loads(keet("show", "-", "--format", "json").out)
     named = json.loads(keet("show", REPORTS / name, "--format", "json").out)
@@ -70,7 +72,7 @@ def test_every_format(name: str, keet: Keet, pipe: Any) -> None:
     assert piped == named
 
 
-def test_a_snapshot_goes_through_a_pipe(keet: Keet, pipe: Any) -> None:
+def test_a_snapshot_can_be_piped(keet: Keet, pipe: Any) -> None:
     pipe(BASIC)
     text = keet("snapshot", "-").out
     pipe(text.encode())
@@ -78,7 +80,7 @@ def test_a_snapshot_goes_through_a_pipe(keet: Keet, pipe: Any) -> None:
     assert document["report"]["launch_count"] == 4
 
 
-def test_one_side_of_a_comparison(keet: Keet, pipe: Any) -> None:
+def test_one_side_of_a_diff_can_be_stdin(keet: Keet, pipe: Any) -> None:
     pipe(BASIC)
     assert "<stdin>" in keet("diff", BASIC, "-").out
     pipe(BASIC)
@@ -87,7 +89,7 @@ def test_one_side_of_a_comparison(keet: Keet, pipe: Any) -> None:
     assert keet("diff", "-", "--launch", "0:2", "--force").code == 0, "both sides are of one report"
 
 
-def test_a_baseline_is_saved_from_it(
+def test_a_baseline_can_be_saved_from_stdin(
     keet: Keet, pipe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -100,7 +102,7 @@ def test_a_baseline_is_saved_from_it(
     assert keet("baseline", "save", "main", "-", "-").code == 2, "it is read once"
 
 
-def test_batch_takes_no_standard_input(keet: Keet, pipe: Any, tmp_path: Path) -> None:
+def test_batch_refuses_stdin(keet: Keet, pipe: Any, tmp_path: Path) -> None:
     pipe(BASIC)
     refused = keet("batch", "-", "-o", tmp_path / "store")
     assert (refused.code, refused.out) == (2, "")
@@ -111,7 +113,9 @@ def test_batch_takes_no_standard_input(keet: Keet, pipe: Any, tmp_path: Path) ->
     assert not (tmp_path / "store").exists()
 
 
-def test_verify_takes_one_of_both(keet: Keet, pipe: Any, tmp_path: Path) -> None:
+def test_verify_reads_either_the_text_or_the_report_from_stdin(
+    keet: Keet, pipe: Any, tmp_path: Path
+) -> None:
     text = tmp_path / "text.txt"
     text.write_text("The kernel has 3 blocks.", encoding="utf-8")
     pipe(BASIC)
@@ -120,7 +124,7 @@ def test_verify_takes_one_of_both(keet: Keet, pipe: Any, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("arguments", [("explain", "-", "-"), ("diff", "-", "-")])
-def test_it_is_read_once(arguments: tuple[str, ...], keet: Keet, pipe: Any) -> None:
+def test_stdin_may_be_used_once(arguments: tuple[str, ...], keet: Keet, pipe: Any) -> None:
     pipe(BASIC)
     result = keet(*arguments)
     assert result.code == 2
@@ -135,7 +139,7 @@ def test_it_is_read_once(arguments: tuple[str, ...], keet: Keet, pipe: Any) -> N
         (b"\x1f\x8b" + b"x" * 100, "compressed with gzip"),
     ],
 )
-def test_what_is_no_report(content: bytes, said: str, keet: Keet, pipe: Any) -> None:
+def test_other_input_is_refused(content: bytes, said: str, keet: Keet, pipe: Any) -> None:
     pipe(content)
     result = keet("show", "-")
     assert result.code == 4
@@ -151,7 +155,7 @@ def test_a_terminal_is_refused(keet: Keet, pipe: Any, monkeypatch: pytest.Monkey
     assert "standard input is closed" in keet("explain", "-").err
 
 
-def test_the_size_of_text_is_bounded(monkeypatch: pytest.MonkeyPatch, pipe: Any) -> None:
+def test_too_much_text_is_refused(monkeypatch: pytest.MonkeyPatch, pipe: Any) -> None:
     """It takes more memory than its size."""
     pipe(REPORTS / "tour_basic.live.csv")
     monkeypatch.setattr("keet.ingest.MAX_TEXT", 5000)
@@ -159,7 +163,7 @@ def test_the_size_of_text_is_bounded(monkeypatch: pytest.MonkeyPatch, pipe: Any)
         read_profile(STDIN)
 
 
-def test_a_read_error_is_told(monkeypatch: pytest.MonkeyPatch, pipe: Any) -> None:
+def test_a_read_error_is_reported(monkeypatch: pytest.MonkeyPatch, pipe: Any) -> None:
     class Broken(io.BytesIO):
         def read(self, size: int | None = -1) -> bytes:
             raise OSError(5, "Input/output error")
@@ -170,7 +174,7 @@ def test_a_read_error_is_told(monkeypatch: pytest.MonkeyPatch, pipe: Any) -> Non
         read_profile(STDIN)
 
 
-def test_a_table_beside_it_is_not_looked_for(
+def test_no_run_table_is_looked_up_for_stdin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pipe: Any
 ) -> None:
     (tmp_path / "<stdin>.run.json").write_text("{}", encoding="utf-8")
@@ -180,15 +184,17 @@ def test_a_table_beside_it_is_not_looked_for(
     assert (profile.run, profile.run_problem) == (None, None)
 
 
-def test_a_file_of_that_name_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_named_like_stdin_is_read_as_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("<stdin>").write_bytes(BASIC.read_bytes())
     assert len(read_profile("<stdin>").launches) == 4
 
 
 @given(content=st.binary(max_size=9000), limit=st.integers(1, 9000))
-def test_all_bytes_or_none(content: bytes, limit: int) -> None:
-    """Whatever comes, in pieces of whatever size."""
+def test_all_of_stdin_is_read_or_it_is_refused(content: bytes, limit: int) -> None:
+    """For any content, in pieces of any size."""
     stream = io.BytesIO(content)
     if not content or max(len(content[: files.HEAD]), len(content)) > limit:
         with pytest.raises(IngestError):
@@ -198,8 +204,8 @@ def test_all_bytes_or_none(content: bytes, limit: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_real_pipe_leaves_nothing_behind(tmp_path: Path) -> None:
-    """Killed while the report still comes: it was in memory alone."""
+def test_a_killed_keet_leaves_no_file_behind(tmp_path: Path) -> None:
+    """Killed while it reads the report, which is only in memory."""
     environment = {**os.environ, "TMPDIR": str(tmp_path), "KEET_CACHE": str(tmp_path / "cache")}
     child = subprocess.Popen(
         [sys.executable, "-m", "keet", "explain", "-"],
@@ -216,7 +222,7 @@ def test_a_real_pipe_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_sql_on_standard_input(keet: Keet, pipe: Any, tmp_path: Path) -> None:
+def test_sql_is_read_from_stdin(keet: Keet, pipe: Any, tmp_path: Path) -> None:
     store = tmp_path / "store"
     assert keet("batch", "-q", BASIC, "-o", store, "--jobs", 1).code == 0
     pipe(b"SELECT count(*) AS n FROM launches\n")

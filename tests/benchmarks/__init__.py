@@ -1,1 +1,1 @@
-"""Speed, as ratios to yardsticks that ran a moment before and after: machines differ and wander."""
+"""Benchmarks, as ratios to reference programs that run right before and after: machines differ."""

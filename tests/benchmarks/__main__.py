@@ -19,7 +19,7 @@ PARTS = {
 
 
 def main() -> None:
-    """Each part is printed when it is there: all of them take some minutes."""
+    """Each part is printed when it is done: all of them take some minutes."""
     machine = f"{platform.machine()}, Python {platform.python_version()}"
     sys.stdout.write(f"{datetime.now(UTC).date()}, {machine}\n")
     for title, lines in PARTS.items():

@@ -53,7 +53,7 @@ WITH_INSTANCES = PLAIN_LOOP.replace(
 
 
 class Rate(NamedTuple):
-    """Launches a second: of the clock, and of all processors together."""
+    """Launches per second of wall time, and per second of CPU time of all processes."""
 
     wall: float
     core: float
@@ -132,7 +132,7 @@ def _median(runs: Sequence[Rate]) -> Rate:
 
 
 class Memory(NamedTuple):
-    """Bytes that a worker holds after a file: in the second tenth of the files, and in the last."""
+    """Bytes of a worker after a file: in the second tenth of the files, and in the last."""
 
     early: float
     late: float

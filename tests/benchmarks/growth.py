@@ -41,7 +41,7 @@ class Command(NamedTuple):
 
 
 def keet(*words: str, accepted: Sequence[int] = (0,)) -> Runner:
-    """`{report}` and `{folder}` stand for what they say."""
+    """`{report}` and `{folder}` are replaced by the paths."""
 
     def run(report: Path, folder: Path) -> Spent:
         named = [word.format(report=report, folder=folder) for word in words]
@@ -74,7 +74,7 @@ COMMANDS = (
 
 
 class Growth(NamedTuple):
-    """The fastest of some runs for each size: what disturbs a run makes it slower."""
+    """The fastest of some runs for each size: disturbances only make a run slower."""
 
     start: float
     """CPU seconds for one launch."""
@@ -89,7 +89,7 @@ class Growth(NamedTuple):
 
 @contextmanager
 def reports(counts: Sequence[int], kind: str, folder: Path | None) -> Iterator[dict[int, Path]]:
-    """Synthetic reports with so many launches."""
+    """Synthetic reports with these numbers of launches."""
     with tempfile.TemporaryDirectory(dir=folder) as name:
         made = {count: Path(name) / f"launches_{count}.ncu-rep" for count in counts}
         for count, path in made.items():

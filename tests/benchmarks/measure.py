@@ -23,7 +23,7 @@ KEET = str(Path(sys.executable).with_name("keet"))
 
 
 class Budget(NamedTuple):
-    """What a number must not exceed, or must reach."""
+    """A limit that a number must not exceed, or must reach."""
 
     limit: float
     is_least: bool = False
@@ -31,7 +31,7 @@ class Budget(NamedTuple):
     """Of the limit, where its digits say less: 1/6."""
 
     def holds(self, value: float) -> bool:
-        """What can't be measured (NaN) holds no budget."""
+        """NaN (not measurable) never meets a budget."""
         return value >= self.limit if self.is_least else value <= self.limit
 
     def words(self, value: float) -> str:
@@ -57,7 +57,7 @@ def line(value: float, budget: Budget | None, amounts: str, what: str) -> str:
 
 
 class Spent(NamedTuple):
-    """What a program took, with the processes that it started and waited for."""
+    """Time and memory of a program, including the processes that it started and waited for."""
 
     cpu: float
     """Seconds of all processors."""

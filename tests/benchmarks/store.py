@@ -58,7 +58,7 @@ def sample_rows() -> list[FileRows]:
 
 
 def varied(rows: FileRows, number: int, dice: random.Random) -> FileRows:
-    """A file of a few launches that nobody has seen before."""
+    """A file with a few launches that differ from all others."""
     sha256 = hashlib.sha256(str(number).encode()).hexdigest()
     path = f"archive/{number % 365:03}/run_{number:07}.ncu-rep"
     picked = [(i, rows.launches[i % len(rows.launches)]) for i in range(LAUNCHES_A_FILE)]
@@ -111,7 +111,7 @@ def _record(rows: FileRows) -> FileRecord:
 
 
 def bare(out: Path) -> None:
-    """The yardstick: what a user would write with duckdb alone."""
+    """The reference: what a user would write with duckdb only."""
     with duckdb.connect() as connection:
         launches = f"'{out}/{PARTS}/*/launches.parquet'"
         connection.execute(COLUMNS.replace("launches", launches)).fetchall()
@@ -128,7 +128,7 @@ def query(out: Path, sql: str) -> None:
 
 
 class Question(NamedTuple):
-    """What is asked, from opening the store to the answer, and the seconds that it may take."""
+    """A query, from opening the store to the answer, and the seconds that it may take."""
 
     what: str
     ask: Callable[[Path], None]

@@ -69,7 +69,7 @@ def _edited_in_vain(text: str) -> None:
 
 
 def seconds(reader: Reader, piece: str, length: int) -> float:
-    """The fastest of some rounds: what disturbs a run makes it slower."""
+    """The fastest of some rounds: disturbances only make a run slower."""
 
     def once() -> float:
         start = time.process_time()

@@ -1,4 +1,4 @@
-"""Numbers that no counter can have, and texts that no terminal wants."""
+"""Numbers that no counter can have, and texts that are unsafe on a terminal."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def bad_number(rng: Random) -> int | float:
 
 
 def bad_scalar(rng: Random) -> Scalar:
-    """Mostly a number; now and then a text, or no value at all."""
+    """Mostly a number; sometimes a text, or no value at all."""
     drawn = rng.random()
     if drawn < 0.05:
         return None
@@ -59,7 +59,7 @@ def bad_scalar(rng: Random) -> Scalar:
 
 
 def bad_text(rng: Random) -> str:
-    """Now and then a megabyte of it."""
+    """Sometimes a megabyte."""
     text = rng.choice(TEXTS)
     if rng.random() < 0.1:
         return (text or "x") * (_LONG // max(1, len(text)))

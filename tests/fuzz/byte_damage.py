@@ -1,4 +1,4 @@
-"""Damage to bytes of any file: what a bad disk or a broken copy does."""
+"""Damage to bytes of any file, as by a bad disk or an incomplete copy."""
 
 from __future__ import annotations
 

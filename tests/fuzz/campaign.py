@@ -1,4 +1,4 @@
-"""Many mutants by several processes: who does what, what is counted, the table at the end."""
+"""Runs many mutants in several processes, counts the results and prints a table."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ class Job(NamedTuple):
 
 
 def _work(job: Job, answers: Connection) -> None:
-    """Started before each mutant, answered after it: what a dead process was at is known."""
+    """Reports the start and the end of each mutant, so that the mutant of a dead process is known."""
     folder = Path(tempfile.mkdtemp(prefix="keet-fuzz-"))
     try:
         with surroundings(folder, job.work.cache):
@@ -230,7 +230,7 @@ def recipes(reports: Sequence[str], seed: int) -> Iterator[Recipe]:
 
 
 class Slot:
-    """A process and what it is at."""
+    """A process and its current mutant."""
 
     def __init__(self, job: Job) -> None:
         self.job, self.done = job, 0
@@ -254,7 +254,7 @@ class Slot:
 
     @property
     def rest(self) -> tuple[Recipe, ...]:
-        """What a process that died has not begun."""
+        """The jobs that a dead process had not started."""
         return self.job.recipes[self.done :]
 
 
@@ -283,7 +283,7 @@ def run_campaign(
 
 
 def _import_all() -> None:
-    """Before the processes start: they share it, and an edit during a run changes nothing."""
+    """Imported before the processes start: they share it, and edits during a run have no effect."""
     import keet
 
     for module in pkgutil.walk_packages(keet.__path__, "keet."):
@@ -292,7 +292,7 @@ def _import_all() -> None:
 
 
 def _after(slot: Slot, result: Result, told: Callable[[Result, list[Fault]], None]) -> list[Slot]:
-    """A process that ended by itself has nothing left; of one that died, the rest is done anew."""
+    """Restarts a process that died with the rest of its jobs; one that finished has none left."""
     code = slot.process.exitcode
     if code == 0 or slot.current is None:
         return []

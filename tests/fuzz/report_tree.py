@@ -1,4 +1,4 @@
-"""A report taken apart into messages, and put together again: what the damage is done to."""
+"""A report parsed into messages that can be changed, and written back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAME, _VALUE, _INSTANCE = 1, 2, 3
 
 
 class Field(NamedTuple):
-    """One field of a message, as it lies in the file."""
+    """One field of a message, as in the file."""
 
     number: int
     kind: int
@@ -74,7 +74,7 @@ def scalar_bytes(value: Scalar) -> bytes:
 
 
 class Metric(NamedTuple):
-    """A metric of a result, taken apart."""
+    """A parsed metric of a result."""
 
     name: str
     fields: tuple[Field, ...]

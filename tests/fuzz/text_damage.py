@@ -63,7 +63,7 @@ def bad_rows(data: bytes, rng: Random) -> bytes:
 
 
 def _bad_cell(cell: str, rng: Random) -> str:
-    """A kernel named "inf" would be printed rightly: names get bad texts alone."""
+    """Names get only bad texts: a kernel named "inf" would be printed correctly."""
     drawn = rng.random()
     if not cell[:1].isdigit():
         return bad_text(rng) if drawn < 0.5 else ""
@@ -118,7 +118,7 @@ def bad_numbers(data: bytes, rng: Random) -> bytes:
 
 
 def _change_one(document: Any, rng: Random) -> None:
-    """A way down by chance, and another value at its end."""
+    """Follows a random path and changes the value at its end."""
     for _ in range(_DEEPEST):
         keys = list(document) if isinstance(document, dict) else range(len(document))
         if not keys:
@@ -147,7 +147,7 @@ def _as_cell(value: int | float) -> Any:
 
 
 def _dumped(document: Any, rng: Random) -> bytes:
-    """Now and then with `NaN`, which is not JSON."""
+    """Sometimes with `NaN`, which is not valid JSON."""
     text = json.dumps(document, ensure_ascii=False)
     if rng.random() < 0.05:
         text = text.replace("null", "NaN", 1)

@@ -74,7 +74,7 @@ def time_limit() -> Iterator[None]:
 
 
 def run(command: Command, words: Sequence[str]) -> Outcome:
-    """The command as the program would run it, and what is wrong with how it went."""
+    """Run the command like the program would, and look for faults."""
     out, err, start = io.StringIO(), io.StringIO(), time.perf_counter()
     code, fault = ExitCode.BUG, None
     try:
@@ -113,7 +113,7 @@ def _limit_processor_time() -> None:
 
 
 def fault_of(command: Command, done: Outcome) -> Fault | None:
-    """What a user would call a bug: a traceback, a code that is none, a number that is none."""
+    """What a user would call a bug: a traceback, an undocumented exit code, an invalid number."""
     if done.code == ExitCode.BUG:
         last = done.err.strip().splitlines()[-1:] or [""]
         named = re.search(r"a bug in keet: (\w+)", done.err)
@@ -149,7 +149,7 @@ def _refuse(constant: str) -> float:
 
 
 def _without_digits(line: str) -> str:
-    """So that a fault is one, whatever the numbers beside it."""
+    """So that faults that differ only in numbers count as one."""
     return re.sub(r"\s+", " ", re.sub(r"[\d.,]+", "0", line))
 
 

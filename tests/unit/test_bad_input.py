@@ -1,4 +1,4 @@
-"""Whatever a user names: one line that says what is wrong and what to do, and the right code."""
+"""Unreadable input gives one line with the problem and what to do, and the right exit code."""
 
 import os
 import socket
@@ -38,12 +38,12 @@ def bad(tmp_path: Path):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_no_such_file(command: str, keet: Keet) -> None:
+def test_a_missing_file_is_refused(command: str, keet: Keet) -> None:
     assert_refused(keet(command, "/no/such.ncu-rep"), "/no/such.ncu-rep", "no such file")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_directory(command: str, keet: Keet, tmp_path: Path) -> None:
+def test_a_directory_is_refused(command: str, keet: Keet, tmp_path: Path) -> None:
     assert_refused(keet(command, tmp_path), tmp_path, "directory")
 
 
@@ -69,20 +69,20 @@ def test_a_directory(command: str, keet: Keet, tmp_path: Path) -> None:
         ("none.ncu-rep", encode.report([]), "no launch"),
     ],
 )
-def test_files_that_are_no_reports(name: str, data: bytes, says: str, keet: Keet, bad) -> None:
+def test_other_files_are_refused(name: str, data: bytes, says: str, keet: Keet, bad) -> None:
     path = bad(name, data)
     assert_refused(keet("show", path), path, says)
 
 
 @pytest.mark.parametrize("name", ["a b.ncu-rep", "π-größe.ncu-rep", "quote'\".ncu-rep"])
-def test_names_that_are_unusual(name: str, keet: Keet, bad) -> None:
+def test_unusual_file_names_are_printed_safely(name: str, keet: Keet, bad) -> None:
     path = bad(name, (REPORTS / "range.ncu-rep").read_bytes())
     assert keet("show", path).code == 0
     path = bad(name, b"hello")
     assert_refused(keet("show", path), path)
 
 
-def test_a_name_that_would_break_the_line(keet: Keet, bad) -> None:
+def test_a_name_with_a_newline_stays_on_one_line(keet: Keet, bad) -> None:
     path = bad("two\nlines\x1b[31m.ncu-rep", b"hello")
     result = keet("show", path)
     assert result.code == 4
@@ -96,7 +96,7 @@ def test_a_pipe_does_not_hang(keet: Keet, tmp_path: Path) -> None:
     assert_refused(keet("show", path), path, "pipe")
 
 
-def test_a_socket_and_a_device(keet: Keet, tmp_path: Path) -> None:
+def test_sockets_and_devices_are_refused(keet: Keet, tmp_path: Path) -> None:
     path = tmp_path / "socket"
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
@@ -105,16 +105,16 @@ def test_a_socket_and_a_device(keet: Keet, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read(keet: Keet, bad) -> None:
+def test_a_file_without_read_permission_is_refused(keet: Keet, bad) -> None:
     path = bad("secret.ncu-rep", b"NVR\0")
     path.chmod(0)
     assert_refused(keet("show", path), path, "permission")
 
 
-def test_an_unreadable_file_by_another_name(
+def test_an_unreadable_file_is_refused_as_root_too(
     keet: Keet, bad, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Root reads everything, so the refusal is played."""
+    """Root may read everything, so the error is simulated."""
     path = bad("secret.ncu-rep", b"NVR\0")
 
     def refuse(*arguments: object) -> int:
@@ -124,7 +124,7 @@ def test_an_unreadable_file_by_another_name(
     assert_refused(keet("show", path), path, "permission denied")
 
 
-def test_links_that_lead_nowhere(keet: Keet, tmp_path: Path) -> None:
+def test_broken_links_are_refused(keet: Keet, tmp_path: Path) -> None:
     dangling = tmp_path / "dangling"
     dangling.symlink_to(tmp_path / "gone")
     assert_refused(keet("show", dangling), dangling, "no such file")
@@ -133,7 +133,7 @@ def test_links_that_lead_nowhere(keet: Keet, tmp_path: Path) -> None:
     assert_refused(keet("show", loop), loop)
 
 
-def test_a_sparse_giant(keet: Keet, tmp_path: Path) -> None:
+def test_a_large_sparse_file_is_refused(keet: Keet, tmp_path: Path) -> None:
     path = tmp_path / "giant.ncu-rep"
     with path.open("wb") as file:
         file.write((REPORTS / "range.ncu-rep").read_bytes())
@@ -145,7 +145,7 @@ def test_a_sparse_giant(keet: Keet, tmp_path: Path) -> None:
     assert stat.S_ISREG(path.stat().st_mode)
 
 
-def test_a_compressed_bomb(keet: Keet, bad) -> None:
+def test_a_decompression_bomb_is_refused(keet: Keet, bad) -> None:
     from keet.ingest.input.zstd import zstd
 
     path = bad("bomb.ncu-repz", zstd.compress(b"NVR\0" + bytes(200 << 20), 3))
@@ -153,7 +153,7 @@ def test_a_compressed_bomb(keet: Keet, bad) -> None:
     assert_refused(keet("show", path), path, "unpacks to more than")
 
 
-def test_content_decides_not_the_name(keet: Keet, bad) -> None:
+def test_the_format_is_recognised_by_content_not_by_name(keet: Keet, bad) -> None:
     plain = bad("plain.ncu-repz", (REPORTS / "range.ncu-rep").read_bytes())
     packed = bad("packed.ncu-rep", (REPORTS / "zoo.ncu-repz").read_bytes())
     assert keet("show", plain).code == 0
@@ -162,7 +162,7 @@ def test_content_decides_not_the_name(keet: Keet, bad) -> None:
 
 @needs_corpus
 @each_row("path", corpus_files(), ids=lambda path: path.name[:40], few=3, may_be_empty=True)
-def test_every_file_of_strangers_is_read_or_refused(path: Path, keet: Keet) -> None:
+def test_every_public_file_is_read_or_refused(path: Path, keet: Keet) -> None:
     result = keet("show", path)
     assert result.code == 0, result.err
     assert keet("metrics", path).code == 0
@@ -174,14 +174,14 @@ def run_program(*arguments: object, **options: object) -> subprocess.CompletedPr
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload]
 
 
-def test_the_real_program_ends_with_the_code() -> None:
+def test_the_program_exits_with_the_documented_code() -> None:
     done = run_program("show", "/no/such.ncu-rep")
     assert (done.returncode, done.stdout) == (4, "")
     assert done.stderr == "keet: /no/such.ncu-rep: there is no such file; check the path\n"
 
 
 @pytest.mark.slow
-def test_a_reader_that_leaves_early() -> None:
+def test_a_closed_pipe_is_no_error() -> None:
     """`keet metrics REPORT --all | head -1`"""
     command = f"{sys.executable} -m keet metrics {REPORTS / 'tour_full.ncu-rep'} --all | head -1"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
@@ -189,7 +189,7 @@ def test_a_reader_that_leaves_early() -> None:
     assert done.stderr == ""
 
 
-def test_a_full_disk() -> None:
+def test_a_full_disk_is_reported() -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
     with Path("/dev/full").open("w") as full:

@@ -1,4 +1,4 @@
-"""How numbers of a text are written."""
+"""How evidence is formatted in texts."""
 
 from keet.evidence import Evidence
 from tests.rows import each_row
@@ -28,5 +28,5 @@ from tests.rows import each_row
         (float("nan"), "%", ".0f", "nan%"),
     ],
 )
-def test_numbers_as_people_write_them(value: float, unit: str, spec: str, told: str) -> None:
+def test_numbers_are_formatted_for_reading(value: float, unit: str, spec: str, told: str) -> None:
     assert f"{Evidence('E1', 'metric', value, unit, 'label'):{spec}}" == told

@@ -1,4 +1,4 @@
-"""Files that were made to do harm, each as small as it gets: all were found by fuzzing.
+"""Malicious and damaged files, each as small as possible: all were found by fuzzing.
 
 The promise: no crash, no hang, no flood of memory, and no part of a report shown as the whole.
 """
@@ -60,7 +60,7 @@ def report_of(*results: bytes, strings: tuple[str, ...] = (), session: bytes = b
     ],
     ids=["counts", "blocks", "entries"],
 )
-def test_counts_that_promise_more_than_there_is(data: bytes, save) -> None:
+def test_counts_larger_than_the_file_are_refused(data: bytes, save) -> None:
     with pytest.raises(DamagedReport):
         read_profile(save(data))
     with pytest.raises(DamagedReport):
@@ -81,19 +81,19 @@ def test_counts_that_promise_more_than_there_is(data: bytes, save) -> None:
     ],
     ids=["source", "device", "rules", "nvtx", "string"],
 )
-def test_damage_that_shows_late_names_the_launch(data: bytes, save) -> None:
+def test_damage_found_later_names_the_launch(data: bytes, save) -> None:
     launch = read_profile(save(data)).launches[0]
     with pytest.raises(DamagedReport, match="launch 0 can't be read"):
         touch(launch)
 
 
 @pytest.mark.parametrize("created", [2**38, 2**62, 2**63])
-def test_a_time_that_is_none(created: int, save) -> None:
+def test_an_invalid_time_is_ignored(created: int, save) -> None:
     data = FILE_HEADER + encode.block({2: [result()]}, chunk(3, number(2, created)))
     assert read_profile(save(data)).provenance.created is None
 
 
-def test_numbers_that_are_none(save, keet: Keet, tmp_path: Path) -> None:
+def test_nan_where_a_number_is_expected_is_ignored(save, keet: Keet, tmp_path: Path) -> None:
     """NaN where a count, a size or an estimate should be."""
     nan = math.nan
     kernel = encode.Kernel(
@@ -126,12 +126,12 @@ def test_numbers_that_are_none(save, keet: Keet, tmp_path: Path) -> None:
     ],
     ids=["no header", "long number"],
 )
-def test_line_programs_that_go_too_far(program: bytes) -> None:
+def test_invalid_line_programs_are_malformed(program: bytes) -> None:
     with pytest.raises(Malformed):
         read_sequences(program, {})
 
 
-def test_a_line_program_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_program_with_too_many_rows_is_malformed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Millions of rows, at the real limit: here as many as take no time."""
     program = line_program(SET_ADDRESS_0 + bytes([80]) * 50_000 + END)
     assert read_sequences(program, {})
@@ -140,8 +140,8 @@ def test_a_line_program_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
         read_sequences(program, {})
 
 
-def test_lines_that_are_none() -> None:
-    """A line below one is no line."""
+def test_line_numbers_below_1_are_ignored() -> None:
+    """Lines are numbered from 1."""
     (sequence,) = read_sequences(line_program(SET_ADDRESS_0 + bytes([3, 0x7D, 1, 2, 16]) + END), {})
     assert line_at(sequence, 0) is None
 
@@ -189,7 +189,7 @@ def elf(*sections: tuple[bytes, int, bytes, int, int]) -> bytes:
     return header + body + b"".join(rows)
 
 
-def test_names_that_overlap_are_not_multiplied() -> None:
+def test_overlapping_symbol_names_do_not_fill_memory() -> None:
     """20,000 symbols whose names are the tails of one long string."""
     symbols = b"".join(struct.pack("<IBBHQQ", n, 0, 0, 0, 0, 16) for n in range(20_000))
     cubin = elf((b".symtab", 2, symbols, 2, 0), (b".strtab", 3, b"A" * 1_000_000, 0, 0))
@@ -197,7 +197,7 @@ def test_names_that_overlap_are_not_multiplied() -> None:
         Elf(cubin).symbols()
 
 
-def test_two_functions_at_one_address() -> None:
+def test_two_functions_may_have_the_same_address() -> None:
     program = line_program((SET_ADDRESS_0 + bytes([3, 4, 1, 2, 16]) + END) * 2)
     first = program.index(SET_ADDRESS_0) + 3
     second = program.index(SET_ADDRESS_0, first) + 3
@@ -213,7 +213,7 @@ def test_two_functions_at_one_address() -> None:
     assert table.locate([0])[0].line == 5
 
 
-def test_a_table_of_sections_beyond_the_end() -> None:
+def test_a_section_table_beyond_the_end_is_malformed() -> None:
     cubin = bytearray(elf((b".debug_line", 1, b"", 0, 0)))
     struct.pack_into("<Q", cubin, 40, 2**63)
     with pytest.raises(Malformed):
@@ -221,7 +221,7 @@ def test_a_table_of_sections_beyond_the_end() -> None:
 
 
 @pytest.mark.parametrize("name", ["\x1b]0;pwned\x07\x1b[2J", "\x9b31m", "bell\x07"])
-def test_names_can_not_reach_the_terminal(name: str, save, keet: Keet) -> None:
+def test_control_characters_in_names_are_not_printed(name: str, save, keet: Keet) -> None:
     path = save(encode.report([encode.Kernel(name, {"gpu__time_duration.sum": 1.0})]))
     for command in ("show", "metrics", "hotspots"):
         out = keet(command, path).out
@@ -242,7 +242,7 @@ TABLE = '"ID","Kernel Name","Context","gpu__time_duration.sum"\n"","","","ns"\n"
         ("\ufeff" + TABLE, [5]),
     ],
 )
-def test_tables_in_the_wild(text: str, durations: list[float], save) -> None:
+def test_unusual_csv_tables_are_read(text: str, durations: list[float], save) -> None:
     launches = read_profile(save(text.encode(), "t.csv")).launches
     assert [launch.get("duration").value for launch in launches] == durations
 
@@ -259,7 +259,7 @@ def test_tables_in_the_wild(text: str, durations: list[float], save) -> None:
         (TABLE.replace("Context", "gpu__time_duration.sum"), "twice"),
     ],
 )
-def test_tables_that_were_damaged(text: str, says: str, save) -> None:
+def test_damaged_csv_tables_are_refused(text: str, says: str, save) -> None:
     with pytest.raises(IngestError, match=says):
         read_profile(save(text.encode(), "t.csv"))
 
@@ -278,13 +278,13 @@ def damaged_snapshots() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("what", ["format", "size", "half a character", "a constant", "version"])
-def test_snapshots_that_were_damaged(what: str, save) -> None:
+def test_damaged_snapshots_are_refused(what: str, save) -> None:
     text = damaged_snapshots()[what]
     with pytest.raises(IngestError):
         read_profile(save(text.encode(), "x.keet.json"))
 
 
-def test_a_name_that_is_no_text(tmp_path: Path, keet: Keet) -> None:
+def test_a_file_name_that_is_not_utf_8_is_escaped(tmp_path: Path, keet: Keet) -> None:
     path = os.fsencode(tmp_path) + b"/bad\xff.ncu-rep"
     Path(os.fsdecode(path)).write_bytes((REPORTS / "range.ncu-rep").read_bytes())
     result = keet("show", os.fsdecode(path), "--format", "json")
@@ -292,7 +292,7 @@ def test_a_name_that_is_no_text(tmp_path: Path, keet: Keet) -> None:
     assert json.loads(result.out)["report"]["path"].endswith("bad\\xff.ncu-rep")
 
 
-def test_outputs_are_never_destroyed(tmp_path: Path, keet: Keet) -> None:
+def test_output_never_overwrites_a_report_or_another_file(tmp_path: Path, keet: Keet) -> None:
     report = tmp_path / "r.ncu-rep"
     report.write_bytes((REPORTS / "range.ncu-rep").read_bytes())
     assert keet("show", report, "-o", report).code == 2
@@ -313,13 +313,13 @@ def test_outputs_are_never_destroyed(tmp_path: Path, keet: Keet) -> None:
 
 
 @pytest.mark.parametrize("columns", ["²", "0", "-5", "abc", "", "9" * 50, "1", "30"])
-def test_any_width(columns: str, keet: Keet) -> None:
+def test_any_terminal_width_works(columns: str, keet: Keet) -> None:
     assert keet("metrics", REPORTS / "range.ncu-rep", width=columns).code == 0  # type: ignore[arg-type]
     assert keet("show", REPORTS / "range.ncu-rep", width=columns).code == 0  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("pattern", ["(" * 5000 + ")" * 5000, "a{99999999999}"])
-def test_patterns_that_are_too_much(pattern: str, keet: Keet) -> None:
+def test_expensive_patterns_are_refused(pattern: str, keet: Keet) -> None:
     assert keet("metrics", REPORTS / "range.ncu-rep", pattern).code == 2
 
 
@@ -339,7 +339,7 @@ def shell(command: str) -> subprocess.CompletedProcess[str]:
         ("KEET show /proc/self/mem", 4),
     ],
 )
-def test_odd_surroundings(command: str, code: int) -> None:
+def test_unusual_environments_work(command: str, code: int) -> None:
     assert shell(command).returncode == code
 
 
@@ -361,14 +361,16 @@ def test_an_empty_metric_at_the_very_end(save) -> None:
 
 
 @pytest.mark.parametrize("version", ["².1", "9" * 5000, "x", ""])
-def test_versions_that_are_none(version: str, save) -> None:
+def test_a_report_with_an_invalid_version_is_read(version: str, save) -> None:
     told = chunk(8, chunk(1, "Nsight Compute Target") + chunk(2, version))
     rest = number(2, 1) + number(3, 1)
     dims = chunk(10, number(1, 4) + rest) + chunk(11, number(1, 1) + rest)
     assert read_profile(save(report_of(result(dims), session=told))).launches[0].grid == (4, 1, 1)
 
 
-def test_a_file_that_changes_while_it_is_read(save, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_changes_while_it_is_read_is_refused(
+    save, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from keet.ingest.ncu_rep import container
 
     path = save((REPORTS / "range.ncu-rep").read_bytes())
@@ -385,7 +387,7 @@ def test_a_file_that_changes_while_it_is_read(save, monkeypatch: pytest.MonkeyPa
         read_profile(path)
 
 
-def test_a_disk_that_fails(save, monkeypatch: pytest.MonkeyPatch, keet: Keet) -> None:
+def test_a_read_error_is_reported(save, monkeypatch: pytest.MonkeyPatch, keet: Keet) -> None:
     def fail(*arguments: object) -> object:
         raise OSError(5, "Input/output error")
 
@@ -396,30 +398,30 @@ def test_a_disk_that_fails(save, monkeypatch: pytest.MonkeyPatch, keet: Keet) ->
     assert "input/output error" in failed.err
 
 
-def test_a_pipe_that_nobody_reads(tmp_path: Path, keet: Keet) -> None:
+def test_output_to_a_pipe_without_a_reader_does_not_hang(tmp_path: Path, keet: Keet) -> None:
     os.mkfifo(tmp_path / "pipe")
     refused = keet("show", REPORTS / "range.ncu-rep", "-o", tmp_path / "pipe")
     assert refused.code == 2
     assert "can't be written" in refused.err
 
 
-def test_output_to_stdout_by_name() -> None:
+def test_output_to_dev_stdout_works() -> None:
     done = shell("KEET show REPORT -o /dev/stdout | cat")
     assert "1 launch on NVIDIA H200" in " ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize("noise", ["1, 2\n", "a,b,c,d\n", "\n" * 100_000, "step 1\n" * 100_000])
-def test_a_program_may_print_what_it_likes(noise: str, save) -> None:
+def test_program_output_in_a_log_is_skipped(noise: str, save) -> None:
     path = save((TABLE + noise + '"1","k2","1","6"\n').encode(), "t.csv")
     assert len(read_profile(path).launches) == 2
 
 
-def test_a_row_that_ends_with_an_opening_quote(save) -> None:
+def test_a_row_that_ends_with_an_opening_quote_is_refused(save) -> None:
     with pytest.raises(DamagedReport, match="cut short"):
         read_profile(save((TABLE + '"1","k2","1","').encode(), "t.csv"))
 
 
-def test_a_report_without_a_session_says_so(save) -> None:
+def test_a_report_without_a_session_has_a_note(save) -> None:
     """Cut behind the first launch: whole as a container, and yet not all of it."""
     (note,) = read_profile(save(report_of(result()))).provenance.notes
     assert "cut short between launches" in note

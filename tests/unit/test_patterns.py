@@ -1,4 +1,4 @@
-"""Expressions that are compiled late find what compiled ones find."""
+"""Lazy patterns match like compiled ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NUMBER = r"(?P<whole>\d+)(\.\d+)?"
 
 
 @given(st.text(alphabet="12.a B", max_size=12))
-def test_it_finds_what_a_compiled_one_finds(text: str) -> None:
+def test_a_lazy_pattern_matches_like_a_compiled_one(text: str) -> None:
     late, early = regex(NUMBER, re.IGNORECASE), re.compile(NUMBER, re.IGNORECASE)
     assert late.findall(text) == early.findall(text)
     assert late.sub("x", text) == early.sub("x", text)
@@ -26,7 +26,7 @@ def test_it_finds_what_a_compiled_one_finds(text: str) -> None:
     )
 
 
-def test_it_is_compiled_when_it_is_used_and_looked_up_once() -> None:
+def test_a_lazy_pattern_is_compiled_on_first_use() -> None:
     with patch("keet.patterns.re.compile", wraps=re.compile) as compiled:
         late = regex(rb"a+")
         assert not compiled.called

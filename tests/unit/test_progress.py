@@ -1,4 +1,4 @@
-"""The line that tells how far a command is: on a terminal, after a second, in commands only."""
+"""The progress line: on a terminal, after a second, only in commands."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Time that the test moves, on a terminal that can clear a line."""
+    """A clock that the test advances, and a terminal that can clear a line."""
     monkeypatch.setenv("TERM", "xterm")
     now = [0.0]
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
@@ -39,13 +39,13 @@ def shown_on(stream: io.StringIO, total: int, clock: list[float], seconds: float
     return stream.getvalue()
 
 
-def test_the_line_appears_after_a_second_and_goes(clock: list[float]) -> None:
+def test_the_line_appears_after_a_second_and_disappears(clock: list[float]) -> None:
     text = shown_on(Terminal(), 4, clock, 0.3)
     assert text.count("keet: reading launches: 4 of 4, 0 s left") == 1
     assert text.endswith("\r\x1b[2K")
 
 
-def test_it_tells_what_is_left(clock: list[float]) -> None:
+def test_the_line_shows_the_time_left(clock: list[float]) -> None:
     text = shown_on(Terminal(), 2000, clock, 1.0)
     assert "keet: reading launches: 500 of 2,000, 25 min left" in text
 
@@ -60,12 +60,14 @@ def test_a_library_prints_nothing(clock: list[float]) -> None:
     assert terminal.getvalue() == ""
 
 
-def test_a_dumb_terminal_gets_nothing(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_printed_to_a_dumb_terminal(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TERM", "dumb")
     assert shown_on(Terminal(), 100, clock, 1.0) == ""
 
 
-def test_a_narrow_terminal_gets_one_line(
+def test_the_line_fits_a_narrow_terminal(
     clock: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Terminal, "fileno", lambda _: 2)
@@ -74,11 +76,11 @@ def test_a_narrow_terminal_gets_one_line(
     assert max(map(len, lines)) == 19
 
 
-def test_a_log_gets_nothing(clock: list[float]) -> None:
+def test_nothing_is_printed_to_a_file(clock: list[float]) -> None:
     assert shown_on(io.StringIO(), 100, clock, 1.0) == ""
 
 
-def test_a_result_does_not_run_into_the_line(clock: list[float]) -> None:
+def test_the_line_is_cleared_before_other_output(clock: list[float]) -> None:
     """Both streams are one terminal: the line is cleared before a row is printed."""
     terminal = Terminal()
     with redirect_stderr(terminal), redirect_stdout(terminal), visible_output(), progress.shown():
@@ -89,7 +91,7 @@ def test_a_result_does_not_run_into_the_line(clock: list[float]) -> None:
     assert "left\r\x1b[2Krow\n" in terminal.getvalue()
 
 
-def test_bytes_are_told_in_larger_units(clock: list[float]) -> None:
+def test_bytes_are_shown_in_mb(clock: list[float]) -> None:
     with (
         redirect_stderr(Terminal()) as terminal,
         progress.shown(),
@@ -105,6 +107,6 @@ class Closed(Terminal):
         raise OSError(text)
 
 
-def test_a_terminal_that_was_closed_is_no_error(clock: list[float]) -> None:
+def test_a_closed_terminal_is_no_error(clock: list[float]) -> None:
     shown_on(Closed(), 2, clock, 2.0)
     assert clock == [4.0]

@@ -57,7 +57,7 @@ POINTS = [pytest.param(StandardPoint, id="standard"), pytest.param(KeetPoint, id
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_named_tuple(point: Any) -> None:
+def test_named_tuples_behave_like_the_standard_ones(point: Any) -> None:
     one = point(1, y=2.5)
     assert (one.x, one.y, one.name, one.total) == (1, 2.5, "origin", 3.5)
     assert one == (1, 2.5, "origin")
@@ -93,7 +93,7 @@ def test_a_named_tuple(point: Any) -> None:
         (lambda point: setattr(point(1, 2), "z", 3), AttributeError),
     ],
 )
-def test_a_wrong_named_tuple(
+def test_wrong_arguments_raise_like_in_the_standard_library(
     point: Any, wrong: Callable[[Any], object], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
@@ -101,7 +101,7 @@ def test_a_wrong_named_tuple(
 
 
 @pytest.mark.parametrize("make", [typing.NamedTuple, records.NamedTuple], ids=KINDS)
-def test_a_class_that_can_not_be_a_named_tuple(make: Any) -> None:
+def test_invalid_classes_raise_like_in_the_standard_library(make: Any) -> None:
     with pytest.raises(TypeError):
 
         class _Order(make):  # type: ignore[misc]
@@ -114,7 +114,7 @@ def test_a_class_that_can_not_be_a_named_tuple(make: Any) -> None:
             _x: int
 
 
-def test_a_named_tuple_without_fields_and_one_of_another() -> None:
+def test_named_tuples_without_fields_and_subclasses() -> None:
     assert KeetEmpty() == ()
     assert repr(KeetEmpty()) == "KeetEmpty()"
     assert KeetNear(1, 2).near()
@@ -156,7 +156,7 @@ def made_by(kind: str) -> Any:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_data_classes(kind: str) -> None:
+def test_data_classes_behave_like_the_standard_ones(kind: str) -> None:
     frozen, ordered, plain, identical = made_by(kind)
     one = frozen(3)
     assert (one.x, one.name, frozen.counted, frozen(-1).x) == (3, "n", 7, 0)
@@ -193,7 +193,7 @@ def records_replace(kind: str) -> Any:
     return dataclasses.replace if kind == "standard" else records.replace
 
 
-def test_importing_them_does_not_import_the_slow_originals() -> None:
+def test_the_module_does_not_import_dataclasses_and_inspect() -> None:
     import subprocess
 
     code = (

@@ -1,4 +1,4 @@
-"""Texts of others: lines as compilers count them, names of bounded length."""
+"""Untrusted texts: lines as compilers count them, names of limited length."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def test_only_a_line_feed_ends_a_line() -> None:
 
 
 @given(st.lists(st.text("ab \f\u2028"), max_size=6))
-def test_lines_come_back(lines: list[str]) -> None:
+def test_lines_join_to_the_text(lines: list[str]) -> None:
     assert code_lines("".join(f"{line}\n" for line in lines)) == lines
 
 
 @given(st.text(max_size=90), st.integers(1, 60))
-def test_a_shortened_text_keeps_to_its_limit(text: str, limit: int) -> None:
+def test_a_shortened_text_is_within_its_limit(text: str, limit: int) -> None:
     """The mark with the length and the hash may be longer than the limit."""
     short = shortened(text * 3, limit)
     assert len(short) <= limit
@@ -45,7 +45,7 @@ def test_a_long_name_of_control_characters_is_cut_before_it_is_escaped() -> None
 @example("\x1b", LONGEST - 1)
 @example("a", LONGEST)
 @example("a", LONGEST + 1)
-def test_a_bounded_line(text: str, times: int) -> None:
+def test_a_bounded_line_is_one_line_within_the_limit(text: str, times: int) -> None:
     text = (text * times)[: 3 * LONGEST]
     line = bounded_line(text)
     assert len(line) <= LONGEST
@@ -57,12 +57,12 @@ def test_a_bounded_line(text: str, times: int) -> None:
 @example("\r\n")
 @example("a\r")
 @example("".join(map(chr, range(0x300))))
-def test_what_is_safe_is_not_looked_at_twice(text: str) -> None:
-    """Only the signs beyond ASCII decide whether a text has to be searched."""
+def test_safe_text_is_returned_without_a_search(text: str) -> None:
+    """Only the characters beyond ASCII decide whether a text is searched."""
     assert visible(text) == texts._UNSAFE.sub(lambda found: texts._escaped(found[0]), text)
 
 
-def test_no_unsafe_character_is_taken_for_a_safe_one() -> None:
+def test_every_unsafe_character_is_escaped() -> None:
     every = "".join(map(chr, range(sys.maxunicode + 1)))
     unsafe = texts._UNSAFE.findall(every)
     assert len(unsafe) > 4000

@@ -1,4 +1,4 @@
-"""Units: one spelling, one place that converts, and no number that loses its meaning."""
+"""Units: parsing of all spellings, conversion and formatting."""
 
 import math
 
@@ -33,7 +33,7 @@ finite = st.floats(allow_nan=False, allow_infinity=False, width=32)
         ("register/thread", "register/thread"),
     ],
 )
-def test_every_spelling_has_one_base(spelled: str, kept: str) -> None:
+def test_every_spelling_has_its_base_unit(spelled: str, kept: str) -> None:
     assert base_unit(spelled) == kept
 
 
@@ -47,12 +47,12 @@ def test_every_spelling_has_one_base(spelled: str, kept: str) -> None:
         (Quantity(50, "%"), "%", 50),
     ],
 )
-def test_conversion(quantity: Quantity, unit: str, value: float) -> None:
+def test_quantities_are_converted(quantity: Quantity, unit: str, value: float) -> None:
     assert quantity.to(unit).value == pytest.approx(value, rel=1e-15)
 
 
 @pytest.mark.parametrize(("have", "want"), [("byte", "sector"), ("ns", "cycle"), ("%", "")])
-def test_kinds_do_not_mix(have: str, want: str) -> None:
+def test_units_of_different_kinds_are_not_converted(have: str, want: str) -> None:
     with pytest.raises(UnitMismatch, match="can't be converted") as caught:
         Quantity(1, have).to(want)
     assert isinstance(caught.value, UsageError), "a program catches it with keet's other errors"
@@ -60,15 +60,15 @@ def test_kinds_do_not_mix(have: str, want: str) -> None:
 
 
 @given(finite, st.sampled_from(SCALED), st.sampled_from(SCALED))
-def test_there_and_back(value: float, here: str, there: str) -> None:
+def test_a_round_trip_is_exact(value: float, here: str, there: str) -> None:
     if parse_unit(here).kind == parse_unit(there).kind:
         back = Quantity(value, here).to(there).to(here)
         assert back.value == pytest.approx(value, rel=1e-12, abs=1e-300)
 
 
 @given(finite, st.sampled_from(SCALED))
-def test_text_means_the_number(value: float, unit: str) -> None:
-    """What a person reads is the value, to the digits shown."""
+def test_the_text_has_the_value_to_the_digits_shown(value: float, unit: str) -> None:
+    """The printed number is the value, to the digits shown."""
     quantity = Quantity(value, unit)
     number, _ = quantity.parts()
     shown = float(number.replace(",", ""))
@@ -91,7 +91,7 @@ def test_text_means_the_number(value: float, unit: str) -> None:
         (Quantity(16384, "byte/cycle"), "16.38 kB/cycle"),
     ],
 )
-def test_what_people_read(quantity: Quantity, text: str) -> None:
+def test_quantities_are_formatted_for_reading(quantity: Quantity, text: str) -> None:
     assert str(quantity) == text
 
 
@@ -110,7 +110,7 @@ def test_what_people_read(quantity: Quantity, text: str) -> None:
         (2**63, "9,223,372,036,854,775,808"),
     ],
 )
-def test_numbers(value: float, text: str) -> None:
+def test_numbers_are_formatted(value: float, text: str) -> None:
     assert format_number(value) == text
 
 
@@ -120,7 +120,7 @@ def test_numbers(value: float, text: str) -> None:
         [*SCALED, "flop", "flop/s", "flop/byte", "op/s", "byte/cycle", "s/s", "inst", ""]
     ),
 )
-def test_what_is_printed_is_the_amount_in_the_scaled_unit(value: float, unit: str) -> None:
+def test_parts_equal_a_conversion_to_the_scaled_unit(value: float, unit: str) -> None:
     """The short way of `parts` gives what `to` gives."""
     quantity = Quantity(value, unit)
     scaled = quantity.to(quantity.scaled_unit())

@@ -74,7 +74,7 @@ def test_code_without_barriers_has_no_waits() -> None:
 
 @needs_corpus
 @pytest.mark.slow
-def test_a_look_back_wants_fewer_blocks() -> None:
+def test_a_decoupled_look_back_gets_the_advice_of_fewer_blocks() -> None:
     """A single-pass scan: one warp of sixteen reads what the blocks before have written."""
     (path,) = (path for path in corpus_files() if path.name.startswith("thedavidchu__"))
     finding = diagnose(profile_of(path).launches[0]).findings[0]
@@ -85,7 +85,7 @@ def test_a_look_back_wants_fewer_blocks() -> None:
     assert "several items" in finding.action
 
 
-def test_a_scan_by_all_warps_is_not_told_so() -> None:
+def test_a_scan_by_all_warps_does_not_get_that_advice() -> None:
     sample = next(sample for sample in load_samples() if sample.name == "scan_rows")
     (launch, *_) = profile_of(sample.report("slow")).launches
     diagnosis = diagnose(launch)
@@ -112,7 +112,7 @@ def test_loads_of_fragments_are_at_the_line_of_their_call() -> None:
     assert {place.where for place in places[:2]} == {"zoo.cu:48", "zoo.cu:49"}
 
 
-def test_headers_of_the_toolkit() -> None:
+def test_headers_of_the_toolkit_are_recognised() -> None:
     assert is_of_toolkit("/usr/local/cuda/targets/x86_64-linux/include/crt/mma.hpp")
     assert is_of_toolkit("/usr/local/cuda-12.4/include/cuda_fp16.hpp")
     assert is_of_toolkit(r"C:\NVIDIA GPU Computing Toolkit\CUDA\v12.4\include\sm_60.hpp")

@@ -20,7 +20,7 @@ def only(body: str, trips: int = 10) -> LoopChains:
     return found
 
 
-def test_a_counter_is_no_chain() -> None:
+def test_a_loop_counter_is_not_a_chain() -> None:
     found = only("FADD R2, R3, R4")
     assert found.recurrence is None
     assert (found.trips, found.instructions, found.loads, found.load_depth) == (10, 4, 0, 0)
@@ -28,7 +28,7 @@ def test_a_counter_is_no_chain() -> None:
     assert found.share == pytest.approx(160 / 168)
 
 
-def test_a_running_address_is_no_chain() -> None:
+def test_a_running_address_is_not_a_chain() -> None:
     found = only("LDG.E R4, desc[UR4][R2.64]\nIADD3 R2, P1, R2, 0x4, RZ\nIMAD.X R3, RZ, RZ, R3, P1")
     assert found.recurrence is None
     assert found.load_depth == 1
@@ -151,7 +151,7 @@ def test_a_load_is_what_its_reader_waits_for() -> None:
     assert wait(LOADED, 3, "long_scoreboard") == ((1, 0), "result")
 
 
-def test_a_result_that_was_awaited_before_is_the_last_guess() -> None:
+def test_a_result_that_was_awaited_before_is_the_last_candidate() -> None:
     assert wait(LOADED, 4, "long_scoreboard") == ((0,), "result")
 
 
@@ -179,7 +179,7 @@ def test_the_end_waits_for_stores() -> None:
     assert found[0].producers == (0,)
 
 
-def test_both_ways_to_a_wait_are_searched() -> None:
+def test_both_paths_to_a_wait_are_searched() -> None:
     lines = """
         @P0 BRA other
         STG.E desc[UR4][R4.64], R2
@@ -201,7 +201,7 @@ def test_a_busy_unit(reason: str) -> None:
     assert wait(LOADED, 3, reason) == ((), "itself")
 
 
-def test_a_reason_that_is_not_known() -> None:
+def test_an_unknown_stall_reason_has_no_producer() -> None:
     assert wait(LOADED, 3, "tea_break") == ((), "unknown")
 
 
@@ -242,7 +242,7 @@ def test_what_a_loop_changes_is_not_invariant() -> None:
     assert invariants(program(lines)) == []  # without counts there is nothing to gain
 
 
-def test_work_counts_for_the_outermost_loop_that_it_fits() -> None:
+def test_invariant_work_counts_for_the_outermost_possible_loop() -> None:
     found = invariants(
         program(
             """

@@ -1,4 +1,4 @@
-"""Bounds on distinct bytes, held to enumeration."""
+"""Bounds on distinct bytes, compared with an enumeration."""
 
 from __future__ import annotations
 

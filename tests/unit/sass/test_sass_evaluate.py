@@ -1,4 +1,4 @@
-"""Forms of registers, held to an interpreter that runs the same instructions for every thread."""
+"""Polynomials of registers, compared with an interpreter that runs the code for every thread."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ SIGNED_OF_TWO = "LOP3.LUT R8, R0, R1, 0xffffffff, 0xab, !PT", "SHF.R.S32.HI R0, 
 @example([*SIGNED], 0)
 @example([*SIGNED_OF_TWO], 0)
 @given(st.lists(instruction, min_size=1, max_size=8), st.integers(0, 50))
-def test_what_a_form_says_is_what_every_thread_computes(steps: list[str], parameter: int) -> None:
+def test_a_polynomial_equals_what_every_thread_computes(steps: list[str], parameter: int) -> None:
     body = [text for step in steps for text in step.split("; ")]
     evaluation, last = evaluated(body)
     forms = {name: evaluation.resolved(evaluation.polynomial(v), 0) for name, v in last.items()}

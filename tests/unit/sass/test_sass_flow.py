@@ -106,7 +106,7 @@ def test_a_loop_that_some_warps_skip() -> None:
     assert loop.entries == 8
 
 
-def test_a_loop_whose_entry_is_told_by_the_other_way() -> None:
+def test_entries_of_a_loop_follow_from_the_other_successor() -> None:
     found = program(
         """
         @P0 BRA top
@@ -202,7 +202,7 @@ def test_a_detached_loop_that_joins_other_code() -> None:
     assert found.flow.dominators[found.flow.block_of[4]] == -1
 
 
-def test_an_irreducible_circle_is_no_loop() -> None:
+def test_an_irreducible_cycle_is_not_a_loop() -> None:
     found = program(
         """
         @P0 BRA second
@@ -318,7 +318,7 @@ def _reached(successors: list[list[int]], roots: Iterable[int], without: int | N
 
 
 @given(graphs)
-def test_a_node_dominates_what_is_out_of_reach_without_it(
+def test_a_dominator_is_on_every_path(
     graph: tuple[list[list[int]], set[int]],
 ) -> None:
     successors, roots = graph

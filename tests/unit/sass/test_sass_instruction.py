@@ -254,12 +254,12 @@ def test_parts_of_an_address(text: str, parts: tuple[object, ...]) -> None:
         ("IADD3 R2, R3, 0x1, RZ", False),
     ],
 )
-def test_moves_in_disguise(text: str, answer: bool) -> None:
+def test_arithmetic_used_as_a_move_is_recognised(text: str, answer: bool) -> None:
     assert is_move(parse(0, text)) is answer
 
 
 @each_row("text", ["HORDE R1, R2", "R1, R2", ".E R2", "@P0", "lower r1"])
-def test_what_is_not_known_says_so(text: str) -> None:
+def test_an_unknown_opcode_has_the_role_unknown(text: str) -> None:
     assert parse(0, text).role is Role.UNKNOWN
 
 
@@ -279,7 +279,7 @@ texts = st.text(max_size=80) | st.builds(
 
 
 @given(texts)
-def test_any_text_is_an_instruction(text: str) -> None:
+def test_any_text_is_parsed(text: str) -> None:
     found = parse(48, text)
     assert isinstance(found, Instruction)
     assert found.address == 48
@@ -324,7 +324,7 @@ def well_formed(draw: st.DrawFn) -> tuple[str, set[str], set[str], tuple[str, bo
 
 
 @given(well_formed())
-def test_well_formed_text_gives_back_its_registers(case) -> None:
+def test_registers_of_well_formed_text_are_found(case) -> None:
     text, writes, reads, guard = case
     found = parse(0, text)
     assert (set(found.writes), set(found.reads), found.guard) == (writes, reads, guard)

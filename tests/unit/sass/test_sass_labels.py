@@ -1,4 +1,4 @@
-"""The analyses, held to labels of readers and to exact counts that never saw them."""
+"""The analyses, compared with labels by human readers and with exact counts."""
 
 from __future__ import annotations
 

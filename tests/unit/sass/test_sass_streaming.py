@@ -1,4 +1,4 @@
-"""Once or several times: what is needed before either is said."""
+"""Whether DRAM data is read once or several times: what each verdict requires."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def row(distinct: int | None, asked: int, *, overlaps: bool = False) -> PointerR
     )
 
 
-def test_fewer_bytes_than_none_are_none() -> None:
+def test_negative_byte_counts_are_treated_as_zero() -> None:
     """L2's reads are a difference of counters of two passes at times."""
     for rows in ([row(None, MB)], [row(None, MB), row(None, MB)], [row(MB, MB), row(MB, MB)]):
         assert {each.l2_bytes for each in _apportioned(rows, -32)} == {0}
@@ -47,7 +47,7 @@ def test_verdicts(dram: int | None, rows: list[PointerReuse], verdict: str) -> N
     assert bool(found.reason) == (verdict == "unknown")
 
 
-def test_spills_may_be_what_is_read_again() -> None:
+def test_spills_prevent_a_verdict() -> None:
     assert verdict_of(300 * MB, [row(100 * MB, 300 * MB)], others="spills").verdict == "unknown"
 
 
@@ -73,7 +73,7 @@ ROWS = """
         ("ISETP.GE.AND P0, PT, R0, 0x40, PT", True),
     ],
 )
-def test_rows_are_apart_where_an_index_is_compared_with_their_distance(
+def test_rows_do_not_overlap_if_an_index_is_compared_with_their_distance(
     guard: str, *, overlaps: bool
 ) -> None:
     code = machine(assembled(ROWS.format(guard)), {})

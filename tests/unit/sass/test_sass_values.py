@@ -112,7 +112,7 @@ LOOP = """
 """
 
 
-def test_values_that_iterations_pass_on() -> None:
+def test_values_passed_between_iterations_are_joined() -> None:
     found = program(LOOP)
     assert seen(found, 2, "R0") == {0, 2}
     assert kind(found, 2, "R0") is Kind.JOIN
@@ -148,7 +148,7 @@ CALLS = """
 """
 
 
-def test_what_a_routine_writes_comes_out_of_the_call() -> None:
+def test_writes_of_a_routine_are_results_of_the_call() -> None:
     found = program(CALLS)
     assert kind(found, 2, "R2") is Kind.CALL
     assert seen(found, 2, "R2") == {6}
@@ -157,7 +157,7 @@ def test_what_a_routine_writes_comes_out_of_the_call() -> None:
     assert found.values.all[found.values.read[2]["R2"]].position == 1
 
 
-def test_a_routine_sees_what_all_callers_hand_over() -> None:
+def test_a_routine_sees_the_values_of_all_callers() -> None:
     found = program(CALLS)
     assert seen(found, 6, "R4") == {0, 2}
 

@@ -107,7 +107,7 @@ def test_loads_and_stores_stay_apart() -> None:
         ("LDG.E R6, desc[UR4][R2.64]\nIMAD.WIDE R4, R6, 0x4, R2", None),
     ],
 )
-def test_distance_between_lanes(address: str, stride: int | None) -> None:
+def test_lane_stride(address: str, stride: int | None) -> None:
     code = kernel(f"{address}\nLDG.E R20, desc[UR4][R4.64]")
     assert lane_stride(code.accesses[-1].offset) == stride
 

@@ -1,4 +1,4 @@
-"""What is computed in a short way, because a batch does it for every launch, and in the long one."""
+"""Fast paths, which a batch uses for every launch, give the same results as the general code."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def name_of(path: Path) -> str:
 
 @each_row("path", SOME, ids=name_of)
 @pytest.mark.slow
-def test_a_launch_alone_is_written_as_in_the_document(path: Path) -> None:
+def test_a_single_launch_is_written_like_in_the_document(path: Path) -> None:
     profile = read_profile(path)
     explanation = explain(profile, profile.launches, 5)
     long = [json_line(launch) for launch in explain_document(explanation).launches]
@@ -54,7 +54,7 @@ def test_a_launch_alone_is_written_as_in_the_document(path: Path) -> None:
 
 
 def by_line(launch: Launch, of: str, cost: Callable[[Spot], int | None]) -> tuple[Place, ...]:
-    """The long way: every line of the launch is summed up first."""
+    """The general way: every line of the launch is summed up first."""
     found = find_hotspots(launch, "line") if launch.has_lines else None
     spots = found.spots if isinstance(found, Hotspots) else ()
     costs = {spot.location: cost(spot) or 0 for spot in spots}
@@ -62,7 +62,7 @@ def by_line(launch: Launch, of: str, cost: Callable[[Spot], int | None]) -> tupl
 
 
 @each_row("path", SOME, ids=name_of)
-def test_places_by_instruction_are_those_by_line(path: Path) -> None:
+def test_places_found_by_instruction_equal_those_found_by_line(path: Path) -> None:
     for launch in read_profile(path).launches:
         for name, (costs, cost) in _WAYS.items():
             short = LaunchView(launch).places_by(name, costs(LaunchView(launch)))
@@ -70,7 +70,7 @@ def test_places_by_instruction_are_those_by_line(path: Path) -> None:
 
 
 @each_row("path", SOME, ids=name_of)
-def test_some_lines_are_those_of_all(path: Path) -> None:
+def test_some_lines_equal_those_of_all_lines(path: Path) -> None:
     for short, long in zip(read_profile(path).launches, read_profile(path).launches):
         assert short.has_lines == bool(long.locations)
         assert short.has_source_text == any(long.source_files.values())
@@ -86,7 +86,7 @@ def whole(number: int, places: int) -> bytes:
     return bytes((0x28, *(group | 0x80 for group in groups[:-1]), groups[-1]))
 
 
-def test_addresses_are_read_together_as_one_by_one() -> None:
+def test_addresses_decoded_together_equal_those_decoded_one_by_one() -> None:
     start = 0x7F3B_BD00_3F80
     ids = [whole(start + 16 * step, 7) for step in range(4000)]
     found = _whole_numbers(b"".join(ids), 8)
@@ -102,12 +102,12 @@ def test_addresses_are_read_together_as_one_by_one() -> None:
         b"\x28\x85\x80\x80",  # it does not end
     ],
 )
-def test_what_is_of_another_form_is_left_to_be_read_alone(other: bytes) -> None:
+def test_values_of_another_form_are_not_decoded_together(other: bytes) -> None:
     alike = [whole(number, 3) for number in range(1, 4)]
     assert _whole_numbers(b"".join(alike), 4) == (1, 2, 3)
     assert not _whole_numbers(b"".join([*alike, other, *alike]), 4)
 
 
 @pytest.mark.parametrize("width", [0, 1, 12])
-def test_widths_that_no_number_has(width: int) -> None:
+def test_impossible_widths_are_not_decoded_together(width: int) -> None:
     assert not _whole_numbers(b"\x28" * 12 * width, width)

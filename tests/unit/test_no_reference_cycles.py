@@ -1,4 +1,4 @@
-"""A report that was analysed is freed at once: nothing is left for the garbage collector, which
+"""An analysed report is freed at once: nothing is left for the garbage collector, which
 would look through all objects of a worker."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ for path in sys.argv[1:]:
 """In a process of its own: garbage of other tests and threads is not counted."""
 
 
-def test_a_file_leaves_no_garbage() -> None:
+def test_an_analysed_file_leaves_no_reference_cycles() -> None:
     paths = [str(REPORTS / name) for name in NAMES]
     command = [sys.executable, "-c", ANALYSE_TWICE, *paths]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
