@@ -29,7 +29,7 @@ _SOURCE_TOKENS = 3000
 """Budget for the source, which is sent with every call of the conversation."""
 
 
-class LaunchResult(NamedTuple):
+class ModelLaunchResult(NamedTuple):
     each: LaunchExplanation
     """With the model's explanation, and its supported causes among the findings."""
     fault: ModelFault | None
@@ -37,7 +37,7 @@ class LaunchResult(NamedTuple):
 
 def explain_launch(
     session: ModelSession, case: Case, *, compiles: bool, include: Sequence[str] = ()
-) -> LaunchResult:
+) -> ModelLaunchResult:
     """What the model explained before a fault, and the fault."""
     each = case.launch()
     session.begin(f"#{each.launch.id} {each.launch.name.short}")
@@ -53,11 +53,11 @@ def explain_launch(
             problem if isinstance(problem, ModelFault) else ModelFault("interrupted", "interrupted")
         )
     if reading is None and conclusion is None:
-        return LaunchResult(each, fault)
+        return ModelLaunchResult(each, fault)
     told = _explained(session, case, placer, reading, conclusion)
     if session.interrupted and fault is None:
         fault = ModelFault("interrupted", "interrupted")
-    return LaunchResult(told, fault)
+    return ModelLaunchResult(told, fault)
 
 
 def _read(

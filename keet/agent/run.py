@@ -15,7 +15,7 @@ from pathlib import Path
 
 from keet_tools.case import Case
 
-from keet.agent.launch_explanation import LaunchResult, explain_launch
+from keet.agent.launch_explanation import ModelLaunchResult, explain_launch
 from keet.agent.model.messages import NEXT_CAN_SUCCEED, UNSENT, Chat, ModelFault
 from keet.agent.open_model import bug_fault, open_run_chat, open_transcript, with_cache
 from keet.agent.options import ModelOptions
@@ -95,19 +95,19 @@ def _explained(
     return explanation._replace(launches=tuple(told), author=author)
 
 
-def _launch_result(session: ModelSession, case: Case, options: ModelOptions) -> LaunchResult:
+def _launch_result(session: ModelSession, case: Case, options: ModelOptions) -> ModelLaunchResult:
     """An empty statement is a fault."""
     each = case.launch()
     try:
         found = explain_launch(session, case, compiles=options.compile, include=options.include)
     except KeyboardInterrupt:
-        return LaunchResult(each, ModelFault("interrupted", "interrupted"))
+        return ModelLaunchResult(each, ModelFault("interrupted", "interrupted"))
     except Exception as error:  # noqa: BLE001 - the analyst's result is printed despite a bug here
-        return LaunchResult(each, bug_fault(error))
+        return ModelLaunchResult(each, bug_fault(error))
     statement = found.each.model_explanation
     if statement is None or _has_content(statement):
         return found
-    return LaunchResult(each, found.fault or ModelFault("answer", _EMPTY_ANSWER))
+    return ModelLaunchResult(each, found.fault or ModelFault("answer", _EMPTY_ANSWER))
 
 
 def _has_content(said: ModelExplanation) -> bool:

@@ -19,7 +19,7 @@ from keet.agent.model.messages import (
     ChatReply,
     ChatRequest,
     ModelFault,
-    ToolCall,
+    ModelToolCall,
     ToolSpec,
 )
 from keet.agent.options import ModelLimits
@@ -212,7 +212,7 @@ class ModelSession:
             answered.append(ChatMessage("tool", text, answers=call.id))
         return answered
 
-    def _call(self, toolbox: Toolbox, call: ToolCall) -> str:
+    def _call(self, toolbox: Toolbox, call: ModelToolCall) -> str:
         self.tell(f"{call.name}({_arguments(call)})")
         began = time.monotonic()
         answer = toolbox.call(call.name, call.arguments)
@@ -263,7 +263,7 @@ def estimate(request: ChatRequest) -> int:
     return guess_tokens("\n".join(texts))
 
 
-def _arguments(call: ToolCall) -> str:
+def _arguments(call: ModelToolCall) -> str:
     given = call.arguments if call.arguments is not None else {"?": call.raw[:40]}
     return ", ".join(f"{name}={value!r}"[:60] for name, value in given.items())
 

@@ -12,14 +12,22 @@ from keet.cli.stderr_lines import print_problem
 from keet.errors import UsageError, one_line
 
 if TYPE_CHECKING:
+    from argparse import _ArgumentGroup
+
     from keet.agent.model.settings import ModelSpec
     from keet.agent.options import ModelOptions
 
-HOW = "--model PROVIDER:NAME (or KEET_MODEL), --base-url URL for a server of your own"
+HOW = "--model PROVIDER:NAME (or KEET_MODEL), --base-url URL for your own server"
 
 
 def add_model(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("model")
+    _add_choice(group)
+    _add_limits(group)
+    _add_recording(group)
+
+
+def _add_choice(group: _ArgumentGroup) -> None:
     group.add_argument(
         "--model",
         metavar="PROVIDER:NAME",
@@ -35,6 +43,9 @@ def add_model(parser: ArgumentParser) -> None:
         metavar="IN/OUT",
         help="US$ per million input and output tokens, as 2.5/10: prints the cost",
     )
+
+
+def _add_limits(group: _ArgumentGroup) -> None:
     group.add_argument(
         "--redact",
         choices=("names", "source", "all"),
@@ -53,6 +64,9 @@ def add_model(parser: ArgumentParser) -> None:
         metavar="SECONDS",
         help="longest total wait for the model (default: depends on the number of calls)",
     )
+
+
+def _add_recording(group: _ArgumentGroup) -> None:
     group.add_argument(
         "--show-prompt", action="store_true", help="print what would be sent; send nothing"
     )

@@ -17,7 +17,7 @@ from keet.records import NamedTuple
 
 __all__ = [
     "EvaluatedExpression",
-    "NamedNumber",
+    "NamedValue",
     "Node",
     "constants_of",
     "evaluate",
@@ -40,7 +40,7 @@ _SIZES = {
 }  # fmt: skip
 
 
-class NamedNumber(NamedTuple):
+class NamedValue(NamedTuple):
     """The number that a name stands for."""
 
     value: UnitValue
@@ -54,7 +54,7 @@ class NamedNumber(NamedTuple):
     """`flip.cu:31`, where the number belongs to one line."""
 
 
-Lookup = Callable[[str], NamedNumber]
+Lookup = Callable[[str], NamedValue]
 """Raises ValueProblem for an unknown name."""
 
 
@@ -64,7 +64,7 @@ class EvaluatedExpression(NamedTuple):
     text: str
     """With labels and values, and the result."""
     value: UnitValue
-    names: tuple[NamedNumber, ...]
+    names: tuple[NamedValue, ...]
     is_comparison: bool = False
     is_true: bool = True
     alone: str = ""
@@ -115,7 +115,7 @@ def has_influence(node: Node, lookup: Lookup) -> bool:
 
 
 def _varied(lookup: Lookup, salt: int) -> Lookup:
-    def varied(name: str) -> NamedNumber:
+    def varied(name: str) -> NamedValue:
         named = lookup(name)
         number = named.value.number
         same = number if named.ids else name  # constants are not names of evidence
@@ -143,7 +143,7 @@ def _sides(node: Node) -> tuple[Node, ...]:
 # --- evaluation
 
 
-def _names(node: Node, lookup: Lookup) -> Iterator[NamedNumber]:
+def _names(node: Node, lookup: Lookup) -> Iterator[NamedValue]:
     if node.kind == "name":
         yield lookup(node.text)
     if not (node.kind == "call" and node.text == "sizeof"):

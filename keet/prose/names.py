@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from keet.catalog import metrics
 from keet.evidence import Evidence
 from keet.prose import values
-from keet.prose.expressions import NamedNumber
+from keet.prose.expressions import NamedValue
 from keet.prose.values import ValueProblem
 from keet.records import NamedTuple
 from keet.units import format_number
@@ -46,10 +46,10 @@ class Names:
         """Labels in lower case, with the slugs of the numbers that have the label."""
         self.labels_by_length = sorted(self.labels, key=len, reverse=True)
         self._fact_values = frozenset(fact.value for fact in self._facts.values())
-        self._known: dict[str, NamedNumber | str] = {}
+        self._known: dict[str, NamedValue | str] = {}
         self._suggested = 0
 
-    def lookup(self, name: str) -> NamedNumber:
+    def lookup(self, name: str) -> NamedValue:
         """Raises ValueProblem for an unknown name."""
         if name not in self._known:
             self._known[name] = self._looked_up(name)
@@ -58,7 +58,7 @@ class Names:
             raise ValueProblem(found)
         return found
 
-    def _looked_up(self, name: str) -> NamedNumber | str:
+    def _looked_up(self, name: str) -> NamedValue | str:
         """The number, or the problem."""
         piece = self._evidence.get(name) or self._find(name)
         if piece is not None:
@@ -92,17 +92,17 @@ def _labels(evidence: Iterable[Evidence]) -> Mapping[str, set[str]]:
     return found
 
 
-def _named_fact(fact: SourceFact) -> NamedNumber:
+def _named_fact(fact: SourceFact) -> NamedValue:
     value = values.value_of(fact.value, fact.unit)
     shown = values.value_text(value) if fact.unit else format_number(fact.value)
-    return NamedNumber(value._replace(is_bare=not fact.unit), fact.label, shown)
+    return NamedValue(value._replace(is_bare=not fact.unit), fact.label, shown)
 
 
-def named(piece: Evidence) -> NamedNumber:
+def named(piece: Evidence) -> NamedValue:
     digits = ".1f" if piece.unit in ("%", "x") else ""
     shown = _plural(format(piece, digits).replace(" x", "x"), piece)
     value = values.value_of(float(piece.value), piece.unit)
-    return NamedNumber(value, piece.label, shown, (piece.id,), piece.line or "")
+    return NamedValue(value, piece.label, shown, (piece.id,), piece.line or "")
 
 
 _COUNTED = frozenset(

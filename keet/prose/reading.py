@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from keet.patterns import regex
 from keet.prose.expressions import (
     EvaluatedExpression,
-    NamedNumber,
+    NamedValue,
     Node,
     constants_of,
     evaluate,
@@ -239,7 +239,7 @@ def _begins(text: str, at: int) -> bool:
     return at == 0 or not (text[at - 1].isalnum() or text[at - 1] in "_-")
 
 
-def _wrong_label(part: str, label: str, found: NamedNumber, names: Names) -> str | None:
+def _wrong_label(part: str, label: str, found: NamedValue, names: Names) -> str | None:
     """The problem if the sentence gives a number the label of another: `L2 hit rate is {l2_busy}`.
     A part of the label, or another label of the same number, is allowed."""
     mine = found.label.lower()

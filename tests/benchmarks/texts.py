@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.agent.edits.patches import LineChange, place_changes
+from keet.agent.edits.patches import LineReplacement, place_changes
 from keet.agent.source.constants import read_constants
 from keet.agent.source.source_listing import shown_source
 from keet.ingest import read_profile
@@ -60,7 +60,7 @@ def _source(text: str) -> None:
 
 
 def _edited(text: str, more: str = "") -> None:
-    place_changes({"k.cu": text}, [LineChange("k.cu", text[:OLD] + more, "new")])
+    place_changes({"k.cu": text}, [LineReplacement("k.cu", text[:OLD] + more, "new")])
 
 
 def _edited_in_vain(text: str) -> None:

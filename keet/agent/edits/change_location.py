@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 from keet.agent.edits.code_text import brace_depth
-from keet.agent.edits.edit_text import LineChange, is_elision, lines_of, readings
+from keet.agent.edits.edit_text import LineReplacement, is_elision, lines_of, readings
 from keet.agent.edits.indentation import first_indented, indented_like, reindented
 from keet.agent.edits.line_search import (
     Match,
@@ -44,7 +44,7 @@ class NotLocated(NamedTuple):
     message: str
 
 
-def locate_change(source: SourceText, change: LineChange) -> LocatedChange | NotLocated:
+def locate_change(source: SourceText, change: LineReplacement) -> LocatedChange | NotLocated:
     """The replaced spans of one change in one file, or what the model has to correct."""
     if not change.old.strip():
         return _insertion(source, change)
@@ -66,7 +66,7 @@ def locate_change(source: SourceText, change: LineChange) -> LocatedChange | Not
     return found
 
 
-def _by_groups(source: SourceText, change: LineChange) -> LocatedChange | None:
+def _by_groups(source: SourceText, change: LineReplacement) -> LocatedChange | None:
     """Locates each difference between old and new separately: for a diff that skips lines without
     saying so, or whose context is not in the file."""
     old, new = _sides(change)
@@ -81,7 +81,7 @@ def _by_groups(source: SourceText, change: LineChange) -> LocatedChange | None:
 
 def _group(
     source: SourceText,
-    change: LineChange,
+    change: LineReplacement,
     sides: tuple[list[str], list[str]],
     group: list[tuple[str, int, int, int, int]],
 ) -> LocatedChange | None:
@@ -98,7 +98,7 @@ def _group(
     return None
 
 
-def _insertion(source: SourceText, change: LineChange) -> LocatedChange | NotLocated:
+def _insertion(source: SourceText, change: LineReplacement) -> LocatedChange | NotLocated:
     plain = list(readings(change))[-1]
     new = lines_of(plain.new)
     if not plain.new.strip():
@@ -118,7 +118,7 @@ def _span(source: SourceText, first: int, last: int, rows: Sequence[str]) -> Spa
     return Span(first, last, tuple(row + source.end for row in rows))
 
 
-def _sides(change: LineChange) -> tuple[list[str], list[str]]:
+def _sides(change: LineReplacement) -> tuple[list[str], list[str]]:
     """Old and new lines without the empty lines around both."""
     old, new = lines_of(change.old), lines_of(change.new)
     while old and not old[0].strip():
@@ -130,21 +130,23 @@ def _sides(change: LineChange) -> tuple[list[str], list[str]]:
     return old, new
 
 
-def _exact(source: SourceText, change: LineChange) -> LocatedChange | NotLocated | None:
+def _exact(source: SourceText, change: LineReplacement) -> LocatedChange | NotLocated | None:
     old, new = _sides(change)
     places = list(exact_places(source, old))
     matches = [Match(at, at + len(old), range(at, at + len(old))) for at in places]
     return _chosen(source, change, (old, new), matches, "exact")
 
 
-def _white_space(source: SourceText, change: LineChange) -> LocatedChange | NotLocated | None:
+def _white_space(source: SourceText, change: LineReplacement) -> LocatedChange | NotLocated | None:
     """The same characters between two line ends."""
     old, new = _sides(change)
     matches = dense_places(source, old)
     return _chosen(source, change, (old, new), matches, "white space")
 
 
-def _with_elisions(source: SourceText, change: LineChange) -> LocatedChange | NotLocated | None:
+def _with_elisions(
+    source: SourceText, change: LineReplacement
+) -> LocatedChange | NotLocated | None:
     """Old lines with "..." for unchanged lines: parts in order, or one range if `new` has no
     "..."."""
     if not any(is_elision(line) for line in lines_of(change.old)):
@@ -178,7 +180,7 @@ def _parts(lines: Sequence[str]) -> list[list[str]]:
 
 
 def _in_order(
-    source: SourceText, change: LineChange, old: list[list[str]], new: list[list[str]]
+    source: SourceText, change: LineReplacement, old: list[list[str]], new: list[list[str]]
 ) -> LocatedChange | NotLocated:
     """Each part after the one before it."""
     spans: list[Span] = []
@@ -206,7 +208,7 @@ def _in_order(
 
 
 def _range(
-    source: SourceText, change: LineChange, old: list[list[str]], new: list[str]
+    source: SourceText, change: LineReplacement, old: list[list[str]], new: list[str]
 ) -> LocatedChange | NotLocated | None:
     """Replaces all lines from the first part to the last one, if braces balance as in `new`."""
     if len(old) < 2:
@@ -228,7 +230,7 @@ def _range(
     )
 
 
-def _part_of_line(source: SourceText, change: LineChange) -> LocatedChange | NotLocated | None:
+def _part_of_line(source: SourceText, change: LineReplacement) -> LocatedChange | NotLocated | None:
     """Old text that begins or ends within a line, such as an expression."""
     old, new = _sides(change)
     dense = "".join(change.old.split())
@@ -250,7 +252,7 @@ def _part_of_line(source: SourceText, change: LineChange) -> LocatedChange | Not
     return LocatedChange((_span(source, first, last, rows),), "white space")
 
 
-def _similar(source: SourceText, change: LineChange) -> LocatedChange | NotLocated:
+def _similar(source: SourceText, change: LineReplacement) -> LocatedChange | NotLocated:
     old, new = _sides(change)
     windows = similar_windows(source.texts, old, change.line)
     if not windows.fitting:
@@ -268,7 +270,7 @@ def _similar(source: SourceText, change: LineChange) -> LocatedChange | NotLocat
 
 def _chosen(
     source: SourceText,
-    change: LineChange,
+    change: LineReplacement,
     sides: tuple[list[str], list[str]],
     matches: Sequence[Match],
     match: str,
@@ -352,7 +354,7 @@ def _elided_new(source: SourceText, new: Sequence[str]) -> NotLocated | None:
 
 
 def _ambiguous(
-    source: SourceText, matches: Sequence[Match | Window], change: LineChange
+    source: SourceText, matches: Sequence[Match | Window], change: LineReplacement
 ) -> NotLocated:
     shown = "\n".join(_numbered(source, match.first) for match in matches[:_MOST_SHOWN])
     more = f"\n({len(matches) - _MOST_SHOWN} more)" if len(matches) > _MOST_SHOWN else ""

@@ -14,7 +14,7 @@ from keet.agent.edits.compiling import (
     find_nvcc,
 )
 from keet.agent.edits.patches import (
-    LineChange,
+    LineReplacement,
     Misfit,
     Patch,
     git_apply_check,
@@ -83,7 +83,7 @@ class EditPlacer:
             return PlacedEdit(None, f"it does not apply: {problem}", unchecked)
         return PlacedEdit(patch, None, self._compiled(patch))
 
-    def _cleaned(self, change: LineChange) -> LineChange:
+    def _cleaned(self, change: LineReplacement) -> LineReplacement:
         return change._replace(new=without_figures(change.new, "\n".join(self._files.values())))
 
     def _compiled(self, patch: Patch) -> BuildComparison:
@@ -104,12 +104,12 @@ def compile_flags(launch: Launch) -> tuple[str, ...]:
     return tuple(flag for fact in build_facts(launch) for flag in _PROVED_FLAG.findall(fact))
 
 
-def _changes(said: RawChange) -> list[LineChange]:
+def _changes(said: RawChange) -> list[LineReplacement]:
     if said.diff.strip():
         return parse_diff(said.diff, said.file, said.line)
     if not said.old.strip() and not said.new.strip():
         return []
-    return [LineChange(said.file, said.old, said.new, said.line)]
+    return [LineReplacement(said.file, said.old, said.new, said.line)]
 
 
 def sketch_of(said: RawEdit) -> str:

@@ -15,7 +15,7 @@ from keet.patterns import regex
 from keet.records import NamedTuple
 
 
-class LineChange(NamedTuple):
+class LineReplacement(NamedTuple):
     """Lines to be replaced in one file, as a model gave them."""
 
     file: str
@@ -50,10 +50,10 @@ def is_elision(line: str) -> bool:
     return len(line) < 200 and _ELISION.match(line) is not None
 
 
-def readings(change: LineChange) -> Iterator[LineChange]:
+def readings(change: LineReplacement) -> Iterator[LineReplacement]:
     """The change as given, then with typical additions of models removed step by step."""
     yield change
-    steps: Sequence[Callable[[LineChange], LineChange]] = (
+    steps: Sequence[Callable[[LineReplacement], LineReplacement]] = (
         _without_fences,
         _without_signs,
         _without_numbers,
@@ -66,7 +66,7 @@ def readings(change: LineChange) -> Iterator[LineChange]:
             yield change
 
 
-def _without_fences(change: LineChange) -> LineChange:
+def _without_fences(change: LineReplacement) -> LineReplacement:
     return change._replace(old=_unfenced(change.old), new=_unfenced(change.new))
 
 
@@ -76,7 +76,7 @@ def _unfenced(text: str) -> str:
     return "\n".join(line for line in lines_of(text) if not _FENCE.match(line))
 
 
-def _without_numbers(change: LineChange) -> LineChange:
+def _without_numbers(change: LineReplacement) -> LineReplacement:
     """The numbers are from the listing, so they are more reliable than `line`."""
     old = lines_of(change.old)
     numbers = [_NUMBER.match(line) for line in old if line.strip() and not is_elision(line)]
@@ -90,7 +90,7 @@ def _without_numbers(change: LineChange) -> LineChange:
     )
 
 
-def _without_signs(change: LineChange) -> LineChange:
+def _without_signs(change: LineReplacement) -> LineReplacement:
     old, new = lines_of(change.old), lines_of(change.new)
     old_signed, new_signed = _signed(old, "-"), _signed(new, "+")
     if not (old_signed or (new_signed and not _signed(old, "+"))):
@@ -132,15 +132,15 @@ class _Hunk:
         self.file, self.line, self.old_count = file, line, old_count
         self.rows: list[str] = []
 
-    def change(self) -> LineChange | None:
+    def change(self) -> LineReplacement | None:
         if not any(row[:1] in ("-", "+") for row in self.rows):
             return None
         context = _context_reader([row for row in self.rows if row[:1] not in ("-", "+")])
         old, new = self._sides(context)
         if not old.strip():  # only new lines: placed by the line number alone
-            return LineChange(self.file, "", new, self.line if not self.old_count else None)
+            return LineReplacement(self.file, "", new, self.line if not self.old_count else None)
         parts = tuple(self._parts(context))
-        return LineChange(self.file, old, new, self.line, parts if len(parts) > 1 else ())
+        return LineReplacement(self.file, old, new, self.line, parts if len(parts) > 1 else ())
 
     def _parts(self, context: Callable[[str], str]) -> Iterator[tuple[str, str]]:
         """Splits where removed lines follow added ones: diff programs never write that order, and
@@ -159,7 +159,7 @@ class _Hunk:
         return _joined(old), _joined(new)
 
 
-def parse_diff(text: str, file: str = "", line: int | None = None) -> list[LineChange]:
+def parse_diff(text: str, file: str = "", line: int | None = None) -> list[LineReplacement]:
     """One change per hunk. `file` and `line` are used if the text has no headers. Empty if the text
     has no added or removed lines: then it is a sketch, not a diff."""
     hunks = [_Hunk(file, line)]
@@ -197,7 +197,7 @@ def _header_path(old: str, new: str) -> str:
     return re.sub(r"^[ab]/", "", path)
 
 
-def expanded(change: LineChange) -> list[LineChange]:
+def expanded(change: LineReplacement) -> list[LineReplacement]:
     """If the old or new text is itself a diff, the changes of that diff."""
     for text, other in ((change.old, change.new), (change.new, change.old)):
         plain = _unfenced(text)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from keet.agent.edits.change_location import MATCHES, LocatedChange, NotLocated, locate_change
 from keet.agent.edits.edit_damage import damage
-from keet.agent.edits.edit_text import LineChange, expanded, parse_diff
+from keet.agent.edits.edit_text import LineReplacement, expanded, parse_diff
 from keet.agent.edits.line_search import SourceText
 from keet.agent.edits.unified_diff import (
     Span,
@@ -32,7 +32,7 @@ from keet.records import NamedTuple
 __all__ = [
     "Combined",
     "EditedLines",
-    "LineChange",
+    "LineReplacement",
     "Misfit",
     "Patch",
     "combined",
@@ -103,7 +103,7 @@ class _PlacedChange(NamedTuple):
     change: int
 
 
-def place_changes(files: Mapping[str, str], changes: Sequence[LineChange]) -> Patch | Misfit:
+def place_changes(files: Mapping[str, str], changes: Sequence[LineReplacement]) -> Patch | Misfit:
     """Places all changes of one edit in the original text of `files` (path -> text).
 
     Old lines are searched exactly, then ignoring white space, line numbers, diff signs and "...",
@@ -129,7 +129,7 @@ def _naming_change(misfit: Misfit, count: int) -> Misfit:
 
 
 def _place_one(
-    sources: Mapping[str, SourceText], change: LineChange, index: int
+    sources: Mapping[str, SourceText], change: LineReplacement, index: int
 ) -> _PlacedChange | Misfit:
     named = _named(sources, change.file)
     placed = {path: locate_change(sources[path], change) for path in named or sources}
@@ -143,7 +143,7 @@ def _place_one(
     return _misfit(_why(sources, change, placed, list(good)), index)
 
 
-def _may_guess(named: Sequence[str], change: LineChange) -> bool:
+def _may_guess(named: Sequence[str], change: LineReplacement) -> bool:
     """An insertion has only a line number, so it needs a file name."""
     return bool(named) or bool(change.old.strip())
 
@@ -169,7 +169,7 @@ def _named(sources: Mapping[str, SourceText], name: str) -> list[str]:
 
 def _why(
     sources: Mapping[str, SourceText],
-    change: LineChange,
+    change: LineReplacement,
     placed: Mapping[str, LocatedChange | NotLocated],
     good: Sequence[str],
 ) -> str:

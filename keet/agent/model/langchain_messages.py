@@ -12,8 +12,8 @@ from keet.agent.model.messages import (
     ChatMessage,
     ChatReply,
     ChatRequest,
+    ModelToolCall,
     TokenCount,
-    ToolCall,
     ToolSpec,
     request_document,
 )
@@ -114,24 +114,24 @@ def misshapen_call(error: Exception, request: ChatRequest) -> ChatReply | None:
     return ChatReply("", calls, _estimate(request, "", calls))
 
 
-def _call(call: ToolCall) -> Any:
+def _call(call: ModelToolCall) -> Any:
     """Arguments that are not JSON are sent back as text inside JSON: servers parse them again."""
     arguments = {"not_json": call.raw} if call.arguments is None else dict(call.arguments)
     return {"name": call.name, "args": arguments, "id": call.id}
 
 
-def _calls(message: AIMessage, number: int) -> Iterator[ToolCall]:
+def _calls(message: AIMessage, number: int) -> Iterator[ModelToolCall]:
     """Each with an id that is unique in the conversation."""
     for index, call in enumerate(message.tool_calls):
         id_, name, arguments = _id(call["id"], number, index), call["name"], call["args"]
         if _fits(arguments):
-            yield ToolCall(id_, name[:_LONGEST_NAME], arguments)
+            yield ModelToolCall(id_, name[:_LONGEST_NAME], arguments)
         else:
             yield _unreadable(id_, name, "too long, or nested too deeply")
     for index, bad in enumerate(message.invalid_tool_calls, len(message.tool_calls)):
         name, raw = bad["name"] or "unreadable", bad["args"] or ""
         id_ = _id(bad["id"], number, index)
-        yield ToolCall(id_, name[:_LONGEST_NAME], None, raw[:_LONGEST_CALL])
+        yield ModelToolCall(id_, name[:_LONGEST_NAME], None, raw[:_LONGEST_CALL])
 
 
 def _id(given: str | None, number: int, index: int) -> str:
@@ -139,12 +139,12 @@ def _id(given: str | None, number: int, index: int) -> str:
     return given if given and len(given) <= 256 else f"call_{number}_{index}"
 
 
-def _unreadable(id_: str, name: str, value: object) -> ToolCall:
+def _unreadable(id_: str, name: str, value: object) -> ModelToolCall:
     try:
         raw = json.dumps(value, default=str)
     except (RecursionError, ValueError):
         raw = "nested too deeply"
-    return ToolCall(id_, name[:_LONGEST_NAME], None, raw[:_LONGEST_CALL])
+    return ModelToolCall(id_, name[:_LONGEST_NAME], None, raw[:_LONGEST_CALL])
 
 
 def _fits(arguments: object) -> bool:
@@ -189,7 +189,7 @@ def _usage(message: AIMessage) -> TokenCount | None:
     return TokenCount(*counts) if all(map(is_count, counts)) else None
 
 
-def _estimate(request: ChatRequest, text: str, calls: Sequence[ToolCall]) -> TokenCount:
+def _estimate(request: ChatRequest, text: str, calls: Sequence[ModelToolCall]) -> TokenCount:
     document = request_document(request)
     asked = guess_tokens(json.dumps([document["tools"], document["schema"]]))
     asked += sum(guess_tokens(message.text) + 4 for message in request.messages)

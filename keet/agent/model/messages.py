@@ -10,7 +10,7 @@ from keet.records import NamedTuple, dataclass
 Role = Literal["system", "user", "assistant", "tool"]
 
 
-class ToolCall(NamedTuple):
+class ModelToolCall(NamedTuple):
     id: str
     name: str
     arguments: Mapping[str, Any] | None
@@ -22,7 +22,7 @@ class ToolCall(NamedTuple):
 class ChatMessage:
     role: Role
     text: str
-    calls: tuple[ToolCall, ...] = ()
+    calls: tuple[ModelToolCall, ...] = ()
     """Only for role "assistant"."""
     answers: str | None = None
     """Only for role "tool": the id of the call."""
@@ -51,7 +51,7 @@ class TokenCount(NamedTuple):
 
 class ChatReply(NamedTuple):
     text: str
-    calls: tuple[ToolCall, ...]
+    calls: tuple[ModelToolCall, ...]
     spent: TokenCount
     cut: bool = False
     """It was cut off at the token limit."""
@@ -144,7 +144,7 @@ def tool_document(tool: ToolSpec) -> dict[str, Any]:
     return dict(tool._asdict())
 
 
-def _call_document(call: ToolCall) -> dict[str, Any]:
+def _call_document(call: ModelToolCall) -> dict[str, Any]:
     return dict(call._asdict())
 
 
@@ -153,9 +153,9 @@ def _message_from(document: Mapping[str, Any]) -> ChatMessage:
     return ChatMessage(document["role"], document["text"], calls, document.get("answers"))
 
 
-def _call_from(document: Mapping[str, Any]) -> ToolCall:
+def _call_from(document: Mapping[str, Any]) -> ModelToolCall:
     arguments = document["arguments"]
     if not (arguments is None or isinstance(arguments, dict)):
         raise TypeError("the arguments of a call are an object")
     name, raw = str(document["name"]), str(document.get("raw", ""))
-    return ToolCall(str(document["id"]), name, arguments, raw)
+    return ModelToolCall(str(document["id"]), name, arguments, raw)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from keet.agent.model.faults import AskedModel, fault_of
 from keet.agent.model.langchain_chat import OWN_SERVER, LangchainChat
-from keet.agent.model.messages import ChatReply, ModelFault, ToolCall
+from keet.agent.model.messages import ChatReply, ModelFault, ModelToolCall
 from keet.agent.model.settings import ModelSpec
 from keet.agent.recorded.transcript import read_lines, replies_of
 from keet.errors import UsageError, one_line
@@ -125,7 +125,11 @@ def _answer(line: Line | ChatReply | BaseException, number: int) -> AIMessage | 
 
 
 def _message(
-    content: str | list[Any], calls: Sequence[ToolCall], usage: tuple[int, int] | None, *, cut: bool
+    content: str | list[Any],
+    calls: Sequence[ModelToolCall],
+    usage: tuple[int, int] | None,
+    *,
+    cut: bool,
 ) -> AIMessage:
     from langchain_core.messages import AIMessage
 
@@ -140,7 +144,7 @@ def _message(
     )
 
 
-def _invalid(call: ToolCall) -> Any:
+def _invalid(call: ModelToolCall) -> Any:
     return {"name": call.name, "args": call.raw, "id": call.id, "error": "no JSON object"}
 
 
@@ -150,14 +154,14 @@ def _usage_metadata(usage: tuple[int, int] | None) -> Any:
     return {"input_tokens": usage[0], "output_tokens": usage[1], "total_tokens": sum(usage)}
 
 
-def _calls(calls: Sequence[Line], number: int) -> Iterator[ToolCall]:
+def _calls(calls: Sequence[Line], number: int) -> Iterator[ModelToolCall]:
     """Arguments that are a text stand for arguments of a model that are not a JSON object."""
     for index, call in enumerate(calls):
         arguments = call.get("arguments", {})
         is_object = isinstance(arguments, dict)
         raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
         id_ = str(call.get("id") or f"call_{number}_{index}")
-        yield ToolCall(
+        yield ModelToolCall(
             id_, call["name"], arguments if is_object else None, "" if is_object else raw
         )
 

@@ -23,7 +23,7 @@ from keet.agent.model.messages import (
     ChatMessage,
     ChatReply,
     ChatRequest,
-    ToolCall,
+    ModelToolCall,
     ToolSpec,
     message_document,
     reply_document,
@@ -75,7 +75,7 @@ class Transcript:
 
     def tool(
         self,
-        call: ToolCall,
+        call: ModelToolCall,
         answer_text: str,
         evidence: Iterable[object],
         abstained: object,

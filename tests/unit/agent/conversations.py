@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from keet_tools.case import Case, scope_of
 
-from keet.agent.launch_explanation import LaunchResult, explain_launch
-from keet.agent.model.messages import ChatReply, ChatRequest, ModelFault, TokenCount, ToolCall
+from keet.agent.launch_explanation import ModelLaunchResult, explain_launch
+from keet.agent.model.messages import ChatReply, ChatRequest, ModelFault, ModelToolCall, TokenCount
 from keet.agent.options import ModelLimits
 from keet.agent.privacy.redaction import Redaction, Redactor
 from keet.agent.question_answer import answer_question
@@ -65,7 +65,7 @@ class FakeChat:
             raise said
         spent = TokenCount(estimate(request), 10, True)
         if isinstance(said, Said):
-            calls = [ToolCall(str(i), *call, "") for i, call in enumerate(said.calls)]
+            calls = [ModelToolCall(str(i), *call, "") for i, call in enumerate(said.calls)]
             return ChatReply("", tuple(calls), spent)
         return ChatReply(said if isinstance(said, str) else json.dumps(said), (), spent)
 
@@ -91,7 +91,7 @@ def explained(*names: str) -> list[Explanation]:
 class Talk(NamedTuple):
     """What came of an investigation."""
 
-    found: LaunchResult
+    found: ModelLaunchResult
     chat: FakeChat
     before: Explanation
     told: list[str]

@@ -11,13 +11,15 @@ from keet.agent.model.messages import (
     ChatReply,
     ChatRequest,
     ModelFault,
+    ModelToolCall,
     TokenCount,
-    ToolCall,
 )
 from keet.agent.recorded.cache import Cache, CachedChat, key
 
 REQUEST = ChatRequest((ChatMessage("user", "Why?"),))
-REPLY = ChatReply("because", (ToolCall("c", "t", {"a": [1]}),), TokenCount(9, 4, estimated=True))
+REPLY = ChatReply(
+    "because", (ModelToolCall("c", "t", {"a": [1]}),), TokenCount(9, 4, estimated=True)
+)
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from keet.agent.edits.compiling import (
 )
 from keet.agent.edits.includes import forbidden
 from keet.agent.edits.nvcc import architecture, folders_on_disk
-from keet.agent.edits.patches import LineChange, Patch, place_changes
+from keet.agent.edits.patches import LineReplacement, Patch, place_changes
 from keet.analysis.launch_view import LaunchView
 from keet.ingest import read_profile
 
@@ -50,7 +50,7 @@ NAME = "_Z5scalePffi"
 SM_90 = BuildOptions("9.0")
 
 
-def patched(files: dict[str, str], *changes: LineChange) -> Patch:
+def patched(files: dict[str, str], *changes: LineReplacement) -> Patch:
     patch = place_changes(files, changes)
     assert isinstance(patch, Patch), patch
     return patch
@@ -196,7 +196,7 @@ def test_an_edit_may_not_read_other_files_either() -> None:
     if find_nvcc() is None:
         pytest.skip("nvcc is not installed")
     files = {"k.cu": KERNEL}
-    patch = patched(files, LineChange("k.cu", "", '#include "/etc/passwd"', 0))
+    patch = patched(files, LineReplacement("k.cu", "", '#include "/etc/passwd"', 0))
     result = compile_edit(files, patch, NAME, SM_90)
     assert result.outcome == "fails"
     assert "outside of its folder" in result.message
@@ -267,7 +267,7 @@ def test_without_nvcc_nothing_is_checked(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(compiling, "find_nvcc", lambda: None)
     files = {"k.cu": KERNEL}
     result = compile_edit(
-        files, patched(files, LineChange("k.cu", "y[i] *= a", "y[i] = a")), NAME, SM_90
+        files, patched(files, LineReplacement("k.cu", "y[i] *= a", "y[i] = a")), NAME, SM_90
     )
     assert (result.outcome, result.message) == (
         "not checked",
@@ -290,17 +290,17 @@ def test_nvcc_is_found_in_the_folder_of_the_toolkit(
 def test_python_kernels_are_parsed_only() -> None:
     files = {"k.py": "def f(x):\n    y = x + 1\n    return y\n"}
     good = compile_edit(
-        files, patched(files, LineChange("k.py", "    y = x + 1", "    y = x + 2")), "f"
+        files, patched(files, LineReplacement("k.py", "    y = x + 1", "    y = x + 2")), "f"
     )
     assert good.outcome == "not checked"
     assert "only its syntax was checked" in good.message
     bad = compile_edit(
-        files, patched(files, LineChange("k.py", "    y = x + 1", "    y = (x + 2")), "f"
+        files, patched(files, LineReplacement("k.py", "    y = x + 1", "    y = (x + 2")), "f"
     )
     assert bad.outcome == "fails"
     assert bad.errors[0].line == 2
     deep = {"k.py": "x = 1\n"}
-    nested = patched(deep, LineChange("k.py", "x = 1", "x = " + "(" * 500 + "1" + ")" * 500))
+    nested = patched(deep, LineReplacement("k.py", "x = 1", "x = " + "(" * 500 + "1" + ")" * 500))
     assert compile_edit(deep, nested, "f").outcome == "fails"
 
 
@@ -356,7 +356,7 @@ def test_an_edit_is_compiled_beside_the_original() -> None:
     files = {"/not/here/k.cu": KERNEL}
     builds: Builds = {}
     new = "    __shared__ float all[1024];\n    all[threadIdx.x] = y[i];\n    __syncthreads();\n    if (i < n) y[i] = a * all[1023 - threadIdx.x];"
-    patch = patched(files, LineChange("k.cu", "    if (i < n) y[i] *= a;", new))
+    patch = patched(files, LineReplacement("k.cu", "    if (i < n) y[i] *= a;", new))
     result = compile_edit(files, patch, NAME, SM_90, builds)
     assert result.outcome == "compiles", result
     assert result.before is not None
@@ -366,7 +366,7 @@ def test_an_edit_is_compiled_beside_the_original() -> None:
     assert "0 -> 4,096 bytes of static shared memory" in result.message
     assert result.arch == "sm_90"
     assert len(builds) == 2
-    worse = patched(files, LineChange("k.cu", "y[i] *= a", "y[i] *= b"))
+    worse = patched(files, LineReplacement("k.cu", "y[i] *= a", "y[i] *= b"))
     failed = compile_edit(files, worse, NAME, SM_90, builds)
     assert len(builds) == 3  # the original was not compiled again
     assert failed.outcome == "fails"
@@ -381,7 +381,7 @@ def test_spills_are_reported() -> None:
     files = {"k.cu": KERNEL.replace("    if (i < n) y[i] *= a;\n", "#pragma unroll\n" + body)}
     patch = patched(
         files,
-        LineChange(
+        LineReplacement(
             "k.cu", "__global__ void scale(", "__global__ void __launch_bounds__(1024, 2) scale("
         ),
     )
@@ -396,7 +396,7 @@ def test_spills_are_reported() -> None:
 def test_an_original_that_does_not_compile_is_no_fault_of_the_edit() -> None:
     files = {"k.cu": '#include "not_at_hand.h"\n' + KERNEL}
     result = compile_edit(
-        files, patched(files, LineChange("k.cu", "y[i] *= a", "y[i] *= nonsense")), NAME, SM_90
+        files, patched(files, LineReplacement("k.cu", "y[i] *= a", "y[i] *= nonsense")), NAME, SM_90
     )
     assert result.outcome == "not checked"
     assert result.message.startswith("cannot be compiled here: k.cu:1: not_at_hand.h: No such file")
@@ -414,12 +414,12 @@ def test_headers_come_from_the_edited_sources_then_from_the_users_folder(tmp_pat
     main.write_text(text)
     files = {str(main): text, str(tmp_path / "own.h"): "constexpr int kOwn = 2;\n"}
     patch = patched(
-        files, LineChange("own.h", "constexpr int kOwn = 2;", "constexpr int kOwn = 3;")
+        files, LineReplacement("own.h", "constexpr int kOwn = 2;", "constexpr int kOwn = 3;")
     )
     before = sorted(path.name for path in tmp_path.iterdir())
     assert compile_edit(files, patch, NAME, SM_90).outcome == "compiles"
     broken = patched(
-        files, LineChange("own.h", "constexpr int kOwn = 2;", "constexpr int kOther = 3;")
+        files, LineReplacement("own.h", "constexpr int kOwn = 2;", "constexpr int kOther = 3;")
     )
     failed = compile_edit(files, broken, NAME, SM_90)
     assert str(failed.errors[0]) == 'k.cu:5: identifier "kOwn" is undefined'

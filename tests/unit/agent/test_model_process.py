@@ -22,8 +22,8 @@ from keet.agent.model.messages import (
     ChatReply,
     ChatRequest,
     ModelFault,
+    ModelToolCall,
     TokenCount,
-    ToolCall,
     ToolSpec,
     request_document,
     request_from,
@@ -353,7 +353,7 @@ def test_a_client_that_takes_too_much_memory() -> None:
 
 
 def test_a_request_comes_back_from_its_document() -> None:
-    call = ToolCall("c1", "read_source", {"line": 3}, "")
+    call = ModelToolCall("c1", "read_source", {"line": 3}, "")
     request = ChatRequest(
         (
             ChatMessage("system", "a"),

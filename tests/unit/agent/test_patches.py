@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from keet.agent.edits import patches
 from keet.agent.edits.patches import (
-    LineChange,
+    LineReplacement,
     Misfit,
     Patch,
     combined,
@@ -56,7 +56,7 @@ void launch(const float* x, float* y, int n) {
 FILES = {"/work/demo/slow.cu": SAXPY}
 
 
-def placed(*changes: LineChange, files: dict[str, str] | None = None) -> Patch:
+def placed(*changes: LineReplacement, files: dict[str, str] | None = None) -> Patch:
     files = files or FILES
     patch = place_changes(files, changes)
     assert isinstance(patch, Patch), patch
@@ -64,11 +64,11 @@ def placed(*changes: LineChange, files: dict[str, str] | None = None) -> Patch:
     return patch
 
 
-def new_text(*changes: LineChange) -> str:
+def new_text(*changes: LineReplacement) -> str:
     return placed(*changes).files["/work/demo/slow.cu"]
 
 
-def misfit(*changes: LineChange, files: dict[str, str] | None = None) -> str:
+def misfit(*changes: LineReplacement, files: dict[str, str] | None = None) -> str:
     found = place_changes(files or FILES, changes)
     assert isinstance(found, Misfit), found
     return found.message
@@ -76,7 +76,7 @@ def misfit(*changes: LineChange, files: dict[str, str] | None = None) -> str:
 
 def test_a_patch_has_exact_context_and_right_line_numbers() -> None:
     patch = placed(
-        LineChange("slow.cu", "    if (i < n) y[i] *= a;", "    if (i < n) y[i] = a * y[i];")
+        LineReplacement("slow.cu", "    if (i < n) y[i] *= a;", "    if (i < n) y[i] = a * y[i];")
     )
     assert patch.diff == (
         "--- a/slow.cu\n+++ b/slow.cu\n@@ -12,7 +12,7 @@\n"
@@ -140,13 +140,13 @@ CHANGED = SAXPY.replace(
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 def test_old_lines_copied_badly_are_found(old: str, new: str, line_end: str) -> None:
     files = {"/work/demo/slow.cu": SAXPY.replace("\n", line_end)}
-    patch = placed(LineChange("slow.cu", old, new), files=files)
+    patch = placed(LineReplacement("slow.cu", old, new), files=files)
     assert patch.files["/work/demo/slow.cu"] == CHANGED.replace("\n", line_end)
 
 
 def test_new_lines_get_the_indentation_of_a_file_with_tabs() -> None:
     files = {"k.cu": "void f() {\n\tif (a) {\n\t\tx = 1;\n\t}\n}\n"}
-    change = LineChange(
+    change = LineReplacement(
         "k.cu",
         "    if (a) {\n        x = 1;",
         "    if (a) {\n        if (b) {\n            x = 2;\n        }",
@@ -158,18 +158,18 @@ def test_new_lines_get_the_indentation_of_a_file_with_tabs() -> None:
 
 def test_a_part_of_a_line_can_be_replaced() -> None:
     assert new_text(
-        LineChange("slow.cu", "a * x[i] + y[i]", "fmaf(a, x[i], y[i])")
+        LineReplacement("slow.cu", "a * x[i] + y[i]", "fmaf(a, x[i], y[i])")
     ) == SAXPY.replace("a * x[i] + y[i]", "fmaf(a, x[i], y[i])")
 
 
 def test_a_part_of_a_word_is_not_a_part_of_a_line() -> None:
-    assert "not in slow.cu" in misfit(LineChange("slow.cu", "Threads = 25", "Threads = 51"))
+    assert "not in slow.cu" in misfit(LineReplacement("slow.cu", "Threads = 25", "Threads = 51"))
 
 
 def test_a_line_that_was_left_out_stays() -> None:
     """Losing a barrier would be worse than a refused edit."""
     text = "void f() {\n    load(tile, from);\n    __syncthreads();\n    use(tile, sum);\n    store(sum, out);\n}\n"
-    change = LineChange(
+    change = LineReplacement(
         "k.cu",
         "    load(tile, from);\n    use(tile, sum);\n    store(sum, out);\n",
         "    load(tile, from);\n    use(tile, sum);\n    store(2 * sum, out);\n",
@@ -179,7 +179,7 @@ def test_a_line_that_was_left_out_stays() -> None:
 
 def test_a_line_left_out_between_replaced_lines_is_asked_for() -> None:
     text = "void f() {\n    load(tile, from, 1);\n    __syncthreads();\n    use(tile, sum, 1);\n    store(sum, out);\n}\n"
-    change = LineChange(
+    change = LineReplacement(
         "k.cu",
         "    load(tile, from, 1);\n    use(tile, sum, 1);\n    store(sum, out);\n",
         "    load(tile, from, 2);\n    use(tile, sum, 2);\n    store(sum, out);\n",
@@ -189,7 +189,7 @@ def test_a_line_left_out_between_replaced_lines_is_asked_for() -> None:
 
 
 def test_lines_left_out_with_dots_stay() -> None:
-    change = LineChange(
+    change = LineReplacement(
         "slow.cu",
         "__global__ void saxpy(const float* x, float* y, float a, int n) {\n    // ...\n        y[i] = a * x[i] + y[i];  // one element per thread\n",
         "__global__ void saxpy(const float* __restrict__ x, float* y, float a, int n) {\n    // ...\n        y[i] = fmaf(a, x[i], y[i]);\n",
@@ -200,7 +200,7 @@ def test_lines_left_out_with_dots_stay() -> None:
 
 
 def test_dots_in_the_old_lines_alone_stand_for_what_is_replaced() -> None:
-    change = LineChange(
+    change = LineReplacement(
         "slow.cu",
         "    if (i < n) {\n        ...\n    }",
         "    if (i < n) y[i] = fmaf(a, x[i], y[i]);",
@@ -209,36 +209,40 @@ def test_dots_in_the_old_lines_alone_stand_for_what_is_replaced() -> None:
 
 
 def test_dots_in_the_new_lines_alone_are_refused() -> None:
-    message = misfit(LineChange("slow.cu", OLD, "    if (i < n) {\n        // ...\n    }\n"))
+    message = misfit(LineReplacement("slow.cu", OLD, "    if (i < n) {\n        // ...\n    }\n"))
     assert '`new` has "..."' in message
 
 
 def test_dots_that_are_in_the_file_are_text() -> None:
     files = {"k.py": "def f():\n    ...\n\nX = 1\n"}
-    change = LineChange("k.py", "def f():\n    ...\n", "def g():\n    ...\n")
+    change = LineReplacement("k.py", "def f():\n    ...\n", "def g():\n    ...\n")
     assert placed(change, files=files).files["k.py"] == "def g():\n    ...\n\nX = 1\n"
 
 
 def test_lines_in_two_places_need_more_context_or_a_line() -> None:
     old = "    const int i = blockIdx.x * blockDim.x + threadIdx.x;"
     new = "    const int i = threadIdx.x;"
-    message = misfit(LineChange("slow.cu", old, new))
+    message = misfit(LineReplacement("slow.cu", old, new))
     assert "2 places" in message
     assert "6|     const int i" in message
     assert "14|     const int i" in message
-    assert [str(p) for p in placed(LineChange("slow.cu", old, new, 13)).places] == ["slow.cu:14"]
-    assert [str(p) for p in placed(LineChange("slow.cu", old, new, 5)).places] == ["slow.cu:6"]
-    assert "2 places near line 10" in misfit(LineChange("slow.cu", old, new, 10))
+    assert [str(p) for p in placed(LineReplacement("slow.cu", old, new, 13)).places] == [
+        "slow.cu:14"
+    ]
+    assert [str(p) for p in placed(LineReplacement("slow.cu", old, new, 5)).places] == ["slow.cu:6"]
+    assert "2 places near line 10" in misfit(LineReplacement("slow.cu", old, new, 10))
 
 
 def test_lines_that_are_not_there_are_not_guessed() -> None:
-    message = misfit(LineChange("slow.cu", "    y[i] = sqrtf(x[i]);", "    y[i] = rsqrtf(x[i]);"))
+    message = misfit(
+        LineReplacement("slow.cu", "    y[i] = sqrtf(x[i]);", "    y[i] = rsqrtf(x[i]);")
+    )
     assert message.startswith("The old lines are not in slow.cu. Copy them from the source.")
 
 
 def test_similar_lines_far_from_the_named_line_need_more_in_common() -> None:
     old = "    if (i < count) y[i] *= b;"
-    change = LineChange("slow.cu", old, "    y[i] = 0;")
+    change = LineReplacement("slow.cu", old, "    y[i] = 0;")
     assert LIMIT_NEAR < 0.87
     assert isinstance(place_changes(FILES, [change]), Misfit)
     assert [str(p) for p in placed(change._replace(line=15)).places] == ["slow.cu:15"]
@@ -248,7 +252,7 @@ def test_similar_lines_far_from_the_named_line_need_more_in_common() -> None:
 def test_lines_are_inserted_after_a_line(line: int) -> None:
     new = "// note\n"
     lines = SAXPY.splitlines(keepends=True)
-    after = new_text(LineChange("slow.cu", "", new, line)).splitlines(keepends=True)
+    after = new_text(LineReplacement("slow.cu", "", new, line)).splitlines(keepends=True)
     assert [row.strip() for row in after] == [
         row.strip() for row in [*lines[:line], new, *lines[line:]]
     ]
@@ -256,13 +260,13 @@ def test_lines_are_inserted_after_a_line(line: int) -> None:
 
 def test_inserted_lines_are_indented_like_their_neighbours() -> None:
     assert "    if (i < n) {\n        // note\n        y[i]" in new_text(
-        LineChange("slow.cu", "", "// note", 7)
+        LineReplacement("slow.cu", "", "// note", 7)
     )
 
 
 @pytest.mark.parametrize("line", [None, -1, 22])
 def test_an_insertion_needs_a_line_of_the_file(line: int | None) -> None:
-    assert "0 to 21" in misfit(LineChange("slow.cu", "", "// note", line))
+    assert "0 to 21" in misfit(LineReplacement("slow.cu", "", "// note", line))
 
 
 @pytest.mark.parametrize(
@@ -290,16 +294,16 @@ def test_an_insertion_needs_a_line_of_the_file(line: int | None) -> None:
     ],
 )
 def test_a_block_whose_end_would_stay_behind_is_refused(old: str, new: str, said: str) -> None:
-    assert said in misfit(LineChange("slow.cu", old, new))
+    assert said in misfit(LineReplacement("slow.cu", old, new))
 
 
 def test_a_python_function_in_place_of_its_head_is_refused() -> None:
     files = {"k.py": "def f(x):\n    y = x + 1\n    z = y * 2\n    return z\n"}
-    change = LineChange(
+    change = LineReplacement(
         "k.py", "def f(x):", "def f(x):\n    y = x + 1\n    z = y * 4\n    return z\n"
     )
     assert "Give all lines" in misfit(change, files=files)
-    inserted = LineChange("k.py", "def f(x):", "def f(x):\n    x = abs(x)\n")
+    inserted = LineReplacement("k.py", "def f(x):", "def f(x):\n    x = abs(x)\n")
     assert (
         placed(inserted, files=files).files["k.py"].startswith("def f(x):\n    x = abs(x)\n    y")
     )
@@ -307,14 +311,16 @@ def test_a_python_function_in_place_of_its_head_is_refused() -> None:
 
 def test_braces_opened_by_one_change_and_closed_by_another_are_whole() -> None:
     text = new_text(
-        LineChange("slow.cu", "    if (i < n) y[i] *= a;", "    if (i < n) {\n        y[i] *= a;"),
-        LineChange("slow.cu", "", "    }", 15),
+        LineReplacement(
+            "slow.cu", "    if (i < n) y[i] *= a;", "    if (i < n) {\n        y[i] *= a;"
+        ),
+        LineReplacement("slow.cu", "", "    }", 15),
     )
     assert "    if (i < n) {\n        y[i] *= a;\n    }\n}\n" in text
 
 
 def test_braces_in_strings_and_comments_do_not_count() -> None:
-    change = LineChange(
+    change = LineReplacement(
         "slow.cu", "#include <cstdio>", '#include <cstdio>\nconst char* kOpen = "{";  // {'
     )
     assert 'kOpen = "{"' in new_text(change)
@@ -334,27 +340,31 @@ def test_braces_in_strings_and_comments_do_not_count() -> None:
     ],
 )
 def test_a_file_is_found_by_any_of_its_names(name: str) -> None:
-    assert new_text(LineChange(name, OLD, NEW)) == CHANGED
+    assert new_text(LineReplacement(name, OLD, NEW)) == CHANGED
 
 
 def test_two_files_of_one_name() -> None:
     files = {"/p/one/k.h": "int a = 1;\n", "/p/two/k.h": "int b = 1;\n"}
-    assert list(placed(LineChange("k.h", "int b = 1;", "int b = 2;"), files=files).files) == [
+    assert list(placed(LineReplacement("k.h", "int b = 1;", "int b = 2;"), files=files).files) == [
         "/p/two/k.h"
     ]
     files["/p/two/k.h"] = files["/p/one/k.h"] + "int c;\n"
-    assert "one/k.h, two/k.h" in misfit(LineChange("k.h", "int a = 1;", "int a = 2;"), files=files)
+    assert "one/k.h, two/k.h" in misfit(
+        LineReplacement("k.h", "int a = 1;", "int a = 2;"), files=files
+    )
 
 
 def test_a_file_that_is_not_at_hand_is_named() -> None:
-    message = misfit(LineChange("gone.h", "int a;", "int b;"))
+    message = misfit(LineReplacement("gone.h", "int a;", "int b;"))
     assert message == "No file 'gone.h' with the old lines. Files at hand: slow.cu."
 
 
 def test_changes_of_two_files_are_one_patch_from_their_folder() -> None:
     files = {"/p/src/k.cu": "int a;\n", "/p/include/k.h": "int b;\n"}
     patch = placed(
-        LineChange("k.cu", "int a;", "long a;"), LineChange("k.h", "int b;", "long b;"), files=files
+        LineReplacement("k.cu", "int a;", "long a;"),
+        LineReplacement("k.h", "int b;", "long b;"),
+        files=files,
     )
     assert patch.root == "/p"
     assert "--- a/src/k.cu\n" in patch.diff
@@ -362,12 +372,12 @@ def test_changes_of_two_files_are_one_patch_from_their_folder() -> None:
 
 
 def test_changes_must_differ_and_not_overlap() -> None:
-    assert "nothing" in misfit(LineChange("slow.cu", OLD, OLD))
+    assert "nothing" in misfit(LineReplacement("slow.cu", OLD, OLD))
     assert "same lines" in misfit(
-        LineChange("slow.cu", OLD, NEW), LineChange("slow.cu", OLD, NEW + "// 2\n")
+        LineReplacement("slow.cu", OLD, NEW), LineReplacement("slow.cu", OLD, NEW + "// 2\n")
     )
     assert "Change 2 of 2: " in misfit(
-        LineChange("slow.cu", OLD, NEW), LineChange("slow.cu", "x", "z")
+        LineReplacement("slow.cu", OLD, NEW), LineReplacement("slow.cu", "x", "z")
     )
 
 
@@ -386,13 +396,13 @@ def test_changes_must_differ_and_not_overlap() -> None:
     ],
 )
 def test_ends_of_files_and_odd_characters(text: str, old: str, new: str, expected: str) -> None:
-    patch = placed(LineChange("k.txt", old, new), files={"k.txt": text})
+    patch = placed(LineReplacement("k.txt", old, new), files={"k.txt": text})
     assert patch.files == {"k.txt": expected}
     assert applied(patch.diff, {"k.txt": text}) == patch.files
 
 
 def test_an_insertion_after_a_last_line_without_end() -> None:
-    patch = placed(LineChange("k.txt", "", "b;", 1), files={"k.txt": "a;"})
+    patch = placed(LineReplacement("k.txt", "", "b;", 1), files={"k.txt": "a;"})
     assert patch.files == {"k.txt": "a;\nb;"}
     assert patch.diff.count("\\ No newline at end of file\n") == 2
 
@@ -447,8 +457,8 @@ def test_diffs_of_models_are_understood(diff: str) -> None:
 
 def test_a_diff_in_either_field_is_understood() -> None:
     diff = DIFF.format(line=6)
-    assert new_text(LineChange("slow.cu", diff, "")) == CHANGED
-    assert new_text(LineChange("slow.cu", "", diff)) == CHANGED
+    assert new_text(LineReplacement("slow.cu", diff, "")) == CHANGED
+    assert new_text(LineReplacement("slow.cu", "", diff)) == CHANGED
 
 
 def test_a_diff_that_passes_over_lines_without_a_word() -> None:
@@ -466,15 +476,17 @@ def test_a_sketch_is_no_diff() -> None:
 
 @pytest.mark.parametrize(("hunk", "line"), [("@@ -3,0 +4 @@", 3), ("@@ -3,4 +3,5 @@", None)])
 def test_added_lines_without_context_need_an_exact_header(hunk: str, line: int | None) -> None:
-    assert parse_diff(f"{hunk}\n+int x;\n", "k.cu") == [LineChange("k.cu", "", "int x;\n", line)]
+    assert parse_diff(f"{hunk}\n+int x;\n", "k.cu") == [
+        LineReplacement("k.cu", "", "int x;\n", line)
+    ]
 
 
 def test_edits_that_do_not_overlap_are_combined() -> None:
-    one = placed(LineChange("slow.cu", OLD, NEW))
+    one = placed(LineReplacement("slow.cu", OLD, NEW))
     two = placed(
-        LineChange("slow.cu", "constexpr int kThreads = 256;", "constexpr int kThreads = 128;")
+        LineReplacement("slow.cu", "constexpr int kThreads = 256;", "constexpr int kThreads = 128;")
     )
-    other = placed(LineChange("slow.cu", OLD, NEW.replace("fmaf", "__fmaf_rn")))
+    other = placed(LineReplacement("slow.cu", OLD, NEW.replace("fmaf", "__fmaf_rn")))
     all_three = combined([one, two, other])
     assert (all_three.used, all_three.left_out) == ((0, 1), (2,))
     assert all_three.patch is not None
@@ -485,9 +497,10 @@ def test_edits_that_do_not_overlap_are_combined() -> None:
 
 
 def test_the_same_hunk_in_two_edits_is_taken_once() -> None:
-    one = placed(LineChange("slow.cu", OLD, NEW))
+    one = placed(LineReplacement("slow.cu", OLD, NEW))
     both = placed(
-        LineChange("slow.cu", OLD, NEW), LineChange("slow.cu", "kThreads = 256", "kThreads = 128")
+        LineReplacement("slow.cu", OLD, NEW),
+        LineReplacement("slow.cu", "kThreads = 256", "kThreads = 128"),
     )
     merged = combined([one, both])
     assert merged.used == (0, 1)
@@ -496,7 +509,7 @@ def test_the_same_hunk_in_two_edits_is_taken_once() -> None:
 
 
 def test_a_patch_for_other_text_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    patch = placed(LineChange("slow.cu", OLD, NEW))
+    patch = placed(LineReplacement("slow.cu", OLD, NEW))
     other = {"/work/demo/slow.cu": SAXPY.replace("if (i < n) {", "if (i < m) {")}
     assert "patch does not apply" in str(git_apply_check(patch, other))
     monkeypatch.setattr(patches.shutil, "which", lambda name: None)
@@ -510,7 +523,7 @@ def test_a_patch_applies_in_the_folder_of_the_file_inside_a_repository(tmp_path:
     folder = tmp_path / "src"
     folder.mkdir()
     (folder / "slow.cu").write_text(SAXPY)
-    (folder / "edit.patch").write_bytes(encoded(placed(LineChange("slow.cu", OLD, NEW)).diff))
+    (folder / "edit.patch").write_bytes(encoded(placed(LineReplacement("slow.cu", OLD, NEW)).diff))
     subprocess.run(["git", "apply", "edit.patch"], cwd=folder, check=True)
     assert (folder / "slow.cu").read_text() == CHANGED
 
@@ -536,13 +549,13 @@ def test_names_in_a_diff_stay_in_the_folder(paths: list[str], root: str, names: 
 )
 def test_odd_file_names_apply(name: str) -> None:
     files = {f"/p/{name}": SAXPY}
-    patch = placed(LineChange(f"/p/{name}", OLD, NEW), files=files)
+    patch = placed(LineReplacement(f"/p/{name}", OLD, NEW), files=files)
     assert applied(patch.diff, {name: SAXPY}) == {name: CHANGED}
 
 
 def test_a_name_that_no_file_can_have_is_a_problem_and_no_crash() -> None:
     files = {"nul\0.cu": SAXPY}
-    patch = place_changes(files, [LineChange("nul\0.cu", OLD, NEW)])
+    patch = place_changes(files, [LineReplacement("nul\0.cu", OLD, NEW)])
     assert isinstance(patch, Patch)
     assert "could not be checked" in str(git_apply_check(patch, files))
 
@@ -563,7 +576,7 @@ def test_a_name_that_no_file_can_have_is_a_problem_and_no_crash() -> None:
 @pytest.mark.slow
 def test_texts_made_to_be_slow_are_answered(text: str, old: str) -> None:
     """None makes it fail. How the time grows with the text, `make bench` tells."""
-    found = place_changes({"k.cu": text}, [LineChange("k.cu", old, "new")])
+    found = place_changes({"k.cu": text}, [LineReplacement("k.cu", old, "new")])
     assert len(found.message if isinstance(found, Misfit) else "") <= 1600
 
 
@@ -573,7 +586,7 @@ def test_texts_made_to_be_slow_are_answered(text: str, old: str) -> None:
 def test_any_text_is_placed_so_that_it_applies_or_refused(
     text: str, old: str, new: str, line: int | None
 ) -> None:
-    patch = place_changes({"k.cu": text}, [LineChange("k.cu", old, new, line)])
+    patch = place_changes({"k.cu": text}, [LineReplacement("k.cu", old, new, line)])
     if isinstance(patch, Patch):
         assert applied(patch.diff, {"k.cu": text}) == {"k.cu": patch.files["k.cu"]}
         assert patch.files["k.cu"] != text
@@ -636,7 +649,7 @@ def rows(lines: list[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def check(edit: Edit, changes: list[LineChange], *, dense: bool = False) -> None:
+def check(edit: Edit, changes: list[LineReplacement], *, dense: bool = False) -> None:
     files = {"/p/k.cu": edit.text}
     patch = place_changes(files, changes)
     assert isinstance(patch, Patch), patch
@@ -651,21 +664,21 @@ def check(edit: Edit, changes: list[LineChange], *, dense: bool = False) -> None
 
 @given(edits())
 def test_exact_old_lines_place_back(edit: Edit) -> None:
-    check(edit, [LineChange("k.cu", rows(edit.old), rows(edit.new))])
+    check(edit, [LineReplacement("k.cu", rows(edit.old), rows(edit.new))])
 
 
 @given(edits(), st.sampled_from(["{}| {}", "{}: {}", "{:4}| {}", "{}\t{}"]))
 @pytest.mark.slow
 def test_numbered_old_lines_place_back(edit: Edit, form: str) -> None:
     numbered = [form.format(n, line) for n, line in enumerate(edit.old, edit.first + 1)]
-    check(edit, [LineChange("k.cu", rows(numbered), rows(edit.new))])
+    check(edit, [LineReplacement("k.cu", rows(numbered), rows(edit.new))])
 
 
 @given(edits())
 @pytest.mark.slow
 def test_signed_lines_place_back(edit: Edit) -> None:
     old, new = ["-" + line for line in edit.old], ["+" + line for line in edit.new]
-    check(edit, [LineChange("k.cu", rows(old), rows(new))])
+    check(edit, [LineReplacement("k.cu", rows(old), rows(new))])
 
 
 @given(edits(), st.sampled_from([" ", "\t", "   "]), st.sampled_from([0, 2, 4]))
@@ -676,13 +689,15 @@ def test_lines_with_other_white_space_place_back(edit: Edit, space: str, step: i
         return " " * (step * depth) + space.join(line.split())
 
     old, new = map(distorted, edit.old), map(distorted, edit.new)
-    check(edit, [LineChange("k.cu", rows(list(old)), rows(list(new)))], dense=True)
+    check(edit, [LineReplacement("k.cu", rows(list(old)), rows(list(new)))], dense=True)
 
 
 @given(edits())
 @pytest.mark.slow
 def test_stripped_texts_place_back(edit: Edit) -> None:
-    check(edit, [LineChange("k.cu", rows(edit.old).strip(), rows(edit.new).strip())], dense=True)
+    check(
+        edit, [LineReplacement("k.cu", rows(edit.old).strip(), rows(edit.new).strip())], dense=True
+    )
 
 
 @given(edits(), st.integers(0, 3), st.integers(0, 3), st.integers(-40, 400), st.booleans())
@@ -711,7 +726,7 @@ def test_lines_left_out_in_the_middle_place_back(edit: Edit, other: Edit) -> Non
     middle = lines[edit.last : start + other.first]
     after = [*lines[: edit.first], *edit.new, *middle, *other.new, *lines[start + other.last :]]
     old, new = [*edit.old, "...", *other.old], [*edit.new, "...", *other.new]
-    patch = place_changes({"k.cu": rows(lines)}, [LineChange("k.cu", rows(old), rows(new))])
+    patch = place_changes({"k.cu": rows(lines)}, [LineReplacement("k.cu", rows(old), rows(new))])
     assert isinstance(patch, Patch), patch
     assert patch.files["k.cu"] == rows(after)
     assert applied(patch.diff, {"k.cu": rows(lines)}) == patch.files
@@ -721,7 +736,7 @@ def test_lines_left_out_in_the_middle_place_back(edit: Edit, other: Edit) -> Non
 def test_a_wrong_line_among_right_ones_places_back(edit: Edit, at: int, added: str) -> None:
     """Where the others say which place it is; nothing but that place is ever changed."""
     old = [line + added if n == at and line else line for n, line in enumerate(edit.old)]
-    change = LineChange("k.cu", rows(old), rows(edit.new), edit.first + 1)
+    change = LineReplacement("k.cu", rows(old), rows(edit.new), edit.first + 1)
     patch = place_changes({"k.cu": edit.text}, [change])
     if isinstance(patch, Patch):
         assert patch.files["k.cu"].rstrip() == edit.expected.rstrip()
@@ -743,7 +758,7 @@ def test_each_line_of_a_sample_can_be_edited_through_its_listing(path: Path) -> 
     for n in [n for n, line in enumerate(lines, 1) if line.strip().endswith(";")][::7]:
         old = f"{n}| {lines[n - 1].expandtabs(4)}"
         new = f"{n}| {lines[n - 1].expandtabs(4)}  // seen"
-        patch = place_changes({str(path): text}, [LineChange(path.name, old, new)])
+        patch = place_changes({str(path): text}, [LineReplacement(path.name, old, new)])
         assert isinstance(patch, Patch), patch
         assert patch.files[str(path)].splitlines()[n - 1] == f"{lines[n - 1]}  // seen"
         assert applied(patch.diff, {path.name: text}) == {path.name: patch.files[str(path)]}

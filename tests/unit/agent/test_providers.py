@@ -29,8 +29,8 @@ from keet.agent.model.messages import (
     ChatMessage,
     ChatRequest,
     ModelFault,
+    ModelToolCall,
     TokenCount,
-    ToolCall,
     ToolSpec,
 )
 from keet.agent.model.providers import announce_tracing, connect
@@ -187,8 +187,8 @@ def test_a_conversation_with_tools(server: Server) -> None:
     ]
     chat, _ = chat_with(server.url)
     reply = chat.ask(ASK._replace(tools=TOOLS))
-    assert reply.calls == (ToolCall("c1", "read_source", {"line": 3}),)
-    unreadable = ToolCall("c2", "read_source", None, "{line")
+    assert reply.calls == (ModelToolCall("c1", "read_source", {"line": 3}),)
+    unreadable = ModelToolCall("c2", "read_source", None, "{line")
     said = ChatMessage("assistant", "let me see", (*reply.calls, unreadable))
     told = (
         ChatMessage("tool", "3: a[i]", answers="c1"),
@@ -206,17 +206,19 @@ def test_a_conversation_with_tools(server: Server) -> None:
 @pytest.mark.parametrize(
     ("calls", "expected"),
     [
-        ([call("f", "{bad")], [ToolCall("c1", "f", None, "{bad")]),
-        ([call("f", "")], [ToolCall("c1", "f", {})]),
+        ([call("f", "{bad")], [ModelToolCall("c1", "f", None, "{bad")]),
+        ([call("f", "")], [ModelToolCall("c1", "f", {})]),
         (
             [call("f", "{}", None), call("g", "no", None)],
-            [ToolCall("call_2_0", "f", {}), ToolCall("call_2_1", "g", None, "no")],
+            [ModelToolCall("call_2_0", "f", {}), ModelToolCall("call_2_1", "g", None, "no")],
         ),
-        ([call("f", "[1]")], [ToolCall("call_2_0", "unreadable", None, "[1]")]),
-        ([call("f", '"word"')], [ToolCall("call_2_0", "unreadable", None, '"word"')]),
+        ([call("f", "[1]")], [ModelToolCall("call_2_0", "unreadable", None, "[1]")]),
+        ([call("f", '"word"')], [ModelToolCall("call_2_0", "unreadable", None, '"word"')]),
     ],
 )
-def test_calls_of_all_shapes(server: Server, calls: list[Any], expected: list[ToolCall]) -> None:
+def test_calls_of_all_shapes(
+    server: Server, calls: list[Any], expected: list[ModelToolCall]
+) -> None:
     server.answers = [(200, completion("", tool_calls=calls))]
     reply = chat_with(server.url)[0].ask(ASK._replace(tools=TOOLS))
     assert list(reply.calls) == expected
@@ -346,7 +348,7 @@ def test_a_schema_that_is_refused_is_said_in_words(
 
 def test_after_a_tool_the_schema_is_a_message_of_its_own(server: Server) -> None:
     server.answers = [(400, failure("response_format")), (200, completion("{}"))]
-    called = ChatMessage("assistant", "", (ToolCall("c", "read_source", {}),))
+    called = ChatMessage("assistant", "", (ModelToolCall("c", "read_source", {}),))
     talk = (*ASK.messages, called, ChatMessage("tool", "data", answers="c"))
     chat_with(server.url)[0].ask(ChatRequest(talk, schema=SCHEMA))
     tool, wish = server.asked[1]["messages"][-2:]

@@ -13,8 +13,8 @@ from keet.agent.model.messages import (
     ChatReply,
     ChatRequest,
     ModelFault,
+    ModelToolCall,
     TokenCount,
-    ToolCall,
     ToolSpec,
 )
 from keet.agent.model.settings import ModelSpec
@@ -49,7 +49,7 @@ def test_a_script_from_end_to_end(tmp_path: Path) -> None:
     first = chat.ask(ASK._replace(tools=TOOLS, schema=SCHEMA))
     assert first == (
         "",
-        (ToolCall("call_1_0", "read_source", {"line": 3}),),
+        (ModelToolCall("call_1_0", "read_source", {"line": 3}),),
         TokenCount(9, 4),
         False,
         False,
@@ -57,7 +57,7 @@ def test_a_script_from_end_to_end(tmp_path: Path) -> None:
     second = chat.ask(ASK)
     assert (second.text, second.spent.estimated) == ("because", True)
     assert chat.ask(ASK).cut
-    assert chat.ask(ASK).calls == (ToolCall("call_4_0", "read_source", None, "{bad"),)
+    assert chat.ask(ASK).calls == (ModelToolCall("call_4_0", "read_source", None, "{bad"),)
     with pytest.raises(ModelFault, match="used up after 4 replies; add") as caught:
         chat.ask(ASK)
     assert caught.value.kind == "script"
@@ -123,7 +123,9 @@ def test_exceptions_of_ones_own() -> None:
 def test_a_transcript_is_played_again(tmp_path: Path) -> None:
     replies = [
         ChatReply(
-            "", (ToolCall("c1", "f", {"a": 1}), ToolCall("c2", "g", None, "{")), TokenCount(5, 6)
+            "",
+            (ModelToolCall("c1", "f", {"a": 1}), ModelToolCall("c2", "g", None, "{")),
+            TokenCount(5, 6),
         ),
         ChatReply("because", (), TokenCount(7, 8), cut=True),
     ]

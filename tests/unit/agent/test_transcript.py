@@ -11,8 +11,8 @@ from keet.agent.model.messages import (
     ChatMessage,
     ChatReply,
     ChatRequest,
+    ModelToolCall,
     TokenCount,
-    ToolCall,
     ToolSpec,
 )
 from keet.agent.recorded.transcript import Transcript, read_transcript, replies_of, request_text
@@ -22,8 +22,8 @@ from keet.evidence import Evidence
 SECRET = "very-secret-value-1"
 SYSTEM = ChatMessage("system", "You explain kernels.")
 ASKED = ChatMessage("user", "Why?")
-CALL = ToolCall("c1", "read_source", {"line": 3})
-BAD_CALL = ToolCall("c2", "read_source", None, "{line")
+CALL = ModelToolCall("c1", "read_source", {"line": 3})
+BAD_CALL = ModelToolCall("c2", "read_source", None, "{line")
 CALLED = ChatMessage("assistant", "", (CALL,))
 TOLD = ChatMessage("tool", "3: a[i] = b[j];", answers="c1")
 TOOLS = (ToolSpec("read_source", "Lines of the source.", {"type": "object"}),)
