@@ -33,13 +33,13 @@ READING = {"purpose": "p", "mapping": "m", "hypotheses": [{"text": "t", "finding
         "{} {{}}",
     ],
 )
-def test_the_object_is_found(wrap: str) -> None:
+def test_the_json_object_is_found_in_the_reply(wrap: str) -> None:
     text = wrap.replace("{{", "\0").replace("{}", json.dumps(READING), 1).replace("\0", "{")
     assert understand(text, SourceReading).purpose == "p"
 
 
 @pytest.mark.parametrize("text", ["", "no", "[1, 2]", '{"purpose": ', "{}", "{" * 5000])
-def test_what_is_no_answer_says_why(text: str) -> None:
+def test_an_unreadable_answer_says_why(text: str) -> None:
     with pytest.raises(NoAnswer, match=r"\w"):
         understand(text, SourceReading)
 
@@ -78,20 +78,20 @@ def test_loose_types_are_understood() -> None:
         (["a"] * 50, ["a"] * 12),
     ],
 )
-def test_facts_come_in_many_ways(because: object, read: list[str]) -> None:
+def test_facts_are_parsed_from_several_forms(because: object, read: list[str]) -> None:
     said = {"summary": "", "causes": [{"finding": "x", "text": "y", "because": because}]}
     assert understand(json.dumps(said), Conclusion).causes[0].because == read
 
 
 @pytest.mark.parametrize("claim", [None, "", {}, [], "bytes", {"of": "DRAM"}, {"kind": None}])
-def test_no_claim_comes_in_many_ways(claim: object) -> None:
+def test_an_empty_claim_is_parsed_from_several_forms(claim: object) -> None:
     said = {"summary": "", "causes": [{"finding": "x", "text": "y", "claim": claim}]}
     assert understand(json.dumps(said), Conclusion).causes[0].claims == []
 
 
 @pytest.mark.parametrize("name", ["claim", "claims"])
 @pytest.mark.parametrize("is_list", [True, False])
-def test_one_claim_comes_in_many_ways(name: str, is_list: bool) -> None:
+def test_one_claim_is_parsed_from_several_forms(name: str, is_list: bool) -> None:
     claim: object = {"kind": "bytes", "of": "DRAM", "needed": 4096}
     cause = {"finding": "x", "text": "y", name: [claim] if is_list else claim}
     (found,) = (
@@ -110,13 +110,15 @@ def test_one_claim_comes_in_many_ways(name: str, is_list: bool) -> None:
         ([{"old": "a"}, {"diff": "d", "line": "x"}], [("a", "", ""), ("", "", "d")]),
     ],
 )
-def test_changes_come_in_many_ways(changes: object, read: list[tuple[str, str, str]]) -> None:
+def test_changes_are_parsed_from_several_forms(
+    changes: object, read: list[tuple[str, str, str]]
+) -> None:
     said = {"summary": "", "edits": [{"what": "w", "changes": changes}]}
     found = understand(json.dumps(said), Conclusion).edits[0].changes
     assert [(change.old, change.new, change.diff) for change in found] == read
 
 
-def test_a_text_has_an_end() -> None:
+def test_long_texts_are_cut() -> None:
     assert len(understand(json.dumps({"answer": "x" * 90_000}), TextAnswer).answer) == 4000
 
 
@@ -180,7 +182,7 @@ def test_code_that_is_too_long_is_refused_and_not_cut() -> None:
 
 
 @pytest.mark.slow
-def test_lists_have_the_bounds_of_texts() -> None:
+def test_lists_have_the_limits_of_texts() -> None:
     said = {
         "summary": ["a" * 3000] * 100_000,
         "causes": [{"finding": "f", "text": "t", "because": ["b" * 9000] * 10_000}],
@@ -199,7 +201,7 @@ def test_lists_have_the_bounds_of_texts() -> None:
 
 
 @pytest.mark.slow
-def test_no_reply_takes_the_square_of_its_length() -> None:
+def test_no_reply_takes_quadratic_time() -> None:
     """By the square, each would take more than an hour."""
     code = """
 import json, re

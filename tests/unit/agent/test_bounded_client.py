@@ -79,13 +79,13 @@ def test_replies_that_are_too_large_or_unusable() -> None:
     assert wrong == []
 
 
-def test_a_body_that_drips_ends_with_the_timeout() -> None:
+def test_a_body_sent_byte_by_byte_ends_with_the_timeout() -> None:
     found = fault(Behaviour("drips", drips_chunks), timeout_s=0.5)
     assert found.kind == "timeout"
     assert "did not answer in 0.5 s" in str(found)
 
 
-def test_counts_that_are_none_are_estimated() -> None:
+def test_invalid_token_counts_are_estimated() -> None:
     for behaviour in BEHAVIOURS:
         if behaviour.name.startswith("usage: "):
             reply = asked(behaviour)
@@ -93,7 +93,7 @@ def test_counts_that_are_none_are_estimated() -> None:
             assert "coalesced" in reply.text, behaviour.name
 
 
-def test_an_answer_that_is_compressed_unasked() -> None:
+def test_a_compressed_answer_is_decoded() -> None:
     def send(to: Connection) -> None:
         assert "identity" in to.head
         to.send(whole(gzip.compress(answer().encode()), "200 OK", "Content-Encoding: gzip"))
@@ -101,7 +101,7 @@ def test_an_answer_that_is_compressed_unasked() -> None:
     assert "coalesced" in asked(Behaviour("gzip", send)).text
 
 
-def test_encodings_that_are_none_or_not_known() -> None:
+def test_unknown_encodings_are_passed_through() -> None:
     """The last is deflate without zlib around it, which some servers send."""
     raw = zlib.compressobj(wbits=-zlib.MAX_WBITS)
     body = answer().encode()
@@ -114,7 +114,7 @@ def test_encodings_that_are_none_or_not_known() -> None:
         assert "coalesced" in asked(Behaviour(encoding, lambda to, said=said: to.send(said))).text
 
 
-def test_an_encoding_does_not_hide_an_error() -> None:
+def test_an_unknown_encoding_does_not_hide_an_error_status() -> None:
     for encoding in ("br", "gzip", "deflate", "gzip, gzip"):
         said = whole(b"\x0b\x02\x80no", "401 Unauthorized", f"Content-Encoding: {encoding}")
         found = fault(Behaviour(encoding, lambda to, said=said: to.send(said)))
@@ -150,7 +150,7 @@ def test_only_the_first_choice_is_kept() -> None:
     assert asked(BY_NAME["half a million choices"]).text == "x"
 
 
-def test_calls_are_bounded() -> None:
+def test_tool_calls_are_limited() -> None:
     assert (
         len(asked(BY_NAME["a thousand calls of tools"]._replace(send=_later(1))).calls)
         == MOST_CALLS
@@ -167,7 +167,7 @@ def _later(number: int, name: str = "a thousand calls of tools"):
     return lambda to: send(to._replace(number=number))
 
 
-def test_a_text_is_bounded_by_the_tokens_that_were_asked_for() -> None:
+def test_a_text_is_limited_by_the_requested_tokens() -> None:
     reply = asked(BY_NAME["a long line, names redacted"])
     assert reply.cut
     assert len(reply.text) == 16 * ASK.max_output
@@ -188,7 +188,7 @@ def test_decoding_in_pieces(encoding: str) -> None:
         assert max(map(len, found)) <= bounded_client._PIECE
 
 
-def test_a_bomb_is_not_decoded_beyond_the_bound() -> None:
+def test_a_decompression_bomb_stops_at_the_size_limit() -> None:
     """However much one piece stands for, it is taken in small steps."""
     packed = zlib.compress(bytes(64 * 2**20), 9)
     taken = 0
@@ -199,7 +199,7 @@ def test_a_bomb_is_not_decoded_beyond_the_bound() -> None:
     assert taken <= MOST_BYTES + bounded_client._PIECE
 
 
-def test_what_is_reduced() -> None:
+def test_replies_are_reduced_to_what_keet_reads() -> None:
     body = {
         "choices": [{"message": {"content": "a"}}] * 3,
         "usage": {

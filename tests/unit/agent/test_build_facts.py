@@ -34,7 +34,7 @@ def test_triton_has_no_options_of_nvcc(profile_of: Callable[[str], Profile]) -> 
     assert not any("fast_math" in fact for fact in facts)
 
 
-def test_an_export_says_nothing(profile_of: Callable[[str], Profile]) -> None:
+def test_an_export_has_no_build_facts(profile_of: Callable[[str], Profile]) -> None:
     assert build_facts(profile_of("tour_lines.csv").launches[0]) == []
 
 
@@ -95,13 +95,13 @@ def test_options_of_ptxas_among_the_notes_of_other_tools() -> None:
     assert (info.tool_version, info.options) == ("12.4", "-arch sm_90 -O1 -maxrregcount 32")
 
 
-def test_options_are_told_without_those_that_are_told_already() -> None:
+def test_options_reported_elsewhere_are_not_repeated() -> None:
     info = info_of(notes=note("ptxas", "-arch sm_90 -O1 -maxrregcount 32 \x1b[2J `rm`"))
     assert list(told(info))[-1] == "ptxas options: -O1 -maxrregcount 32"
 
 
 @given(st.binary(max_size=200), st.integers(0, 400))
-def test_damage_costs_the_facts_alone(damage: bytes, at: int) -> None:
+def test_damaged_machine_code_does_not_raise(damage: bytes, at: int) -> None:
     whole = cubin(_nv_debug_ptx_txt=b"mul.f32", **{"_note.nv.tkinfo": note("ptxas", "-O1")})
     build_info(whole[:at] + damage + whole[at + len(damage) :])
     build_info(damage)

@@ -53,12 +53,12 @@ def test_a_reply_comes_back_as_it_was(path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_looking_makes_no_file(path: Path) -> None:
+def test_reading_the_cache_creates_no_file(path: Path) -> None:
     assert Cache(path).get("k") is None
     assert not path.parent.exists()
 
 
-def test_every_part_counts_for_the_key() -> None:
+def test_every_part_of_the_request_changes_the_cache_key() -> None:
     keys = {
         key("a", "1", "m", {}, REQUEST),
         key("b", "1", "m", {}, REQUEST),
@@ -75,7 +75,7 @@ def test_every_part_counts_for_the_key() -> None:
     )
 
 
-def test_the_second_time_is_free(path: Path) -> None:
+def test_the_second_request_is_answered_from_the_cache(path: Path) -> None:
     chat = Counting(REPLY)
     assert not cached(chat, Cache(path)).ask(REQUEST).cached
     assert cached(chat, Cache(path)).ask(REQUEST) == REPLY._replace(cached=True)
@@ -87,7 +87,7 @@ def test_the_second_time_is_free(path: Path) -> None:
     "first",
     [ModelFault("timeout", "late"), REPLY._replace(cut=True), ChatReply(" ", (), TokenCount(1, 1))],
 )
-def test_what_is_worth_another_try_is_not_kept(path: Path, first: ChatReply | Exception) -> None:
+def test_cut_or_empty_replies_are_not_cached(path: Path, first: ChatReply | Exception) -> None:
     chat = cached(Counting(first, REPLY), Cache(path))
     if isinstance(first, ModelFault):
         with pytest.raises(ModelFault):
@@ -97,13 +97,13 @@ def test_what_is_worth_another_try_is_not_kept(path: Path, first: ChatReply | Ex
     assert chat.ask(REQUEST) == REPLY
 
 
-def test_keys_are_not_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_are_not_cached(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "very-secret-value-2")
     Cache(path).put("k", REPLY._replace(text="see very-secret-value-2"))
     assert b"very-secret" not in path.read_bytes()
 
 
-def test_the_newest_stay(path: Path) -> None:
+def test_only_the_newest_entries_are_kept(path: Path) -> None:
     cache = Cache(path, most=3)
     for name in "abcd":
         cache.put(name, REPLY)
@@ -125,7 +125,7 @@ def test_a_damaged_file_is_set_aside(path: Path, damage: bytes) -> None:
     assert cache.get("k") == REPLY
 
 
-def test_damage_within(path: Path) -> None:
+def test_a_cache_damaged_in_the_middle_is_replaced(path: Path) -> None:
     cache = Cache(path)
     for number in range(60):
         cache.put(str(number), REPLY._replace(text="x" * 500))
@@ -138,7 +138,7 @@ def test_damage_within(path: Path) -> None:
     assert cached(chat, cache).ask(REQUEST).text == REPLY.text
 
 
-def test_a_locked_file_costs_a_moment(path: Path) -> None:
+def test_a_locked_cache_is_skipped_after_a_short_wait(path: Path) -> None:
     Cache(path).put("k", REPLY)
     other = sqlite3.connect(path)
     other.execute("BEGIN EXCLUSIVE")
@@ -151,7 +151,7 @@ def test_a_locked_file_costs_a_moment(path: Path) -> None:
     assert Cache(path).get("k") == REPLY
 
 
-def test_a_file_that_can_only_be_read_is_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_only_cache_is_still_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As root, rights do not hold: the connection is opened for reading."""
     Cache(path).put("k", REPLY)
     real = sqlite3.connect
@@ -163,7 +163,7 @@ def test_a_file_that_can_only_be_read_is_read(path: Path, monkeypatch: pytest.Mo
     assert cache.get("k") == REPLY
 
 
-def test_no_folder_can_be_made(tmp_path: Path) -> None:
+def test_an_unwritable_cache_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     cache = Cache(tmp_path / "file" / "answers.sqlite")
     assert cached(Counting(REPLY), cache).ask(REQUEST) == REPLY
@@ -172,7 +172,7 @@ def test_no_folder_can_be_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"text": 1, "calls": 3}', "null"])
-def test_a_row_of_somebody_else(path: Path, text: str) -> None:
+def test_a_row_that_keet_did_not_write_is_ignored(path: Path, text: str) -> None:
     Cache(path).put("k", REPLY)
     base = sqlite3.connect(path)
     with base:

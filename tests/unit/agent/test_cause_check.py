@@ -30,7 +30,7 @@ def pipe(**parts: Any) -> dict[str, Any]:
     return {"finding": "pipe_saturated", **told, **parts, "text": "Terms are computed again."}
 
 
-def test_a_supported_claim_leads_where_the_analyst_sees_nothing() -> None:
+def test_a_supported_claim_leads_if_the_analyst_has_no_finding() -> None:
     done = series(pipe(claim=HALF, file="slow.cu", line=9))
     before, each = done.before.launches[0], done.found.each
     assert before.verdict.healthy
@@ -61,7 +61,7 @@ def test_a_bare_share_does_not_lead() -> None:
     assert not done.model_explanation.leads
 
 
-def test_an_amount_that_the_report_does_not_confirm_stands_beside_the_roofline() -> None:
+def test_an_unconfirmed_amount_is_added_to_a_roofline_headline() -> None:
     """Each byte is read once; that most of them need not be there, only the source can tell."""
     said = {
         "summary": "It streams.",
@@ -99,7 +99,7 @@ def test_a_share_over_evidence_is_derived() -> None:
 @pytest.mark.parametrize(
     "share", ["0.9 * duration / duration", "1 - inst_executed / (2 * inst_executed)", "0.9"]
 )
-def test_a_share_that_only_mentions_evidence_is_not(share: str) -> None:
+def test_a_share_that_does_not_depend_on_evidence_is_not_derived(share: str) -> None:
     claim = only(series(pipe(claim={"kind": "redundant", "removed": share}))).claim
     assert claim is not None
     assert not claim.claim.is_derived
@@ -109,7 +109,7 @@ def test_a_share_that_only_mentions_evidence_is_not(share: str) -> None:
 @pytest.mark.parametrize(
     "fact", ["duration * 0 + 82 us", "issue_active_pct / issue_active_pct * 82 %"]
 )
-def test_a_fact_that_only_mentions_evidence_does_not_hold(fact: str) -> None:
+def test_a_fact_that_does_not_depend_on_evidence_is_rejected(fact: str) -> None:
     found = only(series(pipe(because=["issue_active_pct > 80", fact])))
     assert "does not depend" in (found.problem or "")
 
@@ -158,7 +158,7 @@ def test_an_unknown_kind_is_no_amount(kind: str) -> None:
     assert not found.supported
 
 
-def test_what_the_report_contradicts_keeps_its_problem() -> None:
+def test_a_contradicted_cause_keeps_its_problem() -> None:
     """The grid fills every SM several times."""
     said = cause("small_grid", because=["waves_per_sm"], claim={"kind": "parallelism", "of": "blocks", "needed": "9999"})  # fmt: skip
     done = talk(READS, conclusion(causes=[said]))
@@ -187,7 +187,7 @@ def test_a_place_must_be_a_line_of_the_kernel() -> None:
     assert [each.where for each in done.model_explanation.causes] == ["slow.cu:43"] * 2 + [None] * 2
 
 
-def test_agreeing_moves_nothing() -> None:
+def test_a_cause_that_agrees_changes_nothing() -> None:
     done = talk(READS, conclusion(causes=[cause(file="slow.cu", line=43)]))
     each, before = done.found.each, done.before.launches[0]
     assert each.verdict == before.verdict
@@ -217,7 +217,7 @@ def tiles(*objections: Any, causes: Any = (REDUNDANT,)) -> Talk:
     return talk(READS, said, {"corrections": []})
 
 
-def test_an_objection_with_facts_puts_the_finding_behind() -> None:
+def test_an_objection_with_facts_ranks_the_finding_lower() -> None:
     alone, disputed = tiles(), tiles(objection("bank_conflict_share < 70"))
     ids = [each.id for each in alone.found.each.findings]
     assert ids == ["shared_bank_conflict", "redundant_traffic"]
@@ -232,7 +232,7 @@ def test_an_objection_with_facts_puts_the_finding_behind() -> None:
     )
 
 
-def test_a_finding_that_the_model_moved_to_the_front_bears_its_mark() -> None:
+def test_a_finding_moved_to_the_front_is_marked_as_the_models() -> None:
     """Both findings are the analyst's; which one leads is the model's choice."""
     (before,) = explained("row_norms/slow")
     first, second = (finding.id for finding in before.launches[0].findings)

@@ -30,7 +30,7 @@ def test_references_are_printed_by_keet() -> None:
     assert said.sent_back == 0
 
 
-def test_a_free_number_goes_back_with_the_reason() -> None:
+def test_a_number_outside_braces_is_sent_back_with_the_reason() -> None:
     again = corrections("The LSU pipe runs at {inst_pipe_lsu_pct}.")
     done = talk(READING, conclusion(summary=f"{SUMMARY} {FREE}"), again)
     assert len(done.chat.requests) == 3
@@ -42,7 +42,7 @@ def test_a_free_number_goes_back_with_the_reason() -> None:
     assert (done.model_explanation.sent_back, done.model_explanation.unchecked) == (1, ())
 
 
-def test_what_stays_wrong_is_printed_with_a_mark() -> None:
+def test_what_is_not_corrected_is_marked_as_unchecked() -> None:
     """Asked once, not twice: a true insight lost costs more than a marked one."""
     worse = "The LSU pipe runs at 98 % of its peak."
     done = talk(READING, conclusion(summary=f"{FREE} {SUMMARY}"), corrections(worse))
@@ -65,13 +65,13 @@ def test_without_corrections_the_sentence_stays_marked(reply: object) -> None:
     assert str(done.model_explanation.summary).endswith(f"[unchecked] {FREE}")
 
 
-def test_an_empty_correction_keeps_a_fact_that_does_not_hold() -> None:
+def test_an_empty_correction_keeps_a_false_fact() -> None:
     said = conclusion(causes=[cause(because=["bank_conflict_share > 1", "duration > 5 s"])])
     done = talk(READING, said, {"corrections": [{"number": 1}]})
     assert "is false" in (done.model_explanation.causes[0].problem or "")
 
 
-def test_a_long_literal_in_an_edit_costs_nothing() -> None:
+def test_a_long_literal_in_an_edit_takes_no_time() -> None:
     edit = {
         "what": "Mask it.",
         "changes": [{"file": "slow.cu", "old": "x", "new": "0x" + "f" * 300}],
@@ -103,7 +103,7 @@ def test_corrections_are_taken_by_number() -> None:
     assert [s.text for s in done.model_explanation.summary.problems] == ["DRAM is at 99 %."]
 
 
-def test_an_empty_correction_takes_the_sentence_back() -> None:
+def test_an_empty_correction_removes_the_sentence() -> None:
     """The prompt offers it; a correction without a text is none."""
     wrong = conclusion(summary=f"{SUMMARY} {FREE}")
     assert talk(READING, wrong, corrections("")).model_explanation.unchecked == ()
@@ -111,7 +111,7 @@ def test_an_empty_correction_takes_the_sentence_back() -> None:
     assert [each.text for each in kept.unchecked] == [FREE]
 
 
-def test_a_false_fact_goes_back() -> None:
+def test_a_false_fact_is_sent_back() -> None:
     wrong = conclusion(causes=[cause(because=["waves_per_sm < 1"])])
     prompt_of = talk(READING, wrong, corrections("waves_per_sm > 1; bank_conflicts_load"))
     prompt = prompt_of.chat.requests[2].messages[-1].text
@@ -130,7 +130,7 @@ def test_a_fact_that_stays_false_leaves_an_opinion() -> None:
     assert found.claim is None
 
 
-def test_hypotheses_are_judged_by_reasons() -> None:
+def test_verdicts_on_hypotheses_need_reasons() -> None:
     judged = [
         {"hypothesis": 1, "verdict": "confirmed", "reason": "{bank_conflict_share} is lost."},
         {"hypothesis": 1, "verdict": "refuted", "reason": "The first verdict counts."},
@@ -143,7 +143,7 @@ def test_hypotheses_are_judged_by_reasons() -> None:
     assert two.judgement == "inconclusive"  # a verdict without a reason is an opinion
 
 
-def test_a_verdict_whose_reason_is_unchecked_is_none() -> None:
+def test_a_verdict_with_an_unchecked_reason_is_inconclusive() -> None:
     judged = [{"hypothesis": 1, "verdict": "confirmed", "reason": FREE}]
     one, _ = talk(
         READING, conclusion(judged=judged), {"corrections": []}
@@ -152,7 +152,7 @@ def test_a_verdict_whose_reason_is_unchecked_is_none() -> None:
     assert str(one.reason) == f"[unchecked] {FREE}"
 
 
-def test_guesses_are_marked_but_not_sent_back() -> None:
+def test_hypotheses_are_marked_but_not_sent_back() -> None:
     """They were made before any measurement, so that there is nothing to refer to."""
     guess = {"text": "It will lose 40 % to conflicts.", "finding": "shared_bank_conflict"}
     done = talk(READING | {"hypotheses": [guess]}, conclusion())
@@ -176,7 +176,7 @@ def test_an_empty_answer_says_nothing() -> None:
     assert not any((said.causes, said.edits, said.hypotheses, said.objections))
 
 
-def test_what_was_read_is_kept_where_the_rest_fails() -> None:
+def test_the_reading_is_kept_if_the_inspection_fails() -> None:
     done = talk(READING, ModelFault("server", "it is gone"))
     assert str(done.found.fault) == "it is gone"
     assert str(done.model_explanation.purpose) == "Scores queries against items."
@@ -194,7 +194,7 @@ def test_a_question_is_corrected_the_same_way() -> None:
     assert str(kept).endswith("[unchecked] DRAM is at 97 %.")
 
 
-def test_a_repair_that_cannot_be_paid_leaves_marks() -> None:
+def test_a_repair_beyond_the_budget_leaves_sentences_unchecked() -> None:
     wrong = conclusion(summary=f"{SUMMARY} {FREE}")
     done = talk(
         READING, wrong, corrections("L1 waits."), limits=ModelLimits(calls=2, input_tokens=40_000)

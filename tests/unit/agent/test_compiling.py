@@ -245,7 +245,7 @@ def test_flags_that_name_files_or_programs_are_left_out() -> None:
     ]
 
 
-def test_architectures_that_nvcc_lacks_are_replaced_with_a_word(
+def test_unsupported_architectures_are_replaced_with_a_note(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(nvcc, "_architectures", lambda path: (75, 80, 86, 90, 100, 120))
@@ -317,7 +317,7 @@ def slow_tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_compiler_that_does_not_end_is_ended_with_all_it_started(
+def test_a_hanging_compiler_is_killed_with_its_children(
     slow_tool: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     child = slow_tool / "child"
@@ -393,7 +393,7 @@ def test_spills_are_reported() -> None:
 
 
 @needs_nvcc
-def test_an_original_that_does_not_compile_is_no_fault_of_the_edit() -> None:
+def test_an_original_that_does_not_compile_is_not_the_edits_fault() -> None:
     files = {"k.cu": '#include "not_at_hand.h"\n' + KERNEL}
     result = compile_edit(
         files, patched(files, LineReplacement("k.cu", "y[i] *= a", "y[i] *= nonsense")), NAME, SM_90
@@ -470,7 +470,7 @@ def test_hostile_sources_end_in_a_short_message(code: str) -> None:
 
 @needs_nvcc
 @pytest.mark.slow
-def test_an_endless_computation_meets_the_time_limit() -> None:
+def test_an_endless_constexpr_hits_the_time_limit() -> None:
     code = "constexpr int f(int n) { return n < 2 ? n : f(n - 1) + f(n - 2); }\nstatic_assert(f(60) > 0);\n"
     result = compile_source({"k.cu": code}, "k.cu", SM_90._replace(timeout=3))
     assert isinstance(result, CompileProblem)

@@ -13,7 +13,7 @@ from tests.unit.agent.conversations import READING, change, conclusion, edit, ta
     ["// 2x faster", "/* twice\n as fast */", "// DRAM at 99 %", "# halves the run time",
      "// saves 3 ms", "// three times the throughput", "// ５０ percent less"],
 )  # fmt: skip
-def test_figures_go(comment: str) -> None:
+def test_comments_with_numbers_are_removed(comment: str) -> None:
     assert without_figures(f"x = y;  {comment}\nz;", "") == "x = y;\nz;"
 
 
@@ -22,11 +22,11 @@ def test_figures_go(comment: str) -> None:
     ["z = 1;  // 4 banks", "#pragma unroll 4", "#define A 2", "// the stores have to follow",
      "a = b / c;  // of row 17", "x = y;", "# one tile of 128 by 128"],
 )  # fmt: skip
-def test_words_and_sizes_stay(code: str) -> None:
+def test_code_and_comments_with_sizes_are_kept(code: str) -> None:
     assert without_figures(code, "") == code
 
 
-def test_comments_of_the_source_are_not_taken_away() -> None:
+def test_comments_of_the_source_are_kept() -> None:
     assert without_figures("x;  // 2x faster", "y;  // 2x faster\n") == "x;  // 2x faster"
 
 
@@ -39,5 +39,5 @@ def test_neither_diff_nor_sketch_has_figures(old: str) -> None:
     assert "faster" not in found.diff + found.sketch
 
 
-def test_blanks_before_a_comment_go_with_it() -> None:
+def test_blanks_before_a_comment_are_removed_with_it() -> None:
     assert without_figures("a; \t // 2x faster\n  /* 3x */  // 4x faster\n  b;", "") == "a;\n\n  b;"

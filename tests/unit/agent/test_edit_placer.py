@@ -38,7 +38,7 @@ def test_an_edit_becomes_a_diff_that_applies() -> None:
     assert found.sketch == ""
 
 
-def test_a_misfit_goes_back_once_and_is_replaced() -> None:
+def test_an_edit_that_does_not_fit_is_sent_back_once() -> None:
     done = edited(corrections([change()]), edits=[edit(MISFIT)])
     prompt = done.chat.requests[2].messages[-1].text
     assert "1. edit 1: Spread the columns over the banks." in prompt
@@ -101,7 +101,7 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> Compiler:
 BAD = change(new="from_item[0] = bad;")
 
 
-def test_a_compile_error_goes_back_and_the_edit_is_replaced(compiler: Compiler) -> None:
+def test_a_compile_error_is_sent_back_and_the_edit_replaced(compiler: Compiler) -> None:
     done = edited(corrections([change()]), edits=[edit(BAD)], compiles=True)
     prompt = done.chat.requests[2].messages[-1].text
     assert "it does not compile: " in prompt
@@ -111,7 +111,7 @@ def test_a_compile_error_goes_back_and_the_edit_is_replaced(compiler: Compiler) 
     assert "bad" not in found.diff
 
 
-def test_an_edit_that_still_fails_is_told_so(compiler: Compiler) -> None:
+def test_an_edit_that_still_fails_is_marked(compiler: Compiler) -> None:
     done = edited(corrections([BAD]), edits=[edit(BAD)], compiles=True)
     assert len(compiler.seen) == 2  # once each: no third try
     (found,) = done.model_explanation.edits

@@ -20,7 +20,7 @@ def names_in(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
-def test_every_name_is_one(sample: str) -> None:
+def test_every_name_in_the_summary_can_be_resolved(sample: str) -> None:
     case = Case(explained(sample))
     text = evidence_summary(case)
     words = vocabulary(case)
@@ -30,7 +30,7 @@ def test_every_name_is_one(sample: str) -> None:
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
-def test_it_has_what_the_task_needs(sample: str) -> None:
+def test_the_summary_has_all_sections_and_key_metrics(sample: str) -> None:
     case = Case(explained(sample))
     text = evidence_summary(case)
     for needed in ("duration", "dram_bytes_read", "l2_hit_rate_pct", "device_sm_count", "sm_clock"):

@@ -62,7 +62,7 @@ def children() -> list[int]:
 
 
 @pytest.mark.slow
-def test_a_call_that_is_late_ends_and_the_next_one_is_answered() -> None:
+def test_a_late_call_is_ended_and_the_next_is_answered() -> None:
     """One process, a new one after it was killed, and none in the end."""
     before = set(children())
     with serving(Behaviour("", first_good_then_silent)) as url:
@@ -81,7 +81,7 @@ def test_a_call_that_is_late_ends_and_the_next_one_is_answered() -> None:
 
 
 @pytest.mark.slow
-def test_the_limit_of_a_run_is_of_all_calls() -> None:
+def test_the_time_limit_of_a_run_covers_all_calls() -> None:
     limit = TimeLimit(3600.0)
     with serving(Behaviour("", first_good_then_silent)) as url:
         chat = ModelProcess(spec(url), limit)
@@ -123,7 +123,7 @@ chat.ask(ChatRequest((ChatMessage("user", "Why?"),)))
 
 
 @pytest.mark.slow
-def test_a_killed_keet_leaves_no_process() -> None:
+def test_killing_keet_leaves_no_process() -> None:
     with serving(SILENT) as url:
         keet = subprocess.Popen([sys.executable, "-c", _ORPHAN, url], stdout=subprocess.PIPE)
         assert keet.stdout is not None
@@ -184,7 +184,7 @@ def saying(*lines: bytes) -> str:
     return _SAYS.format(texts=[b"\n" + BEGIN, *lines])
 
 
-def test_what_is_printed_before_the_first_answer_is_skipped(
+def test_output_before_the_first_answer_is_skipped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     before = set(children())
@@ -197,7 +197,7 @@ def test_what_is_printed_before_the_first_answer_is_skipped(
     assert set(children()) == before
 
 
-def test_nonsense_of_a_process_is_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_sends_nonsense_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     before = set(children())
     for own_pipe in (True, False):
         monkeypatch.setattr(model_process, "_HAS_OWN_PIPE", own_pipe)
@@ -209,7 +209,9 @@ def test_nonsense_of_a_process_is_its_end(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.slow
-def test_a_site_hook_that_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_of_a_site_hook_is_not_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hook = 'import os\nprint("hello from site", flush=True)\nos.write(1, b"no line feed")\n'
     (tmp_path / "sitecustomize.py").write_text(hook, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -239,7 +241,7 @@ def test_an_interrupt_during_the_start_leaves_nothing(monkeypatch: pytest.Monkey
     assert Interrupted.was_killed
 
 
-def test_a_start_that_ends_at_the_last_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_connects_too_late_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     class Late:
         was_late = True
 
@@ -276,7 +278,7 @@ def test_the_working_folder_does_not_replace_keet(monkeypatch: pytest.MonkeyPatc
     assert model_process._paths() == [str(home), "/some/where"]
 
 
-def test_a_worker_is_at_rest_when_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_is_idle_before_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """keet may end its input as soon as it reads an answer. A busy worker would end at once, and
     lose what tracing has not sent yet."""
     told = ModelSpec("m", None, 5.0, None)._asdict()
@@ -367,7 +369,7 @@ def test_a_request_comes_back_from_its_document() -> None:
     assert request_from(json.loads(json.dumps(request_document(request)))) == request
 
 
-def test_only_waiting_counts() -> None:
+def test_only_waiting_for_the_model_counts() -> None:
     def clock() -> Iterator[float]:
         yield from (10.0, 12.0, 100.0, 109.0)
 

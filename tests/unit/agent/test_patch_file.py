@@ -70,7 +70,7 @@ def test_edits_are_combined(folder: Path) -> None:
     assert applied(made.diff, folder) == expected.replace(MASS, "    float* mass;\n", 1)
 
 
-def test_an_edit_of_the_same_lines_is_left_out(folder: Path) -> None:
+def test_an_edit_of_the_same_lines_is_skipped(folder: Path) -> None:
     first, second = edit(diff_of(FALL, "0.03f")), edit(diff_of(FALL, "0.04f"))
     made = patch_file(with_edits(first, second, first))
     assert made.edits == 2  # the same edit twice is no conflict

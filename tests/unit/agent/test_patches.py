@@ -213,7 +213,7 @@ def test_dots_in_the_new_lines_alone_are_refused() -> None:
     assert '`new` has "..."' in message
 
 
-def test_dots_that_are_in_the_file_are_text() -> None:
+def test_dots_in_the_file_are_ordinary_text() -> None:
     files = {"k.py": "def f():\n    ...\n\nX = 1\n"}
     change = LineReplacement("k.py", "def f():\n    ...\n", "def g():\n    ...\n")
     assert placed(change, files=files).files["k.py"] == "def g():\n    ...\n\nX = 1\n"
@@ -293,7 +293,7 @@ def test_an_insertion_needs_a_line_of_the_file(line: int | None) -> None:
         pytest.param(OLD, "    if (i < n) {\n", "leave", id="a brace lost"),
     ],
 )
-def test_a_block_whose_end_would_stay_behind_is_refused(old: str, new: str, said: str) -> None:
+def test_an_edit_that_leaves_the_end_of_a_block_is_rejected(old: str, new: str, said: str) -> None:
     assert said in misfit(LineReplacement("slow.cu", old, new))
 
 
@@ -354,7 +354,7 @@ def test_two_files_of_one_name() -> None:
     )
 
 
-def test_a_file_that_is_not_at_hand_is_named() -> None:
+def test_a_missing_file_is_named() -> None:
     message = misfit(LineReplacement("gone.h", "int a;", "int b;"))
     assert message == "No file 'gone.h' with the old lines. Files at hand: slow.cu."
 
@@ -461,7 +461,7 @@ def test_a_diff_in_either_field_is_understood() -> None:
     assert new_text(LineReplacement("slow.cu", "", diff)) == CHANGED
 
 
-def test_a_diff_that_passes_over_lines_without_a_word() -> None:
+def test_a_diff_that_skips_lines_silently_is_placed() -> None:
     diff = (
         "-constexpr int kThreads = 256;\n+constexpr int kThreads = 128;\n"
         "-        y[i] = a * x[i] + y[i];  // one element per thread\n"
@@ -470,7 +470,7 @@ def test_a_diff_that_passes_over_lines_without_a_word() -> None:
     assert new_text(*parse_diff(diff, "slow.cu")) == CHANGED.replace("256", "128")
 
 
-def test_a_sketch_is_no_diff() -> None:
+def test_a_sketch_is_not_a_diff() -> None:
     assert parse_diff("load four floats at once:\n    float4 v = x4[i];\n") == []
 
 

@@ -166,7 +166,7 @@ def fault_at(url: str, request: ChatRequest = ASK, timeout_s: float = 600.0) -> 
     return caught.value
 
 
-def test_an_answer(server: Server) -> None:
+def test_a_request_and_its_reply(server: Server) -> None:
     chat, _ = chat_with(server.url)
     reply = chat.ask(ASK._replace(max_output=77))
     assert reply == ("because", (), TokenCount(90, 7), False, False)
@@ -311,7 +311,7 @@ def test_the_prefix_of_openai_is_for_langchain_alone(server: Server) -> None:
 
 
 @pytest.mark.parametrize("tools", [(), TOOLS])
-def test_a_schema(server: Server, tools: tuple[ToolSpec, ...]) -> None:
+def test_the_schema_is_sent_in_the_body(server: Server, tools: tuple[ToolSpec, ...]) -> None:
     chat_with(server.url)[0].ask(ASK._replace(schema=SCHEMA, tools=tools))
     held = server.asked[0]["response_format"]
     assert held["type"] == "json_schema"
@@ -328,9 +328,7 @@ def test_a_schema(server: Server, tools: tuple[ToolSpec, ...]) -> None:
         (400, "Cannot use custom grammar constraints with tools."),
     ],
 )
-def test_a_schema_that_is_refused_is_said_in_words(
-    server: Server, status: int, message: str
-) -> None:
+def test_a_rejected_schema_is_sent_as_text(server: Server, status: int, message: str) -> None:
     request = ASK._replace(schema=SCHEMA, tools=TOOLS)
     server.answers = [(status, failure(message)), (200, completion("{}"))]
     chat, _ = chat_with(server.url)
@@ -365,7 +363,7 @@ def test_after_a_tool_the_schema_is_a_message_of_its_own(server: Server) -> None
         (500, "tools param requires --jinja flag"),
     ],
 )
-def test_tools_that_are_refused(server: Server, status: int, message: str) -> None:
+def test_rejected_tools_raise_cant_call_tools(server: Server, status: int, message: str) -> None:
     server.answers = [(status, failure(message))]
     chat, waits = chat_with(server.url)
     with pytest.raises(CantCallTools, match=r"does not support tools .*; name a model that can"):
@@ -377,7 +375,7 @@ def test_tools_that_are_refused(server: Server, status: int, message: str) -> No
     assert chat.ask(ASK).text == "so"
 
 
-def test_tools_refused_beside_a_schema_leave_the_schema(server: Server) -> None:
+def test_rejected_tools_do_not_disable_the_schema(server: Server) -> None:
     server.answers = [(400, failure("does not support tools"))] * 2 + [(200, completion("{}"))]
     chat, _ = chat_with(server.url)
     with pytest.raises(CantCallTools):
@@ -440,7 +438,7 @@ def test_faults_of_the_server(server: Server, status: int, body: Any, kind: str,
     assert len(server.asked) == (3 if kind == "server" else 1)
 
 
-def test_a_rate_limit_is_waited_for(server: Server) -> None:
+def test_a_rate_limit_is_retried_after_its_wait(server: Server) -> None:
     slow = (429, failure("slow down"))
     server.answers = [(*slow, {"Retry-After": "7"}), slow, (200, completion("so"))]
     chat, waits = chat_with(server.url)
@@ -448,7 +446,7 @@ def test_a_rate_limit_is_waited_for(server: Server) -> None:
     assert waits == [7.0, 1.0]
 
 
-def test_a_rate_limit_that_stays(server: Server) -> None:
+def test_a_lasting_rate_limit_is_a_fault(server: Server) -> None:
     server.answers = [(429, failure("slow down"), {"Retry-After-Ms": "1"})]
     fault = fault_at(server.url, ASK._replace(schema=SCHEMA))
     assert fault.kind == "rate_limit"
@@ -456,13 +454,13 @@ def test_a_rate_limit_that_stays(server: Server) -> None:
     assert len(server.asked) == 3
 
 
-def test_nobody_waits_for_an_hour(server: Server) -> None:
+def test_a_very_long_retry_after_is_not_waited_for(server: Server) -> None:
     server.answers = [(429, failure("slow down"), {"Retry-After": "3600"})]
     assert fault_at(server.url).kind == "rate_limit"
     assert len(server.asked) == 1
 
 
-def test_an_error_that_passes(server: Server) -> None:
+def test_a_temporary_server_error_is_retried(server: Server) -> None:
     server.answers = [(502, b"bad gateway"), (200, completion("so"))]
     assert chat_with(server.url)[0].ask(ASK).text == "so"
 
@@ -475,7 +473,7 @@ def test_a_server_that_hangs(server: Server) -> None:
     assert len(server.asked) == 1, "the user has waited once"
 
 
-def test_a_connection_that_is_closed(server: Server) -> None:
+def test_a_closed_connection_is_a_fault(server: Server) -> None:
     server.answers = [lambda handler: handler.connection.shutdown(socket.SHUT_RDWR)]
     fault = fault_at(server.url)
     assert fault.kind == "unreachable"
@@ -497,7 +495,7 @@ def test_a_host_that_is_not_known() -> None:
     assert "host name is not known" in str(fault)
 
 
-def test_tls_to_a_server_without(server: Server) -> None:
+def test_https_to_a_plain_http_server(server: Server) -> None:
     fault = fault_at(server.url.replace("http:", "https:"))
     assert fault.kind == "unreachable"
     assert "TLS" in str(fault)
@@ -512,7 +510,7 @@ def test_asking_for_models_fails_as_well() -> None:
     assert caught.value.__context__ is None
 
 
-def test_interrupts_pass(server: Server) -> None:
+def test_interrupts_are_not_caught(server: Server) -> None:
     chat, _ = chat_with(server.url)
 
     class Interrupted:
@@ -538,7 +536,7 @@ def test_interrupts_pass(server: Server) -> None:
         ("foo:bar", "no_provider", "or give --base-url"),
     ],
 )
-def test_before_anything_is_sent(
+def test_faults_before_anything_is_sent(
     name: str, kind: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
@@ -549,7 +547,9 @@ def test_before_anything_is_sent(
     assert "\n" not in str(caught.value)
 
 
-def test_openai_itself(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_openai_gets_a_larger_limit_for_thinking(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Thinking counts for the limit, so that there has to be room for it."""
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     chat = connect(ModelSpec("openai:gpt-5", None, 5.0, None))
@@ -561,7 +561,7 @@ def test_openai_itself(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "temperature" not in sent
 
 
-def test_an_older_model_has_no_room_to_think(
+def test_an_older_model_gets_a_lower_token_limit(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)

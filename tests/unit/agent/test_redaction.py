@@ -22,13 +22,13 @@ def explanation() -> Explanation:
     return explain(profile, profile.launches, 5)
 
 
-def test_without_a_mode_nothing_changes(explanation: Explanation) -> None:
+def test_without_redaction_nothing_changes(explanation: Explanation) -> None:
     text = "step_columns at slow.cu:96 (`drops[k]`)"
     redactor = Redactor([explanation], None)
     assert redactor.out(text) == redactor.back(text) == text
 
 
-def test_names_go_and_come_back(explanation: Explanation) -> None:
+def test_names_are_replaced_and_restored(explanation: Explanation) -> None:
     redactor = Redactor([explanation], "names")
     text = "step_columns at slow.cu:96, in /tmp/keet-samples/column_physics/slow.cu"
     sent = redactor.out(text)
@@ -38,13 +38,13 @@ def test_names_go_and_come_back(explanation: Explanation) -> None:
     assert redactor.back(sent) == text
 
 
-def test_names_inside_other_words_stay(explanation: Explanation) -> None:
+def test_names_inside_other_words_are_kept(explanation: Explanation) -> None:
     assert Redactor([explanation], "names").out("step_columns_2 and my_slow.cuh") == (
         "step_columns_2 and my_slow.cuh"
     )
 
 
-def test_own_words_are_hidden_inside_and_outside_of_marks(explanation: Explanation) -> None:
+def test_names_in_the_models_words_are_hidden_everywhere(explanation: Explanation) -> None:
     """A model that echoes a mark of data would else have its other words sent as they are."""
     redactor = Redactor([explanation], "names")
     echo = f"step_columns:\n{prompts.fenced('the GPU', 'step_columns')}\nslow.cu and step_columns"
@@ -55,7 +55,7 @@ def test_own_words_are_hidden_inside_and_outside_of_marks(explanation: Explanati
     assert redactor.back(hidden) == echo
 
 
-def test_headers_are_files_too(explanation: Explanation) -> None:
+def test_names_of_headers_are_redacted(explanation: Explanation) -> None:
     each = explanation.launches[0]
     source = 'int a;\n  # include "secret/plan_b.cuh"\n#include <vector>\n'
     launch = copy(each.launch)
@@ -70,7 +70,7 @@ def test_headers_are_files_too(explanation: Explanation) -> None:
     assert redactor.back(sent) == text
 
 
-def test_source_mode_takes_quoted_code_out(explanation: Explanation) -> None:
+def test_redact_source_removes_quoted_code(explanation: Explanation) -> None:
     redactor = Redactor([explanation], "source")
     assert redactor.hides_source
     assert redactor.out("Keep it at slow.cu:96 (`drops[k]`, `a[b]`): so.") == (
@@ -78,7 +78,7 @@ def test_source_mode_takes_quoted_code_out(explanation: Explanation) -> None:
     )
 
 
-def test_files_in_names_of_numbers_go_and_come_back(explanation: Explanation) -> None:
+def test_files_in_evidence_ids_are_replaced_and_restored(explanation: Explanation) -> None:
     redactor = Redactor([explanation], "names")
     text = "{samples_share@slow.cu:96} of {pair_0_share@slow.cu:9..slow.cu:21#0-1}, {a@slow.cu:7..gone}"
     sent = redactor.out(text)
@@ -86,7 +86,7 @@ def test_files_in_names_of_numbers_go_and_come_back(explanation: Explanation) ->
     assert redactor.back(sent) == text
 
 
-def test_a_file_whose_name_ids_have_otherwise(explanation: Explanation) -> None:
+def test_a_file_whose_name_is_escaped_in_ids(explanation: Explanation) -> None:
     """In ids white space and quotes are underscores: that form is a name, too."""
     each = explanation.launches[0]
     launch = copy(each.launch)

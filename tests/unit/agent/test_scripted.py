@@ -64,7 +64,7 @@ def test_a_script_from_end_to_end(tmp_path: Path) -> None:
     assert chat.name == f"scripted:{path}"
 
 
-def test_what_it_was_asked_is_kept() -> None:
+def test_the_scripted_model_records_its_requests() -> None:
     chat = ScriptedChat([{"content": "a"}, {"content": "b"}])
     chat.ask(ASK._replace(tools=TOOLS, schema=SCHEMA, max_output=5))
     chat.ask(ASK)
@@ -114,13 +114,13 @@ def test_refusals_and_interrupts() -> None:
         exception_of("x")
 
 
-def test_exceptions_of_ones_own() -> None:
+def test_an_exception_in_the_script_is_raised_as_a_fault() -> None:
     with pytest.raises(ModelFault, match="surprise") as caught:
         ScriptedChat([RuntimeError("surprise")]).ask(ASK)
     assert caught.value.kind == "other"
 
 
-def test_a_transcript_is_played_again(tmp_path: Path) -> None:
+def test_a_transcript_can_be_used_as_a_script(tmp_path: Path) -> None:
     replies = [
         ChatReply(
             "",

@@ -32,14 +32,16 @@ def test_values_of_the_environment(name: str, monkeypatch: pytest.MonkeyPatch) -
     assert scrub("?q=corp%2Fkey%2Bwith%3Dodd%26signs") == "?q=[key]"
 
 
-def test_a_key_within_a_key_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_inside_a_key_is_removed_completely(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_TOKEN", "abcdefgh")
     monkeypatch.setenv("B_TOKEN", "abcdefghijkl")
     assert scrub("abcdefghijkl") == "[key]"
 
 
 @pytest.mark.parametrize(("name", "value"), [("A_TOKEN", "short"), ("HOME_FOLDER", "abcdefghijkl")])
-def test_other_values_stay(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_of_other_variables_are_kept(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(name, value)
     assert scrub(f"a {value} b") == f"a {value} b"
 
@@ -96,7 +98,7 @@ def test_what_looks_like_a_key(text: str, clean: str) -> None:
         "pk_transposeTileShared32x33Kernel, fw_conv2dForwardImplicitGemm",
     ],
 )
-def test_code_and_prose_stay(text: str) -> None:
+def test_code_and_prose_are_kept(text: str) -> None:
     assert scrub(text) == text
 
 
@@ -154,7 +156,7 @@ def test_a_key_with_an_escape_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert wrong == []
 
 
-def test_values_that_are_words_or_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_that_are_words_or_numbers_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are found as they stand; with something between their letters they are ordinary text."""
     monkeypatch.setenv("SORT_KEY", "shared_memory")
     assert scrub("Shared Memory, shared-memory banks") == "Shared Memory, shared-memory banks"
@@ -228,7 +230,7 @@ PARTS = [
 
 
 @given(st.lists(st.sampled_from(PARTS), max_size=30).map("".join))
-def test_fast_patterns_find_what_slow_ones_find(text: str) -> None:
+def test_fast_and_slow_patterns_find_the_same(text: str) -> None:
     slow = {name: [match.span() for match in found.finditer(text)] for name, found in _SLOW.items()}
     assert list(secrets._words(text)) == slow["words"]
     assert list(secrets._web_tokens(text)) == slow["web tokens"]
@@ -268,7 +270,7 @@ ESCAPED = [
 
 
 @given(st.lists(st.sampled_from(ESCAPED), max_size=12).map("".join))
-def test_views_with_and_without_places_agree(text: str) -> None:
+def test_decoding_with_and_without_positions_agrees(text: str) -> None:
     view = decoded_text.DecodedText.of(text).unescaped()
     assert view.text == decoded_text.unescaped(text)
     for one in (view, view.seen()):
@@ -303,7 +305,7 @@ PUMPS = [
 
 
 @pytest.mark.slow
-def test_no_text_takes_the_square_of_its_length() -> None:
+def test_no_text_takes_quadratic_time() -> None:
     """A million characters take about a second each; by the square, they would take hours."""
     code = f"import os; os.environ['A_TOKEN'] = {SECRET!r}\nfrom keet.agent.privacy.secrets import scrub\nfor pump in {PUMPS!r}: scrub(pump * (1_000_000 // len(pump)))"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=600)

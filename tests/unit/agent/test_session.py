@@ -27,7 +27,7 @@ FREE = "The LSU pipe runs at 97 % of its peak."
 SOURCE_LINE = "43|             for (int j = 0; j < kPerThread; ++j) from_item[j] = item_tile"
 
 
-def test_it_is_one_conversation() -> None:
+def test_the_steps_are_one_conversation() -> None:
     """The evidence follows the reading, with the source still there, and sent once."""
     done = talk(READING, conclusion())
     first, second = done.chat.requests
@@ -50,7 +50,7 @@ def test_corrections_are_asked_for_by_themselves() -> None:
     assert estimate(third) < estimate(done.chat.requests[1]) / 3
 
 
-def test_each_step_demands_its_shape() -> None:
+def test_each_step_sends_its_schema() -> None:
     done = talk(READING, Said((("why_waiting", {}),)), conclusion())
     reads, calls, last = done.chat.requests
     assert reads.schema is not None
@@ -61,7 +61,7 @@ def test_each_step_demands_its_shape() -> None:
 
 @pytest.mark.parametrize("said", ["", "no json", "[]", '{"summary": ', "{}"])
 @pytest.mark.slow
-def test_an_answer_that_is_none_is_asked_for_once_more(said: str) -> None:
+def test_an_unreadable_answer_is_requested_once_more(said: str) -> None:
     done = talk(READING, said, conclusion())
     assert done.found.fault is None
     assert "That was not the JSON object" in done.chat.requests[2].messages[-1].text
@@ -85,7 +85,7 @@ def test_no_more_calls_than_allowed() -> None:
     assert done.model_explanation.unchecked
 
 
-def test_a_budget_of_tokens_is_kept() -> None:
+def test_the_token_budget_is_not_exceeded() -> None:
     whole = talk(READING, conclusion())
     sizes = [estimate(request) for request in whole.chat.requests]
     for most in (500, sizes[0] + 500, sum(sizes) - 500):
@@ -96,7 +96,7 @@ def test_a_budget_of_tokens_is_kept() -> None:
         assert "raise --token-budget" in str(done.found.fault)
 
 
-def test_tools_are_offered_as_far_as_the_budget_goes() -> None:
+def test_tools_are_offered_within_the_token_budget() -> None:
     def rounds(tokens: int) -> bool:
         done = talk(READING, conclusion(), limits=ModelLimits(6, tokens))
         return bool(done.chat.requests[1].tools)
@@ -106,14 +106,14 @@ def test_tools_are_offered_as_far_as_the_budget_goes() -> None:
     assert not rounds(sum(sizes) + 300)
 
 
-def test_a_typical_run_is_within_the_bars() -> None:
+def test_a_typical_run_stays_within_its_targets() -> None:
     """Issue 19: at most 10,000 tokens of input and 4 calls in the median."""
     done = talk(READING, conclusion(causes=[cause()], edits=[edit(change())]))
     assert len(done.chat.requests) == 2
     assert sum(estimate(request) for request in done.chat.requests) < 10_000
 
 
-def test_what_is_interrupted_says_so() -> None:
+def test_an_interrupt_is_reported() -> None:
     done = talk(READING, KeyboardInterrupt())
     assert done.found.fault is not None
     assert done.found.fault.kind == "interrupted"
@@ -131,7 +131,7 @@ def sent(done: Talk) -> str:
     return "\n".join([*fenced, *(m.text for m in messages if m.role == "assistant")])
 
 
-def test_names_leave_as_placeholders_and_come_back_inside_names() -> None:
+def test_names_inside_evidence_ids_are_replaced_and_restored() -> None:
     """`samples_share@slow.cu:43` leaves with `file_N` in it, and is found again."""
     first = talk(READING, conclusion(), redact="names")
     text = sent(first)
@@ -152,7 +152,7 @@ def test_names_leave_as_placeholders_and_come_back_inside_names() -> None:
     assert found.problem is None
 
 
-def test_a_file_in_an_edit_comes_back() -> None:
+def test_a_file_name_in_an_edit_is_restored() -> None:
     place = next(
         word for word in sent(talk(READING, conclusion(), redact="names")).split()
         if word.startswith("file_") and word.endswith(":43")
@@ -179,7 +179,7 @@ def test_redacted_source_is_not_sent(redact: Redaction) -> None:
     assert done.model_explanation.hypotheses == ()
 
 
-def test_own_words_are_redacted_when_they_are_sent_again() -> None:
+def test_the_models_words_are_redacted_when_sent_again() -> None:
     done = talk(READING, ModelFault("server", "gone"), redact="names")
     again = done.chat.requests[1].messages[2]
     assert again == ChatMessage("assistant", again.text)

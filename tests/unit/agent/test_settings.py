@@ -28,7 +28,7 @@ def write(home: Path, text: str) -> None:
     (home / "keet" / "config.toml").write_text(text)
 
 
-def test_nothing_named() -> None:
+def test_no_model_is_named() -> None:
     assert find_model() is None
     assert find_model("", "", "") is None
 
@@ -46,14 +46,14 @@ def test_arguments_before_the_environment_before_the_file(
     assert find_model("mine", URL, (5, 6)) == ("mine", URL, 7.0, (5.0, 6.0), 2, None)
 
 
-def test_a_bare_name_goes_to_the_server_that_is_set_up(home: Path) -> None:
+def test_a_name_without_provider_uses_the_configured_server(home: Path) -> None:
     write(home, f'model = "qwen"\nbase_url = "{URL}"')
     spec = find_model("llama3:8b")
     assert spec is not None
     assert (spec.name, spec.base_url) == ("llama3:8b", URL)
 
 
-def test_a_model_of_a_provider_does_not(home: Path) -> None:
+def test_a_name_with_provider_ignores_the_configured_server(home: Path) -> None:
     """Prompts would go to the wrong machine."""
     write(home, f'model = "qwen"\nbase_url = "{URL}"')
     spec = find_model("openai:gpt-5")
@@ -64,9 +64,7 @@ def test_a_model_of_a_provider_does_not(home: Path) -> None:
     assert both.base_url == URL
 
 
-def test_a_price_beside_another_model_is_not_this_ones(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_price_of_another_model_is_ignored(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(home, 'model = "openai:a"\nprice = "1,2"')
     assert find_model("openai:b").price is None  # type: ignore[union-attr]
     assert find_model("openai:a").price == (1, 2)  # type: ignore[union-attr]
@@ -74,7 +72,7 @@ def test_a_price_beside_another_model_is_not_this_ones(
     assert find_model("openai:b").price == (7, 8)  # type: ignore[union-attr]
 
 
-def test_a_server_alone_is_enough_and_has_more_time() -> None:
+def test_a_server_without_a_model_name_gets_a_longer_timeout() -> None:
     own, hosted = find_model(None, URL), find_model("openai:gpt-5")
     assert own is not None
     assert hosted is not None
@@ -117,37 +115,37 @@ def test_a_broken_file_is_named_with_its_key(home: Path, text: str, named: str) 
     assert "\n" not in line
 
 
-def test_a_file_that_is_no_text(home: Path) -> None:
+def test_a_config_file_that_is_not_text_is_an_error(home: Path) -> None:
     (home / "keet" / "config.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UsageError, match=r"config\.toml"):
         find_model()
 
 
-def test_a_folder_in_place_of_the_file(home: Path) -> None:
+def test_a_folder_instead_of_the_file_is_an_error(home: Path) -> None:
     (home / "keet" / "config.toml").mkdir()
     with pytest.raises(UsageError, match="can't be read"):
         find_model()
 
 
 @pytest.mark.parametrize("url", ["localhost:8000", "ftp://x/v1", "http://", "http://[::1", "x"])
-def test_what_is_no_url(url: str) -> None:
+def test_an_invalid_url_is_an_error(url: str) -> None:
     with pytest.raises(UsageError, match=r"--base-url: .* write it as http"):
         find_model("qwen", url)
 
 
-def test_a_key_in_a_broken_url_is_not_shown() -> None:
+def test_a_key_in_an_invalid_url_is_not_printed() -> None:
     with pytest.raises(UsageError) as caught:
         find_model("qwen", "ftp://user:hunter2hunter2@host/v1")
     assert "hunter2" not in str(caught.value)
 
 
 @pytest.mark.parametrize("price", ["1", "1,2,3", "a,b", "nan,1", "-1,2", "1,inf"])
-def test_what_is_no_price(price: str) -> None:
+def test_an_invalid_price_is_an_error(price: str) -> None:
     with pytest.raises(UsageError, match=r"--price: .* per million"):
         find_model("qwen", URL, price)
 
 
-def test_the_form_that_is_named_is_taken() -> None:
+def test_the_price_format_in_the_error_message_is_accepted() -> None:
     with pytest.raises(UsageError) as caught:
         find_model("qwen", URL, "cheap")
     form = str(caught.value).split('as "')[1].rstrip('"')

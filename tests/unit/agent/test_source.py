@@ -237,7 +237,7 @@ def test_missing_headers_are_named() -> None:
     assert shown_source(launch, 3000).endswith("(not at hand: problem.h)")
 
 
-def test_text_that_is_not_at_hand_is_no_source() -> None:
+def test_files_without_text_are_not_source() -> None:
     launch = read_profile(Path("tests/data/reports/tour_nolines.ncu-repz")).launches[0]
     assert kernel_files(launch) == []
     assert shown_source(launch, 3000) == ""

@@ -71,7 +71,7 @@ def test_expressions(text: str, expected: float) -> None:
         *("loop(1)", "-----x", "(" * 190 + "1" + ")" * 190, "(int)" * 130 + "1"),
     ],
 )
-def test_what_is_no_constant_has_no_value(text: str) -> None:
+def test_expressions_that_are_not_constant_have_no_value(text: str) -> None:
     loop = MacroFunction(("a",), c_tokens("loop(a) + loop(a)"))
     with pytest.raises(NotConstantError):
         evaluate(c_tokens(text), Scope({}, {}, {"loop": loop}))

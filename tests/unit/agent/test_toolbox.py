@@ -41,7 +41,7 @@ def names(toolbox: Toolbox) -> set[str]:
     return {spec.name for spec in toolbox.specs}
 
 
-def test_what_was_told_ahead_is_not_offered() -> None:
+def test_tools_whose_answer_is_in_the_summary_are_not_offered() -> None:
     offered = names(box(compiles=False))
     assert {"why_waiting", "memory_access", "read_sass", "address_forms"} <= offered
     assert not offered & {"list_launches", "analyst_findings", "stall_reasons", "diff_profiles"}
@@ -79,7 +79,7 @@ def test_an_edit_is_tried(nvcc: list[Any]) -> None:
         {"path": "/etc/passwd"},
     ],
 )
-def test_what_can_not_be_tried_is_told(arguments: Any, nvcc: list[Any]) -> None:
+def test_an_edit_that_can_not_be_compiled_says_why(arguments: Any, nvcc: list[Any]) -> None:
     answer = box().call("compile_edit", arguments)
     assert answer.abstained
     assert answer.text
@@ -115,7 +115,7 @@ def test_no_more_rounds_than_allowed_and_none_of_more_than_a_few_calls() -> None
     assert told.count("not run: too many at once") == 4
 
 
-def test_a_model_that_takes_no_tools_answers_without() -> None:
+def test_a_model_without_tool_support_answers_without_tools() -> None:
     from keet.agent.model.messages import CantCallTools
 
     refused = CantCallTools("no tools")

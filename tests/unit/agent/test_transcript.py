@@ -62,7 +62,7 @@ def test_events_in_order_with_their_times(path: Path) -> None:
     assert events[-1]["usage"]["input_tokens"] == 900
 
 
-def test_a_request_holds_what_is_new(path: Path) -> None:
+def test_a_request_event_has_only_new_messages(path: Path) -> None:
     run(path)
     first, second = (event for event in read_transcript(path) if event["event"] == "request")
     assert (first["kept"], len(first["messages"]), first["schema"]) == (0, 2, SCHEMA)
@@ -72,7 +72,7 @@ def test_a_request_holds_what_is_new(path: Path) -> None:
     assert (second["tools"], second["schema"]) == ("as before", "as before")
 
 
-def test_another_phase_and_another_start_are_written_whole(path: Path) -> None:
+def test_a_new_phase_or_run_is_written_completely(path: Path) -> None:
     transcript = Transcript(path)
     transcript.request("a", ChatRequest((SYSTEM, ASKED)))
     transcript.request("b", ChatRequest((SYSTEM, ASKED)))
@@ -83,7 +83,7 @@ def test_another_phase_and_another_start_are_written_whole(path: Path) -> None:
     assert events[2]["tools"][0]["name"] == "read_source"
 
 
-def test_replies_come_back(path: Path) -> None:
+def test_replies_are_read_from_the_transcript(path: Path) -> None:
     run(path)
     assert replies_of(path) == [REPLY, REPLY._replace(calls=())]
 
@@ -110,7 +110,7 @@ def test_no_key_is_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert text.count("[key]") == 7
 
 
-def test_each_event_is_there_at_once(path: Path) -> None:
+def test_each_event_is_written_immediately(path: Path) -> None:
     """A process that dies without a word leaves what it did."""
     code = (
         "import os, sys; from pathlib import Path; from keet.agent.recorded.transcript import Transcript\n"
@@ -120,7 +120,7 @@ def test_each_event_is_there_at_once(path: Path) -> None:
     assert [event["event"] for event in read_transcript(path)] == ["start", "note"]
 
 
-def test_a_cut_last_line_is_left_out(path: Path) -> None:
+def test_an_incomplete_last_line_is_skipped(path: Path) -> None:
     run(path)
     data = path.read_bytes()
     path.write_bytes(data[:-20])
@@ -147,7 +147,7 @@ def test_an_incomplete_reply_is_an_error(path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["hello", "[1]\n", '{"a": 1}\n', "[" * 100_000])
-def test_something_else(path: Path, text: str) -> None:
+def test_a_file_that_is_not_a_transcript_is_an_error(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True)
     path.write_text(text)
     with pytest.raises(UsageError, match="line 1"):
@@ -159,7 +159,7 @@ def test_a_file_that_is_not_there(path: Path) -> None:
         read_transcript(path)
 
 
-def test_nowhere_to_write_does_not_cost_the_run(tmp_path: Path) -> None:
+def test_an_unwritable_path_does_not_fail_the_run(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     transcript = Transcript(tmp_path / "file" / "run.jsonl")
     transcript.start(a=1)
@@ -169,7 +169,7 @@ def test_nowhere_to_write_does_not_cost_the_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_a_full_disk_does_not_cost_the_run() -> None:
+def test_a_full_disk_does_not_fail_the_run() -> None:
     transcript = Transcript(Path("/dev/full"))
     transcript.start(a=1)
     transcript.note(b=2)
@@ -177,7 +177,7 @@ def test_a_full_disk_does_not_cost_the_run() -> None:
     assert stat.S_IMODE(Path("/dev/full").stat().st_mode) != 0o600 or os.getuid() != 0
 
 
-def test_what_was_written_is_kept(path: Path) -> None:
+def test_earlier_content_of_the_file_is_kept(path: Path) -> None:
     transcript = Transcript(path)
     assert transcript.kept is None
     transcript.start(a=1)
@@ -191,7 +191,7 @@ def test_no_path_writes_nothing() -> None:
     assert transcript.problem is None
 
 
-def test_the_text_of_a_request_has_all_of_it() -> None:
+def test_the_text_of_a_request_is_complete() -> None:
     text = request_text(ChatRequest((SYSTEM, ASKED, CALLED, TOLD), TOOLS, SCHEMA, 700))
     for part in (SYSTEM.text, ASKED.text, TOLD.text, "calls read_source", '{"line": 3}'):
         assert part in text

@@ -24,7 +24,7 @@ def ids_in(words: Vocabulary, text: str) -> tuple[str, ...]:
     return prose.ids
 
 
-def test_the_launch_may_be_left_out() -> None:
+def test_the_launch_number_of_a_name_is_optional() -> None:
     words = words_of(TILES)
     assert ids_in(words, "It takes {duration}.") == ("duration#0",)
     assert ids_in(words, "It takes {duration#0}.") == ("duration#0",)
@@ -47,7 +47,7 @@ def test_names_of_two_reports_are_told_apart() -> None:
     assert "is false" in str(wrong.problems[0].problem)
 
 
-def test_metrics_are_found_that_nobody_asked_for() -> None:
+def test_metrics_that_no_tool_returned_can_be_used() -> None:
     """A name of the catalog is enough: the number is looked up in the report."""
     case = Case(explained(TILES))
     assert "l2_throughput_bytes_per_second#0" not in {piece.id for piece in case.evidence()}
@@ -96,7 +96,7 @@ def test_a_proposal_may_choose_sizes_of_the_suggested_code() -> None:
 
 
 @pytest.mark.parametrize("names", [FLIP, (TOUR,), ("stencil_march/slow",), ("gas_state/slow",)])
-def test_every_id_can_be_written(names: tuple[str, ...]) -> None:
+def test_every_evidence_id_can_be_parsed_and_resolved(names: tuple[str, ...]) -> None:
     """Whatever tools hand out is a name that the parser takes for one, and that is found."""
     case = Case(explained(*names))
     for name in TOOLS:
