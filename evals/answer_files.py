@@ -80,7 +80,7 @@ class _Bad(Exception):
     """This line cannot be used."""
 
 
-class _Said(NamedTuple):
+class _Reply(NamedTuple):
     """A model's answer, or why there is none."""
 
     text: str
@@ -207,7 +207,7 @@ class _Reader:
             error=said.error,
         )
 
-    def _whose(self, document: dict[str, Any], body: dict[str, Any], said: _Said) -> str:
+    def _whose(self, document: dict[str, Any], body: dict[str, Any], said: _Reply) -> str:
         """A model named here takes precedence over the server's name for it, but not over what the
         line says."""
         named = _text_or_none(body.get("model"))
@@ -265,16 +265,16 @@ def _body(document: dict[str, Any]) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
-def _said(document: dict[str, Any], body: dict[str, Any]) -> _Said:
+def _said(document: dict[str, Any], body: dict[str, Any]) -> _Reply:
     response = document.get("response")
     in_batch = isinstance(response, dict)
     text, finish = _choice(body) if in_batch else (body.get("text"), body.get("finish_reason"))
     said = harmless(text) if isinstance(text, str) else ""
     if error := document.get("error") or body.get("error"):
-        return _Said(said, _error(error))
+        return _Reply(said, _error(error))
     if isinstance(response, dict) and (status := response.get("status_code", 200)) != 200:
-        return _Said("", f"status {_quote(status)}")
-    return _Said(said, _missing(text, said, finish))
+        return _Reply("", f"status {_quote(status)}")
+    return _Reply(said, _missing(text, said, finish))
 
 
 def _error(error: object) -> str:

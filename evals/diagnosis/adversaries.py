@@ -24,7 +24,7 @@ class Case(NamedTuple):
     healthy: bool
 
 
-class Tried(NamedTuple):
+class AdversaryScore(NamedTuple):
     """Mean scores of an adversary over all samples."""
 
     name: str
@@ -39,11 +39,11 @@ Trick = Callable[[Case, Sequence[Case]], Answers]
 """Takes one case and all of them; returns the adversary's answer to the one."""
 
 
-def try_all(cases: Sequence[Case]) -> list[Tried]:
-    return [_tried(name, trick, cases) for name, trick in TRICKS.items()]
+def score_adversaries(cases: Sequence[Case]) -> list[AdversaryScore]:
+    return [_score_adversary(name, trick, cases) for name, trick in TRICKS.items()]
 
 
-def _tried(name: str, trick: Trick, cases: Sequence[Case]) -> Tried:
+def _score_adversary(name: str, trick: Trick, cases: Sequence[Case]) -> AdversaryScore:
     rows: list[Row] = []
     healthy: list[HealthyRow] = []
     for case in cases:
@@ -52,7 +52,7 @@ def _tried(name: str, trick: Trick, cases: Sequence[Case]) -> Tried:
             healthy += score_healthy(case.truth, answers)
         else:
             rows.append(score(case.truth, answers))
-    return Tried(
+    return AdversaryScore(
         name,
         _mean([row.rank == 1 for row in rows]),
         _mean([row.rank is not None and row.rank <= 3 for row in rows]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from evals.bootstrap import RESAMPLES
-from evals.diagnosis.adversaries import Tried
+from evals.diagnosis.adversaries import AdversaryScore
 from evals.diagnosis.scoring import FINDINGS, HealthyRow, Row
 from evals.diagnosis.summary import Hits, Summary
 from evals.optimize.problems import DIFFICULTIES
@@ -39,7 +39,7 @@ def parts_of(
     summary: Summary,
     rows: Sequence[Row],
     healthy: Sequence[HealthyRow],
-    adversaries: Sequence[Tried],
+    adversaries: Sequence[AdversaryScore],
 ) -> list[Part]:
     misses = [f"{row.sample}: {miss}" for row in rows for miss in row.misses]
     return [
@@ -59,7 +59,7 @@ def parts_of(
         Points([str(each) for each in summary.unscored]),
         Heading("Adversaries"),
         Prose(_ADVERSARIES),
-        Table([_TRIED_HEAD, *map(_tried_cells, adversaries)]),
+        Table([_ADVERSARY_HEAD, *map(_adversary_cells, adversaries)]),
     ]
 
 
@@ -122,7 +122,7 @@ def _hit_cells(kind: str, hits: Hits) -> tuple[str, ...]:
 
 _HEAD = ("sample", "planted", "cause", "rank", "NV all", "NV global", "line", "beside")
 _HEALTHY_HEAD = ("healthy", "variant", "raised", "ceiling named", "NVIDIA's largest")
-_TRIED_HEAD = ("adversary", "top-1", "top-3", "located", "not planted", "false alarms")
+_ADVERSARY_HEAD = ("adversary", "top-1", "top-3", "located", "not planted", "false alarms")
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -145,5 +145,5 @@ def _healthy_cells(row: HealthyRow) -> tuple[str, ...]:
     return row.sample, row.variant, raised, named, number_cell(row.nvidia) + alarm
 
 
-def _tried_cells(tried: Tried) -> tuple[str, ...]:
+def _adversary_cells(tried: AdversaryScore) -> tuple[str, ...]:
     return tried.name, *(f"{value:.2f}" for value in tried[1:])

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import NamedTuple
 
-from evals.diagnosis.adversaries import Case, Tried, try_all
+from evals.diagnosis.adversaries import AdversaryScore, Case, score_adversaries
 from evals.diagnosis.answers import Unscored, answers_of, truth_of, unscored, whole
 from evals.diagnosis.page import parts_of
 from evals.diagnosis.scoring import HealthyRow, Row, score, score_healthy
@@ -26,7 +26,7 @@ class Scored(NamedTuple):
     rows: list[Row]
     healthy: list[HealthyRow]
     unscored: list[Unscored]
-    adversaries: list[Tried]
+    adversaries: list[AdversaryScore]
 
 
 def score_samples(samples: Sequence[Sample]) -> Scored:
@@ -43,7 +43,7 @@ def score_samples(samples: Sequence[Sample]) -> Scored:
     healthy = [
         row for case in cases if case.healthy for row in score_healthy(case.truth, case.answers)
     ]
-    return Scored(rows, healthy, lacking, try_all(cases) if rows and healthy else [])
+    return Scored(rows, healthy, lacking, score_adversaries(cases) if rows and healthy else [])
 
 
 def result_of(scored: Scored) -> Result:

@@ -13,7 +13,7 @@ from evals.forecast.pairs import Pair, Range
 from evals.forecast.scoring import score_pairs
 
 
-class Tried(NamedTuple):
+class AdversaryScore(NamedTuple):
     """Mean scores of an adversary over all pairs."""
 
     name: str
@@ -52,14 +52,14 @@ TRICKS: Mapping[str, Trick] = {
 }
 
 
-def try_all(pairs: Sequence[Pair]) -> list[Tried]:
-    return [_tried(name, trick, pairs) for name, trick in TRICKS.items()]
+def score_adversaries(pairs: Sequence[Pair]) -> list[AdversaryScore]:
+    return [_score_adversary(name, trick, pairs) for name, trick in TRICKS.items()]
 
 
-def _tried(name: str, trick: Trick, pairs: Sequence[Pair]) -> Tried:
+def _score_adversary(name: str, trick: Trick, pairs: Sequence[Pair]) -> AdversaryScore:
     rows = score_pairs([replace(pair, said=trick(pair)) for pair in pairs])
     scores = [row.keet for row in rows]
-    return Tried(
+    return AdversaryScore(
         name,
         fmean(score.error for score in scores),
         fmean(score.covered for score in scores),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from evals.bootstrap import RESAMPLES, Paired
-from evals.forecast.adversaries import Tried
+from evals.forecast.adversaries import AdversaryScore
 from evals.forecast.scoring import Row
 from evals.forecast.summary import OfFinding, Summary
 from evals.pages import Heading, Part, Points, Prose, Table, number_cell, paired_cells
@@ -26,7 +26,9 @@ Forecasts that do not use the kernel, and their scores. A forecast that is not f
 zero or not in order is invalid. A pair that is scored twice is refused."""
 
 
-def parts_of(summary: Summary, rows: Sequence[Row], adversaries: Sequence[Tried]) -> list[Part]:
+def parts_of(
+    summary: Summary, rows: Sequence[Row], adversaries: Sequence[AdversaryScore]
+) -> list[Part]:
     misses = [f"{row.pair.name}: {row.why}" for row in rows if not row.keet.covered]
     return [
         Prose(_answer(summary)),
@@ -47,7 +49,7 @@ def parts_of(summary: Summary, rows: Sequence[Row], adversaries: Sequence[Tried]
         Points([str(each) for each in summary.unscored]),
         Heading("Adversaries"),
         Prose(_ADVERSARIES),
-        Table([_TRIED_HEAD, *map(_tried_cells, adversaries)]),
+        Table([_ADVERSARY_HEAD, *map(_adversary_cells, adversaries)]),
     ]
 
 
@@ -96,7 +98,7 @@ _HEAD = (
     "mean of the others",
     "its error",
 )
-_TRIED_HEAD = ("adversary", "error", "within", "width", "range score", "invalid")
+_ADVERSARY_HEAD = ("adversary", "error", "within", "width", "range score", "invalid")
 
 
 def _finding_cells(finding: str, of: OfFinding) -> tuple[str, ...]:
@@ -122,6 +124,6 @@ def _cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def _tried_cells(tried: Tried) -> tuple[str, ...]:
+def _adversary_cells(tried: AdversaryScore) -> tuple[str, ...]:
     means = (tried.error, tried.covered, tried.width, tried.range_score)
     return tried.name, *(f"{value:.2f}" for value in means), str(tried.invalid)

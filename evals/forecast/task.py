@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from evals.diagnosis.answers import Unscored
-from evals.forecast.adversaries import try_all
+from evals.forecast.adversaries import score_adversaries
 from evals.forecast.page import parts_of
 from evals.forecast.pairs import Pair
 from evals.forecast.scoring import score_pairs
@@ -17,7 +17,7 @@ from evals.thresholds import check_thresholds
 
 def result_of(pairs: Sequence[Pair], unscored: Sequence[Unscored] = ()) -> Result:
     need(pairs)
-    rows, adversaries = score_pairs(pairs), try_all(pairs)
+    rows, adversaries = score_pairs(pairs), score_adversaries(pairs)
     summary = summarise(rows, unscored)
     return Result(
         "forecast",

@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import accumulate
 from typing import NamedTuple
 
-from evals.grounding.explanations import Material
+from evals.grounding.explanations import SampleExplanations
 from keet.verification.grounding import check_grounding
 from keet.verification.verdicts import CheckedNumber, ClaimVerdict, RelationCheck
 from keet.verification.verify import verify_text
@@ -21,49 +21,49 @@ class Outcome(StrEnum):
     PASSED = "passed"
 
 
-class Judged(NamedTuple):
+class CheckResult(NamedTuple):
     """A check's verdict on a sentence, with the reason."""
 
     outcome: Outcome
     why: str
 
 
-_PASSED = Judged(Outcome.PASSED, "")
+_PASSED = CheckResult(Outcome.PASSED, "")
 
 
-def own(material: Material, said: Sequence[str]) -> list[Judged]:
-    return [_own(material, each) for each in said]
+def own(explained: SampleExplanations, said: Sequence[str]) -> list[CheckResult]:
+    return [_own(explained, each) for each in said]
 
 
-def _own(material: Material, said: str) -> Judged:
-    stray = check_grounding(said, material.told.evidence, launch=material.told.launch).unsupported
-    return Judged(Outcome.REFUTED, stray[0].reason) if stray else _PASSED
+def _own(explained: SampleExplanations, said: str) -> CheckResult:
+    stray = check_grounding(said, explained.told.evidence, launch=explained.told.launch).unsupported
+    return CheckResult(Outcome.REFUTED, stray[0].reason) if stray else _PASSED
 
 
-def verified(material: Material, texts: Sequence[str]) -> list[Judged]:
+def verified(explained: SampleExplanations, texts: Sequence[str]) -> list[CheckResult]:
     """All sentences in one call, one paragraph each, because paragraphs are checked
     independently."""
     ends = list(accumulate(len(text) + 2 for text in texts))
     found: list[list[CheckedNumber | RelationCheck]] = [[] for _ in texts]
-    at, launches = 0, material.slow.profile.launches
-    text, told = "\n\n".join(texts), [material.told.launch]
-    for sentence in verify_text(text, told, launches, material.known):
+    at, launches = 0, explained.slow.profile.launches
+    text, told = "\n\n".join(texts), [explained.told.launch]
+    for sentence in verify_text(text, told, launches, explained.known):
         while sentence.sentence.start >= ends[at]:
             at += 1
         found[at] += [*sentence.checks, *sentence.relations]
     return [_worst(checks) for checks in found]
 
 
-def _worst(checks: Iterable[CheckedNumber | RelationCheck]) -> Judged:
+def _worst(checks: Iterable[CheckedNumber | RelationCheck]) -> CheckResult:
     reasons = {check.verdict: check.reason for check in checks}
     if ClaimVerdict.CONTRADICTED in reasons:
-        return Judged(Outcome.REFUTED, reasons[ClaimVerdict.CONTRADICTED])
+        return CheckResult(Outcome.REFUTED, reasons[ClaimVerdict.CONTRADICTED])
     if ClaimVerdict.NOT_FOUND in reasons:
-        return Judged(Outcome.DOUBTED, reasons[ClaimVerdict.NOT_FOUND])
-    return _PASSED if reasons else Judged(Outcome.PASSED, "no number was seen")
+        return CheckResult(Outcome.DOUBTED, reasons[ClaimVerdict.NOT_FOUND])
+    return _PASSED if reasons else CheckResult(Outcome.PASSED, "no number was seen")
 
 
-CHECKERS: dict[str, Callable[[Material, Sequence[str]], list[Judged]]] = {
+CHECKERS: dict[str, Callable[[SampleExplanations, Sequence[str]], list[CheckResult]]] = {
     "verify": verified,
     "own": own,
 }

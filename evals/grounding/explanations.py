@@ -35,7 +35,7 @@ ASKED = (
 _TOP = 5
 
 
-class Material:
+class SampleExplanations:
     """`slow` and `fast` of a sample, with evidence ids that are unique over both."""
 
     def __init__(self, sample: Sample) -> None:

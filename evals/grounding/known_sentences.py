@@ -44,7 +44,7 @@ class Sentence(NamedTuple):
     held_out: bool
 
 
-class Judged(NamedTuple):
+class JudgedSentence(NamedTuple):
     sentence: Sentence
     outcome: Outcome
     reasons: tuple[str, ...]
@@ -83,14 +83,14 @@ def load_sentences() -> Iterator[Sentence]:
                 yield Sentence(report["path"], text, truth, index % 2 == 1)
 
 
-def judge(sentence: Sentence) -> Judged:
+def judge(sentence: Sentence) -> JudgedSentence:
     """Each sentence is checked as a text of its own."""
     profile, known = _report(sentence.report)
     found = verify_text(sentence.text, profile.launches, known=known)
     verdicts = [verdict for each in found for verdict in each.verdicts]
     reasons = [f"{row.verdict}: {row.reason}" for each in found for row in each.checks]
     reasons += [f"{row.verdict}: {row.reason}" for each in found for row in each.relations]
-    return Judged(sentence, _outcome(verdicts), tuple(reasons))
+    return JudgedSentence(sentence, _outcome(verdicts), tuple(reasons))
 
 
 @cache
@@ -107,7 +107,7 @@ def _outcome(verdicts: Sequence[ClaimVerdict]) -> Outcome:
     return Outcome.UNCLEAR
 
 
-def figures_of(judged: Iterable[Judged]) -> Figures:
+def figures_of(judged: Iterable[JudgedSentence]) -> Figures:
     counted = [(each.sentence.is_true, each.outcome) for each in judged]
     truths = [truth for truth, _ in counted]
     return Figures(
@@ -132,7 +132,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0 if figures_of(judged).meet() else 1
 
 
-def _lines(judged: Sequence[Judged], *, listed: bool) -> Iterator[str]:
+def _lines(judged: Sequence[JudgedSentence], *, listed: bool) -> Iterator[str]:
     held_out = [each for each in judged if each.sentence.held_out]
     yield _summary_line("all sentences", figures_of(judged))
     yield _summary_line("held-out ones", figures_of(held_out))

@@ -11,12 +11,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from evals.grounding.explanations import Material
-from evals.grounding.true_sentences import Base, bases_of
+from evals.grounding.explanations import SampleExplanations
+from evals.grounding.true_sentences import TrueSentence, true_sentences_of
 from keet.evidence import Evidence
 from keet.verification.number_match import same_kind
 
-Mutation = Callable[[Base, Material, random.Random], str | None]
+Mutation = Callable[[TrueSentence, SampleExplanations, random.Random], str | None]
 """A false sentence; None: this mutation does not apply."""
 
 
@@ -28,10 +28,10 @@ class Mutant(NamedTuple):
     false: str
 
 
-def mutants_of(material: Material, turn: int) -> Iterator[Mutant]:
-    for base in bases_of(material, turn):
+def mutants_of(explained: SampleExplanations, turn: int) -> Iterator[Mutant]:
+    for base in true_sentences_of(explained, turn):
         for kind, mutate in MUTATIONS.items():
-            text = mutate(base, material, random.Random(f"{kind} {base.text}"))
+            text = mutate(base, explained, random.Random(f"{kind} {base.text}"))
             if text is not None:
                 yield Mutant(kind, base.text, text)
 
@@ -46,13 +46,13 @@ def _with_digit(numeral: str, index: int, step: int) -> str:
     return f"{numeral[:index]}{new}{numeral[index + 1 :]}"
 
 
-def _first_digit(base: Base, _: Material, draw: random.Random) -> str | None:
+def _first_digit(base: TrueSentence, _: SampleExplanations, draw: random.Random) -> str | None:
     if base.numeral[0] == "0":
         return None
     return base.saying(_with_digit(base.numeral, 0, draw.randint(1, 8)) + base.unit)
 
 
-def _last_digit(base: Base, *_: object) -> str | None:
+def _last_digit(base: TrueSentence, *_: object) -> str | None:
     """One more in the last place: the smallest change that is false as printed."""
     if len(base.numeral) < 2 or base.numeral[-1] == "9":
         return None
@@ -62,7 +62,7 @@ def _last_digit(base: Base, *_: object) -> str | None:
     return base.saying(changed + base.unit)
 
 
-def _exact(base: Base) -> float:
+def _exact(base: TrueSentence) -> float:
     """The value before rounding, in the printed unit."""
     return base.piece.value / 10.0 ** round(math.log10(base.piece.value / _value(base)))
 
@@ -71,7 +71,7 @@ def _last_place(numeral: str) -> float:
     return 10.0 ** -len(numeral.partition(".")[2])
 
 
-def _swapped_digits(base: Base, _: Material, draw: random.Random) -> str | None:
+def _swapped_digits(base: TrueSentence, _: SampleExplanations, draw: random.Random) -> str | None:
     numeral = base.numeral
     pairs = [found.start() for found in re.finditer(r"(?=\d\d)", numeral)]
     unequal = [at for at in pairs if numeral[at] != numeral[at + 1] and (at or numeral[1] != "0")]
@@ -82,12 +82,12 @@ def _swapped_digits(base: Base, _: Material, draw: random.Random) -> str | None:
     return base.saying(swapped + base.unit)
 
 
-def _moved_point(base: Base, _: Material, draw: random.Random) -> str | None:
+def _moved_point(base: TrueSentence, _: SampleExplanations, draw: random.Random) -> str | None:
     value = _value(base) * draw.choice((10, 0.1))
     return base.saying(f"{value:.4g}{base.unit}") if value < 1000 else None
 
 
-def _too_coarse(base: Base, *_: object) -> str | None:
+def _too_coarse(base: TrueSentence, *_: object) -> str | None:
     """One digit where two would differ: 53.12 % is not 50 %."""
     value = _value(base)
     rounded = float(f"{value:.0e}")
@@ -96,7 +96,7 @@ def _too_coarse(base: Base, *_: object) -> str | None:
     return base.saying(f"{rounded:,.0f}{base.unit}")
 
 
-def _value(base: Base) -> float:
+def _value(base: TrueSentence) -> float:
     return float(base.numeral.replace(",", ""))
 
 
@@ -106,18 +106,18 @@ _PREFIXES = {"ns": "us", "us": "ms", "ms": "us", "B": "KB", "KB": "MB", "MB": "G
 _OTHERS = {"%": " us", "us": " %", "ms": " %", "MB": " us", "GB": " us", "GB/s": " %", "GHz": " %"}
 
 
-def _prefix(base: Base, *_: object) -> str | None:
+def _prefix(base: TrueSentence, *_: object) -> str | None:
     head, *per = base.unit.strip().split("/")
     other = _PREFIXES.get(head)
     return base.saying(f"{base.numeral} {'/'.join([other, *per])}") if other else None
 
 
-def _other_unit(base: Base, *_: object) -> str | None:
+def _other_unit(base: TrueSentence, *_: object) -> str | None:
     other = _OTHERS.get(base.unit.strip())
     return base.saying(base.numeral + other) if other else None
 
 
-def _fraction(base: Base, *_: object) -> str | None:
+def _fraction(base: TrueSentence, *_: object) -> str | None:
     """A fraction with a percent sign: 0.5312 % for 53.12 %."""
     if base.unit.strip() != "%":
         return None
@@ -127,17 +127,19 @@ def _fraction(base: Base, *_: object) -> str | None:
 # --- signs and notations
 
 
-def _negative(base: Base, *_: object) -> str:
+def _negative(base: TrueSentence, *_: object) -> str:
     return base.saying(f"-{base.numeral}{base.unit}")
 
 
-def _exponent(base: Base, *_: object) -> str:
+def _exponent(base: TrueSentence, *_: object) -> str:
     """1000 times too much, in another notation."""
     return base.saying(f"{1000 * _value(base):.3e}{base.unit}")
 
 
-def _other_script(base: Base, material: Material, draw: random.Random) -> str | None:
-    changed = _first_digit(base, material, draw)
+def _other_script(
+    base: TrueSentence, explained: SampleExplanations, draw: random.Random
+) -> str | None:
+    changed = _first_digit(base, explained, draw)
     if changed is None:
         return None
     start, end = len(base.before), len(base.before) + len(base.numeral)
@@ -145,13 +147,13 @@ def _other_script(base: Base, material: Material, draw: random.Random) -> str | 
     return changed[:start] + wide + changed[end:]
 
 
-def _in_words(base: Base, *_: object) -> str | None:
+def _in_words(base: TrueSentence, *_: object) -> str | None:
     if base.unit.strip() != "%":
         return None
     return base.saying("ninety-one percent" if _value(base) < 70 else "seventeen percent")
 
 
-def _false_bound(base: Base, _: Material, draw: random.Random) -> str:
+def _false_bound(base: TrueSentence, _: SampleExplanations, draw: random.Random) -> str:
     value = _value(base)
     if draw.random() < 0.5:
         return base.saying(f"more than {1.5 * value:.4g}{base.unit}")
@@ -161,11 +163,11 @@ def _false_bound(base: Base, _: Material, draw: random.Random) -> str:
 # --- true numbers of other things
 
 
-def _others(base: Base, material: Material) -> list[Evidence]:
+def _others(base: TrueSentence, explained: SampleExplanations) -> list[Evidence]:
     """Evidence with the same unit and a clearly different value."""
     return [
         piece
-        for piece in material.asked.values()
+        for piece in explained.asked.values()
         if same_kind(piece.unit, base.piece.unit) and _differs(piece.value, base.piece.value)
     ]
 
@@ -174,29 +176,37 @@ def _differs(one: float, other: float) -> bool:
     return abs(one - other) > 0.03 * max(abs(one), abs(other))
 
 
-def _of_another_metric(base: Base, material: Material, draw: random.Random) -> str | None:
-    others = _others(base, material)
+def _of_another_metric(
+    base: TrueSentence, explained: SampleExplanations, draw: random.Random
+) -> str | None:
+    others = _others(base, explained)
     return base.saying(str(draw.choice(others))) if others else None
 
 
-def _another_name(base: Base, material: Material, draw: random.Random) -> str | None:
+def _another_name(
+    base: TrueSentence, explained: SampleExplanations, draw: random.Random
+) -> str | None:
     """The number is right, but it belongs to another metric."""
-    others = _others(base, material)
+    others = _others(base, explained)
     if base.metric is None or not others:
         return None
     return base.saying(base.numeral + base.unit, before=f"{draw.choice(others).label} is ")
 
 
-def _of_the_other_variant(base: Base, material: Material, *_: object) -> str | None:
-    after = material.asked_after.get(base.metric or "")
+def _of_the_other_variant(
+    base: TrueSentence, explained: SampleExplanations, *_: object
+) -> str | None:
+    after = explained.asked_after.get(base.metric or "")
     if after is None or not _differs(after.value, base.piece.value):
         return None
     return base.saying(str(after))
 
 
-def _another_line(base: Base, material: Material, draw: random.Random) -> str | None:
+def _another_line(
+    base: TrueSentence, explained: SampleExplanations, draw: random.Random
+) -> str | None:
     line = base.piece.line
-    others = [p for p in material.places if p.line != line and _differs(p.value, base.piece.value)]
+    others = [p for p in explained.places if p.line != line and _differs(p.value, base.piece.value)]
     if not line or not others:
         return None
     return base.saying(base.numeral + base.unit, before=f"{draw.choice(others).line} has ")
@@ -207,24 +217,26 @@ def _another_line(base: Base, material: Material, draw: random.Random) -> str | 
 _INVENTED = ("Tail latency overhead", "Cache pollution", "Scheduler contention", "Warp idle ratio")
 
 
-def _invented(base: Base, _: Material, draw: random.Random) -> str | None:
+def _invented(base: TrueSentence, _: SampleExplanations, draw: random.Random) -> str | None:
     """An invented name and number."""
     if base.metric is None:
         return None
     return f"{draw.choice(_INVENTED)} is {draw.uniform(20, 90):.2f} %."
 
 
-def _promise(base: Base, material: Material, draw: random.Random) -> str | None:
+def _promise(base: TrueSentence, explained: SampleExplanations, draw: random.Random) -> str | None:
     """More than the highest forecast of keet."""
-    findings = material.told.findings
+    findings = explained.told.findings
     if base.metric is None or not findings:
         return None
     beyond = findings[0].forecast.high * draw.uniform(1.5, 3)
     return f"With that mended the kernel runs {beyond:.1f}x faster."
 
 
-def _promise_in_words(base: Base, material: Material, draw: random.Random) -> str | None:
-    if base.metric is None or not material.told.findings:
+def _promise_in_words(
+    base: TrueSentence, explained: SampleExplanations, draw: random.Random
+) -> str | None:
+    if base.metric is None or not explained.told.findings:
         return None
     much = draw.choice(("ten times faster", "at twice the speed", "in half the time"))
     return f"With that mended the kernel runs {much}."

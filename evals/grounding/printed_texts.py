@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evals.contexts import details_page
-from evals.grounding.explanations import Material
+from evals.grounding.explanations import SampleExplanations
 from keet.comparison.sentences import texts_of as texts_of_difference
 from keet.evidence import Evidence
 from keet.explanation.analyst import explain
@@ -54,16 +54,16 @@ class Checked(NamedTuple):
     wrong: tuple[Wrong, ...]
 
 
-def texts_of_sample(material: Material, turn: int) -> Iterator[Checked]:
+def texts_of_sample(explained: SampleExplanations, turn: int) -> Iterator[Checked]:
     """`turn`: the number of the sample. ncu's pages are long and similar, so only some are
     checked."""
-    for explanation in (material.slow, material.fast):
-        yield _own("sentences of `keet explain`", material.name, explanation)
-    yield _difference(material)
-    yield from _whole(material)
+    for explanation in (explained.slow, explained.fast):
+        yield _own("sentences of `keet explain`", explained.name, explanation)
+    yield _difference(explained)
+    yield from _whole(explained)
     if turn % _DETAILS == 0:
-        page, launches = details_page(material.sample, "slow"), material.slow.profile.launches
-        yield _verified("`ncu --page details`", material, page, launches)
+        page, launches = details_page(explained.sample, "slow"), explained.slow.profile.launches
+        yield _verified("`ncu --page details`", explained, page, launches)
 
 
 def texts_of_reports() -> Iterator[Checked]:
@@ -84,18 +84,18 @@ def _own(form: str, subject: str, explanation: Explanation) -> Checked:
     return Checked(form, "own", subject, numbers, held, tuple(wrong))
 
 
-def _difference(material: Material) -> Checked:
-    evidence: Sequence[Evidence] = material.difference.evidence
-    checks = [check_grounding(t, evidence) for t in texts_of_difference(material.difference)]
-    wrong = (Wrong(material.name, s.text, s.reason) for found in checks for s in found.unsupported)
+def _difference(explained: SampleExplanations) -> Checked:
+    evidence: Sequence[Evidence] = explained.difference.evidence
+    checks = [check_grounding(t, evidence) for t in texts_of_difference(explained.difference)]
+    wrong = (Wrong(explained.name, s.text, s.reason) for found in checks for s in found.unsupported)
     numbers, held = sum(f.numbers for f in checks), sum(len(f.verified) for f in checks)
     form = "sentences of `keet diff`, slow to fast"
-    return Checked(form, "own", material.name, numbers, held, tuple(wrong))
+    return Checked(form, "own", explained.name, numbers, held, tuple(wrong))
 
 
-def _whole(material: Material) -> Iterator[Checked]:
+def _whole(explained: SampleExplanations) -> Iterator[Checked]:
     """As printed, checked like any text by `keet verify`."""
-    told, launches = material.slow, material.slow.profile.launches
+    told, launches = explained.slow, explained.slow.profile.launches
     first = longest(launches)
     one = explain(told.profile, [first], _TOP)
     messages = [rule.message for launch in launches for rule in launch.rules]
@@ -106,16 +106,18 @@ def _whole(material: Material) -> Iterator[Checked]:
         "NVIDIA's rules in the reports": "\n\n".join(messages),
     }
     for form, text in texts.items():
-        yield _verified(form, material, text, launches)
+        yield _verified(form, explained, text, launches)
 
 
-def _verified(form: str, material: Material, text: str, launches: Sequence[Launch]) -> Checked:
-    verified = verify_text(text, launches, known=material.known)
+def _verified(
+    form: str, explained: SampleExplanations, text: str, launches: Sequence[Launch]
+) -> Checked:
+    verified = verify_text(text, launches, known=explained.known)
     checks = [check for found in verified for check in found.checks]
     wrong = (
-        Wrong(material.name, check.number.text, check.reason)
+        Wrong(explained.name, check.number.text, check.reason)
         for check in checks
         if check.verdict is ClaimVerdict.CONTRADICTED
     )
     confirmed = sum(check.verdict is ClaimVerdict.CONFIRMED for check in checks)
-    return Checked(form, "verify", material.name, len(checks), confirmed, tuple(wrong))
+    return Checked(form, "verify", explained.name, len(checks), confirmed, tuple(wrong))

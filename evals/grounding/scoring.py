@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from evals.bootstrap import Interval, share
-from evals.grounding.checkers import CHECKERS, Judged, Outcome
-from evals.grounding.explanations import Material
+from evals.grounding.checkers import CHECKERS, CheckResult, Outcome
+from evals.grounding.explanations import SampleExplanations
 from evals.grounding.mutations import Mutant, mutants_of
 
 
@@ -22,8 +22,8 @@ class Trial(NamedTuple):
     checker: str
     true: str
     false: str
-    on_true: Judged
-    on_false: Judged
+    on_true: CheckResult
+    on_false: CheckResult
 
     @property
     def scored(self) -> bool:
@@ -68,18 +68,18 @@ class Accepted(NamedTuple):
     doubted: int
 
 
-def try_sample(material: Material, turn: int) -> list[Trial]:
-    mutants = list(mutants_of(material, turn))
-    return [trial for checker in CHECKERS for trial in _trials(material, checker, mutants)]
+def try_sample(explained: SampleExplanations, turn: int) -> list[Trial]:
+    mutants = list(mutants_of(explained, turn))
+    return [trial for checker in CHECKERS for trial in _trials(explained, checker, mutants)]
 
 
-def _trials(material: Material, checker: str, mutants: Sequence[Mutant]) -> list[Trial]:
+def _trials(explained: SampleExplanations, checker: str, mutants: Sequence[Mutant]) -> list[Trial]:
     judge = CHECKERS[checker]
     truths = list(dict.fromkeys(mutant.true for mutant in mutants))
-    judged = judge(material, [*truths, *(mutant.false for mutant in mutants)])
+    judged = judge(explained, [*truths, *(mutant.false for mutant in mutants)])
     on_true, on_false = dict(zip(truths, judged)), judged[len(truths) :]
     return [
-        Trial(material.name, m.kind, checker, m.true, m.false, on_true[m.true], found)
+        Trial(explained.name, m.kind, checker, m.true, m.false, on_true[m.true], found)
         for m, found in zip(mutants, on_false)
     ]
 

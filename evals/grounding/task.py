@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from evals.bootstrap import Interval
 from evals.diagnosis.answers import Unscored
-from evals.grounding.explanations import Material
+from evals.grounding.explanations import SampleExplanations
 from evals.grounding.page import parts_of
 from evals.grounding.printed_texts import Checked, texts_of_reports, texts_of_sample
 from evals.grounding.scoring import Accepted, Caught, Trial, accepted, caught_by_kind, try_sample
@@ -30,13 +30,13 @@ def ground_samples(samples: Sequence[Sample]) -> Grounded:
     found = Grounded([], [], [])
     for turn, sample in enumerate(samples):
         try:
-            material = Material(sample)
+            explained = SampleExplanations(sample)
         except KeetError as error:
             why = f"{type(error).__name__}: a report can't be read"
             found.unscored.append(Unscored(sample.name, "slow or fast", why))
             continue
-        found.trials.extend(try_sample(material, turn))
-        found.checked.extend(texts_of_sample(material, turn))
+        found.trials.extend(try_sample(explained, turn))
+        found.checked.extend(texts_of_sample(explained, turn))
     found.checked.extend(texts_of_reports())
     return found
 

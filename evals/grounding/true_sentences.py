@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from evals.grounding.explanations import ASKED, Material
+from evals.grounding.explanations import ASKED, SampleExplanations
 from keet.evidence import Evidence
 from keet.verification.grounding import check_grounding
 
@@ -19,7 +19,7 @@ _EACH = 2
 _NUMERAL = re.compile(r"(?P<numeral>\d[\d,]*(?:\.\d+)?)(?P<unit>.*)")
 
 
-class Base(NamedTuple):
+class TrueSentence(NamedTuple):
     """A true sentence: the text before its number, the number, and the text after it."""
 
     sample: str
@@ -40,17 +40,17 @@ class Base(NamedTuple):
         return (self.before if before is None else before) + said + self.after
 
 
-def bases_of(material: Material, turn: int) -> list[Base]:
+def true_sentences_of(explained: SampleExplanations, turn: int) -> list[TrueSentence]:
     """`turn`: the number of the sample, which selects the metrics."""
-    return [*_labelled(material, turn), *_own(material), *_placed(material)]
+    return [*_labelled(explained, turn), *_own(explained), *_placed(explained)]
 
 
-def _labelled(material: Material, turn: int) -> Iterator[Base]:
+def _labelled(explained: SampleExplanations, turn: int) -> Iterator[TrueSentence]:
     order = [ASKED[(turn * _EACH + step) % len(ASKED)] for step in range(len(ASKED))]
-    telling = [name for name in order if _tells(material.asked.get(name))]
+    telling = [name for name in order if _tells(explained.asked.get(name))]
     for name in telling[:_EACH]:
-        piece = material.asked[name]
-        base = _base(material.name, piece, f"{piece.label} is ", ".")
+        piece = explained.asked[name]
+        base = _base(explained.name, piece, f"{piece.label} is ", ".")
         yield from [base._replace(metric=name)] if base else []
 
 
@@ -60,29 +60,29 @@ def _tells(piece: Evidence | None) -> bool:
     return piece is not None and 0 < piece.value != 100
 
 
-def _placed(material: Material) -> Iterator[Base]:
-    shares = [piece for piece in material.places if 1 < piece.value < 99]
+def _placed(explained: SampleExplanations) -> Iterator[TrueSentence]:
+    shares = [piece for piece in explained.places if 1 < piece.value < 99]
     for piece in shares[:1]:
-        base = _base(material.name, piece, f"{piece.line} has ", " of the samples.")
+        base = _base(explained.name, piece, f"{piece.line} has ", " of the samples.")
         yield from [base] if base else []
 
 
-def _own(material: Material) -> Iterator[Base]:
+def _own(explained: SampleExplanations) -> Iterator[TrueSentence]:
     """The first number of keet's own sentence about a finding."""
-    for finding in material.told.findings[:1]:
+    for finding in explained.told.findings[:1]:
         text = finding.text
-        checked = check_grounding(text, material.pieces.values(), launch=material.told.launch)
+        checked = check_grounding(text, explained.pieces.values(), launch=explained.told.launch)
         for number, found in checked.verified[:1]:
             parts = _parts(text[number.start : number.end])
             if parts and found:
-                piece = material.pieces[found[0]]
+                piece = explained.pieces[found[0]]
                 ends = text[: number.start], *parts, text[number.end :]
-                yield Base(material.name, piece, *ends)
+                yield TrueSentence(explained.name, piece, *ends)
 
 
-def _base(sample: str, piece: Evidence, before: str, after: str) -> Base | None:
+def _base(sample: str, piece: Evidence, before: str, after: str) -> TrueSentence | None:
     parts = _parts(str(piece))
-    return Base(sample, piece, before, *parts, after) if parts else None
+    return TrueSentence(sample, piece, before, *parts, after) if parts else None
 
 
 def _parts(said: str) -> tuple[str, str] | None:

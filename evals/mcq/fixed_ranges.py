@@ -62,7 +62,7 @@ class Candidate(NamedTuple):
         return not set(_SURPRISING).isdisjoint(self.facts.sample.kinds)
 
 
-class Placed(NamedTuple):
+class RangeQuestion(NamedTuple):
     candidate: Candidate
     ranges: tuple[Range, ...]
     """The right range first."""
@@ -84,7 +84,7 @@ def surprising_first(candidates: Iterable[Candidate], seed: str) -> list[Candida
 
 def evenly(
     candidates: Sequence[Candidate], ranges: Sequence[Range], each: int, used: Counter[str]
-) -> Iterator[Placed]:
+) -> Iterator[RangeQuestion]:
     """`each` candidates per range, in order, preferring samples that were `used` least."""
     left = list(candidates)
     for right in sorted(ranges, key=lambda one: len(_inside(one, left))):
@@ -92,7 +92,7 @@ def evenly(
             best = min(_inside(right, left), key=lambda one: used[one.facts.sample.name])
             left.remove(best)
             used[best.facts.sample.name] += 1
-            yield Placed(best, (right, *(other for other in ranges if other is not right)))
+            yield RangeQuestion(best, (right, *(other for other in ranges if other is not right)))
 
 
 def _inside(one: Range, candidates: Sequence[Candidate]) -> list[Candidate]:

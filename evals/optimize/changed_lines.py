@@ -1,7 +1,7 @@
-"""Did the model change the right place? Lines of the planted cause and of decoys, before and after.
+"""Finds which lines of the planted cause and of decoys a program changed.
 
-That a line of the cause is gone does not say that the flaw is, and a flaw can be mended from beside
-it (an alignment, a tile size): only together with the time it says something. A program that runs
+A changed line does not mean that the flaw is fixed, and a flaw can be fixed elsewhere (an
+alignment, a tile size), so lines are only used together with the time. A program that runs
 correctly, keeps every line of the cause and gains nothing was changed in the wrong place.
 """
 
@@ -17,27 +17,27 @@ from evals.optimize.gpu.scorer.source import without_comments
 from kernels_samples.samples import Cause, Decoy, Sample
 
 GAIN = 1.1
-"""Below it a program gained nothing worth having."""
+"""A smaller speed-up counts as no gain."""
 _TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|[\w.]+|\S')
 _FUNCTION = re.compile(r"(\w+)\s*\([^;{}]*\)\s*(?:const\s*)?\{\s*$")
 
 
-class Places(NamedTuple):
-    """What became of the lines that sample.toml names."""
+class ChangedLines(NamedTuple):
+    """Whether a program changed the lines that sample.toml names."""
 
     kept_cause: bool | None
-    """Every line of it. None: lines say nothing here, as none are named, or the fix keeps them."""
+    """Every line of it. None: no lines are named, or the fix keeps them."""
     touched_decoy: bool | None
-    """Any. None: there is none."""
+    """Any of them. None: there is no decoy."""
     told: str
 
 
-def places(sample: Sample, code: str) -> Places:
+def changed_lines(sample: Sample, code: str) -> ChangedLines:
     causes = _told_by_lines(sample)
     kept = [cause for cause in causes if _kept(sample, cause, code)]
     decoys = [decoy for decoy in sample.truth.decoy if decoy.variant == "slow"]
     touched = [decoy for decoy in decoys if not _kept(sample, decoy, code)]
-    return Places(
+    return ChangedLines(
         len(kept) == len(causes) if causes else None,
         bool(touched) if decoys else None,
         f"{_cause_words(causes, kept)}; {_decoy_words(decoys, touched)}",
@@ -45,15 +45,15 @@ def places(sample: Sample, code: str) -> Places:
 
 
 def is_wrong_place(speedup: float | None, *, kept_cause: bool | None) -> bool | None:
-    """Of a program that ran correctly; None: it did not, or its lines do not tell."""
+    """For a program that ran correctly; None: it did not, or its lines are not informative."""
     if speedup is None or kept_cause is None:
         return None
     return kept_cause and speedup < GAIN
 
 
 def _told_by_lines(sample: Sample) -> tuple[Cause, ...]:
-    """Causes in `slow` that a fix has to touch. A brace is named because reports book cost on it;
-    where even `fast` keeps all the lines (its fix stands before them), they tell nothing."""
+    """Causes in `slow` that a fix has to change. Braces are left out: they are only named because
+    reports attribute cost to them. Empty if even `fast` keeps all lines (its fix is elsewhere)."""
     named = [cause for cause in sample.truth.cause if cause.variant == "slow"]
     spoken = [cause for cause in named if re.search(r"\w", cause.code)]
     fast = _text(sample.source(sample.variants[-1]))
@@ -61,7 +61,7 @@ def _told_by_lines(sample: Sample) -> tuple[Cause, ...]:
 
 
 def _kept(sample: Sample, place: Cause | Decoy, code: str) -> bool:
-    """As often as before: a barrier more or less is a change, though all of them read the same."""
+    """Whether the line occurs as often as before: removing one of several is a change."""
     if place.file:
         return _still_uses(sample.file_of(place), place.line, code)
     before = _flat(_text(sample.source("slow")))
@@ -70,7 +70,7 @@ def _kept(sample: Sample, place: Cause | Decoy, code: str) -> bool:
 
 
 def _still_uses(header: Path, line: int, code: str) -> bool:
-    """A header stays as it is: a program can leave it out, or not call what it holds."""
+    """Headers do not change: a program can only leave one out, or not call its functions."""
     bare = without_comments(code)
     included = re.search(rf'#\s*include\s*[<"]{re.escape(header.name)}[>"]', bare)
     name = _function_around(_text(header).splitlines(), line)
@@ -89,7 +89,7 @@ def _text(path: Path) -> str:
 
 @cache
 def _flat(code: str) -> str:
-    """Its tokens, each in brackets of its own: neither spaces, line breaks nor comments matter."""
+    """The tokens with separators: spaces, line breaks and comments do not matter."""
     tokens = _TOKEN.findall(without_comments(code))
     return "".join(f"\x01{token}\x02" for token in tokens)
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from pydantic import Field, model_validator
 
-from evals.optimize.changed_lines import Places, places
+from evals.optimize.changed_lines import ChangedLines, changed_lines
 from evals.optimize.extraction import extract
 from evals.optimize.gpu.scorer.building import short_paths
 from evals.optimize.measured_file import Key, MeasuredResult, Measurements, Status, number
@@ -63,7 +63,7 @@ class OptimizeScore(Record):
         return self
 
 
-class _Judged(NamedTuple):
+class _Outcome(NamedTuple):
     """What a status needs in addition to the prompt and the answer."""
 
     status: Status | None
@@ -90,7 +90,7 @@ def _score(
 ) -> OptimizeScore:
     code = program_of(answer) if answer else None
     judged = _judged(answer, measured.get((model, prompt.id)))
-    found = places(_sample(prompt), code) if code else None
+    found = changed_lines(_sample(prompt), code) if code else None
     return OptimizeScore.model_validate(
         {
             **prompt.model_dump(include={"id", "sample", "condition", "attempt"}),
@@ -105,7 +105,7 @@ def _score(
     )
 
 
-def _changed(found: Places) -> dict[str, bool | None]:
+def _changed(found: ChangedLines) -> dict[str, bool | None]:
     return {"kept_cause": found.kept_cause, "touched_decoy": found.touched_decoy}
 
 
@@ -127,43 +127,43 @@ def program_of(answer: Answer) -> str | None:
     return None if answer.error is not None else extract(answer.text).code
 
 
-def _judged(answer: Answer | None, result: MeasuredResult | None) -> _Judged:
+def _judged(answer: Answer | None, result: MeasuredResult | None) -> _Outcome:
     if answer is None:
-        return _Judged(None, "no answer yet", {})
+        return _Outcome(None, "no answer yet", {})
     if answer.error not in (None, EMPTY) and not answer.was_cut:
-        return _Judged(None, f"no answer: {answer.error}", {})
+        return _Outcome(None, f"no answer: {answer.error}", {})
     code = program_of(answer)
     if code is None:
         return _without_program(answer)
     if result is None:
-        return _Judged(None, "not measured yet", {})
+        return _Outcome(None, "not measured yet", {})
     if result.digest not in (None, digest_of(code)):
-        return _Judged(None, "the program measured is not the one in the answer", {})
+        return _Outcome(None, "the program measured is not the one in the answer", {})
     return _of_result(result)
 
 
-def _without_program(answer: Answer) -> _Judged:
+def _without_program(answer: Answer) -> _Outcome:
     """An answer that arrived: complete, truncated, or empty."""
     if answer.was_cut:
         why, cut_off = CUT, True
     else:
         found = extract("" if answer.error else answer.text)
         why, cut_off = found.why, found.ended_early
-    return _Judged("COMPILE_ERROR", f"{NO_PROGRAM}: {why}", {}, cut_off)
+    return _Outcome("COMPILE_ERROR", f"{NO_PROGRAM}: {why}", {}, cut_off)
 
 
-def _of_result(result: MeasuredResult) -> _Judged:
+def _of_result(result: MeasuredResult) -> _Outcome:
     why = short_paths(result.why)
     if result.status is None:
-        return _Judged(None, f"could not be measured: {why or 'no reason was given'}", {})
+        return _Outcome(None, f"could not be measured: {why or 'no reason was given'}", {})
     if result.status != "PASSED":
         baseline = {"baseline_us": number(result.baseline_us)}
-        return _Judged(result.status, why or result.status, baseline)
+        return _Outcome(result.status, why or result.status, baseline)
     speedup = _speedup(result)
     if speedup is None:
-        return _Judged(None, "could not be measured: its speed-up is no positive number", {})
+        return _Outcome(None, "could not be measured: its speed-up is no positive number", {})
     numbers = _numbers(result, speedup)
-    return _Judged("PASSED", "; ".join(filter(None, [_passed_words(numbers), why])), numbers)
+    return _Outcome("PASSED", "; ".join(filter(None, [_passed_words(numbers), why])), numbers)
 
 
 def digest_of(code: str) -> str:

@@ -157,7 +157,7 @@ def test_a_mistake_in_a_case_is_named() -> None:
         "no line": {"lines": ["nowhere to be seen"]},
         "lines is empty": {"lines": []},
         "no report of the runner": {"moved": {"metric": "luck", "falls": 2}},
-        "one step": {"step": [{"finding": "latency_bound", "after": "b"}]},
+        "two or more steps": {"step": [{"finding": "latency_bound", "after": "b"}]},
     }
     for told, change in wrong.items():
         case = (

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from evals.mcq.edits import excess_sectors
 from evals.mcq.fixed_ranges import (
     Candidate,
-    Placed,
     Range,
+    RangeQuestion,
     evenly,
     four,
     mixed,
@@ -62,7 +62,7 @@ def _drafts(
         yield _draft(kind, scale, placed)
 
 
-def _draft(kind: str, scale: Scale, placed: Placed) -> Draft:
+def _draft(kind: str, scale: Scale, placed: RangeQuestion) -> Draft:
     name, facts, value, _ = placed.candidate
     told = f"{scale.metric} is {value:.4g}"
     return Draft(

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from evals.mcq.fixed_ranges import Candidate, Placed, Range, evenly, mixed, wrong_reasons
+from evals.mcq.fixed_ranges import Candidate, Range, RangeQuestion, evenly, mixed, wrong_reasons
 from evals.mcq.option_design import Draft
 from evals.mcq.report_facts import GPU, Facts, metric
 
@@ -82,7 +82,7 @@ def _microseconds(facts: Facts) -> float:
     return facts.sample.measured.variants[facts.variant].median_us
 
 
-def _speed_draft(placed: Placed) -> Draft:
+def _speed_draft(placed: RangeQuestion) -> Draft:
     name, p, ratio, q = placed.candidate
     assert q is not None
     told = f"medians: {_microseconds(p)} us for P, {_microseconds(q)} us for Q, {ratio:.2f} times"
@@ -153,7 +153,7 @@ def _changes(measure: Measure, pairs: Sequence[tuple[Facts, Facts]]) -> list[Can
     return mixed(known, measure.name)
 
 
-def _change_draft(measure: Measure, placed: Placed) -> Draft:
+def _change_draft(measure: Measure, placed: RangeQuestion) -> Draft:
     name, p, ratio, q = placed.candidate
     assert q is not None
     told = (

@@ -7,7 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from evals.mcq.fixed_ranges import Candidate, Placed, evenly, labels, mixed
+from evals.mcq.fixed_ranges import Candidate, RangeQuestion, evenly, labels, mixed
 from evals.mcq.option_design import Draft, Fact, Number, ranks
 from evals.mcq.report_facts import GPU, STALLS, UNITS, Facts
 
@@ -85,7 +85,7 @@ def _leader(
     return first if beaten(values[first], values[second]) else None
 
 
-def _unit_draft(name: str, placed: Placed) -> Draft:
+def _unit_draft(name: str, placed: RangeQuestion) -> Draft:
     facts = placed.candidate.facts
     right, *wrong = placed.options
     reached = facts.units
@@ -150,7 +150,7 @@ def _stall_beaten(value: float, other: float) -> bool:
     return value >= _STALL_LEAD * other
 
 
-def _stall_draft(name: str, placed: Placed) -> Draft:
+def _stall_draft(name: str, placed: RangeQuestion) -> Draft:
     facts = placed.candidate.facts
     metric = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio".format
     told = {

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from evals.diagnosis.adversaries import Tried
+from evals.diagnosis.adversaries import AdversaryScore
 from evals.diagnosis.answers import NoAnswer, answers_of, truth_of
 from evals.diagnosis.task import Scored, result_of, score_samples
 from evals.task_command import Result, printed
@@ -133,15 +133,15 @@ def test_a_report_without_the_kernel_is_unscored(flip: Sample) -> None:
 
 
 @pytest.fixture(scope="module")
-def tried(real: Scored) -> dict[str, Tried]:
+def tried(real: Scored) -> dict[str, AdversaryScore]:
     return {each.name: each for each in real.adversaries}
 
 
-def test_full_scores_are_possible(tried: dict[str, Tried]) -> None:
+def test_full_scores_are_possible(tried: dict[str, AdversaryScore]) -> None:
     assert tried["knows the truth (not an attack)"][1:] == (1, 1, 1, 0, 0)
 
 
-def test_a_wrong_line_does_not_count_as_located(tried: dict[str, Tried]) -> None:
+def test_a_wrong_line_does_not_count_as_located(tried: dict[str, AdversaryScore]) -> None:
     assert tried["right finding, wrong line"].located == 0
     assert tried["right finding, every line of the file"].located == 0
 
@@ -157,21 +157,23 @@ def test_a_wrong_line_does_not_count_as_located(tried: dict[str, Tried]) -> None
     ],
 )
 def test_adversaries_score_near_zero(
-    tried: dict[str, Tried], name: str, top1: float, top3: float
+    tried: dict[str, AdversaryScore], name: str, top1: float, top3: float
 ) -> None:
     assert tried[name].top1 <= top1
     assert tried[name].top3 <= top3
     assert tried[name].located <= top1
 
 
-def test_lists_cost_alarms_and_findings_that_nobody_planted(tried: dict[str, Tried]) -> None:
+def test_lists_cost_alarms_and_findings_that_nobody_planted(
+    tried: dict[str, AdversaryScore],
+) -> None:
     for name in ("every finding there is", "the five commonest causes of the others"):
         assert tried[name].false_alarms == 1
         assert tried[name].beside > 4
     assert tried["latency_bound, always"].false_alarms == 1
 
 
-def test_repeated_findings_gain_nothing(result: Result, tried: dict[str, Tried]) -> None:
+def test_repeated_findings_gain_nothing(result: Result, tried: dict[str, AdversaryScore]) -> None:
     again, once = tried["keet's findings, five times each"], result.document["summary"]["hits"]
     assert again.top1 <= once["top1"]["keet"]["mean"]
     assert again.top3 < once["top3"]["keet"]["mean"]

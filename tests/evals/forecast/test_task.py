@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from evals.forecast.adversaries import Tried, try_all
+from evals.forecast.adversaries import AdversaryScore, score_adversaries
 from evals.forecast.pairs import Pairs, pairs_of_samples
 from evals.forecast.task import result_of
 from evals.task_command import Result, printed
@@ -61,11 +61,11 @@ def test_the_command_prints_it(keet: Keet, result: Result) -> None:
 
 
 @pytest.fixture(scope="module")
-def tried(real: Pairs) -> dict[str, Tried]:
-    return {each.name: each for each in try_all(real[0])}
+def tried(real: Pairs) -> dict[str, AdversaryScore]:
+    return {each.name: each for each in score_adversaries(real[0])}
 
 
-def test_full_scores_are_possible(tried: dict[str, Tried]) -> None:
+def test_full_scores_are_possible(tried: dict[str, AdversaryScore]) -> None:
     assert tried["knows what was measured (not an attack)"][1:] == (0, 1, 0, 0, 0)
 
 
@@ -74,14 +74,14 @@ def test_full_scores_are_possible(tried: dict[str, Tried]) -> None:
     ["infinite", "2x, up to infinity", "not a number", "zero", "negative"],
 )
 def test_invalid_forecasts_score_like_missing_ones(
-    tried: dict[str, Tried], real: Pairs, name: str
+    tried: dict[str, AdversaryScore], real: Pairs, name: str
 ) -> None:
     assert tried[name][1:-1] == tried["nothing"][1:-1]
     assert tried[name].invalid == len(real[0])
 
 
 def test_a_range_that_covers_everything_scores_badly(
-    tried: dict[str, Tried], result: Result
+    tried: dict[str, AdversaryScore], result: Result
 ) -> None:
     all_of_it, ours = tried["2x, from 1x to 1000x"], result.document["summary"]
     assert all_of_it.covered == 1
@@ -89,7 +89,9 @@ def test_a_range_that_covers_everything_scores_badly(
     assert all_of_it.range_score > 2 * ours["range_score"]["keet"]["mean"]
 
 
-def test_keet_beats_forecasts_without_a_profile(tried: dict[str, Tried], result: Result) -> None:
+def test_keet_beats_forecasts_without_a_profile(
+    tried: dict[str, AdversaryScore], result: Result
+) -> None:
     ours = result.document["summary"]["largest"]["keet"]["mean"]
     for name in ("nothing", "2x, always", "an estimate of 100 % of the time"):
         assert tried[name].error > 1.5 * ours

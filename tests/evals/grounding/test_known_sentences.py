@@ -6,7 +6,7 @@ import pytest
 
 from evals.grounding.known_sentences import (
     Figures,
-    Judged,
+    JudgedSentence,
     figures_of,
     judge,
     load_sentences,
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def judged() -> list[Judged]:
+def judged() -> list[JudgedSentence]:
     return [judge(sentence) for sentence in load_sentences()]
 
 
@@ -28,7 +28,7 @@ def test_there_are_enough_sentences() -> None:
     assert len({each.report for each in sentences}) >= 8
 
 
-def test_the_thresholds_are_met(judged: list[Judged]) -> None:
+def test_the_thresholds_are_met(judged: list[JudgedSentence]) -> None:
     figures = figures_of(judged)
     assert figures.false_confirmed <= 2
     assert figures.true_contradicted <= 2

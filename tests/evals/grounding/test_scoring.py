@@ -6,24 +6,26 @@ import re
 
 import pytest
 
-from evals.grounding.checkers import CHECKERS, Judged, Outcome, own, verified
-from evals.grounding.explanations import Material
+from evals.grounding.checkers import CHECKERS, CheckResult, Outcome, own, verified
+from evals.grounding.explanations import SampleExplanations
 from evals.grounding.mutations import MUTATIONS, Mutant, mutants_of
 from evals.grounding.scoring import Trial, accepted, caught_by_kind
-from evals.grounding.true_sentences import bases_of
+from evals.grounding.true_sentences import true_sentences_of
 from kernels_samples.samples import load_samples
 from tests.rows import each_row
 
 
 @pytest.fixture(scope="module")
-def material() -> Material:
-    return Material(next(sample for sample in load_samples() if sample.name == "matrix_flip"))
+def explained() -> SampleExplanations:
+    return SampleExplanations(
+        next(sample for sample in load_samples() if sample.name == "matrix_flip")
+    )
 
 
 @pytest.fixture(scope="module")
-def mutants(material: Material) -> list[Mutant]:
+def mutants(explained: SampleExplanations) -> list[Mutant]:
     """With every metric in turn."""
-    return [mutant for turn in range(7) for mutant in mutants_of(material, turn)]
+    return [mutant for turn in range(7) for mutant in mutants_of(explained, turn)]
 
 
 def test_every_kind_has_mutants(mutants: list[Mutant]) -> None:
@@ -34,20 +36,22 @@ def test_mutants_are_not_the_true_sentence(mutants: list[Mutant]) -> None:
     assert all(mutant.false != mutant.true for mutant in mutants)
 
 
-def test_mutants_are_the_same_in_every_run(material: Material) -> None:
-    assert list(mutants_of(material, 3)) == list(mutants_of(material, 3))
+def test_mutants_are_the_same_in_every_run(explained: SampleExplanations) -> None:
+    assert list(mutants_of(explained, 3)) == list(mutants_of(explained, 3))
 
 
 @each_row(
     "kind",
     ["first digit", "last digit, by one", "two digits swapped", "decimal point moved"],
 )
-def test_changed_digits_are_no_rounding_of_the_value(material: Material, kind: str) -> None:
+def test_changed_digits_are_no_rounding_of_the_value(
+    explained: SampleExplanations, kind: str
+) -> None:
     """Reached to the value itself, and not to one of keet's checks."""
     tried = 0
     for turn in range(7):
-        bases = {base.text: base for base in bases_of(material, turn)}
-        for mutant in mutants_of(material, turn):
+        bases = {base.text: base for base in true_sentences_of(explained, turn)}
+        for mutant in mutants_of(explained, turn):
             base = bases.get(mutant.true)
             if mutant.kind != kind or base is None or base.unit.strip() != "%":
                 continue
@@ -62,21 +66,21 @@ def test_changed_digits_are_no_rounding_of_the_value(material: Material, kind: s
 # --- checks
 
 
-def test_checks_accept_true_sentences_and_refute_false_ones(material: Material) -> None:
-    piece = material.asked["dram_bytes_read"]
+def test_checks_accept_true_sentences_and_refute_false_ones(explained: SampleExplanations) -> None:
+    piece = explained.asked["dram_bytes_read"]
     true, false = f"DRAM Bytes Read is {piece}.", "DRAM Bytes Read is 9.1 GB."
     for check in (verified, own):
-        passed, caught = check(material, [true, false])
-        assert passed == Judged(Outcome.PASSED, "")
+        passed, caught = check(explained, [true, false])
+        assert passed == CheckResult(Outcome.PASSED, "")
         assert caught.outcome is Outcome.REFUTED
         assert caught.why
 
 
-def test_each_sentence_gets_its_own_verdict(material: Material) -> None:
+def test_each_sentence_gets_its_own_verdict(explained: SampleExplanations) -> None:
     """`keet verify` is asked about all of them at once."""
-    duration = material.asked["duration"]
+    duration = explained.asked["duration"]
     said = ["It is fast.", f"Duration is {duration}.", "Duration is 9.99 s."]
-    outcomes = [(judged.outcome, judged.why) for judged in verified(material, [*said, said[0]])]
+    outcomes = [(judged.outcome, judged.why) for judged in verified(explained, [*said, said[0]])]
     assert outcomes[0] == outcomes[3] == (Outcome.PASSED, "no number was seen")
     assert outcomes[1] == (Outcome.PASSED, "")
     assert outcomes[2][0] is Outcome.REFUTED
@@ -84,12 +88,14 @@ def test_each_sentence_gets_its_own_verdict(material: Material) -> None:
 
 # --- counting
 
-PASSED = Judged(Outcome.PASSED, "")
-REFUTED = Judged(Outcome.REFUTED, "it is 3")
-DOUBTED = Judged(Outcome.DOUBTED, "no name")
+PASSED = CheckResult(Outcome.PASSED, "")
+REFUTED = CheckResult(Outcome.REFUTED, "it is 3")
+DOUBTED = CheckResult(Outcome.DOUBTED, "no name")
 
 
-def a_trial(on_true: Judged, on_false: Judged, sample: str = "a", true: str = "t") -> Trial:
+def a_trial(
+    on_true: CheckResult, on_false: CheckResult, sample: str = "a", true: str = "t"
+) -> Trial:
     return Trial(sample, "kind", "verify", true, "f", on_true, on_false)
 
 
@@ -100,7 +106,7 @@ def test_caught_and_unscored_mutants_are_counted_separately() -> None:
         a_trial(PASSED, PASSED, "c"),
         a_trial(REFUTED, REFUTED),  # refuses the truth as well: no catch
         a_trial(DOUBTED, REFUTED),
-        a_trial(Judged(Outcome.PASSED, "no number was seen"), REFUTED),
+        a_trial(CheckResult(Outcome.PASSED, "no number was seen"), REFUTED),
     ]
     found = next(each for each in caught_by_kind(trials) if each.checker == "verify")
     assert (found.mutants, found.unscored, found.refuted, found.doubted) == (3, 3, 1, 1)
