@@ -90,8 +90,8 @@ def compare_explanations(
     """Compare explained reports; their evidence keeps its ids."""
     if before.report_scope == after.report_scope and before.profile is not after.profile:
         raise ValueError("evidence of two reports needs different ids: explain with report_scope")
-    known = {id(each.launch): each for told in (before, after) for each in told.launches}
-    sides = (Side((Capture(told.profile, told.asked),)) for told in (before, after))
+    known = {id(each.launch): each for side in (before, after) for each in side.launches}
+    sides = (Side((Capture(each.profile, each.asked),)) for each in (before, after))
     found = compare(
         *sides, guess=guess, scope=scope, explained=lambda launch: known.get(id(launch))
     )
@@ -122,8 +122,8 @@ class _Comparer:
         caveats += table_caveats(self._weighting, pairings)
         doubt = doubt_of(caveats)
         timed = [
-            self._timed(each, self._weighting.caveats_of_pair(each, told), doubt, captures)
-            for each, told in zip(pairings, found, strict=True)
+            self._timed(each, self._weighting.caveats_of_pair(each, own), doubt, captures)
+            for each, own in zip(pairings, found, strict=True)
         ]
         timings = [timing for *_, timing in timed]
         whole = self._without_noise_if_same(self._weighting.total(pairings, timings), captures)
@@ -310,9 +310,9 @@ class _Comparer:
         changed = timing.word in ("faster", "slower")
         split = explains and splits
         account = account_changes(sides, timing, changed=changed) if split else ()
-        told = attribute(sides, timing, pair.how, account, splits=splits) if explains else ()
+        attribution = attribute(sides, timing, pair.how, account, splits=splits) if explains else ()
         return pair._replace(
-            attribution=tuple(told),
+            attribution=tuple(attribution),
             account=account,
             outcome=outcome(sides),
             limiters=(_limiter(weighted[0]), _limiter(weighted[1])),
@@ -371,8 +371,8 @@ class _Comparer:
         weight = self._weighting.launch_weight(which, pairing, group, launch)
         runs = self._weighting if isinstance(self._weighting, RunWeighting) else None
         doubt = runs.doubt(which, pairing, launch, weight.alike) if runs else None
-        told = self._explanations[id(launch)]
-        return WeightedLaunch(told, weight.time, weight.volume, weight.alike, doubt)
+        explanation = self._explanations[id(launch)]
+        return WeightedLaunch(explanation, weight.time, weight.volume, weight.alike, doubt)
 
     def _explain(self, pairings: Sequence[Pairing]) -> None:
         """Explain all launches of a side at once: what its report lacks is looked up once."""
@@ -380,11 +380,11 @@ class _Comparer:
             launches = [launch for pairing in pairings for launch in pairing.typical[which]]
             unknown = [launch for launch in launches if self._explained(launch) is None]
             fresh = self._analyst(side.first.profile, unknown, report_scope=_SIDES[which])
-            self._explanations |= {id(told.launch): told for told in fresh.launches}
+            self._explanations |= {id(each.launch): each for each in fresh.launches}
             for launch in launches:
-                told = self._explained(launch) or self._explanations[id(launch)]
-                self._explanations[id(launch)] = told
-                self._ledgers.append(told.view.ledger)
+                explanation = self._explained(launch) or self._explanations[id(launch)]
+                self._explanations[id(launch)] = explanation
+                self._ledgers.append(explanation.view.ledger)
 
 
 def _longest(timed: Sequence[tuple[Pairing, Timing]]) -> set[int]:

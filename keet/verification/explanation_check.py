@@ -1,4 +1,4 @@
-"""Checks the numbers of keet's own explanation: has each of them evidence?"""
+"""Checks that every number in the texts of an explanation has evidence."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class ExplanationCheck:
-    """The numbers of all texts of an explanation, and those without evidence.
+    """Numbers of all texts of an explanation, and those without evidence. Checked on first access.
 
-    Checked when it is first asked for. `program`: the launches together, where that is printed too.
+    `program`: the explanation of all launches together, if it is printed too.
     """
 
     def __init__(self, explanation: Explanation, program: ProgramExplanation | None = None) -> None:
@@ -53,7 +53,7 @@ class ExplanationCheck:
 
 
 class CheckCount:
-    """The same numbers, counted while launches are explained one by one, and not kept."""
+    """The same counts, added up while launches are explained one by one and then discarded."""
 
     def __init__(self) -> None:
         self.numbers = self.verified = 0
@@ -74,7 +74,7 @@ def check_run(explanation: Explanation) -> Iterator[GroundingResult]:
 
 
 def check_launch(each: LaunchExplanation) -> Iterator[GroundingResult]:
-    texts = texts_of(each)  # which may add to the evidence
+    texts = texts_of(each)  # may add evidence
     return map(EvidenceIndex(each.evidence, each.launch).check, texts)
 
 

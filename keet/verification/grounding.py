@@ -1,8 +1,8 @@
-"""Checks each number of a text against the evidence that it rests on.
+"""Checks the numbers of keet's own texts, and of a model's, against evidence.
 
-A number is verified where it is the value of a piece of evidence, in any unit that means the same
-and at the rounding with which it is printed; or a shape or name of the launch; or, where the text
-says so, a ratio, difference or sum of two pieces that the text shows. Everything else is stray.
+A number is verified if it equals the value of a piece of evidence, in any equivalent unit and
+within the rounding of its printed digits; or a shape or name of the launch; or, if the text says
+so, a ratio, difference or sum of two pieces that the text shows. Everything else is unsupported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from keet.verification.text.numbers import TextNumber, find_numbers
 if TYPE_CHECKING:
     from keet.verification.text.sentences import SentenceSpan
 
-# Compiled when they are searched for: the texts of most launches need none of them.
+# Not compiled here: most texts need none of them.
 _RATIO = r"(?i)×|\b(?:times|fold|factor|ratio|share|of|per|half|out of)\b|\dx\b"
 _CHANGE = (
     r"(?i)\b(?:more|less|fewer|faster|slower|longer|shorter|higher|lower|larger|smaller|greater"
@@ -37,18 +37,18 @@ _SUM = r"(?i)\b(?:together|in all|total|sum|combined|altogether|both|in sum|plus
 
 
 _MARGIN = 1e-6
-"""Of a size, so that no value at the edge of the rounding is passed over."""
+"""Relative margin, so that no value at the edge of the rounding is missed."""
 
 
 class Verified(NamedTuple):
-    """A number, and the ids of the evidence that it is; none for a fact of the launch."""
+    """A number, and the ids of the evidence for it; none for a shape or count of the launch."""
 
     number: TextNumber
     evidence: tuple[str, ...]
 
 
 class UnsupportedNumber(NamedTuple):
-    """A number that nothing bears out."""
+    """A number without evidence."""
 
     text: str
     start: int
@@ -56,7 +56,7 @@ class UnsupportedNumber(NamedTuple):
 
 
 class GroundingResult(NamedTuple):
-    """What became of the numbers of a text."""
+    """Result of checking the numbers of a text."""
 
     numbers: int
     verified: tuple[Verified, ...]
@@ -76,14 +76,17 @@ def check_grounding(
     *,
     launch: Launch | None = None,
 ) -> GroundingResult:
-    """Verify the numbers of `text`; `EvidenceIndex` does so for several texts about the same."""
+    """Check the numbers of `text`. For several texts with the same evidence, use
+    `EvidenceIndex`."""
     return EvidenceIndex(evidence, launch).check(text)
 
 
 class EvidenceIndex:
-    """What the numbers of some texts may rest on: evidence, and the launch, which lends its shapes
-    and names. Whether a number is said of the right thing is not asked: what keet builds needs no
-    such guess."""
+    """Evidence by unit and size, and the shapes and names of a launch, to check texts against.
+
+    Does not check whether a number is attributed to the right metric: keet builds its texts from
+    the evidence.
+    """
 
     def __init__(self, evidence: Iterable[Evidence], launch: Launch | None = None) -> None:
         self.pieces = {piece.id: piece for piece in evidence}
@@ -108,7 +111,7 @@ class EvidenceIndex:
 
     @cached_property
     def _by_unit(self) -> dict[str, _Sizes]:
-        """The pieces of each unit by size. What is not finite is never what a text says."""
+        """The finite pieces of each unit by size."""
         units: dict[str, list[tuple[float, int]]] = {}
         for order, piece in enumerate(self.pieces.values()):
             if math.isfinite(piece.value):
@@ -120,8 +123,8 @@ class EvidenceIndex:
         return tuple(self.pieces.values())
 
     def alike(self, number: TextNumber) -> list[tuple[Evidence, Sequence[Amount]]]:
-        """Evidence of a unit and size that the number may have, and what it can mean in that unit.
-        In the order of the evidence: most of it is of another kind, or of another size."""
+        """Evidence whose unit and size match the number, and the meanings of the number in that
+        unit. In the order of the evidence."""
         found: list[tuple[int, Sequence[Amount]]] = []
         for unit in self._units_of(number) if not number.shape else ():
             meanings = [*amounts(number, unit)]
@@ -131,14 +134,14 @@ class EvidenceIndex:
         return [(self._in_order[order], meanings) for order, meanings in found]
 
     def _units_of(self, number: TextNumber) -> Sequence[str]:
-        """Units of evidence in which the number can be meant: that depends on its own alone."""
+        """Units of evidence that are compatible with the number's unit."""
         key = number.unit, number.alone is not None
         if key not in self._fitting:
             self._fitting[key] = [unit for unit in self._by_unit if fits(number, unit)]
         return self._fitting[key]
 
     def is_fact(self, number: TextNumber) -> bool:
-        """Whether the launch has that number or shape, or each size is evidence of its own."""
+        """Whether the launch has this count or shape, or each size of the shape is evidence."""
         if shape := number.shape:
             known = all(size in self._values for size in shape)
             return known or any(_same_shape(shape, each) for each in self._shapes)
@@ -159,7 +162,7 @@ class EvidenceIndex:
 
 @lru_cache(maxsize=256)
 def _numbers_of(text: str, names: tuple[str, ...]) -> Sequence[TextNumber]:
-    """Kept: a page checks a launch for its prompt context, and again with all others."""
+    """Cached: a page checks the same text for a launch and for the whole page."""
     return find_numbers(text, names)
 
 
@@ -168,7 +171,7 @@ class _Sizes(NamedTuple):
 
     sizes: tuple[float, ...]
     orders: tuple[int, ...]
-    """Their places among all pieces."""
+    """Their indices among all pieces."""
 
     def within(self, least: float, most: float) -> tuple[int, ...]:
         return self.orders[bisect_left(self.sizes, least) : bisect_right(self.sizes, most)]
@@ -190,7 +193,7 @@ class _TextChecker:
         return list(split_sentences(self._text))
 
     def check(self) -> tuple[list[Verified], list[UnsupportedNumber]]:
-        """First what stands for itself; then what is computed from that."""
+        """First numbers that are evidence; then numbers computed from these."""
         direct = {number: self._direct(number) for number in self._numbers}
         shown = {piece for entry in direct.values() if entry for piece in entry.evidence}
         verified: list[Verified] = []
@@ -219,18 +222,18 @@ class _TextChecker:
         return None
 
     def _is(self, number: TextNumber, piece: Evidence, meanings: Sequence[Amount]) -> bool:
-        """`readings`: what the number can mean in the unit of the piece."""
+        """`meanings`: of the number in the unit of the piece."""
         if is_any(meanings, piece.value, number) and (
             number.bound is None or is_near(number, Quantity(piece.value, piece.unit))
         ):
             return True
-        # "3.2 % lower" for a change of -3.2 %: the word is the sign.
+        # "3.2 % lower" for a change of -3.2 %: the word replaces the sign.
         if piece.value < 0 and number.value > 0 and re.search(_CHANGE, self._sentence(number).text):
             return is_any(meanings, -piece.value, number)
         return False
 
     def _computed(self, number: TextNumber, shown: set[str]) -> Verified | None:
-        """Of two pieces that the reader can see: printed or named in the text."""
+        """Computed from two pieces that the text shows or names."""
         visible = [p for p in self._pieces.values() if p.id in shown or self._mentions(p)]
         words = self._sentence(number).text
         for first, second in permutations(visible, 2):
@@ -253,13 +256,13 @@ class _TextChecker:
         return f"{near.label} is {near}" if near else "nothing in the evidence has that unit"
 
     def _nearest(self, number: TextNumber) -> Evidence | None:
-        """What the writer may have meant: the closest value of that kind."""
+        """The closest value in a compatible unit: what the writer may have meant."""
         alike = [p for p in self._pieces.values() if fits(number, p.unit, lenient=True)]
         return min(alike, key=lambda p: _distance(number.value, p.value), default=None)
 
 
 def _sizes(meanings: Sequence[Amount], number: TextNumber) -> tuple[float, float]:
-    """Between which a value must lie, sign aside, to be the number: a little more than that."""
+    """Range of absolute values that may equal the number, slightly enlarged."""
     most = max(abs(value) + half for value, half in meanings)
     if number.bound or not math.isfinite(most):
         return 0.0, math.inf
@@ -270,7 +273,7 @@ def _sizes(meanings: Sequence[Amount], number: TextNumber) -> tuple[float, float
 def _distance(said: float, measured: float) -> float:
     if said <= 0 or not math.isfinite(measured) or measured <= 0:
         return math.inf
-    return abs(math.log(said) - math.log(measured))  # the quotient may be too small for a float
+    return abs(math.log(said) - math.log(measured))  # the quotient may underflow
 
 
 def _shapes(launch: Launch) -> Iterator[tuple[int, ...]]:
@@ -278,12 +281,12 @@ def _shapes(launch: Launch) -> Iterator[tuple[int, ...]]:
 
 
 def _same_shape(said: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Trailing ones say nothing: `64x256` is (64, 256, 1)."""
+    """Trailing ones may be left out: `64x256` is (64, 256, 1)."""
     return said + (1,) * (3 - len(said)) == shape
 
 
 def _facts(launch: Launch) -> Iterator[Quantity]:
-    """Numbers that a launch has without being measured."""
+    """Counts of a launch that are not metrics."""
     for shape, unit in ((launch.grid, "block"), (launch.block, "thread")):
         if shape:
             yield Quantity(math.prod(shape), unit)
@@ -296,7 +299,7 @@ def _facts(launch: Launch) -> Iterator[Quantity]:
 def _results(
     first: Evidence, second: Evidence, number: TextNumber, words: str
 ) -> Iterator[Quantity]:
-    """What two pieces give together, where the words say that they are put together."""
+    """Ratio, difference or sum of two pieces, if the words suggest it."""
     a, b = first.value, second.value
     if not same_kind(first.unit, second.unit) or not math.isfinite(a) or not math.isfinite(b):
         return

@@ -1,4 +1,4 @@
-"""Whether a number in a text is a measured one, at the rounding with which it was printed."""
+"""Whether a number in a text equals a quantity, within the rounding of its printed digits."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from keet.units import Number, Quantity, parse_unit
 from keet.verification.text.numbers import TextNumber
 
 _NOISE = 1e-12
-"""What binary fractions and unit conversions may add to a difference, relative to the value."""
+"""Relative floating-point error of unit conversions."""
 
 _WHOSE = {"thread", "block", "SM", "scheduler", "warp", "launch", "kernel", "SMSP", "lane", "line"}
-"""Whose number it is: `registers` and `registers/thread` are the same."""
+"""Denominators that may be left out: `registers` and `registers/thread` are the same."""
 _OF_EACH = {"request", "sector", "inst", "wavefront", "issue"}
-"""Parts of a ratio that a text may leave to its words: `each request takes 32 sectors`."""
+"""Denominators that a text may express in words: `each request takes 32 sectors`."""
 _PLAIN = {"", "x"}
-"""Units of what is a mere number or a multiple."""
+"""Units of plain numbers and multiples."""
 _UNITLESS = {"x", "way", "wave", "wave/SM"}
-"""What ncu has no unit for."""
+"""Units that ncu does not print."""
 _NEED_A_UNIT = {"s", "byte", "hz", "%", "flop"}
-"""Numbers of these say nothing without a unit."""
+"""Kinds of units that a number needs to have a meaning."""
 
 
 Amount = tuple[float, float]
@@ -31,10 +31,10 @@ Amount = tuple[float, float]
 def agrees(
     number: TextNumber, quantity: Quantity, *, lenient: bool = False, rounding: float = 0.0
 ) -> bool:
-    """Whether the text's number is that quantity, in any unit that means the same.
+    """Whether the number equals the quantity, in any equivalent unit.
 
-    `lenient` takes a bare number for a percentage too: for texts by others, whose tables name the
-    unit elsewhere. `rounding`: by how much the quantity may be off, as an export has it.
+    `lenient`: a bare number may be a percentage; for texts by others, whose tables name the unit
+    elsewhere. `rounding`: error of the quantity itself, because exports contain rounded numbers.
     """
     meanings = amounts(number, quantity.unit, lenient=lenient)
     return is_any(meanings, quantity.value, number, rounding)
@@ -43,11 +43,14 @@ def agrees(
 def is_any(
     meanings: Iterable[Amount], measured: Number, number: TextNumber, rounding: float = 0.0
 ) -> bool:
-    """Whether the number is that value in one of its readings, which `amounts` gives."""
+    """Whether the number equals the value in one of its meanings, see `amounts`."""
     if not math.isfinite(measured):
         return False
     bound = number.bound
-    for value, half in meanings:  # no calls in here: each number meets all evidence of its launch
+    for (
+        value,
+        half,
+    ) in meanings:  # no calls in this loop: each number is compared with all evidence of its launch
         slack = half + rounding + _NOISE * max(abs(value), abs(measured))
         if bound is None:
             close = abs(value - measured) <= slack
@@ -61,10 +64,10 @@ def is_any(
 
 
 def is_near(number: TextNumber, quantity: Quantity) -> bool:
-    """For a bound: whether it is one that a person would give for that value.
+    """For a bound: whether a person would give this bound for the value.
 
-    Nine tenths of all percentages are `more than 10 %`: what such a bound says is true and next to
-    nothing, so that alone must not ground it.
+    Nine of ten percentages are `more than 10 %`. Such a bound is true for almost everything, so it
+    must not be confirmed by any value.
     """
     if number.bound is None:
         return True
@@ -74,17 +77,17 @@ def is_near(number: TextNumber, quantity: Quantity) -> bool:
 
 
 def _leading_step(value: float) -> float:
-    """One unit of the first digit: 10 for 60, 100 for 250."""
+    """One unit of the leading digit: 10 for 60, 100 for 250."""
     return 10.0 ** math.floor(math.log10(abs(value))) if value else 1.0
 
 
 def fits(number: TextNumber, unit: str, *, lenient: bool = False) -> bool:
-    """Whether the number could be one of that unit at all."""
+    """Whether the number can be given in this unit at all."""
     return next(amounts(number, unit, lenient=lenient), None) is not None
 
 
 def amounts(number: TextNumber, unit: str, *, lenient: bool = False) -> Iterator[Amount]:
-    """The number and its rounding in `unit`, in each way in which it can be meant."""
+    """The number and its rounding in `unit`, for each meaning that it can have."""
     if number.shape:
         return
     if number.alone:
@@ -95,7 +98,7 @@ def amounts(number: TextNumber, unit: str, *, lenient: bool = False) -> Iterator
     elif number.unit == "%" and unit in _PLAIN:
         yield number.value / 100, number.half / 100
     elif unit in _PLAIN and (number.unit in _UNITLESS or (is_count(number.unit) and not lenient)):
-        yield number.value, number.half  # a ratio to which the text gives its noun
+        yield number.value, number.half  # a ratio; the text names what is counted
     elif same_kind(number.unit, unit) and not (lenient and _of_another(number.unit, unit)):
         factor = 10.0 ** (parse_unit(number.unit).power - parse_unit(unit).power)
         yield number.value * factor, number.half * factor
@@ -103,7 +106,7 @@ def amounts(number: TextNumber, unit: str, *, lenient: bool = False) -> Iterator
 
 @lru_cache(maxsize=1024)
 def is_count(unit: str) -> bool:
-    """Whether numbers of that unit say something without it."""
+    """Whether numbers of this unit have a meaning without it."""
     return parse_unit(unit).kind.split("/")[0] not in _NEED_A_UNIT
 
 
@@ -116,14 +119,15 @@ def _bare(number: TextNumber, unit: str, *, lenient: bool) -> Iterator[Amount]:
 
 @lru_cache(maxsize=4096)
 def _of_another(said: str, measured: str) -> bool:
-    """`49 kB per thread` for what is 49 kB per block."""
+    """`49 kB per thread`, but the quantity is per block."""
     parts, of = (set(parse_unit(unit).kind.split("/")[1:]) & _WHOSE for unit in (said, measured))
     return bool(parts - of and of - parts)
 
 
 @lru_cache(maxsize=4096)
 def same_kind(said: str, measured: str) -> bool:
-    """Whether two units measure the same: `registers` and `register/thread` do, GB and GB/s not."""
+    """Whether two units are compatible: `registers` and `register/thread` are, GB and GB/s are
+    not."""
     head, *parts = parse_unit(said).kind.split("/")
     wanted, *of = parse_unit(measured).kind.split("/")
     added, left_out = set(parts) - set(of), set(of) - set(parts)

@@ -1,4 +1,4 @@
-"""The verdict on one number of a text."""
+"""Verdicts on the numbers and comparisons of a text: confirmed, contradicted, not found."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ class ClaimVerdict(StrEnum):
 
 
 class CheckedNumber(NamedTuple):
-    """One number of the text, and what the report says to it."""
+    """One number of the text, and the verdict on it."""
 
     number: TextNumber
-    """Its place is that in the whole text."""
+    """With positions in the whole text."""
     verdict: ClaimVerdict
     report_value: ReportValue | None
-    """What it was held against."""
+    """What it was compared with."""
     reason: str
 
 
 class RelationCheck(NamedTuple):
-    """What the text says of two quantities (`exceeds`), and whether it is so."""
+    """A comparison in the text (`exceeds`), and the verdict on it."""
 
     text: str
     start: int
-    """In the whole text."""
+    """Position in the whole text."""
     end: int
     verdict: ClaimVerdict
     reason: str
@@ -45,6 +45,6 @@ class CheckedSentence(NamedTuple):
 
     @property
     def verdicts(self) -> list[ClaimVerdict]:
-        """Of its numbers and of its relations."""
+        """Verdicts on its numbers, then on its comparisons."""
         numbers = [check.verdict for check in self.checks]
         return numbers + [relation.verdict for relation in self.relations]

@@ -1,7 +1,8 @@
-"""Checks a text by anyone against a report: is each number what the text says that it is?
+"""Checks the numbers of any text against a report: `verify_text`.
 
-Confirmed: what the clause names has that value, in the launch that it speaks of. Contradicted: it
-has another. Not found: the text does not say what the number is, or the report does not hold it.
+Confirmed: the metric that the clause names has this value in the launch that it is about.
+Contradicted: it has another value. Not found: the text does not say what the number is, or the
+report does not have it.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ from keet.verification.values.report_values import ReportValue, ReportValues, wi
 from keet.verification.verdicts import CheckedNumber, CheckedSentence, ClaimVerdict
 
 _BOUND_SLACK = 0.02
-"""Of a bound, as `over 60 %` is said of 59.7 % too."""
+"""Relative tolerance of a bound: people say `over 60 %` for 59.7 % too."""
 _ALLOCATED = ("shared_memory", "device_")
-"""Sizes that people give in units of 1024 bytes and call KB."""
+"""Prefixes of sizes that people give in units of 1024 bytes and call KB."""
 _TOGETHER = regex(
     r"\b(?:in all|total|altogether|together|combined|in sum|all launches|\d+ launches of)\b", re.I
 )
@@ -67,12 +68,12 @@ _NO_WHOLE = (
     "this",
     "it",
 )
-"""Behind `of`: what is no column of a source line, so that the name in the clause decides."""
+"""Words after `of` that are not a column of a source line, so the name in the clause decides."""
 _SHARE_OF = regex(r"\s*of\s+(?:(?:the|all|its)\s+)?(\w+(?:\s\w+)?)")
 
 
 _MOST_NUMBERS = 64
-"""Of a sentence: the time that each takes grows with their number."""
+"""Numbers per sentence: the time to check each grows with their count."""
 _TOO_MANY = f"not checked: more than {_MOST_NUMBERS} numbers in one sentence; split it"
 
 
@@ -85,13 +86,13 @@ def verify_text(  # noqa: PLR0913
     both_sides: bool = False,
     before_sentence: Callable[[], None] | None = None,
 ) -> list[CheckedSentence]:
-    """Check every number of `text` against those launches, sentence by sentence.
+    """Check every number of `text` against the launches, sentence by sentence.
 
-    `everything` is the whole report (or both reports of a comparison), where `launches` is a
-    choice: a number of a launch that was not chosen is then said to be that. `known` are the
-    numbers that keet itself computes. `both_sides`: all that the text compares is there, so that a
-    number before or behind an arrow can be wrong. `before_sentence` is called before each sentence
-    is checked: it may raise to stop.
+    `everything`: all launches of the report (or of both reports), if `launches` is a selection;
+    used to say that a wrong number belongs to a launch that was not selected. `known`: numbers that
+    keet itself computes. `both_sides`: both sides that the text compares are given, so a number
+    before or after an arrow can be wrong. `before_sentence`: called before each sentence; may raise
+    to stop.
     """
     plain = without_citations(text)
     verifier = _Verifier(plain, launches, everything or launches, known or ComputedValues())
@@ -133,12 +134,12 @@ class _Verifier:
         self._topics = CurrentTopic(text, self._everything)
 
     def sentences(self) -> Iterator[SentenceSpan]:
-        """A semicolon in quoted code ends no sentence."""
+        """Split without quoted code: a semicolon there does not end a sentence."""
         for start, end in ((each.start, each.end) for each in split_sentences(self._unquoted)):
             yield SentenceSpan(self._text[start:end], start)
 
     def _metric_ids_asked(self) -> Iterator[str]:
-        """Of all names in the text, and what claims of a limiter need."""
+        """Metrics that the text names, and those needed to check claims of a limiter."""
         for sentence in self.sentences():
             yield from (each for term in terms_in(sentence.text) for each in term.metric_ids)
         yield from ("duration", *UNIT_SHARES)
@@ -166,7 +167,7 @@ class _Verifier:
         return CheckedSentence(sentence, checks, tuple(moved))
 
     def _without_files(self, text: str) -> str:
-        """A line of `cmath` is a place too, no number."""
+        """`cmath:31` is a source line, not a number."""
         for name in self._files:
             text = re.sub(rf"\b{name}:\d+", lambda match: "_" * len(match[0]), text)
         return text
@@ -184,7 +185,7 @@ class _Verifier:
         return check._replace(number=moved)
 
     def _subjects(self, claim: Claim) -> tuple[Launch, ...]:
-        """The launches that a claim is about; all that were chosen, where it names none."""
+        """The launches that a claim is about; all selected ones if it names none."""
         return claim.subject.launches if claim.subject else self._spoken_of
 
     @property
@@ -192,7 +193,7 @@ class _Verifier:
         return self._topics.launches or self._launches
 
     def _check(self, claim: Claim, claims: Sequence[Claim]) -> CheckedNumber:
-        """By the names in the text, then by what keet computes."""
+        """By the metric names in the text, then by what keet computes."""
         if claim.number.shape:
             return self._shape(claim)
         if said := capacity(claim.sentence.text, claim.number):
@@ -201,7 +202,7 @@ class _Verifier:
         if found.verdict is ClaimVerdict.CONFIRMED or self._computed.is_empty:
             return found
         around = self._words.around(claim.number, self._topics.rows_of(claim))
-        # Below the title of a source line stands keet's own layout, in which words are short.
+        # Below the title of a source line, the text is keet's own output, with short labels.
         exact = found.verdict is ClaimVerdict.CONTRADICTED and names_tightly(claim)
         exact = exact and self._topics.place is None
         report_value = self._computed.find(claim.number, around, self._subjects(claim), exact=exact)
@@ -230,7 +231,7 @@ class _Verifier:
     def _differs(
         self, claim: Claim, claims: Sequence[Claim], report_values: list[ReportValue]
     ) -> CheckedNumber:
-        """Wrong, where the text surely means what was measured."""
+        """Contradicted if the text surely means the measured value, else not found."""
         if is_hypothetical(claim):
             reason = "the text states a possibility, not a measurement"
         elif not claim.firm and claim.place is None:
@@ -241,10 +242,10 @@ class _Verifier:
         return CheckedNumber(claim.number, ClaimVerdict.NOT_FOUND, None, reason)
 
     def _readings(self, claim: Claim) -> Iterator[ReportValue]:
-        """What the claim's name stands for, in units that fit, the likeliest first."""
+        """Values that the claim's name may mean, in matching units, the likeliest first."""
         ids = qualified(claim.term.metric_ids if claim.term else (), clause_of(claim))
         if claim.number.unit == "ns" and not (ids or claim.place or claim.misfit):
-            ids = ("duration",)  # a time with no name: what else has a launch to tell
+            ids = ("duration",)  # a time without a name is most likely the duration
         missing = claim.term is not None and claim.term.entry.complement
         for launch in counted(self._subjects(claim), "reading launches"):
             found = self._of_line(claim, ids, launch)
@@ -261,7 +262,7 @@ class _Verifier:
     def _of_line(
         self, claim: Claim, ids: Sequence[str], launch: Launch
     ) -> list[ReportValue] | None:
-        """A source line's own numbers, where the claim is about one; `None` where it is not."""
+        """Values of a source line if the claim is about one; `None` if it is not."""
         place, number = claim.place, claim.number
         if place is None or not number.unit:
             return None
@@ -273,7 +274,7 @@ class _Verifier:
         return self._facts.read_line(ids, launch, place)
 
     def _wrong_unit(self, claim: Claim) -> CheckedNumber | None:
-        """The name right before the number is one that is never given in that unit."""
+        """Contradicted if the metric named right before the number never has its unit."""
         term = claim.misfit
         if term is None or is_hypothetical(claim):
             return None
@@ -305,7 +306,7 @@ class _Verifier:
         )
 
     def _shape(self, claim: Claim) -> CheckedNumber:
-        """A grid or a block, by the word before it, or either."""
+        """A grid, block or cluster, by the word before it; any of them without such a word."""
         number = claim.number
         before = claim.sentence.text[: number.start].lower()
         wanted = [word for word in ("grid", "block", "cluster") if word in before[-40:]]
@@ -334,7 +335,7 @@ class _Verifier:
 def _fits_one(
     claim: Claim, likeliest: ReportValue, fitting: Sequence[ReportValue]
 ) -> CheckedNumber:
-    """`L1 is under 10 %` must hold for L1, not just for one of its stages."""
+    """`L1 is under 10 %` must be true for L1, not just for one of its stages."""
     part = claim.term is not None and claim.term.entry.part
     if part and claim.number.bound == "below" and likeliest.label not in {r.label for r in fitting}:
         reason = f"it is not clear which metric the text means; {likeliest}; {fitting[0]}"
@@ -343,19 +344,19 @@ def _fits_one(
 
 
 def _agrees(number: TextNumber, report_value: ReportValue) -> bool:
-    if number.bound:  # `less than 4` is wrong for 4.4, which 4 would be right for
+    if number.bound:  # `less than 4` is wrong for 4.4, although 4.4 rounds to 4
         number = number._replace(half=min(number.half, _BOUND_SLACK * abs(number.value)))
     rounding = report_value.rounding
     if agrees(number, _as_rounded(number, report_value.quantity), lenient=True, rounding=rounding):
         return True
-    # ncu prints a ratio of 0.04 as `%  0.04`, the unit in a column of its own.
+    # ncu prints a ratio of 0.04 as `%  0.04`, with the unit in a separate column.
     if (
         number.unit == "%"
         and number.text[-1:].isdigit()
         and report_value.quantity.unit in ("", "x")
     ):
         return agrees(number._replace(unit=""), report_value.quantity, rounding=rounding)
-    # 48 KB of shared memory are 49,152 bytes to everyone but ncu.
+    # Most people call 49,152 bytes of shared memory 48 KB; ncu does not.
     spec = metric_named(report_value.metric or "")
     if not number.binary or spec is None or not spec.id.startswith(_ALLOCATED):
         return False
@@ -365,7 +366,7 @@ def _agrees(number: TextNumber, report_value: ReportValue) -> bool:
 
 
 def _as_rounded(number: TextNumber, quantity: Quantity) -> Quantity:
-    """38.547 is printed as 38.55, which people round to 38.6."""
+    """38.547 is printed as 38.55, which people round to 38.6: allows rounding twice."""
     value = quantity.value
     printed = Quantity(float(f"{value:.4g}"), quantity.unit)
     is_finer = number.half and 10 * abs(printed.value - value) <= number.half
@@ -378,7 +379,7 @@ def _prefix(text: str) -> str:
 
 
 def _about_lines(ids: Sequence[str]) -> bool:
-    """Whether a source line can have such a number: samples, stalls, sectors, or just a share."""
+    """Whether source lines have such numbers: samples, stalls, sectors, or just a share."""
     of_lines = ("samples", "src_", "inst_executed", "global_", "duration", TIME_SHARE, STALL_SHARE)
     return not ids or any(report_value.startswith(of_lines) for report_value in ids)
 

@@ -1,6 +1,7 @@
-"""Whether a launch is limited by what a text says: `is DRAM bound`, `limited by L2`.
+"""Checks claims of a limiter: `is DRAM bound`, `limited by L2`.
 
-Only by how busy the units are: what is not clear from that is not checked, and so never confirmed.
+Uses only how busy the units are. If that does not decide it, the claim is not checked, so never
+confirmed.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ _SHARES = {
     "sm": ("SM", "sm_throughput_pct"),
 }
 UNIT_SHARES = tuple(metric for _, metric in _SHARES.values())
-"""Ids of the metrics that a claim of a limiter is held to."""
+"""Ids of the metrics that decide a claim of a limiter."""
 _MEMORY = ("dram", "l2", "l1")
 _LIMITS, _BUSY = 80.0, 60.0
-"""Per cent of peak from which on a unit surely limits, or is so busy that an idler one does not."""
+"""Per cent of peak from which a unit surely limits, and from which a less busy unit does not."""
 _BEHIND = 20.0
-"""Percentage points by which a unit that is less busy than another is surely not the limiter."""
+"""A unit that is less busy than another by this many percentage points is not the limiter."""
 _UNCLEAR = "not checked: how busy the units are does not decide it; `keet explain` says what limits"
 
 
@@ -89,7 +90,7 @@ def _verdict(unit: str, shares: Mapping[str, float]) -> ClaimVerdict:
         return ClaimVerdict.NOT_FOUND
     if max(own) >= _LIMITS and max(own) > max(shares[each] for each in rest):
         return ClaimVerdict.CONFIRMED
-    # L1 may be over active cycles alone, which is not comparable with the others.
+    # L1 may be over active cycles only, which is not comparable with the others.
     busiest = max((shares[each] for each in rest if each != "l1"), default=0.0)
     clear = busiest >= _BUSY and max(own) < busiest - _BEHIND
     return ClaimVerdict.CONTRADICTED if clear else ClaimVerdict.NOT_FOUND

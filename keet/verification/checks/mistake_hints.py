@@ -1,4 +1,4 @@
-"""What went wrong with a number that is not what the text says: whose it is, or how it is off."""
+"""Explains a contradicted number: the right value, and where the wrong one may come from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keet.verification.text.source_places import SourcePlace
 from keet.verification.values.report_values import ReportValue, ReportValues
 
 _NEAR = 0.1
-"""Up to a tenth off, a number was rounded; beyond, it is another."""
+"""Relative error up to which a number counts as rounded too far."""
 
 
 def explain_mistake(
@@ -67,7 +67,7 @@ def _swapped(
     facts: ReportValues,
     launches: Sequence[Launch],
 ) -> str | None:
-    """The number of another metric that the same sentence names."""
+    """The number belongs to another metric of the same sentence."""
     own = {report_value.label for report_value in report_values}
     mine = [launch for launch in launches if launch.id == report_values[0].launch]
     for other in claims:
@@ -81,7 +81,7 @@ def _swapped(
 
 
 def _power(number: TextNumber, report_value: ReportValue) -> str | None:
-    """Off by a prefix, or a fraction taken for a percentage."""
+    """Wrong by a unit prefix, or a fraction written as a percentage."""
     for value, half in amounts(number, report_value.quantity.unit, lenient=True):
         for factor in (1e3, 1e-3, 1e6, 1e-6, 1e9, 1e-9, 100.0, 0.01):
             if abs(value * factor - report_value.quantity.value) <= half * factor and value:
@@ -129,9 +129,9 @@ def _rounded(number: TextNumber, report_value: ReportValue) -> str | None:
 def same_value(
     number: TextNumber, facts: ReportValues, launches: Sequence[Launch], label: str = ""
 ) -> ReportValue | None:
-    """A metric with that value and unit: the keys of the catalog only, and no small counts."""
+    """A key metric of the catalog with this value and unit; None for small counts."""
     small = number.value.is_integer() and number.value < 100
-    # Of many launches, some metric of some launch has nearly every value: that tells nothing.
+    # With many launches, some metric of some launch has nearly every value.
     if not number.unit or number.bound or small or len(launches) > MAX_DECODED:
         return None
     return next(_alike(number, facts, launches, label), None)

@@ -1,4 +1,4 @@
-"""Whether something is the highest or lowest of its kind: `Drain is the largest stall reason`."""
+"""Checks claims of a highest or lowest value: `Drain is the largest stall reason`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from keet.verification.verdicts import ClaimVerdict
 _PIPES = ("FMA pipe", "ALU pipe", "FP64 pipe", "FP16 pipe", "tensor pipe", "LSU pipe", "XU pipe")
 _UNITS = ("DRAM throughput", "L2 throughput", "L1 throughput")
 _OF_ACTIVE = frozenset({"L1 throughput"})
-"""Small sets have it over active cycles alone, which is not comparable with the others."""
+"""Small metric sets have it over active cycles only, which is not comparable with the others."""
 _NO_STALLS = ("selected",)
 _MAYBE = ("not_selected",)
-"""A warp that could have run: some call it a stall, and some do not."""
+"""The warp was ready to run; not everybody calls that a stall."""
 _STALL_NOUN = regex(r"\s*(?:\w+\s+)?stall|\s*reason", re.IGNORECASE)
 _PIPE_NOUN = regex(r"\s*(?:\w+\s+)?pipe(?:line)?s?\b", re.IGNORECASE)
 _UNIT_NOUN = regex(r"\s*(?:hardware |memory )?(?:unit|level)s?\b", re.IGNORECASE)
@@ -33,22 +33,20 @@ _LAUNCH_NOUN = regex(
 )
 _TIME = regex(r"longest|slowest|shortest|fastest|quickest", re.IGNORECASE)
 
-Known = tuple[ClaimVerdict, str]
-
 
 class _Ranked(NamedTuple):
-    """Values by name, and the one that is said to lead."""
+    """Values by name, and the name that the text ranks first."""
 
     values: Mapping[str, float]
     said: str
     unsure: frozenset[str] = frozenset()
-    """Names that may not belong to the group."""
+    """Names that may not belong to the ranking."""
 
 
 def check_ranking(
     relation: Relation, text: str, facts: ReportValues, spoken_of: Sequence[Launch]
-) -> Known | None:
-    """None: keet does not know of which group."""
+) -> tuple[ClaimVerdict, str] | None:
+    """None: keet does not know what is ranked."""
     ranked = _ranked(relation, text, facts, spoken_of)
     if ranked is None or ranked.said not in ranked.values or len(ranked.values) < 2:
         return None
@@ -73,7 +71,7 @@ def _is_printed(facts: ReportValues) -> bool:
 
 
 def _is_close(ranked: _Ranked, first: str) -> bool:
-    """So close to the first that the two decimals of an export may hide which is more."""
+    """So close to the first that the rounding of an export may hide the order."""
     said, most = ranked.values[ranked.said], ranked.values[first]
     return abs(said - most) <= max(0.02 * abs(most), 0.1)
 
@@ -118,7 +116,7 @@ def _of_terms(
     facts: ReportValues,
     spoken_of: Sequence[Launch],
 ) -> _Ranked | None:
-    """The first reading of each: the share of its peak over the elapsed cycles."""
+    """By the first metric of each name: the share of its peak over elapsed cycles."""
     launches = _subjects(text, facts, spoken_of)
     if len(launches) != 1:
         return None
@@ -154,7 +152,7 @@ def _subjects(text: str, facts: ReportValues, spoken_of: Sequence[Launch]) -> Se
 
 
 def _nearest(relation: Relation, text: str, fits: Callable[[Term], bool]) -> Term | None:
-    """The name that is said to lead: the nearest on either side."""
+    """The name that the text ranks first: the nearest on either side."""
     terms = [term for term in terms_in(text) if fits(term)]
     return min(terms, key=lambda term: _distance(term, relation), default=None)
 

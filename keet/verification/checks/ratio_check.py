@@ -1,4 +1,4 @@
-"""Multiples, changes and differences: what a text says of two launches, or of two metrics."""
+"""Checks multiples, changes and differences of two launches or two metrics: `5x slower than`."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _NOT_THESE = regex(
 
 
 _MOST_PAIRS = 160_000
-"""Pairs of launches that are tried for a number. Of more, some have nearly every ratio: such a
-number is neither right nor wrong."""
+"""Pairs of launches, at most, that are tried for a number. With more, some pair has nearly every
+ratio, so the number is not found."""
 
 
 class RatioCheck(NamedTuple):
@@ -44,13 +44,13 @@ class _Pair(NamedTuple):
     first: ReportValue
     second: ReportValue
     firm: bool
-    """The sentence names both sides."""
+    """The sentence names both launches."""
 
 
 def check_ratio(claim: Claim, facts: ReportValues, subjects: Sequence[Launch]) -> RatioCheck | None:
-    """The verdict on a multiple or a difference; `None` for a number that is neither.
+    """The verdict on a multiple or a difference; `None` for other numbers.
 
-    `subjects` are the launches that the text speaks of where the sentence does not say.
+    `subjects`: launches that the text is about, if the sentence names none.
     """
     number, text = claim.number, claim.sentence.text
     behind = text[number.end : number.end + 24]
@@ -99,7 +99,7 @@ def _pairs(
 def _sides(
     text: str, launches: LaunchLookup, subjects: Sequence[Launch]
 ) -> tuple[list[Launch], list[Launch]]:
-    """What is compared, and what with: the launch behind `than` is the second."""
+    """The two compared launches: the one after `than` is the second."""
     ones: list[Launch] = []
     others: list[Launch] = []
     for name in launches.named_in(text):
@@ -133,7 +133,8 @@ def _result(claim: Claim, pair: _Pair, *, down: bool) -> ReportValue | None:
 
 
 def _results(claim: Claim, pair: _Pair, *, down: bool) -> Iterator[ReportValue]:
-    """What the two sides give, the side named first being the one that is more, or less."""
+    """Ratio, relative change or difference of the two; the first is the larger one, or with `down`
+    the smaller one."""
     first, second = (pair.second, pair.first) if down else (pair.first, pair.second)
     a, b = first.quantity.value, second.quantity.value
     if not same_kind(first.quantity.unit, second.quantity.unit):

@@ -1,4 +1,4 @@
-"""Numbers that belong together: shares of two others, and the two sides of a change."""
+"""Adjusts verdicts of numbers that depend on others: shares, factors, both sides of a change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from keet.verification.verdicts import CheckedNumber, CheckedSentence, ClaimVerd
 
 
 def with_shares(checks: list[CheckedNumber], text: str) -> list[CheckedNumber]:
-    """`8 of 32 MB (25 %)`, `94 % of the total`: the share that two numbers beside it give."""
+    """Confirms shares of two other numbers: `8 of 32 MB (25 %)`, `94 % of the total`."""
     known = [
         c.report_value for c in checks if c.verdict is ClaimVerdict.CONFIRMED and c.report_value
     ]
@@ -48,13 +48,13 @@ def _share(part: ReportValue, whole: ReportValue) -> ReportValue | None:
 def with_factors(
     checks: Sequence[CheckedNumber], relations: Sequence[RelationCheck]
 ) -> tuple[list[CheckedNumber], list[RelationCheck]]:
-    """The factor of a relation (`36 times as much as`) and the relation have one verdict."""
+    """A comparison and its factor (`36 times as much as`) get the same verdict."""
     related = [_of_number(relation, checks) for relation in relations]
     return [_of_relation(check, related) for check in checks], related
 
 
 def _of_relation(check: CheckedNumber, relations: Sequence[RelationCheck]) -> CheckedNumber:
-    """`36 times as much as`: the 36 is as right as the relation that it belongs to."""
+    """`36 times as much as`: the 36 gets the verdict of the comparison."""
     for each in relations:
         inside = each.start <= check.number.start < each.end
         if inside and each.verdict is not ClaimVerdict.NOT_FOUND:
@@ -63,7 +63,7 @@ def _of_relation(check: CheckedNumber, relations: Sequence[RelationCheck]) -> Ch
 
 
 def _of_number(relation: RelationCheck, checks: Sequence[CheckedNumber]) -> RelationCheck:
-    """`looks up 1.6 times the sectors of`: what keet computes too is no less right for that."""
+    """`looks up 1.6 times the sectors of`: a confirmed factor confirms the comparison."""
     for check in checks:
         inside = relation.start <= check.number.start < relation.end
         known = (
@@ -79,7 +79,7 @@ _OTHER_SIDE = "one side of a comparison: name both reports (--report BEFORE --re
 
 
 def without_unknown_sides(checked: CheckedSentence) -> CheckedSentence:
-    """`16 → 26`: one report has one side of a change, and the other is not wrong for that."""
+    """`16 → 26`: with one report, the other side of the change is not found, not contradicted."""
     if not _COMPARES.search(checked.sentence.text):
         return checked
     relations = tuple(

@@ -1,7 +1,8 @@
-"""Whether what a sentence says of two quantities is so: `DRAM is busier than L2`.
+"""Checks comparisons of two quantities: `DRAM is busier than L2`.
 
-Both sides are looked up under the names that the sentence gives them, in the launches that it
-speaks of. What is not understood is not judged: such a relation is neither right nor wrong.
+Both sides are looked up by their names in the sentence, in the launches that it is about. A
+comparison that keet does not understand is not checked, so it is neither confirmed nor
+contradicted.
 """
 
 from __future__ import annotations
@@ -37,19 +38,19 @@ _NOT_THESE = regex(
     r"|necessary|needed|after|before|previous\w*|baseline|original|old|usual\w*|typical\w*)\b",
     re.IGNORECASE,
 )
-"""What is compared with something that the report does not hold."""
+"""Words of comparisons with something that is not in the report."""
 _CLAUSE = regex(r";|\b(?:while|whereas|but|because)\b|\.\s", re.IGNORECASE)
 _CLAUSE_END = regex(rf"[,:]\s|{_CLAUSE.pattern}", re.IGNORECASE)
 _REACH = 70
-"""Characters behind a relation in which its second side is looked for."""
+"""Characters after a comparison in which its second side is searched."""
 _WHOLES = {"samples_total", TIME_SHARE}
-"""What shares are taken of; never one side of a relation."""
+"""Totals that shares refer to; never one side of a comparison."""
 _PARTED = regex(r"\b(?:are|is|were|was)\b")
 _CLOSE, _FAR = 0.15, 0.5
-"""Relative differences up to which two numbers are close, and from which on they are not."""
+"""Relative differences up to which two numbers are close, and from which they are not."""
 _EQUAL = 0.02
 _MOST_PAIRS = 160_000
-"""Pairs of launches for which a relation is looked at."""
+"""Pairs of launches, at most, for which a comparison is checked."""
 _NOT_UNDERSTOOD = "not checked: keet does not know which two quantities are compared"
 
 
@@ -57,11 +58,11 @@ class _Side(NamedTuple):
     terms: Sequence[Term]
     """The likeliest first."""
     launches: tuple[Launch, ...]
-    """None that the sentence names: empty."""
+    """Empty if the sentence names none."""
     text: str
     said: tuple[Claim, ...]
     is_part: bool = False
-    """Of the other side, in other units: conflicts of wavefronts."""
+    """A part of the other side, maybe in other units: conflicts of wavefronts."""
 
 
 _Pair = tuple[ReportValue, ReportValue]
@@ -74,7 +75,7 @@ class RelationChecker:
     def check(
         self, sentence: SentenceSpan, claims: Sequence[Claim], spoken_of: Sequence[Launch]
     ) -> list[RelationCheck]:
-        """`spoken_of`: the launches where the sentence names none. Places are those of the
+        """`spoken_of`: the launches if the sentence names none. Positions are relative to the
         sentence."""
         text = sentence.text
         found = [
@@ -96,7 +97,7 @@ class RelationChecker:
             known = self._compare(relation, text, claims, spoken_of)
         if known is None:
             if not (claims or terms_in(text)):
-                return None  # a sentence about something else
+                return None  # the sentence is not about metrics
             known = ClaimVerdict.NOT_FOUND, _NOT_UNDERSTOOD
         said = text[relation.start : relation.end].strip()
         return RelationCheck(said, relation.start, relation.start + len(said), *known)
@@ -111,7 +112,7 @@ class RelationChecker:
                 verdicts.append(verdict)
         kinds = {verdict for verdict, _ in verdicts}
         if len(kinds) != 1:
-            return None  # so in one launch, and not in another
+            return None  # true for one launch and false for another
         return verdicts[0]
 
     def _sides(self, relation: Relation, text: str, claims: Sequence[Claim]) -> tuple[_Side, _Side]:
@@ -149,10 +150,10 @@ class RelationChecker:
     def _pairs(
         self, relation: Relation, left: _Side, right: _Side, spoken_of: Sequence[Launch]
     ) -> Iterator[list[_Pair]]:
-        """For each launch that the sentence is about, or each two launches."""
+        """Value pairs for each launch that the sentence is about, or for each pair of launches."""
         ones = left.launches or tuple(spoken_of)
         if len(ones) * len(right.launches) > _MOST_PAIRS:
-            return  # not understood: it does not say which of them
+            return  # the sentence does not say which of them
         for one in ones:
             others = [other for other in right.launches if other != one] or [one]
             for other in others:
@@ -186,7 +187,7 @@ class RelationChecker:
 
 
 def _is_operand(term: Term) -> bool:
-    """Words of any sentence are none, but for stalls; nor is what shares are taken of."""
+    """Whether a term can be compared: not weak words, except stalls, and not totals."""
     is_stall = term.metric_ids[0].startswith(STALL_SHARE)
     return (is_stall or not term.entry.weak) and not _WHOLES.intersection(term.metric_ids)
 
@@ -196,7 +197,7 @@ def _within(term: Term, span: tuple[int, int]) -> bool:
 
 
 def _elliptic(first: Term, left: _Side, right: _Side) -> list[Term]:
-    """`half of the theoretical one`, behind `achieved occupancy`: the noun is the same."""
+    """`half of the theoretical one` after `achieved occupancy`: the noun is implied."""
     nouns = re.findall(r"[A-Za-z]+", left.text)
     for word in re.findall(r"[A-Za-z]+", right.text)[:4]:
         for noun in reversed(nouns):
@@ -207,7 +208,7 @@ def _elliptic(first: Term, left: _Side, right: _Side) -> list[Term]:
 
 
 def _literal(side: _Side, ours: Sequence[ReportValue]) -> list[ReportValue]:
-    """The first number of a side that names nothing: `than the 32 of a full warp`."""
+    """The first number of a side without a metric name: `than the 32 of a full warp`."""
     number = side.said[0].number
     unit = number.unit or (ours[0].quantity.unit if ours else "")
     if number.shape or not ours or not same_kind(unit, ours[0].quantity.unit):
@@ -218,8 +219,8 @@ def _literal(side: _Side, ours: Sequence[ReportValue]) -> list[ReportValue]:
 def _compatible(
     ours: Sequence[ReportValue], theirs: Sequence[ReportValue], *, is_part: bool = False
 ) -> list[_Pair]:
-    """What can be compared, the likeliest first, all in its unit: one with one where both names
-    have several readings."""
+    """Pairs of values with compatible units, the likeliest first, all in the unit of the first. If
+    both names have several values, they are paired one by one."""
     several = len(ours) > 1 and len(theirs) > 1
     both = zip(ours, theirs) if several else product(ours, theirs)
     found = [(a, b) for a, b in both if _comparable(a.quantity.unit, b.quantity.unit, is_part)]
@@ -231,7 +232,7 @@ def _comparable(ours: str, theirs: str, is_part: bool) -> bool:  # noqa: FBT001
 
 
 def _judge(relation: Relation, pairs: Sequence[_Pair]) -> tuple[ClaimVerdict, str] | None:
-    """By the likeliest pair; wrong only where no other reading makes it right."""
+    """By the likeliest pair; contradicted only if no other pair makes it true."""
     holds = [_surely_holds(relation, a, b) for a, b in pairs]
     if not pairs or holds[0] is None:
         return None
@@ -243,7 +244,7 @@ def _judge(relation: Relation, pairs: Sequence[_Pair]) -> tuple[ClaimVerdict, st
 
 
 def _surely_holds(relation: Relation, first: ReportValue, second: ReportValue) -> bool | None:
-    """None where rounding of an export hides it."""
+    """None if the rounding of an export leaves it open."""
     a, b = first.quantity.value, second.quantity.value
     holds = _holds(relation, a, b)
     off = first.rounding, second.rounding
@@ -254,7 +255,7 @@ def _surely_holds(relation: Relation, first: ReportValue, second: ReportValue) -
 
 
 def _holds(relation: Relation, a: float, b: float) -> bool | None:
-    """None: neither surely so nor surely not."""
+    """None: neither surely true nor surely false."""
     factor = relation.factor
     if relation.kind in ("same", "close"):
         off = abs(a - b) / max(abs(a), abs(b), 1e-30)

@@ -1,4 +1,4 @@
-"""Numbers of a text that are about the run of the whole program, held to its table."""
+"""Checks numbers about the whole run of the program against the run table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _IN_RUN = regex(
     r"|\bin\s+(?:plain|whole)\s+runs?\b|\bwhen ncu measured its duration alone",
     re.IGNORECASE,
 )
-"""Beside a time: `99% of the run` tells nothing of the time before it."""
+"""Near a time; not `99% of the run`, which does not say that the time is of the run."""
 _OF_GPU_TIME = regex(
     r"\s*of\s+(?:GPU\s+time|the\s+(?:(?:plain|whole|before|after)\s+)?run)\b", re.IGNORECASE
 )
@@ -37,7 +37,7 @@ _PARTED = (
     (regex(r"\band\b"), 12),
     (regex(r"\b(?:while|whereas|but|against|than)\b"), 30),
 )
-"""What makes words of one sentence less likely to belong together, in letters."""
+"""Separators, and the distance in characters that each adds between words."""
 _CLAUSE_END = regex(r"[,;:()]|\b(?:while|whereas|but|and)\b")
 _RUN_ITSELF = regex(
     r"\b(?:run|program)(?:['’]s|:|\s+(?:took|takes|lasted|lasts|has|had|is|was|needs|needed|spent"
@@ -70,13 +70,13 @@ _UNITS: Mapping[str, RunValueKind] = {
 _STANDS = regex(r"\bstands? for\b")
 _NEAR_BEHIND = 30
 _FARTHEST = 80
-"""Letters, and what parts them, between a number and what it is about."""
+"""Largest distance between a number and the words that say it is about the run."""
 _MIGHT_BE = "the text states a possibility, not a measurement"
 
 
 def with_run_checks(found: Iterable[CheckedSentence], profile: Profile) -> list[CheckedSentence]:
-    """The checks of `verify_text`, with those of sentences about the run held to its table: what
-    ncu measured under replay is another time."""
+    """The results of `verify_text`, with numbers about the run checked against the run table: times
+    under replay are different."""
     subjects = run_subjects(profile)
     if subjects is None:
         return list(found)
@@ -98,7 +98,7 @@ class _RunChecker:
         longest = sorted(map(re.escape, self._kernels), key=len, reverse=True)
         self._names = re.compile(rf"(?<!\w)(?:{'|'.join(longest)})(?!\w)") if longest else None
         self._topic: RunSubject | None = None
-        """What the text spoke of last: `it` in the next sentence."""
+        """What the last sentence was about: `it` in the next one."""
 
     def checked(self, each: CheckedSentence) -> CheckedSentence:
         named = self._named(each.sentence.text)
@@ -160,8 +160,8 @@ class _RunChecker:
         start: int,
         named: Sequence[_Named],
     ) -> list[ReportValue]:
-        """Of the subject, or of all that it can be; of any launch for `stands for`, and of the run
-        too where a name comes only behind the number."""
+        """Values of the subject, or of all possible subjects; of any launch for `stands for`; also
+        of the run if a name comes only after the number."""
         if subject is None:
             every = (self._run, *self._launches.values(), *self._kernels.values())
             return [report_value for each in every for report_value in each.of(*kinds)]
@@ -176,7 +176,7 @@ class _RunChecker:
 
 
 def _unjudged(relation: RelationCheck) -> RelationCheck:
-    """It was checked against times under replay, and the sentence is about the run."""
+    """It was checked against times under replay, but the sentence is about the run."""
     reason = "not checked: the sentence is about the run"
     return relation._replace(verdict=ClaimVerdict.NOT_FOUND, reason=reason)
 
@@ -188,7 +188,7 @@ def _contradicted(
     text: str,
     end: int,
 ) -> CheckedNumber:
-    """With the right value, where it is clear what the number is meant to be."""
+    """Contradicted, with the right value, if it is clear what the number means."""
     known = [subject.of(kind) for kind in kinds] if subject else []
     right = [
         report_value for some in known for report_value in (some if len(kinds) == 1 else some[:1])
@@ -204,7 +204,7 @@ def _contradicted(
 
 
 def _is_about_run(text: str, start: int, end: int, kinds: tuple[RunValueKind, ...]) -> bool:
-    """What is said of the run stands nearer to the number than what is said of the replay."""
+    """Whether words about the run are nearer to the number than words about the replay."""
     is_time = kinds[0] in ("total", "single")
     if is_time and (_OF_GPU_TIME.match(text, end) or _RUN_ITSELF.search(text[:start])):
         return True
@@ -224,8 +224,8 @@ def _distance(text: str, match: re.Match[str], start: int, end: int) -> int:
 
 
 def _kinds(text: str, number: TextNumber, end: int, start: int) -> tuple[RunValueKind, ...]:
-    """What the number is, by its unit and the words beside it; nothing where the table of a run
-    has no such numbers."""
+    """Kinds of values that the number may be, by its unit and the words next to it; empty if run
+    tables have no such values."""
     unit, _, per = number.unit.partition("/")
     if unit in ("s", "ns"):
         single = per == "launch" or bool(_SINGLE.search(text))

@@ -1,7 +1,7 @@
-"""Binds each number of a sentence to what the sentence says it is: metric, launch, source line.
+"""Assigns each number of a sentence to the metric, launch and source line that it belongs to.
 
-Names and numbers that stand close together belong together. How far apart they are is counted in
-letters, and more for what parts a sentence: commas, `while`, another number in between.
+Names and numbers that are close together belong together. The distance is counted in characters;
+commas, `while` and numbers in between count extra.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from keet.verification.text.source_places import SourcePlace, row_place
 _FARTHEST = 120
 _CLOSE_BEHIND = 30
 _AGAIN = 20
-"""What it costs to use a name for a second number."""
+"""Extra distance for using a name for a second number."""
 _FIRM = 90
-"""Beyond, a number that differs may be another thing's."""
+"""Beyond this distance, a number that differs may belong to something else."""
 _TIGHT = regex(
     r"(?:[`*]*\s+(?:of|for|in)\s+(?:the\s+)?(?:kernel\s+|launch\s+)?[^\s,;()]+)?"
     r"(?:['’s`*_:=|(\s]|\b(?:is|was|are|were|of|at|to|only|about|just|reaches|reached|equals|stands"
@@ -53,18 +53,18 @@ _PARTS = (
     (regex(r"\|"), 4),
 )
 _CAUSE = regex(r"\b(?:lost|due|owed) to\s+\Z|\b(?:caused by|because of)\s+\Z")
-"""Before a name that says why, not what."""
+"""Before a name that states a cause, not the metric of the number."""
 _LISTED = regex(
     r"\s*(?:,|/|,?\s*\b(?:and|or|against|versus|vs|compared\s+(?:to|with))\b\.?"
     r"|\b(?:is|are|was|were)\s+(?:\w+\s+){0,3}(?:than|of|twice|half)\b|\b(?:exceed|outnumber)s?\b)"
     r"\s*(?:the\s+|its\s+|for\s+|in\s+)?"
 )
-"""Between the items of a list; `L2 is busier than DRAM` is one for the numbers behind it."""
+"""Between the items of a list; `L2 is busier than DRAM` is a list for the numbers after it."""
 _APPOSED = regex(r"[\s,(]*(?:i\.\s?e\.|that is|in other words|=|equal to|meaning)[\s,]*|\s*\(")
 _AT_OTHERS = regex(r"[^;:\n]{0,24}\bat other lines\b|\s*(?:per iteration|gives? the same)\b")
-"""Behind a number below the title of a source line: the number is not that line's."""
+"""After a number below the title of a source line: the number does not belong to that line."""
 _NEXT_CELL = regex(r"(?<!\s)[^\S\n]{2,}(?!\n)")
-"""Between columns of a laid-out row."""
+"""Between columns of a printed row."""
 
 
 class Spanned(Protocol):
@@ -79,14 +79,14 @@ Where = TypeVar("Where", bound=Spanned)
 
 
 class Claim(NamedTuple):
-    """A number, and what its sentence says that it is."""
+    """A number, and what its sentence says about it."""
 
     number: TextNumber
     term: Term | None
     firm: bool
-    """Whether the number can be wrong: the name is surely meant for it."""
+    """The name surely belongs to the number, so the number can be contradicted."""
     misfit: Term | None
-    """Where no name fits the unit: the name that stands right before."""
+    """If no name fits the unit: the name right before the number."""
     place: SourcePlace | None
     subject: LaunchName | None
     sentence: SentenceSpan
@@ -99,8 +99,8 @@ def find_claims(
     places: Sequence[SourcePlace] = (),
     title: SourcePlace | None = None,
 ) -> list[Claim]:
-    """The claims of one sentence. Positions are those of the sentence. `places`: those that it
-    names. `title`: what the text is about, where its title is a source line."""
+    """The claims of one sentence, with positions in the sentence. `places`: of the sentence.
+    `title`: the source line in the title of the text, if any."""
     text = sentence.text
     terms = [term for term in terms_in(text) if not _inside(term, places)]
     names = launches.named_in(text)
@@ -112,7 +112,7 @@ def find_claims(
         if capacity(text, number) is None and not (title and _AT_OTHERS.match(text, number.end))
     ]
     chosen = _assign(text, free, terms)
-    if not places:  # of a line, the share is one of the samples
+    if not places:  # for a line, it is a share of the samples
         chosen = _with_stalls(text, free, terms, chosen)
     listed_places, listed_names = in_order(text, numbers, places), in_order(text, numbers, names)
     return [
@@ -135,7 +135,7 @@ def find_claims(
 def _before(
     number: TextNumber, places: Sequence[SourcePlace], title: SourcePlace | None
 ) -> Sequence[SourcePlace]:
-    """Below the title of a source line, a place behind a number is what the line waits for."""
+    """Below the title of a source line, a place after a number is what the line waits for."""
     return [place for place in places if place.end <= number.start] if title else places
 
 
@@ -144,13 +144,13 @@ def _inside(term: Term, spans: Iterable[SourcePlace | LaunchName]) -> bool:
 
 
 class _Bond(NamedTuple):
-    """A pair that may belong together, and how far apart it is."""
+    """A number and a name that may belong together, and their distance."""
 
     cost: int
     number: TextNumber
     term: Term
     again: bool = False
-    """The name has a number already."""
+    """The name already has a number."""
 
     @property
     def firm(self) -> bool:
@@ -164,7 +164,7 @@ class _Bond(NamedTuple):
 def _assign(
     text: str, numbers: Sequence[TextNumber], terms: Sequence[Term]
 ) -> dict[TextNumber, _Bond]:
-    """Lists go by order, then the closest pairs first."""
+    """Lists by order, then the closest pairs first."""
     amounts = [number for number in numbers if not number.shape]
     listed = in_order(text, amounts, terms)
     if not all(_fits(text, number, term) for number, term in listed.items()):
@@ -207,7 +207,7 @@ def _with_appositions(
 
 
 def _closest_first(bonds: list[_Bond], chosen: dict[TextNumber, _Bond]) -> dict[TextNumber, _Bond]:
-    """A name that has its number goes back into the queue, as one that is used again."""
+    """A name that already has a number is put back into the queue with a larger distance."""
     queue = [(bond.cost, index, bond) for index, bond in enumerate(bonds)]
     heapify(queue)
     used = {bond.term for bond in chosen.values()}
@@ -224,8 +224,8 @@ def _closest_first(bonds: list[_Bond], chosen: dict[TextNumber, _Bond]) -> dict[
 
 
 def _in_reach(text: str, number: TextNumber, term: Term) -> bool:
-    """Every letter between costs one: a look at the distance saves the rest. A name in a column
-    behind the number's own is that of another number."""
+    """Fast test by distance. A name in a column after the number's column belongs to another
+    number."""
     if max(term.start - number.end, number.start - term.end) > _FARTHEST:
         return False
     return not _NEXT_CELL.search(text, number.end, max(number.end, term.start))
@@ -245,7 +245,7 @@ def in_order(
 
 
 def _lists(text: str, spots: Sequence[Where]) -> list[list[Where]]:
-    """Runs of two or more that only commas and `and` part."""
+    """Sequences of two or more, separated only by commas and `and`."""
     runs: list[list[Where]] = []
     for spot in spots:
         if runs and _LISTED.fullmatch(text[runs[-1][-1].end : spot.start]):
@@ -256,7 +256,7 @@ def _lists(text: str, spots: Sequence[Where]) -> list[list[Where]]:
 
 
 def _weight(term: Term) -> int:
-    """One word alone (`L2`, `time`) says less than a whole name."""
+    """Extra distance for single words (`L2`, `time`), which say less than a whole name."""
     return 20 if term.entry.weak else 6 if term.words == 1 else 0
 
 
@@ -284,7 +284,7 @@ def _nearest(
 def _subject(
     text: str, number: TextNumber, names: Sequence[LaunchName], numbers: Sequence[TextNumber]
 ) -> LaunchName | None:
-    """The launch before, or one close behind: `12.26 us for transpose_tiles`."""
+    """The launch before the number, or one close after it: `12.26 us for transpose_tiles`."""
     near = [
         name
         for name in names
@@ -308,7 +308,7 @@ def _misfit(text: str, number: TextNumber, terms: Sequence[Term]) -> Term | None
 
 
 def _is_tight(text: str, number: TextNumber, term: Term) -> bool:
-    """`The hit rate is only 89.9`, `89.9 hit rate`: nothing else can be meant."""
+    """`The hit rate is only 89.9`, `89.9 hit rate`: the name surely belongs to the number."""
     if term.start >= number.start:
         between = text[number.end : term.start]
         return term.start < number.end or bool(_TIGHT_BEHIND.fullmatch(between))
@@ -316,7 +316,7 @@ def _is_tight(text: str, number: TextNumber, term: Term) -> bool:
 
 
 def names_tightly(claim: Claim) -> bool:
-    """Whether the name of a metric stands right at the number: `the duration is 69 us`."""
+    """Whether the metric name is right next to the number: `the duration is 69 us`."""
     term = claim.term
     if term is None or not claim.firm or term.entry.part or term.entry.verb:
         return False
@@ -324,12 +324,12 @@ def names_tightly(claim: Claim) -> bool:
 
 
 def leads_to(between: str) -> bool:
-    """Whether a name and a number with only this between them belong together."""
+    """Whether a name and a number with only this text in between belong together."""
     return bool(_TIGHT.fullmatch(between))
 
 
 def _fits(text: str, number: TextNumber, term: Term) -> bool:
-    """Whether the number's unit is one in which the name could be given."""
+    """Whether the metric can be given in the number's unit."""
     if term.entry.verb and term.start > number.start:
         return False
     if (not number.unit or number.alone) and not _is_tight(text, number, term):

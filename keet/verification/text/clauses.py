@@ -1,4 +1,5 @@
-"""The clause that a number stands in, and whether it speaks of what was measured."""
+"""The clause around a number: whether it states a measurement, and which metric variant it
+means."""
 
 from __future__ import annotations
 
@@ -17,13 +18,13 @@ NOT_MEASURED = regex(
     r"|consecutive|groups? of|recommend\w*|try|reduc(?:e|ing)|increas(?:e|ing)|raise|lower it)\b",
     re.IGNORECASE,
 )
-"""Words of what might be, or of what a GPU can do: no claim about what this launch did."""
+"""Words about possibilities or about what a GPU can do, not about what this launch did."""
 _OF_PEAK = regex(r"\bof\s+(?:(?:its|the|their)\s+)?(?:\w+\s+)?peak\b", re.IGNORECASE)
 _CLAUSE_END = regex(r"[,;:()]|\b(?:while|whereas|but|and)\b")
 
 
 def clause_of(claim: Claim) -> str:
-    """What stands around the number, up to where its name begins."""
+    """The clause of the number, extended to the metric name before it."""
     text, number = claim.sentence.text, claim.number
     ends = _clause_ends(text)
     before = bisect_right(ends, number.start, key=lambda span: span[1])
@@ -41,15 +42,15 @@ def _clause_ends(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def is_hypothetical(claim: Claim) -> bool:
-    """Whether the clause, its metric's name aside, speaks of what might be."""
+    """Whether the clause, without the metric name, states a possibility."""
     text, clause = claim.sentence.text, clause_of(claim)
     if claim.term:
         clause = clause.replace(text[claim.term.start : claim.term.end], "")
-    return _says_might_be(clause)
+    return _states_possibility(clause)
 
 
 @lru_cache(maxsize=64)
-def _says_might_be(clause: str) -> bool:
+def _states_possibility(clause: str) -> bool:
     return bool(NOT_MEASURED.search(_OF_PEAK.sub("", clause)))
 
 
@@ -59,9 +60,9 @@ def _says_might_be(clause: str) -> bool:
 class _Qualifier(NamedTuple):
     words: re.Pattern[str]
     unless: re.Pattern[str] | None
-    """Where this is said too, the words decide nothing."""
+    """If this matches too, `words` are ignored."""
     drops: re.Pattern[str]
-    """Ids of readings that are not meant."""
+    """Metric ids that are not meant."""
 
 
 def _qualifier(words: str, drops: str, unless: str | None = None) -> _Qualifier:
@@ -84,7 +85,7 @@ _QUALIFIERS = (
 
 @lru_cache(maxsize=256)
 def qualified(ids: tuple[str, ...], clause: str) -> tuple[str, ...]:
-    """The readings that the clause leaves; all of them where it would leave none."""
+    """The metric ids that the clause may mean; all if it would exclude all."""
     for words, unless, drops in _QUALIFIERS:
         if words.search(clause) and not (unless and unless.search(clause)):
             ids = tuple(each for each in ids if not drops.search(each)) or ids

@@ -1,4 +1,4 @@
-"""What a text speaks of as it goes on: which launches, and the row of which source line."""
+"""Tracks what the text is about: the current launches, table row and source line."""
 
 from __future__ import annotations
 
@@ -24,34 +24,34 @@ _TITLE = regex(r"#\d+ [^\n]*?:\s|#\d+ \S[^\n]{0,200}\Z")
 _HEADING = regex(r"(#{1,6}) ")
 _FIRST_CELL = regex(r"(\S+) {2,}")
 _DEEPER = 3
-"""Columns by which the rows below a row are indented, at least."""
+"""Smallest indentation, in columns, of lines that belong to a row."""
 
 
 class CurrentTopic:
-    """The launches that the text speaks of, sentence by sentence."""
+    """The launches that the text is about, updated per sentence."""
 
     def __init__(self, text: str, launches: LaunchLookup) -> None:
         self._text = text
         self._launches = launches
         self._topic: LaunchName | None = None
-        """What the text spoke of last: `it` in the next sentence."""
+        """What the last sentence was about: `it` in the next one."""
         self._title: LaunchName | None = None
-        """What the heading is about, for all paragraphs below it."""
+        """What the heading is about; applies to all paragraphs below it."""
         self._level = 0
         self._previous: SentenceSpan | None = None
         self._row: RowKey | None = None
         self._column = 0
         self.place: SourcePlace | None = None
-        """The source line that the last title names; the numbers below are that line's."""
+        """The source line that the last title names; the numbers below belong to it."""
 
     @property
     def launches(self) -> tuple[Launch, ...] | None:
-        """`None` where the text has named none."""
+        """`None` if the text has not named any."""
         named = self._topic or self._title
         return named.launches if named else None
 
     def enter(self, sentence: SentenceSpan) -> None:
-        """A new paragraph is about all launches again, unless a heading says which."""
+        """A new paragraph is about all launches again, unless a heading names some."""
         before = self._previous
         self._previous = sentence
         self._head(sentence)
@@ -74,15 +74,15 @@ class CurrentTopic:
             self._title, self._level = about, level
 
     def _spoken_of(self, text: str) -> LaunchName | None:
-        """What the sentence is about; not what it compares that with."""
+        """What the sentence is about, without what it is compared with."""
         names = self._launches.named_in(text)
         subjects = [name for name in names if not is_object(text, name)]
         launches = dict.fromkeys(launch for name in subjects for launch in name.launches)
         return names[0]._replace(launches=tuple(launches)) if launches else None
 
     def rows(self, sentence: SentenceSpan, places: Sequence[SourcePlace]) -> None:
-        """Note the row that a sentence begins, or goes on with where it is indented below it, and
-        the source line that a title names. `places`: all of the sentence."""
+        """Update the current row, which a sentence begins or (if indented) continues, and the
+        source line that a title names. `places`: all places of the sentence."""
         if is_title(sentence.text):
             self.place = title_place(sentence.text, places)
         leading = row_place(sentence.text, places, self.place)
@@ -93,7 +93,7 @@ class CurrentTopic:
             self._row = None
 
     def rows_of(self, claim: Claim) -> tuple[RowKey, ...]:
-        """The place that a number is said of, and the row that it stands in."""
+        """Keys of the place that a number belongs to, and of its row."""
         own = row_key_of(claim.place) if claim.place else None
         first = _FIRST_CELL.match(claim.sentence.text)
         title = row_key_of(self.place) if self.place else None
@@ -102,7 +102,7 @@ class CurrentTopic:
 
 
 def row_key_of(place: SourcePlace) -> RowKey:
-    """As the row of `keet hotspots` is known."""
+    """Key of the row of `keet hotspots`."""
     if place.offset is not None:
         return place.offset
     return file_name(place.file or ""), place.line

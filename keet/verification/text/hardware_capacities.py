@@ -1,4 +1,4 @@
-"""`4 of 32 bytes per sector`: what a sector or a warp holds, against which a number is set."""
+"""Recognizes capacities of the hardware: the 32 in `4 of 32 bytes per sector`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HOLDS = (
 
 
 def capacity(text: str, number: TextNumber) -> str | None:
-    """What the hardware has, where the number is that and stands behind `of`; else None."""
+    """The statement if the number is a capacity after `of`; else None."""
     if number.shape or not _OF.search(text[max(0, number.start - 12) : number.start]):
         return None
     for unit, size, holder, said in _HOLDS:
@@ -31,7 +31,7 @@ def capacity(text: str, number: TextNumber) -> str | None:
 
 
 def with_capacity_units(text: str, numbers: Sequence[TextNumber]) -> list[TextNumber]:
-    """`4 of the 32 bytes`: the 4 are surely bytes too."""
+    """`4 of the 32 bytes`: the unit of the 4 is bytes too."""
     pairs = [(this, other) for this, other in pairwise(numbers) if capacity(text, other)]
     surely = {this: this._replace(alone=None) for this, _ in pairs}
     return [surely.get(number, number) for number in numbers]

@@ -1,8 +1,9 @@
-"""What claims nothing though it may have digits: code, places, identifiers, versions, dates.
+"""Recognizes text with digits that state nothing: code, places, identifiers, versions, dates.
 
-One expression of all of it takes longer to compile than a launch takes to be explained. So it is in
-parts, chosen by the first letter and compiled when a text needs them. The first part that matches
-counts: `_ALL` is their order, and a test compares both ways at each position of many texts.
+One pattern for everything would take longer to compile than explaining a launch. So there are
+several, chosen by the first character and compiled when a text needs them. The first one that
+matches decides; `_ALL` is their order, and a test compares both ways at each position of many
+texts.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _CODE = r"```.*?(?:```|\Z) | ~~~.*?(?:~~~|\Z) | `[^`\n]*`"
 _ADDRESS = r"https?://\S+"
 _HEADING = r"^[ ]{0,3}\#{1,6}[ ][^\n]*"
 _LISTED = r"^[ \t]*(?:[-*+][ \t]+)?\d+[.)]\s"
-"""The number of an item."""
+"""The number of a list item."""
 _PLACE = r"[\w./\\-]{0,200}\w\.[A-Za-z]\w{0,9}:\d+(?:[-–:]\d+|\s+to\s+\d+)?"
 """`file.cu:31`; `_MORE_LINES` are the other lines in `file.cu:31, 32 and 40`."""
 _MORE_LINES = r"""
@@ -67,7 +68,7 @@ _AT_DIGIT_OF_PATH = _first_of(_LISTED, _PLACE + _MORE_LINES, _DATE, _VERSION, _O
 _AT_WORD = _first_of(_TEMPLATE, _WORD)
 _AT_NAME = _first_of(_ADDRESS, _OPCODE, _NUMBERED, _PRODUCT, _TEMPLATE, _WORD)
 _PATH = regex(r"[\w./\\-]{0,212}")
-"""As far as a place can go before its colon."""
+"""Longest path before the colon of a place."""
 _IDENTIFIER = regex(r"\w+")
 _LINES_FOLLOW = regex(r"(?:,|\s+and|\s+or|,\s+and)\s+\d")
 _NUMBER_BEHIND = regex(r"\.?\s+(?:[v#]?\d|[Cc]apability|Compute)")
@@ -81,24 +82,24 @@ _NAMES = frozenset(
         *("Figure", "Fig", "Table", "Section", "Step", "PTX"),
     )
 )
-"""First words of what a number behind them belongs to."""
+"""First words of names that include the number after them."""
 _NEVER_BEHIND = frozenset(" ,;%\n")
-"""Behind the digits of what claims nothing: never one of these."""
+"""Characters that never follow the digits of ignored text."""
 _PROSE = regex(
     r"(?:[A-Za-z_]\w*(?:[-/][A-Za-z_]\w*)*(?=[ ,;()%]|\Z)(?!\s+(?:[v#]?\d|[Cc]apability|Compute))"
     r"|(?<=[^\n])[ ,;()%])+"
 )
-"""Words between which nothing can begin that claims nothing and has a digit."""
+"""Plain words, in which no ignored text with digits can begin."""
 
 
 def skip_prose(text: str, position: int) -> int:
-    """Behind the plain words at `position`; what they are claims nothing."""
+    """End of the plain words at `position`."""
     found = _PROSE.match(text, position)
     return found.end() if found else position
 
 
 def end_of_ignored(text: str, position: int) -> int:
-    """Where what claims nothing ends, if it begins at `position`; else `position`."""
+    """End of the ignored text that begins at `position`; `position` if none does."""
     first = text[position]
     if first in _LETTERS:
         found = _at_letter(text, position)
@@ -119,7 +120,7 @@ def end_of_ignored(text: str, position: int) -> int:
 
 
 def is_ignored(text: str, position: int, end: int) -> bool:
-    """Whether the digits from `position` to `end` are part of what claims nothing."""
+    """Whether the digits from `position` to `end` are part of ignored text."""
     behind = text[end : end + 1]
     if not behind or behind in _NEVER_BEHIND or _is_factor(text, end):
         return False
@@ -127,7 +128,7 @@ def is_ignored(text: str, position: int, end: int) -> bool:
 
 
 def _is_factor(text: str, end: int) -> bool:
-    """`2.1x`, with nothing behind that could make it a name."""
+    """`2.1x`, not followed by something that makes it a name."""
     return text[end] == "x" and (text[end + 1 : end + 2] or " ") in _NEVER_BEHIND
 
 
@@ -136,7 +137,8 @@ def _begins_line(text: str, position: int) -> bool:
 
 
 def _may_begin(text: str, position: int) -> bool:
-    """A place, the item of a list, or, in letters of other scripts, anything."""
+    """Whether a place or a list item may begin here; letters of other scripts may begin
+    anything."""
     first = text[position]
     return not first.isascii() or _begins_line(text, position) or _is_path(text, position)
 
@@ -157,7 +159,7 @@ def _at_letter(text: str, position: int) -> re.Match[str] | None:
 
 
 def _may_be_name(text: str, position: int) -> bool:
-    """Whether an expression before those of `_AT_WORD` may match."""
+    """Whether a pattern that precedes those of `_AT_WORD` may match."""
     found = _IDENTIFIER.match(text, position)
     word, end = (found[0], found.end()) if found else ("", position)
     if word in _NAMES:

@@ -1,4 +1,4 @@
-"""Passages of a text that claim nothing about a launch: quoted source, commands, keet's footers."""
+"""Blanks out passages that state nothing about a launch: quoted source, commands, footers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keet.profile.names import file_name
 from keet.texts import code_lines
 from keet.verification.text.source_places import SourcePlace
 
-_SAYS_NOTHING = regex(
+_ASIDE = regex(
     r"""
       \b\d+\s+of\s+\d+\s+numbers\b                                    # verified against the report
     | \b\d[\d,]{0,14}\s+more\s+(?:line|instruction|pointer|launche?|kernel|reason)s?\b
@@ -37,32 +37,32 @@ _ID = r"[^\[\],\s#]{1,120}#[\w.]{1,40}"
 _CITATION = regex(rf"\[{_ID}(?:,\s?{_ID}){{0,20}}\]")
 """Ids of evidence, as keet and models cite them: `[l2_hit_rate_pct#0]`."""
 _LEAST = 8
-"""Letters of a line of code that must stand in a text for it to be a quotation."""
+"""Characters of a line of code, at least, that a quotation must contain."""
 _SHORTEST = 4
-"""A line of fewer letters stands in many texts by chance."""
+"""Shorter lines of code occur in many texts by chance."""
 _REACH = 600
-"""Characters behind a place in which its code is looked for."""
+"""Characters after a place in which its code is searched."""
 
 
 def without_citations(text: str) -> str:
-    """The text, of the same length, with blanks for ids of evidence: their words are no names of
-    what stands beside them."""
+    """The text with blanks for ids of evidence, whose words must not be taken for metric names. The
+    length is the same."""
     return _CITATION.sub(lambda found: _blank(found[0]), text)
 
 
 def without_asides(text: str) -> str:
-    """The text, of the same length, with blanks for commands and the like."""
-    return _SAYS_NOTHING.sub(lambda found: _blank(found[0]), text)
+    """The text with blanks for commands and the like. The length is the same."""
+    return _ASIDE.sub(lambda found: _blank(found[0]), text)
 
 
 def _blank(passage: str) -> str:
-    """Of the same length; lines stay lines."""
+    """Blanks of the same length; line breaks are kept."""
     return re.sub(r"[^\n]", " ", passage)
 
 
 def without_quotes(text: str, launches: Iterable[Launch], places: Iterable[SourcePlace]) -> str:
-    """The text, of the same length, with blanks for lines of the source. `places`: all of the text,
-    behind which the lines are quoted."""
+    """The text with blanks for quoted source lines. `places`: all places of the text; the quotation
+    follows its place."""
     characters = list(text)
     source = _Source(launches)
     for place in places:
@@ -80,7 +80,7 @@ class _Source:
         self._files: dict[str, list[list[str]]] = {}
 
     def lines(self, place: SourcePlace) -> set[str]:
-        """What may stand there, in each of the files with that name."""
+        """The line in each of the files with this name."""
         if place.file is None:
             return set()
         name = file_name(place.file)
@@ -101,7 +101,7 @@ class _Source:
 
 
 def _quotation(text: str, line: str, after: int) -> tuple[int, int]:
-    """Where a line of code is quoted behind its place, in full or cut, wrapped or not."""
+    """Start and end of the quotation of a line after its place, whole or cut, wrapped or not."""
     code = "".join(line.split())
     start = text.find(code[0], after, after + _REACH)
     while start >= 0:
@@ -113,8 +113,7 @@ def _quotation(text: str, line: str, after: int) -> tuple[int, int]:
 
 
 def _matching(text: str, code: str, start: int) -> tuple[int, int]:
-    """How far the text goes on like the code, and for how many letters of it: blanks and ends of
-    lines make no difference."""
+    """End of the text that equals the code, and how many characters match; ignores whitespace."""
     at = end = start
     for count, letter in enumerate(code):
         while at < len(text) and text[at].isspace():

@@ -1,4 +1,4 @@
-"""The launches that a sentence names, by number or by kernel."""
+"""Finds the launches that a sentence names, by number or by kernel."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_TEXTS = 8
 
 
 class LaunchName(NamedTuple):
-    """Launches that a sentence speaks of: several where one kernel ran several times."""
+    """Launches that a name refers to: several if a kernel was launched several times."""
 
     start: int
     end: int
@@ -32,8 +32,8 @@ class LaunchName(NamedTuple):
 
 
 class LaunchLookup(Sequence[Launch]):
-    """Launches of one or two reports, found by number and by name: what that needs is made once,
-    and a sentence is asked for by every check."""
+    """Launches of one or two reports, found by number and by name. Indices are built once, and the
+    results of recent sentences are cached: every check asks for them."""
 
     def __init__(self, launches: Sequence[Launch]) -> None:
         self._launches = tuple(launches)
@@ -56,19 +56,20 @@ class LaunchLookup(Sequence[Launch]):
 
     @property
     def are_many(self) -> bool:
-        """Too many to look into each for what its kernel has: line tables, source files."""
+        """Too many to read line tables and source files of each."""
         return len(self._launches) > MAX_DECODED
 
     @cached_property
     def of_each_kernel(self) -> tuple[Launch, ...]:
-        """All launches; of many, the first of each kernel, whose code the others have too."""
+        """All launches; if there are many, the first of each kernel, because the others have the
+        same code."""
         if not self.are_many:
             return self._launches
         return tuple(self._launches[places[0]] for places in self._by_name.values())
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Of kernels and GPUs, in all forms, the longest first."""
+        """Names of kernels and GPUs in all forms, the longest first."""
         forms = {form for name in self._by_name for form in _forms(name)}
         forms |= {launch.device.name or "" for launch in self.of_each_kernel}
         return tuple(sorted(forms - {""}, key=len, reverse=True))
@@ -98,7 +99,7 @@ class LaunchLookup(Sequence[Launch]):
 
     @cached_property
     def _by_name(self) -> dict[KernelName, list[int]]:
-        """Places of launches in the sequence."""
+        """Indices of launches."""
         found: dict[KernelName, list[int]] = {}
         for place, launch in enumerate(self._launches):
             found.setdefault(launch.name, []).append(place)
@@ -106,7 +107,7 @@ class LaunchLookup(Sequence[Launch]):
 
     @cached_property
     def _by_number(self) -> dict[int, tuple[Launch, ...]]:
-        """Those of two reports have the same numbers."""
+        """Launches of two reports may have the same number."""
         found: dict[int, tuple[Launch, ...]] = {}
         for launch in self._launches:
             found[launch.id] = (*found.get(launch.id, ()), launch)
@@ -117,7 +118,7 @@ class LaunchLookup(Sequence[Launch]):
         owners: dict[str, list[KernelName]] = {}
         for name in self._by_name:
             for form in {*_forms(name), name.short.split("<")[0]}:
-                # A kernel called `add` or `kernel` is a word like any other.
+                # `add` or `kernel` may be an ordinary word of the text.
                 if len(form) > 3 and (not form.isalpha() or len(form) > 7):
                     owners.setdefault(form, []).append(name)
         return _Kernels({form: self._launches_of(names) for form, names in owners.items()})
@@ -133,13 +134,13 @@ class _Kernels:
     def __init__(self, owners: dict[str, tuple[Launch, ...]]) -> None:
         self.owners = owners
         self._by_word: dict[str, list[str]] = {}
-        """Names by the word that they begin with; those that begin with a sign under none."""
+        """Names by their first word; names that begin with a symbol under the empty string."""
         for name in owners:
             word = _WORD.match(name)
             self._by_word.setdefault(word[0] if word else "", []).append(name)
 
     def may_be_in(self, text: str) -> list[str]:
-        """The longest first: `transpose_tiles` is part of others."""
+        """The longest first: `transpose_tiles` may be part of other names."""
         words = {"", *_WORD.findall(text)} & self._by_word.keys()
         return sorted((name for word in words for name in self._by_word[word]), key=_longest_first)
 
@@ -158,7 +159,7 @@ def _as_word(name: str) -> re.Pattern[str]:
 
 
 def is_object(text: str, name: LaunchName) -> bool:
-    """Whether the launch is what another is compared with."""
+    """Whether the sentence compares another launch with this one: `than X`."""
     return bool(_OBJECT.search(text[max(0, name.start - 40) : name.start]))
 
 

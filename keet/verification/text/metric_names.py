@@ -1,4 +1,4 @@
-"""Which metrics the words of a text name: the catalog's labels, ids, ncu names and synonyms."""
+"""Finds metric names in a text: the catalog's labels, ids, ncu names and synonyms."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from keet.patterns import regex
 from keet.records import NamedTuple
 
 STALL_SHARE = "stall_share:"
-"""Before a stall reason: the reason's share of the samples, or of a warp's cycles."""
+"""Prefix of a stall reason: its share of the samples, or of a warp's cycles."""
 TIME_SHARE = "time_share"
 L1_ELAPSED = "l1_over_elapsed"
-"""L1's share of its peak over the elapsed cycles, where ncu has that over the active ones alone."""
+"""L1's share of its peak over elapsed cycles; ncu has it over active cycles only."""
 ROOFLINE = "roofline:"
-"""Before the id of a ceiling of `keet roofline`: the share of its peak."""
+"""Prefix of the id of a ceiling of `keet roofline`: the share of its peak."""
 DRAM_TRAFFIC = "dram_traffic"
-"""Bytes read from DRAM and written to it."""
+"""Bytes read from and written to DRAM."""
 NCU_NAME = "ncu:"
-"""Before a metric name of ncu's own, which the catalog need not know."""
+"""Prefix of an ncu metric name, which need not be in the catalog."""
 
 _TOKEN = regex(r"[A-Za-z]\w*__\w+(?:\.\w+)*|(?!(?<=['’])s\b)[A-Za-z0-9_]+")
 _OPTION = regex(r"(?<!\S)--[a-z][\w-]+")
-"""Of a command: `--warp-sampling-interval 6` is no claim."""
+"""An option of a command: `--warp-sampling-interval 6` states nothing."""
 _GAP = regex(r"(?:[\s()/*_`-]|'s|’s)*")
-"""What may stand between two words of a name; a comma or a full stop parts them."""
+"""What may separate two words of a name; not a comma or a full stop."""
 _JOINS = {"and", "or", "both"}
 _BEFORE_GENERIC = regex(
     r"(?:^|[^\w\s%]|\b(?:the|a|an|its|their|this|with|and|or|of|has|have|had|at|for|in|on|is|to|low"
@@ -40,11 +40,10 @@ _NOT_BEFORE_PART = regex(
     r"\b(?:in|from|to|into|through|via|past|per|a|an|each|hits?|miss(?:es)?|Nsight|active|idle)\s+\Z",
     re.I,
 )
-"""Where something happens is not what is measured: `requests to L2`; nor what names another thing:
-`Nsight Compute`."""
+"""Before words that are not the measured unit: `requests to L2`, `Nsight Compute`."""
 _AVERAGE = regex(r"\bAvg\.\s*\Z")
 _FOR_EACH = regex(r"\s+Per\s+[A-Z]")
-"""How ncu writes `Avg. Executed Instructions Per Scheduler`, which is not their number."""
+"""`Avg. Executed Instructions Per Scheduler` is not the number of instructions."""
 _AFTER_PART = regex(
     r"['’s]*(?:\s*[^\w\s-]|\s+(?:\d|is|was|are|at|reach\w*|runs|idles?|sits?|stays?|and|or|with|while"
     r"|only|has|to|but|of|by|as|for|hits|works|stands|near|nearly|about|being|were|gets|does|peaks"
@@ -54,7 +53,7 @@ _AFTER_PART = regex(
 
 
 class PhraseMeaning(NamedTuple):
-    """What some words name; the flags are those of synonyms.toml."""
+    """The metrics that some words mean; the flags are those of synonyms.toml."""
 
     metric_ids: tuple[str, ...]
     complement: bool = False
@@ -63,7 +62,7 @@ class PhraseMeaning(NamedTuple):
     weak: bool = False
     part: bool = False
     spelled: str = ""
-    """Where set, only this spelling is meant: `Wait`, not `wait`."""
+    """If set, only this spelling matches: `Wait`, not `wait`."""
 
 
 class Term(NamedTuple):
@@ -76,7 +75,7 @@ class Term(NamedTuple):
 
     @property
     def metric_ids(self) -> tuple[str, ...]:
-        """Catalog ids and the pseudo-ids above, in the order of how likely each is meant."""
+        """Catalog ids and the pseudo-ids above, the likeliest first."""
         return self.entry.metric_ids
 
 
@@ -87,7 +86,7 @@ class _Token(NamedTuple):
 
 
 def find_terms(text: str) -> list[Term]:
-    """The names of metrics in `text`, the longest that fits at each place."""
+    """The metric names in `text`, at each position the longest."""
     text = _OPTION.sub(lambda match: "," * len(match[0]), text)
     tokens = [_Token(_normal(m[0]), m.start(), m.end()) for m in _TOKEN.finditer(text)]
     found: list[Term] = []
@@ -104,12 +103,12 @@ def find_terms(text: str) -> list[Term]:
 
 
 def _normal(word: str) -> str:
-    """One form for singular and plural, and for both spellings of -ise."""
+    """Normal form for singular and plural, and for -ise and -ize."""
     if "__" in word:
         return word
     word = word.lower().replace("utilis", "utiliz")
     if word == "sms":
-        return word  # a number of them, where `SM` is a share of its peak
+        return word  # a count, while `SM` means a share of its peak
     plural = len(word) > 2 and word.endswith("s") and not word.endswith(("ss", "us", "is"))
     return word[:-1] if plural else word
 
@@ -133,7 +132,7 @@ def _at(text: str, tokens: list[_Token], index: int) -> Term | None:
 
 
 def _is_meant(entry: PhraseMeaning, before: str, behind: str) -> bool:
-    """Whether the words around let a short name stand for itself."""
+    """Whether the words around a short name allow it to be a metric name."""
     if _AVERAGE.search(before) and _FOR_EACH.match(behind):
         return False
     if entry.generic and not _BEFORE_GENERIC.search(before):
@@ -142,7 +141,7 @@ def _is_meant(entry: PhraseMeaning, before: str, behind: str) -> bool:
 
 
 def _run(text: str, tokens: list[_Token], index: int) -> int:
-    """How many words from here on stand together."""
+    """How many words from here on may form a name."""
     count = 1
     for before, after in zip(tokens[index:], tokens[index + 1 :]):
         if count >= _longest() or not _GAP.fullmatch(text[before.end : after.start]):
@@ -154,7 +153,7 @@ def _run(text: str, tokens: list[_Token], index: int) -> int:
 def _coordinated(
     text: str, tokens: list[_Token], index: int, term: Term, found: list[Term]
 ) -> list[Term]:
-    """`L1 and L2 hit rates`: the words behind L2 are meant for L1 too."""
+    """`L1 and L2 hit rates`: the words after L2 apply to L1 too."""
     head = tuple(t.word for t in tokens[index + 1 : index + term.words])
     added: list[Term] = []
     while head and index >= 2:
@@ -172,7 +171,7 @@ def _coordinated(
 
 @cache
 def _entries() -> Mapping[tuple[str, ...], PhraseMeaning]:
-    """Words to what they name; a synonym of the catalog goes before a label."""
+    """Meanings by words; synonyms of the catalog take precedence over labels."""
     labels: dict[tuple[str, ...], list[str]] = {}
     for phrase, metric_id in (*_catalog_phrases(), *_unit_phrases()):
         labels.setdefault(phrase, []).append(metric_id)
@@ -188,12 +187,12 @@ def _catalog_phrases() -> Iterator[tuple[tuple[str, ...], str]]:
     for spec in metrics().values():
         yield words_of(spec.id), spec.id
         label = words_of(spec.label)
-        if len(label) > 1:  # `Threads`, `Selected`: words of any sentence
+        if len(label) > 1:  # `Threads`, `Selected`: ordinary words
             yield label, spec.id
 
 
 def _unit_phrases() -> Iterator[tuple[tuple[str, ...], str]]:
-    """What keet calls the share of a unit's peak: `L1 data stage (LSU) busy`."""
+    """keet's names for the share of a unit's peak: `L1 data stage (LSU) busy`."""
     for unit in hardware_units().values():
         label = words_of(unit.label)
         for spec in filter(None, map(metric_named, unit.share_of_peak)):

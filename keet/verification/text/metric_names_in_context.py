@@ -1,4 +1,4 @@
-"""Words that name a metric only by what else the sentence says: `written` beside DRAM."""
+"""Finds words that name a metric only in context: `written` in a sentence about DRAM."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DONE_WITH_BYTES = regex(rf"{_BYTES}\s+(?:(?:are|is|were|was)\s+)?(?:read|writte
 
 class _Rule(NamedTuple):
     words: re.Pattern[str]
-    """Its group `name` is what names the metric; the whole match where it has none."""
+    """Its group `name` is the metric name; the whole match if there is no such group."""
     entry: PhraseMeaning
 
 
@@ -76,8 +76,8 @@ _SHARED = regex(r"\bshared\b|\bbytes?\b|\bkB\b", re.IGNORECASE)
 
 @lru_cache(maxsize=8)
 def terms_in(text: str) -> tuple[Term, ...]:
-    """The names of metrics in a sentence. What the rest of it makes a name goes before a word that
-    says little by itself."""
+    """The metric names in a sentence. A name found by context replaces weak names that overlap
+    it."""
     found = find_terms(text)
     added: list[Term] = []
     for term in _by_context(text):
@@ -106,7 +106,7 @@ def _is_computed(metric_id: str) -> bool:
 
 
 def _rules(text: str) -> Iterator[_Rule]:
-    """Those that the sentence is about."""
+    """Rules whose context the sentence has."""
     yield from (*_LAUNCHED, *_LIMITS)
     done = _DONE_WITH_BYTES.search(text)
     if not _OTHER_MEMORY.search(text) and (_DRAM.search(text) or done):

@@ -1,4 +1,4 @@
-"""What the words right before a number make of it: a bound, or a number that is about right."""
+"""Words before a number that make it a bound (`at most`) or approximate (`about`)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BOUND_ENDS = (
     *("over", "above", "than", "least", "exceed", "exceeds", "exceeded", "exceeding", "beyond"),
     *("between", "under", "below", "most", "up to", "and", "<", "<=", ">", ">="),
 )
-"""How the expressions above end: before most numbers stands none of it, and none of them is
+"""Ends of the patterns above, tested first: most numbers have none, and then no pattern is
 compiled."""
 
 
@@ -40,7 +40,7 @@ def bound_before(before: str) -> Bound | None:
     """`more than`, `at most`; `between 20 and 30 %` are two bounds."""
     if not _may_end(before, _BOUND_ENDS):
         return None
-    if _BELOW.search(before):  # before the other: `no more than` ends with `more than`
+    if _BELOW.search(before):  # first, because `no more than` ends with `more than`
         return "below"
     return "above" if _ABOVE.search(before) else None
 
@@ -51,7 +51,7 @@ def is_hedged(before: str) -> bool:
 
 
 def _may_end(before: str, ends: tuple[str, ...]) -> bool:
-    if not before.isascii():  # signs, and letters that differ from these in case only
+    if not before.isascii():  # symbols, and letters with special upper case
         return True
     words = before.rstrip().lower().removesuffix("the").rstrip()
     return words.endswith(ends)

@@ -1,7 +1,6 @@
-"""Numbers in words, for texts by anyone: `ninety-one percent`, `ten times faster`, `a quarter of a
-wave`.
+"""Finds numbers in words: `ninety-one percent`, `ten times faster`, `a quarter of a wave`.
 
-Only what is surely an amount: `one` and `two` count everything.
+Only with a unit or a comparison: `one` and `two` alone may count anything.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _MULTIPLES = {"twice": 2.0, "thrice": 3.0, "half": 0.5}
 
 
 def spelled_numbers(text: str) -> Iterator[TextNumber]:
-    """In no order."""
+    """In no particular order."""
     for match in _SHARE.finditer(text):
         share = float(value_of(match["words"]))
         yield _said(match, share, 0.5 if share % 10 else 2.5, "%")

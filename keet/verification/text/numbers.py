@@ -1,6 +1,6 @@
-"""The numbers that a text claims: value, how exactly it was printed, and in which unit.
+"""Finds the numbers that a text states: value, rounding and unit.
 
-What is no claim is passed over: code, places in code, identifiers, versions, dates, headings.
+Skips digits that state nothing: code, places in code, identifiers, versions, dates, headings.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ class TextNumber(NamedTuple):
     """A number in a text."""
 
     text: str
-    """As it stands there, with its unit."""
+    """As written, with its unit."""
     start: int
     end: int
     value: float
-    """In `unit`, whatever the prefix that was written."""
+    """In `unit`, independent of the written prefix."""
     half: float
-    """Half a unit of the last printed digit: what rounding may have taken or added."""
+    """Half a unit of the last printed digit: the rounding error."""
     unit: str
-    """In keet's spelling, `x` for a multiple; empty where none was written."""
+    """In keet's spelling, `x` for a multiple; empty if none was written."""
     binary: bool = False
-    """Written with a capital K, M or G before a B: some mean 1024 by it."""
+    """Written as KB, MB or GB, which some use for powers of 1024."""
     bound: Bound | None = None
     """`more than 60 %` is above, `under 5 us` below."""
     shape: tuple[int, ...] | None = None
     """`64x256`: a shape, not an amount."""
     alone: tuple[float, float] | None = None
-    """Value and half as they stand, where the unit was taken from a neighbour."""
+    """Value and half without the unit, if the unit was taken from the next number."""
 
 
 _NUMBER = regex(
     r"(?P<sign>[-+−](?=[\d.]))?"
     r"(?P<whole>\d{1,3}(?:[,_\u202f]\d{3}){1,99}(?!\d)|\d+)?(?P<fraction>\.\d+)?(?P<exp>[eE][-+]?\d+)?"
 )
-"""More groups than that make more than `_MOST_DIGITS`, and would be read from each of them on."""
+"""The limit of 99 groups bounds the time to search; more would exceed `_MOST_DIGITS` anyway."""
 _STARTS = "0123456789.+-−"
-"""Of a number, besides the digits of other scripts."""
+"""First characters of a number, besides digits of other scripts."""
 _NO_GROUPING = str.maketrans("", "", ",_\u202f")
 _NO_DIGITS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ .,;:()[]`'\"%\n"
 _DIGIT = regex(r"\d")
 _DIGITS = regex(r"\d+")
 _MOST_DIGITS = 300
-"""Of a number. What has more is beyond what a float can hold, and no claim."""
+"""Longer numbers exceed a float and are skipped."""
 _FARTHEST = 40
-"""Letters between two numbers that share a unit."""
+"""Most characters between two numbers that share a unit."""
 _SIZE = r"(?:\d{1,3}(?:,\d{3}){1,5}|\d{1,18})"
 _SHAPE = regex(
     rf"(?<![\w.,]){_SIZE}(?:\s?[x×*]\s?{_SIZE}){{1,2}}(?![\w.]*\d)(?!\s?[%.]\d)"
@@ -61,7 +61,7 @@ _SHAPE = regex(
     r"[(\[]\s*\d{1,18}\s*,\s*\d{1,18}\s*,\s*\d{1,18}\s*[)\]]"
 )
 _MAYBE_SHAPE = regex(r"\d\s?[x×*]\s?\d|[(\[]\s*\d+\s*,")
-"""What every shape has. Most texts have none, and looking for this alone is quick."""
+"""Part of every shape: a fast test, because most texts have no shape."""
 _JOINED = regex(
     r"\s*(?:,\s*(?:and|or)?|and|or|to|(?:out )?of(?: the| its)?|-|–|/|vs\.?|versus)\s*\Z"
 )
@@ -70,7 +70,7 @@ _UNIT_BEFORE = regex(r"[|\t]\s*(\S{1,16})\s*[|\t]\s*\Z|\s{2,}(\S{1,16})\s{2,}\Z"
 
 
 def find_numbers(text: str, names: Iterable[str] = ()) -> list[TextNumber]:
-    """Every number that `text` claims. `names` (of kernels) are no claims, digits and all."""
+    """Every number that `text` states. Digits in `names` (of kernels) are skipped."""
     if not _DIGIT.search(text):
         return []
     masked = _without_names(text, names)
@@ -87,7 +87,7 @@ def _without_names(text: str, names: Iterable[str]) -> str:
 
 
 def _words(name: str, text: str) -> Iterator[tuple[int, int]]:
-    """Where a name stands as a word. A pattern of each kernel's name would be costly to make."""
+    """Positions of a name as a whole word. A pattern per kernel name would be slow to compile."""
     start = text.find(name)
     while start >= 0:
         end = start + len(name)
@@ -102,7 +102,7 @@ def _is_of_word(character: str) -> bool:
 
 
 def _blank(text: str, spans: Sequence[tuple[int, int]]) -> str:
-    """The same text, of the same length, with spaces where those spans were."""
+    """The text with spaces in place of the spans; the length is the same."""
     if not spans:
         return text
     characters = list(text)
@@ -116,7 +116,7 @@ def _shapes(text: str, masked: str) -> Iterator[TextNumber]:
     position = 0
     for match in found:
         start, end = match.span()
-        # `32x8` is read as a number and an identifier: only what hides its first digit counts.
+        # `32x8` looks like a number and an identifier: only skip if its first digit is ignored.
         while position < start:
             plain = min(skip_prose(masked, position), start)
             position = (
@@ -134,7 +134,7 @@ def _sizes(shape: str) -> list[str]:
 
 
 def _amounts(text: str, masked: str) -> Iterator[TextNumber]:
-    """What starts with a digit is never hidden by the words behind it: `14M`, `69.3us`."""
+    """Numbers that are not shapes. Letters after the digits do not hide them: `14M`, `69.3us`."""
     position = 0
     end_of_digits = len(masked.rstrip(_NO_DIGITS))
     while (position := skip_prose(masked, position)) < end_of_digits:
@@ -144,7 +144,7 @@ def _amounts(text: str, masked: str) -> Iterator[TextNumber]:
         elif (end := end_of_ignored(masked, position)) > position:
             position = end
         else:
-            # The rest of these digits would be rejected for the same reason.
+            # The other digits of this run would be rejected for the same reason.
             digits = _DIGITS.match(masked, position)
             position = digits.end() if digits else position + 1
 
@@ -152,7 +152,7 @@ def _amounts(text: str, masked: str) -> Iterator[TextNumber]:
 def _number_at(text: str, masked: str, position: int) -> TextNumber | None:
     first = masked[position]
     may_start = first in _STARTS or first.isdecimal()
-    # Only what no pattern above takes whole: `2025.3.1` and `3D` start with a digit too.
+    # Not if it is part of ignored text: `2025.3.1` and `3D` start with a digit too.
     match = _NUMBER.match(masked, position) if may_start else None
     if match is None or not (match["whole"] or match["fraction"]) or len(match[0]) > _MOST_DIGITS:
         return None
@@ -168,7 +168,7 @@ def _number_at(text: str, masked: str, position: int) -> TextNumber | None:
         return None
     unit, end, power = unit_at(masked, match.end())
     if end == match.end() and masked[end : end + 1].isalpha():
-        return None  # letters that are no unit: an identifier such as 4090Ti
+        return None  # letters that are not a unit: an identifier such as 4090Ti
     return _said(text, match, unit, end, power)
 
 
@@ -199,13 +199,12 @@ def _said(text: str, match: re.Match[str], written: str, end: int, power: int) -
 
 
 def _decimal(digits: int, tens: int) -> float:
-    """The float that is nearest to a decimal number: products of floats are off by a bit."""
+    """The float nearest to a decimal number; a product of floats would have a rounding error."""
     return float(f"{digits}e{tens}")
 
 
 def _base(written: str) -> tuple[str, int, int]:
-    """Keet's unit for what was written, and what one of it is in that: a factor and a power of
-    ten."""
+    """keet's unit for a written unit, and the conversion to it: a factor and a power of ten."""
     if written in FACTORS:
         return "byte", FACTORS[written], 0
     unit = base_unit(written)
@@ -213,7 +212,7 @@ def _base(written: str) -> tuple[str, int, int]:
 
 
 def _with_shared_units(text: str, numbers: list[TextNumber]) -> list[TextNumber]:
-    """`5.9, 29.5 and 24.6 %`: the unit that stands behind the last belongs to all."""
+    """`5.9, 29.5 and 24.6 %`: the unit of the last number applies to all."""
     shared = list(numbers)
     for index in range(len(shared) - 2, -1, -1):
         this, after = shared[index], shared[index + 1]
@@ -229,7 +228,7 @@ def _lends_unit(text: str, this: TextNumber, after: TextNumber) -> bool:
 
 
 def _in_unit_of(this: TextNumber, other: TextNumber) -> TextNumber:
-    """The unit, and the prefix with which the other number was written."""
+    """The number in the unit and prefix of the other number."""
     plain = _NUMBER.match(other.text)
     written = plain and float(re.sub(r"[,_\u202f−+]", "", plain[0]) or "0")
     factor = abs(other.value / written) if written else 1.0
@@ -246,7 +245,7 @@ def _scaled(number: TextNumber, unit: str, factor: float) -> TextNumber:
 
 
 def _with_unit_before(text: str, number: TextNumber) -> TextNumber:
-    """ncu's own tables have the unit in a column before the number."""
+    """ncu's tables have the unit in a column before the number."""
     if number.unit or number.shape:
         return number
     before = text[max(0, number.start - 40) : number.start]
@@ -260,7 +259,7 @@ def _with_unit_before(text: str, number: TextNumber) -> TextNumber:
 
 
 def _ends_column(before: str) -> bool:
-    """With a bar, a tab or two blanks."""
+    """Whether it ends with a bar, a tab or two blanks."""
     rest = before.rstrip()
     blanks = before[len(rest) :]
     return len(blanks) > 1 or "\t" in blanks or rest.endswith("|")

@@ -1,7 +1,6 @@
-"""Finds what a sentence says of two quantities: `exceeds`, `more than twice`, `is the highest`.
+"""Finds comparisons in a sentence: `exceeds`, `more than twice`, `is the highest`.
 
-A relation has a word (or a few), what stands before it and what stands behind it. Which quantities
-those are, and whether the relation holds, is asked in `relation_check` and `ranking_check`.
+`relation_check` and `ranking_check` find out which quantities are compared, and whether it is true.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from keet.verification.text.number_bounds import Bound, bound_before
 from keet.verification.text.number_words import FRACTION, WORDS, fraction_of, value_of
 
 RelationKind = Literal["more", "less", "ratio", "same", "close", "most", "least", "unclear"]
-"""`ratio`: the first is a multiple of the second, with nothing said of more or less."""
+"""`ratio`: the first is a multiple of the second, without more or less."""
 
 _ADVERB = (
     r"(?:(?:far|much|slightly|well|way|significantly|considerably|even|still|clearly|just)\s+)?"
@@ -75,7 +74,7 @@ _ANY = regex(
     r"|similar|comparable|most|least|domina|main|lead|top",
     re.IGNORECASE,
 )
-"""What every relation has one of: most sentences have none."""
+"""Every comparison contains one of these: a fast test."""
 _ORDINAL = regex(r"\b(?:second|third|fourth|next|one of the)\b", re.IGNORECASE)
 _OF = regex(r"\bof\s+\Z", re.IGNORECASE)
 _NOT = regex(r"\b(?:not|isn't|aren't|doesn't|don't|never|no|nor|neither)(?:\s+\w+)?\s*\Z")
@@ -98,7 +97,7 @@ class Factor(NamedTuple):
     half: float
     bound: Bound | None
     unit: str = "x"
-    """`x`, or what a difference is given in as written; empty where it has no unit."""
+    """`x`, or the written unit of a difference; empty if it has none."""
 
 
 class Relation(NamedTuple):
@@ -108,13 +107,13 @@ class Relation(NamedTuple):
     factor: Factor | None = None
     is_negated: bool = False
     about_time: bool = False
-    """`longer`, `faster`: durations, unless the sentence names something else."""
+    """`longer`, `faster`: about durations, unless the sentence names something else."""
     between: tuple[int, int] = (0, 0)
-    """Words inside the relation that say what is compared: `higher L2 hit rate than`."""
+    """Span of words inside the comparison that name the metric: `higher L2 hit rate than`."""
 
 
 def find_relations(text: str) -> list[Relation]:
-    """In order; one that lies inside another is left out."""
+    """In order, without those inside another."""
     found: list[Relation] = []
     if not _ANY.search(text):
         return found
@@ -141,7 +140,7 @@ def _all(text: str) -> Iterator[Relation]:
             yield _relation(match, "same" if match["same"] else "close")
     for match in _BEST.finditer(text):
         if _OF.search(text[max(0, match.start() - 6) : match.start()]):
-            continue  # `the cycles of the longest one`: no claim which one that is
+            continue  # `the cycles of the longest one` does not say which one
         ordinal = _ORDINAL.search(text, max(0, match.start() - 12), match.end())
         yield _relation(match, "unclear" if ordinal else "most" if match["most"] else "least")
 

@@ -1,4 +1,4 @@
-"""A text cut into sentences, list items and table rows, each with its place."""
+"""Splits a text into sentences, list items and table rows, with their positions."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _BLOCK = regex(
     r"\n\s*\n|\n(?=\s*(?:[-*+•]\s|\d+[.)]\s|\||#{1,6} |>|[A-Z][a-z]+(?: [a-z]+)?: ))|(?<=\|)\n"
 )
 _END = regex(r"[.!?]['\")\]*_]*\s+|;\s+(?=[A-Za-z])")
-"""A semicolon before a new subject ends what holds together too: `L2 at 83 %; DRAM at 12 %`."""
+"""A semicolon before a new subject ends a sentence too: `L2 at 83 %; DRAM at 12 %`."""
 _ABBREVIATED = regex(r"\b(?:e\.g|i\.e|vs|approx|ca|avg|etc|no|fig|max|min|cf)\.\s*$", re.I)
 
 
 _LAYOUT = regex(r"\S {2,}\S|[\u2500-\u259f]|^[→•▸]")
-"""Columns and bars: what a program laid out in rows."""
+"""Columns and bars: rows that a program printed."""
 _TITLE = regex(r"#\d+ \S")
-"""How keet begins what it prints of a launch."""
+"""First line of keet's output about a launch."""
 _CHANGE = regex(r"\d\S{0,30}(?: [^\W\d]\S{0,30})? →(?: \S{0,30}\d|\s*$)")
 """A row of `keet diff`: `Registers Per Thread 16 → 26`."""
 _SHORT_LINE = 40
-"""A shorter line is not one that was wrapped."""
+"""Shorter lines were not wrapped."""
 _LONGEST = 1000
-"""Characters; what goes on longer is no sentence, and is cut at a space."""
+"""Characters; longer sentences are cut at a space."""
 
 
 class SentenceSpan(NamedTuple):
@@ -39,7 +39,7 @@ class SentenceSpan(NamedTuple):
 
 
 def split_sentences(text: str) -> Iterator[SentenceSpan]:
-    """What holds together; fenced code is left out."""
+    """Sentences, without fenced code."""
     without_code = _FENCE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
     width = max(map(len, text.splitlines()), default=0)
     for start, end in _pieces(without_code, _BLOCK, 0, len(text)):
@@ -49,7 +49,7 @@ def split_sentences(text: str) -> Iterator[SentenceSpan]:
 
 
 def _paragraphs(text: str, start: int, end: int, width: int) -> Iterator[tuple[int, int]]:
-    """Lines that a wrapped paragraph may have; rows of a layout stand for themselves."""
+    """Joins the lines of wrapped paragraphs; rows of tables stay separate."""
     begin = place = start
     before: str | None = None
     for line in text[start:end].splitlines(keepends=True):
@@ -65,7 +65,7 @@ def _goes_on(before: str, line: str, width: int) -> bool:
     if _TITLE.match(before):
         return False
     if _CHANGE.search(before) or _CHANGE.search(line):
-        # A wrapped row was cut where the next word did not fit.
+        # A row was wrapped only if the next word did not fit.
         size = len(before.rstrip())
         return size >= _SHORT_LINE and size + len((line.split() or [""])[0]) >= width
     laid_out = any(_LAYOUT.search(part.strip()) for part in (before, line))

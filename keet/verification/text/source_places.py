@@ -1,4 +1,4 @@
-"""The places in code that a text names: `slow.cu:7`, `line 7`, an instruction's offset."""
+"""Finds the places in code that a text names: `slow.cu:7`, `line 7`, an instruction offset."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keet.profile.names import file_name
 from keet.records import NamedTuple
 
 _LINE = regex(r"(?<=\w):(\d{1,9})(?!\d)|\b[Ll]ine\s(\d{1,9})(?!\d)")
-"""No line number has ten digits."""
+"""Up to nine digits."""
 _FILE = regex(r"[\w./\\-]*\w\.[A-Za-z]\w*")
 _NO_LINE = regex(r"\bno source line\b|(?<![\w+])0x(?P<at>[0-9a-f]{4,6})\b")
 _WORD_AND_LINE = regex(r"\b([^\W\d]\w*):\d")
@@ -21,21 +21,21 @@ _TITLE = regex(r"#\d+ \S")
 
 NO_LINE = 0
 RowKey = tuple[str, int] | int | str
-"""A source line (name of the file, line), an instruction's offset in its function, or what the
-first cell of a row has: the name of a pointer."""
+"""Key of a table row: (file name, line), the offset of an instruction in its function, or the text
+of the first cell, such as the name of a pointer."""
 
 
 class SourcePlace(NamedTuple):
-    """A source line that a sentence speaks of."""
+    """A source line that a sentence names."""
 
     start: int
     end: int
     file: str | None
-    """`None`: not said, and any file will do."""
+    """`None`: not given; matches any file."""
     line: int
-    """`NO_LINE` for code that has none."""
+    """`NO_LINE` for code without a source line."""
     offset: int | None = None
-    """Of an instruction in its function, where the text names that instead of a line."""
+    """Offset of an instruction in its function, if the text names that instead of a line."""
 
 
 def find_places(text: str, files: Collection[str] = ()) -> list[SourcePlace]:
@@ -52,8 +52,8 @@ def find_places(text: str, files: Collection[str] = ()) -> list[SourcePlace]:
 
 
 def _lines(text: str) -> Iterator[SourcePlace]:
-    """Searched from the colon back: a pattern that begins with the file's name would take time in
-    the square of the length of a long run of letters."""
+    """Searches backwards from the colon: a pattern that begins with the file name would take
+    quadratic time on long words."""
     last = 0
     for match in _LINE.finditer(text):
         if match[2]:
@@ -65,7 +65,7 @@ def _lines(text: str) -> Iterator[SourcePlace]:
 
 
 def _path_start(text: str, end: int, first: int) -> int | None:
-    """Where the name of a file that ends there begins; None where it is not one."""
+    """Start of the file name that ends at `end`; None if there is none."""
     start = end
     while start > first and (text[start - 1].isalnum() or text[start - 1] in "_./\\-"):
         start -= 1
@@ -73,7 +73,7 @@ def _path_start(text: str, end: int, first: int) -> int | None:
 
 
 def places_within(places: Sequence[SourcePlace], start: int, end: int) -> list[SourcePlace]:
-    """Those of one sentence of the text, with positions in the sentence."""
+    """The places of one sentence, with positions relative to the sentence."""
     first = bisect_left(places, start, key=lambda place: place.start)
     last = bisect_left(places, end, key=lambda place: place.start)
     inside = (place for place in places[first:last] if place.end <= end)
@@ -93,7 +93,7 @@ def row_place(
 
 
 def is_title(text: str) -> bool:
-    """How keet begins what it prints of a launch."""
+    """Whether it is the first line of keet's output about a launch."""
     return bool(_TITLE.match(text))
 
 
@@ -104,9 +104,9 @@ def title_place(text: str, places: Sequence[SourcePlace]) -> SourcePlace | None:
 
 
 def wordlike_files(text: str, launches: Iterable[Launch]) -> set[str]:
-    """Files without an ending that the text has lines of: `cmath:31`, of the standard library.
+    """Files without an extension that the text names: `cmath:31`, of the standard library.
 
-    Line tables are only read where the text names something of that form.
+    Line tables are read only if the text contains something of this form.
     """
     said = {match[1] for match in _WORD_AND_LINE.finditer(text)}
     files = {path for launch in launches for path in _files_of(launch)} if said else ()

@@ -1,4 +1,4 @@
-"""How people write units behind a number, in keet's spelling."""
+"""Recognizes units after a number in the spellings that people use."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _SPELLINGS |= {word: word for word in FACTORS}
 _RATES = {
     f"{p}{word}S": f"{p}{unit}/s" for p in "KMGT" for word, unit in (("FLOP", "flop"), ("OP", "op"))
 }
-"""`TFLOPS`: a rate that hides its second."""
+"""`TFLOPS`: a rate without `/s`."""
 
 _SCALES = {
     "k": 3,
@@ -96,8 +96,8 @@ _PER = {
 
 
 def _spelled(words: Mapping[str, str]) -> str:
-    """What may be one of these words. One pattern of them all takes long to compile, so that plain
-    words are looked up afterwards."""
+    """Pattern for one of these words. Plain words match `\\w+` and are looked up afterwards,
+    because a pattern of all words is slow to compile."""
     composed = [word for word in words if not word.isalpha()]
     longest_first = sorted(composed, key=len, reverse=True)
     return "|".join([*map(re.escape, longest_first), r"\w+"])
@@ -108,7 +108,7 @@ _RATE = regex(r"[\s-]?([KMGT](?:FL)?OPS)(?!\w)")
 _HEAD = regex(rf"[\s\u00a0\u202f]?({_spelled(_SPELLINGS)})(?![\w])")
 _SYMBOL = regex(r"[\s\u00a0\u202f]?(% points|%-points|%)")
 _WRAPPED = regex(r"\n\s+([nuµm]?s|[kKMGT]?i?B)(?![\w])")
-"""In a row of a table that was cut before the unit; no noun, with which another row may begin."""
+"""A unit on the next line, if a table row was wrapped; not nouns, which may begin another row."""
 _DENOMINATOR = regex(rf"(?:\s?/\s?|\s+(?:per|a|an|each)\s+)({_spelled(_PER)})(?![\w/])")
 _NOUN_BETWEEN = regex(
     r"\s(?:warp|thread|memory|bank|active|eligible|excess(?:ive)?|executed)(?=\s)"
@@ -121,9 +121,9 @@ _BETWEEN = frozenset(
 )
 _NOT_PLAIN = {word.split()[0] for word in _SPELLINGS if " " in word and word[0].isalpha()}
 _NOT_PLAIN |= {*_SCALES, *_RATES, *_BETWEEN}
-"""Words behind which the unit may go on, or begin."""
+"""Words after which the unit may continue or begin."""
 _NO_UNIT = frozenset(",.;:)]")
-"""Behind a number: no unit begins with one of these."""
+"""Characters after a number with which no unit begins."""
 _EACH = frozenset({"per", "a", "an", "each"})
 
 
@@ -133,8 +133,8 @@ def unit_at(text: str, position: int) -> tuple[str, int, int]:
 
 
 def _plain_at(text: str, position: int) -> tuple[str, int, int] | None:
-    """What `_any_at` finds, for a unit of one word, `%` or none: without its expressions, which
-    take long to compile. None: it has to be asked."""
+    """The result of `_any_at` for a unit of one word, `%` or none, without its patterns, which are
+    slow to compile. None: use `_any_at`."""
     first = text[position : position + 1]
     if not first or first in _NO_UNIT:
         return "", position, 0
@@ -165,14 +165,14 @@ def _any_at(text: str, position: int) -> tuple[str, int, int]:
 
 
 def _divided(unit: str, text: str, end: int) -> tuple[str, int]:
-    """With the units that it is divided by."""
+    """The unit with its denominators."""
     while _may_divide(text, end) and (part := _DENOMINATOR.match(text, end)) and part[1] in _PER:
         unit, end = f"{unit}/{_PER[part[1]]}", part.end()
     return unit, end
 
 
 def _may_divide(text: str, end: int) -> bool:
-    """Most units are followed by something else: then the expression is not needed."""
+    """Whether a denominator may follow: a fast test before the pattern."""
     first, second = text[end : end + 1], text[end + 1 : end + 2]
     if first == "/" or not first.isspace():
         return first == "/"

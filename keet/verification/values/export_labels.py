@@ -1,7 +1,7 @@
-"""Numbers of an export under labels that name no single metric, kept as `SECTION: LABEL`.
+"""Values of an export under labels that do not identify a single metric (`SECTION: LABEL`).
 
-A text that names such a label means the printed number: it is right where it has that value, and
-never wrong for what a related metric says.
+A text with such a label means the printed number: it is confirmed if it has that value, and never
+contradicted by a related metric.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from keet.verification.text.metric_names import words_of
 from keet.verification.values.report_values import ReportValue
 
 _REACH = 100
-"""Letters before a number in which its label is looked for."""
+"""Characters before a number in which its label is searched."""
 _LINKS = frozenset(
     words_of("is was are were of at only about reaches reached equals stands to has")
 )
 _FEWEST = 2
-"""Words of a label: one alone is a word of any sentence."""
+"""Words of a label, at least: one may be an ordinary word."""
 
 
 class ExportLabels:
@@ -27,7 +27,7 @@ class ExportLabels:
         self._made: dict[Launch, Mapping[tuple[str, ...], list[ReportValue]]] = {}
 
     def find(self, claim: Claim, launches: Sequence[Launch]) -> list[ReportValue]:
-        """What the exports print under the label that the text gives to the number."""
+        """Values that the exports print under the label in the text."""
         return [r for launch in launches if launch.is_printed for r in self._of(claim, launch)]
 
     def _of(self, claim: Claim, launch: Launch) -> Sequence[ReportValue]:

@@ -1,4 +1,4 @@
-"""What keet computes of a report's launches, for `keet verify`: see `known`."""
+"""The numbers that keet prints about launches, as named values for `keet verify`."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
     from keet.explanation.program import ProgramExplanation
 
 _EVERY = 10_000
-"""Findings per launch: all of them."""
+"""Findings per launch: no limit."""
 
 
 _Maker = Callable[[Launch], Iterator[NamedValue]]
 
 
 class LaunchValues:
-    """The numbers of one report, for texts about its launches."""
+    """The values of one report."""
 
     def __init__(self, profile: Profile, on_launch: OnLaunch = lambda *_: None) -> None:
         self._profile = profile
@@ -59,7 +59,7 @@ class LaunchValues:
 
     @cached_property
     def _explanation(self) -> Explanation:
-        """Of a large report, what a view of it explains: texts are written about that."""
+        """Of a large report, only the launches that keet explains: texts are about these."""
         from keet.explanation.analyst import explain
         from keet.explanation.large_reports import MOST_EXPLAINED
 
@@ -73,14 +73,14 @@ class LaunchValues:
         return {each.launch: each for each in self._explanation.launches}
 
     def _explanation_of(self, launch: Launch) -> LaunchExplanation:
-        """Of a large report, other launches too, where a text names them or they were chosen."""
+        """Also for other launches of a large report, if a text names them or they were selected."""
         if launch not in self._explained:
             self._explained[launch] = self._others.launches[self._places[launch]]
         return self._explained[launch]
 
     @cached_property
     def _others(self) -> Explanation:
-        """Of all launches of a large report, each explained when it is asked for."""
+        """All launches of a large report, explained on demand."""
         from keet.explanation.analyst import explain
 
         return explain(self._profile, self._profile.launches, _EVERY, keep=False)
@@ -90,7 +90,7 @@ class LaunchValues:
         return {launch: place for place, launch in enumerate(self._others.asked)}
 
     def of_view(self, launches: Sequence[Launch]) -> list[Launch]:
-        """Those that a view of the report explains."""
+        """The launches that keet explains by default."""
         return [launch for launch in launches if launch in self._explained]
 
     @cached_property
@@ -128,7 +128,7 @@ class LaunchValues:
         return {launch: group for group in groups for launch in group.launches}
 
     def program(self) -> Iterator[NamedValue]:
-        """The program before its launches."""
+        """Numbers about all launches together."""
         from keet.verification.values.program_values import program_values
 
         yield from program_values(self._program) if self._program else ()
@@ -181,7 +181,7 @@ class LaunchValues:
                     yield from stall_values(spot, row)
 
     def code(self, launch: Launch) -> Iterator[NamedValue]:
-        """What the executed instructions are for, in `keet hotspots`."""
+        """Numbers about the purpose of executed instructions, in `keet hotspots`."""
         found = self._code(launch)
         if found is None:
             return
@@ -194,7 +194,7 @@ class LaunchValues:
         yield from loop_values(found)
 
     def pointers(self, launch: Launch) -> Iterator[NamedValue]:
-        """Bytes read by pointer, in `keet hotspots`: takes the longest."""
+        """Bytes read per pointer, in `keet hotspots`: the slowest source."""
         found = self._code(launch)
         if found:
             yield from _pointers(found)
@@ -210,7 +210,7 @@ class LaunchValues:
 
     @property
     def sources(self) -> Sequence[ValueSource]:
-        """The cheapest first; of launches of another report there is nothing."""
+        """The cheapest first; they yield nothing for launches of another report."""
         made = (self.explained, self.roofline, self.rows, self.code)
         cheap = [ValueSource(partial(self._own, make)) for make in made]
         return [*cheap, ValueSource(partial(self._own, self.pointers), ("byte", "x"))]
@@ -220,7 +220,7 @@ class LaunchValues:
 
 
 _SPOKEN = {"issue_slots": "instruction issue"}
-"""What `keet roofline` calls a stage, where that is not its label."""
+"""Names of stages in `keet roofline`, if they differ from the label."""
 
 
 def _count(label: str, count: int, words: str) -> NamedValue:
@@ -233,14 +233,14 @@ def _ceilings(each: LaunchExplanation) -> Iterator[NamedValue]:
 
 
 def _window(label: str, pieces: Iterable[Evidence | None]) -> Iterator[NamedValue]:
-    """Evidence near a label, most of which is there."""
+    """Evidence, named by most words of a label nearby."""
     words = content_words(label)
     for piece in filter(None, pieces):
         yield NamedValue(label, Quantity(piece.value, piece.unit), words, "window", None, 0.6)
 
 
 def _named(names: Iterable[str], pieces: Iterable[Evidence | None]) -> Iterator[NamedValue]:
-    """Evidence right behind one of those names."""
+    """Evidence right after one of the names."""
     for name in names:
         words = content_words(name)
         for piece in pieces:
@@ -288,13 +288,13 @@ def _places(places: Iterable[Place]) -> Iterator[NamedValue]:
 
 
 def _entries(launch: Launch) -> list[int]:
-    """Where its functions begin."""
+    """Start addresses of its functions."""
     starts = launch.instances("launch__function_pcs")
     return [int(pc) for pc in starts.values if isinstance(pc, int | float)] if starts else []
 
 
 def _row_of(spot: Spot, entries: Iterable[int]) -> RowKey | None:
-    """As the row is called in a text."""
+    """Key of the row in a text."""
     if spot.address is not None:
         return spot.address - max((entry for entry in entries if entry <= spot.address), default=0)
     return row_key(spot.location)
@@ -332,7 +332,7 @@ def _excess(spot: Spot, row: RowKey) -> Iterator[NamedValue]:
 
 
 def _rest(found: Hotspots) -> Iterator[NamedValue]:
-    """`10 more lines: 0.4%`: the shares of the last rows, however many those are."""
+    """`10 more lines: 0.4%`: shares of the last rows, for any number of rows."""
     noun = "more line" if found.by == "line" else "more instruction"
     left = 0.0
     for spot in reversed(found.spots):
@@ -343,7 +343,7 @@ def _rest(found: Hotspots) -> Iterator[NamedValue]:
 
 
 def _purposes(code: MachineCode) -> Iterator[NamedValue]:
-    """What the instructions of each line are for."""
+    """Purpose of the instructions of each line."""
     counted: dict[RowKey, Counter[str]] = {}
     for position in code.program.ran:
         location = code.locations.get(code.program.code[position].address)
@@ -357,7 +357,7 @@ def _purposes(code: MachineCode) -> Iterator[NamedValue]:
 
 
 def _pointers(code: MachineCode) -> Iterator[NamedValue]:
-    """Rows of the table of pointers: it names the lines of each."""
+    """Rows of the table of pointers, which names the lines of each pointer."""
     for reuse in code.reuse:
         lines = {code.location(access.position) for access in reuse.accesses}
         amounts = (reuse.requested_bytes, reuse.distinct_bytes_at_most, reuse.l2_bytes)

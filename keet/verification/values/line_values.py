@@ -1,4 +1,4 @@
-"""The numbers of `keet hotspots --line`, for `keet verify`: see `known`."""
+"""The numbers of `keet hotspots --line`, as named values for `keet verify`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WAITING = content_words("other line wait")
 
 
 def row_key(location: Location | None) -> RowKey:
-    """`("", NO_LINE)`: the row of all instructions without a line."""
+    """`("", NO_LINE)` for the row of all instructions without a source line."""
     return (file_name(location.file), location.line) if location else ("", NO_LINE)
 
 

@@ -1,7 +1,7 @@
-"""Numbers that keet computes from a report, under the words that name them in a text.
+"""Values that keet computes from a report, with the words that name them in a text.
 
-A text that quotes keet (a cause's share of the sectors, a forecast, a row of `keet hotspots`) holds
-numbers that are no metric of the report. Here each has a name, so that it can be checked too.
+A text that quotes keet (a finding's share of the sectors, a forecast, a row of `keet hotspots`)
+contains numbers that are not metrics of the report. `ComputedValues` finds them by their words.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from keet.verification.text.source_places import RowKey
 from keet.verification.values.report_values import ReportValue
 
 Scope = Literal["cell", "window", "sentence", "row"]
-"""Where the words have to stand: alone right before the number; between the numbers around it; in
-its sentence; nowhere, as the number is a cell of the row of a source line."""
+"""Where the words must be. `cell`: alone right before the number; `window`: between the adjacent
+numbers; `sentence`: anywhere in it; `row`: nowhere, the number is a cell of the row."""
 
 _FILLERS = frozenset(
     words_of(
@@ -39,7 +39,7 @@ _FILLERS = frozenset(
         "could measured against"
     )
 )
-"""Words that name nothing."""
+"""Words without meaning for a name."""
 _OPPOSITES = tuple(
     frozenset(words_of(pair))
     for pair in (
@@ -55,27 +55,27 @@ _OPPOSITES = tuple(
         "hit miss",
     )
 )
-"""Of names that are alike but for one word."""
+"""Words that distinguish otherwise equal names."""
 _BARS = regex(r"[\u2500-\u259f·●→|*`_]+")
 _SEPARATOR = regex(r"[,;:()\[\]]|\s{2,}|\n(?=\d)")
 _ALONE_BEHIND = regex(r"\s*\Z|\s{2}|\s*[│|]")
 _COVERED = 0.6
-"""Of a label's words: people leave some out."""
+"""Share of a label's words that must be present: people leave some out."""
 _COVERED_OWN = 0.75
-"""Of the words around a number in a sentence of keet's own."""
+"""The same for the words around a number in keet's own sentences."""
 
 
 class NamedValue(NamedTuple):
-    """A number that keet computes, and how a text names it."""
+    """A value that keet computes, and the words that name it in a text."""
 
     label: str
     quantity: Quantity
     words: frozenset[str]
     scope: Scope
     row: RowKey | None = None
-    """Set for the numbers of one source line or instruction."""
+    """Set for values of one source line or instruction."""
     covered: float = 1.0
-    """How many of the words have to be there, 0 to 1."""
+    """Share of the words that must be present, 0 to 1."""
 
     def report_value(self, launch: Launch | None) -> ReportValue:
         line = f"{self.row[0]}:{self.row[1]}" if isinstance(self.row, tuple) else None
@@ -83,14 +83,14 @@ class NamedValue(NamedTuple):
 
 
 class WordsAround(NamedTuple):
-    """The words around a number, and the row that it stands in."""
+    """The words around a number, and the keys of its row."""
 
     cell: frozenset[str]
     window: frozenset[str]
     sentence: frozenset[str]
     rows: tuple[RowKey, ...]
     is_cell: bool
-    """It is alone in a column."""
+    """The number is alone in a column."""
 
     @property
     def all(self) -> frozenset[str]:
@@ -113,14 +113,15 @@ class WordsAround(NamedTuple):
 
 
 def _names_opposite(words: frozenset[str], near: frozenset[str]) -> bool:
-    """`shared load bank conflicts` are not those of stores, most words being the same."""
+    """`shared load bank conflicts` must not match those of stores, although most words are
+    equal."""
     missing = words - near
     return any(bool(pair & missing) and bool((pair - words) & near) for pair in _OPPOSITES)
 
 
 @lru_cache(maxsize=512)
 def content_words(text: str) -> frozenset[str]:
-    """Words that name something, in one form for singular and plural."""
+    """Words with meaning, in one form for singular and plural."""
     words = words_of(_BARS.sub(" ", text))
     return frozenset(w for w in words if w not in _FILLERS and not w[0].isdigit())
 
@@ -154,13 +155,13 @@ class SentenceWords:
         )
 
     def _cell(self, number: TextNumber) -> frozenset[str]:
-        """The nearest words before the number: of its own cell, else of one before."""
+        """The nearest words before the number: of its own cell, else of an earlier one."""
         index = bisect_right(self._cells, number.start, key=lambda cell: cell.start) - 1
         own = content_words(self._masked[self._cells[index].start : number.start])
         return own or self._cells[index].before
 
     def _is_alone(self, number: TextNumber) -> bool:
-        """In a column: behind a bar, two blanks or nothing."""
+        """Whether it is alone in a column: between bars, two blanks or line ends."""
         before = self._text[: number.start]
         rest = before.rstrip()
         begins = not rest or len(before) - len(rest) > 1 or rest[-1] in "│|"
@@ -170,7 +171,7 @@ class SentenceWords:
 class _Cell(NamedTuple):
     start: int
     before: frozenset[str]
-    """The words of the nearest cell before that has any."""
+    """The words of the nearest earlier cell that has any."""
 
 
 def _cells(masked: str) -> Iterator[_Cell]:
@@ -183,15 +184,15 @@ def _cells(masked: str) -> Iterator[_Cell]:
 
 
 class ValueSource(NamedTuple):
-    """Where numbers of a launch come from."""
+    """A source of values of a launch."""
 
     make: Callable[[Launch], Iterable[NamedValue]]
     units: tuple[str, ...] = ()
-    """All numbers of it are in one of these; none: in any."""
+    """Units of its values; empty: any."""
 
 
 class ComputedValues:
-    """What keet computes of the launches of one or two reports, looked up when it is needed."""
+    """Values that keet computes for the launches of one or two reports, on demand."""
 
     def __init__(
         self,
@@ -199,8 +200,8 @@ class ComputedValues:
         general: Callable[[], Iterable[NamedValue]] = tuple,
         of_view: Callable[[Sequence[Launch]], Sequence[Launch]] = list,
     ) -> None:
-        """`sources`: of one launch, the cheapest first. `general`: of no single launch. `of_view`:
-        of many launches, those that views explain, and so those that a text is about."""
+        """`sources`: values of one launch, the cheapest source first. `general`: values that do not
+        belong to one launch. `of_view`: selects, of many launches, those that keet explains."""
         self._sources = [_CachedSource(source) for source in sources]
         self._general = general
         self._of_view = of_view
@@ -214,8 +215,8 @@ class ComputedValues:
         *,
         exact: bool = False,
     ) -> ReportValue | None:
-        """What the number is, where keet computes such a one of those launches. `exact`: only what
-        has the very name that stands before the number."""
+        """The value that the number states, if keet computes one. `exact`: the words right before
+        the number must be exactly its name."""
         if number.shape:
             return None
         if found := self._of_none.find(number, around):
@@ -234,7 +235,7 @@ class ComputedValues:
 
 
 class _CachedSource:
-    """Numbers of each launch, made once."""
+    """Values of a source, computed once per launch."""
 
     def __init__(self, source: ValueSource) -> None:
         self._source = source
@@ -250,7 +251,7 @@ class _CachedSource:
 
 
 class _Index:
-    """Numbers by the row that they belong to, and those of no row by their words."""
+    """Values by row key, and values without a row by their words."""
 
     def __init__(self, known: Iterable[NamedValue]) -> None:
         self._rows: dict[RowKey, list[NamedValue]] = defaultdict(list)
@@ -274,14 +275,14 @@ class _Index:
 
 
 def _is(number: TextNumber, quantity: Quantity) -> bool:
-    """A forecast of 2x is no count of 2. Of a bound (`at most 1.2x`) the value itself has to be
-    known: nearly every other number is above or below it."""
+    """A forecast of 2x does not match a count of 2. A bound (`at most 1.2x`) must equal the value:
+    nearly every other number is above or below it."""
     exact = number._replace(bound=None)
     return (quantity.unit != "x" or number.unit == "x") and agrees(exact, quantity)
 
 
 def values_of_evidence(evidence: Iterable[Evidence]) -> Iterator[NamedValue]:
-    """Evidence under its label."""
+    """Evidence, named by its label."""
     for piece in evidence:
         words = content_words(piece.label)
         if words:
@@ -297,7 +298,7 @@ def _row(piece: Evidence) -> RowKey | None:
 def values_in_texts(
     texts: Iterable[str], evidence: Sequence[Evidence], launch: Launch | None = None
 ) -> Iterator[NamedValue]:
-    """The evidence in keet's own sentences, under the words around each number."""
+    """The evidence in keet's own sentences, named by the words around each number."""
     pieces = {piece.id: piece for piece in evidence}
     for text in texts:
         verified = check_grounding(text, evidence, launch=launch).verified
@@ -313,7 +314,7 @@ def values_in_texts(
 
 
 def _said(number: TextNumber, words: frozenset[str], piece: Evidence | None) -> NamedValue:
-    """Held to the evidence; what was computed from two pieces is held to what is printed."""
+    """With the value of the evidence; for numbers computed from two pieces, the printed value."""
     label = piece.label if piece else "a number that keet prints"
     same = piece is not None and agrees(number, Quantity(piece.value, piece.unit))
     value, unit = (piece.value, piece.unit) if piece and same else (number.value, number.unit)

@@ -1,4 +1,4 @@
-"""The numbers of the program view of `keet explain`, for `keet verify`: see `known`."""
+"""The numbers of the program view of `keet explain`, as named values for `keet verify`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from keet.verification.values.named_values import (
 )
 
 _MOST_ROWS = 1000
-"""Behind which the others are summed up: no view lists so many."""
+"""Rows after which the others may be summed up: no view lists more."""
 _COVERED = 0.6
-"""Of the words of a name, the end of which may be cut off."""
+"""Share of the words of a name that must be present: its end may be cut off."""
 
 
 def group_values(group: LaunchGroup | None) -> Iterator[NamedValue]:
-    """`12.99 us to 24.16 us per launch`: what launches identical to one take."""
+    """`12.99 us to 24.16 us per launch`: the range of identical launches."""
     if group is not None and len(group.launches) > 1:
         for label, ns in zip(("shortest launch", "longest launch"), group.durations, strict=True):
             yield NamedValue(label, Quantity(ns, "ns"), content_words("launch"), "window")
@@ -52,7 +52,7 @@ def _sentences(program: ProgramExplanation) -> Iterator[NamedValue]:
 
 
 def _row(row: ProgramRow, name: str) -> Iterator[NamedValue]:
-    """The cells of a row, which has the kernel's name; a long name is cut there."""
+    """The cells of the row of a kernel, in which a long name is cut."""
     words = content_words(name.partition("<")[0])
     figures = [(p.label, Quantity(p.value, p.unit)) for p in (row.share, row.launches, row.total)]
     if row.gain is not None:

@@ -1,4 +1,4 @@
-"""The numbers of a report that a name in a text may stand for."""
+"""The values of a report that a metric name in a text may mean."""
 
 from __future__ import annotations
 
@@ -36,31 +36,31 @@ _SHARED = {
     "executed instruction": "executed",
     "instruction": "executed",
 }
-"""What a source line can have a share of, and the column of its row."""
+"""What a source line can have a share of, and the column of its hotspot row."""
 
 
 _COMPUTED_ROUNDING = 0.02
 _SHARE_ROUNDING = 0.1
-"""Relative, and in percentage points."""
+"""Rounding errors of values computed from an export: relative, and in percentage points."""
 
 
 def has_column(of: str) -> bool:
-    """Whether each line's share of it can be read off the report: such a share is held to that,
-    whatever a finding says of the line."""
+    """Whether the report has each line's share of it. Then the share is compared with the report,
+    not with what a finding says about the line."""
     return of == "samples" or of.rstrip("s") in _SHARED
 
 
 class ReportValue(NamedTuple):
-    """A measured number under the name that people know."""
+    """A value of the report with its label."""
 
     label: str
     quantity: Quantity
     metric: str | None
-    """ncu's name; `None` for what keet computed."""
+    """ncu's name; `None` for values that keet computed."""
     launch: int | None
     line: str | None = None
     rounding: float = 0.0
-    """By how much the quantity may be off: an export has rounded numbers."""
+    """Error of the quantity: exports contain rounded numbers."""
 
     def __str__(self) -> str:
         whose = self.line or (f"#{self.launch}" if self.launch is not None else "")
@@ -74,11 +74,11 @@ class ReportValue(NamedTuple):
 
 
 class ReportValues:
-    """Everything that can be asked of some launches of one report."""
+    """Looks up values of launches by metric id, by source line and by stall reason."""
 
     def __init__(self, launches: Sequence[Launch], asked: Callable[[], Iterable[str]]) -> None:
-        """`asked`: ids that a text may ask for. Of many launches they are read at once, so that
-        none has to be decoded twice, and none is kept."""
+        """`asked`: metric ids that the text may need. With many launches, all of them are read at
+        once, so that no launch is decoded twice or kept in memory."""
         self.launches = launch_lookup(launches)
         self._asked = asked
         self._hotspots: dict[tuple[Launch, Grouping], Hotspots | None] = {}
@@ -87,7 +87,7 @@ class ReportValues:
     def read(
         self, metric_ids: Iterable[str], launch: Launch, *, complement: bool = False
     ) -> list[ReportValue]:
-        """What the launch has for those ids; nothing for what was not measured."""
+        """The launch's values for these ids, without those that were not measured."""
         found = [report_value for one in metric_ids for report_value in self._cached(one, launch)]
         return [_complement(report_value) for report_value in found] if complement else found
 
@@ -140,7 +140,7 @@ class ReportValues:
 
     @cached_property
     def total_time(self) -> Quantity | None:
-        if self.launches.are_many:  # their times are kept, in contrast to their metrics
+        if self.launches.are_many:  # `rank_time` stays in memory, metrics do not
             times: list[Number] = [x.rank_time for x in self.launches if x.rank_time]
         else:
             times = [found.value for x in self.launches if (found := x.get("duration"))]
@@ -148,11 +148,11 @@ class ReportValues:
 
     @cached_property
     def total_rounding(self) -> float:
-        """By how much the total time may be off."""
+        """Error of the total time."""
         return sum(r.rounding for x in self.launches for r in self._cached("duration", x)[:1])
 
     def spot(self, launch: Launch, place: SourcePlace) -> Spot | None:
-        """The row of a place; `None` where it has no samples."""
+        """The hotspot row of a place; `None` if it has no samples."""
         hotspots = self.hotspots(launch, _grouping(place))
         starts = _starts(launch) if place.offset is not None else ()
         found = (s for s in (hotspots.spots if hotspots else ()) if _is_at(s, place, starts))
@@ -182,7 +182,7 @@ class ReportValues:
     def read_line(
         self, metric_ids: Iterable[str], launch: Launch, place: SourcePlace
     ) -> list[ReportValue]:
-        """What a source line has for those ids, its share of the samples first."""
+        """The values of a source line for these ids, its share of the samples first."""
         hotspots = self.hotspots(launch, _grouping(place))
         if hotspots is None:
             return []
@@ -196,7 +196,7 @@ class ReportValues:
 
 
 def with_sum(report_values: Sequence[ReportValue]) -> list[ReportValue]:
-    """`bank conflicts`: those of loads, of stores, or of both."""
+    """Adds sums of loads and stores: `bank conflicts` may mean those of both."""
     loads = {r.label.replace("Load", "Store"): r for r in report_values if "Load" in r.label}
     both = [(loads[r.label], r) for r in report_values if r.label in loads]
     sums = (
@@ -217,13 +217,13 @@ def _grouping(place: SourcePlace) -> Grouping:
 
 
 def _starts(launch: Launch) -> list[int]:
-    """Where the launch's functions begin: offsets are counted from there."""
+    """Start addresses of the launch's functions: offsets are relative to them."""
     found = launch.instances("launch__function_pcs")
     return [int(pc) for pc in found.values if isinstance(pc, int | float)] if found else []
 
 
 def _is_at(spot: Spot, place: SourcePlace, starts: Iterable[int]) -> bool:
-    """Any ending of a path will do for a file."""
+    """A file matches by any suffix of its path."""
     where, address = spot.location, spot.address
     if place.offset is not None and address is not None:
         return address - max((pc for pc in starts if pc <= address), default=0) == place.offset
@@ -246,7 +246,7 @@ def _same_file(path: str, said: str) -> bool:
 
 
 def _rounding(report_value: ReportValue, launch: Launch) -> float:
-    """Of what keet computes from an export: a share of small numbers is off by more."""
+    """Error of values from an export; larger for computed shares."""
     if report_value.metric is not None:
         return launch.rounding(report_value.metric)
     least = _SHARE_ROUNDING if report_value.quantity.unit == "%" else 0.0
@@ -292,7 +292,7 @@ def _roofline_share(launch: Launch, ceiling_id: str) -> Iterator[ReportValue]:
 
 
 def _of_launch(launch: Launch, metric_id: str) -> int | None:
-    """What the report says of a launch without its metrics."""
+    """Values of a launch that are not metrics: its shape and its SMs."""
     shapes = {"grid_size": launch.grid, "block_size": launch.block}
     if metric_id in ("device_sm_count", "launch_sm_count"):
         return launch.device.sm_count
@@ -316,8 +316,8 @@ def _stall_shares(launch: Launch, reason: str) -> Iterator[ReportValue]:
         share = _ratio(launch, part, whole)
         if share is not None:
             yield ReportValue(f"{label}'s share of {of}", share, None, launch.id)
-    # The states come from several passes and do not add up to the latency: the analyst's shares are
-    # of their sum.
+    # The states come from several passes and do not add up to the latency; the analyst's shares
+    # are relative to their sum.
     if (summed := LaunchView(launch).stall(reason)) is not None:
         share = Quantity(summed.value, "%")
         yield ReportValue(f"{label}'s share of all states of a warp", share, None, launch.id)
@@ -326,7 +326,7 @@ def _stall_shares(launch: Launch, reason: str) -> Iterator[ReportValue]:
 def _ratio(launch: Launch, part: str, whole: str) -> Quantity | None:
     try:
         over, under = launch.get(part), launch.get(whole)
-    except KeyError:  # a reason that only one of the two kinds of counters has
+    except KeyError:  # only one of the two kinds of counters has this reason
         return None
     return Quantity(100 * over.value / under.value, "%") if over and under and under.value else None
 
@@ -349,7 +349,7 @@ def _line_costs(spot: Spot, hotspots: Hotspots) -> Iterator[tuple[str, Quantity]
 def _line_stalls(
     spot: Spot, hotspots: Hotspots, reasons: Sequence[str]
 ) -> Iterator[tuple[str, Quantity]]:
-    """Of the line's samples, and of the launch's; a reason that is in no sample has none."""
+    """Shares of the line's samples and of the launch's samples; 0 for reasons without samples."""
     counts = dict(spot.stalls)
     for reason in reasons:
         label, count = stalls()[reason].label, counts.get(reason, 0)

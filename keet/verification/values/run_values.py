@@ -1,4 +1,4 @@
-"""What the table of a run says of the run, of each kernel and of each profiled launch."""
+"""The values of a run table: of the run, of each kernel and of each profiled launch."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class RunValue(NamedTuple):
 
 
 class RunSubject(NamedTuple):
-    """What a sentence may be about; the facts that answer it best come first."""
+    """A run, kernel or launch that a sentence may be about; the most specific values come first."""
 
     names: tuple[str, ...]
     launch: int | None
-    """Number in the report; None: a kernel, or the run."""
+    """Launch number in the report; None: a kernel, or the run."""
     facts: tuple[RunValue, ...]
 
     def of(self, *kinds: RunValueKind) -> list[ReportValue]:
@@ -57,7 +57,7 @@ class RunSubjects(NamedTuple):
 
 
 def run_subjects(profile: Profile) -> RunSubjects | None:
-    """None where the run is not known."""
+    """None if there is no run table."""
     run, positions = whole_run(profile), profile.in_run
     if run is None or positions is None:
         return None
@@ -117,7 +117,7 @@ def _kernel(
             fact
             for number in row.profiled
             for fact in launches.get(number, ())
-            # What one of several launches stands for is not true of the kernel.
+            # What one of several launches represents is not the value of the kernel.
             if fact.kind == "single" or len(row.profiled) == 1
         ),
         *_of_single_launches(row, shapes),
