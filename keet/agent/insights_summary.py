@@ -20,6 +20,7 @@ from keet.agent.recorded.transcript import Transcript, request_text
 from keet.agent.session import ModelSession, Progress, estimate
 from keet.evidence import Evidence
 from keet.explanation.model_explanation import Usage
+from keet.formatting import count_noun
 from keet.prose.free_numbers import Allowed
 from keet.prose.names import Names
 from keet.prose.reading import read_prose
@@ -196,7 +197,7 @@ def _estimate_line(insights: Sequence[InsightFacts], options: ModelOptions) -> s
     """Tokens and cost, printed before anything is sent."""
     needed = sum(estimate(_request(_Placeholders(each, options), each)) for each in insights)
     answers = _ANSWER_TOKENS * len(insights)
-    calls = f"{len(insights)} insight{'' if len(insights) == 1 else 's'}, one call each"
+    calls = f"{count_noun(len(insights), 'insight')}, one call each"
     tokens = f"{calls}: about {needed:,} tokens in, {answers:,} out"
     if options.spec.price is None:
         return f"{tokens}; give --price IN/OUT to see the cost"

@@ -13,6 +13,7 @@ from keet.agent.checked_answer import AnswerFault
 from keet.agent.model.messages import ModelFault
 from keet.agent.session import ModelSession
 from keet.evidence import Evidence
+from keet.formatting import count_noun
 
 _SHOWN = 16
 """Evidence names that the request offers."""
@@ -23,7 +24,7 @@ def repair(session: ModelSession, case: Case, faults: Sequence[AnswerFault]) -> 
     if not faults:
         return 0
     faults = faults[:MOST_CORRECTIONS]
-    session.tell(f"asking the model to correct {len(faults)} part{'s' * (len(faults) > 1)}")
+    session.tell(f"asking the model to correct {count_noun(len(faults), 'part')}")
     prompt = prompts.repair([str(fault) for fault in faults], _names(case, faults))
     try:
         repaired, _ = session.converse("repair", lambda _: prompt, Corrections)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from keet.cli.arguments import report_path, reports_in
 from keet.errors import UsageError, one_line
+from keet.formatting import count_noun
 
 EXAMPLES = """\
 examples:
@@ -52,7 +53,7 @@ def _save(args: Namespace) -> None:
     if not named:
         raise UsageError("name the reports to save: keet baseline save NAME REPORT...")
     saved = save_baseline(args.name, [read_profile(path, source=args.source) for path in named])
-    runs = f"{len(saved.runs)} run{'s' * (len(saved.runs) != 1)}"
+    runs = count_noun(len(saved.runs), "run")
     line = (
         f"keet: saved {args.name} ({runs}) in {saved.runs[0].parent}; "
         f"compare with: keet diff baseline:{args.name} REPORT"
@@ -74,9 +75,8 @@ def _list(args: Namespace) -> None:
     width = max((len(each.name) for each in found), default=0)
     for each in found:
         when = datetime.fromtimestamp(each.saved, UTC)
-        sys.stdout.write(
-            f"{each.name:{width}}  {len(each.runs):2} runs  {when:%Y-%m-%d %H:%M} UTC\n"
-        )
+        runs = count_noun(len(each.runs), "run")
+        sys.stdout.write(f"{each.name:{width}}  {runs:>7}  {when:%Y-%m-%d %H:%M} UTC\n")
 
 
 def _show(args: Namespace) -> int | None:

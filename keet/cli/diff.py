@@ -27,6 +27,7 @@ from keet.cli.arguments import (
 )
 from keet.cli.quiet import loud_stderr
 from keet.errors import ExitCode, KeetError, NotComparable, UsageError, one_line
+from keet.formatting import count_noun
 from keet.texts import visible
 
 if TYPE_CHECKING:
@@ -243,7 +244,7 @@ def _check(difference: Difference, args: Namespace) -> None:
     forbidden = difference.forbidden
     if forbidden and not args.force:
         others = len(forbidden) - 1
-        more = f" (and {others} more reason{'s' * (others > 1)})" if others else ""
+        more = f" (and {count_noun(others, 'more reason')})" if others else ""
         raise NotComparable(f"{forbidden[0].text}{more}; to compare anyway: --force")
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from keet.comparison.caveats.caveat import Caveat
 from keet.comparison.result import Difference
 from keet.errors import NotComparable
+from keet.formatting import count_noun
 from keet.patterns import regex
 
 _OF_DIFF = regex(r"(?<!keet diff )(--run-table-before|--times N:M|--launch A:B)")
@@ -22,7 +23,7 @@ def check_comparable(difference: Difference, options: Mapping[str, str], force: 
     if not difference.forbidden:
         return
     first, *others = difference.forbidden
-    more = f" (and {len(others)} more reason{'s' * (len(others) > 1)})" if others else ""
+    more = f" (and {count_noun(len(others), 'more reason')})" if others else ""
     raise NotComparable(f"{first.text_with(options)}{more}; to compare anyway: {force}")
 
 

@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, ClassVar, Literal, overload
 
 from keet.errors import KeetError
+from keet.formatting import count_noun
 from keet.profile.launch import MOST_CODES, Device, Launch
 from keet.profile.repeated_launches import by_kernel_and_shape, representative
 from keet.profile.run_table import RunPositions, RunTable
@@ -68,7 +69,7 @@ class Profile:
     def __repr__(self) -> str:
         """One short line, without ncu's command line."""
         count = len(self.launches)
-        return f"<Profile {self._name}: {count} launch{'es' * (count != 1)}{self._on_device}>"
+        return f"<Profile {self._name}: {count_noun(count, 'launch')}{self._on_device}>"
 
     def __len__(self) -> int:
         return len(self.launches)

@@ -12,6 +12,7 @@ from keet.comparison.caveats.work_per_launch import SAME_WORK, compare_work, log
 from keet.comparison.pairing.code_similarity import same_code
 from keet.comparison.pairing.pairs import Pairing
 from keet.comparison.pairing.sides import Side, all_captured, groups_of, time_in
+from keet.formatting import count_noun
 from keet.profile import Device, Launch, Profile
 from keet.profile.names import file_name
 
@@ -124,7 +125,7 @@ def _coverage(one: Profile, other: Profile) -> Iterator[Caveat]:
 
 def _runs(before: Side, after: Side) -> Iterator[Caveat]:
     if before.scale != after.scale:
-        one, other = (f"{n} time{'s' * (n != 1)}" for n in (before.scale, after.scale))
+        one, other = (count_noun(n, "time") for n in (before.scale, after.scale))
         text = f"each launch counts {one} before and {other} after"
         yield Caveat("times", "note", text)
     for side, word in ((before, "before"), (after, "after")):
@@ -179,7 +180,7 @@ def _counts(pairing: Pairing, profiles: Sequence[Profile]) -> Iterator[Caveat]:
     )
     if one == other:
         return
-    text = f"{pairing.kernel}: {one} launch{'es' * (one != 1)} before, {other} after"
+    text = f"{pairing.kernel}: {count_noun(one, 'launch')} before, {other} after"
     if all(map(all_captured, profiles)):
         text += "; the total counts every launch in the reports"
         yield Caveat("launch_counts", "note", text)

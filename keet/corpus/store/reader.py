@@ -19,6 +19,7 @@ from keet.corpus.store.version import StoreVersion, read_version
 from keet.corpus.store.views import as_pattern, create_views, quoted, views_of
 from keet.errors import DamagedReport, NotAvailable, UsageError
 from keet.extras import require
+from keet.formatting import count_noun
 from keet.records import NamedTuple
 from keet.texts import visible
 
@@ -104,7 +105,7 @@ class Store:
 
     @property
     def _state(self) -> str:
-        parts = f"{self.part_count} part{'s' * (self.part_count != 1)}"
+        parts = count_noun(self.part_count, "part")
         return f"{parts}, {self.version.words}{', closed' * self._is_closed}"
 
     def __enter__(self) -> Store:

@@ -16,7 +16,7 @@ from keet.comparison.sentences import (
     headline,
     pair_headline,
 )
-from keet.formatting import capitalized
+from keet.formatting import capitalized, count_noun
 
 _EXPLAINS = ("fusion", "cause", "account", "unit")
 """Kinds of attributions that say why; lines say where."""
@@ -148,7 +148,7 @@ def sources(difference: Difference) -> str:
 def gate_verdict(gate: Gate) -> str:
     if gate.failed:
         count = len(gate.regressions)
-        return f"gate of {gate.percent:g} % failed: {count} regression{'s' * (count > 1)}"
+        return f"gate of {gate.percent:g} % failed: {count_noun(count, 'regression')}"
     return f"gate of {gate.percent:g} % passed"
 
 

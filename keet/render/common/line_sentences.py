@@ -11,7 +11,7 @@ from keet.analysis.sass.analyses.loop_invariants import Invariant
 from keet.analysis.sass.analyses.reuse import LOADED, SEVERAL, Access, at_most
 from keet.analysis.sass.analyses.widths import Merge
 from keet.analysis.sass.polynomials.polynomial import Polynomial
-from keet.formatting import share_text
+from keet.formatting import count_noun, share_text
 from keet.render.common.hotspot_rows import why_unbounded
 from keet.render.common.line_facts import LineFacts, LoopFacts, RoutineFacts, known_stride
 from keet.render.common.machine_code import FormWords, Offset, distinct_text, line_text, size_text
@@ -131,7 +131,7 @@ def _chains_text(chains: LoopChains) -> str:
             else f"up to {chains.load_depth} have to wait for each other"
         )
         together = format_number(round(chains.independent_loads, 1))
-        loads = f"{chains.loads} load{'' if chains.loads == 1 else 's'} per iteration"
+        loads = f"{count_noun(chains.loads, 'load')} per iteration"
         if chains.loads > 1:
             loads += f", {depth}: {together} can be in flight together"
         parts.append(loads)
@@ -143,7 +143,7 @@ def _chains_text(chains: LoopChains) -> str:
         loads = f" with {recurrence.loads} loads" if recurrence.loads else ""
         parts.append(
             f"each iteration needs the one before through a chain of "
-            f"{count} instruction{'' if count == 1 else 's'}{loads}"
+            f"{count_noun(count, 'instruction')}{loads}"
         )
     return "; ".join(parts)
 

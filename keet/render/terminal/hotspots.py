@@ -9,7 +9,7 @@ from keet.analysis.sass import MachineCode
 from keet.analysis.sass.instructions.instruction import parse
 from keet.analysis.source_lines.hotspots import Hotspots, Spot
 from keet.catalog import stalls
-from keet.formatting import share_cell, share_text
+from keet.formatting import count_noun, share_cell, share_text
 from keet.profile import Absent, Launch
 from keet.profile.names import file_name
 from keet.records import NamedTuple
@@ -114,7 +114,7 @@ def _launch_view(
     if left > 0 and page_at is None:
         rest = sum(spot.share or 0.0 for spot in found.spots[top:])
         noun = "line" if found.by == "line" else "instruction"
-        more = f"{left} more {noun}{'' if left == 1 else 's'}: {share_cell(rest)}"
+        more = f"{count_noun(left, f'more {noun}')}: {share_cell(rest)}"
         more += f"; --top {len(found.spots)}"
         parts.append(Text(more, style="dim"))
     parts += pointer_table(code, width) if code else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keet.analysis.sass import MachineCode
+from keet.formatting import count_noun
 from keet.profile import Location
 from keet.profile.names import file_name
 from keet.render.common.hotspot_rows import PointerRow, pointer_rows
@@ -43,7 +44,7 @@ def pointer_table(code: MachineCode, width: int) -> list[Renderable]:
     for row in shown:
         table.add_row(*_cells(row, has_l2=has_l2))
     left = len(rows) - len(shown)
-    more = [Text(f"{left} more pointer{'' if left == 1 else 's'}: --format json", style="dim")]
+    more = [Text(f"{count_noun(left, 'more pointer')}: --format json", style="dim")]
     return ["", table, *(more if left > 0 else [])]
 
 

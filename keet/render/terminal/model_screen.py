@@ -13,6 +13,7 @@ from keet.analysis.findings import Finding
 from keet.explanation.explained import LaunchExplanation
 from keet.explanation.model_explanation import Edit, ModelCause
 from keet.explanation.program import ProgramExplanation
+from keet.formatting import count_noun
 from keet.prose.text import Prose
 from keet.records import NamedTuple
 from keet.render.common.computations import computation_lines, in_short
@@ -220,7 +221,7 @@ class _Screen:
         ]
         yield from (line for some in lines for line in some[:most])
         left = zip((len(some[most:]) for some in lines), ("finding", "cause", "edit"))
-        more = [f"{count} more {name}{'s' if count > 1 else ''}" for count, name in left if count]
+        more = [count_noun(count, f"more {name}") for count, name in left if count]
         if more:
             yield Text(f"{', '.join(more)}: --verbose", "dim")
 

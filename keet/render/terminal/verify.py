@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from keet.formatting import count_noun
 from keet.profile import Profile
 from keet.render.terminal.layout import Group, Indented, Renderable, Table, Text
 from keet.verification.verdicts import CheckedNumber, CheckedSentence, ClaimVerdict, RelationCheck
@@ -123,4 +124,4 @@ def _counted(counts: Counter[ClaimVerdict], noun: str, unknown: str) -> str:
         f"{counts[ClaimVerdict.CONTRADICTED]:,} contradicted",
         f"{counts[ClaimVerdict.NOT_FOUND]:,} {unknown}",
     ]
-    return f"{total:,} {noun}{'s' * (total != 1)}: {', '.join(words)}"
+    return f"{count_noun(total, noun)}: {', '.join(words)}"

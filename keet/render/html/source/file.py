@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from keet.analysis.source_lines.hotspots import Spot
-from keet.formatting import share_cell
+from keet.formatting import count_noun, share_cell
 from keet.profile.names import file_name
 from keet.records import NamedTuple
 from keet.render.common.excerpt import around, indentation, runs
@@ -138,7 +138,7 @@ class SourceFile:
         lines = f"lines {numbers[0]:,} to {numbers[-1]:,}"
         if not ran:
             return f"{lines} (not executed by this kernel)"
-        return f"{lines} ({ran} executed line{'' if ran == 1 else 's'}, no samples)"
+        return f"{lines} ({count_noun(ran, 'executed line')}, no samples)"
 
     def _parts(self, numbers: Sequence[int]) -> Iterator[Content]:
         """Rows and plain text, with a note where lines are left out between them."""

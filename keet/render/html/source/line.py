@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.source_lines.hotspots import Spot
 from keet.catalog import stalls
-from keet.formatting import share_cell, share_text
+from keet.formatting import count_noun, share_cell, share_text
 from keet.profile import Absent
 from keet.render.common.hotspot_rows import first_wait
 from keet.render.common.machine_code import FormWords, line_text, mix_text, size_text
@@ -97,7 +97,7 @@ def _reasons(data: SourceData, spot: Spot) -> Iterator[Html]:
 
 
 def _samples(count: int) -> str:
-    return f"{count:,} sample{'' if count == 1 else 's'}"
+    return count_noun(count, "sample")
 
 
 def _findings(data: SourceData, mentions: Sequence[Mention]) -> Iterator[Fact]:

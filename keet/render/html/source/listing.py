@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
 from keet.explanation.explained import LaunchExplanation
-from keet.formatting import capitalized
+from keet.formatting import capitalized, count_noun
 from keet.profile import Absent, Location
 from keet.records import NamedTuple
 from keet.render.common.hotspot_rows import first_wait
@@ -163,7 +163,7 @@ def few_samples(found: Hotspots) -> str | None:
         return None
     return (
         f"Only {found.total:,} samples: the share of the hottest row may be off by up to about "
-        f"{points} percentage point{'' if points == 1 else 's'} by chance, more if samples of "
+        f"{count_noun(points, 'percentage point')} by chance, more if samples of "
         "different SMs are not independent."
     )
 
@@ -182,7 +182,7 @@ def _unplaced(data: SourceData, panel: Html | None) -> Content:
     spot = data.unplaced
     if spot is None or not spot.share:
         return None
-    count = f"{spot.instructions:,} instruction{'' if spot.instructions == 1 else 's'}"
+    count = count_noun(spot.instructions, "instruction")
     row = cells(data, spot, "", element("span", f"{count} without a source line", class_="muted"))
     return element(
         "section",

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from keet.analysis.source_lines.hotspots import Spot
+from keet.formatting import count_noun
 from keet.profile import Location
 from keet.records import NamedTuple
 from keet.render.common.machine_code import line_text
@@ -145,4 +146,4 @@ def left_out(data: SourceData, filled: Filled) -> str:
 
 
 def _lines(count: int) -> str:
-    return f"{count:,} line{'' if count == 1 else 's'}"
+    return count_noun(count, "line")
