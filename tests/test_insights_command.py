@@ -71,7 +71,7 @@ def test_json_lists_all_insights_unless_top_is_given(keet: Keet, store: Path) ->
 def test_what_top_leaves_out_is_said(keet: Keet, store: Path) -> None:
     out = keet("insights", store, "--top", "1").out
     assert "sweep-2" not in out
-    assert "1 more were found" in out
+    assert "1 more found" in out
 
 
 def test_markdown_has_a_table_of_the_curve(keet: Keet, store: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_page_is_not_printed_on_a_terminal(
 
 def test_a_store_without_insights_says_so(keet: Keet, tmp_path: Path) -> None:
     out = keet("insights", make_set(tmp_path / "s", [launch("one.ncu-rep")])).out
-    assert "Nothing that these profiles show together" in out
+    assert "No insights: no kernel" in out
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
-"""What the profiles of a store show together: sweeps with their knob, best point and change of
-limiter; kernels with the same finding; outliers; changes over time. A model may sum it up."""
+"""Show what a set of profiles in a store shows together: parameter sweeps with the best value and
+where the limiter changes, kernels with the same finding, changes over time, and outliers. With
+--model, a model summarises each insight."""
 
 from __future__ import annotations
 
@@ -43,12 +44,16 @@ examples:
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("store", type=Path, metavar="OUT", help="a store that `keet batch` made")
+    parser.add_argument(
+        "store", type=Path, metavar="OUT", help="the store, made by `keet batch -o OUT`"
+    )
     add_kernel(parser)
     add_top(parser, "insights of each kind", default=20)
     add_output(parser, "terminal", "markdown", "json", "svg", "html")
     add_model(parser)
-    parser.add_argument("--no-model", action="store_true", help="no summary by a model")
+    parser.add_argument(
+        "--no-model", action="store_true", help="do not ask a model, even if one is configured"
+    )
 
 
 def run(args: Namespace) -> int:

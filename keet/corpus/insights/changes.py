@@ -1,4 +1,4 @@
-"""Changes over time: from some file on, a kernel takes longer, or less long, than before."""
+"""Finds changes over time: from some file on, a kernel takes longer or shorter than before."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from keet.evidence import Evidence
 from keet.records import NamedTuple
 
 _LEAST_FILES = 5
-"""Of a history: with fewer, a change can't be told from an odd capture."""
+"""Files in a history: with fewer, a change can't be distinguished from an odd capture."""
 _LEAST_CHANGE = 1.05
 _VERSIONS = (("driver", "driver_version"), ("CUDA", "cuda_version"), ("ncu", "ncu_version"))
 
 
 class TimeStep(NamedTuple):
-    """Where a history is cut in two."""
+    """The position of a change in a history."""
 
     after: int
-    """Position of the last file before it."""
+    """Position of the last file before the change."""
     before_us: float
     after_us: float
 
 
 class ChangedHistory(NamedTuple):
-    """A history, and where it is cut."""
+    """A history of a kernel, and where its time changes."""
 
     history: tuple[Point, ...]
     cut: TimeStep
@@ -54,17 +54,17 @@ def find_changes(captures: Iterable[Capture]) -> list[ChangedHistory]:
 
 
 def _history(points: Sequence[Point]) -> list[Point]:
-    """By date; files without one have no place in it, and one date is no history."""
+    """Sorted by date; empty if there are too few dates. Files without a date are left out."""
     dated = [(point.created, point.path, point) for point in points if point.created]
     history = [point for _, _, point in sorted(dated, key=lambda entry: entry[:2])]
     return history if len({point.created for point in history}) >= _LEAST_FILES else []
 
 
 def change_point(times: Sequence[float]) -> TimeStep | None:
-    """The cut that leaves the least spread on both sides, if the sides differ beyond the noise.
+    """The cut with the least spread on both sides, if the sides differ by more than noise.
 
-    The spread is that of the history itself, and never less than two captures differ by anyway.
-    With one file on a side, that file has to stand out twice as far.
+    The noise is the spread of the history itself, but at least that between two captures. If one
+    side is a single file, the difference must be twice as large.
     """
     if len(times) < _LEAST_FILES:
         return None
@@ -85,7 +85,7 @@ def _spread(times: Sequence[float]) -> float:
 
 
 def _deviation(*sides: Sequence[float]) -> float:
-    """Of the captures around the middle of their side, robustly."""
+    """Robust standard deviation of the captures around the median of their side."""
     away = [abs(math.log(time / median(side))) for side in sides if len(side) > 1 for time in side]
     return 1.4826 * median(away) if away else 0.0
 
@@ -118,7 +118,7 @@ def change_insight(store: InsightSource, changed: ChangedHistory) -> Insight:
 
 
 def _typical(store: InsightSource, *sides: Sequence[Point]) -> list[Point]:
-    """The median file of each side: what moved is read off these two."""
+    """The median file of each side, for comparing metrics."""
     chosen = [sorted(s, key=lambda p: p.duration_us)[(len(s) - 1) // 2] for s in sides]
     return with_metrics(store, chosen)
 
@@ -145,11 +145,12 @@ def _told(
     longer, was = ("longer", "faster") if change.slower else ("shorter", "slower")
     last, first = edge
     extent = (
-        f"From {_day(first)} on it takes {after} instead of {before}: {percent.value:.0f} % "
-        f"{longer}, beyond noise, over a history of {files.value:.0f} files."
+        f"Since {_day(first)} it takes {after} instead of {before}: {percent.value:.0f} % "
+        f"{longer}, more than noise, in a history of {files.value:.0f} files."
     )
     text = (
-        f"{extent} The last file before is `{last.path}`, the first after `{first.path}`.",
+        f"{extent} The last file before the change is `{last.path}`, the first one after it is "
+        f"`{first.path}`.",
         _limiter(change),
         _moved(change, typical, book),
         *_also(change),
@@ -176,7 +177,7 @@ def _day(point: Point) -> str:
 def _limiter(change: TimeChange) -> str:
     was, now = limiters(change.limiter_before)[:1], limiters(change.limiter_after)[:1]
     if not was or not now:
-        return "What limits it is not known on both sides."
+        return "The limiter is not known on both sides."
     if was == now:
         return f"The limiter is {spoken(now[0])} before and after."
     return f"The limiter was {spoken(was[0])} and is {spoken(now[0])} now."
@@ -188,18 +189,18 @@ def _moved(change: TimeChange, typical: tuple[Point, Point], book: FactBook) -> 
         before, after = (book.cell(point, entry.metric) for point in typical)
         said.append(f"{entry.label} from {_amount(before)} to {_amount(after)}")
     if not said:
-        return "No counter of work, caches or clocks in the store moved with it."
-    return f"What moved with it: {joined(said)}."
+        return "No counter of work, caches or clocks in the store changed with it."
+    return f"What changed as well: {joined(said)}."
 
 
 def _also(change: TimeChange) -> Iterable[str]:
     if change.versions:
-        yield f"At the same place changed: {joined(change.versions)}."
+        yield f"Also changed between these two files: {joined(change.versions)}."
 
 
 def _alone(change: TimeChange) -> Iterable[str]:
     if min(change.last_before + 1, len(change.history) - change.last_before - 1) == 1:
-        yield "One side of it is a single file: capture again before acting on it."
+        yield "One side of the change is a single file: profile again before you act on it."
 
 
 def _amount(piece: Evidence | None) -> str:

@@ -1,4 +1,4 @@
-"""Kernels with the same finding, which one remedy may help."""
+"""Finds clusters: kernels with the same finding, which one fix may help, and their times."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from keet.records import NamedTuple
 _LEAST_KERNELS = 2
 _SHOWN = 8
 _LEAST_SHARE = 1.0
-"""Per cent of the GPU's time that fixing saves: less is no pattern worth a remedy."""
+"""Smallest saving of a cluster, in per cent of the GPU's time."""
 _LEAST_SAVED_US = 5.0
-"""Of a kernel: captures of such short launches differ by as much."""
+"""Smallest saving of a kernel: captures of such short launches differ by as much."""
 
 
 class _Row(NamedTuple):
     """A finding in one kernel on one GPU, in the files of one folder.
 
-    Those files hold versions of the kernel (before and after an edit, points of a sweep): one of
-    them will be run, so the times are those of the file in which it takes longest.
+    Those files have versions of the kernel (before and after an edit, points of a sweep). Only one
+    version will be used, so the times are those of the file in which it takes longest.
     """
 
     finding: str
@@ -65,7 +65,7 @@ def find_clusters(
 
 
 def _is_pattern(cluster: Cluster) -> bool:
-    """Two kernels of one file are no set: whoever reads that file sees both."""
+    """Two kernels of one file are not enough: the explanation of that file shows both."""
     least = _LEAST_KERNELS if cluster.files > 1 else _LEAST_KERNELS + 1
     saved = 100 * cluster.saved_likely_us / cluster.total_us
     return cluster.kernel_count >= least and saved >= _LEAST_SHARE
@@ -74,8 +74,8 @@ def _is_pattern(cluster: Cluster) -> bool:
 def _totals(
     store: InsightSource, kernel: re.Pattern[str] | None, runs: RunTimeSql
 ) -> dict[str, float]:
-    """Time of each GPU: shares of one are never shares of another. Kernels that were not profiled
-    are a part of the runs; whether their names match is not known."""
+    """Time per GPU. Kernels that were not profiled are included if no `kernel` is given: their
+    names are not known."""
     table = store.query(
         f"SELECT device, kernel, kernel_full, sum({runs.spent}) "
         f"FROM {store.launches} WHERE duration_us > 0 GROUP BY ALL"
@@ -90,7 +90,7 @@ def _totals(
 
 
 def _rows(store: InsightSource, runs: RunTimeSql) -> list[_Row]:
-    """What fixing saves is a part of the launch's own time: never more than is there."""
+    """The saving is computed from the launch's own time, so it is never more than that."""
     saved = ", ".join(
         f"coalesce(sum(({runs.forecast_for}) * (1 - 1 / greatest(1, f.forecast_{bound}))) "
         f"FILTER ({runs.holds}), 0) AS {bound}"
@@ -143,7 +143,7 @@ def _cluster(rows: Sequence[_Row], total_us: float, basis: Basis) -> Cluster:
 
 
 def _kernels(rows: Sequence[_Row], total_us: float) -> Iterable[ClusterKernel]:
-    """By name and folder: kernels of one short name may be different ones."""
+    """By name and folder: different kernels may have the same short name."""
     shown = shortest_paths([row.path for row in rows])
     for row in rows:
         yield ClusterKernel(
@@ -162,7 +162,7 @@ def _kernels(rows: Sequence[_Row], total_us: float) -> Iterable[ClusterKernel]:
 
 
 def shortest_paths(paths: Iterable[str]) -> dict[str, str]:
-    """By as many last parts as tell all of them apart; the folder always: many are `slow`."""
+    """The last parts of each path, as many as make all different; at least file and folder."""
     parts = {path: path.replace("\\", "/").split("/") for path in paths}
     depth, most = 2, max(map(len, parts.values()), default=0)
     while depth < most and len({tuple(each[-depth:]) for each in parts.values()}) < len(parts):
@@ -201,22 +201,22 @@ def _extent(cluster: Cluster, book: FactBook, share: Evidence) -> str:
     )
     runs = cluster.basis == "run"
     profiled = "profiled launches" if runs else "launches"
-    held = "that the kernels of the whole runs took" if runs else "that the store holds of this GPU"
+    held = "of the whole runs" if runs else "that the store has for this GPU"
     return (
         f"{launches.value:,.0f} {profiled} in {count_noun(int(files.value), 'file')} on "
-        f"{cluster.device} have it; {_who(cluster, book)} {time} of the {total} {held} "
+        f"{cluster.device} have this finding. {_who(cluster, book)} {time} of the {total} {held} "
         f"({share:.0f})."
     )
 
 
 def _who(cluster: Cluster, book: FactBook) -> str:
     if not cluster.versions:
-        return "they take"
+        return "They take"
     book.computed("other versions", cluster.versions, "")
     others = count_noun(cluster.versions, "capture is", "captures are")
     return (
-        f"{others} of another version of a kernel in the same folder and not counted. The "
-        "slowest of each take"
+        f"{others} of another version of a kernel in the same folder, and not counted in the "
+        "times. The slowest versions take"
     )
 
 
@@ -229,15 +229,12 @@ def _saving(cluster: Cluster, book: FactBook) -> str:
             ("at most", cluster.saved_high_us),
         )
     )
-    all_ = "the slowest version of each" if cluster.versions else "all"
-    return (
-        f"If {all_} were fixed, {likely} would be saved ({low} to {high}), by the forecast of each."
-    )
+    all_ = "the slowest version of each" if cluster.versions else "all of them"
+    return f"Fixing {all_} would save {likely} ({low} to {high}), the sum of their forecasts."
 
 
 def _adds(cluster: Cluster, book: FactBook) -> str:
-    """Beside the one kernel that a reader of single profiles would begin with; nothing, where one
-    file holds them all."""
+    """Compared with the kernel that saves most; empty if all kernels are in one file."""
     if cluster.files < 2:
         return ""
     first, saved = cluster.kernels[0], cluster.saved_likely_us
@@ -248,8 +245,8 @@ def _adds(cluster: Cluster, book: FactBook) -> str:
     )
     others = [f"`{name}`" for name in _other_names(cluster)]
     return (
-        f"The profile that gains most alone (`{first.kernel}`) has {share:.0f} of that saving; the "
-        f"set shows that the same remedy serves {joined(others)} too."
+        f"The kernel with the largest saving (`{first.kernel}`) has {share:.0f} of it; the set "
+        f"shows that the same fix may help {joined(others)} too."
     )
 
 
@@ -265,10 +262,10 @@ def _time(book: FactBook, label: str, value_us: float) -> Evidence:
 
 
 class RunTimeSql(NamedTuple):
-    """Where times are of whole runs, as parts of SQL over `launches`."""
+    """SQL expressions over `launches` for the time that a launch counts for."""
 
     not_profiled_us: Mapping[str, float]
-    """By GPU whose runs are known: time of the kernels that no launch stands for."""
+    """By GPU on which every report has a run table: time of the kernels that were not profiled."""
     notes: tuple[str, ...]
 
     @property
@@ -280,14 +277,14 @@ class RunTimeSql(NamedTuple):
 
     @property
     def forecast_for(self) -> str:
-        """The part of `spent` that the forecast of a launch is for: launches like it."""
+        """The part of `spent` that the forecast is for: launches of similar length."""
         if not self.not_profiled_us:
             return "duration_us"
         return f"CASE WHEN {self._known} THEN {ALIKE} ELSE duration_us END"
 
     @property
     def holds(self) -> str:
-        """Whether the forecast of a launch holds for that time."""
+        """Whether the forecast of a launch applies to that time."""
         return f"NOT ({self._known} AND {REPLAY_GAP})" if self.not_profiled_us else "true"
 
     @property
@@ -320,7 +317,7 @@ def run_times(store: InsightSource) -> RunTimeSql:
 class _OfFiles(NamedTuple):
     not_profiled_us: float
     summed: int
-    """Runs whose times are sums of durations."""
+    """Number of run tables whose times are sums of durations."""
 
 
 def _of_files(store: InsightSource) -> dict[str, _OfFiles]:
@@ -334,10 +331,10 @@ def _of_files(store: InsightSource) -> dict[str, _OfFiles]:
 
 
 def _sums_note(gpu: str, summed: int) -> str:
-    tables = "the table of 1 run" if summed == 1 else f"the tables of {summed:,} runs"
+    tables = count_noun(summed, "run table")
     return (
-        f"{tables} on {gpu} {'does' if summed == 1 else 'do'} not tell which kernels ran at the "
-        "same time: times there are sums of durations"
+        f"{tables} on {gpu} {'does' if summed == 1 else 'do'} not record which kernels ran at the "
+        "same time: the times are sums of durations"
     )
 
 
@@ -345,6 +342,6 @@ def _notes(counts: list[_Count]) -> Iterator[str]:
     for each in counts:
         if each.runs and not each.is_whole:
             yield (
-                f"the part of the whole run that was profiled is known for {each.runs:,} of "
-                f"{each.files:,} files on {each.device}: clusters there count launches as profiled"
+                f"times in the run are known for only {each.runs:,} of {each.files:,} files on "
+                f"{each.device}: clusters there count each launch once, as profiled"
             )

@@ -1,4 +1,4 @@
-"""Launches that take much longer than others of the same kernel, shape and GPU."""
+"""Finds outliers: launches that take much longer than others of the same kernel, shape and GPU."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from keet.records import NamedTuple
 _LEAST_PEERS = 5
 _SHOWN = 5
 _MOST_SHARE = 0.2
-"""Of a group: more than that is a second mode, not an exception."""
+"""Largest share of outliers in a group: more would be a second mode, not exceptions."""
 
 _SQL = """
 WITH peers AS (
@@ -68,7 +68,7 @@ class FoundOutliers(NamedTuple):
 def find_outliers(
     store: InsightSource, kernel: re.Pattern[str] | None, top: int | None
 ) -> FoundOutliers:
-    """Within a file: launches of different runs differ for more reasons than one."""
+    """Within a file: launches of different runs may differ for other reasons."""
     table = store.query(
         _SQL.format(launches=store.launches, least=_LEAST_PEERS, worth=noise.WORTH_TELLING)
     )
@@ -95,7 +95,8 @@ def _is_outlier(found: _Found) -> bool:
 
 
 def _sd(found: _Found) -> float:
-    """Of the peers, by their median deviation; never less than captures differ anyway."""
+    """Standard deviation of the peers, from their median deviation; at least the noise of
+    captures."""
     return max(1.4826 * found.deviation, noise.within_session(found.median_us))
 
 
@@ -172,8 +173,8 @@ def _told(outliers: Outliers, usual: Point, points: Sequence[Point], book: FactB
         title=f"{outliers.kernel}: {_launches(outliers.found)} much slower than peers",
         text=text,
         adds=(
-            "A profile of one of these launches alone would not show that it is an exception, and "
-            "a profile of another would not show that there are such."
+            "A profile of one of these launches would not show that it is an exception, and a "
+            "profile of another launch would not show that there are exceptions."
         ),
         facts=book.facts,
         outliers=outliers,
@@ -187,14 +188,14 @@ def _launches(found: int) -> str:
 def _why(moved: Sequence[MetricChange], usual: Point, here: Point, book: FactBook) -> str:
     if not moved:
         return (
-            "No counter of work, caches or clocks in the store moved with it: profile that launch "
-            "again before reading anything into it."
+            "No counter of work, caches or clocks in the store changed with it: profile that "
+            "launch again before you draw conclusions."
         )
     said = []
     for entry in moved[:3]:
         before, after = book.cell(usual, entry.metric), book.cell(here, entry.metric)
         said.append(f"{entry.label} is {_amount(after)} instead of {_amount(before)}")
-    return f"What moved with it: {joined(said)}."
+    return f"What changed as well: {joined(said)}."
 
 
 def _amount(piece: Evidence | None) -> str:

@@ -1,7 +1,7 @@
-"""The store as points: a kernel of one shape in one file, with the launch that stands for it.
+"""Reads points from the store: one launch for each kernel and shape in each file.
 
-A file that launches a kernel a thousand times gives one point, its median launch: a row of the
-store that a reader can look up, not a mean that nobody measured.
+A file that launches a kernel a thousand times gives one point, the median launch: a row of the
+store that a user can look up, not a mean that was never measured.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ _COMMAND_SQL = (
     "CASE WHEN command_line IS NOT NULL THEN array_to_string(regexp_extract_all(command_line, "
     f"'{CONTROL_OPTIONS}'), ' ') END AS control"
 )
-"""A command line has kilobytes of ncu's own options; what the program was told ends it."""
+"""A command line may start with kilobytes of ncu options; the program's arguments are at its end.
+"""
 _AXES = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 _OTHERS = ("launch_id", "created", "duration_us", "reached_pct", *_AXES)
 NARROW = (
@@ -46,14 +47,14 @@ NARROW = (
     *("inst_executed_total", "dram_bytes_read", "dram_bytes_written"),
     *("global_store_sectors", "global_store_bytes_per_sector", "sm_frequency"),
 )
-"""Metrics that every point carries: what a launch is made of, and how much work it is."""
+"""Metrics that every point has: launch parameters, and counters of work."""
 _ALIKE = (
     *("report_sha256", "kernel_full", "device", "grid", "block"),
     *("cluster_size", "shared_memory_dynamic", "registers_per_thread"),
 )
-"""Launches of one file that are captures of the same thing."""
+"""Launches of one file with the same values are one point."""
 _AT_ONCE = 400
-"""Rows that one query names: more would make a text that is slow to parse."""
+"""Rows per query: a longer SQL text is slow to parse."""
 
 
 class InsightSource:
@@ -69,21 +70,21 @@ class InsightSource:
 
 
 class Point(NamedTuple):
-    """One row of the store, for all launches of its file that are alike."""
+    """One row of the store, which stands for all equal launches of its file."""
 
     texts: Mapping[str, str | None]
     launch: int
     alike: int
-    """Launches that it stands for."""
+    """Number of launches that it stands for."""
     created: datetime | None
     duration_us: float
     grid: Shape
     block: Shape
     naming: Naming
     control: str
-    """How clocks and caches were held."""
+    """Clock and cache control of ncu."""
     metrics: Mapping[str, float]
-    """What was not measured is absent."""
+    """Metrics that were not measured are absent."""
 
     @property
     def path(self) -> str:
@@ -106,8 +107,8 @@ class Point(NamedTuple):
 
 
 def read_points(store: InsightSource, kernels: Iterable[str]) -> list[Point]:
-    """A point for each shape of these kernels (by full name) in each file; launches without a
-    duration tell nothing."""
+    """A point for each shape of these kernels (by full name) in each file, without launches that
+    have no duration."""
     narrow = [name for name in NARROW if name in _stored()]
     columns = ", ".join([*_TEXTS, *_OTHERS, *narrow])
     keys = ", ".join(_ALIKE)
@@ -127,12 +128,12 @@ def read_points(store: InsightSource, kernels: Iterable[str]) -> list[Point]:
 
 
 def literals(texts: Iterable[str]) -> str:
-    """As SQL writes them; a store's names may hold any character."""
+    """SQL literals, escaped: names in a store may contain any character."""
     return ", ".join("'" + text.replace("'", "''") + "'" for text in texts)
 
 
 def with_metrics(store: InsightSource, points: Iterable[Point]) -> list[Point]:
-    """The same points with every metric that the store has of them."""
+    """The same points with all metrics that the store has."""
     points = list(points)
     names = [spec.id for spec in METRICS]
     found = dict(_looked_up(store, points, names))
@@ -145,13 +146,13 @@ def with_metrics(store: InsightSource, points: Iterable[Point]) -> list[Point]:
 def ceilings_of(
     store: InsightSource, points: Iterable[Point]
 ) -> dict[tuple[str, int], dict[str, float]]:
-    """Share of peak of each hardware unit, by report and launch, from the explanations."""
+    """Share of peak of each hardware unit from the stored explanations, by report and launch."""
     rows = _looked_up(store, list(points), ["explanation"])
     return {key: dict(_shares(row["explanation"])) for key, row in rows}
 
 
 def _shares(explanation: object) -> Iterator[tuple[str, float]]:
-    """A store may have been written by another keet: what is not as expected is not there."""
+    """Skips what is not as expected: another version of keet may have written the store."""
     try:
         document = json.loads(str(explanation))
         entries = document.get("ceilings") or []
@@ -189,7 +190,7 @@ def _stored() -> set[str]:
 
 
 def _point(cells: Mapping[str, Any], narrow: Sequence[str], known: dict[Any, Any]) -> Point:
-    """`known`: texts that other points have too; a store of a million launches has few."""
+    """`known`: texts of other points, to keep equal texts in memory once."""
     axes = [cells[name] for name in _AXES]
     naming = naming_of(cells["path"] or "", cells["process"], cells["command"])
     control = capture_control(cells["control"])
@@ -212,7 +213,7 @@ def _numbers(cells: Mapping[str, Any], names: Iterable[str]) -> dict[str, float]
 
 
 def point_at(store: InsightSource, sha256: str, launch: int) -> Point:
-    """One row of the store, with every metric."""
+    """One row of the store, with all metrics."""
     names = [spec.id for spec in METRICS]
     columns = ", ".join(dict.fromkeys([*_TEXTS, *_OTHERS, *names]))
     table = store.query(
@@ -223,9 +224,9 @@ def point_at(store: InsightSource, sha256: str, launch: int) -> Point:
 
 
 _BATCH_LAUNCHES = 100_000
-"""Launches that are held in memory: a few hundred MB."""
+"""Launches in memory at a time: a few hundred MB."""
 _LEAST_FILES = 2
-"""Of a kernel: one file shows nothing that varies between files."""
+"""Files of a kernel: in one file nothing can vary between files."""
 
 
 class StoreExtent(NamedTuple):
@@ -236,7 +237,7 @@ class StoreExtent(NamedTuple):
 
 
 def kernel_batches(store: InsightSource, kernel: re.Pattern[str] | None) -> Iterator[list[str]]:
-    """Full names of kernels, the instances and versions of a function together."""
+    """Full names of kernels, with all instances and versions of a function in one batch."""
     sizes: dict[str, int] = defaultdict(int)
     files: dict[str, int] = defaultdict(int)
     names: dict[str, list[str]] = defaultdict(list)
@@ -290,7 +291,7 @@ def extent_of(store: InsightSource, kernel: re.Pattern[str] | None) -> StoreExte
 
 def _notes(undated: int, silent: int) -> Iterator[str]:
     if undated:
-        yield f"{count_noun(undated, 'file carries', 'files carry')} no date: not in any history"
+        yield f"{count_noun(undated, 'file has', 'files have')} no date and can't be in a history"
     if silent:
-        files = count_noun(silent, "file does", "files do")
-        yield f"{files} not say how busy any unit was: the limiter is not known"
+        files = count_noun(silent, "file has", "files have")
+        yield f"{files} no metrics of how busy the units were: the limiter is not known"

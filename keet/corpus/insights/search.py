@@ -1,4 +1,4 @@
-"""What a set of profiles shows that a single one does not: sweeps, clusters, outliers, changes."""
+"""Finds all insights of a store: sweeps, clusters, changes and outliers."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ def find_insights(
 
 
 def _left_out(count: int) -> list[str]:
-    return [f"{count:,} more were found: --top N shows more of each kind"] if count else []
+    return [f"{count:,} more found; list more of each kind with --top N"] if count else []
 
 
 def _across_files(
     store: InsightSource, kernel: re.Pattern[str] | None
 ) -> tuple[list[MeasuredSweep], list[ChangedHistory]]:
-    """Sweeps and changes; the kernels that became slowest first."""
+    """Sweeps and changes; the largest slowdown first."""
     measured: list[MeasuredSweep] = []
     changes: list[ChangedHistory] = []
     for kernels in kernel_batches(store, kernel):
@@ -85,7 +85,7 @@ def _across_files(
 
 
 def _numbered(found: Sequence[Insight]) -> list[Insight]:
-    """`sweep-1`, `sweep-2`, `cluster-1`: in each kind, what weighs most first."""
+    """With ids: `sweep-1`, `sweep-2`, `cluster-1`; in each kind, the most important first."""
     numbers: Counter[str] = Counter()
     named = []
     for each in found:
@@ -100,7 +100,7 @@ def _measured(
     captures: Sequence[Capture],
     changes: Sequence[ChangedHistory],
 ) -> list[MeasuredSweep]:
-    """Versions apart whose kernel changed over time: the change says which versions changed too."""
+    """Without version sweeps of kernels that changed over time: the change lists the versions."""
     told = {point.path for each in changes for point in each.history}
     others = [*gpu_alternatives(captures), *version_alternatives(captures)]
     others = [each for each in others if each.kind == "gpu" or not _paths(each) & told]
@@ -118,13 +118,13 @@ def _paths(found: Alternatives) -> set[str]:
 
 
 def _weight(measured: MeasuredSweep) -> tuple[bool, float]:
-    """Those that say something first, by the time that lies in the choice."""
+    """Sort key: sweeps with a best point first, then by the difference between slowest and best."""
     times = [point.duration_us for point in measured.points]
     return measured.sweep.best is None, min(times) - max(times)
 
 
 def _sweep_insights(store: InsightSource, measured: Sequence[MeasuredSweep]) -> list[Insight]:
-    """All metrics of their points are read at once: a question to a large store takes a while."""
+    """Reads all metrics of their points at once: each query of a large store takes time."""
     every = iter(with_metrics(store, [point for each in measured for point in each.points]))
     full = [each._replace(points=tuple(islice(every, len(each.points)))) for each in measured]
     return [_sweep_insight(each) for each in full]
@@ -141,7 +141,7 @@ def texts_of(insight: Insight) -> list[str]:
 
 
 def _grounded(insights: Sequence[Insight]) -> GroundingCounts:
-    """Every sentence against the facts of its own insight."""
+    """Check the numbers of each sentence against the facts of its insight."""
     checked = [
         check_grounding(text, pieces_of(insight.facts))
         for insight in insights

@@ -1,4 +1,4 @@
-"""The numbers of one sweep, as its sentences say them."""
+"""The numbers of a sweep as facts, and the sentences about its slow points."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from keet.formatting import capitalized
 
 
 class SweepFacts:
-    """Whatever is asked of it is entered in the book of facts."""
+    """Every number that it returns is recorded in the fact book."""
 
     def __init__(self, measured: MeasuredSweep, book: FactBook) -> None:
         self.sweep: Sweep = measured.sweep
         self.points: Sequence[Point] = measured.points
         self.shares: Sequence[Mapping[str, float]] = measured.shares
-        """Of peak, of every unit that a report has; by point."""
+        """Share of peak by hardware unit, per point."""
         self.book = book
         self._judged: dict[int, SlowPointJudgement] = {}
         self.costs = [self.cost(i) for i in range(len(measured.points))]
@@ -43,7 +43,7 @@ class SweepFacts:
 
     @property
     def best(self) -> int:
-        """Only where there is one."""
+        """Only valid if the sweep has a best point."""
         return self.sweep.best or 0
 
     @property
@@ -66,12 +66,12 @@ class SweepFacts:
     def value(self, i: int) -> str:
         point = self.sweep.points[i]
         if isinstance(point.value, str):
-            return f"`{point.shown}`"  # a name, whatever digits it has
+            return f"`{point.shown}`"  # a name, even if it contains digits
         self.book.knob(self.points[i], self.sweep.knob, point.value)
         return point.shown
 
     def values(self) -> dict[str, str]:
-        """As said, by how they are shown."""
+        """As printed in sentences, by how tables show them."""
         return {point.shown: self.value(i) for i, point in enumerate(self.sweep.points)}
 
     def sd(self) -> Evidence:
@@ -90,19 +90,19 @@ class SweepFacts:
         return [[i for _, i in group] for tied, group in groups if not tied]
 
     def edges(self, run: Sequence[int]) -> list[int]:
-        """Points of the plateau next to the stretch, the later one first."""
+        """The points next to the stretch, the later one first."""
         beside = (run[-1] + 1, run[0] - 1)
         return [i for i in beside if 0 <= i < len(self.points)]
 
     def beside(self, i: int) -> list[int]:
-        """The plateau on both sides of a slow point, the nearer one first; else the best."""
+        """The nearest points on both sides that are as fast as the best, the nearer one first."""
         tied = [j for j, point in enumerate(self.sweep.points) if point.tied]
         sides = [max((j for j in tied if j < i), default=None)]
         sides.append(min((j for j in tied if j > i), default=None))
         return sorted((j for j in sides if j is not None), key=lambda j: abs(j - i))
 
     def judgement(self, i: int) -> SlowPointJudgement:
-        """Of a slow point, by itself."""
+        """What explains the time of a slow point."""
         if i not in self._judged:
             plateau = [self.points[j] for j in self.beside(i)]
             best = self.points[self.best]
@@ -110,7 +110,7 @@ class SweepFacts:
         return self._judged[i]
 
     def counter(self, i: int, column: str) -> Evidence:
-        """Only of what the point has."""
+        """The point must have the counter."""
         point = self.points[i]
         if column != SM_ACTIVE:
             cell = self.book.cell(point, column)
@@ -121,9 +121,11 @@ class SweepFacts:
         return self.book.computed(label_of(column), value_of(point, column) or 0.0, "%", *parts)
 
     def filled(self, run: Sequence[int]) -> Tracked | None:
-        """Over the stretch and the plateau on both sides: a cause has to hold for these too."""
+        """Over the stretch and its neighbours: a cause must hold for these too."""
         here = sorted({*run, *self.edges(run)})
-        here = here if len(here) > 2 else list(range(len(self.points)))  # two points always agree
+        here = (
+            here if len(here) > 2 else list(range(len(self.points)))
+        )  # two points always correlate
         costs = [float(self.costs[i].value) for i in here]
         return what_fills([self.points[i] for i in here], costs)
 
@@ -131,27 +133,27 @@ class SweepFacts:
 _MOST_SENTENCES = 6
 _MOST_COUNTERS = 3
 _EXPLAINED = 1.02
-"""By so much a counter has to change from point to point to go with the time."""
+"""Least change of a counter between two points that counts as following the time."""
 
 
 class SlowPointWriter:
-    """Of one sweep whose work is the same and whose knob is a number."""
+    """Writes sentences about slow points of a sweep with equal work and a numeric knob."""
 
     def __init__(self, facts: SweepFacts) -> None:
         self._facts = facts
 
     def sentences(self) -> Iterator[str]:
-        """Those of the slowest, in the order of the knob; how many are left is said."""
+        """About the slowest points, in the order of the knob."""
         groups = [group for run in self._facts.slow_runs() for group in self._groups(run)]
         first = sorted(groups, key=lambda g: -max(self._cost(i) for i in g))[:_MOST_SENTENCES]
         for group in groups:
             if group in first:
                 yield self._several(group) if len(group) > 1 else self._single(group[0])
         if len(groups) > len(first):
-            yield "Other slow points are in the table only."
+            yield "The table shows other slow points."
 
     def _groups(self, run: Sequence[int]) -> list[list[int]]:
-        """Neighbours are told together only where one counter goes with the time of all."""
+        """Neighbours share a sentence only if one counter follows the time of all."""
         groups: list[list[int]] = []
         for i in run:
             if groups and self._goes_on(groups[-1][-1], i):
@@ -181,18 +183,19 @@ class SlowPointWriter:
 
     def _single(self, i: int) -> str:
         judgement = self._facts.judgement(i)
-        said = f"At {self._facts.value(i)} it takes {self._times(i)} of the best{self._busy(i)}"
+        times = f"{self._times(i)} the time of the best"
+        said = f"At {self._facts.value(i)} it takes {times}{self._busy(i)}"
         if judgement.starved:
             return f"{said}. {capitalized(self._starved([i], judgement))}"
         return f"{said}. {self._moved([i], judgement)}"
 
     def _several(self, group: Sequence[int]) -> str:
-        """The ends of the stretch, each with its own number."""
+        """With the numbers of both ends of the stretch."""
         first, last = group[0], group[-1]
         values = [self._facts.value(i) for i in group]
         where = joined(values) if len(group) < 4 else f"{values[0]} to {values[-1]}"
         times = f"{self._times(first)} (at {values[0]}) to {self._times(last)} (at {values[-1]})"
-        said = f"At {where} it takes {times} of the best"
+        said = f"At {where} it takes {times} the time of the best"
         judgement = self._facts.judgement(first)
         if judgement.starved:
             return f"{said}. {capitalized(self._starved(group, judgement))}"
@@ -209,7 +212,7 @@ class SlowPointWriter:
         return f"{ratio.value:.2f}x"
 
     def _busy(self, i: int) -> str:
-        """The units that limit this very point."""
+        """The units that limit this point."""
         names = (self._facts.sweep.points[i].limiter or "").split("+")
         point, shares = self._facts.points[i], self._facts.shares[i]
         said = [
@@ -227,30 +230,30 @@ class SlowPointWriter:
         reached = self._facts.book.share(self._facts.points[i], unit, share)
         moved = self._counter(group, judgement.differences[0])
         return (
-            f"the work stays the same, no unit that was measured is above {reached:.0f} of its "
-            f"peak, and fewer warps are resident, {moved}: what is in flight limits it."
+            f"the work is the same, no unit that was measured is above {reached:.0f} of its peak, "
+            f"and fewer warps are resident, {moved}: there are too few warps to hide latency."
         )
 
     def _moved(self, group: Sequence[int], judgement: SlowPointJudgement) -> str:
         if not judgement.compared:
-            return "The store holds no counters to compare it by."
+            return "The store has no counters to compare."
         if not judgement.differences:
             values = joined([self._facts.value(i) for i in self._beside(group[0])])
             return (
-                "No counter of work, hit rate, clock or warps in the store moved with it, against "
-                f"{values}; compare the profiles by hand."
+                "No counter of work, hit rate, clock or warps in the store differs from that at "
+                f"{values}; compare the profiles with keet diff."
             )
         found = judgement.differences
         waiting = [each for each in found[_MOST_COUNTERS:] if each.kind == 2]
         shown = [*found[:_MOST_COUNTERS], *waiting]
-        return f"What moved with it: {'; '.join(self._counter(group, each) for each in shown)}."
+        return f"What changed as well: {'; '.join(self._counter(group, each) for each in shown)}."
 
     def _counter(self, group: Sequence[int], found: CounterDifference) -> str:
-        """`L2 Sectors, 42,119,000 against 25,475,000 at 128`"""
+        """`L2 Sectors, 42,119,000 compared with 25,475,000 at 128`"""
         nearest = self._facts.beside(group[-1])[0]
         there = f"{self._amount(nearest, found.column)} at {self._facts.value(nearest)}"
         ends = [self._amount(i, found.column) for i in dict.fromkeys((group[0], group[-1]))]
-        return f"{label_of(found.column)}, {' to '.join(ends)} against {there}"
+        return f"{label_of(found.column)}, {' to '.join(ends)} compared with {there}"
 
     def _amount(self, i: int, column: str) -> str:
         return amount(self._facts.counter(i, column))

@@ -1,4 +1,4 @@
-"""What a sweep says, in sentences; every number in them is entered in the book of facts."""
+"""Writes the text of a sweep; every number in it is recorded in the fact book."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from keet.formatting import capitalized
 from keet.records import NamedTuple
 
 _FULL = 85.0
-"""Per cent of its peak from which a unit has nothing more to give."""
+"""Share of its peak, in per cent, from which a unit can't do much more."""
 _MOST_LEFT_OUT = 5
 _MOST_THREADS = 1024
-"""Of a block: a block size that has reached it can't be larger."""
+"""The largest block."""
 _SOURCES = {
-    "file name": "it stands in the files' names",
-    "command line": "it stands in the command lines",
-    "kernel name": "it stands in the kernel's name",
-    "launch": "by the launches themselves; no name tells it",
-    "report": "by the reports themselves",
+    "file name": "taken from the file names",
+    "command line": "taken from the command lines",
+    "kernel name": "taken from the kernel name",
+    "launch": "taken from the launches; no name contains it",
+    "report": "taken from the reports",
 }
 
 
@@ -37,7 +37,7 @@ class SweepText(NamedTuple):
 
 
 class SweepWriter:
-    """Writes about one sweep."""
+    """Writes the text of one sweep."""
 
     def __init__(self, facts: SweepFacts) -> None:
         self._facts = facts
@@ -47,13 +47,13 @@ class SweepWriter:
         sweep = self._sweep
         if sweep.work == "unknown":
             return SweepText(
-                self._title("no best is named"),
+                self._title("best value not known"),
                 (self._what(), *self._left_out(), self._unknown()),
                 self._only_shape(),
             )
         if sweep.only_noise or sweep.best is None:
             return SweepText(
-                self._title("nothing but noise"),
+                self._title("all differences are within noise"),
                 (self._what(), *self._left_out(), self._noise()),
                 self._no_matter(),
             )
@@ -71,7 +71,7 @@ class SweepWriter:
         return f"{self._sweep.kernel} over {self._sweep.knob}{self._given()}: {what}"
 
     def _given(self) -> str:
-        """What tells this sweep from others of the same kernel."""
+        """Fixed values, which distinguish it from other sweeps of the same kernel."""
         fixed = self._sweep.fixed[:3]
         return f" (with {joined([f'`{each}`' for each in fixed])})" if fixed else ""
 
@@ -82,16 +82,18 @@ class SweepWriter:
         if not self._facts.is_number or not self._sweep.changes:
             return f"{word} at {best}"
         change = self._sweep.changes[0]
-        gives = f"{spoken(change.was)} {_give(change.was)} way to {spoken(change.becomes)}"
-        return f"{word} at {best}, {gives}"
+        limiters = f"from {spoken(change.was)} to {spoken(change.becomes)}"
+        return f"{word} at {best}; the limiter changes {limiters}"
 
     def _what(self) -> str:
         files = sum(point.files for point in self._sweep.points)
         count = self._facts.book.computed("files of the sweep", files, "")
         where = _SOURCES[self._sweep.source]
-        said = f"{self._sweep.knob} varies {self._span()} over {count.value:,.0f} files ({where})"
+        said = f"{self._sweep.knob} varies {self._span()} in {count.value:,.0f} files ({where})"
         also = self._sweep.moves_with
-        moves = f"; {joined(also)} {'move' if len(also) > 1 else 'moves'} with it" if also else ""
+        moves = (
+            f"; {joined(also)} {'change' if len(also) > 1 else 'changes'} with it" if also else ""
+        )
         return f"{capitalized(said)}{moves}. {self._work()}"
 
     def _left_out(self) -> Iterator[str]:
@@ -102,7 +104,7 @@ class SweepWriter:
             self._facts.book.computed(self._sweep.knob, each.value, "")
         said = [f"{each.shown} ({each.why})" for each in left[:_MOST_LEFT_OUT]]
         said += ["others"] if len(left) > _MOST_LEFT_OUT else []
-        yield f"Left out, as more than {self._sweep.knob} differs there: {joined(said)}."
+        yield f"Left out, because more than {self._sweep.knob} differs: {joined(said)}."
 
     def _span(self) -> str:
         values = list(self._facts.values().values())
@@ -112,24 +114,22 @@ class SweepWriter:
 
     def _work(self) -> str:
         if self._sweep.kind in ("gpu", "version"):
-            return "What was launched is the same."
+            return "The launches are the same."
         if self._sweep.work == "same":
             return self._same_problem()
         if self._sweep.work_unit:
-            return (
-                f"The work varies with it: what compares is the time per {self._sweep.work_unit}."
-            )
-        return "How much work each does is not in the store."
+            return f"The work varies with it, so the time per {self._sweep.work_unit} is compared."
+        return "The store has no counters of the work."
 
     def _same_problem(self) -> str:
-        """Bytes or instructions tell that it is; what each unit has to do may vary all the same."""
+        """Equal bytes or instructions show that; the work of single units may vary."""
         varying = differing_work(self._facts.points)
         if not varying:
-            return "The work stays the same, so the times compare."
+            return "The work is the same, so the times can be compared."
         said = [self._work_span(*each) for each in varying[:3]]
         said += ["others"] if len(varying) > 3 else []
         return (
-            "The problem stays the same, so the times compare; the work of the units does not: "
+            "The problem is the same, so the times can be compared; the work of the units differs: "
             f"{joined(said)}."
         )
 
@@ -142,29 +142,29 @@ class SweepWriter:
         times = [self._facts.book.time(point) for point in self._facts.points]
         low, high = min(times, key=_value), max(times, key=_value)
         return (
-            f"The times lie between {low} and {high}, but whether they are of the same work the "
-            "counters do not tell: profile with instruction and DRAM counters (keet profile does)."
+            f"The times are between {low} and {high}, but the counters do not show whether the "
+            "work is the same: profile with instruction and DRAM counters (keet profile does)."
         )
 
     def _only_shape(self) -> str:
-        return "The set shows which captures belong together, and no more than that."
+        return "The set shows only which captures belong together."
 
     def _noise(self) -> str:
         low, high = min(self._facts.costs, key=_value), max(self._facts.costs, key=_value)
         span = f"between {self._facts.said(low)} and {self._facts.said(high)}"
         return (
-            f"Nothing but noise varies: {self._facts.cost_name} lies {span}, and two captures of "
-            f"one kernel differ by {self._facts.sd():.1f} anyway (one standard deviation)."
+            f"All differences are within noise: {self._facts.cost_name} is {span}, and two "
+            f"captures of one kernel differ by {self._facts.sd():.1f} (one standard deviation)."
         )
 
     def _no_matter(self) -> str:
         return (
-            f"The set adds that {self._sweep.knob} need not be tuned within this range; one "
-            "profile says nothing about the values that it did not try."
+            f"The set shows that {self._sweep.knob} does not need tuning within this range; a "
+            "single profile can't show that."
         )
 
     def _best(self) -> str:
-        words = ("Cheapest", "dearest") if self._sweep.work_unit else ("Fastest", "slowest")
+        words = ("Cheapest", "most expensive") if self._sweep.work_unit else ("Fastest", "slowest")
         best, slow = (
             f"{word} at {self._facts.value(i)} ({self._facts.said(self._facts.costs[i])}"
             for word, i in zip(words, (self._facts.best, self._facts.slowest))
@@ -177,15 +177,15 @@ class SweepWriter:
         if not values:
             return ""
         verb, sd = "is" if len(values) == 1 else "are", self._facts.sd()
-        return f"{joined(values)} {verb} no slower beyond noise (captures differ by {sd:.1f})."
+        return f"{joined(values)} {verb} as fast within noise (captures differ by {sd:.1f})."
 
     def _limiter(self) -> Iterator[str]:
         if not any(point.limiter for point in self._sweep.points):
-            yield "What limits each is not known: the reports lack the units' shares of peak."
+            yield "The limiters are not known: the reports do not have how busy the units were."
         elif not self._sweep.changes:
             first = limiters(self._sweep.points[0].limiter)
             if first:
-                yield f"The limiter does not change: {spoken(first[0])} throughout."
+                yield f"The limiter is the same at all values: {spoken(first[0])}."
         elif self._facts.is_number:
             yield self._changes()
         else:
@@ -206,7 +206,7 @@ class SweepWriter:
             for i, point in enumerate(self._sweep.points)
             if limiters(point.limiter)
         ]
-        return f"The limiter is another: {joined(said)}."
+        return f"The limiter differs: {joined(said)}."
 
     def _slow_parts(self) -> Iterator[str]:
         if self._sweep.kind == "size":
@@ -215,26 +215,26 @@ class SweepWriter:
             yield from SlowPointWriter(self._facts).sentences()
 
     def _dear_run(self, run: Sequence[int]) -> str:
-        """Sizes at which a unit of work costs more."""
+        """Problem sizes at which a unit of work takes more time."""
         values = [self._facts.value(i) for i in run]
         where = joined(values) if len(run) < 4 else f"{values[0]} to {values[-1]}"
         worst = max(run, key=lambda i: self._facts.costs[i].value)
         at = values[run.index(worst)]
         costs = self._facts.costs[worst], self._facts.costs[self._facts.best]
-        ratio = self._facts.book.times(f"dearer at {at}", *costs)
+        ratio = self._facts.book.times(f"more per unit at {at}", *costs)
         most = f"{ratio.value:.2f}x" + (f" (at {at})" if len(run) > 1 else "")
-        said = f"At {where} a unit of work costs up to {most} of the best"
+        said = f"At {where} a unit of work takes up to {most} the time of the best"
         return f"{said}: {self._why_dear(run)}"
 
     def _why_dear(self, run: Sequence[int]) -> str:
         filled, edge = self._facts.filled(run), self._facts.edges(run)[0]
         if filled is None:
-            return "neither waves nor warps move with that; compare the profiles by hand."
+            return "waves and warps do not explain it; compare the profiles with keet diff."
         ends = [self._facts.points[i] for i in (run[0] if run[0] < edge else run[-1], edge)]
         amounts = [amount(e) for p in ends if (e := self._facts.book.cell(p, filled.column))]
         return (
-            f"towards {self._facts.value(edge)} it gets cheaper with more {filled.label} "
-            f"({' to '.join(amounts)}), as where a problem is too small to fill the GPU."
+            f"towards {self._facts.value(edge)} it takes less time with more {filled.label} "
+            f"({' to '.join(amounts)}), as when a problem is too small to fill the GPU."
         )
 
     def _end(self) -> Iterator[str]:
@@ -244,15 +244,15 @@ class SweepWriter:
         if lead and share is not None and share >= _FULL:
             reached = self._facts.book.share(self._facts.points[best], lead[0], share)
             busy = f"{spoken(lead[0])} {_be(lead[0])} at {reached:.0f} of peak"
-            yield f"At the best, {busy}: only less work for it would gain more."
+            yield f"At the best value, {busy}: only less work for it would gain more."
         elif self._facts.is_number and self._is_open_end(best):
             yield (
-                "The best is the last value that was tried, and still better than the one before: "
-                f"try {'larger' if best else 'smaller'} ones."
+                "The best value is at the end of the tried range, and better than the one next to "
+                f"it: try {'larger' if best else 'smaller'} ones."
             )
 
     def _is_open_end(self, best: int) -> bool:
-        """The curve still falls there, beyond noise, and nothing is known of what comes next."""
+        """The time still falls there by more than noise, and no value beyond was tried."""
         points = self._facts.points
         last = len(points) - 1
         if best not in (0, last) or (best == last and self._is_largest_block()):
@@ -276,12 +276,8 @@ def _be(limiter: str) -> str:
     return "are" if spoken(limiter).endswith("s") else "is"
 
 
-def _give(limiter: str) -> str:
-    return "give" if _be(limiter) == "are" else "gives"
-
-
 class SetAdditions:
-    """Of one sweep that has a best point."""
+    """Writes what a sweep with a best point adds over its best profile."""
 
     def __init__(self, facts: SweepFacts) -> None:
         self._facts = facts
@@ -297,7 +293,7 @@ class SetAdditions:
         reached = self._facts.book.cell(point, "reached_pct")
         where = f"The best profile alone ({self._facts.value(best)})"
         if not lead or reached is None:
-            return f"{where} says nothing of its limiter."
+            return f"{where} does not show its limiter."
         if lead[0] == "latency":
             said = f"shows no unit above {reached:.0f} of peak"
         else:
@@ -308,18 +304,18 @@ class SetAdditions:
 
     def _judged(self, point: Point) -> str:
         if point.texts["healthy"]:
-            return " and says that only less work helps"
+            return ", where only less work helps"
         finding = findings().get(point.texts["top_finding"] or "")
-        return f" and names {finding.label}" if finding else " and names no cause"
+        return f" and has the finding {finding.label}" if finding else " and has no finding"
 
     def _together(self) -> str:
         parts = [*self._free_choice(), *self._costly_choice(), *self._other_limiter()]
-        return f"The set adds {joined(parts)}."
+        return f"The set also shows {joined(parts)}."
 
     def _free_choice(self) -> Iterator[str]:
         tied = [i for i, point in enumerate(self._sweep.points) if point.tied]
         if len(tied) > 1:
-            yield f"that {joined([self._facts.value(i) for i in tied])} serve equally"
+            yield f"that {joined([self._facts.value(i) for i in tied])} are equally fast"
 
     def _costly_choice(self) -> Iterator[str]:
         last, ratio = len(self._facts.points) - 1, self._facts.worth()
@@ -327,28 +323,28 @@ class SetAdditions:
         if self._facts.is_number and inner:
             verb = "are" if len(inner) > 1 else "is"
             values = joined([self._facts.value(i) for i in inner])
-            yield f"that {values} in between {verb} slower, against the trend"
+            yield f"that {values} in between {verb} slower"
         slow = self._facts.value(self._facts.slowest)
         if self._sweep.kind == "size":
-            yield f"that a unit of work costs {ratio.value:.2f}x as much at {slow}"
+            yield f"that a unit of work takes {ratio.value:.2f}x as long at {slow}"
         elif self._sweep.kind == "version":
-            yield f"that it takes {ratio.value:.2f}x with {slow} (what else changed is not told)"
+            yield f"that it takes {ratio.value:.2f}x with {slow} (what else changed is not known)"
         else:
-            yield f"that the choice of {self._sweep.knob} is worth {ratio.value:.2f}x"
+            yield f"that the choice of {self._sweep.knob} makes a difference of {ratio.value:.2f}x"
 
     def _other_limiter(self) -> Iterator[str]:
-        """What a profile of the slow part would not say, or the best would not."""
+        """Limiters that the best profile does not show."""
         if not self._facts.is_number:
             if self._sweep.changes:
-                yield "that a remedy for the one is none for the other"
+                yield "that a fix for one of them may not help the other"
             return
         if self._sweep.kind == "size":
             return
         slow = [i for run in self._facts.slow_runs() for i in run]
         starved = [self._facts.value(i) for i in slow if self._facts.judgement(i).starved]
         if starved:
-            yield f"that at {joined(starved)} what is in flight is the limit, not a unit"
+            yield f"that at {joined(starved)} the limit is too few warps, not a unit"
         elif self._sweep.changes:
             change = self._sweep.changes[0]
             known = self._facts.values()
-            yield f"that up to {known[change.after]} another limit holds, {spoken(change.was)}"
+            yield f"that up to {known[change.after]} the limiter is {spoken(change.was)}"

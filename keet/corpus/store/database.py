@@ -1,7 +1,7 @@
-"""duckdb for keet's own SQL: writing parts and reading the manifest. One database per process.
+"""The duckdb database for keet's own SQL: writing parts and reading the manifest. One per process.
 
-Making a database takes as long as writing a small part, so that a run makes one and keeps it. SQL
-of users runs in a database of its own, which reads nothing but the store (`store`).
+Creating a database takes as long as writing a small part, so it is kept. SQL of users runs in a
+separate database, which can read only the store (`reader`).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _numbers = count()
 
 
 def cursor() -> duckdb.DuckDBPyConnection:
-    """A connection of its own to the database of this process, for one thread."""
+    """A new connection to the database of this process, for one thread."""
     return _database(os.getpid()).cursor()
 
 
 @cache
-def _database(process: int) -> duckdb.DuckDBPyConnection:  # noqa: ARG001 - a fork makes its own
+def _database(process: int) -> duckdb.DuckDBPyConnection:  # noqa: ARG001 - one per process, also after a fork
     made: duckdb.DuckDBPyConnection = require("duckdb", "batch").connect()
     spill = Path(tempfile.gettempdir()).absolute() / f"keet-{secrets.token_hex(8)}"
     made.execute("SET temp_directory = $1", [str(spill)])
@@ -36,14 +36,14 @@ def _database(process: int) -> duckdb.DuckDBPyConnection:  # noqa: ARG001 - a fo
 
 
 def with_one_thread() -> duckdb.DuckDBPyConnection:
-    """A database of its own, for work on more rows than memory holds: duckdb holds some groups of
-    rows for each thread, and with several threads those that wait for their turn, too."""
+    """A separate database for data larger than memory: duckdb buffers row groups per thread, so one
+    thread needs the least memory."""
     made: duckdb.DuckDBPyConnection = require("duckdb", "batch").connect(config={"threads": 1})
     return made
 
 
 class Scratch:
-    """A cursor whose tables and views are its own, and go with it."""
+    """A cursor with its own tables and views, which are removed with it."""
 
     def __init__(self) -> None:
         self.connection = cursor()
@@ -52,7 +52,7 @@ class Scratch:
         self.connection.execute(f"USE {self._name}")
 
     def close(self) -> None:
-        """Also in the middle of an answer: nothing more may be asked on this cursor then."""
+        """May be called while a result is being read; the cursor can't be used afterwards."""
         self.connection.close()
         with cursor() as other:
             other.execute(f"DETACH {self._name}")

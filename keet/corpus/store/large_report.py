@@ -1,8 +1,7 @@
-"""Rows of a large report on their way into the store: memory holds a bounded number of them.
+"""Collects the slices of a large report until it is finished, with bounded memory.
 
-A part appears whole, with all rows of its reports. Slices of a report that is not through yet are
-held in memory while they are few. When they are many, they are written into a folder of their own,
-which nobody reads, and are put together when the last one is there.
+A part contains all rows of its reports. While a report has few slices, they are kept in memory.
+Many slices are written into a temporary folder, and combined when the last one has arrived.
 """
 
 from __future__ import annotations
@@ -17,18 +16,18 @@ from keet.corpus.store.report_rows import FileRows, Row
 from keet.corpus.store.unfinished import unfinished_folder
 
 MOST_HELD = 1_024
-"""Launches in memory, for each report that a worker is at."""
+"""Launches in memory per unfinished report."""
 
 
 class LargeReport:
-    """Slices of one report, in their order."""
+    """The slices of one report, in order."""
 
     def __init__(self, out: Path) -> None:
         self._folder = unfinished_folder(out)
         self._written = 0
         self._held: list[FileRows] = []
         self.is_on_disk = False
-        """Whether some of it is on disk."""
+        """Whether some slices are on disk."""
         self.launches = 0
         self.gpu_us = 0.0
 
@@ -38,7 +37,7 @@ class LargeReport:
         self.gpu_us += rows.gpu_us
 
     def overflow(self) -> FileRows | None:
-        """What is to be written now, and is no longer held."""
+        """Slices to write to disk now, which are dropped from memory; None: there is still room."""
         if sum(len(rows.launches) for rows in self._held) < MOST_HELD:
             return None
         self.is_on_disk = True
@@ -46,20 +45,20 @@ class LargeReport:
         return joined(held)
 
     def rest(self, last: FileRows) -> FileRows:
-        """What is not on disk, with the slice that ends the report."""
+        """The slices that are not on disk, joined with the last one."""
         return joined([*self._held, last])
 
     # --- on disk
 
     def write(self, rows: FileRows) -> None:
-        """Raises OSError where the disk does not take them."""
+        """Raises OSError if the disk is full or can't be written."""
         folder = self._folder / f"{self._written:06}"
         folder.mkdir(parents=True)
         write_tables(folder, {name: getattr(rows, name) for name in TABLES_OF_ROWS})
         self._written += 1
 
     def combine(self, folder: Path) -> None:
-        """All that was written, as the tables of a part."""
+        """Combine all written slices into the tables of a part."""
         combine_tables([self._folder / f"{n:06}" for n in range(self._written)], folder)
 
     def remove(self) -> None:
@@ -67,7 +66,7 @@ class LargeReport:
 
 
 def joined(slices: Sequence[FileRows]) -> FileRows:
-    """Of one report; what is not rows is as the last slice has it."""
+    """Slices of one report as one. Other fields are those of the last slice."""
     return slices[-1]._replace(
         launches=_joined(each.launches for each in slices),
         findings=_joined(each.findings for each in slices),

@@ -28,7 +28,7 @@ def write_tables(folder: Path, tables: Mapping[str, Sequence[Row]]) -> None:
 
 
 def combine_tables(folders: Sequence[Path], into: Path) -> None:
-    """The tables of rows in `folders`, one after the other."""
+    """Concatenate the tables of rows in `folders`."""
     with with_one_thread() as connection:
         for name in TABLES_OF_ROWS:
             files = ", ".join(quoted(as_pattern(folder / f"{name}.parquet")) for folder in folders)
@@ -46,7 +46,7 @@ def _write_table(
     rows: Sequence[Row],
     path: Path,
 ) -> None:
-    """Columns go to duckdb as arrays: a statement for each row would take minutes."""
+    """Columns are passed to duckdb as arrays: one INSERT per row would take minutes."""
     cells = zip(*rows) if rows else ((),) * len(columns)
     arrays = {c.name: _array(c, values) for c, values in zip(columns, cells, strict=True)}
     connection.register("arrays", arrays)
@@ -54,13 +54,13 @@ def _write_table(
 
 
 def _typed(column: StoreColumn) -> str:
-    """Arrays of numbers are DOUBLE as they are, and there are a hundred of them."""
+    """Arrays of numbers are DOUBLE already, and need no cast."""
     name = f'"{column.name}"'
     return name if column.type == "DOUBLE" else f"CAST({name} AS {column.type}) AS {name}"
 
 
 def _copy(connection: duckdb.DuckDBPyConnection, query: str, path: Path, options: str = "") -> None:
-    """duckdb reports a full disk as an error of its own: make it one that callers expect."""
+    """Turns duckdb's error for a full disk into an OSError."""
     import duckdb
 
     how = f"(FORMAT parquet, COMPRESSION zstd{options})"
@@ -71,7 +71,7 @@ def _copy(connection: duckdb.DuckDBPyConnection, query: str, path: Path, options
 
 
 def _array(column: StoreColumn, values: Sequence[Any]) -> Any:
-    """As duckdb reads it: NaN, NaT, None and what is masked become NULL."""
+    """As duckdb reads it: NaN, NaT, None and masked values become NULL."""
     import numpy as np
 
     if column.type == "DOUBLE":
@@ -86,10 +86,10 @@ def _array(column: StoreColumn, values: Sequence[Any]) -> Any:
 
 
 def _is_ascii(values: Sequence[Any]) -> bool:
-    """Most columns are: they go as they are, without a look at each cell in Python."""
+    """Most columns are, and need no conversion of each cell in Python."""
     try:
         return all(map(str.isascii, values))
-    except TypeError:  # None, or what is no text
+    except TypeError:  # None, or not a text
         return False
 
 
@@ -98,7 +98,7 @@ def _text(value: Any) -> str | None:
 
 
 def _numbers(values: Sequence[float | None]) -> Any:
-    """NaN stands for NULL here; infinity would spoil every sum, and is no measurement either."""
+    """NaN becomes NULL. Infinity too: it is not a measurement, and would spoil sums."""
     import numpy as np
 
     known = [math.nan if value is None else value for value in values]
@@ -108,7 +108,7 @@ def _numbers(values: Sequence[float | None]) -> Any:
 
 
 def _integers(values: Sequence[int | None], beyond: int) -> Any:
-    """What does not fit is not known: a damaged report may claim anything."""
+    """Values that do not fit become NULL: a damaged report may contain anything."""
     import numpy as np
 
     kept = [value if value is not None and -beyond <= value < beyond else None for value in values]

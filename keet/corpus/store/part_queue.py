@@ -1,4 +1,4 @@
-"""What is through waits here for its part, which is written in the background every few seconds."""
+"""Collects finished files and writes them as a part every few seconds, in the background."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from keet.errors import KeetError
 
 FIRST_PART_SECONDS, PART_SECONDS = 0.5, 8.0
 PART_LAUNCHES = 4_000
-"""A part is written after so long or with so much in it, whichever comes first. The first ones come
-early: a short run that is killed has something to show, and a long one does not make crumbs."""
+"""A part is written after so many seconds or launches, whichever comes first. The interval doubles
+from part to part: a short batch that is killed has results, and a long one has few parts."""
 
 
 class PartQueue:
-    """Collects what is through and writes it as parts, one at a time, in a thread of its own."""
+    """Collects finished files and writes them as parts, one at a time, in a thread."""
 
     def __init__(self, out: Path) -> None:
         self._out = out
@@ -56,13 +56,13 @@ class PartQueue:
             self._submit(report.write, overflow)
 
     def add_last_slice(self, record: FileRecord, rows: FileRows, report: LargeReport) -> None:
-        """A report that is on disk is a part of its own: its rows appear with its record."""
+        """A report with slices on disk becomes a part of its own."""
         self._reports.remove(report)
         rest = report.rest(rows)
         if not report.is_on_disk:
             self.add(record, rest)
             return
-        self._start()  # in the order in which files were through
+        self._start()  # keeps the order in which files were finished
         self._submit(write_part, self._out, [record], [rest], report)
 
     def discard(self, report: LargeReport) -> None:
@@ -72,7 +72,7 @@ class PartQueue:
     # --- parts
 
     def write_when_due(self) -> None:
-        """Raises what went wrong with the part before: a full disk ends the run."""
+        """Raises the error of an earlier part: a full disk ends the batch."""
         while self._pending_writes and self._pending_writes[0].done():
             self._pending_writes.popleft().result()
         waited = time.monotonic() - self._since
@@ -84,7 +84,7 @@ class PartQueue:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Keep what is through also when the run could not go on; not where writing failed."""
+        """Write finished files also if the batch failed, unless writing itself failed."""
         try:
             if kind is None or issubclass(kind, KeetError):
                 self.close()
@@ -94,7 +94,7 @@ class PartQueue:
                 report.remove()
 
     def close(self) -> None:
-        """All that was added is in the store now."""
+        """Write everything and wait until it is in the store."""
         self._start()
         while self._pending_writes:
             self._pending_writes.popleft().result()

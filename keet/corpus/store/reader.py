@@ -1,4 +1,4 @@
-"""Reading a store of many profiles: `keet.open_store(path)`."""
+"""Opens a store and answers SQL queries: `keet.open_store(path)`."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ _CHUNK = 2048
 
 T = TypeVar("T")
 Parameters = Sequence[object] | Mapping[str, object]
-"""Of SQL, by place or by name."""
+"""Of a query, by position or by name."""
 
 
 class QueryResult(NamedTuple):
-    """The answer to a question."""
+    """The result of a query."""
 
     columns: tuple[str, ...]
     rows: list[tuple[Any, ...]]
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row per row of the answer."""
+        """One row per row of the result."""
         pandas = require("pandas", "batch")
         frame: pd.DataFrame = pandas.DataFrame(self.rows, columns=list(self.columns))
         return frame
 
 
 class QueryStream:
-    """The same, read as far as it is asked for: a store has more rows than memory."""
+    """The result of a query, read row by row: it may not fit into memory."""
 
     def __init__(self, columns: tuple[str, ...], types: tuple[str, ...], store: Store) -> None:
         self.columns = columns
@@ -62,7 +62,7 @@ class QueryStream:
 
 
 class Store:
-    """A store, as it was when it was opened. Its connection reads this store, and nothing else."""
+    """A store as it was when it was opened. Its connection can read only this store."""
 
     def __init__(
         self,
@@ -78,20 +78,20 @@ class Store:
         self.part_count = len(parts)
         self._is_closed = False
         self._own = Scratch() if files_only else None
-        """For keet's own questions about the manifest: need not be confined."""
+        """For keet's own queries of the manifest, which need no restrictions."""
         self._parts = path / PARTS
         self._scratch = Path(tempfile.gettempdir()).absolute() / f"keet-{secrets.token_hex(8)}"
-        """Made when an answer does not fit into memory, or is to become a file."""
+        """Created if a result does not fit into memory, or becomes a file."""
         self._clean_up = weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
         self.connection = self._connect(parts)
-        """duckdb's, with the views."""
+        """The duckdb connection, with the views."""
 
     def __repr__(self) -> str:
-        """Asks the store nothing: a question would end an answer that is being read."""
+        """Runs no query: that would end a result that is being read."""
         return f"<Store {self.path.name}: {self._state}, views {', '.join(self.views)}>"
 
     def _repr_html_(self) -> str:
-        """For notebooks. Asks the store nothing, for the same reason."""
+        """For notebooks. Runs no query, for the same reason."""
         from html import escape
 
         head = f"<p>Store <b>{escape(visible(self.path.name))}</b>: {escape(self._state)}</p>"
@@ -121,12 +121,12 @@ class Store:
         self._clean_up()
 
     def query(self, sql: str, parameters: Parameters = ()) -> QueryResult:
-        """The whole answer; one SELECT."""
+        """The whole result of one SELECT."""
         stream = self.stream(sql, parameters)
         return QueryResult(stream.columns, list(stream))
 
     def stream(self, sql: str, parameters: Parameters = ()) -> QueryStream:
-        """An answer that may be larger than memory; the next question ends it."""
+        """A result that may be larger than memory; the next query ends it."""
         statement = self._checked(sql)
         result = self.guarded(lambda: self.connection.execute(statement, parameters or None))
         described = result.description or []
@@ -142,7 +142,7 @@ class Store:
         return frame
 
     def write_parquet(self, sql: str, file: BinaryIO, limit: int | None = None) -> None:
-        """An answer as a Parquet file. Raises OSError where that can't be written."""
+        """Write a result as a Parquet file. Raises OSError if it can't be written."""
         self._scratch.mkdir(mode=0o700, exist_ok=True)
         made = self._scratch / "answer.parquet"
         select = str(self._checked(sql).query).rstrip().rstrip(";")
@@ -154,7 +154,7 @@ class Store:
         made.unlink()
 
     def files(self) -> list[FileRecord]:
-        """Every record of the manifest, the oldest first: also those that others superseded."""
+        """All records of the manifest, oldest first, also superseded ones."""
         columns = ", ".join(FILE_COLUMNS)
         table = self.query(f"SELECT {columns} FROM parts.files ORDER BY filename, file_row_number")
         return [FileRecord(*row) for row in table.rows]
@@ -172,7 +172,7 @@ class Store:
         return connection
 
     def _confined(self) -> duckdb.DuckDBPyConnection:
-        """SQL of strangers reads this store: no other file, no network, no variable of Python."""
+        """Users' SQL can read this store only: no other file, no network, no Python variable."""
         connection: duckdb.DuckDBPyConnection = require("duckdb", "batch").connect()
         import duckdb
 
@@ -192,21 +192,21 @@ class Store:
         return connection
 
     def _checked(self, sql: str) -> Any:
-        """A SELECT: all that else there is in SQL would write, or wait to be read in turn."""
+        """Refuses everything but one SELECT."""
         statements = self.guarded(lambda: self.connection.extract_statements(sql))
         if len(statements) != 1 or statements[0].type.name != "SELECT":
             raise UsageError(
-                "a store is only read: give one SELECT (or FROM, WITH, DESCRIBE, SUMMARIZE); "
+                "a store is read-only: give one SELECT (or FROM, WITH, DESCRIBE, SUMMARIZE); "
                 f"{self.hint}"
             )
         return statements[0]
 
     @property
     def hint(self) -> str:
-        return f"views are {', '.join(self.views)}; their columns: keet query {self.path}"
+        return f"the views are {', '.join(self.views)}; list their columns: keet query {self.path}"
 
     def guarded(self, action: Callable[[], T]) -> T:
-        """Say in one line what duckdb says in many."""
+        """Run `action`; errors of duckdb become one-line errors of keet."""
         import duckdb
 
         if self._is_closed:
@@ -227,7 +227,7 @@ class Store:
         return self._no_view(asked) if asked else f"{_first_line(problem)}; {self.hint}"
 
     def _no_view(self, name: str) -> str:
-        """Views that came later are not in older stores."""
+        """Older stores lack the views that were added later."""
         why = self.version.note if name in views_of() else self.hint
         return f"there is no view {name!r}; {why}"
 
@@ -235,12 +235,12 @@ class Store:
         text = _first_line(problem)
         if str(self._parts) not in text:
             return UsageError(f"{text}; {self.hint}")
-        remedy = "remove that part's folder, and the same `keet batch` fills the gap"
+        remedy = "remove the folder of that part, then run `keet batch` again"
         return DamagedReport(self.path, f"a part can't be read ({text})", remedy)
 
 
 def _first_line(problem: Exception) -> str:
-    """What is wrong, and which names were near."""
+    """The first line of the message, and similar names."""
     first, *rest = str(problem).strip().split("\n")
     near = [line for line in rest if line.startswith(("Candidate", "Did you mean"))]
     return " ".join([first, *near]).rstrip(".")
@@ -267,8 +267,7 @@ def open_store(path: str | Path) -> Store:
 
 
 def open_manifest(path: Path) -> Store:
-    """The same with the view `files` alone, and for keet's own questions: `keet batch` asks three
-    times."""
+    """The same with only the view `files`, for keet's own queries: it opens faster."""
     return _open(path, files_only=True)
 
 
@@ -282,7 +281,7 @@ def _open(path: Path, *, files_only: bool = False) -> Store:
 
 
 def _not_a_store(path: Path) -> str:
-    """What it is, and which command the user may have meant."""
+    """What the path is, and which command may be meant."""
     from keet.corpus.discovery import is_report_name, looks_like_report
 
     quoted_path = shlex.quote(str(path))
@@ -301,7 +300,7 @@ def _not_a_store(path: Path) -> str:
 
 
 def _names_in(folder: Path) -> list[str]:
-    """Nothing where it can't be listed."""
+    """Empty if the folder can't be listed."""
     try:
         return os.listdir(folder)  # noqa: PTH208
     except OSError:

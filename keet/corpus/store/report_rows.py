@@ -1,4 +1,4 @@
-"""One report as rows of the store: what a worker hands back."""
+"""Makes the rows of the store from an explained report."""
 
 from __future__ import annotations
 
@@ -19,58 +19,58 @@ Row = tuple[object, ...]
 _DURATION = LAUNCH_COLUMNS.index("duration_us")
 _METRIC_IDS = tuple(spec.id for spec in METRICS)
 SLICE = 256
-"""Launches whose rows a worker holds and sends at a time: some 50 kB each."""
+"""Launches per slice: a worker holds and sends their rows together, about 50 kB each."""
 
 
 class RunTotals(NamedTuple):
-    """Time of the whole run that a report is of."""
+    """GPU time of the whole run that a report is from."""
 
     total_us: float
     unprofiled_us: float
-    """In kernels that no launch of the report stands for."""
+    """In kernels that were not profiled."""
     overlap_known: bool | None = None
-    """True: both are GPU time. False: both are sums of durations, in which kernels that ran at the
-    same time count in full. None: not known."""
+    """True: both are GPU time. False: both are sums of durations, in which overlapping kernels
+    count in full. None: not known."""
 
     @property
     def has_timed_launch(self) -> bool:
-        """Whether a launch of the report has a time in the run; not where it is of a range."""
+        """Whether a launch of the report has a time in the run; false for a report of a range."""
         return self.unprofiled_us < self.total_us
 
 
 class FileRows(NamedTuple):
-    """The rows of one report, in the order of the columns of `layout`."""
+    """The rows of one report, with cells in the order of the columns in `schema`."""
 
     launches: tuple[Row, ...]
     findings: tuple[Row, ...]
     account: tuple[Row, ...] = ()
     run: RunTotals | None = None
-    """None: the run is not known."""
+    """None: no run table."""
     table_problem: str | None = None
-    """Why the table of the run that lies beside the report is not used."""
+    """Why the run table beside the report is not used."""
     notes: tuple[str, ...] = ()
-    """What a reader of its numbers must know: launches that may be missing, rounded values."""
+    """Notes on its numbers: launches may be missing, values may be rounded."""
 
     @property
     def sha256(self) -> str | None:
-        """Of the report; `None` where there is no launch to tell."""
+        """Of the report; None if it has no launches."""
         return str(self.launches[0][0]) if self.launches else None
 
     @property
     def gpu_us(self) -> float:
-        """Of the launches that say how long they took, in microseconds."""
+        """Sum of the measured durations, in microseconds."""
         return sum(us for row in self.launches if isinstance(us := row[_DURATION], float))
 
 
 Document = Callable[[LaunchExplanation], str]
-"""Makes the text of the column `explanation`."""
+"""Makes the JSON of the column `explanation`."""
 
 
 def slices_of(
     explanation: Explanation, document: Document, most: int = SLICE
 ) -> Iterator[FileRows]:
-    """The rows of a report, those of so many launches at a time; one slice where it has none. Each
-    launch is looked at once, and may be forgotten afterwards."""
+    """The rows of a report, at most `most` launches at a time; at least one slice. Each launch is
+    read once, and its memory may be released afterwards."""
     profile = explanation.profile
     run = _run_times(profile.in_run)
     launches: list[Row] = []
@@ -89,7 +89,7 @@ def slices_of(
 
 
 def rows_of(explanation: Explanation, document: Document) -> FileRows:
-    """All of them."""
+    """All rows at once."""
     (rows,) = slices_of(explanation, document, max(len(explanation.launches), 1))
     return rows
 
@@ -102,8 +102,8 @@ def _run_times(in_run: RunPositions | None) -> RunTotals | None:
 
 
 def _in_run(in_run: RunPositions | None, run: RunTotals | None, launch: Launch) -> Row:
-    """What the launch stands for in the run: launches, time, part of the time in launches like it,
-    share, and its own time there."""
+    """Cells about the run: launches that it stands for, their time, the part of it in launches of
+    similar length, their share, and the time of this launch in the run."""
     position = in_run.of(launch.id) if in_run else None
     if position is None or run is None:
         return (None,) * 5
@@ -119,7 +119,7 @@ def _microseconds(nanoseconds: float | None) -> float | None:
 
 
 def _launch_row(provenance: Provenance, each: LaunchExplanation, in_run: Row) -> Row:
-    """Up to the explanation."""
+    """The cells before `explanation`."""
     return (
         *(provenance.sha256, provenance.path, each.launch.id),
         *_identity(each.launch),
@@ -152,7 +152,7 @@ def _shape(axes: Dim3 | None) -> str | None:
 
 
 def _sizes(launch: Launch) -> tuple[int | None, int | None]:
-    """Blocks, and threads."""
+    """Blocks and threads."""
     blocks = math.prod(launch.grid) if launch.grid else None
     threads = blocks * math.prod(launch.block) if blocks is not None and launch.block else None
     return blocks, threads
@@ -169,7 +169,7 @@ def _capture(provenance: Provenance) -> Row:
 
 
 def _moment(text: str | None) -> datetime | None:
-    """In UTC. A report that says nothing sensible of its time says nothing."""
+    """In UTC; None if the text is not a valid time."""
     try:
         moment = datetime.fromisoformat(text or "")
         return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
@@ -202,7 +202,7 @@ def _top_finding(each: LaunchExplanation) -> Row:
 
 
 def _forecast(finding: Finding) -> tuple[float | None, ...]:
-    """Whole or not at all, as in the JSON of `keet explain`."""
+    """All three numbers or none, as in the JSON of `keet explain`."""
     bounds = tuple(map(_finite, finding.forecast))
     return (None, None, None) if None in bounds else bounds
 
@@ -220,14 +220,14 @@ def _finding_rows(sha256: str, each: LaunchExplanation) -> Iterator[Row]:
 
 
 def _top_part(account: Account) -> Row:
-    """The innermost part with the most time, its share, and the share of what is not known."""
+    """The innermost part with the most time, its share, and the unknown share."""
     leading = account.leading(most=1, least=0.0)
     first = (leading[0].id, _share(leading[0])) if leading else (None, None)
     return (*first, _finite(account.unknown / 100))
 
 
 def _account_rows(sha256: str, each: LaunchExplanation) -> Iterator[Row]:
-    """All parts: sums over launches close as the account of each launch does."""
+    """All parts of the account, so that sums over launches are complete."""
     for part in each.account.parts:
         yield from _part_rows(part, None, (sha256, each.launch.id))
 
@@ -245,11 +245,11 @@ def _share(part: TimePart) -> float | None:
 
 
 def _metrics(launch: Launch) -> Row:
-    """Those that can be measurements, so that each is finite."""
+    """Plausible values only: all are finite."""
     found = map(launch.number, _METRIC_IDS)
     return tuple([None if number is None else float(number) for number in found])
 
 
 def _finite(value: float) -> float | None:
-    """ncu writes NaN where it divided zero by zero: nothing to add up, and nothing measured."""
+    """None for NaN, which ncu writes for 0/0, and for infinity."""
     return float(value) if math.isfinite(value) else None

@@ -1,11 +1,11 @@
-"""What a store of many profiles looks like: its files, its columns, and what they mean.
+"""The schema of a store: its folders, tables and columns, with type, unit and meaning.
 
-    OUT/keet_store.json        that it is a store, and of which version
-    OUT/parts/<part id>/       appears whole, by one rename, and is never changed afterwards
+    OUT/keet_store.json        the version of the store
+    OUT/parts/<part id>/       appears complete, by one rename, and never changes
         launches.parquet  findings.parquet  account.parquet  files.parquet
 
-A part id tells when the part was made, and which metric columns it has: a newer keet may know more
-of them, and reading can tell from the names of the parts alone whether all have the same.
+A part id contains the time and a hash of the columns. A newer keet may have more columns; the names
+of the parts show whether all parts have the same.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from keet.catalog import metrics
 from keet.records import NamedTuple
 
 SCHEMA_VERSION = 2
-"""2: launches have an account of their time. Findings of version 1 were judged in another way, so
-parts of both never lie in one store."""
+"""2: launches have an account of their time. Findings of version 1 come from an older analysis, so
+parts of both are never in one store."""
 STORE_FILE = "keet_store.json"
 PARTS = "parts"
 UNFINISHED = ".making-"
-"""Of folders that are being written; whoever is killed leaves one, and nobody reads it."""
+"""Prefix of folders that are being written. A killed process leaves one behind; readers skip it."""
 
 
 class StoreColumn(NamedTuple):
@@ -41,175 +41,183 @@ def _columns(type_name: str, **meanings: str) -> list[StoreColumn]:
 
 
 METRICS = tuple(spec for spec in metrics().values() if spec.key)
-"""One column each, named by catalog id, in the unit that keet keeps: NULL is "not measured"."""
+"""One column each, named by its catalog id, in the catalog's unit. NULL: not measured."""
 
 LAUNCHES = (
-    *_columns("VARCHAR", report_sha256="of the report's bytes", path="of the report"),
-    StoreColumn("launch_id", "INTEGER", "the launch's number in its report"),
+    *_columns("VARCHAR", report_sha256="SHA-256 of the report", path="path of the report"),
+    StoreColumn("launch_id", "INTEGER", "number of the launch in its report"),
     *_columns(
         "VARCHAR",
-        kernel="short stable name",
-        kernel_full="the name with all its template arguments",
+        kernel="short kernel name",
+        kernel_full="kernel name with template arguments and parameters",
         device="name of the GPU",
-        compute_capability="of the GPU: 9.0",
+        compute_capability="compute capability of the GPU: 9.0",
     ),
-    StoreColumn("sm_count", "INTEGER", "SMs of the GPU"),
-    *_columns("VARCHAR", grid="blocks: 128x128x1", block="threads a block: 32x8x1"),
+    StoreColumn("sm_count", "INTEGER", "number of SMs of the GPU"),
+    *_columns("VARCHAR", grid="grid in blocks: 128x128x1", block="block in threads: 32x8x1"),
     *_columns(
         "INTEGER",
         grid_x="blocks along x",
         grid_y="blocks along y",
         grid_z="blocks along z",
-        block_x="threads a block along x",
-        block_y="threads a block along y",
-        block_z="threads a block along z",
+        block_x="threads per block along x",
+        block_y="threads per block along y",
+        block_z="threads per block along z",
     ),
-    *_columns("BIGINT", blocks="in the grid", threads="in the grid"),
-    StoreColumn("process", "VARCHAR", "the program that launched it"),
+    *_columns("BIGINT", blocks="blocks in the grid", threads="threads in the grid"),
+    StoreColumn("process", "VARCHAR", "program that launched the kernel"),
     StoreColumn("stream", "BIGINT", "CUDA stream"),
     *_columns(
         "VARCHAR",
         nvtx="names of the open NVTX ranges, outermost first, joined by /",
-        ncu_version="of the ncu that captured it",
-        cuda_version="of CUDA then",
-        driver_version="of the driver then",
-        command_line="ncu's own",
+        ncu_version="version of ncu",
+        cuda_version="version of CUDA at the capture",
+        driver_version="version of the driver at the capture",
+        command_line="command line of ncu",
     ),
-    StoreColumn("created", "TIMESTAMP", "when it was captured, UTC"),
-    StoreColumn("duration_us", "DOUBLE", "time of the launch", "us"),
+    StoreColumn("created", "TIMESTAMP", "time of the capture, UTC"),
+    StoreColumn("duration_us", "DOUBLE", "duration of the launch", "us"),
     StoreColumn(
         "run_launches",
         "DOUBLE",
-        "launches of the whole run that it stands for; NULL: the run is not known",
+        "launches of the whole run that this launch stands for; NULL: no run table",
     ),
     StoreColumn(
         "run_time_us",
         "DOUBLE",
-        "GPU time of those launches in the run; where `run_overlap_known` of files is false, the "
-        "sum of their durations",
+        "GPU time of those launches in the run; the sum of their durations if `run_overlap_known` "
+        "in `files` is false",
         "us",
     ),
     StoreColumn(
         "run_alike_us",
         "DOUBLE",
         "part of `run_time_us` in launches that took between half and twice as long as this one; "
-        "NULL: the table of the run does not tell",
+        "NULL: not in the run table",
         "us",
     ),
-    StoreColumn("run_share", "DOUBLE", "of `run_total_us` of files, by those launches, 0 to 1"),
+    StoreColumn(
+        "run_share", "DOUBLE", "share of those launches in `run_total_us` of `files`, 0 to 1"
+    ),
     StoreColumn(
         "plain_us",
         "DOUBLE",
-        "time of this launch in that run; the median of its kernel and shape, or the average of "
-        "its kernel, where single launches are not recorded",
+        "time of this launch in the run; if the run table has no single launches, the median of "
+        "its kernel and shape or the average of its kernel",
         "us",
     ),
-    StoreColumn("limiter", "VARCHAR", "the unit nearest to its peak; latency: none is near"),
-    StoreColumn("reached_pct", "DOUBLE", "of its peak, by that unit", "%"),
+    StoreColumn(
+        "limiter", "VARCHAR", "the busiest hardware unit; latency: no unit is near its peak"
+    ),
+    StoreColumn(
+        "reached_pct", "DOUBLE", "how busy that unit is, of its peak over elapsed cycles", "%"
+    ),
     *_columns(
         "VARCHAR",
-        headline="what limits it, in one sentence",
-        healthy="the ceiling it is at, where there is nothing to fix: at_dram_roofline",
+        headline="what limits the launch, in one sentence",
+        healthy="id of the peak that it is near, if there is little to gain: at_dram_roofline",
         top_finding="id of the finding with the largest gain",
     ),
     *_columns(
         "DOUBLE",
-        top_forecast="times faster if that were fixed, likely",
-        top_low="the same, at least",
-        top_high="the same, at most",
+        top_forecast="likely speed-up if that finding were fixed",
+        top_low="lower end of that speed-up",
+        top_high="upper end of that speed-up",
     ),
     *_columns(
         "INTEGER",
-        finding_count="findings of the launch",
-        skipped_count="checks that the report does not allow",
+        finding_count="number of findings",
+        skipped_count="number of checks that the report lacks data for",
     ),
-    StoreColumn("not_judged", "BOOLEAN", "nothing was measured that says where the time goes"),
+    StoreColumn("not_judged", "BOOLEAN", "true: no metric shows where the time goes"),
     StoreColumn(
         "top_part", "VARCHAR", "id of the innermost part of the account with the most time"
     ),
     StoreColumn(
-        "top_part_share", "DOUBLE", "of the launch's time over all SMs, by that part, 0 to 1"
+        "top_part_share", "DOUBLE", "share of that part in the launch's time over all SMs, 0 to 1"
     ),
     StoreColumn(
-        "unknown_share", "DOUBLE", "of that time, what the report does not attribute, 0 to 1"
+        "unknown_share", "DOUBLE", "share of that time that the report does not attribute, 0 to 1"
     ),
-    StoreColumn("explanation", "VARCHAR", "the launch's object of `keet explain --format json`"),
+    StoreColumn("explanation", "VARCHAR", "the launch in `keet explain --format json`, as JSON"),
     *(StoreColumn(spec.id, "DOUBLE", spec.label, spec.unit) for spec in METRICS),
 )
 
 FINDINGS = (
-    StoreColumn("report_sha256", "VARCHAR", "of the report's bytes"),
-    StoreColumn("launch_id", "INTEGER", "the launch's number in its report"),
-    StoreColumn("rank", "INTEGER", "from 1, the largest gain first"),
+    StoreColumn("report_sha256", "VARCHAR", "SHA-256 of the report"),
+    StoreColumn("launch_id", "INTEGER", "number of the launch in its report"),
+    StoreColumn("rank", "INTEGER", "1: the finding with the largest gain"),
     *_columns(
         "VARCHAR",
-        id="of the closed list in keet's catalog (docs/findings.md)",
-        variant="which of several causes it is; NULL: there is one",
+        id="id of the finding (docs/findings.md)",
+        variant="which of several causes; NULL: the finding has one cause",
         confidence="high, medium or low",
     ),
     *_columns(
         "DOUBLE",
-        forecast_low="times faster if this alone were fixed, at least",
-        forecast_likely="the same, likely",
-        forecast_high="the same, at most",
+        forecast_low="lower end of the speed-up if only this were fixed",
+        forecast_likely="likely speed-up",
+        forecast_high="upper end of the speed-up",
     ),
-    StoreColumn("file", "VARCHAR", "source file of the first place, as the compiler recorded it"),
-    StoreColumn("line", "INTEGER", "its line"),
-    StoreColumn("share", "DOUBLE", "how much of the effect that line has, 0 to 1"),
-    *_columns("VARCHAR", title="of the finding", text="how we know"),
+    StoreColumn("file", "VARCHAR", "source file of the first place, as recorded by the compiler"),
+    StoreColumn("line", "INTEGER", "line of the first place"),
+    StoreColumn("share", "DOUBLE", "share of the effect at that line, 0 to 1"),
+    *_columns("VARCHAR", title="title of the finding", text="the evidence, in sentences"),
 )
 
 ACCOUNT = (
-    StoreColumn("report_sha256", "VARCHAR", "of the report's bytes"),
-    StoreColumn("launch_id", "INTEGER", "the launch's number in its report"),
+    StoreColumn("report_sha256", "VARCHAR", "SHA-256 of the report"),
+    StoreColumn("launch_id", "INTEGER", "number of the launch in its report"),
     *_columns(
         "VARCHAR",
-        part="id, with the parts around it: waiting.busy.dram",
-        parent="id of the part that it is in; NULL: outermost, and these add up to the launch",
+        part="id, with the ids of the enclosing parts: waiting.busy.dram",
+        parent="id of the enclosing part; NULL: outermost part (these add up to the launch)",
         label="what the time is spent on",
     ),
-    StoreColumn("innermost", "BOOLEAN", "no part is in it; these add up to the launch, too"),
-    StoreColumn("share", "DOUBLE", "of the launch's time over all SMs, 0 to 1"),
-    StoreColumn("us", "DOUBLE", "the same as time; NULL: the duration was not measured", "us"),
+    StoreColumn(
+        "innermost", "BOOLEAN", "true: it has no parts of its own (these add up to the launch, too)"
+    ),
+    StoreColumn("share", "DOUBLE", "share of the launch's time over all SMs, 0 to 1"),
+    StoreColumn("us", "DOUBLE", "that share as time; NULL: the duration was not measured", "us"),
 )
 
 FILES = (
-    StoreColumn("path", "VARCHAR", "of the report"),
-    StoreColumn("size", "BIGINT", "bytes", "byte"),
-    StoreColumn("mtime_ns", "BIGINT", "when it was last changed, in nanoseconds since 1970"),
+    StoreColumn("path", "VARCHAR", "path of the report"),
+    StoreColumn("size", "BIGINT", "size of the file", "byte"),
+    StoreColumn("mtime_ns", "BIGINT", "time of the last change, in nanoseconds since 1970"),
     *_columns(
         "VARCHAR",
-        sha256="of its bytes; NULL: it could not be read",
-        status="done, failed, duplicate, or gone: it was there once (keet batch --prune)",
-        reason="why it failed, a note on its numbers, or why the table of its run is not used",
-        duplicate_of="the path that has the same bytes",
+        sha256="SHA-256 of the file; NULL: it could not be read",
+        status="done, failed, duplicate, or gone: it no longer exists (keet batch --prune)",
+        reason="why it failed, a note on its numbers, or why its run table is not used",
+        duplicate_of="path of the file with the same content",
     ),
-    StoreColumn("launches", "INTEGER", "in it"),
-    StoreColumn("seconds", "DOUBLE", "that the analysis took", "s"),
-    StoreColumn("keet", "VARCHAR", "version that analysed it"),
-    StoreColumn("recorded", "TIMESTAMP", "when, UTC"),
+    StoreColumn("launches", "INTEGER", "number of launches"),
+    StoreColumn("seconds", "DOUBLE", "time of the analysis", "s"),
+    StoreColumn("keet", "VARCHAR", "version of keet that analysed it"),
+    StoreColumn("recorded", "TIMESTAMP", "time of this record, UTC"),
+    StoreColumn("run_table_size", "BIGINT", "size of its run table; NULL: it has none", "byte"),
     StoreColumn(
-        "run_table_size", "BIGINT", "of the table of its run; NULL: none lies beside it", "byte"
+        "run_table_mtime_ns", "BIGINT", "time of the last change of the run table, as `mtime_ns`"
     ),
-    StoreColumn("run_table_mtime_ns", "BIGINT", "when that table was last changed, as `mtime_ns`"),
     StoreColumn(
         "run_total_us",
         "DOUBLE",
-        "GPU time of the whole run, or the sum of its durations (`run_overlap_known`); NULL: not "
-        "known",
+        "GPU time of the whole run, or the sum of its durations (see `run_overlap_known`); NULL: "
+        "no run table",
         "us",
     ),
     StoreColumn(
         "run_unprofiled_us",
         "DOUBLE",
-        "part of it, in kernels that no launch of the report stands for",
+        "part of that in kernels that were not profiled",
         "us",
     ),
     StoreColumn(
         "run_overlap_known",
         "BOOLEAN",
-        "whether the table of the run tells which kernels ran at the same time; false: times of "
-        "the run are sums of durations; NULL: not known",
+        "whether the run table records which kernels ran at the same time; false: times of the "
+        "run are sums of durations; NULL: not known",
     ),
 )
 
@@ -221,24 +229,24 @@ FILE_COLUMNS = tuple(column.name for column in FILES)
 TABLES = {"launches": LAUNCHES, "findings": FINDINGS, "account": ACCOUNT, "files": FILES}
 """The Parquet files of a part."""
 _ADDED = {"account": 2}
-"""Tables that came later, and the version of the store that they came with."""
+"""Tables that were added later, with the version of the store that added them."""
 
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
 
 
 def tables_of(version: int) -> tuple[str, ...]:
-    """The tables that parts of such a store have."""
+    """The tables of a store of this version."""
     return tuple(name for name in TABLES if _ADDED.get(name, 1) <= version)
 
 
 def columns_mark() -> str:
-    """Six digits that are others where the columns are others."""
+    """Six hexadecimal digits: a hash of all columns."""
     names = "\n".join(f"{c.name} {c.type}" for table in TABLES.values() for c in table)
     return hashlib.sha256(names.encode()).hexdigest()[:6]
 
 
 def new_part_id() -> str:
-    """Sortable by time, and unique over hosts without asking anybody."""
+    """Sortable by time, and unique across hosts."""
     return f"{datetime.now(UTC):{_STAMP}}-{secrets.token_hex(6)}-{columns_mark()}"
 
 
@@ -254,11 +262,11 @@ def part_folders(out: Path) -> list[Path]:
 
 
 def utc_now() -> datetime:
-    """As the store keeps times: UTC, and not said."""
+    """UTC without a time zone, as the store has times."""
     return datetime.now(UTC).replace(tzinfo=None)
 
 
 def storable(text: str) -> str:
-    """Text that UTF-8 can hold. File names may not: compare them in this form."""
-    # Most texts are ASCII, which Python knows without looking at them: a part has a million.
+    """The text as valid UTF-8. File names may not be: compare them in this form."""
+    # Most texts are ASCII, which Python knows without a scan: a part has a million of them.
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

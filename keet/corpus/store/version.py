@@ -1,7 +1,7 @@
-"""The version of a store: what this keet can read, and what it may write into.
+"""The version of a store: which stores this keet can read, and to which it can add.
 
-Stores of older versions are read as far as their tables go. Nothing is added to them: findings and
-forecasts of two versions do not compare, and one view would show both.
+Stores of older versions can be read, without the newer tables. keet adds nothing to them: findings
+and forecasts of two versions can't be compared, and one view would show both.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from keet.records import NamedTuple
 class StoreVersion(NamedTuple):
     number: int
     keet: str
-    """The version of keet that made the store; empty where that is not known."""
+    """The version of keet that made the store; empty if not known."""
 
     @property
     def is_old(self) -> bool:
@@ -31,16 +31,16 @@ class StoreVersion(NamedTuple):
 
     @property
     def note(self) -> str:
-        """What a reader of an older store should know, in one line."""
+        """For users of an older store, in one line."""
         return (
-            f"this store is of {self.words}: its findings and forecasts are by an older analysis, "
+            f"this store has {self.words}: its findings and forecasts come from an older analysis, "
             "and it has no account of the time; to analyse the reports again: "
             "keet batch DIR -o NEW"
         )
 
 
 def read_version(folder: Path) -> StoreVersion:
-    """Raises OSError where the folder is not a store, and IngestError where keet can't read it."""
+    """Raises OSError if the folder is not a store, and IngestError if keet can't read it."""
     try:
         about = json.loads((folder / STORE_FILE).read_bytes())
         version = StoreVersion(int(about["schema_version"]), str(about.get("keet", "")))
@@ -48,9 +48,9 @@ def read_version(folder: Path) -> StoreVersion:
             raise ValueError(version.number)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
         remedy = f"restore {STORE_FILE}, or make a new store with: keet batch DIR -o OUT"
-        raise DamagedReport(folder, f"its {STORE_FILE} is not what keet wrote", remedy) from None
+        raise DamagedReport(folder, f"its {STORE_FILE} is damaged", remedy) from None
     if version.number > SCHEMA_VERSION:
-        problem = f"the store is of {version.words}, this keet knows {SCHEMA_VERSION}"
+        problem = f"the store has {version.words}, this keet reads up to version {SCHEMA_VERSION}"
         raise UnsupportedVersion(folder, problem, "upgrade keet")
     return version
 
@@ -60,7 +60,7 @@ def _again(out: Path) -> str:
 
 
 def check_writable(out: Path, again: Callable[[Path], str] = _again) -> None:
-    """Raises UsageError for an older store; `again` gives the command that makes a new one."""
+    """Raises UsageError for an older store. `again`: the command that makes a new store."""
     try:
         version = read_version(out)
     except OSError:
@@ -68,14 +68,14 @@ def check_writable(out: Path, again: Callable[[Path], str] = _again) -> None:
     if version.is_old:
         new = out.with_name(f"{out.name}_v{SCHEMA_VERSION}")
         raise UsageError(
-            f"{out}: this store is of {version.words}, and this keet writes version "
-            f"{SCHEMA_VERSION}; versions are not mixed in one store. Make a new one with: "
+            f"{out}: this store has {version.words}, and this keet writes version "
+            f"{SCHEMA_VERSION}; a store can't contain both. Make a new store with: "
             f"{again(new)}"
         )
 
 
 def _version_of_parts(out: Path) -> StoreVersion:
-    """Of a folder that lost its file: parts of older stores have fewer tables."""
+    """Of a store without its file: parts of older stores have fewer tables."""
     added = set(tables_of(SCHEMA_VERSION)) - set(tables_of(SCHEMA_VERSION - 1))
     is_old = any(
         not (part / f"{name}.parquet").exists() for part in part_folders(out) for name in added

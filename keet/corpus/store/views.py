@@ -1,9 +1,9 @@
-"""The views of a store as SQL: which of the rows in its parts are shown.
+"""Creates the SQL views of a store, which hide superseded and repeated rows of its parts.
 
-Parts are never changed, so that a report which was analysed again has rows in two of them, and one
-that two machines analysed at a time has them twice. The views show the newest content of each path,
-once. The manifest tells whether there is anything of that kind; mostly there is not, and then the
-views are plain scans. What the parts have, all of it, is in a schema of its own: `parts`.
+Parts never change, so a report that was analysed again has rows in two parts, and so has a report
+that two machines analysed at the same time. The views show the newest content of each path once.
+Usually the manifest shows that no rows repeat, and then the views are plain scans. The schema
+`parts` has all rows of all parts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SELECT count(*) = count(DISTINCT hash(path))
         = count(DISTINCT hash(sha256)) FILTER (status = 'done')
 FROM parts.files
 """
-"""Every path once, and every content analysed once."""
+"""True: each path is recorded once, and each content was analysed once."""
 
 _NEWEST = """
 CREATE TABLE parts.newest AS SELECT * EXCLUDE (turn) FROM (
@@ -60,7 +60,7 @@ QUALIFY row_number() OVER (
         CASE WHEN status = 'done' THEN file_row_number END DESC, filename, file_row_number
 ) = 1
 """
-"""Content that some path has now, by the path that was the last to be told as done."""
+"""Content that a path has now, with the path that was recorded as done last."""
 
 _DEAD = """
 CREATE TABLE parts.dead AS
@@ -81,7 +81,7 @@ SELECT live.sha256, live.path, max(was.launches) AS launches,
 FROM parts.live JOIN parts.files was USING (sha256) WHERE was.status = 'done'
 GROUP BY ALL HAVING bool_or(was.path <> live.path)
 """
-"""Content whose rows may name another path than the one that it goes by."""
+"""Content whose rows may have an old path."""
 
 _LOSERS = """
 CREATE TABLE parts.losers AS
@@ -95,11 +95,11 @@ SELECT report_sha256, filename,
     replace(filename, 'launches.parquet', 'account.parquet') AS account_filename
 FROM held QUALIFY row_number() OVER (PARTITION BY report_sha256 ORDER BY filename DESC) > 1
 """
-"""Parts that hold the rows of a content which a newer part holds too: the newer ones were made with
-the table of the run as it is now."""
+"""Parts with rows of a content that a newer part has too. The newer rows were made with the current
+run table."""
 
 _IS_OWN = "(n.status = 'done' AND m.path = n.path)"
-"""The record is of the file by whose path its content goes."""
+"""The record belongs to the path that its content has now."""
 
 _SHOWN = {
     "launches": """
@@ -123,7 +123,7 @@ _SHOWN = {
         ANTI JOIN parts.losers o
             ON o.report_sha256 = a.report_sha256 AND o.account_filename = a.filename
     """,
-    # What a record says of other files was true when it was written: they may have changed since.
+    # A record is about other files as they were when it was written: they may have changed.
     "files": f"""
         SELECT n.* EXCLUDE (filename, file_row_number) REPLACE (
             CASE WHEN m.path IS NULL THEN n.status
@@ -158,7 +158,7 @@ _VIEWS = ("launches", "findings", "account", "metrics", "files")
 
 
 def views_of(version: int = SCHEMA_VERSION) -> tuple[str, ...]:
-    """What can be asked for in a store of this version."""
+    """The views of a store of this version."""
     return tuple(name for name in _VIEWS if name in (*tables_of(version), "metrics"))
 
 
@@ -169,9 +169,9 @@ def create_views(
     *,
     files_only: bool = False,
 ) -> None:
-    """Made with one part of each kind in sight, which is enough to learn the columns from.
+    """The views are created with one part per set of columns, which is enough to find the columns.
 
-    `files_only`: for those who ask for the manifest; most of the time goes to the others.
+    `files_only`: only the view of the manifest; the others take most of the time.
     """
     tables = ("files",) if files_only else tables_of(version)
     by_mark = {mark: list(some) for mark, some in groupby(sorted(parts, key=mark_of), mark_of)}
@@ -196,9 +196,9 @@ def _hide_superseded(connection: duckdb.DuckDBPyConnection, tables: Sequence[str
 
 
 def _long() -> str:
-    """The launches are read once, and of their columns only those whose metrics are asked for.
+    """Reads the launches once, and only the columns of the selected metrics.
 
-    (duckdb leaves out the others from 2.0 on, and is a second slower per million rows before.)
+    (duckdb skips the other columns from 2.0 on; before, it is a second slower per million rows.)
     """
     ids = ", ".join(metric.id for metric in METRICS)
     wide = f"SELECT report_sha256, launch_id, kernel, device, {ids} FROM launches"
@@ -211,7 +211,7 @@ def _set_files(
     tables: Sequence[str],
     by_mark: Mapping[str, Sequence[Path]],
 ) -> None:
-    """Scans name variables: a view with a thousand paths in its text is slow to read."""
+    """Scans refer to variables: a view with a thousand paths in its text is slow to parse."""
     for mark, parts in by_mark.items():
         for name in tables:
             files = ", ".join(quoted(as_pattern(part / f"{name}.parquet")) for part in parts)
@@ -219,7 +219,7 @@ def _set_files(
 
 
 def _scan(name: str, marks: Sequence[str], options: str = "") -> str:
-    """Parts of one mark have the same columns: only the first file of each is looked into."""
+    """Parts with the same columns: duckdb reads the schema of the first file only."""
     scans = [f"SELECT * FROM read_parquet(getvariable('{name}_{m}'){options})" for m in marks]
     if list(marks) == [columns_mark()]:
         return scans[0]
@@ -227,14 +227,14 @@ def _scan(name: str, marks: Sequence[str], options: str = "") -> str:
 
 
 def _no_rows(name: str, *, whence: bool) -> str:
-    """All columns that this keet knows, in their order, whatever the parts have."""
+    """All columns of this version of keet, in order, whatever the parts have."""
     cells = [f"NULL::{column.type} AS {column.name}" for column in TABLES[name]]
     cells += ["NULL::VARCHAR AS filename", "NULL::BIGINT AS file_row_number"] if whence else []
     return f"SELECT {', '.join(cells)} WHERE false"
 
 
 def as_pattern(path: Path) -> str:
-    """duckdb takes every path for a pattern: this one matches nothing but itself."""
+    """duckdb reads every path as a glob pattern: escaped, so that it matches only itself."""
     return "".join(f"[{char}]" if char in "*?[" else char for char in str(path))
 
 
@@ -246,7 +246,7 @@ def quoted(text: str) -> str:
 def described_views(
     version: int = SCHEMA_VERSION,
 ) -> dict[str, list[tuple[str, str, str, str]]]:
-    """Name, type, unit and meaning of every column, by view."""
+    """Name, type, unit and meaning of each column, by view."""
     columns = {**TABLES, "metrics": _METRICS_COLUMNS}
     return {
         name: [(c.name, c.type, c.unit, c.meaning) for c in columns[name]]

@@ -1,9 +1,10 @@
-"""Words about insights: the summary line, legends, and times."""
+"""Texts of `keet insights` in all formats: summary line, headings, legend and times."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from keet.formatting import count_noun
 from keet.units import Quantity
 
 if TYPE_CHECKING:
@@ -16,20 +17,20 @@ if TYPE_CHECKING:
     )
 
 HEADINGS = {
-    "sweep": "Sweeps: one kernel, one thing varies",
+    "sweep": "Sweeps: one kernel, one parameter varies",
     "cluster": "Clusters: the same finding in several kernels",
     "change": "Changes over time",
-    "outliers": "Outliers among launches that are alike",
+    "outliers": "Outliers among equal launches",
 }
 """Kinds of insights in the order in which they are printed."""
 LEGEND = (
-    "● best, ○ no slower beyond noise. Columns of units (DRAM, L2, L1, LSU, issue, …): share of "
-    "peak over the elapsed cycles, as `keet explain` has it."
+    "● best, ○ as fast within noise. Columns of units (DRAM, L2, L1, LSU, issue, …): share of peak "
+    "over the elapsed cycles, as in `keet explain`."
 )
 ADDS = "What no single profile shows"
 NOTHING = (
-    "Nothing that these profiles show together: no kernel varies in one thing over three files, no "
-    "finding is shared, no launch stands out, no history changes."
+    "No insights: no kernel has a parameter that varies over three files, no finding is shared by "
+    "several kernels, no kernel changed over time, and no launch is an outlier."
 )
 NO_SWEEP = (
     "No sweep was found, so there is no curve to draw. A sweep needs one kernel in at least three "
@@ -41,7 +42,8 @@ NO_SWEEP = (
 def summary_line(document: InsightsDocument) -> str:
     devices = document.devices
     shown = ", ".join(devices[:3]) + (f" and {len(devices) - 3} more" if len(devices) > 3 else "")
-    return f"{document.launches:,} launches in {document.files:,} files, on {shown or 'no GPU'}"
+    launches, files = count_noun(document.launches, "launch"), count_noun(document.files, "file")
+    return f"{launches} in {files}, on {shown or 'no GPU'}"
 
 
 def time_text(value_us: float) -> str:
@@ -59,12 +61,12 @@ def unit_names(sweep: SweepDocument) -> list[str]:
 
 
 def compared(point: CurvePointDocument) -> float:
-    """What tells a better point: the time, or the time per unit of work, in us."""
+    """What points are compared by: the time, or the time per unit of work, in us."""
     return point.time_us if point.cost is None else point.cost
 
 
 MOST_HISTORY = 60
-"""Files of a history that are shown. A judgement: what is further from the change adds nothing."""
+"""Files of a history that are shown, around the change."""
 
 
 def shown_history(change: ChangeDocument) -> range:

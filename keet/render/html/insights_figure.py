@@ -179,7 +179,7 @@ def _caption(sweep: SweepDocument) -> Iterator[Html | str]:
     if sweep.best is not None:
         yield _key("best", "best")
         if any(mark_of(sweep, i) == "as good" for i in range(len(sweep.points))):
-            yield _key("tied", "no slower beyond noise")
+            yield _key("tied", "as fast within noise")
         yield _key("other", "slower.")
     yield "Bars start at zero; values stand at equal distances."
 

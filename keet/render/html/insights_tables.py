@@ -81,7 +81,7 @@ def history_figure(change: ChangeDocument, reports: CitedReports) -> Html:
             class_="fold",
             data_print=True,
         ),
-        moved_table("What moved with the change", "before", "after", change.moved),
+        moved_table("What changed as well", "before", "after", change.moved),
     )
 
 
@@ -157,7 +157,7 @@ def outliers_table(outliers: OutliersDocument, reports: CitedReports) -> Html:
         Column("launch", first="ascending"),
         Column("time", is_number=True),
         Column("of the median", is_number=True),
-        Column("what moved with it"),
+        Column("what changed as well"),
         Column("report", first="ascending"),
     ]
     longest = max((each.time_us for each in outliers.launches), default=0.0) or 1.0

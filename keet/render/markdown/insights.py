@@ -1,4 +1,4 @@
-"""`keet insights --format markdown`: curves as tables, and what they mean."""
+"""`keet insights --format markdown`: tables and texts."""
 
 from __future__ import annotations
 

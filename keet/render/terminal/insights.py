@@ -1,4 +1,4 @@
-"""`keet insights` on a terminal: curves as bars, tables, and what they mean."""
+"""`keet insights` on a terminal: bars, tables and texts."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _bar(share: float, width: int) -> str:
 
 
 def _kernels(cluster: ClusterDocument, width: int) -> Table:
-    """A narrow one keeps what tells rows apart; ranges are in the words below it."""
+    """A narrow table has fewer columns; the text below has the ranges."""
     wide = width >= _WIDE_ENOUGH
     names = ("file", "launches", "time", "of GPU") if wide else ("file", "time")
     table = _table("kernel", *names, "would save")
@@ -150,7 +150,7 @@ def _kernels(cluster: ClusterDocument, width: int) -> Table:
 
 
 def _outliers(outliers: OutliersDocument) -> Table:
-    table = _table("launch", "time", "of median", "moved")
+    table = _table("launch", "time", "of median", "also changed")
     for each in outliers.launches:
         moved = ", ".join(
             f"{m.label} {format_number(m.usual)} → {format_number(m.here)}" for m in each.moved[:2]
@@ -164,7 +164,7 @@ def _outliers(outliers: OutliersDocument) -> Table:
     return table
 
 
-_WIDE = ("moved", "file")
+_WIDE = ("also changed", "file")
 
 
 def _table(first: str, *others: str) -> Table:
@@ -178,7 +178,7 @@ def _table(first: str, *others: str) -> Table:
 
 
 def _history(change: ChangeDocument) -> Text:
-    """A spark for each file; the bar stands where it changes."""
+    """A sparkline with one character per file, and a bar at the change."""
     times = [dated.time_us for dated in change.history]
     cut, shown = change.last_before + 1, shown_history(change)
     first, last = shown.start, shown.stop

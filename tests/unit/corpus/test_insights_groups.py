@@ -92,8 +92,8 @@ def test_clusters_count_the_time_of_the_runs(tmp_path: Path) -> None:
     assert only.cluster.saved_likely_us == pytest.approx(2500.0)
     assert only.title.startswith("2 kernels, 62% of the time: ")
     assert only.text[0] == (
-        "2 profiled launches in 2 files on NVIDIA H200 have it; they take 5 ms of the 8 ms that "
-        "the kernels of the whole runs took (62%)."
+        "2 profiled launches in 2 files on NVIDIA H200 have this finding. They take 5 ms of the 8 ms "
+        "of the whole runs (62%)."
     )
     assert found.notes == ()
 
@@ -117,8 +117,8 @@ def test_clusters_count_as_profiled_where_one_run_is_not_known(tmp_path: Path) -
     assert (only.cluster.basis, only.cluster.total_us) == ("reports", 300.0)
     assert only.cluster.saved_likely_us == pytest.approx(100.0)
     assert found.notes == (
-        "the part of the whole run that was profiled is known for 1 of 2 files on NVIDIA H200: "
-        "clusters there count launches as profiled",
+        "times in the run are known for only 1 of 2 files on NVIDIA H200: clusters there count each "
+        "launch once, as profiled",
     )
 
 
@@ -297,7 +297,7 @@ def test_files_without_dates_have_no_history(tmp_path: Path) -> None:
     launches = [each | {"created": None} for each in nights([100.0, 100, 100, 150, 150, 150])]
     found = found_in(tmp_path, launches)
     assert of_kind(found, "change") == []
-    assert any("carry no date" in note for note in found.notes)
+    assert any("have no date" in note for note in found.notes)
 
 
 @pytest.mark.slow

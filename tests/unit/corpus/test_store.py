@@ -465,7 +465,9 @@ def test_pandas(kept: Path) -> None:
     }
     assert ": 1 part, version " in repr(store)
     assert repr(store).endswith(", views launches, findings, account, metrics, files>")
-    with pytest.raises(UsageError, match="no view 'nope'; views are launches, findings, account"):
+    with pytest.raises(
+        UsageError, match="no view 'nope'; the views are launches, findings, account"
+    ):
         store.to_pandas("nope")
 
 
@@ -618,7 +620,8 @@ def test_a_file_is_not_a_store(tmp_path: Path) -> None:
 def test_a_newer_store(small: Path) -> None:
     (small / "keet_store.json").write_text('{"schema_version": 3, "keet": "9.0"}')
     with pytest.raises(
-        UnsupportedVersion, match=r"version 3 \(keet 9.0\), this keet knows 2; upgrade"
+        UnsupportedVersion,
+        match=r"version 3 \(keet 9.0\), this keet reads up to version 2; upgrade",
     ):
         open_store(small)
 
@@ -626,7 +629,7 @@ def test_a_newer_store(small: Path) -> None:
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema_version": "x"}', "\xff"])
 def test_a_damaged_store_file(small: Path, text: str) -> None:
     (small / "keet_store.json").write_bytes(text.encode("latin-1"))
-    with pytest.raises(DamagedReport, match="not what keet wrote"):
+    with pytest.raises(DamagedReport, match="is damaged"):
         open_store(small)
 
 
@@ -634,5 +637,5 @@ def test_a_damaged_store_file(small: Path, text: str) -> None:
 def test_a_damaged_part(small: Path, name: str) -> None:
     path = part_folders(small)[0] / f"{name}.parquet"
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(DamagedReport, match="remove that part's folder"):
+    with pytest.raises(DamagedReport, match="remove the folder of that part"):
         open_store(small).query(f"FROM {name}")

@@ -31,7 +31,7 @@ from tests.unit.corpus.store_rows import record, report, resume_state
 
 VERSION_1 = Path("tests/data/stores/version_1")
 NOTE = (
-    "this store is of version 1 (keet 0.1.0): its findings and forecasts are by an older analysis, "
+    "this store has version 1 (keet 0.1.0): its findings and forecasts come from an older analysis, "
     "and it has no account of the time; to analyse the reports again: keet batch DIR -o NEW\n"
 )
 
@@ -103,9 +103,11 @@ def test_other_wrong_names_are_not_blamed_on_the_age(keet: Keet) -> None:
     assert result.code == 2
     assert "version 1" not in result.err
     with open_store(VERSION_1) as store:
-        with pytest.raises(UsageError, match="no view 'account'; this store is of version 1"):
+        with pytest.raises(UsageError, match="no view 'account'; this store has version 1"):
             store.to_pandas("account")
-        with pytest.raises(UsageError, match="no view 'nope'; views are launches, findings, met"):
+        with pytest.raises(
+            UsageError, match="no view 'nope'; the views are launches, findings, met"
+        ):
             store.to_pandas("nope")
 
 
@@ -118,8 +120,8 @@ def test_a_batch_does_not_go_on_in_an_old_store(old: Path, more: list[str], batc
     result = batch(REPORTS / "metrics_only.ncu-rep", "-o", old, *more)
     assert (result.code, result.out) == (2, "")
     assert result.err.startswith(
-        f"keet: {old}: this store is of version 1 (keet 0.1.0), and this keet writes version 2; "
-        "versions are not mixed in one store. Make a new one with: keet batch "
+        f"keet: {old}: this store has version 1 (keet 0.1.0), and this keet writes version 2; "
+        "a store can't contain both. Make a new store with: keet batch "
     )
     assert result.err.count("\n") == 1
     assert contents(old) == before
@@ -129,7 +131,7 @@ def test_a_batch_does_not_go_on_in_an_old_store(old: Path, more: list[str], batc
 def test_the_command_that_makes_it_again_can_be_pasted(old: Path, batch: Keet, keet: Keet) -> None:
     reports = (REPORTS / "metrics_only.ncu-rep", REPORTS / "range.ncu-rep")
     refused = batch(*reports, "-o", old, "--jobs", 1).err
-    again = shlex.split(refused.split("Make a new one with: keet batch ")[1])
+    again = shlex.split(refused.split("Make a new store with: keet batch ")[1])
     assert batch(*again).code == 0
     new = old.with_name("store_v2")
     assert read_version(new).number == SCHEMA_VERSION
@@ -148,7 +150,7 @@ def test_no_writer_mixes_versions(old: Path) -> None:
 
 def test_a_store_that_lost_its_file_keeps_its_version(old: Path, tmp_path: Path) -> None:
     (old / STORE_FILE).unlink()
-    with pytest.raises(UsageError, match="this store is of version 1, and this keet writes"):
+    with pytest.raises(UsageError, match="this store has version 1, and this keet writes"):
         make_store(old)
     new = tmp_path / "new"
     resume_state(new, report("p", "a" * 64))
