@@ -19,7 +19,8 @@ from keet.explanation.analyst import explain
 from keet.explanation.explained import Explanation, texts_of
 from keet.ingest import read_profile
 from keet.profile import Launch
-from keet.render.markdown.context import context_text, longest
+from keet.profile.time_order import longest
+from keet.render.markdown.context import context_text
 from keet.render.markdown.explain import explain_markdown
 from keet.render.terminal.console import to_text
 from keet.render.terminal.explain import explain_view

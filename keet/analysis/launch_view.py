@@ -102,18 +102,10 @@ class LaunchView:
         return float(found.value) if found else None
 
     def ratio(self, name: str, label: str, over: Evidence, under: Evidence) -> Evidence | None:
-        """`None` if `under` is 0: the ratio is unknown, not zero."""
-        if not under.value:
-            return None
-        quotient = Quantity(over.value / under.value, "")
-        return self.ledger.derived(name, quotient, label, over, under)
+        return self.ledger.ratio(name, label, over, under)
 
     def percent(self, name: str, label: str, part: Evidence, whole: Evidence) -> Evidence | None:
-        """`None` if `whole` is 0."""
-        if not whole.value:
-            return None
-        share = Quantity(100 * part.value / whole.value, "%")
-        return self.ledger.derived(name, share, label, part, whole)
+        return self.ledger.percent(name, label, part, whole)
 
     def total(self, name: str, label: str, *parts: Evidence | None) -> Evidence | None:
         """The sum of the parts that are not None; `None` if all are."""

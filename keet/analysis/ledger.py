@@ -52,6 +52,19 @@ class Ledger:
             found = self._add(slug, name, quantity.value, quantity.unit, label, line, ids)
         return found
 
+    def ratio(self, name: str, label: str, over: Evidence, under: Evidence) -> Evidence | None:
+        """`None` if `under` is 0: the ratio is unknown, not zero."""
+        if not under.value:
+            return None
+        return self.derived(name, Quantity(over.value / under.value, ""), label, over, under)
+
+    def percent(self, name: str, label: str, part: Evidence, whole: Evidence) -> Evidence | None:
+        """A part as a percentage of a whole; `None` if the whole is 0."""
+        if not whole.value:
+            return None
+        share = Quantity(100 * part.value / whole.value, "%")
+        return self.derived(name, share, label, part, whole)
+
     def _add(  # noqa: PLR0913, PLR0917 - what evidence is made of
         self,
         slug: str,

@@ -89,6 +89,8 @@ def _run_document(profile: Profile) -> RunDocument | None:
 
 def _listed(launches: Sequence[Launch], args: Namespace) -> Sequence[Launch]:
     """In the requested order; a terminal gets at most the MAX_ROWS longest launches."""
-    by_time = sorted(launches, key=lambda launch: -launch.rank_time)
+    from keet.profile.time_order import longest_first
+
+    by_time = longest_first(launches)
     shown = by_time if args.all or args.format != "terminal" else by_time[:MAX_ROWS]
     return shown if args.sort == "time" else sorted(shown, key=lambda launch: launch.id)

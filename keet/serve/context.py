@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keet.serve.arguments import ContextArguments
-from keet.serve.name_patterns import longest, selected_launches
+from keet.serve.name_patterns import longest_in, selected_launches
 from keet.serve.report_cache import ReportCache
 from keet.serve.results import ContextToolResult
 from keet.serve.tool_call import ToolCall
@@ -19,7 +19,7 @@ def context(cache: ReportCache, asked: ContextArguments, call: ToolCall) -> Tool
 
     with cache.reading(asked.report, call, source=asked.source) as report:
         launches = selected_launches(report.profile, asked.launch, asked.kernel)
-        launch = longest(launches, report.profile)
+        launch = longest_in(report.profile, launches)
         explanation = report.explained([launch], _CAUSES, call)
         text = context_text(explanation, asked.max_tokens, of=len(launches))
         caution = caution_about(explanation.capture_hints.command)

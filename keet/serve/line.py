@@ -12,7 +12,7 @@ from keet.render.json.encoding.fields import Document
 from keet.render.json.hotspots import HotspotsLaunch, hotspots_document
 from keet.serve.allowed_folders import quoted
 from keet.serve.arguments import LineArguments
-from keet.serve.name_patterns import longest, selected_launches
+from keet.serve.name_patterns import longest_in, selected_launches
 from keet.serve.report_cache import OpenReport, ReportCache
 from keet.serve.results import LineSummary, LineToolResult, NotChecked
 from keet.serve.size_limits import page_of
@@ -35,7 +35,9 @@ def line(cache: ReportCache, asked: LineArguments, call: ToolCall) -> ToolReply:
     with cache.reading(asked.report, call, source=asked.source) as report:
         launches = selected_launches(report.profile, asked.launch, asked.kernel)
         if asked.line is None:
-            return _hottest(report, asked, longest(launches, report.profile), len(launches), call)
+            return _hottest(
+                report, asked, longest_in(report.profile, launches), len(launches), call
+            )
         return _one(report, asked, launches, call)
 
 

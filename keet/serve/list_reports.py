@@ -15,6 +15,7 @@ from keet.explanation.capture_hints import caution_about
 from keet.formatting import count_noun, shapes_text
 from keet.ingest.input.files import printable_path
 from keet.profile import Launch, Profile
+from keet.profile.time_order import longest_first
 from keet.records import NamedTuple
 from keet.render.json.show import ShowLaunch, show_document
 from keet.serve.allowed_folders import AllowedFolders, quoted
@@ -198,7 +199,7 @@ def _launch_text(launch: Launch) -> str:
 
 def _by_time(profile: Profile, launches: tuple[Launch, ...]) -> list[Launch]:
     """Longest first; if the run is known, by the time that they stand for."""
-    by_time = sorted(launches, key=lambda launch: -launch.rank_time)
+    by_time = longest_first(launches)
     return profile.by_run_time(by_time)
 
 

@@ -6,7 +6,7 @@ from keet.errors import UsageError
 from keet.profile import Launch
 from keet.serve.allowed_folders import quoted
 from keet.serve.arguments import MetricsArguments
-from keet.serve.name_patterns import about_regexes, longest, matcher, selected_launches
+from keet.serve.name_patterns import about_regexes, longest_in, matcher, selected_launches
 from keet.serve.report_cache import ReportCache
 from keet.serve.results import MetricsToolResult
 from keet.serve.size_limits import page_of
@@ -25,7 +25,7 @@ def metrics(cache: ReportCache, asked: MetricsArguments, call: ToolCall) -> Tool
 
     with cache.reading(asked.report, call) as report:
         launches = selected_launches(report.profile, asked.launch, asked.kernel)
-        launch = longest(launches, report.profile)
+        launch = longest_in(report.profile, launches)
         call.begin(f"reading metrics of {launch.kernel}")
         rows = _rows(launch, asked.pattern)
         here = rows[asked.offset : asked.offset + _PER_PAGE]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from keet.errors import UsageError
 from keet.profile import Launch, Profile
 from keet.profile.selection import launches_with
+from keet.profile.time_order import longest
 from keet.serve.allowed_folders import quoted
 
 _OF_REGEXES = frozenset("^$[]()+?\\{}")
@@ -68,8 +69,8 @@ def selected_launches(
     return found
 
 
-def longest(launches: Sequence[Launch], profile: Profile) -> Launch:
+def longest_in(profile: Profile, launches: Sequence[Launch]) -> Launch:
     """The launch that accounts for the most time."""
     if profile.run:
         return profile.by_run_time(launches)[0]
-    return max(launches, key=lambda launch: launch.rank_time)
+    return longest(launches)

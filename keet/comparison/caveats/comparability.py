@@ -15,6 +15,7 @@ from keet.comparison.pairing.sides import Side, all_captured, groups_of, time_in
 from keet.formatting import count_noun
 from keet.profile import Device, Launch, Profile
 from keet.profile.names import file_name
+from keet.profile.time_order import longest
 
 _CLOCKS = 0.03
 """Two captures on one H200 differ by 1 % in SM clock; 8 % is what power limits take."""
@@ -164,7 +165,7 @@ def compare_launches(pairing: Pairing, *profiles: Profile) -> tuple[Caveat, ...]
     launches."""
     if not pairing.before or not pairing.after:
         return ()
-    one, other = (max(side, key=lambda launch: launch.rank_time) for side in pairing.typical)
+    one, other = (longest(side) for side in pairing.typical)
     clocks = _clocks(one, other)
     if pairing.how in ("fused", "split"):
         return tuple(clocks)  # their launches do different work by design

@@ -17,6 +17,7 @@ from keet.comparison.pairing.code_similarity import uses_tensor_cores
 from keet.comparison.pairing.pairs import Pairing
 from keet.comparison.pairing.sides import KernelGroup, threads_of
 from keet.profile import Launch
+from keet.profile.time_order import longest
 from keet.units import Quantity
 
 SAME_WORK = math.log(1.1)
@@ -163,7 +164,7 @@ def work_of_many_caveat(pairing: Pairing) -> Caveat | None:
 
     Only for launches that take longer and execute more: if a launch does more work in less time,
     the total has the right sign in any case."""
-    one, other = (max(side, key=lambda launch: launch.rank_time) for side in pairing.typical)
+    one, other = (longest(side) for side in pairing.typical)
     work = _growth_of_one(pairing, "inst_executed_total")
     time = _growth_of_one(pairing, "duration")
     if work is None:
@@ -181,10 +182,7 @@ def _growth_of_one(pairing: Pairing, metric_id: str) -> float | None:
     """Logarithm of after over before for one launch; for fused kernels, one launch of each."""
     sides = [[launch.get(metric_id) for launch in side] for side in pairing.typical]
     if pairing.how not in ("fused", "split"):
-        sides = [
-            [max(side, key=lambda launch: launch.rank_time).get(metric_id)]
-            for side in pairing.typical
-        ]
+        sides = [[longest(side).get(metric_id)] for side in pairing.typical]
     one, other = ([float(each.value) for each in side if each] for side in sides)
     if len(one) < len(sides[0]) or len(other) < len(sides[1]):
         return None

@@ -10,6 +10,7 @@ from keet.explanation.explained import LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup
 from keet.explanation.program import ProgramExplanation, ProgramRow
 from keet.profile import Launch
+from keet.profile.time_order import longest_first
 from keet.render.common.program import (
     answer_text,
     detail_text,
@@ -137,7 +138,7 @@ def members_fold(each: LaunchExplanation, group: LaunchGroup | None) -> Html | N
     the group lists them."""
     if group is None or group.first is not each or len(group.launches) < 2:
         return None
-    ranked = sorted(group.launches, key=lambda launch: -launch.rank_time)
+    ranked = longest_first(group.launches)
     labels = {each.launch.id: each.label for each in group.members}
     left = len(ranked) - _MOST_MEMBERS
     others = {other.launch.id for other in group.different}

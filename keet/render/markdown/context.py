@@ -18,6 +18,7 @@ from keet.explanation.run_texts import launches_text
 from keet.explanation.token_budget import TextPiece, fit
 from keet.formatting import shape_parts
 from keet.profile import Absent, Launch, Profile, Workload
+from keet.profile.time_order import longest
 from keet.render.common.device import describe_device
 from keet.render.common.finding import confidence_of, forecast_of
 from keet.render.common.occupancy import occupancy_limit
@@ -50,11 +51,6 @@ _UNITS = 6
 _PLACES = 3
 _ROWS = 6
 """Parts of the time that are told."""
-
-
-def longest(launches: Sequence[Launch]) -> Launch:
-    """The launch that takes the most time; the first one where times are not known."""
-    return max(launches, key=lambda launch: launch.rank_time)
 
 
 def context_of(

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from keet.analysis.roofline.launch_roofline import Roofline
 from keet.profile import Launch
+from keet.profile.time_order import longest_first
 from keet.render.common.device import describe_device
 from keet.render.svg.markup import cut, tag, text_of
 from keet.render.svg.roofline_plot import HEIGHT as PLOT_HEIGHT
@@ -101,7 +102,7 @@ def by_device(launches: Sequence[Launch]) -> Mapping[str, Sequence[Launch]]:
 
 def longest(launches: Sequence[Launch]) -> list[Launch]:
     """The launches that one chart has room for, in the order of the report."""
-    by_time = sorted(launches, key=lambda launch: -launch.rank_time)
+    by_time = longest_first(launches)
     return sorted(by_time[:_MOST], key=lambda launch: launch.id)
 
 

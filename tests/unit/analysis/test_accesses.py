@@ -30,7 +30,7 @@ __global__ void k(const float* x, const int* columns, float* out, int n) {
         ("int i = 0;", "uncoalesced_global", []),
     ],
 )  # fmt: skip
-def test_what_is_named(line: str, finding: str, named: list[str]) -> None:
+def test_accesses_that_a_finding_names(line: str, finding: str, named: list[str]) -> None:
     assert accesses(line, TEXT, finding) == named
 
 
@@ -42,6 +42,6 @@ def test_a_gather_reads_its_index() -> None:
 
 
 @each_row("odd", ["a<" * 5000, "a<b> " * 5000, "__shared__ " * 5000, "a[" * 5000])
-def test_odd_sources_end(odd: str) -> None:
+def test_malformed_sources_terminate(odd: str) -> None:
     """Patterns that try every way to read such a line would not."""
     assert accesses(f"b[i] = {odd}", f"{odd}\n" * 20, "uncoalesced_global")

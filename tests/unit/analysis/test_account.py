@@ -107,7 +107,7 @@ def test_the_accounts_of_the_casebook_close(case: Case) -> None:
 
 @needs_corpus
 @each_row("path", corpus_files()[::4], ids=lambda path: path.name[:40], may_be_empty=True)
-def test_the_accounts_of_reports_by_others_close(path: Path) -> None:
+def test_the_accounts_of_public_reports_close(path: Path) -> None:
     from keet.errors import KeetError
 
     try:
@@ -192,7 +192,7 @@ def test_waiting_for_a_unit_is_waiting_for_latency_where_the_unit_is_idle() -> N
     assert busy[-1] > 85
 
 
-def test_lanes_that_are_off_are_a_part_of_what_is_issued() -> None:
+def test_inactive_threads_are_a_part_of_issuing() -> None:
     found, _ = account(
         made_up({"issue_slots": 60.0}, opcodes={"FFMA": 3, "LDG": 1}, active_threads_per_warp=8)
     )
@@ -203,7 +203,7 @@ def test_lanes_that_are_off_are_a_part_of_what_is_issued() -> None:
     ]
 
 
-def test_without_issue_slots_the_busiest_unit_is_told_and_the_rest_is_unknown() -> None:
+def test_without_issue_slots_only_the_busiest_unit_is_attributed() -> None:
     found, _ = account(made_up({"dram": 50.0 * attainable("DRAM")}))
     busy = 100 * 0.5 ** parameter("sharpness")
     shares = _shares(found, "active", "active.busy.dram", "active.unknown")

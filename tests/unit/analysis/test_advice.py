@@ -37,7 +37,7 @@ BY_NAME = re.compile(r"library|looks_like|triton|openacc|kokkos")
 
 
 @each_row("spec", SPECS, ids=lambda spec: spec.id)
-def test_the_remedies_of_a_finding_are_told_apart_by_known_facts(spec: FindingSpec) -> None:
+def test_each_remedy_of_a_finding_needs_different_facts(spec: FindingSpec) -> None:
     names = [remedy.name for remedy in spec.remedies]
     assert len(names) == len(set(names)) >= 2
     *special, general = spec.remedies
@@ -137,7 +137,7 @@ def test_no_advice_contradicts_a_sample(sample: Sample) -> None:
 
 
 @each_row("sample", SAMPLES, ids=lambda sample: sample.name)
-def test_whichever_finding_is_raised_its_remedy_fits(sample: Sample) -> None:
+def test_the_remedy_fits_for_every_finding(sample: Sample) -> None:
     """General remedies take the finding for granted, and these findings are made up."""
     view = LaunchView(launch_of(sample.name))
     for spec in SPECS:

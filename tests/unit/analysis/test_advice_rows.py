@@ -56,7 +56,7 @@ def test_the_nearest_declaration_counts() -> None:
     assert declared_rows(source, 0, NAMES) is None
 
 
-def test_constants_that_are_made_of_themselves_end() -> None:
+def test_self_referencing_constants_terminate() -> None:
     source = "constexpr int a = b * 2;\nconstexpr int b = a * 2;\n__shared__ float tile[8][a];\n"
     assert declared_rows(source, 3, NAMES) is None
 
@@ -71,7 +71,7 @@ def test_an_odd_row_is_padded_and_whole_banks_are_not(words: int, times: int) ->
 
 @given(st.text(st.sampled_from("tile[]()+-*/ 0123456789kx_shared\n"), max_size=80))
 @pytest.mark.slow
-def test_any_text_can_be_read(text: str) -> None:
+def test_declarations_in_any_text_do_not_crash(text: str) -> None:
     assert declared_rows(f"__shared__ {text}", 9, NAMES) in (None, "even", "padded")
 
 
@@ -87,7 +87,7 @@ def address(symbol: Symbol, stride: int, offset: int = 0) -> Polynomial:
     ("stride", "width", "rows"),
     [(128, 4, "even"), (132, 4, "padded"), (8, 4, "within"), (32, 16, "within"), (16, 16, None)],
 )
-def test_threads_that_are_close_are_in_one_row(stride: int, width: int, rows: str | None) -> None:
+def test_adjacent_threads_are_in_one_row(stride: int, width: int, rows: str | None) -> None:
     """Padding moves rows, so that it does not help where a warp stays within one."""
     assert _by_form(address(THREAD, stride), width) == rows
 

@@ -110,16 +110,16 @@ def _check(candidate: Candidate, model: TimeModel) -> None:
 
 
 @each_row(("kind", "report"), [row[:2] for row in KINDS], few=5)
-def test_a_cause_is_a_candidate_where_it_is(kind: str, report: str) -> None:
+def test_a_planted_cause_is_a_candidate(kind: str, report: str) -> None:
     assert gains_of(report, reads_code=kind in BY_CODE)[kind] >= CLEAR
 
 
 @each_row(("kind", "report"), [(kind, like) for kind, _, like in KINDS], few=5)
-def test_a_look_alike_promises_little(kind: str, report: str) -> None:
+def test_a_look_alike_has_a_small_forecast(kind: str, report: str) -> None:
     assert gains_of(report, reads_code=kind in BY_CODE).get(kind, 1.0) < CLEAR
 
 
-def test_every_kind_has_a_report() -> None:
+def test_every_candidate_kind_occurs_in_a_report() -> None:
     rooflines = {"at_dram_roofline", "at_compute_roofline"}
     assert {kind for kind, _, _ in KINDS} == findings().keys() - rooflines
 
@@ -148,7 +148,7 @@ def _launch_cost(nanoseconds: float) -> float:
 
 
 @pytest.mark.slow
-def test_a_change_of_one_per_cent_moves_no_gain_by_more_than_a_tenth() -> None:
+def test_a_change_of_one_percent_changes_no_gain_by_more_than_ten_percent() -> None:
     """L1 and the issue slots of this launch are equally busy, to 1 %: each may be the busiest."""
     launch = launch_of("mechanism_rates:fast")
     view, before = _gains(launch)

@@ -73,13 +73,13 @@ def test_what_was_not_measured_is_unknown() -> None:
         assert name not in known
 
 
-def test_ties_are_kept(ceilings: Ceilings) -> None:
+def test_tied_ceilings_are_all_listed(ceilings: Ceilings) -> None:
     nearest = ceilings.nearest
     assert nearest[0] == ceilings.ranked[0]
     assert all(nearest[0].share - unit.share <= 0.05 for unit in nearest)
 
 
-def test_units_that_did_next_to_nothing_are_no_tie() -> None:
+def test_nearly_idle_units_do_not_tie() -> None:
     """Within five points of 3 % is everything that idles."""
     found = ceilings_with({L2: 3.0, f"sm__issue_active.{ELAPSED}": 0.2, LSU: 0.1})
     assert [unit.name for unit in found.nearest] == ["L2"]
@@ -117,7 +117,7 @@ def test_all_commands_show_the_same_share() -> None:
 @needs_corpus
 @each_row("path", corpus_files(), ids=lambda path: path.name[:30], may_be_empty=True)
 @pytest.mark.slow
-def test_all_commands_show_the_same_share_of_strangers(path: Path) -> None:
+def test_all_commands_show_the_same_share_for_public_reports(path: Path) -> None:
     try:
         launches = read_profile(path).launches
     except KeetError:
@@ -140,7 +140,7 @@ def test_a_share_of_active_cycles_is_converted() -> None:
     assert stage.reached.metric == DATA_STAGE  # the same thing, measured directly
 
 
-def test_more_than_the_peak_leaves_nothing() -> None:
+def test_a_share_above_the_peak_leaves_zero() -> None:
     found = ceilings_with({TAGS: 103.0}).get("L2")
     assert found
     assert found.share == pytest.approx(1.03)
@@ -150,7 +150,7 @@ def test_more_than_the_peak_leaves_nothing() -> None:
 # --- stages
 
 
-def test_requests_and_bytes_are_told_apart(ceilings: Ceilings) -> None:
+def test_l2_busy_with_requests_differs_from_busy_with_bytes(ceilings: Ceilings) -> None:
     stage, stages = ceilings.stage("L2"), ceilings.stages("L2")
     assert stage
     assert (stage.id, stage.label, stage.inferred) == ("sm_to_l2", "Crossbar to L2", False)
@@ -170,7 +170,7 @@ def test_a_replay_shows_in_the_data_stage() -> None:
     assert {"shared_memory", "l1_writeback", "lsu"} <= {each.id for each in found.stages("L1")}
 
 
-def test_what_no_stage_explains_is_the_fabric_between_the_l2_partitions() -> None:
+def test_an_unexplained_l2_share_is_the_fabric_between_partitions() -> None:
     """A GPU with one partition has no such stage."""
     shares = {L2: 62.0, TAGS: 23.0, SECTORS: 28.0}
     stage = ceilings_with({**shares, **H200}).stage("L2")
@@ -220,7 +220,7 @@ def test_a_share_is_that_of_the_busiest_stage(
 
 
 @given(active=shares, stage=shares, change=st.floats(-0.02, 0.02))
-def test_no_cliff_between_a_converted_share_and_a_measured_one(
+def test_converted_and_measured_shares_are_continuous(
     active: float, stage: float, change: float
 ) -> None:
     cycles = {"sm__cycles_active.avg": 800.0, CYCLES: 1000.0}
@@ -247,7 +247,7 @@ def test_a_table_in_host_memory() -> None:
     assert found.ranked[0] == link
 
 
-def test_a_link_that_carried_nothing_is_known_and_no_row() -> None:
+def test_an_idle_link_has_share_zero_and_no_row() -> None:
     found = ceilings_of(SAMPLES / "rate_table" / "fast.ncu-rep")
     assert found.share(HOST_LINK) == 0.0
     assert HOST_LINK in found
@@ -265,7 +265,7 @@ def test_the_busier_direction_of_the_link_counts() -> None:
     assert [stage.id for stage in found.stages(HOST_LINK)] == ["host_writes", "host_reads"]
 
 
-def test_a_link_of_unknown_speed_has_a_rate_and_no_share() -> None:
+def test_a_link_of_unknown_speed_has_a_rate_but_no_share() -> None:
     found = ceilings_with({READ: 1e8, **SECOND})
     rate = found.rate(HOST_LINK)
     assert rate
@@ -289,7 +289,7 @@ def test_c2c_is_faster_than_pcie() -> None:
 # --- real launches
 
 
-def test_stalls_close(profile_of: Callable[[str], Profile]) -> None:
+def test_stall_shares_add_up_to_one(profile_of: Callable[[str], Profile]) -> None:
     for launch in profile_of("tour_full.ncu-rep").launches:
         assert sum(LaunchView(launch).stalls.values()) == pytest.approx(1)
 

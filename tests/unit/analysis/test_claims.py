@@ -135,7 +135,7 @@ doublings on average. Which rows are in which table was decided when their gains
 
 
 @each_row("row", FAR_BELOW, ids=lambda row: f"{row.report} {row.kind} {row.of}")
-def test_some_good_claims_promise_far_less_than_was_gained(row: Claimed) -> None:
+def test_some_good_claims_forecast_far_less_than_measured(row: Claimed) -> None:
     found = evaluated(row.report, row.claim)
     assert found.supported, found.reason
     assert 1.1 <= found.possible < row.measured / FACTOR
@@ -255,7 +255,7 @@ def together(name: str, *claims: WorkClaim) -> EvaluatedClaim:
     return evaluate_claims(claims, diagnosis.view, diagnosis.model, diagnosis.account)
 
 
-def test_amounts_of_one_cause_count_together() -> None:
+def test_claims_about_one_cause_are_combined() -> None:
     """Bytes that leave DRAM but stay in L2 gain little where both are busy."""
     dram = claim_of("redundant_traffic", "bytes", 0.5, "DRAM")
     l2 = claim_of("redundant_traffic", "bytes", 0.5, "L2")
@@ -266,14 +266,14 @@ def test_amounts_of_one_cause_count_together() -> None:
     assert together("blend_frames:slow", dram, dram).possible == pytest.approx(alone[0])
 
 
-def test_a_refused_amount_has_no_part_in_it() -> None:
+def test_a_refused_claim_does_not_change_the_combined_one() -> None:
     l2 = claim_of("redundant_traffic", "bytes", 0.5, "L2")
     wrong = claim_of("redundant_traffic", "bytes", 0.5, "local")
     alone, both = evaluated("blend_frames:slow", l2), together("blend_frames:slow", wrong, l2)
     assert both._replace(candidate=None) == alone._replace(candidate=None)
 
 
-def test_needed_and_removed_are_one_too_many() -> None:
+def test_a_claim_with_needed_and_removed_is_refused() -> None:
     claim = WorkClaim("redundant_traffic", "bytes", Quantity(1e7, "byte"), 0.5, "DRAM")
     assert "not both" in evaluated("field_axpy:slow", claim).reason
 
@@ -359,7 +359,7 @@ def test_a_cause_that_is_not_there_is_contradicted(finding: str, report: str) ->
     assert told.reason.endswith(".")
 
 
-def test_every_direction_is_seen_to_refuse() -> None:
+def test_every_contradiction_check_has_a_report_that_it_refuses() -> None:
     assert {finding for finding, _ in ABSENT} == CHECKS.keys()
 
 
@@ -438,12 +438,12 @@ HOSTILE = [
 
 
 @each_row("name", ["field_axpy:slow", "pair_reduce:slow", "series_eval:slow", "token_mix:slow"])
-def test_no_promise_takes_the_headline_of_a_healthy_kernel(name: str) -> None:
+def test_a_bare_share_does_not_lead_on_a_healthy_kernel(name: str) -> None:
     assert not any(leads for *_, leads in ranked(name, *HOSTILE))
 
 
 @pytest.mark.parametrize("name", ["matrix_flip:slow", "score_tiles:slow", "column_physics:slow"])
-def test_no_promise_takes_the_headline_of_measured_waste(name: str) -> None:
+def test_a_bare_share_does_not_lead_over_measured_waste(name: str) -> None:
     own = diagnosis_of(name).findings[0].id
     assert ranked(name, *HOSTILE)[0] == (own, "keet", True)
 

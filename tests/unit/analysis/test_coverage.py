@@ -65,7 +65,7 @@ def with_command(profile: Profile, command: str | None) -> Profile:
     return Profile(profile.launches, made)
 
 
-def test_what_was_asked_for_in_vain_is_not_asked_again(profile_of) -> None:
+def test_sections_that_ncu_could_not_collect_are_not_requested_again(profile_of) -> None:
     """As the roofline of a CUDA graph: named on the command line, and ncu gave no value."""
     recorded = "ncu --set basic --section SchedulerStats ./app"
     coverage = find_coverage(with_command(profile_of("tour_basic.ncu-rep"), recorded))
@@ -143,7 +143,7 @@ shell_texts = st.lists(st.sampled_from([*"ab-;&|<>$`(){}*?~!#\\\"' \n", "-o ", "
 
 
 @given(shell_texts.map("".join))
-def test_no_recorded_text_has_a_meaning_of_its_own_in_a_shell(recorded: str) -> None:
+def test_recorded_text_is_never_shell_syntax(recorded: str) -> None:
     profile = with_command(METRICS_ONLY, f"ncu {recorded}")
     outside = _UNQUOTED.sub("", recapture_command(profile, ()))
     assert not set(outside) & set(";&|<>$`(){}*?~!#\"'\n")

@@ -59,7 +59,7 @@ HANDED_OVER = [
 
 @each_row("name", HANDED_OVER)
 @pytest.mark.slow
-def test_a_measured_hand_over_is_found_with_its_saving(name: str) -> None:
+def test_a_measured_round_trip_is_found_with_its_saving(name: str) -> None:
     """Fusing was measured: the forecast is within a quarter of it."""
     case = work_case(name)
     launches = case.before_profile.launches
@@ -85,7 +85,7 @@ def test_steps_that_keep_the_size_are_one_chain(profile_of: ProfileOf) -> None:
     assert (passes.kind, passes.launches) == ("repeated_passes", (5, 6, 7))
 
 
-def test_what_fits_into_the_cache_is_said_to_save_less(profile_of: ProfileOf) -> None:
+def test_the_text_says_that_data_in_l2_saves_less(profile_of: ProfileOf) -> None:
     chain, *_ = found_in(profile_of("pipeline_before.ncu-repz").launches)
     assert "fits into L2" in chain.text
     (large, *_) = found_in(_scaling())
@@ -93,7 +93,7 @@ def test_what_fits_into_the_cache_is_said_to_save_less(profile_of: ProfileOf) ->
     assert large.confidence == "medium"
 
 
-def test_versions_of_one_kernel_hand_nothing_over(profile_of: ProfileOf) -> None:
+def test_versions_of_one_kernel_have_no_round_trip(profile_of: ProfileOf) -> None:
     scale = profile_of("pipeline_before.ncu-repz").launches[0]
     other = copied(scale, 1)
     other.name = scale.name._replace(demangled="scale_fast(float *)", function="scale_fast")
@@ -101,7 +101,7 @@ def test_versions_of_one_kernel_hand_nothing_over(profile_of: ProfileOf) -> None
     assert not found_in([scale, other])
 
 
-def test_numbered_parts_of_a_function_are_no_versions(profile_of: ProfileOf) -> None:
+def test_numbered_parts_of_a_function_are_not_versions(profile_of: ProfileOf) -> None:
     one, other = profile_of("pipeline_before.ncu-repz").launches[:2]
     first, second = copied(one, 0), copied(other, 1)
     first.name = one.name._replace(function="step_279_gpu")
@@ -109,12 +109,12 @@ def test_numbered_parts_of_a_function_are_no_versions(profile_of: ProfileOf) -> 
     assert not are_variants(first, second)
 
 
-def test_a_report_without_bytes_has_no_hand_over(profile_of: ProfileOf) -> None:
+def test_a_report_without_bytes_has_no_round_trip(profile_of: ProfileOf) -> None:
     for report in ("metrics_only.ncu-rep", "range.ncu-rep", "graph.ncu-rep"):
         assert all(each.kind != "hand_over" for each in found_in(profile_of(report).launches))
 
 
-def test_one_launch_shows_nothing(profile_of: ProfileOf) -> None:
+def test_one_launch_has_no_cross_launch_finding(profile_of: ProfileOf) -> None:
     assert found_in(profile_of("tour_full.ncu-rep").launches[:1]) == ()
     assert found_in([]) == ()
 
@@ -189,7 +189,7 @@ def read_by_hand(start: str) -> Path:
     return paths[0]
 
 
-def test_im2col_hands_its_matrix_to_the_matmul() -> None:
+def test_im2col_and_matmul_are_a_round_trip() -> None:
     """Stores of partial sectors count more than they hold: the second pair shows it."""
     first, second, *_ = found_in(read_profile(read_by_hand("RuimingShen")).launches)
     assert (first.kind, first.launches, first.confidence) == ("hand_over", (1, 2, 6, 7), "medium")
@@ -202,11 +202,11 @@ def test_merge_passes_of_a_sort_without_byte_counters() -> None:
     assert "DRAM at 91% of its peak" in found[0].text
 
 
-def test_a_benchmark_of_versions_is_left_alone() -> None:
+def test_a_benchmark_of_versions_has_no_cross_launch_finding() -> None:
     assert found_in(read_profile(read_by_hand("Lashi0812")).launches) == ()
 
 
-def test_equal_launches_are_no_finding_of_a_launch(profile_of: ProfileOf) -> None:
+def test_equal_launches_are_not_a_finding_of_a_launch(profile_of: ProfileOf) -> None:
     """How many of them a report has is a matter of its capture: `ncu -c 3` would promise 3x."""
     relax = profile_of("pipeline_before.ncu-repz").launches[5:8]
     together = cross_launch_findings(relax, Ledger())
@@ -215,7 +215,7 @@ def test_equal_launches_are_no_finding_of_a_launch(profile_of: ProfileOf) -> Non
     assert "repeated_passes" not in {each.variant for each in diagnosis.findings}
 
 
-def test_made_up_input_is_handed_over_by_nobody() -> None:
+def test_generated_input_is_not_a_round_trip() -> None:
     """A kernel that reads next to nothing makes test data: fusing it away helps no program."""
     writer, reader = _scaling()
     assert found_in([writer, reader])

@@ -99,7 +99,7 @@ def test_a_kernel_at_a_ceiling_has_no_finding(sample: Sample, variant: str) -> N
 
 
 @each_row("sample", SAMPLES, ids=lambda sample: sample.name)
-def test_findings_are_whole_and_ranked(sample: Sample) -> None:
+def test_findings_are_complete_and_ranked(sample: Sample) -> None:
     for variant in ("slow", "fast"):
         _check(diagnosis_of(sample, variant))
 
@@ -191,7 +191,7 @@ def test_confidence_falls_with_what_is_not_attributable() -> None:
 @needs_corpus
 @each_row("path", corpus_files(), ids=lambda path: path.name[:40], may_be_empty=True)
 @pytest.mark.slow
-def test_reports_by_others(path: Path) -> None:
+def test_diagnoses_of_public_reports_are_complete(path: Path) -> None:
     try:
         profile = profile_of(path)
     except KeetError:
@@ -237,7 +237,7 @@ def odd_launches(draw: st.DrawFn) -> Launch:
 
 @settings(max_examples=60)
 @given(odd_launches())
-def test_odd_and_missing_numbers_are_no_crash_and_no_endless_gain(launch: Launch) -> None:
+def test_odd_and_missing_numbers_give_finite_gains(launch: Launch) -> None:
     diagnosis = diagnose(launch, reads_code=False)
     _check(diagnosis)
     parts = diagnosis.account.parts
@@ -290,7 +290,7 @@ def test_a_barrier_is_found_without_the_source() -> None:
     ("name", "variant"),
     [("column_physics", "array"), ("hydro_element", "array"), ("softmax_rows", "spill")],
 )
-def test_spilled_registers_are_told_from_indexed_arrays(name: str, variant: str) -> None:
+def test_spilled_registers_and_indexed_arrays_are_distinguished(name: str, variant: str) -> None:
     found = diagnosis_of(sample_named(name), "slow").findings
     (finding,) = (each for each in found if each.id == "local_memory_spill")
     assert finding.variant == variant

@@ -58,7 +58,7 @@ def test_a_larger_gain_has_a_higher_range(first: float, second: float, basis: Ba
 
 
 @given(GAINS, st.floats(0, 1))
-def test_what_may_not_be_there_is_expected_to_gain_less(gain: float, likelihood: float) -> None:
+def test_an_uncertain_cause_is_expected_to_gain_less(gain: float, likelihood: float) -> None:
     for basis in BASES:
         found = expected_gain(candidate(gain, basis, likelihood), gain)
         assert 1 <= found <= gain * 1.000001
@@ -96,7 +96,7 @@ def test_other_units_bound_the_range() -> None:
     assert doubted.high == found.high, "less certainty does not make the other units faster"
 
 
-def test_a_range_is_the_wider_the_less_certain_its_gain() -> None:
+def test_a_less_certain_gain_has_a_wider_range() -> None:
     known = [certainty(b, 0.0, is_familiar=True) for b in BASES]
     other = [
         certainty("measured", u, is_familiar=f) for u, f in ((0.0, False), (0.5, True), (1, True))
@@ -130,5 +130,5 @@ def test_no_kernel_gets_shorter_than_an_empty_one() -> None:
 @each_row(
     ("stated", "gain"), [(0.0, 1), (-3.0, 1), (1.5, 1.5), (1e6, MAX_GAIN), (math.inf, MAX_GAIN), (math.nan, 1)]
 )  # fmt: skip
-def test_a_stated_gain_is_kept_within_what_anyone_would_believe(stated: float, gain: float) -> None:
+def test_a_stated_gain_is_limited_to_the_largest_measured_one(stated: float, gain: float) -> None:
     assert of_a_launch(stated) == gain

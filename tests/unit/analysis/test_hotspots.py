@@ -27,7 +27,7 @@ def launch_with(**instances: list[tuple[int, int]]) -> Launch:
     return Report(Path("x"), data, blocks_of(data, Path("x"))).launches()[0]
 
 
-def test_ranked_by_samples_and_all_there() -> None:
+def test_spots_are_ranked_by_samples_and_complete() -> None:
     launch = launch_with(
         executed=[(16, 100), (32, 1), (48, 1)],
         samples=[(32, 30), (48, 10)],
@@ -122,7 +122,7 @@ def test_samples_that_stop_early(samples: int, share: float | None, setting: int
 
 @needs_corpus
 @pytest.mark.slow
-def test_samples_of_strangers() -> None:
+def test_four_public_reports_have_partial_samples() -> None:
     """Four reports of the corpus have samples of a part of the launch; the others are whole."""
     partial = {}
     for path in corpus_files():

@@ -62,7 +62,7 @@ def test_a_sample_with_paths_that_differ(sample: str) -> None:
     assert found.cause == "paths"
 
 
-def test_a_walk_without_loads_is_a_path_too() -> None:
+def test_a_loop_without_loads_is_a_divergent_path() -> None:
     """Nothing is loaded before the loop whose length differs: that is no check at the entry."""
     case = next(case for name, case in CASES.items() if name.startswith("monte_carlo/"))
     found = inactive_threads(

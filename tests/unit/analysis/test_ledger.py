@@ -100,12 +100,12 @@ def test_a_source_line(line: str, written: str) -> None:
 
 @given(st.text(), st.text())
 @pytest.mark.slow
-def test_no_name_makes_an_id_that_can_not_be_read(name: str, line: str) -> None:
+def test_every_name_makes_a_readable_id(name: str, line: str) -> None:
     found = Ledger().derived(name, SHARE, "label", line=line or None)
     assert re.fullmatch(r"[a-z]\w*(@[\w.:+-]*)?#run", found.id)
 
 
-def test_different_numbers_have_different_ids_whatever_their_names() -> None:
+def test_different_numbers_have_different_ids() -> None:
     book = Ledger("0")
     names = ["a b", "a.b", "a-b", "a_b_2", "A b"]
     made = [book.derived(name, SHARE, "label") for name in names]
@@ -206,7 +206,7 @@ def test_a_metric_under_two_names_of_ncu() -> None:
         ]
 
 
-def test_a_number_has_one_id_whichever_launches_are_explained(
+def test_an_id_does_not_depend_on_the_explained_launches(
     profile_of: Callable[[Path], Profile],
 ) -> None:
     profile = profile_of(PIPELINE)

@@ -21,7 +21,9 @@ def expected(view: LaunchView, shares: dict[Location, float]) -> list[Location]:
 
 
 @pytest.mark.parametrize("levels", [(0.5,), (0.5, 0.25), (0.5, 0.25, 0.125)])
-def test_equal_shares(launch: Launch, levels: Sequence[float]) -> None:
+def test_lines_of_equal_share_are_ranked_by_samples(
+    launch: Launch, levels: Sequence[float]
+) -> None:
     view = LaunchView(launch)
     lines = line_order(launch, view.table)
     chance = random.Random(len(levels))
@@ -39,7 +41,7 @@ def test_a_line_that_no_instruction_has_comes_last(launch: Launch) -> None:
     assert view._ranked({nowhere: 0.5, sampled: 0.5}) == [(sampled, 0.5), (nowhere, 0.5)]
 
 
-def test_all_lines_are_not_looked_for_without_need(
+def test_the_line_order_is_computed_only_for_ties(
     launch: Launch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The order in the code takes the lines of all instructions, which are thousands."""

@@ -36,13 +36,13 @@ def _pattern(part: ast.expr) -> str:
     return re.escape(str(part.value)) if isinstance(part, ast.Constant) else r"\w+"
 
 
-def test_there_are_few() -> None:
+def test_there_are_at_most_forty_parameters() -> None:
     assert MOST_PARAMETERS == 40
     assert len(PARAMETERS) <= MOST_PARAMETERS
 
 
 @each_row("name", PARAMETERS)
-def test_each_says_what_it_means_and_where_it_comes_from(name: str) -> None:
+def test_each_parameter_has_a_meaning_and_a_source(name: str) -> None:
     value, meaning, source = PARAMETERS[name]
     assert math.isfinite(value)
     assert value > 0
@@ -52,13 +52,13 @@ def test_each_says_what_it_means_and_where_it_comes_from(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_each_is_used() -> None:
+def test_each_parameter_is_used() -> None:
     patterns = {pattern for _, pattern in looked_up() if re.search(r"\w{3}", pattern)}
     unused = {name for name in PARAMETERS if not any(re.fullmatch(p, name) for p in patterns)}
     assert not unused
 
 
-def test_no_code_asks_for_another_one() -> None:
+def test_code_uses_only_listed_parameters() -> None:
     for path in KEET.rglob("*.py"):
         asked = re.findall(r"\bparameter\(\s*\"(\w+)\"", path.read_text(encoding="utf-8"))
         assert set(asked) <= PARAMETERS.keys(), path.name

@@ -91,7 +91,7 @@ def test_the_sm_is_ranked_with_the_other_units() -> None:
 
 
 @pytest.mark.parametrize("unit", ["issue_slots", "fma"])
-def test_the_sm_is_no_unit_beside_the_pipe_that_it_stands_for(unit: str) -> None:
+def test_the_sm_is_not_listed_beside_its_busiest_pipe(unit: str) -> None:
     view = view_of({unit: 77.0}, sm_throughput_pct=77.4)
     assert len(view.ceilings.ranked) == 1
 
@@ -147,7 +147,7 @@ def test_no_latency_beside_a_busy_sm() -> None:
         ({"block_limit_shared_memory": 2.0}, 4.0, ["shared memory"]),
     ],
 )
-def test_room_ends_at_the_next_limit(
+def test_headroom_ends_at_the_next_limit(
     limits: dict[str, float], times: float, tied: list[str]
 ) -> None:
     view = view_of({}, **(LIMITS | limits))

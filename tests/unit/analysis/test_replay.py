@@ -131,7 +131,7 @@ def test_a_longer_run_is_never_what_ncu_adds(one: float, other: float) -> None:
         assert (replay_longer is not None) == (long - short / US * US > FLOOR_NS)
 
 
-def test_the_limits() -> None:
+def test_limits_of_a_replay_gap() -> None:
     def differs(replay_us: float, plain_us: float) -> bool:
         launch = launch_with({DURATION: replay_us * US})
         return replay_gap(launch, position_of(plain_us)) is not None
@@ -159,7 +159,7 @@ def test_a_launch_that_the_run_does_not_have_is_no_gap() -> None:
     assert replay_gap(launch, position_of(0)) is None
 
 
-def test_the_ratio() -> None:
+def test_the_ratio_is_run_over_replay() -> None:
     gap = ReplayGap(5_000, 2_500_000)
     assert (gap.ratio, gap.factor, gap.run_is_longer) == (500, 500, True)
     gap = ReplayGap(2_500_000, 5_000)
@@ -436,7 +436,7 @@ def test_as_many_kernels_at_a_time_as_it_is_slower(status: str, at_once: float) 
         ),
     ],
 )
-def test_no_overlap(share: float, text: str) -> None:
+def test_without_overlap_concurrency_is_ruled_out(share: float, text: str) -> None:
     position = position_of(300, overlapped_ns=share * 300 * US * 100)
     found = reasons(100, position)["concurrency"]
     assert (found.status, found.text) == ("ruled_out", text)

@@ -166,7 +166,7 @@ def test_int8_on_an_a40() -> None:
 @needs_corpus
 @each_row("path", corpus_files(), ids=lambda path: path.name[:30], may_be_empty=True)
 @pytest.mark.slow
-def test_reports_by_strangers(path: Path) -> None:
+def test_rooflines_of_public_reports(path: Path) -> None:
     """Each works or abstains; where ncu's rule says a share, it is ours; no peak is exceeded."""
     try:
         launches = read_profile(path).launches
@@ -260,7 +260,7 @@ def test_absence_names_the_section(profile_of: ProfileOf) -> None:
     assert ceiling(roofline, "l2").achieved is None  # the share alone
 
 
-def test_nothing_at_all() -> None:
+def test_a_launch_without_metrics_has_no_roofline() -> None:
     roofline = find_roofline(launch_with({}))
     assert (roofline.ceilings, roofline.nearest, roofline.lead) == ((), (), None)
     assert set(roofline.absent) == {"fp64", "fp32", "fp16", "tensor", "dram", "l2", "l1", "shared"}

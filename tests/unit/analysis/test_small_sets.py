@@ -131,7 +131,7 @@ def test_sms_without_a_block_are_known_from_the_launch_alone(
     assert part.share.value >= least
 
 
-def test_an_sm_without_a_block_is_idle_whatever_is_measured() -> None:
+def test_an_sm_without_a_block_is_idle_even_if_not_measured() -> None:
     """Counters of several passes can say that all SMs were active in a grid of one block."""
     few = made_up({}, grid_size=33, elapsed_cycles=ELAPSED, sm_active_cycles=ELAPSED)
     both = made_up(
@@ -150,7 +150,7 @@ def test_an_sm_without_a_block_is_idle_whatever_is_measured() -> None:
 
 @needs_corpus
 @pytest.mark.slow
-def test_more_blocks_need_work_for_them() -> None:
+def test_more_blocks_gain_only_if_there_is_parallel_work() -> None:
     """Victor: one block of 32 warps works on diagonals of 4 warps at most, between 219 barriers."""
     view = LaunchView(by_others("victor", 1), reads_code=True)
     if view.code is None:

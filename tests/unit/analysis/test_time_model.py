@@ -94,7 +94,7 @@ def metrics_of(draw: st.DrawFn, most: float = 105.0) -> tuple[Launch, str]:
 @FEW
 @given(metrics_of(), EFFECTS, st.sampled_from([0.9999, 1.0001]))
 @pytest.mark.slow
-def test_there_is_no_limit_to_fall_over(
+def test_the_time_changes_continuously(
     found: tuple[Launch, str], effect: Effect, factor: float
 ) -> None:
     """The most sensitive place is a unit at its limit whose whole work goes: 20 times as much."""
@@ -104,7 +104,7 @@ def test_there_is_no_limit_to_fall_over(
 @FEW
 @given(metrics_of(most=60.0), EFFECTS, st.sampled_from([0.99, 1.01]))
 @pytest.mark.slow
-def test_a_change_of_one_per_cent_moves_the_time_by_a_few(
+def test_a_change_of_one_percent_changes_the_time_by_a_few_percent(
     found: tuple[Launch, str], effect: Effect, factor: float
 ) -> None:
     """Where no unit is at its limit; there, what is waited for beside it is a small difference."""
@@ -166,7 +166,7 @@ def test_more_sms_relieve_their_own_units_and_not_memory() -> None:
         assert model.time(halved) == pytest.approx(kept * model.loads[name])
 
 
-def test_work_that_moves_to_another_unit_can_set_the_pace_there() -> None:
+def test_work_that_moves_to_another_unit_can_become_the_limit() -> None:
     model = model_of(made_up({"fp64": 80.0, "fma": 10.0}))
     gone = Effect({"FP64": 0.0}, every_wait=0.0)
     assert model.time(gone) == pytest.approx(model.loads["FMA"])
@@ -227,7 +227,7 @@ def test_a_hot_line_stands_out_and_uneven_slices_do_not(least: float, load: floa
     assert (hot[1].load if hot[1] else 0.0) == pytest.approx(load * (5e4 / 1e6) / 0.24, abs=0.01)
 
 
-def test_launching_takes_no_millisecond() -> None:
+def test_launch_overhead_is_less_than_a_millisecond() -> None:
     """Counters of different passes differ by some per cent, which is no time without any SM."""
     cycles = {"elapsed_cycles": 1e6, "sm_active_cycles": 9.5e5, "sm_active_cycles_max": 9.6e5}
     short, long = (model_of(made_up({}, duration=ns, **cycles)) for ns in (5e4, 5e6))

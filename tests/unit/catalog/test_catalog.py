@@ -45,7 +45,7 @@ def test_the_compiled_catalog_is_that_of_the_toml_files() -> None:
         ("lts__t_sectors.sum", "that is ncu's name of l2_sectors"),
     ],
 )
-def test_a_name_that_is_no_metric(name: str, hint: str) -> None:
+def test_an_unknown_metric_name_raises_unknown_metric(name: str, hint: str) -> None:
     """Programs of users pass names, too: it is a `KeetError`, and a `KeyError` as for any table."""
     with pytest.raises(KeyError) as caught:
         metric_with_id(name)
