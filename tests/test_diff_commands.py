@@ -359,7 +359,7 @@ def test_a_baseline_is_saved_listed_shown_and_compared_with(
     assert saved.code == 0
     assert "saved main (1 run)" in saved.err
     assert (tmp_path / ".keet" / "baselines" / "main").is_dir()  # at the repository's root
-    assert keet("baseline", "list").out.startswith("main   1 runs")
+    assert keet("baseline", "list").out.startswith("main    1 run ")
     assert "turn<16>" in keet("baseline", "show", "main").out
     against = document(keet, "baseline:main", after)
     direct = document(keet, before, after)

@@ -1,4 +1,4 @@
-"""How large is keet with each extra? Installs each into a fresh environment and measures it.
+"""Measures the installed size of keet with each extra, in fresh environments.
 
 python tools/install_size.py [EXTRA ...] [--source DIR]     or: make install-size
 
@@ -25,7 +25,7 @@ CORE = "core"
 MOST_MEGABYTES = 150
 MOST_PACKAGES = 20
 _TOOLS = {"pip", "setuptools", "wheel"}
-"""What an environment may have by itself."""
+"""Packages that a new environment may already have."""
 
 
 class Size(NamedTuple):

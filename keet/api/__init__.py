@@ -1,5 +1,8 @@
-"""The Python API: what `import keet` offers. Results are objects made by the functions that make
-the output of the commands, so that texts and numbers are the same."""
+"""The Python API behind `import keet`: one module per function, and one per result type.
+
+Uses the functions that make the output of the commands, so that texts and numbers are the same.
+Imports `render`, `explanation` and `comparison`; never the command line.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the time of launches goes, as a list of parts, a data frame and a table in notebooks."""
+"""The account (where the time of launches goes) as objects, a data frame and a notebook table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from keet.render.json.explain import ExplainLaunch, PartDocument
 
 COLUMNS = ("launch_id", "kernel", "part", "parent", "label", "innermost", "share", "us")
-"""Of the frame: names of the view `account` of a store, where that has them."""
+"""Columns of the frame, named as in the view `account` of a store where it has them."""
 
 
 class AccountPart(NamedTuple):
@@ -26,11 +26,12 @@ class AccountPart(NamedTuple):
     id: str
     """Stable name, from the outermost part to this one: `waiting.busy.l2`."""
     parent: str | None
-    """Id of the part that it is in; None: outermost. Those add up to the launch's time."""
+    """Id of the part that contains it; None: outermost. Outermost parts add up to the launch's
+    time."""
     label: str
-    """In words."""
+    """Description."""
     innermost: bool
-    """No part is in it; these add up to the launch's time, too."""
+    """Whether it has no parts of its own; innermost parts also add up to the launch's time."""
     share: float
     """Of the launch's time over all SMs, 0 to 1."""
     us: float | None
@@ -40,7 +41,7 @@ class AccountPart(NamedTuple):
 
 
 class AccountTable(Sequence[AccountPart]):
-    """Parts of the time: each is followed by the parts in it.
+    """Parts of the time; each is followed by its own parts.
 
     >>> import keet
     >>> account = keet.explain("kernels_samples/matrix_flip/slow.ncu-rep").account

@@ -1,4 +1,4 @@
-"""The two sides of `keet.diff` as people give them: reports, runs, folders, baselines."""
+"""Converts the arguments of `keet.diff`: each side is a report, runs, a folder or a baseline."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def profiles_of(
         raise UsageError("a side has no report; name one, or several runs")
     if run_table is not None and len(several) > 1:
         raise UsageError(
-            f"a run table is of one report, and this side has {len(several)}: keep each table "
+            f"a run table belongs to one report, and this side has {len(several)}: put each table "
             "beside its report"
         )
     return [as_profile(each, source, run_table) for each in several]

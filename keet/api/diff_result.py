@@ -251,7 +251,7 @@ class DiffResult(ApiResult):
         return visible(diff_markdown(self.difference, self._gate, top))
 
     def to_html(self, *, top: int = 5) -> str:
-        """The page of `keet diff --format html`: one file that loads nothing."""
+        """The page of `keet diff --format html`: one file without external resources."""
         from keet.render.html.diff import diff_page
 
         return diff_page(self.difference, self._gate, top)

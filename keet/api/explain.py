@@ -24,7 +24,7 @@ def explain(  # noqa: PLR0913 - the options of the command
     run_table: StrPath | None = None,
     sass: bool = True,
 ) -> ExplainResult:
-    """What limits each launch, where in the source, how we know, what to change and what it will
+    """What limits each launch, where in the source, the evidence, what to change and the expected
     gain: `keet explain` without a model.
 
     >>> import keet
@@ -39,9 +39,9 @@ def explain(  # noqa: PLR0913 - the options of the command
         report: a path, or a profile of `keet.read_profile`.
         launches: only these, by number or as `Launch` objects: `0`, `[0, 2]`, `range(5)`.
         kernel: only launches whose kernel name matches this regular expression.
-        top: findings per launch.
+        top: at most this many findings per launch.
         source: folder with the sources, if the report does not embed them.
-        run_table: times of the whole run; by default the table that lies beside the report.
+        run_table: times of the whole run; by default the run table beside the report.
         sass: analyse the machine code (SASS) of the longest launches, too.
 
     Raises:

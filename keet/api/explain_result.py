@@ -98,8 +98,8 @@ class ExplainResult(ApiResult):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the numbers must know: values rounded by an export, a report cut short.
-        The command prints them to stderr."""
+        """Notes on the numbers: values rounded by an export, a report that was cut short. The
+        command prints them to stderr."""
         return tuple(self.document.report.notes)
 
     def to_text(
@@ -114,14 +114,14 @@ class ExplainResult(ApiResult):
 
     def to_markdown(self, *, everything: bool | None = None, verbose: bool = False) -> str:
         """As `keet explain --format markdown`. `everything`: every launch in full (`--all`), which
-        is the default where launches were named by number."""
+        is the default if launches were selected by number."""
         from keet.render.markdown.explain import explain_markdown
 
         everything = self._everything if everything is None else everything
         return visible(explain_markdown(self.explanation, everything=everything, verbose=verbose))
 
     def to_html(self, *, everything: bool | None = None) -> str:
-        """The page of `keet explain --format html`: one file that loads nothing."""
+        """The page of `keet explain --format html`: one file without external resources."""
         from keet.render.html.explain import explain_page
 
         everything = self._everything if everything is None else everything
@@ -129,7 +129,7 @@ class ExplainResult(ApiResult):
 
     def to_context(self, max_tokens: int = 2000) -> str:
         """As `keet context`: the launch that matters most, for a prompt that asks for a faster
-        kernel, in at most so many tokens.
+        kernel, in at most `max_tokens` tokens.
 
         >>> import keet
         >>> result = keet.explain("kernels_samples/matrix_flip/slow.ncu-rep")

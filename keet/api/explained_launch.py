@@ -100,8 +100,8 @@ class ExplainedLaunch:
 
     @property
     def verdict(self) -> LaunchVerdict:
-        told = self.document.verdict
-        return LaunchVerdict(told.limiter, told.reached_pct, told.headline)
+        verdict = self.document.verdict
+        return LaunchVerdict(verdict.limiter, verdict.reached_pct, verdict.headline)
 
     @property
     def headline(self) -> str:
@@ -119,7 +119,7 @@ class ExplainedLaunch:
 
     @cached_property
     def evidence(self) -> dict[str, Evidence]:
-        """Every number that the explanation is made of, by the id that texts and parts cite."""
+        """Every number of the explanation, by the id that texts and parts cite."""
         return {each.id: each for each in self.explained.evidence}
 
     def to_dict(self) -> dict[str, Any]:
@@ -162,7 +162,7 @@ class LaunchFinding:
 
     @property
     def id(self) -> str:
-        """Of the closed list in keet's catalog: `keet finding ID` explains it."""
+        """An id of keet's catalog; `keet finding ID` explains it."""
         return self.document.id
 
     @property
@@ -176,7 +176,7 @@ class LaunchFinding:
 
     @property
     def text(self) -> str:
-        """How we know."""
+        """The evidence in words."""
         return self.document.text
 
     @property
@@ -197,7 +197,7 @@ class LaunchFinding:
 
     @property
     def gain(self) -> str:
-        """The forecast in words; empty where it is not known."""
+        """The forecast in words; empty if unknown."""
         from keet.render.common.finding import forecast_of
 
         each = self.launch.explained
@@ -210,7 +210,7 @@ class LaunchFinding:
 
     @property
     def where(self) -> str:
-        """The first source line without its folders; empty where none is known."""
+        """The first source line without its folders; empty if unknown."""
         from keet.profile.names import file_name
 
         return next((f"{file_name(each.file)}:{each.line}" for each in self.locations), "")

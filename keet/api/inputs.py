@@ -1,4 +1,4 @@
-"""Arguments of the API's functions: reports, launches and kernels as people give them."""
+"""Converts arguments of the API: reports, launches and kernels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keet.profile.selection import select_launches
 
 StrPath = str | os.PathLike[str]
 Report = StrPath | Profile
-"""A path of a report, export or snapshot, or what `keet.read_profile` returned."""
+"""The path of a report, export or snapshot, or a profile of `keet.read_profile`."""
 Launches = int | Launch | Iterable[int | Launch]
 """One launch or several, by number or as objects of the profile."""
 Kernel = str | re.Pattern[str]

@@ -1,7 +1,7 @@
-"""What notebooks show of results: short HTML that is escaped by construction.
+"""Short HTML of results for notebooks; all text is escaped.
 
-Colours are those of the notebook (inherited), so that it can be read in light and dark themes. It
-can be read without its style, too: viewers that do not trust a notebook remove that.
+Colours are inherited from the notebook, so that light and dark themes work. The HTML is also
+readable without its style, which viewers remove from untrusted notebooks.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _STYLE = """
 """
 """Classes are repeated to be more specific than the rules of notebooks for tables."""
 _ROWS = 12
-"""Rows of a table of launches or kernels: the whole answer is a method away."""
+"""Rows of a table of launches or kernels; `.to_pandas()` has all."""
 _FULL = 3
-"""Launches with their findings, where several are explained."""
+"""Launches that are shown with their findings, if several are explained."""
 _PARTS = 24
 """Rows of a table of parts."""
 _BAR = 12
@@ -69,7 +69,7 @@ def explain_html(explanation: Explanation, *, everything: bool) -> str:
     closing = element(
         "p",
         verified_text(explanation, ExplanationCheck(explanation, program)),
-        " print(…) shows the whole answer, .to_html() makes a page of it.",
+        " print(…) shows everything, .to_html() makes a page.",
         class_="muted",
     )
     if len(launches) == 1:
@@ -145,7 +145,7 @@ def roofline_html(rooflines: Sequence[Roofline]) -> str:
 
 
 def _whole(*content: Content) -> str:
-    style = Html(f"<style>{_STYLE}</style>")  # a constant: nothing of a report is in it
+    style = Html(f"<style>{_STYLE}</style>")  # a constant without text from a report
     return visible(element("div", style, content, class_="keet"))
 
 
@@ -163,7 +163,7 @@ def _heading(profile: Profile, count: int) -> Html:
     first = profile.launches[0] if profile.launches else None
     try:
         device = f" on {describe_device(first.device)}" if first else ""
-    except KeetError:  # the bytes of the launch were changed
+    except KeetError:  # the launch is damaged
         device = ""
     return element("p", element("b", name), f": {launches}{device}")
 

@@ -1,4 +1,4 @@
-"""`keet.read_profile`: a report as objects that notebooks can show."""
+"""The function `keet.read_profile`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from keet.profile import Profile
 def read_profile(
     path: StrPath, *, source: StrPath | None = None, run_table: StrPath | None = None
 ) -> Profile:
-    """Read a report, an export or a snapshot. The content decides what a file is, not its name.
+    """Read a report, an export or a snapshot. The format is detected from the content.
 
     >>> import keet
     >>> profile = keet.read_profile("tests/data/reports/tour_full.ncu-rep")
@@ -26,12 +26,12 @@ def read_profile(
     Args:
         path: a `.ncu-rep` or `.ncu-repz`, an export of ncu, or a keet snapshot.
         source: folder with the sources, if the report does not embed them.
-        run_table: times of the whole run; by default the table that lies beside the report
+        run_table: times of the whole run; by default the run table beside the report
             (`app.run.json` of `app.ncu-rep`).
 
     Raises:
-        keet.IngestError: names the file, what is wrong and what to do. A profile that is returned
-            is all of its file. Launches are decoded when they are first used, and one whose bytes
-            were changed raises then.
+        keet.IngestError: names the file, what is wrong and what to do. A returned profile has all
+            launches of the file. Launches are decoded when they are first used; a damaged launch
+            raises then.
     """
     return ingest.read_profile(path, source=source, run_table=run_table)

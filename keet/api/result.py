@@ -1,4 +1,4 @@
-"""What all results have in common: the document that the command prints as JSON."""
+"""Base class of all results: the document that the command prints as JSON."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from keet.render.json.encoding.fields import Document
 
 WIDTH = 100
-"""Columns of a text where nothing else is asked for."""
+"""Default number of columns of a text."""
 
 
 class ApiResult(ABC):
-    """What a function of the API found."""
+    """The result of a function of the API."""
 
     @property
     @abstractmethod
     def document(self) -> Document:
-        """The same as typed objects: what `keet schema` describes."""
+        """The content as typed objects, described by `keet schema`."""
 
     @abstractmethod
     def to_text(self, width: int = WIDTH) -> str:
-        """What the command prints on a terminal of so many columns, without colour."""
+        """What the command prints on a terminal with `width` columns, without colour."""
 
     def to_json(self) -> str:
         """The text that the command prints with `--format json`."""
@@ -47,7 +47,7 @@ class ApiResult(ABC):
 
 
 def data_frame(rows: Iterable[Sequence[object]], columns: Sequence[str]) -> pd.DataFrame:
-    """What was not measured is missing (NaN or None), never zero."""
+    """Values that were not measured are missing (NaN or None), never zero."""
     pandas = require("pandas", "batch")
     frame: pd.DataFrame = pandas.DataFrame(list(rows), columns=list(columns))
     return frame

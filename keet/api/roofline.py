@@ -1,4 +1,4 @@
-"""`keet.roofline`: how near each launch came to each ceiling, as objects."""
+"""The function `keet.roofline` and its result."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COLUMNS = (
 def roofline(
     report: Report, *, launches: Launches | None = None, kernel: Kernel | None = None
 ) -> RooflineResult:
-    """How near each launch came to each ceiling, arithmetic by type and bytes by memory level:
+    """How close each launch came to each ceiling, arithmetic by type and bytes by memory level:
     `keet roofline`.
 
     >>> import keet
@@ -70,8 +70,8 @@ class LaunchRoofline:
 
     def __repr__(self) -> str:
         near = [each for each in self.ceilings if each.id in self.nearest]
-        told = ", ".join(f"{each.id} at {each.reached_pct:.0f}% of its peak" for each in near)
-        return f"<LaunchRoofline #{self.id} {self.kernel}: {told or 'no ceiling is known'}>"
+        reached = ", ".join(f"{each.id} at {each.reached_pct:.0f}% of its peak" for each in near)
+        return f"<LaunchRoofline #{self.id} {self.kernel}: {reached or 'no ceiling is known'}>"
 
     @property
     def id(self) -> int:
@@ -99,7 +99,7 @@ class LaunchRoofline:
 
     @property
     def reading(self) -> str:
-        """What it means, in a few sentences."""
+        """Interpretation in a few sentences."""
         return self.document.reading
 
     @property
