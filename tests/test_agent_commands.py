@@ -144,7 +144,7 @@ def document_of(result: Result) -> Any:
     ],
 )
 @pytest.mark.slow
-def test_no_file_is_written_over_another(
+def test_no_option_overwrites_a_file_of_another(
     arguments: tuple[str, ...], keet: Keet, script: Script, tmp_path: Path
 ) -> None:
     report, replayed = tmp_path / "r.ncu-rep", tmp_path / "x.jsonl"
@@ -163,7 +163,7 @@ def test_no_file_is_written_over_another(
     assert not files["new"].exists()
 
 
-def test_a_device_may_be_named_twice(keet: Keet, script: Script) -> None:
+def test_two_options_may_name_the_same_device_file(keet: Keet, script: Script) -> None:
     model = script(READING, CONCLUSION)
     null = ("-o", "/dev/null", "--transcript", "/dev/null")
     assert keet("explain", TILES, "--model", model, *null).code == 0
@@ -182,7 +182,7 @@ def test_no_model_and_a_model(asks: tuple[object, ...], keet: Keet) -> None:
 # --- answers
 
 
-def test_two_requests_make_a_statement(keet: Keet, script: Script) -> None:
+def test_two_requests_give_an_explanation(keet: Keet, script: Script) -> None:
     result = keet("explain", TILES, "--model", script(READING, CONCLUSION), "--format", "json")
     document = document_of(result)
     assert result.code == 0
@@ -315,7 +315,7 @@ def outside_marks(page: str) -> str:
     return re.sub(re.escape(f"*{WRONG}* (unchecked"), "", flat)
 
 
-def test_free_numbers_go_back_once_and_are_marked(keet: Keet, script: Script) -> None:
+def test_numbers_outside_braces_are_sent_back_once_and_marked(keet: Keet, script: Script) -> None:
     wrong = CONCLUSION | {"summary": f"{WRONG} L1 is the limit. FMA is at 12.3 %."}
     again = {"corrections": [{"number": 1, "text": "FMA waits. ALU is at 97.4 %."}]}
     model = script(READING, wrong, again)
@@ -386,7 +386,7 @@ def test_claims_without_evidence_are_opinions(keet: Keet, script: Script) -> Non
     assert [finding["id"] for finding in launch["findings"]] == ["shared_bank_conflict"]
 
 
-def test_an_answer_that_is_all_unchecked_keeps_the_analysts(keet: Keet, script: Script) -> None:
+def test_an_unchecked_answer_does_not_replace_the_analysis(keet: Keet, script: Script) -> None:
     wrong = {"summary": WRONG, "causes": [], "judged": [], "edits": []}
     model = script(READING | {"hypotheses": []}, wrong, NOTHING_MORE)
     result = keet("explain", TILES, "--model", model, width=200)
@@ -395,7 +395,7 @@ def test_an_answer_that_is_all_unchecked_keeps_the_analysts(keet: Keet, script: 
 
 
 @pytest.mark.parametrize("form", ["terminal", "markdown"])
-def test_where_nothing_is_said_nothing_is_added(form: str, keet: Keet, script: Script) -> None:
+def test_an_empty_answer_adds_nothing(form: str, keet: Keet, script: Script) -> None:
     model = script({"purpose": "", "hypotheses": []}, {"summary": "", "causes": []})
     result = keet("explain", TILES, "--model", model, "--format", form)
     assert result.code == 3
@@ -426,7 +426,7 @@ def test_a_fault_at_the_first_call(fault: str, keet: Keet, script: Script, tmp_p
 
 
 @pytest.mark.parametrize("command", [("explain", TILES), ("ask", TILES, "Why?")])
-def test_a_bug_in_the_agent_costs_no_answer(
+def test_after_a_bug_in_the_agent_the_analysis_is_printed(
     command: tuple[object, ...], keet: Keet, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("keet.agent.session.ModelSession.converse", lambda *_: 1 / 0)
@@ -445,7 +445,7 @@ def test_no_key(keet: Keet) -> None:
 
 
 @pytest.mark.parametrize("command", [("explain", TILES), ("ask", TILES, "Why?")])
-def test_a_model_that_is_not_even_opened_costs_no_answer(
+def test_if_the_model_can_not_be_opened_the_analysis_is_printed(
     command: tuple[object, ...], keet: Keet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C while the server is asked for its model, or a bug."""
@@ -467,7 +467,7 @@ def test_a_model_that_is_not_even_opened_costs_no_answer(
         assert set(transcripts.glob("*")) == before
 
 
-def test_a_client_that_can_not_be_started_costs_no_answer(
+def test_if_the_client_can_not_be_started_the_analysis_is_printed(
     keet: Keet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.executable", "/there/is/no/python")
@@ -477,7 +477,7 @@ def test_a_client_that_can_not_be_started_costs_no_answer(
     assert findings_of(result.out) == findings_of(analysts(keet, TILES))
 
 
-def test_the_first_fault_is_told_with_its_launch(keet: Keet, script: Script) -> None:
+def test_the_first_fault_is_reported_with_its_launch(keet: Keet, script: Script) -> None:
     report = "tests/data/reports/tour_nolines.ncu-repz"
     model = script("no", "no", {"summary": "L2 is busy."})
     result = keet("explain", report, "--model", model, "--model-launches", 2, "--format", "json")
@@ -489,7 +489,7 @@ def test_the_first_fault_is_told_with_its_launch(keet: Keet, script: Script) -> 
     assert "twice sent an answer that can't be read" in document["problem"]
 
 
-def test_a_transcript_that_can_not_be_written_is_told_once(
+def test_an_unwritable_transcript_is_reported_once(
     keet: Keet, script: Script, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
@@ -502,7 +502,7 @@ def test_a_transcript_that_can_not_be_written_is_told_once(
 
 
 @pytest.mark.slow
-def test_a_damaged_cache_is_told_once(
+def test_a_damaged_cache_is_reported_once(
     keet: Keet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("KEET_CACHE", str(tmp_path))
@@ -513,7 +513,7 @@ def test_a_damaged_cache_is_told_once(
 
 
 @pytest.mark.slow
-def test_runs_of_one_second_have_transcripts_of_their_own(
+def test_runs_in_the_same_second_have_separate_transcripts(
     keet: Keet, script: Script, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("KEET_CACHE", str(tmp_path))
@@ -539,7 +539,7 @@ def test_a_fault_half_way_keeps_what_was_said(
     "said", ["no json at all", '{"summary": ', "[]", '{"other": 1}', "", "```json\n{}\n```"]
 )
 @pytest.mark.slow
-def test_what_is_no_answer_is_asked_for_once_more(said: str, keet: Keet, script: Script) -> None:
+def test_an_unreadable_answer_is_requested_once_more(said: str, keet: Keet, script: Script) -> None:
     result = keet("explain", TILES, "--model", script(READING, said, CONCLUSION))
     assert result.code == 0
     assert "asking again" in result.err
@@ -556,7 +556,7 @@ def test_a_model_without_tools_answers_from_the_evidence(keet: Keet, script: Scr
     assert "does not support tools" in result.err
 
 
-def test_a_loop_that_never_ends_is_ended(keet: Keet, script: Script) -> None:
+def test_an_endless_loop_of_tool_calls_is_ended(keet: Keet, script: Script) -> None:
     call = {"content": "", "tool_calls": [{"name": "why_waiting", "arguments": {}}]}
     model = script(READING, *[call] * 10)
     result = keet("explain", TILES, "--model", model, "--token-budget", 40_000)
@@ -564,7 +564,7 @@ def test_a_loop_that_never_ends_is_ended(keet: Keet, script: Script) -> None:
     assert "twice sent an answer" in result.err
 
 
-def test_a_budget_stops_cleanly(keet: Keet, script: Script) -> None:
+def test_the_token_budget_stops_the_run_cleanly(keet: Keet, script: Script) -> None:
     model = script(READING, CONCLUSION)
     result = keet("explain", TILES, "--model", model, "--token-budget", 2500)
     assert "--token-budget" in result.err
@@ -598,9 +598,7 @@ def sent(kept: Path) -> str:
 
 
 @pytest.mark.parametrize("mode", ["source", "all"])
-def test_redacted_source_stays_at_home(
-    mode: str, keet: Keet, script: Script, tmp_path: Path
-) -> None:
+def test_redacted_source_is_not_sent(mode: str, keet: Keet, script: Script, tmp_path: Path) -> None:
     kept = tmp_path / "kept.jsonl"
     calls = [
         {"name": name, "arguments": arguments}
@@ -622,7 +620,7 @@ def test_redacted_source_stays_at_home(
 
 
 @pytest.mark.parametrize("mode", ["names", "all"])
-def test_redacted_names_stay_at_home_and_come_back(
+def test_redacted_names_are_not_sent_and_are_restored(
     mode: str, keet: Keet, script: Script, tmp_path: Path
 ) -> None:
     kept = tmp_path / "kept.jsonl"
@@ -750,14 +748,14 @@ def test_a_transcript_belongs_to_its_report_and_command(
 
 
 @pytest.mark.slow
-def test_a_run_that_sent_nothing_leaves_nothing(keet: Keet, tmp_path: Path) -> None:
+def test_a_run_that_sent_nothing_leaves_no_transcript(keet: Keet, tmp_path: Path) -> None:
     cache = Path(os.environ["KEET_CACHE"]) / "transcripts"
     before = set(cache.glob("*")) if cache.exists() else set()
     assert keet("explain", TILES, "--model", "openai:gpt-5").code == 3
     assert (set(cache.glob("*")) if cache.exists() else set()) == before
 
 
-def test_what_was_asked_before_comes_from_the_cache(
+def test_a_repeated_request_is_answered_from_the_cache(
     keet: Keet, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from keet.agent.recorded.scripted import open_script
@@ -794,7 +792,7 @@ def test_a_question_is_answered_by_reference(keet: Keet, script: Script) -> None
 
 
 @pytest.mark.parametrize("form", ["terminal", "markdown", "json"])
-def test_an_answer_that_stays_wrong_is_marked(form: str, keet: Keet, script: Script) -> None:
+def test_an_answer_that_is_not_corrected_is_marked(form: str, keet: Keet, script: Script) -> None:
     said = {"answer": f"L1 is the limit. {WRONG}"}
     options = ("--model", script(said, NOTHING_MORE), "--format", form)
     result = keet("ask", TILES, "Why?", *options, width=200)
@@ -825,7 +823,7 @@ def test_a_question_needs_a_model(keet: Keet) -> None:
 
 
 @pytest.mark.parametrize("fault", ["timeout", "interrupt"])
-def test_a_question_without_an_answer_gets_the_analysts(
+def test_without_an_answer_the_analysts_explanation_is_printed(
     fault: str, keet: Keet, script: Script
 ) -> None:
     result = keet("ask", TILES, "What limits it?", "--model", script({"fault": fault}))
@@ -839,7 +837,7 @@ def test_a_question_comes_last(words: tuple[object, ...], keet: Keet) -> None:
 
 
 @pytest.mark.parametrize("question", ["", "  \n"])
-def test_a_question_asks_something(question: str, keet: Keet) -> None:
+def test_an_empty_question_is_an_error(question: str, keet: Keet) -> None:
     result = keet("ask", TILES, question, "--model", "openai:x")
     assert result.code == 2
     assert "the question is empty" in result.err
@@ -850,7 +848,7 @@ def test_a_question_may_be_long(keet: Keet, script: Script) -> None:
     assert keet("ask", TILES, "Why is it slow? " * 300, "--model", script(said)).code == 0
 
 
-def test_an_empty_answer_is_none(keet: Keet, script: Script) -> None:
+def test_an_empty_answer_counts_as_no_answer(keet: Keet, script: Script) -> None:
     result = keet("ask", TILES, "Why?", "--model", script({"answer": "  "}))
     assert result.code == 3
     assert "the model's answer is empty" in result.err
@@ -888,7 +886,7 @@ def test_followups_are_safe_to_paste(keet: Keet, script: Script, tmp_path: Path)
 # Limits of time
 
 
-def test_what_is_no_time_limit(keet: Keet) -> None:
+def test_an_invalid_time_limit_is_an_error(keet: Keet) -> None:
     for seconds in ("0", "-1", "nan", "inf", "soon", ""):
         result = keet("explain", TILES, "--time-limit", seconds)
         assert result.code == 2
@@ -921,7 +919,9 @@ def test_reports_of_one_command_share_the_limit(
     assert given[0].seconds == 2 * one
 
 
-def test_a_model_that_is_silent_is_not_asked_for_every_report(keet: Keet, script: Script) -> None:
+def test_a_model_that_never_answers_is_not_asked_for_every_report(
+    keet: Keet, script: Script
+) -> None:
     """A server that hangs would take its whole timeout for each of fifty reports."""
     reports = [LAYERS / name for name in ("slow.ncu-rep", "step1.ncu-rep", "fast.ncu-rep")]
     model = script(*[{"fault": "timeout"}] * 6)

@@ -1,4 +1,4 @@
-"""A scripted model that asks for the machine code: what it may refer to, and what does not leave."""
+"""A scripted model that asks for machine code: what it may refer to, and what is not sent."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_numbers_of_the_machine_code_can_be_cited(
 
 @pytest.mark.parametrize("mode", ["source", "all"])
 @pytest.mark.slow
-def test_what_the_machine_code_tells_of_the_source_stays(
+def test_redact_source_also_hides_what_machine_code_shows(
     mode: str, keet: Keet, script: Script, tmp_path: Path
 ) -> None:
     kept = tmp_path / "kept.jsonl"

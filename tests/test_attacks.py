@@ -279,7 +279,9 @@ def unverified(document: Any) -> int:
 
 
 @pytest.mark.parametrize("attack", mostly_slow(EXPLAINED, few=6))
-def test_it_changes_nothing(attack: Attack, strike: Strike, analyst: Analyst) -> None:
+def test_planted_instructions_change_nothing(
+    attack: Attack, strike: Strike, analyst: Analyst
+) -> None:
     outcome = strike(attack, "--format", "json")
     _is_harmless(outcome)
     _stays_between_the_marks(attack, outcome)
@@ -321,7 +323,7 @@ def _tells_what_it_doubts(attack: Attack, launch: Any) -> None:
         assert all(word in listed for word in words), sentence
 
 
-def test_a_question_changes_nothing(strike: Strike) -> None:
+def test_planted_instructions_change_no_answer(strike: Strike) -> None:
     (attack,) = ASKED
     outcome = strike(attack, "--format", "json")
     _is_harmless(outcome)
@@ -371,7 +373,9 @@ def _core(sentence: str) -> str:
 @pytest.mark.parametrize("attack", [each for each in ATTACKS if each.values[0].get("printed")])
 @pytest.mark.parametrize("form", ["terminal", "markdown"])
 @pytest.mark.slow
-def test_what_is_printed_is_inert(attack: Attack, form: str, strike: Strike) -> None:
+def test_printed_output_contains_no_active_content(
+    attack: Attack, form: str, strike: Strike
+) -> None:
     outcome = strike(attack, "--format", form)
     _is_harmless(outcome)
     printed = outcome.result.out + outcome.result.err
@@ -385,7 +389,7 @@ def _without_code(markdown: str) -> str:
     return re.sub(r"(?s)(`+).*?(?<!`)\1(?!`)", "", markdown)
 
 
-def test_a_shown_prompt_is_inert(keet: Keet, clean: str, tmp_path: Path) -> None:
+def test_a_shown_prompt_contains_no_active_content(keet: Keet, clean: str, tmp_path: Path) -> None:
     escapes = {"text": "PWNED\x1b[2J\x9b31m\r\x00", "plant": "kernel"}
     report = planted({**escapes, "also": {"comment": "\x1b[31m"}}, clean, tmp_path)
     result = keet("explain", report, "--show-prompt", "--model", "openai:x")

@@ -1,4 +1,4 @@
-"""`keet insights`: its forms, and a model that is asked once a group and held to the facts."""
+"""`keet insights`: its formats, and a model that is asked once per insight."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def script(tmp_path: Path, *answers: str | dict[str, str]) -> str:
 
 
 @pytest.mark.slow
-def test_a_model_is_asked_once_a_group_and_told_of_the_cost_first(
+def test_the_model_is_asked_once_per_insight_after_printing_the_cost(
     keet: Keet, store: Path, tmp_path: Path
 ) -> None:
     model = script(
@@ -201,7 +201,9 @@ def test_a_model_is_asked_once_a_group_and_told_of_the_cost_first(
 
 
 @pytest.mark.slow
-def test_a_model_refers_to_numbers_of_its_group(keet: Keet, store: Path, tmp_path: Path) -> None:
+def test_a_summary_refers_to_numbers_of_its_insight(
+    keet: Keet, store: Path, tmp_path: Path
+) -> None:
     prompt = keet("insights", store, "--show-prompt").out
     name = re.findall(r"\{([a-z]\w*[^{}\s]*)\}", prompt.partition("measured")[2])[0]
     model = script(tmp_path, f"See {{{name}}}.", "See {no_such_name}.", "So do both.")
@@ -215,7 +217,7 @@ def test_a_model_refers_to_numbers_of_its_group(keet: Keet, store: Path, tmp_pat
 
 
 @pytest.mark.slow
-def test_a_model_that_fails_costs_nothing_that_was_found(
+def test_if_the_model_fails_the_insights_are_printed(
     keet: Keet, store: Path, tmp_path: Path
 ) -> None:
     result = keet("insights", store, "--model", script(tmp_path, {"fault": "unreachable"}))
@@ -225,7 +227,7 @@ def test_a_model_that_fails_costs_nothing_that_was_found(
 
 
 @pytest.mark.slow
-def test_what_was_said_before_a_fault_stands(keet: Keet, store: Path, tmp_path: Path) -> None:
+def test_summaries_before_a_fault_are_kept(keet: Keet, store: Path, tmp_path: Path) -> None:
     model = script(tmp_path, "Look at the tile.", {"fault": "timeout"})
     result = keet("insights", store, "--model", model)
     assert result.code == 0
@@ -233,7 +235,7 @@ def test_what_was_said_before_a_fault_stands(keet: Keet, store: Path, tmp_path: 
     assert "the insights are complete" in result.err
 
 
-def test_names_stay_at_home_where_asked(keet: Keet, store: Path) -> None:
+def test_redact_names_sends_no_names(keet: Keet, store: Path) -> None:
     out = keet("insights", store, "--show-prompt", "--redact", "names").out
     assert "blur" not in out
     assert "BLOCK_0032" not in out

@@ -1,4 +1,4 @@
-"""`keet explain --patch FILE` and `--no-compile`, with edits that a model is taken to have made."""
+"""`keet explain --patch FILE` and `--no-compile`, with given edits."""
 
 from __future__ import annotations
 

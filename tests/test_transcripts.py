@@ -64,7 +64,7 @@ def test_every_recording_is_in_the_index() -> None:
 
 
 @pytest.mark.parametrize("name", mostly_slow(EXPLAINED, few=2))
-def test_an_explanation_stands(name: str, keet: Keet) -> None:
+def test_a_replayed_explanation_is_still_valid(name: str, keet: Keet) -> None:
     told = replayed(name, keet)
     assert told["grounding"]["numbers"] == told["grounding"]["verified"]
     (launch,) = (launch for launch in told["launches"] if launch["model"])
@@ -86,7 +86,7 @@ def _check_cause(name: str, launch: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_an_answer_stands(name: str, keet: Keet) -> None:
+def test_a_replayed_answer_is_still_valid(name: str, keet: Keet) -> None:
     reports, question = reports_of(name), RUNS[name]["question"]
     options = ("--replay", FOLDER / f"{name}.jsonl", "--format", "json")
     result = keet("ask", *reports, question, *options)
@@ -97,7 +97,7 @@ def test_an_answer_stands(name: str, keet: Keet) -> None:
 
 
 @each_row("name", RUNS)
-def test_it_kept_to_its_budget(name: str) -> None:
+def test_recorded_runs_stayed_within_the_token_budget(name: str) -> None:
     """As the server counted."""
     assert 1 <= len(replies(name)) <= MOST.calls
     assert tokens(name) <= MOST.input_tokens

@@ -1,4 +1,4 @@
-"""Investigations of samples in this process, with a chat that says what a test gives it."""
+"""Explains samples in this process, with a fake chat that replies what a test gives it."""
 
 from __future__ import annotations
 

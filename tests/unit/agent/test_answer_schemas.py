@@ -1,4 +1,4 @@
-"""Replies of models as they come: fenced, talkative, half right."""
+"""Replies of models are parsed: fenced, with words around them, partly wrong."""
 
 from __future__ import annotations
 

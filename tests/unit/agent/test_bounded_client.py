@@ -1,4 +1,4 @@
-"""The client's bounds, against servers that send too much; in this process, so that it is fast."""
+"""Limits of the HTTP client against servers that send too much; in this process, for speed."""
 
 from __future__ import annotations
 

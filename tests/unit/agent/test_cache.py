@@ -1,3 +1,5 @@
+"""The cache of replies: what is cached, and damaged, locked or read-only files."""
+
 import sqlite3
 import stat
 import subprocess

@@ -1,4 +1,4 @@
-"""Causes and objections of a model, computed by keet, and who has the headline."""
+"""Causes and objections of a model: checked, computed, ranked with the findings."""
 
 from __future__ import annotations
 

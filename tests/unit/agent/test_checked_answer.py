@@ -1,4 +1,4 @@
-"""Answers in the making: references printed, faults sent back once, nothing lost in silence."""
+"""Answers are checked: references printed, faults sent back once, no sentence lost."""
 
 from __future__ import annotations
 

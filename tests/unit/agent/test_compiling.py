@@ -1,4 +1,4 @@
-"""Edits are compiled in a temporary folder, and only what may be compiled is."""
+"""Edits are compiled in a temporary folder; unsafe sources are rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comments of suggested code explain it; figures in them are nobody's."""
+"""Comments of suggested code: those that state numbers are removed."""
 
 from __future__ import annotations
 

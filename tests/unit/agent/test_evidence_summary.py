@@ -1,4 +1,4 @@
-"""What a model is given unasked: every number with a name that it can be referred to by."""
+"""The evidence in the first request: every number has a name that can be resolved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process that asks the model: what ends it, and what it leaves."""
+"""The process that asks the model: what ends it, and that nothing is left running."""
 
 from __future__ import annotations
 

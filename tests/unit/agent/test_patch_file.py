@@ -1,4 +1,4 @@
-"""All edits of an explanation as one patch that `git apply` takes."""
+"""All edits of an explanation as one patch that `git apply` accepts."""
 
 import difflib
 import subprocess

@@ -1,4 +1,4 @@
-"""Edits as models write them, sloppily, become patches that apply."""
+"""Edits as models write them, with typical mistakes, become patches that apply."""
 
 from __future__ import annotations
 

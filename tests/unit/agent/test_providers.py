@@ -1,4 +1,4 @@
-"""Over the wire, to a server on this machine that plays OpenAI's."""
+"""Requests to a local server that imitates OpenAI's: replies, faults, retries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names leave as placeholders and come back as themselves."""
+"""Names are replaced by placeholders when sent, and restored in replies."""
 
 from __future__ import annotations
 

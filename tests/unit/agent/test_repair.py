@@ -1,4 +1,4 @@
-"""What goes back to a model: each fault with its reason, and names to choose from."""
+"""The repair request: each fault with its reason, and names to choose from."""
 
 from __future__ import annotations
 

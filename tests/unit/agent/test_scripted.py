@@ -1,3 +1,5 @@
+"""Scripts and transcripts as models."""
+
 from __future__ import annotations
 
 import json

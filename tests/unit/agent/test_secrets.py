@@ -1,3 +1,5 @@
+"""Keys are removed from texts, in whatever form they are written."""
+
 import json
 import re
 import subprocess

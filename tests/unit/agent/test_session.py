@@ -1,4 +1,4 @@
-"""One conversation within limits of calls and tokens, redacted on its way out and back."""
+"""One conversation within limits of calls and tokens, with redaction in both directions."""
 
 from __future__ import annotations
 

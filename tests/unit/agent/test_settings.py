@@ -1,3 +1,5 @@
+"""Which model is asked: arguments, environment, config file, and their errors."""
+
 from pathlib import Path
 
 import pytest

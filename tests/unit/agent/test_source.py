@@ -1,4 +1,4 @@
-"""Source for a model: the kernel with what belongs to it, numbered, within its budget."""
+"""The source listing for a model: the kernel with its parts, numbered, within the budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools of an investigation: offered, called, bounded; and trying out an edit."""
+"""Tools for a model: offered, called, limited; and compiling an edit."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Transcripts: written event by event, read back, without keys."""
+
 import json
 import os
 import stat

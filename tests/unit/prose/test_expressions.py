@@ -140,7 +140,7 @@ def _plain(number: float):
         ("sectors ** 0 * 82", False), ("12", False), ("conflicts * 0", False), ("min(3, sectors + 9)", False),
     ],
 )  # fmt: skip
-def test_influence(text: str, influence: bool) -> None:
+def test_results_that_do_not_depend_on_names_are_found(text: str, influence: bool) -> None:
     assert has_influence(parse(text), LOOKUP) is influence
 
 

@@ -1,4 +1,4 @@
-"""Texts by reference: what keet prints, what it refuses, and that it reads anything in time."""
+"""Texts by reference: what keet prints, what it rejects, and that any text is read in time."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_it_is_printed(text: str, printed: str) -> None:
         "`i % n` picks the lane.", "The MIO queue is full, says CUDA.", "No shared memory is used.", "It has x, y and z.",
     ],
 )  # fmt: skip
-def test_ordinary_sentences_stand(text: str) -> None:
+def test_ordinary_sentences_have_no_problem(text: str) -> None:
     assert [each.problem for each in read(text).problems] == []
 
 
@@ -114,16 +114,16 @@ def test_problems(text: str, problem: str) -> None:
         ("It halves the time.", False),
     ],
 )
-def test_proposals_choose_sizes_and_promise_nothing(text: str, stands: bool) -> None:
+def test_proposals_may_choose_sizes_but_not_promise_gains(text: str, stands: bool) -> None:
     assert bool(read(text, PROPOSAL).problems) is not stands
 
 
 @pytest.mark.parametrize("name", ["DRAM runs at 99", "score 99 %", "L2 at 3x"])
-def test_the_name_of_a_kernel_is_no_way_to_claim(name: str) -> None:
+def test_a_kernel_name_can_not_contain_a_claim(name: str) -> None:
     assert read(f"Here {name}.", ALLOWED._replace(names=frozenset({name}))).problems
 
 
-def test_without_known_lines_a_place_has_to_look_like_one() -> None:
+def test_without_line_counts_a_place_must_look_like_a_file_and_line() -> None:
     anywhere = ALLOWED._replace(lines=None)
     assert not read("See flip.cu:700 and kernel.py:3.", anywhere).problems
     assert read("L2 reaches hit.rate:82.", anywhere).problems

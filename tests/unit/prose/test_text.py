@@ -1,4 +1,4 @@
-"""A text is cut into sentences, and nothing of it is lost."""
+"""A text is split into sentences without losing anything."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_code_and_references_are_not_cut(parts: list[str]) -> None:
         (" \n \n ", []),
     ],
 )
-def test_cuts(text: str, pieces: list[str]) -> None:
+def test_sentences_are_split_at_their_ends(text: str, pieces: list[str]) -> None:
     assert [piece for piece, _ in sentences_of(text)] == pieces
 
 
@@ -71,7 +71,7 @@ def test_a_sentence_is_replaced_by_several() -> None:
     assert str(prose.replaced(1, Prose())) == "A. C."
 
 
-def test_what_was_written_can_be_had_again() -> None:
+def test_the_written_text_can_be_restored() -> None:
     parts = ("L2 is at ", Reference("L2 busy 83.1%", ("l2_busy#0",), "l2_busy"), ".")
     sentence = ProseSentence(parts, "a problem")
     assert sentence.written == "L2 is at {l2_busy}."

@@ -1,4 +1,4 @@
-"""Numbers with units under arithmetic."""
+"""Arithmetic with units."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ def test_results_have_their_unit(value: UnitValue, text: str) -> None:
     assert value_text(value) == text
 
 
-def test_one_minus_a_share_is_the_rest() -> None:
+def test_one_minus_a_percentage_is_a_percentage() -> None:
     assert value_text(values.add(values.bare(1), value_of(89.2, "%"), -1)) == "10.8%"
     assert value_text(values.add(value_of(4.5, "%"), values.bare(1))) == "5.5%"
 
 
 @pytest.mark.parametrize("unit", ["byte", "ns", "byte/s"])
-def test_a_bare_number_is_no_amount_of_bytes_or_time(unit: str) -> None:
+def test_a_number_without_unit_is_not_bytes_or_time(unit: str) -> None:
     with pytest.raises(ValueProblem, match="give the number a unit"):
         values.alike(value_of(1, unit), values.bare(1))
 

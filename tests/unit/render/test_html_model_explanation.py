@@ -71,7 +71,7 @@ def test_the_page_says_what_the_terminal_says() -> None:
         assert status in terminal
 
 
-def test_what_keet_knows_of_a_cause_is_behind_it() -> None:
+def test_keets_remark_follows_the_cause() -> None:
     shown = words_in(section())
     assert "(not among keet's findings: no forecast)" in shown
     assert "(not confirmed: the report has no count of spilled registers)" in shown
@@ -143,7 +143,7 @@ def blocks(root: ET.Element) -> dict[str, ET.Element]:
     return {code.get("id", ""): code for pre in root.iter("pre") for code in pre.iter("code")}
 
 
-def test_what_is_copied_is_the_patch() -> None:
+def test_the_copy_button_copies_the_patch() -> None:
     root = tree(section())
     buttons = [button for button in root.iter("button") if button.get("data-copy")]
     copied = ["".join(blocks(root)[b.get("data-copy", "")].itertext()) for b in buttons]

@@ -406,7 +406,7 @@ def test_a_report_that_lacks_much_fits_too() -> None:
     assert text.count("\n") <= 45
 
 
-def test_a_short_statement_is_not_cut() -> None:
+def test_a_short_explanation_is_not_shortened() -> None:
     text = terminal(column_physics(), 100)
     assert text.count("\n") <= 45
     for part in (physics().summary, physics().causes[0].text, physics().edits[1].what):
@@ -427,7 +427,7 @@ def test_the_answer_comes_first() -> None:
     assert places == sorted(places)
 
 
-def test_what_is_only_for_those_who_ask() -> None:
+def test_some_parts_are_only_printed_with_verbose() -> None:
     short, verbose = flowing(column_physics()), flowing(column_physics(), verbose=True)
     for part in (
         "Expected from the source",
@@ -563,7 +563,7 @@ def test_a_claim_in_json() -> None:
 # --- the contract
 
 
-def test_the_two_parts_are_told_apart() -> None:
+def test_the_models_part_is_separate_in_json() -> None:
     told = document(column_physics())
     (launch,) = told["launches"]
     assert told["author"] == "model:openai:gpt-5"
@@ -576,7 +576,7 @@ def test_the_two_parts_are_told_apart() -> None:
     assert verdicts == ["confirmed", "refuted", "inconclusive"]
 
 
-def test_texts_stay_with_their_evidence() -> None:
+def test_each_text_in_json_has_its_evidence_ids() -> None:
     (launch,) = document(column_physics())["launches"]
     model = launch["model"]
     assert model["evidence"] == ["l2_throughput_pct#0"]
@@ -676,7 +676,7 @@ def test_without_a_model_nothing_changes() -> None:
     assert explain_markdown(told).endswith(", no model*\n")
 
 
-def test_a_missing_part_costs_nothing_else() -> None:
+def test_a_missing_model_part_changes_nothing_else() -> None:
     problem = "api.example.org can't be reached; check --base-url"
     author = AUTHOR._replace(usage=Usage(0, 0, 0, 0, None, 0.2), problem=problem, transcript=None)
     told = with_model("column_physics", None, author)
