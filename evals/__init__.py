@@ -1,2 +1,2 @@
-"""Measures how right keet is. One folder per task or eval; may import keet and kernels_samples;
+"""Measures how right keet is: one folder per task or eval, imports keet and kernels_samples, and
 keet never imports it."""

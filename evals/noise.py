@@ -1,4 +1,4 @@
-"""How far two captures of one unchanged kernel differ: what `keet diff` takes for noise.
+"""Measures how far two captures of an unchanged kernel differ: the noise that `keet diff` assumes.
 
     python -m evals.noise capture --runs 3 > noise.csv              needs a GPU, nvcc, ncu
     python -m evals.noise summary evals/results/noise_h200_*.csv

@@ -1,8 +1,11 @@
-"""What recording a plain run costs, and how far the recorded times differ from run to run.
+"""Measures the cost of recording a plain run, and how far recorded times differ from run to run.
 
 On a machine with a GPU, after tests/data/programs/runs/capture.sh has built the programs:
+
     python -m evals.plain_runs measure evals/results/plain_runs_h200_1.csv [PROGRAM ...]
+
 Anywhere, over the sessions:
+
     python -m evals.plain_runs summary evals/results/plain_runs_h200_*.csv
 """
 

@@ -1,11 +1,11 @@
-"""A run of a task that a model takes part in: a folder of files, one for each stage.
+"""A run of a task with a model: a folder with one file per stage.
 
-    run.json        what was asked for: task, conditions, samples, versions
-    prompts.jsonl   what is sent, word for word
-    answers.jsonl   what came back, one line each, appended as it comes: a run can be interrupted
-    scores.jsonl    what each answer was worth, and why
+    run.json        what was requested: task, conditions, samples, versions
+    prompts.jsonl   the complete prompts
+    answers.jsonl   the answers, one line each, appended as they arrive: a run can be interrupted
+    scores.jsonl    the score of each answer, with the reason
 
-A stage reads the files of those before it and writes its own, so that each can run on another
+A stage reads the files of earlier stages and writes its own, so that each can run on another
 machine: a laptop makes prompts, a model answers, a GPU machine measures.
 """
 
@@ -200,7 +200,7 @@ def making(folder: Path) -> Iterator[None]:
         yield
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()
-        raise UsageError(f"{folder} can't be made ({reason}); name another folder") from None
+        raise UsageError(f"{folder} cannot be made ({reason}); name another folder") from None
 
 
 def now() -> str:

@@ -1,6 +1,6 @@
-"""Tables from rows of cells, as plain text and as Markdown: every task of `keet eval` prints them.
+"""Formats rows of cells as tables, in plain text and in Markdown.
 
-The first row is the head. A column of numbers is set to the right, so that their digits line up.
+The first row is the head. Columns of numbers are aligned right.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""Fit the analyst's parameters on the casebook's work families, and judge them family by family.
+"""Fits the analyst's parameters on the casebook's work families, with cross-validation over
+families.
 
     python -m evals.analyst.fit [--steps N] [--folds K]
 
-A coordinate search over the parameters that are marked `fit` and move forecasts. The score of a set
-of values is made of how clearly the cause of each case leads, how far its forecast is off, and how
-much is promised to look-alikes and to variants that no measured one beats. `--folds`: the same
+A coordinate search over the parameters that are marked `fit` and change forecasts. The score of a
+set of values combines how clearly the cause of each case comes first, the error of its forecast,
+and the forecasts for look-alikes and for variants that no measured one beats. `--folds`: the same
 search without one part of the families at a time, scored on that part. Nothing is written: values
-go into keet/analysis/parameters.py by hand, rounded. Locked families are never read.
+are entered in keet/analysis/parameters.py by hand, rounded. Locked families are never read.
 """
 
 from __future__ import annotations

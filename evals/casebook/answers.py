@@ -119,6 +119,6 @@ def _answer(case: Case, variant: str) -> Answer | NoAnswer:
     try:
         profile = case.profile(variant)
     except KeetError as error:
-        return NoAnswer(f"{type(error).__name__}: the profile can't be read")
+        return NoAnswer(f"{type(error).__name__}: the profile cannot be read")
     launch = case.launch(profile)
     return answer_of(launch, [one for one in profile.launches if one is not launch])

@@ -1,1 +1,2 @@
-"""Checks whether keet contradicts itself: `keet verify` reads what the other commands print."""
+"""Checks with `keet verify` whether keet's commands contradict each other; runs commands like a
+user."""

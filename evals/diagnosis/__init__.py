@@ -1,2 +1,2 @@
-"""Scores whether keet names the planted cause of each sample and its line, beside NVIDIA's rules.
-Reads samples only."""
+"""Scores whether keet names the planted cause of each sample and its line, beside NVIDIA's rules;
+samples only."""

@@ -129,7 +129,7 @@ def _answer(sample: Sample, variant: str) -> Answer | NoAnswer:
     try:
         launches = read_profile(sample.report(variant)).launches
     except KeetError as error:
-        return NoAnswer(f"{type(error).__name__}: the report can't be read")
+        return NoAnswer(f"{type(error).__name__}: the report cannot be read")
     launch = next((one for one in launches if one.name.function == sample.kernel), None)
     if launch is None:
         return NoAnswer(f"the report has no launch of {sample.kernel}")

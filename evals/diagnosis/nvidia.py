@@ -1,9 +1,9 @@
-"""The baseline: what NVIDIA's rules say in the same report, ranked by their own estimates.
+"""The baseline: NVIDIA's rules in the same report, ranked by their own estimates.
 
-It is scored with every doubt in its favour. A rule counts for all findings that any of its messages
-can mean, ties are broken for it, several messages of a rule count once, and rules that point at no
-finding stand in nobody's way. The reports are those of `keet profile`: rules whose metrics it does
-not collect (MemoryCacheAccessPattern, SharedMemoryConflicts, WorkloadImbalance) are silent in them.
+Every doubt is decided in its favour. A rule counts for all findings that any of its messages can
+mean, and wins ties; several messages of a rule count once; rules that mean no finding take no rank.
+The reports are those of `keet profile`: rules whose metrics it does not collect
+(MemoryCacheAccessPattern, SharedMemoryConflicts, WorkloadImbalance) have no messages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The scores of all samples together, with intervals."""
+"""Summarises the scores of all samples, with intervals."""
 
 from __future__ import annotations
 

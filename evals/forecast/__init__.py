@@ -1,2 +1,2 @@
-"""Scores keet's forecasts against the measured speed-ups of the samples, beside NVIDIA's estimates.
-Reads samples only."""
+"""Scores keet's forecasts against the measured speed-ups of the samples, beside NVIDIA's estimates;
+samples only."""

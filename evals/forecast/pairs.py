@@ -1,9 +1,8 @@
-"""What was measured from one variant of a sample to the next, and what was forecast for it.
+"""Pairs of consecutive variants of a sample: the measured speed-up and the forecast for it.
 
-The forecast is that of the finding that names the cause which the next variant mends: the planted
-one of `slow`, and what limits it of a later step. Only pairs of which both times were measured
-count. A variant does all that it does: where it mends more than the one cause, the forecast for
-the cause alone has to fall short, and is scored all the same.
+The forecast is that of the finding which the next variant fixes: the planted cause of `slow`, and
+what limits it for a later step. Only pairs with two measured times count. If a variant fixes more
+than one cause, the forecast for one cause is too low, but is scored all the same.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def ground_samples(samples: Sequence[Sample]) -> Grounded:
         try:
             explained = SampleExplanations(sample)
         except KeetError as error:
-            why = f"{type(error).__name__}: a report can't be read"
+            why = f"{type(error).__name__}: a report cannot be read"
             found.unscored.append(Unscored(sample.name, "slow or fast", why))
             continue
         found.trials.extend(try_sample(explained, turn))

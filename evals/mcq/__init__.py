@@ -1,2 +1,2 @@
-"""Multiple-choice questions about real reports. Keys are computed from metrics or planted causes,
-never from keet."""
+"""Multiple-choice questions about real reports; keys come from metrics or planted causes, never
+from keet."""

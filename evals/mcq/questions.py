@@ -116,7 +116,7 @@ def chosen(count: int, seed: int = 1) -> list[Question]:
     """This many questions, balanced over kinds, samples and positions of the answer."""
     every = all_questions()
     if not 0 < count <= len(every):
-        raise UsageError(f"{count} questions can't be chosen of {len(every)}; ask for fewer")
+        raise UsageError(f"{count} questions of {len(every)} cannot be chosen; ask for fewer")
     draws = random.Random(seed)
     left = draws.sample(every, len(every))
     kept: list[Question] = []

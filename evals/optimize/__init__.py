@@ -1,1 +1,2 @@
-"""Does an explanation make code faster? A model rewrites each sample, a GPU measures it."""
+"""Measures whether an explanation helps a model to write faster code: prompts, programs and scores;
+the GPU part is gpu/."""

@@ -1,6 +1,6 @@
-"""A folder to carry to a GPU machine: the programs of a run, what checks and times them, a list.
+"""Writes the programs of a run, with the harness and a manifest, to a folder for a GPU machine.
 
-All that is needed there is nvcc and Python; keet is not.
+The GPU machine needs only nvcc and Python, not keet.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from keet.errors import NotAvailable, UsageError
 from kernels_samples.samples import HERE, Sample, load_sample
 
 GPU = Path(__file__).parent / "gpu"
-"""What runs on that machine."""
+"""The files for the GPU machine."""
 SCRIPT = "score_candidates.py"
 MANIFEST = "manifest.json"
 _NAME_LENGTH = 80
 
 
 class Candidate(NamedTuple):
-    """One answer that holds a program."""
+    """An answer with a program."""
 
     id: str
     sample: str
@@ -36,13 +36,13 @@ class Candidate(NamedTuple):
 
     @property
     def file(self) -> str:
-        """A name for any file system, and one for each model and prompt."""
+        """A file name that is valid on any file system, and unique per model and prompt."""
         readable = re.sub(r"[^A-Za-z0-9_.-]+", "_", f"{self.id}.{self.model}")[:_NAME_LENGTH]
         return f"candidates/{readable}.{digest(self.id, self.model)[:8]}.cu"
 
 
 class Without(NamedTuple):
-    """One answer that holds none: it goes nowhere, but is counted."""
+    """An answer without a program: it is counted, but not in the bundle."""
 
     id: str
     model: str
@@ -55,7 +55,7 @@ class Bundle(NamedTuple):
 
 
 def collect(folder: RunFolder) -> Bundle:
-    """What the models of a run wrote."""
+    """The programs in the answers of a run."""
     if (task := folder.run.task) != "optimize":
         raise UsageError(f"{folder.path} is a run of {task}, which writes no programs; score it")
     prompts = {prompt.id: prompt for prompt in folder.prompts}
@@ -77,7 +77,7 @@ def _of(answer: Answer, prompt: Prompt) -> Candidate | Without:
 
 
 def write_bundle(folder: RunFolder, target: Path, arch: str) -> Bundle:
-    """Refuses a folder that holds something: what was measured of other programs may lie there."""
+    """Refuses a folder that is not empty: it may contain measurements of other programs."""
     bundle = collect(folder)
     if not bundle.candidates:
         raise UsageError(f"no answer of {folder.path} holds a program; {_how(folder)}")
@@ -111,7 +111,7 @@ def _copy_script(target: Path) -> None:
 
 
 def _not_carried(folder: str, names: list[str]) -> set[str]:
-    """Of the package, not of the machine."""
+    """The path within the package."""
     top = {"__init__.py"} if Path(folder) == GPU else set()
     return {name for name in names if name == "__pycache__" or name in top}
 
@@ -157,7 +157,7 @@ def _sample_entry(sample: Sample) -> dict[str, Any]:
 
 
 def _floor(facts: ProblemFacts | None) -> dict[str, Any]:
-    """None: nobody counted it. Never zero instead."""
+    """None: not counted; never 0 instead."""
     if facts is None:
         return {"compulsory_bytes": None, "compulsory_flops": {}}
     return {

@@ -1,7 +1,7 @@
-"""Conditions against each other over the same samples, and where nothing can be told of them.
+"""Compares conditions over the same samples, and says where nothing can be concluded.
 
-Attempts are averaged within a sample and condition first; what is compared is log2 of the speed-up,
-so that twice as fast and half as fast weigh the same.
+Attempts are averaged within a sample and condition first. The compared value is log2 of the
+speed-up, so that twice and half as fast have the same weight.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ from evals.runs import Condition, Record
 SURE = 0.95
 """The share that has to pass before a condition counts as saturated."""
 FEW = 5
-"""Samples below which an interval is not worth the name."""
+"""Minimum number of samples for an interval."""
 MOST_UNSCORED = 0.1
-"""Of the attempts: above it, what is still to come could turn every comparison."""
+"""Share of unscored attempts above which nothing is compared, because they could change every
+comparison."""
 TIE = math.log2(1.05)
-"""Between two conditions on one sample: within what rounds and compilers do."""
+"""Differences between two conditions on one sample that are within the variation of rounds and
+compilers."""
 
 
 class Difference(Record):
@@ -46,14 +48,14 @@ class Difference(Record):
     than: Condition
     samples: int
     log2: Interval
-    """Mean of log2 of the speed-up, less that of `than`; failures as 1x."""
+    """Mean log2 of the speed-up minus that of `than`; failures count as 1x."""
     passed: float
     """Difference of pass@1."""
     better: int
     worse: int
     where_both_passed: Interval | None
-    """The same in log2, of the attempts that passed, over the samples where both have one: what is
-    left when programs that do not compile are nobody's merit. None: there is no such sample."""
+    """The same for passed attempts only, over the samples where both conditions have one. None:
+    there is no such sample."""
     samples_passed: int
 
     @property
@@ -62,7 +64,7 @@ class Difference(Record):
 
     @property
     def shown(self) -> bool:
-        """Both intervals leave out zero on the same side, over samples enough to draw one."""
+        """Both intervals exclude zero on the same side, over enough samples."""
         there = self.where_both_passed
         return (
             self.apart
@@ -74,7 +76,7 @@ class Difference(Record):
 
     @property
     def apart(self) -> bool:
-        """With failures as 1x; it need not be the programs that differ."""
+        """With failures as 1x; the difference may come from failures only."""
         return self.samples >= FEW and _leaves_out_zero(self.log2)
 
 
@@ -83,7 +85,7 @@ def _leaves_out_zero(log2: Interval) -> bool:
 
 
 class Saturation(Record):
-    """Whether a group of samples can show anything, in words."""
+    """Whether a group of samples can show a difference, in words."""
 
     model: str
     group: str
@@ -175,7 +177,7 @@ def _missing_words(own: Sequence[ConditionSummary]) -> str | None:
 
 
 def is_saturated(plain: ConditionSummary) -> bool:
-    """Without context nearly all passes, and nearly all that can be had is had."""
+    """Without context, nearly all programs pass and nearly reach the best known speed."""
     share, passed = plain.share_of_best, plain.pass_at_1
     if share is None or passed is None:  # nothing of it was scored
         return False

@@ -1,4 +1,4 @@
-"""The program in a model's answer: whatever stands around it, and however it is fenced."""
+"""Extracts the program from a model's answer, with or without code fences and text around it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 _THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _END_OF_THOUGHT = re.compile(r"\A.*</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
-"""Some servers cut off the tag that opens it."""
+"""Some servers remove the opening tag."""
 _FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^`~]*$")
-"""At the end of a line: some models write words before it."""
+"""At the end of a line, because some models write words before it."""
 _NO_CODE = re.compile(
     r"//[^\n]*|/\*.*?(?:\*/|\Z)"
     r'|R"([^\s()\\]{0,16})\(.*?(?:\)\1"|\Z)'
@@ -33,7 +33,7 @@ class Extraction(NamedTuple):
     code: str | None
     why: str
     ended_early: bool = False
-    """Within its program, or before it said anything."""
+    """Whether the answer ended within its program, or before it said anything."""
 
 
 _WITHIN = Extraction(None, "the answer ends within the program: it was cut off", ended_early=True)
@@ -48,10 +48,8 @@ class _Block(NamedTuple):
 
 
 def extract(answer: str) -> Extraction:
-    """The last whole program; the longest part of one where none is whole.
-
-    A draft comes before the final program, an excerpt after it: what includes nothing is taken for
-    an excerpt."""
+    """The last complete program; if there is none, the longest part of one. A draft comes before
+    the final program, an excerpt after it; a block without includes is considered an excerpt."""
     text = _said(answer)
     blocks = list(_blocks(text.split("\n")))
     fitting = [b for b in blocks if b.language not in _NOT_A_PROGRAM and defines_launch(b.text)]
@@ -67,18 +65,18 @@ def extract(answer: str) -> Extraction:
 
 
 def defines_launch(code: str) -> bool:
-    """A body, not a declaration, a comment or a text."""
+    """A body, not a declaration, a comment or a string."""
     return _DEFINITION.search(_bare(code)) is not None
 
 
 def _said(answer: str) -> str:
-    """Without what a model thought before it spoke."""
+    """Without a model's reasoning before its answer."""
     text = answer.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
     return _END_OF_THOUGHT.sub("", _THOUGHT.sub("", text))
 
 
 def _bare(code: str) -> str:
-    """Without comments and texts, which may hold anything."""
+    """Without comments and strings, which may contain anything."""
     return _NO_CODE.sub(" ", code)
 
 
@@ -103,7 +101,7 @@ def _blocks(lines: list[str]) -> Iterator[_Block]:
 
 
 def _closes(line: str, fence: str) -> bool:
-    """At least as long as what opened it, and the line ends there; code may stand before it."""
+    """At least as long as the opening fence, at the end of a line; code may be before it."""
     stripped = line.rstrip()
     bare = stripped.rstrip(fence[0])
     return len(stripped) - len(bare) >= len(fence) and "//" not in bare
@@ -118,7 +116,7 @@ def _found(code: str, which: str, among: list[_Block]) -> Extraction:
 
 
 def _without_fences(text: str) -> Extraction:
-    """All of the answer is code, or words stand before and after it."""
+    """The whole answer is code, or has text before and after it."""
     first = _FIRST_LINE.search(text)
     if not defines_launch(text) or first is None:
         return _NO_FENCE if text.strip() else _EMPTY

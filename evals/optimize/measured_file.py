@@ -208,7 +208,7 @@ def _document(path: Path) -> dict[str, Any]:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(
-            f"{path} can't be read ({error.strerror}); name a measured.json"
+            f"{path} cannot be read ({error.strerror}); name a measured.json"
         ) from error
     except ValueError as error:
         raise UsageError(f"{path} is no JSON ({error}); name a measured.json") from error

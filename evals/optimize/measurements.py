@@ -23,8 +23,8 @@ def measured_files(folder: RunFolder) -> list[Path]:
     found = sorted(folder.path.glob("measured*.json"))
     if not found:
         raise NotAvailable(
-            f"programs are measured on a GPU, and here is none with nvcc; carry them to one: "
-            f"keet eval bundle {folder.path} -o FOLDER, or name its result with --measured"
+            "programs are measured on a GPU, and this machine has none with nvcc; "
+            f"copy them to one: keet eval bundle {folder.path} -o FOLDER, or name its result with --measured"
         )
     return found
 
@@ -71,4 +71,4 @@ def _remove(bundle: Path) -> None:
         shutil.rmtree(bundle)
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()
-        raise NotAvailable(f"{bundle} can't be removed ({reason}); remove it by hand") from None
+        raise NotAvailable(f"{bundle} cannot be removed ({reason}); remove it manually") from None

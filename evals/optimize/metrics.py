@@ -1,8 +1,9 @@
-"""What several attempts at a problem are worth: pure functions, each held to brute force by a test.
+"""Metrics over several attempts at a problem: pure functions, each compared with brute force by a
+test.
 
-Of n attempts, `@k` asks what k of them, drawn without order and without putting back, would have
-given on average. A failed attempt is worth 1x, as the engineer then keeps the old code; a correct
-program that is slower is worth what it is, below 1x.
+`@k` is the mean result of k of n attempts, drawn without order and without replacement. A failed
+attempt counts as 1x, because the engineer keeps the old code; a correct but slower program counts
+as what it is, below 1x.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ ENOUGH = 0.9
 
 
 def pass_at_k(attempts: int, passed: int, k: int) -> float:
-    """The chance that at least one of k drawn attempts passed: 1 - C(n-c, k) / C(n, k). build@k is
-    the same of those that compiled."""
+    """The probability that at least one of k drawn attempts passed: 1 - C(n-c, k) / C(n, k).
+    build@k is the same for those that compiled."""
     _check_draw(attempts, k)
     if not 0 <= passed <= attempts:
         raise ValueError(f"{passed} of {attempts} attempts cannot have passed")
@@ -24,8 +25,8 @@ def pass_at_k(attempts: int, passed: int, k: int) -> float:
 
 
 def best_of_k(values: Sequence[float], k: int) -> float:
-    """The expected best of k drawn values. The i-th smallest is the best of those C(i-1, k-1) draws
-    that hold it and k-1 smaller ones."""
+    """The expected best of k drawn values. The i-th smallest is the best of the C(i-1, k-1) draws
+    that contain it and k-1 smaller ones."""
     _check_draw(len(values), k)
     _check_values(values)
     draws = math.comb(len(values), k)
@@ -62,15 +63,15 @@ def mean_log2(values: Sequence[float]) -> float:
 
 
 def expected_tries(reached: Sequence[bool]) -> float | None:
-    """How many attempts, in an order drawn at random, until one reached the goal: (n+1) / (c+1).
-    None: none did, so that all that is known is that it takes more than n."""
+    """Expected number of attempts, in random order, until one reaches the goal: (n+1) / (c+1).
+    None: none did, so that it takes more than n."""
     count = sum(reached)
     return (len(reached) + 1) / (count + 1) if count else None
 
 
 def expected_cost(reached: Sequence[bool], costs: Sequence[float]) -> float | None:
-    """What is spent until then, that attempt included. Each attempt that falls short comes before
-    all c that reach it with chance 1 / (c+1); exactly one of the c is paid for."""
+    """Expected cost until then, including that attempt. Each attempt that misses the goal comes
+    before all c that reach it with probability 1 / (c+1); exactly one of the c is paid for."""
     count = sum(reached)
     if not count:
         return None

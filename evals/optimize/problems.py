@@ -1,9 +1,9 @@
-"""What is known of each problem: how hard its flaw is to see, and what no program can go below.
+"""Facts about each problem: how hard its flaw is to see, and its minimum time.
 
-A floor is the time that compulsory traffic and arithmetic take at the nominal peak of the machine.
-It serves twice: a time below it is no record, and the share of it that a program reaches says how
-much could be left. It is a bound, not a promise: where another thing limits (dependent steps,
-launches, exponentials) no program comes near it.
+The minimum time (floor) is what compulsory traffic and arithmetic take at the nominal peak of the
+machine. A time below it cannot be honest, and the share that a program reaches shows how much could
+be left. It is only a bound: if something else limits the problem (dependent steps, launches,
+exponentials), no program comes near it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What each answer was worth: prompts, answers and measurements joined, with a reason each.
+"""Scores each answer: joins prompts, answers and measurements, and gives a reason for each score.
 
-Unscored is not failed: no answer yet, one that never came (the server's error), a program that
-nobody measured, a baseline that did not run. Each of these has no status, and says why.
+Unscored is not failed: no answer yet, a server error, a program that was not measured, a baseline
+that did not run. These have no status, but a reason.
 
-A model that says nothing, or runs into its limit of tokens before the program is whole, did fail:
-its user would have no program either. Such an answer counts as one that does not compile, and is
-counted apart besides (`cut_off`), as a higher limit may mend it.
+An empty answer, or one that reaches the token limit before the program is complete, is a failure:
+its user would have no program either. It counts as one that does not compile, and is also counted
+separately (`cut_off`), because a higher limit may help.
 """
 
 from __future__ import annotations

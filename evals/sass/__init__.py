@@ -1,2 +1,1 @@
-"""Scores keet's machine-code analysis against labels, exact byte counts and test programs. Data and
-scoring only."""
+"""Scores keet's machine-code analysis against labels, exact byte counts and test programs."""

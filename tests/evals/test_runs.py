@@ -71,7 +71,7 @@ def test_no_run_is_made_in_a_folder_with_other_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", ["notes.txt/run", "x" * 300])
 def test_a_folder_that_cannot_be_made_is_reported_in_one_line(place: str, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(UsageError, match=r"can't be made \(.*\); name another folder"):
+    with pytest.raises(UsageError, match=r"cannot be made \(.*\); name another folder"):
         RunFolder.create(tmp_path / place, RUN, PROMPTS)
 
 

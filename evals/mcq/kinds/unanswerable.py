@@ -21,7 +21,7 @@ UNKNOWN = "It can't be known from the report"
 _PART = "What you see of the report may be a part of it."
 """A page without a number does not show that the report lacks it."""
 _EACH = 8
-"""Of a form."""
+"""Questions per form."""
 _KERNEL = re.compile(r"__global__[^;{(]*?(?:__launch_bounds__\([^)]*\)[^;{(]*?)?(\w+)\s*\(")
 _APART, _FAR = 1.3, 6.0
 SEED = "unknown 25"
@@ -168,9 +168,9 @@ class Asked(NamedTuple):
     unit: str
     why: str
     likely: Sequence[float]
-    """Where there is no answer, one of these stands among the options."""
+    """If there is no answer, one of these is among the options."""
     words: str = "[Dd]uration|took"
-    """Of the line that tells it."""
+    """Words of the line that contains it."""
 
 
 def _draft(facts: Facts, asked: Asked) -> Draft:
@@ -212,9 +212,8 @@ def _shown(value: float, unit: str) -> str:
 
 
 def _near(value: float, others: Sequence[float], count: int, draws: random.Random) -> list[float]:
-    """Numbers of other reports, apart from it and from each other, and not far from it.
-
-    One side is drawn first, so that the value is as often the largest as the smallest."""
+    """Numbers of other reports that differ from it and from each other, but not by much. One side
+    is drawn first, so that the value is equally often the largest and the smallest."""
     pool = [n for n in others if 1 / _FAR <= n / value <= _FAR]
     draws.shuffle(pool)
     side = draws.choice((-1, 0, 1))

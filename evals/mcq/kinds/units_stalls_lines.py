@@ -1,4 +1,4 @@
-"""Questions that are answered by reading a report: units, waits, lines."""
+"""Questions about the busiest unit, the longest stall and the most sampled line of a report."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from evals.mcq.option_design import Draft, Fact, Number, ranks
 from evals.mcq.report_facts import GPU, STALLS, UNITS, Facts
 
 MOST = 20
-"""Of a kind."""
+"""Questions per kind."""
 _UNIT_LEAD = 8.0
-"""Points of per cent between the busiest of the units offered and the next."""
+"""Minimum percentage points between the busiest of the offered units and the next."""
 _STALL_LEAD = 1.4
 _LEAST_UNIT, _LEAST_STALL = 20.0, 0.15
 _LEAST_SAMPLES = 100
@@ -22,8 +22,8 @@ _SIGMAS = 2.5
 
 
 def launch_of() -> str:
-    """The words that every question about one report begins with. No name: it would tell what the
-    kernel does to a reader without the source."""
+    """The first words of every question about one report. No kernel name, because it would reveal
+    what the kernel does."""
     return f"A kernel was profiled on an {GPU}."
 
 
@@ -37,7 +37,7 @@ def some(reports: Sequence[Facts], seed: str) -> list[Facts]:
 
 
 def apart(reports: Sequence[Facts]) -> list[Facts]:
-    """The second of a sample only when all have one."""
+    """The second report of a sample only after all samples have one."""
     samples = [facts.sample.name for facts in reports]
     turns = [samples[:place].count(name) for place, name in enumerate(samples)]
     return [facts for _, facts in sorted(zip(turns, reports), key=lambda pair: pair[0])]
@@ -63,7 +63,7 @@ def unit_drafts(reports: Sequence[Facts]) -> list[Draft]:
 
 
 def _busiest(reports: Sequence[Facts], units: Sequence[str]) -> list[Candidate]:
-    """Where one of the units is far ahead of the others."""
+    """Reports in which one of the units is far ahead of the others."""
     found = (
         Candidate(name_of(facts), facts, units.index(first))
         for facts in reports
@@ -135,7 +135,7 @@ def stall_drafts(reports: Sequence[Facts]) -> list[Draft]:
 
 
 def _waits(reports: Sequence[Facts], reasons: Sequence[str]) -> list[Candidate]:
-    """Where one of these reasons is the first of all, and worth naming."""
+    """Reports in which one of these reasons is the largest of all, and large enough."""
     found = (
         Candidate(name_of(facts), facts, reasons.index(first))
         for facts in reports
@@ -180,7 +180,7 @@ def line_drafts(reports: Sequence[Facts]) -> list[Draft]:
 
 
 def _has_hottest(facts: Facts) -> bool:
-    """Of enough samples, with a lead that another capture would not turn round."""
+    """Reports with enough samples, and a lead that another capture would not change."""
     if len(facts.lines) <= 3 or facts.samples < _LEAST_SAMPLES:
         return False
     first, second = (line.samples for line in facts.lines[:2])
@@ -206,7 +206,7 @@ def _line_draft(facts: Facts, rank: int) -> Draft:
 
 
 def file_of(facts: Facts) -> str:
-    """As the prompt names it: what it is called in its folder gives answers away."""
+    """The name in the prompt: the real file name would give answers away."""
     return f"kernel{facts.sample.source(facts.variant).suffix}"
 
 
@@ -219,7 +219,7 @@ def _other_lines(facts: Facts) -> list[Number]:
 
 
 def _lines_around(line: int, others: Sequence[Number], rank: int) -> list[Number]:
-    """`rank` of them before the line, as far as there are such."""
+    """`rank` of them before the line, if there are as many."""
     before = [n for n in others if n.value < line]
     after = [n for n in others if n.value > line]
     rank = min(max(rank, 3 - len(after)), len(before))

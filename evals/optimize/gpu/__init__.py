@@ -1,2 +1,1 @@
-"""The GPU part of `optimize`: a script and a harness that run on a GPU machine. Imports nothing of
-keet."""
+"""The GPU part of `optimize`: a script and a harness for a GPU machine; imports nothing of keet."""

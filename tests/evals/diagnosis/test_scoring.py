@@ -170,7 +170,7 @@ def test_difficulties_are_summed_up_apart() -> None:
 
 
 def test_unscored_is_counted_and_is_no_miss() -> None:
-    lacking = Unscored("gone", "slow", "the report can't be read")
+    lacking = Unscored("gone", "slow", "the report cannot be read")
     with_it, without = summarise(rows(), [], [lacking]), summarise(rows(), [])
     assert with_it.hits == without.hits
     assert threshold_values(with_it)["unscored"] == 1

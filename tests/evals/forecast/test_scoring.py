@@ -161,10 +161,10 @@ def test_unmeasured_programs_are_unscored(layered: Sample) -> None:
 
 
 def test_a_sample_without_a_report_is_unscored(layered: Sample) -> None:
-    said = answers(layered) | {"step1": NoAnswer("the report can't be read")}
+    said = answers(layered) | {"step1": NoAnswer("the report cannot be read")}
     first, second = pairs_of(layered, said)
     assert isinstance(first, Pair)
-    assert second == Unscored("xs_lookup", "step1", "the report can't be read")
+    assert second == Unscored("xs_lookup", "step1", "the report cannot be read")
 
 
 def test_a_step_that_fixes_no_planted_cause_is_unscored(layered: Sample) -> None:

@@ -178,7 +178,7 @@ def test_a_bundle_without_answers_or_into_a_used_folder_is_refused(
     (tmp_path / "full" / "measured.json").write_text("{}", encoding="utf-8")
     with pytest.raises(UsageError, match="is there already; name a new folder"):
         write_bundle(folder, tmp_path / "full", "native")
-    with pytest.raises(UsageError, match=r"full/measured\.json/x can't be made \(.*\); name ano"):
+    with pytest.raises(UsageError, match=r"full/measured\.json/x cannot be made \(.*\); name ano"):
         write_bundle(folder, tmp_path / "full" / "measured.json" / "x", "native")
     with pytest.raises(UsageError, match="a run of mcq, which writes no programs"):
         collect(a_run(tmp_path / "mcq", "mcq"))

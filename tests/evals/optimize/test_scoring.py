@@ -354,7 +354,7 @@ def test_compilers_words_have_no_path_of_the_machine(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="can't be read"):
+    with pytest.raises(UsageError, match="cannot be read"):
         read_measured([tmp_path / "none.json"])
 
 

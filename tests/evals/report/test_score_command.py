@@ -203,5 +203,5 @@ def test_a_driver_that_hangs_is_no_gpu(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_bundle_that_cannot_be_removed_is_reported(answered: RunFolder) -> None:
     (answered.path / "gpu").write_text("")
-    with pytest.raises(NotAvailable, match=r"gpu can't be removed \(not a directory\); remove it"):
+    with pytest.raises(NotAvailable, match=r"gpu cannot be removed \(not a directory\); remove it"):
         measurements.measure(answered)

@@ -1,2 +1,2 @@
-"""The parts of score_candidates.py. They import each other by relative names, so that the folder
-can be carried to a machine that has no keet."""
+"""The modules of score_candidates.py; they use relative imports and the standard library, because
+the folder is copied to machines without keet."""
