@@ -24,7 +24,8 @@ def measured_files(folder: RunFolder) -> list[Path]:
     if not found:
         raise NotAvailable(
             "programs are measured on a GPU, and this machine has none with nvcc; "
-            f"copy them to one: keet eval bundle {folder.path} -o FOLDER, or name its result with --measured"
+            f"copy them to one: keet eval bundle {folder.path} -o FOLDER, "
+            "or name its result with --measured"
         )
     return found
 
