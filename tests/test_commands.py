@@ -233,7 +233,7 @@ def test_selection(selection: str, ids: list[int], keet: Keet) -> None:
     assert [launch["id"] for launch in json.loads(out)["launches"]] == ids
 
 
-def test_a_kernel_is_found_under_any_of_its_names(keet: Keet) -> None:
+def test_a_kernel_is_found_by_any_form_of_its_name(keet: Keet) -> None:
     report = REPORTS / "tour_full.ncu-rep"
     for pattern in ("^transpose_tiles$", "_ZN4tour15", "tour::trans", r"tiles<float, 32>"):
         out = keet("metrics", report, "--kernel", pattern, "--format", "json").out
@@ -314,14 +314,14 @@ def test_no_number_is_ever_cut(keet: Keet) -> None:
             assert f"{Path(row['file']).name}:{row['line']}" in out, width
 
 
-def test_options_may_stand_before_the_pattern(keet: Keet) -> None:
+def test_options_may_come_before_the_pattern(keet: Keet) -> None:
     report = REPORTS / "tour_full.ncu-rep"
     mixed = keet("metrics", report, "--launch", 1, "dram_bytes").out
     assert mixed == keet("metrics", report, "dram_bytes", "--launch", 1).out
 
 
 @pytest.mark.slow
-def test_a_snapshot_is_as_good_as_its_report(keet: Keet, tmp_path: Path) -> None:
+def test_a_snapshot_gives_the_same_output_as_its_report(keet: Keet, tmp_path: Path) -> None:
     report, snapshot = REPORTS / "tour_lines.ncu-rep", tmp_path / "x.keet.json"
     keet("snapshot", report, "-o", snapshot)
     for command in (["metrics", "--all", "--format", "csv"], ["metrics", "dram"], ["hotspots"]):
@@ -329,7 +329,7 @@ def test_a_snapshot_is_as_good_as_its_report(keet: Keet, tmp_path: Path) -> None
         assert keet(name, snapshot, *rest).out == keet(name, report, *rest).out
 
 
-def test_curves_are_points_and_never_a_sum(keet: Keet) -> None:
+def test_what_if_curves_are_shown_as_points(keet: Keet) -> None:
     report = REPORTS / "tour_full.ncu-rep"
     out = keet("metrics", report, "Occupancy Per Register", "--launch", 0, "--format", "json").out
     (metric,) = json.loads(out)["launches"][0]["metrics"]
@@ -393,19 +393,21 @@ def test_the_terminal_lists_the_longest_of_many(long_report: Path, keet: Keet) -
 
 @pytest.mark.parametrize("command", ["explain", "show", "metrics", "hotspots", "roofline"])
 @pytest.mark.slow
-def test_json_holds_every_launch(command: str, long_report: Path, keet: Keet) -> None:
+def test_json_has_every_launch(command: str, long_report: Path, keet: Keet) -> None:
     document = json.loads(keet(command, long_report, "--format", "json").out)
     assert [launch["id"] for launch in document["launches"]] == list(range(45))
 
 
 @pytest.mark.parametrize("command", ["metrics", "hotspots"])
-def test_csv_holds_every_launch(command: str, long_report: Path, keet: Keet) -> None:
+def test_csv_has_every_launch(command: str, long_report: Path, keet: Keet) -> None:
     out = keet(command, long_report, "--format", "csv").out
     launches = dict.fromkeys(int(row["launch"]) for row in csv.DictReader(io.StringIO(out)))
     assert list(launches) == list(range(45))
 
 
-def test_json_holds_what_was_chosen_in_the_order_asked_for(long_report: Path, keet: Keet) -> None:
+def test_json_has_the_selected_launches_in_the_requested_order(
+    long_report: Path, keet: Keet
+) -> None:
     options = ("--launch", "1-42", "--sort", "time", "--format", "json")
     document = json.loads(keet("show", long_report, *options).out)
     assert [launch["id"] for launch in document["launches"]] == list(range(42, 0, -1))

@@ -165,7 +165,7 @@ SHELLS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("command", "setup"), SHELLS)
-def test_the_key_completes(command: list[str], setup: str, folder: Path) -> None:
+def test_the_tab_key_completes_in_a_terminal(command: list[str], setup: str, folder: Path) -> None:
     """On a terminal, as a user presses it: what was typed becomes the whole word."""
     terminal = Terminal(command, folder)
     try:
@@ -180,7 +180,7 @@ def test_the_key_completes(command: list[str], setup: str, folder: Path) -> None
         terminal.close()
 
 
-def test_every_command_and_option_is_there() -> None:
+def test_every_command_and_option_is_in_the_scripts() -> None:
     """In each script: they are made from the parsers."""
     flags = {flag for each in commands() for option in each.options for flag in option.flags}
     assert {"--format", "--quiet", "--finding", "--launch-skip"} <= flags

@@ -234,9 +234,9 @@ def test_doctor_lists_extras(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def extra_check() -> object:
-    from keet.cli.health import Check
+    from keet.cli.health import HealthCheck
 
-    return Check("ncu-report", "ok", False, "there")
+    return HealthCheck("ncu-report", "ok", False, "there")
 
 
 # --- import keet

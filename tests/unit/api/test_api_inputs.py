@@ -80,7 +80,7 @@ WRONG_DIFFS: list[tuple[dict[str, Any], str]] = [
     ({"after": TOUR, "launches": "01"}, "launches='01': it must be the numbers of two launches"),
     ({"after": []}, "a side has no report"),
     ({"launches": (0, 9)}, "launch 9: the report has launches 0 to 2"),
-    ({"after": [TOUR, TOUR], "run_table": "x.csv"}, "a run table is of one report"),
+    ({"after": [TOUR, TOUR], "run_table": "x.csv"}, "a run table belongs to one report"),
 ]
 
 
@@ -91,7 +91,7 @@ def test_wrong_arguments_of_diff(tour: Profile, options: dict[str, Any], message
     assert str(found.value).startswith(message)
 
 
-def test_what_can_not_be_read(tmp_path: Path) -> None:
+def test_unreadable_reports_raise_ingest_error(tmp_path: Path) -> None:
     (tmp_path / "text.ncu-rep").write_text("nothing")
     for path in (tmp_path / "missing.ncu-rep", tmp_path / "text.ncu-rep", tmp_path):
         for function in (api.read_profile, api.explain, api.roofline):
@@ -116,7 +116,7 @@ def test_sides_of_several_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_can_not_be_compared() -> None:
+def test_incomparable_reports_raise_not_comparable() -> None:
     """Different kernels: nothing to compare, unless forced."""
     sample = REPORTS.parents[2] / "kernels_samples" / "column_physics" / "slow.ncu-rep"
     with pytest.raises(NotComparable) as refused:
@@ -127,7 +127,7 @@ def test_what_can_not_be_compared() -> None:
     assert api.diff(TOUR, sample, force=True).notes
 
 
-def test_errors_are_keets() -> None:
+def test_errors_are_subclasses_of_keet_error() -> None:
     assert issubclass(api.IngestError, api.KeetError)
     assert api.KeetError is KeetError
     with pytest.raises(AttributeError, match="module 'keet' has no attribute 'nothing'"):

@@ -160,7 +160,7 @@ def test_reprs_are_one_short_line(tour: api.ExplainResult) -> None:
         assert "\n" not in repr(each)
 
 
-def test_sides_with_equal_names_are_told_apart() -> None:
+def test_sides_with_equal_file_names_show_more_of_their_path() -> None:
     assert _side_names("a/b/slow.ncu-rep", "a/c/slow.ncu-rep") == (
         "b/slow.ncu-rep",
         "c/slow.ncu-rep",

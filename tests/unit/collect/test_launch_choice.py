@@ -33,7 +33,7 @@ def numbers(choice: LaunchChoice) -> list[tuple[str, int]]:
     return [(each.name, each.invocation) for each in choice.launches]
 
 
-def test_kernels_that_make_most_of_the_time() -> None:
+def test_kernels_with_most_of_the_time_are_chosen() -> None:
     choice = chosen(run_of(("big", 80), ("middle", 15), ("small", 5)))
     assert choice.kernels == ("big", "middle")
     assert choice.share == 0.95
@@ -46,7 +46,7 @@ def test_a_large_launch_late_in_the_run_is_the_typical_one() -> None:
     assert numbers(choice) == [("level", 12)]
 
 
-def test_the_longest_is_taken_along_if_it_is_another_kind_of_launch() -> None:
+def test_the_longest_launch_is_chosen_too_if_it_is_much_longer() -> None:
     choice = chosen(run_of(*[("step", 100)] * 50, ("step", 900)))
     assert [(each.invocation, each.why) for each in choice.launches] == [
         (2, "typical"),
@@ -54,14 +54,14 @@ def test_the_longest_is_taken_along_if_it_is_another_kind_of_launch() -> None:
     ]
 
 
-def test_one_number_serves_several_kernels() -> None:
+def test_several_kernels_share_an_invocation_number() -> None:
     """ncu profiles every combination of kernels and numbers, so fewer numbers are fewer passes."""
     loop = [("a", 100), ("b", 90), ("c", 80)]
     choice = chosen(run_of(("b", 150), *loop * 20))
     assert numbers(choice) == [("b", 2), ("a", 2), ("c", 2)]
 
 
-def test_what_comes_along_is_said_to_be_so() -> None:
+def test_launches_that_ncu_includes_are_marked() -> None:
     """`b` is wanted at its second launch, `a` at its first: both are profiled at both."""
     choice = chosen(run_of(("a", 1000), ("a", 10), ("b", 10), ("b", 1000)))
     assert {(each.name, each.invocation): each.why for each in choice.launches} == {
@@ -72,14 +72,14 @@ def test_what_comes_along_is_said_to_be_so() -> None:
     }
 
 
-def test_limits_leave_the_smaller_kernels_out() -> None:
+def test_limits_drop_the_kernels_with_the_least_time() -> None:
     records = run_of(("a", 50), ("b", 30), ("c", 20))
     assert chosen(records, most=2).kernels == ("a", "b")
     assert chosen(records, most=2).left_out == ("c",)
     assert chosen(records, most=0).kernels == ("a",)
 
 
-def test_a_kernel_that_can_not_be_replayed_makes_room_for_the_others() -> None:
+def test_without_a_kernel_that_can_not_be_replayed_others_are_chosen() -> None:
     records = run_of(("waits", 900), ("a", 60), ("b", 40))
     assert chosen(records, without="waits").kernels == ("a", "b")
 

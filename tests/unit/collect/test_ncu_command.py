@@ -57,7 +57,7 @@ def test_the_program_comes_last_and_as_it_was_given() -> None:
     assert command()[-len(PROGRAM) - 2 : -len(PROGRAM)] == ["--export", "out.ncu-rep"]
 
 
-def test_everything_a_check_needs_is_asked_for() -> None:
+def test_all_metrics_that_checks_need_are_collected() -> None:
     """Each capability by its section, or, for the memory tables, by its metrics."""
     asked = collection()
     by_metrics = {c.id for c in capabilities().values() if c.section not in asked.sections}
@@ -74,7 +74,7 @@ def test_source_clocks_and_options() -> None:
     assert "--nvtx" in words[: words.index("--export")]
 
 
-def test_light_leaves_out_single_instructions() -> None:
+def test_light_collects_no_source_counters() -> None:
     words = command(light=True)
     assert "SourceCounters" not in words
     assert after(words, "--import-source") == "no"
@@ -87,7 +87,9 @@ def test_dry_run(keet: Keet, golden) -> None:  # type: ignore[no-untyped-def]
     golden("profile_dry_run.txt", done.out)
 
 
-def test_ncu_where_installers_put_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ncu_is_found_where_installers_put_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ncu = tmp_path / "bin" / "ncu"
     ncu.parent.mkdir()
     ncu.write_text("#!/bin/sh\n")

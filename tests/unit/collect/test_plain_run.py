@@ -106,7 +106,7 @@ def test_several_processes_are_added_up(program: Path, tmp_path: Path) -> None:
 
 
 @needs_compiler
-def test_unfinished_launches_are_said(program: Path, tmp_path: Path) -> None:
+def test_unfinished_launches_are_noted(program: Path, tmp_path: Path) -> None:
     found = record(program, tmp_path, *STEP, "launch", "late", "9000", "0", "1", "1", "1")
     assert found.table.launch_count == 400
     assert "1 launches had not finished" in found.table.notes[0]
@@ -141,7 +141,7 @@ def program_record(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @needs_compiler
-def test_another_way_is_taken_where_cupti_refuses(
+def test_another_recorder_is_used_if_cupti_fails(
     program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_CUPTI_ERROR", "1")

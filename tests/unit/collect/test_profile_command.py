@@ -106,7 +106,9 @@ def test_no_report(
     assert leftovers(tmp_path) == []
 
 
-def test_a_half_written_report_is_no_report(fake_ncu: FakeNcu, keet: Keet, tmp_path: Path) -> None:
+def test_an_incomplete_report_counts_as_no_report(
+    fake_ncu: FakeNcu, keet: Keet, tmp_path: Path
+) -> None:
     cut = tmp_path / "bin" / "cut"
     cut.parent.mkdir()
     cut.write_bytes(REPORT.read_bytes()[:20_000])
@@ -135,7 +137,7 @@ def test_a_program_that_fails_late_keeps_its_report_and_its_code(
     ],
 )
 @pytest.mark.slow
-def test_an_error_of_ncu_is_told_beside_its_report(
+def test_an_error_of_ncu_is_printed_even_with_a_report(
     log: str, code: int, says: str, fake_ncu: FakeNcu, keet: Keet, tmp_path: Path
 ) -> None:
     fake_ncu(log, report=REPORT, code=code)
@@ -145,7 +147,7 @@ def test_an_error_of_ncu_is_told_beside_its_report(
     assert says + "launches may be missing" in done.err
 
 
-def test_a_run_without_errors_tells_of_none(fake_ncu: FakeNcu, keet: Keet, tmp_path: Path) -> None:
+def test_a_run_without_errors_prints_none(fake_ncu: FakeNcu, keet: Keet, tmp_path: Path) -> None:
     for name, log, code in (("a", PROFILED, 0), ("b", PROFILED + FAILED, 7)):
         fake_ncu(log, report=REPORT, code=code)
         done = keet(
@@ -170,7 +172,7 @@ def test_no_gpu(fake_ncu: FakeNcu, keet: Keet, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_nothing_is_replaced_without_being_told(
+def test_existing_files_are_replaced_only_with_force(
     fake_ncu: FakeNcu, keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_ncu(PROFILED, report=REPORT)

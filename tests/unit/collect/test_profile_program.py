@@ -153,7 +153,7 @@ def test_a_kernel_that_ncu_gives_up_on(bench: Bench) -> None:
     assert "wait_for_host: ncu could not profile it" in done.err
 
 
-def test_a_warning_in_the_middle_of_a_launch_is_no_end(bench: Bench) -> None:
+def test_a_warning_during_a_launch_does_not_end_it(bench: Bench) -> None:
     slow = (
         '==PROF== Profiling "1:7:_Z4fillPfi:1": 0%..==WARNING== it takes long\n..100% - 9 passes\n'
     )
@@ -221,7 +221,7 @@ def test_without_a_recorder_ncu_times_the_launches(
     assert "transpose_rows" in bench.chosen(1)
 
 
-def test_names_that_no_kernel_has(bench: Bench) -> None:
+def test_kernel_pattern_without_a_match(bench: Bench) -> None:
     bench.answers({})
     done = bench.profile(*STEPS, options=["--kernel", "gemm"])
     assert done.code == 3
@@ -236,7 +236,9 @@ def test_names_that_no_kernel_has(bench: Bench) -> None:
         (["--range"], ["--replay-mode", "app-range"]),
     ],
 )
-def test_the_user_chooses(options: list[str], filter_words: list[str], bench: Bench) -> None:
+def test_selection_options_are_passed_to_ncu(
+    options: list[str], filter_words: list[str], bench: Bench
+) -> None:
     bench.answers({"report": report("steps_many")})
     assert bench.profile(*STEPS, options=options).code == 0
     words = bench.asked()[0]
@@ -266,7 +268,7 @@ def test_what_recording_costs(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_a_program_that_prints_a_lot_is_heard_once(bench: Bench) -> None:
+def test_output_of_the_program_is_printed_once(bench: Bench) -> None:
     """On stderr, in the plain run; stdout is keet's result."""
     bench.answers({"report": report("steps_many")})
     program = [str(bench.program), "print", "50000", *STEPS]
@@ -302,7 +304,7 @@ def recorded(folder: Path) -> bool:
     return any(path.stat().st_size > 1000 for path in found)
 
 
-def test_nothing_is_replaced_without_being_told(bench: Bench) -> None:
+def test_existing_files_are_replaced_only_with_force(bench: Bench) -> None:
     """The table of an earlier run counts, too."""
     (bench.folder / "r.run.json").write_text("kept")
     done = bench.profile(*STEPS)
@@ -404,7 +406,7 @@ def test_after_a_failure_the_same_command_works(bench: Bench) -> None:
     assert bench.profile(*STEPS).code == 0
 
 
-def test_a_kernel_that_was_not_asked_for_is_no_reason_to_go_on_for_ever(bench: Bench) -> None:
+def test_a_stuck_kernel_that_was_not_chosen_ends_profiling(bench: Bench) -> None:
     bench.answers({"log": '==ERROR== Failed to profile "1:7:other:2" in process 7\n'})
     assert bench.profile(*STEPS).code == 3
     assert len(bench.asked()) == 1

@@ -61,7 +61,7 @@ def test_a_launch_that_is_missing_leaves_its_kernel_unlinked() -> None:
     assert list(profiled_launches(WAITS, plan, plain)) == []
 
 
-def test_launches_of_several_processes_are_not_told_apart() -> None:
+def test_launches_of_several_processes_are_not_linked() -> None:
     plain = plain_of(*run_of((FILL, 40)), *run_of((FILL, 900), process=1))
     assert list(profiled_launches(WAITS, ProfilePlan(ProfileRequest(("./waits",))), plain)) == []
 

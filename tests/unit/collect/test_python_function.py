@@ -105,7 +105,7 @@ def test_what_the_function_prints_goes_to_stderr(script: Path, keet: Keet) -> No
     assert done.err.count("{not JSON: 1") == 2  # to warm up, and under the profiler
 
 
-def test_a_failure_after_the_report_keeps_it_and_is_told(script: Path, keet: Keet) -> None:
+def test_a_failure_after_the_report_keeps_it_and_is_printed(script: Path, keet: Keet) -> None:
     install(script.parent, FAILS_AFTER)
     out = script.with_name("r.ncu-rep")
     done = keet("profile", "--function", f"{script}:step", "-o", out, width=200)

@@ -52,7 +52,7 @@ def test_times_of_runs_are_cited() -> None:
     assert "`advance` 16.0x {pair_0_speedup#0-1} faster: 690 us" in text
 
 
-def test_a_missing_total_is_said_to_the_model() -> None:
+def test_the_model_learns_that_a_total_is_missing() -> None:
     text = _told(_read("row_layers/slow"), _read("row_layers/fast"))
     assert "total No total can be given: kernels were fused or split" in text
     assert "1.67x {pair_0_speedup#0-1} faster per launch" in text

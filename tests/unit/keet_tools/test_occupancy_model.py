@@ -68,7 +68,7 @@ def reported(launch: Launch) -> tuple[int, ...]:
 
 
 @pytest.mark.slow
-def test_the_limits_of_every_sample_are_ncus() -> None:
+def test_occupancy_limits_agree_with_ncu_in_all_samples() -> None:
     checked = list(launches([*_SAMPLES, *sorted(REPORTS.iterdir())]))
     assert len(checked) > 100
     for launch in checked:
@@ -76,7 +76,7 @@ def test_the_limits_of_every_sample_are_ncus() -> None:
 
 
 @needs_corpus
-def test_the_limits_of_every_stranger_are_ncus() -> None:
+def test_occupancy_limits_agree_with_ncu_in_other_reports() -> None:
     checked = list(launches(corpus_files()))
     assert len(checked) > 100
     for launch in checked:
@@ -102,7 +102,7 @@ def test_an_old_ncu_took_the_largest_shared_memory() -> None:
         ("launch__occupancy_per_shared_mem_size", "shared"),
     ],
 )
-def test_what_if_is_ncus_curve(curve: str, changed: str) -> None:
+def test_what_if_agrees_with_ncus_curves(curve: str, changed: str) -> None:
     points = 0
     for launch in launches(_SAMPLES[::5]):
         have, room = block(launch), machine(launch)
@@ -120,7 +120,7 @@ def test_what_if_is_ncus_curve(curve: str, changed: str) -> None:
     assert points > 500
 
 
-def test_what_binds_is_the_least() -> None:
+def test_the_smallest_limit_decides() -> None:
     assert Limits(4, 2, 8, 32, 2).binding == ("shared", "barriers")
     assert Limits(4, 2, 8, 32).least == 2
 

@@ -52,7 +52,7 @@ def test_one_report_has_nothing_to_compare(case_of: Make) -> None:
     assert names(offered_tools(one)) == set(TOOLS) - {"diff_profiles"}
 
 
-def test_what_was_told_ahead_is_not_offered_but_answered(case_of: Make) -> None:
+def test_tools_answered_in_the_first_prompt_are_not_offered_but_work(case_of: Make) -> None:
     one, two = case_of("matrix_flip/slow"), case_of("matrix_flip/slow", "matrix_flip/fast")
     assert names(offered_tools(one)) == set(TOOLS) - TOLD_AHEAD - {"diff_profiles"}
     assert names(offered_tools(two)) == set(TOOLS) - TOLD_AHEAD
@@ -135,7 +135,7 @@ def test_arguments_with_one_value_are_not_offered(case_of: Make) -> None:
         ("diff_profiles", {}, "there is no `report=1`"),
     ],
 )  # fmt: skip
-def test_a_wrong_call_is_told_what_to_do(
+def test_a_wrong_call_gets_an_answer_with_the_usage(
     case_of: Make, name: str, arguments: Any, hint: str
 ) -> None:
     answer = call_tool(case_of("matrix_flip/slow"), name, arguments)
@@ -147,7 +147,7 @@ def test_a_wrong_call_is_told_what_to_do(
 
 
 @pytest.mark.parametrize("launch", [0, "0", " 0 ", "#0", 0.0, "0.0", False, None, "", "null"])
-def test_what_can_only_mean_one_thing_is_taken_so(case_of: Make, launch: Any) -> None:
+def test_unambiguous_arguments_are_accepted(case_of: Make, launch: Any) -> None:
     case = case_of("matrix_flip/slow")
     assert call_tool(case, "stall_reasons", {"launch": launch}) == call_tool(
         case, "stall_reasons", {}

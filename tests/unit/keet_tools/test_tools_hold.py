@@ -100,14 +100,14 @@ def check_ids(evidence: Iterable[Evidence]) -> None:
 
 
 @pytest.mark.parametrize("name", mostly_slow(SAMPLES, few=2))
-def test_answers_about_samples_hold(case_of: Make, name: str) -> None:
+def test_answers_about_samples_are_grounded(case_of: Make, name: str) -> None:
     check_all(case_of(name))
 
 
 @needs_corpus
 @each_row("path", corpus_files(), ids=lambda path: path.name[:24], may_be_empty=True)
 @pytest.mark.slow
-def test_answers_about_strangers_hold(path: Path) -> None:
+def test_answers_about_other_reports_are_grounded(path: Path) -> None:
     """Without machine code, which takes a process for each report."""
     try:
         profile = read_profile(path)
@@ -129,7 +129,7 @@ def test_every_metric_of_the_catalog_can_be_asked_for(case_of: Make) -> None:
 
 
 @pytest.mark.parametrize("arguments", [{}, {"at": "0x0100"}, {"at": "slow.cu:7"}])
-def test_machine_code_holds(case_of: Make, arguments: dict[str, Any]) -> None:
+def test_answers_about_machine_code_are_grounded(case_of: Make, arguments: dict[str, Any]) -> None:
     case = case_of("matrix_flip/slow")
     for answer in pages(case, "read_sass", arguments):
         assert not answer.abstained
@@ -137,7 +137,7 @@ def test_machine_code_holds(case_of: Make, arguments: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("sample", ["matrix_flip", "panel_product", "gas_state"])
-def test_a_diff_holds(case_of: Make, sample: str) -> None:
+def test_answers_of_diff_are_grounded(case_of: Make, sample: str) -> None:
     case = case_of(f"{sample}/slow", f"{sample}/fast")
     for answer in pages(case, "diff_profiles", {}):
         assert not answer.abstained

@@ -44,7 +44,7 @@ def test_a_report_is_found_by_its_relative_and_absolute_name(folder: Path) -> No
     assert roots.name_of(real) == "a.ncu-rep"
 
 
-def test_what_is_outside_or_no_file_is_refused_in_the_same_words(
+def test_outside_and_missing_files_get_the_same_error(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file that is there and one that is not can't be told apart."""
@@ -94,7 +94,7 @@ def test_what_is_outside_or_no_file_is_refused_in_the_same_words(
 
 
 @given(st.text(max_size=60))
-def test_no_text_leads_outside(name: str) -> None:
+def test_no_name_reaches_a_file_outside_the_folders(name: str) -> None:
     """Whatever is returned lies in the folder."""
     folder = REPORTS.resolve()
     try:
@@ -104,7 +104,7 @@ def test_no_text_leads_outside(name: str) -> None:
     assert found.is_relative_to(folder)
 
 
-def test_a_table_of_the_run_that_is_a_link_to_the_outside_is_refused(folder: Path) -> None:
+def test_a_run_table_that_links_outside_is_refused(folder: Path) -> None:
     (folder / "a.run.json").symlink_to("/etc/passwd")
     with pytest.raises(UsageError, match="outside the folders"):
         AllowedFolders([folder]).report("a.ncu-rep")
@@ -122,7 +122,7 @@ def test_several_folders_with_equal_names(folder: Path, tmp_path: Path) -> None:
     assert roots.report("link.ncu-rep").name == "b.ncu-rep"
 
 
-def test_names_are_one_line_and_lead_back_to_their_file(folder: Path) -> None:
+def test_names_are_one_line_and_find_their_file(folder: Path) -> None:
     """A newline would forge a line of the list; bytes that are no text could not be sent back."""
     odd = [b"x\ny.ncu-rep", b"bad\xff.ncu-rep", b"bad\\xff.ncu-rep", b"n" * 240 + b".ncu-rep"]
     paths = [folder.resolve() / os.fsdecode(each) for each in odd]
@@ -139,7 +139,7 @@ def test_names_are_one_line_and_lead_back_to_their_file(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("swapped", ["folder", "table"])
-def test_a_path_that_leads_outside_when_it_is_opened_is_refused(folder: Path, swapped: str) -> None:
+def test_a_path_that_becomes_a_link_to_outside_is_refused(folder: Path, swapped: str) -> None:
     """Between the check and the opening, somebody puts a link in the place of a folder."""
     (folder / "sub").mkdir()
     shutil.copy(folder / "a.ncu-rep", folder / "sub" / "b.ncu-rep")
@@ -185,7 +185,7 @@ def test_folders_that_can_not_be_served(folder: Path) -> None:
             AllowedFolders([Path(wide)])
 
 
-def test_source_folders_are_confined_too(folder: Path) -> None:
+def test_source_folders_must_be_inside_the_folders(folder: Path) -> None:
     roots = AllowedFolders([folder])
     (folder / "src").mkdir()
     assert roots.source("src") == folder.resolve() / "src"

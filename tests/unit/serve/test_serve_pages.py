@@ -49,7 +49,7 @@ def same(page: dict[str, Any], field: str, ids: Ids, in_text: str) -> list[Any]:
 
 
 @pytest.mark.slow
-def test_launches_that_are_explained(reports: ReportCache) -> None:
+def test_pages_of_explain(reports: ReportCache) -> None:
     every = list(pages(reports, "explain", report="zoo.ncu-repz", kernel="*", top=5))
     ids = [same(page, "launches", lambda each: each["id"], r"^### Launch (\d+)") for page in every]
     assert sorted([*chain(*ids)]) == [str(n) for n in range(8)]
@@ -58,7 +58,7 @@ def test_launches_that_are_explained(reports: ReportCache) -> None:
     assert every[1]["program"] is None
 
 
-def test_launches_that_matter(reports: ReportCache) -> None:
+def test_pages_of_explain_without_selection(reports: ReportCache) -> None:
     every = list(pages(reports, "explain", report="pipeline_before.ncu-repz"))
     told = [same(page, "launches", lambda each: each["id"], r"^### Launch (\d+)") for page in every]
     assert sum(map(len, told)) == every[0]["total"] < 8

@@ -57,13 +57,13 @@ def test_pages_put_together_are_the_list() -> None:
     assert seen == entries
 
 
-def test_an_offset_behind_the_end_is_an_error() -> None:
+def test_an_offset_beyond_the_end_is_an_error() -> None:
     with pytest.raises(UsageError, match="offset 3: there are 3"):
         page_of([], 3, 3, 10)
     assert page_of([], 0, 0, 10).entries == []
 
 
-def test_a_note_tells_that_something_was_cut() -> None:
+def test_a_note_says_that_something_was_cut() -> None:
     (note,) = bounded({"notes": [], "text": "x" * 30_000})["notes"]
     assert "cut" in note
     assert bounded({"notes": [], "text": "x" * 300})["notes"] == []
@@ -84,7 +84,7 @@ def test_a_long_text_ends_with_how_much_is_missing() -> None:
     assert set(cut.splitlines()[:-2]) == {"a line"}
 
 
-def test_the_last_lines_stay_where_a_text_is_cut() -> None:
+def test_the_last_lines_are_kept_when_a_text_is_cut() -> None:
     end = "9 more lines: call again with offset 3"
     for text in ("a line\n" * 5_000, '"\n' * 9_000, "x" * 20_000):
         cut = bounded_text(text, end)

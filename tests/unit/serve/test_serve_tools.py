@@ -60,7 +60,7 @@ def test_reports_and_launches(call: Call) -> None:
     )
 
 
-def test_what_was_printed_by_ncu_is_listed(tmp_path: Path) -> None:
+def test_exports_of_ncu_are_listed(tmp_path: Path) -> None:
     """Files of any text are listed by what is in them."""
     cells = [Cell("GPU Speed Of Light Throughput", "Duration", "us", "12.3")]
     for name in ("a.txt", "b.LOG"):
@@ -137,7 +137,7 @@ def test_a_launch_or_kernel_that_is_not_there(call: Call) -> None:
         call("metrics", report=TOUR, kernel="zzz")
 
 
-def test_patterns_are_no_regular_expressions() -> None:
+def test_patterns_are_not_regular_expressions() -> None:
     """One that backtracks would hold the server up for ever."""
     assert matcher("l1*hit|dram", "pattern")("L1 Cache Hit Rate")
     assert matcher("a.*b", "pattern")("xaxbx")
@@ -150,7 +150,7 @@ def test_patterns_are_no_regular_expressions() -> None:
             matcher(nothing, "pattern")
 
 
-def test_errors_name_the_report_and_not_where_it_lies(served: Path, cache: ReportCache) -> None:
+def test_errors_name_the_report_without_its_folder(served: Path, cache: ReportCache) -> None:
     (served / "broken.ncu-rep").write_bytes((served / TOUR).read_bytes()[:5_000])
     with pytest.raises(KeetError) as problem:
         called(cache, "explain", report="broken.ncu-rep")
@@ -182,7 +182,7 @@ def test_a_report_is_read_once_and_again_when_it_changed(
     assert len(cache._reports) == shelf_module.MOST_REPORTS
 
 
-def test_work_that_is_cancelled_stops_and_leaves_the_report_usable(cache: ReportCache) -> None:
+def test_a_cancelled_call_stops_and_the_report_stays_usable(cache: ReportCache) -> None:
     class Stopped(BaseException):
         pass
 
@@ -207,7 +207,7 @@ def test_work_that_is_cancelled_stops_and_leaves_the_report_usable(cache: Report
         ("verify", {"report": TOUR, "text": "It takes 3 us. " * 50}, 53),
     ],
 )
-def test_work_looks_often_whether_it_was_cancelled(
+def test_calls_check_often_for_cancellation(
     cache: ReportCache, tool: str, arguments: dict[str, Any], least: int
 ) -> None:
     """Before each launch that is explained, and before each sentence; progress only grows."""
@@ -288,7 +288,7 @@ def test_cases(call: Call, keet: Keet) -> None:
 
 
 @pytest.mark.slow
-def test_a_report_of_100_mb_keeps_to_the_bounds(tmp_path: Path) -> None:
+def test_results_of_a_100_mb_report_are_within_the_limits(tmp_path: Path) -> None:
     """Every tool, every page of launches; memory is that of the report and little more."""
     from tests.many_launches import combined
 
