@@ -123,7 +123,7 @@ class Quantity:
 
     def __str__(self) -> str:
         number, unit = self.parts()
-        return f"{number} {unit}".rstrip()
+        return f"{number}%" if unit == "%" else f"{number} {unit}".rstrip()
 
     def parts(self) -> tuple[str, str]:
         """The number and the unit for display: `69.9`, `us`."""

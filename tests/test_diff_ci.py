@@ -117,7 +117,7 @@ def test_a_push_saves_what_a_pull_request_is_compared_with(job: Job) -> None:
     worse = job("Compare")
     assert worse.code == 1
     assert worse.out.startswith("::error ")
-    assert "gate of 10 % failed" in worse.summary
+    assert "gate of 10% failed" in worse.summary
     assert (job.folder / "comment.md").read_text(encoding="utf-8") == worse.summary
     job.runs(AFTER)
     same = job("Compare")
@@ -214,7 +214,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_annotations_lie_on_lines_of_the_checkout(keet: Keet, checkout: Path) -> None:
     first, *others = annotated(keet("diff", AFTER, BEFORE, "--gate", 5, "--format", "github").out)
     assert first.level == "error"
-    assert first.properties["title"] == "keet: gate of 5 % failed: 3 regressions"
+    assert first.properties["title"] == "keet: gate of 5% failed: 3 regressions"
     assert 1 <= len(others) <= 9
     lines = (checkout / "src" / "pipeline.cu").read_text().splitlines()
     for each in others:

@@ -338,11 +338,11 @@ def test_github_gets_annotations_and_a_summary(
     result = keet("diff", fast, slow, "--gate", 5, "--format", "github")
     assert result.code == 1
     lines = [line for line in result.out.splitlines() if line.startswith("::")]
-    assert lines[0].startswith("::error title=keet%3A gate of 5 %25 failed%3A 1 regression::track")
+    assert lines[0].startswith("::error title=keet%3A gate of 5%25 failed%3A 1 regression::track")
     assert "::warning file=kernels_samples/xs_lookup/slow.cu,line=11," in lines[1]
     assert len(lines) <= 10
     written = summary.read_text(encoding="utf-8")
-    assert written.startswith("before\n## ❌ keet: gate of 5 % failed: 1 regression; 5.28x slower")
+    assert written.startswith("before\n## ❌ keet: gate of 5% failed: 1 regression; 5.28x slower")
 
 
 # --- baselines

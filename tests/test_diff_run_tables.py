@@ -117,7 +117,7 @@ def test_github_annotates_what_the_run_lost(keet: Keet, tables: tuple[object, ..
     swapped = ("--run-table-before", after, "--run-table", before)
     result = keet("diff", AFTER, BEFORE, *swapped, "--gate", 5, "--format", "github")
     assert result.code == 1
-    assert result.out.startswith("::error title=keet%3A gate of 5 %25 failed%3A 4 regressions::")
+    assert result.out.startswith("::error title=keet%3A gate of 5%25 failed%3A 4 regressions::")
     assert "all kernels: durations in the run 7.49 ms → 13.05 ms" in result.out
 
 

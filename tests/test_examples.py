@@ -47,9 +47,9 @@ def test_explain_report(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None
 @pytest.mark.slow
 def test_ci_gate(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
     assert run(monkeypatch, "ci_gate.py", SLOW, FAST) == 0
-    assert "gate of 5 % passed" in capsys.readouterr().out
+    assert "gate of 5% passed" in capsys.readouterr().out
     assert run(monkeypatch, "ci_gate.py", FAST, SLOW, 10) == 1
-    assert "gate of 10 % failed: 1 regression" in capsys.readouterr().out
+    assert "gate of 10% failed: 1 regression" in capsys.readouterr().out
     other = ROOT / "kernels_samples" / "column_physics" / "slow.ncu-rep"
     capsys.readouterr()
     assert run(monkeypatch, "ci_gate.py", SLOW, other) == 6

@@ -90,7 +90,7 @@ def test_how_it_was_captured(keet: Keet) -> None:
         assert fact in told, fact
     lacking = page_of(keet, BARE).text_of("capture")
     assert "Not checked" in lacking
-    assert "To include it," in lacking
+    assert "To include this," in lacking
     assert "ncu " in page_of(keet, BARE).text_of("capture-again")
 
 

@@ -86,7 +86,7 @@ def test_the_text_has_the_value_to_the_digits_shown(value: float, unit: str) -> 
         (Quantity(1_980_000_000, "hz"), "1.98 GHz"),
         (Quantity(3_670_016, "sector"), "3,670,016 sector"),
         (Quantity(0.1661, "inst/cycle"), "0.166 inst/cycle"),
-        (Quantity(84.6123, "%"), "84.61 %"),
+        (Quantity(84.6123, "%"), "84.61%"),
         (Quantity(15.5151, ""), "15.52"),
         (Quantity(16384, "byte/cycle"), "16.38 kB/cycle"),
     ],

@@ -145,7 +145,7 @@ def _told(
     longer, was = ("longer", "faster") if change.slower else ("shorter", "slower")
     last, first = edge
     extent = (
-        f"Since {_day(first)} it takes {after} instead of {before}: {percent.value:.0f} % "
+        f"Since {_day(first)} it takes {after} instead of {before}: {percent:.0f} "
         f"{longer}, more than noise, in a history of {files.value:.0f} files."
     )
     text = (
@@ -159,7 +159,7 @@ def _told(
     return Insight(
         id="",
         kind="change",
-        title=f"{change.kernel}: {percent.value:.0f} % {longer} since {_day(first)}",
+        title=f"{change.kernel}: {percent:.0f} {longer} since {_day(first)}",
         text=text,
         adds=(
             "The newest profile alone explains how the kernel runs now; the set shows that it was "

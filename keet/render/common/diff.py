@@ -148,8 +148,8 @@ def sources(difference: Difference) -> str:
 def gate_verdict(gate: Gate) -> str:
     if gate.failed:
         count = len(gate.regressions)
-        return f"gate of {gate.percent:g} % failed: {count_noun(count, 'regression')}"
-    return f"gate of {gate.percent:g} % passed"
+        return f"gate of {gate.percent:g}% failed: {count_noun(count, 'regression')}"
+    return f"gate of {gate.percent:g}% passed"
 
 
 def gate_notes(gate: Gate) -> Iterator[str]:

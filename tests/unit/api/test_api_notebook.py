@@ -105,7 +105,7 @@ def test_a_difference() -> None:
     made = api.diff(TOUR, launches=(0, 1), gate=5)
     shown = Parsed(made._repr_html_()).text
     assert made.headline in shown
-    assert "gate of 5 % passed" in shown
+    assert "gate of 5% passed" in shown
     assert "uncoalesced global access" in shown
 
 

@@ -74,7 +74,7 @@ def test_each_slow_point_of_pair_reduce_is_told_by_itself(samples: Insights) -> 
         assert "L2 Hit Rate" in slow[value]
     assert "L2 at 92% of peak" in slow["64"]
     assert "Sectors" not in slow["256"]
-    assert "share of cycles with active SMs, 82.11 % compared with 91.72 % at 512" in slow["256"]
+    assert "share of cycles with active SMs, 82.11% compared with 91.72% at 512" in slow["256"]
     assert not any("hide latency" in text or "No counter" in text for text in slow.values())
 
 

@@ -644,9 +644,9 @@ def test_a_cause_beyond_the_findings_has_no_forecast() -> None:
 
 def test_the_numbers_are_those_of_the_report() -> None:
     verbose = terminal(column_physics(), 120, verbose=True)
-    assert re.search(r"^ +82\.29 %  L2 cache busy +l2_throughput_pct#0$", verbose, re.MULTILINE)
+    assert re.search(r"^ +82\.29%  L2 cache busy +l2_throughput_pct#0$", verbose, re.MULTILINE)
     row = (
-        "| L2 cache busy | 82.29 % | `lts__throughput.avg.pct_of_peak_sustained_elapsed` |  "
+        "| L2 cache busy | 82.29% | `lts__throughput.avg.pct_of_peak_sustained_elapsed` |  "
         "| `l2_throughput_pct#0` |"
     )
     assert row in explain_markdown(column_physics())

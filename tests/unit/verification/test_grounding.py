@@ -114,7 +114,7 @@ def test_verified(text: str) -> None:
         ("It takes 69.4 us.", "69.4 us", "Duration is"),
         ("It takes 69.34.", "69.34", "is"),
         ("L2 is at 0.766 %.", "0.766 %", "is"),
-        ("L2 is at 77.6 %.", "77.6 %", "L2 Cache Throughput is 76.60 %"),
+        ("L2 is at 77.6 %.", "77.6 %", "L2 Cache Throughput is 76.60%"),
         ("14.8M sectors", "14.8M sectors", "L2 Cache Sectors is 14,680,064 sector"),
         ("14.7k sectors", "14.7k sectors", "L2 Cache Sectors"),
         ("0.218 % of the samples", "0.218 %", "is"),

@@ -113,4 +113,4 @@ def test_the_place_is_that_in_the_text(profile_of: ProfileOf) -> None:
     text = "It is slow. In launch 0, L2 is busier than DRAM."
     (found,) = relations(text, profile_of(TOUR))
     assert text[found.start : found.end] == found.text == "busier than"
-    assert found.reason == "L2 Cache Throughput of #0 is 76.60 %; DRAM Throughput of #0 is 5.91 %"
+    assert found.reason == "L2 Cache Throughput of #0 is 76.60%; DRAM Throughput of #0 is 5.91%"

@@ -239,7 +239,7 @@ def test_source_lines() -> None:
     (check,) = checks("slow.cu:96 has 14.4 % of the samples.", profile)
     assert check.verdict is ClaimVerdict.CONTRADICTED
     assert check.reason == (
-        "Share of the samples of slow.cu:96 is 17.42 %; 14.4 % is the value of slow.cu:95"
+        "Share of the samples of slow.cu:96 is 17.42%; 14.4 % is the value of slow.cu:95"
     )
     assert verdicts("slow.cu:1 has 21.8 % of the samples.", profile) == ["contradicted"]
 
