@@ -292,7 +292,7 @@ def test_the_output_never_replaces_a_report(keet: Keet, tmp_path: Path) -> None:
     for arguments in (("diff", BEFORE, after), ("explain", BEFORE, "--against", after)):
         result = keet(*arguments, "--format", "markdown", "-o", after)
         assert result.code == 2
-        assert "that is the report itself" in result.err
+        assert "this is the report itself" in result.err
     assert after.read_bytes() == AFTER.read_bytes()
 
 
