@@ -137,7 +137,7 @@ def test_a_baseline_is_named_by_the_gpu(job: Job) -> None:
     [(DOUBLE, 6, "different problem size"), (None, 4, "cut short")],
 )
 @pytest.mark.slow
-def test_what_can_not_be_compared_is_told(
+def test_incomparable_runs_are_reported(
     report: Path | None,
     code: int,
     complaint: str,
@@ -280,7 +280,7 @@ def test_a_comment_of_many_kernels_stays_small(keet: Keet) -> None:
 
 
 @pytest.mark.parametrize("gate", ["-5", "nan", "inf", "1001", "", "5,0"])
-def test_a_gate_that_is_none(gate: str, keet: Keet) -> None:
+def test_an_invalid_gate_is_refused(gate: str, keet: Keet) -> None:
     result = keet("diff", BEFORE, AFTER, "--gate", gate)
     assert (result.code, result.out) == (2, "")
     assert "must be a percentage" in result.err
@@ -298,7 +298,9 @@ def test_what_is_inconclusive_passes_and_says_so(keet: Keet) -> None:
 
 
 @pytest.mark.slow
-def test_one_slower_kernel_fails_although_the_total_stands(keet: Keet, tmp_path: Path) -> None:
+def test_one_slower_kernel_fails_although_the_total_is_unchanged(
+    keet: Keet, tmp_path: Path
+) -> None:
     def edit(told: dict[str, Any]) -> None:
         told["launches"][3]["metrics"]["gpu__time_duration.sum"] *= 1.12
 
@@ -395,7 +397,7 @@ def test_a_damaged_baseline_is_named(keet: Keet, project: Path) -> None:
     assert (result.code, "run_01.keet.json" in result.err) == (4, True)
 
 
-def test_a_place_that_can_not_be_written(
+def test_an_unwritable_folder_is_reported(
     keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

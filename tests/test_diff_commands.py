@@ -157,13 +157,13 @@ def test_one_launch_that_does_the_work_of_many(keet: Keet) -> None:
     assert told["pairs"][0]["attribution"][0]["finding"] == "launch_bound"
 
 
-def test_strangers_have_nothing_in_common(keet: Keet) -> None:
+def test_unrelated_programs_are_refused(keet: Keet) -> None:
     result = keet("diff", SAMPLES / "tap_filter/slow.ncu-rep", SAMPLES / "page_walk/slow.ncu-rep")
     assert result.code == 6
     assert "no kernel was found on both sides" in result.err
 
 
-def test_what_was_only_guessed_is_said(keet: Keet) -> None:
+def test_pairs_by_position_alone_are_noted(keet: Keet) -> None:
     strangers = SAMPLES / "tap_filter/slow.ncu-rep", SAMPLES / "page_walk/slow.ncu-rep"
     told = document(keet, *strangers, "--force")
     assert [note["id"] for note in told["comparability"]["notes"]][:1] == ["guessed"]
@@ -273,7 +273,7 @@ def test_more_runs_make_the_noise_smaller(keet: Keet, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_copy_is_no_further_run(keet: Keet, tmp_path: Path) -> None:
+def test_a_copy_of_a_report_does_not_count_as_a_run(keet: Keet, tmp_path: Path) -> None:
     copy = tmp_path / "copy.ncu-repz"
     copy.write_bytes(BEFORE.read_bytes())
     told = document(keet, BEFORE, AFTER, "--before-run", copy)
@@ -308,7 +308,7 @@ def test_the_next_step_is_not_known_where_nothing_was_judged(keet: Keet) -> None
 
 
 @pytest.mark.slow
-def test_a_gate_that_judged_nothing_does_not_pass(keet: Keet, tmp_path: Path) -> None:
+def test_a_gate_that_checked_nothing_does_not_pass(keet: Keet, tmp_path: Path) -> None:
     """--force compares reports without durations; what was not compared was not gated."""
     timeless = tmp_path / "timeless.keet.json"
     keet("snapshot", AFTER, "-o", timeless)
@@ -372,7 +372,7 @@ def test_a_baseline_is_saved_listed_shown_and_compared_with(
 
 
 @pytest.mark.slow
-def test_a_baseline_is_replaced_whole_or_not_at_all(
+def test_a_baseline_is_replaced_atomically(
     keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, after = BEFORE.resolve(), AFTER.resolve()

@@ -39,7 +39,7 @@ def test_json(keet: Keet) -> None:
     assert wrong == {"69.34 us", "61.9 %", "14.69 ms", "0.87 %"}
 
 
-def test_all_is_well(keet: Keet, tmp_path: Path) -> None:
+def test_a_text_without_wrong_numbers_exits_0(keet: Keet, tmp_path: Path) -> None:
     text = tmp_path / "right.txt"
     text.write_text("transpose_rows takes 69.34 us. The moon is 384,400 km away.")
     result = keet("verify", text, "--report", REPORT)
@@ -100,7 +100,7 @@ def test_wrong_usage(arguments: list[str], code: int, says: str, keet: Keet) -> 
 
 
 @pytest.mark.slow
-def test_a_comparison_is_held_to_both_reports(keet: Keet, tmp_path: Path) -> None:
+def test_a_text_about_two_reports_is_checked_against_both(keet: Keet, tmp_path: Path) -> None:
     folder = Path("kernels_samples/matrix_flip")
     before, after = folder / "slow.ncu-rep", folder / "fast.ncu-rep"
     text = tmp_path / "changes.txt"

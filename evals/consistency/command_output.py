@@ -73,7 +73,7 @@ def texts_of_pair(before: Path, after: Path) -> Iterator[Printed | Unread]:
 def _two_launches(path: Path, profile: Profile) -> Iterator[Printed | Unread]:
     """The longest launch compared with another of its kernel, or with the next longest."""
     from keet.comparison.compare import compare
-    from keet.comparison.pairing.sides import Capture, Side
+    from keet.comparison.pairing.sides import Side, SideCapture
 
     ranked = sorted(profile.launches, key=lambda launch: -launch.rank_time)
     first, *others = ranked
@@ -81,7 +81,7 @@ def _two_launches(path: Path, profile: Profile) -> Iterator[Printed | Unread]:
     second = next(iter(alike or others), None)
     if second is None:
         return
-    before, after = (Side((Capture(profile, (launch,)),)) for launch in (first, second))
+    before, after = (Side((SideCapture(profile, (launch,)),)) for launch in (first, second))
     known = computed_values([profile], compare(before, after, guess=True))
     for form, (command, *options) in OF_TWO.items():
         chosen = ["--launch", f"{first.id}:{second.id}", "--force"]

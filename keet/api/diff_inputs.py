@@ -57,8 +57,8 @@ def side_of(
     kernel: Kernel | None,
     times: tuple[int, int] | None,
 ) -> Side:
-    from keet.comparison.pairing.sides import Capture, Side, distinct_captures
+    from keet.comparison.pairing.sides import Side, SideCapture, distinct_captures
 
     number = launches[which] if launches else None
-    runs = [Capture(each, selected_launches(each, number, kernel)) for each in profiles]
+    runs = [SideCapture(each, selected_launches(each, number, kernel)) for each in profiles]
     return Side(distinct_captures(runs), times[which] if times else None)

@@ -203,7 +203,7 @@ def _paths(name: str) -> list[Path]:
 
 
 def _side(args: Namespace, paths: Sequence[Path], which: int) -> Side:
-    from keet.comparison.pairing.sides import Capture, Side, distinct_captures
+    from keet.comparison.pairing.sides import Side, SideCapture, distinct_captures
     from keet.ingest import read_profile
 
     source = args.source_before if which == 0 else args.source
@@ -216,7 +216,7 @@ def _side(args: Namespace, paths: Sequence[Path], which: int) -> Side:
         chosen = Namespace(
             launch=frozenset({args.launch[which]}) if args.launch else None, kernel=args.kernel
         )
-        runs.append(Capture(profile, selected_launches(profile, chosen)))
+        runs.append(SideCapture(profile, selected_launches(profile, chosen)))
     return Side(distinct_captures(runs), args.times[which])
 
 

@@ -12,11 +12,11 @@ from keet.comparison.causes.explained_pair import ExplainedPair, WeightedLaunch
 from keet.comparison.causes.finding_changes import Outcome, outcome
 from keet.comparison.causes.next_step import find_next_step, with_share_of_run
 from keet.comparison.caveats.caveat import Caveat, doubt_of
-from keet.comparison.caveats.comparability import compare_captures
+from keet.comparison.caveats.comparability import NO_TIMES, compare_captures
 from keet.comparison.number_change import LaunchTimes
 from keet.comparison.option_advice import name_keet_diff_options
 from keet.comparison.pairing.pairs import Pairing, pair_groups
-from keet.comparison.pairing.sides import Capture, KernelGroup, Side, groups_of
+from keet.comparison.pairing.sides import KernelGroup, Side, SideCapture, groups_of
 from keet.comparison.result import Difference, PairDifference, Spans
 from keet.comparison.timing.basis_choice import (
     choose_weighting,
@@ -35,7 +35,7 @@ from keet.comparison.timing.overlapping_kernels import (
 from keet.comparison.timing.pair_timing import Timing
 from keet.comparison.timing.run_caveats import launches_unlike, replay_differs, replay_not_scaled
 from keet.comparison.timing.run_weighting import RunWeighting
-from keet.comparison.timing.time_evidence import TimeEvidence
+from keet.comparison.timing.time_evidence import TimeLedger
 from keet.evidence import Evidence
 from keet.explanation.analyst import OnLaunch, explain
 from keet.explanation.explained import Explanation, LaunchExplanation
@@ -51,12 +51,6 @@ _IDLE = 0.2
 """Share of idle time from which the length of the run is printed too."""
 _MOST = 0.5
 """Share of the time in unprofiled kernels from which it is printed with the next step."""
-_NO_TIMES = Caveat(
-    "no_times",
-    "forbids",
-    "a launch has no duration: profile it with: ncu --section SpeedOfLight, or "
-    "--metrics gpu__time_duration.sum",
-)
 _NOTHING = Outcome((), (), (), ())
 _SIDES = ("before", "after")
 """Scopes of evidence ids."""
@@ -91,7 +85,7 @@ def compare_explanations(
     if before.report_scope == after.report_scope and before.profile is not after.profile:
         raise ValueError("evidence of two reports needs different ids: explain with report_scope")
     known = {id(each.launch): each for side in (before, after) for each in side.launches}
-    sides = (Side((Capture(each.profile, each.asked),)) for each in (before, after))
+    sides = (Side((SideCapture(each.profile, each.asked),)) for each in (before, after))
     found = compare(
         *sides, guess=guess, scope=scope, explained=lambda launch: known.get(id(launch))
     )
@@ -106,7 +100,7 @@ class _Comparer:
         self._explained = explained
         self._analyst = partial(explain, top=_FINDINGS, on_launch=on_launch)
         self._book = Ledger(scope)
-        self._evidence = TimeEvidence(self._book)
+        self._evidence = TimeLedger(self._book)
         self._ledgers: list[LaunchLedger] = []
         self._explanations: dict[int, LaunchExplanation] = {}
         """Explanations of the analysed launches, by `id(launch)`."""
@@ -128,7 +122,7 @@ class _Comparer:
         timings = [timing for *_, timing in timed]
         whole = self._without_noise_if_same(self._weighting.total(pairings, timings), captures)
         if whole.unmeasured:
-            caveats.append(_NO_TIMES)
+            caveats.append(NO_TIMES)
         if undecided := self._undecided_total_caveat(timed, whole):
             caveats.append(undecided)
             whole = whole._replace(undecided=True)

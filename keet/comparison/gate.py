@@ -9,7 +9,7 @@ from typing import Literal
 
 from keet.catalog import metric_named, metrics, unit_of
 from keet.comparison.caveats.caveat import Caveat
-from keet.comparison.pairing.sides import Capture, KernelGroup
+from keet.comparison.pairing.sides import KernelGroup, SideCapture
 from keet.comparison.result import Difference, PairDifference
 from keet.errors import NotComparable, UsageError
 from keet.formatting import share_cell
@@ -281,7 +281,7 @@ def gate_metric(difference: Difference, metric: GatedMetric, percent: float) -> 
     return Gate(percent, tuple(found), len(pairs), (), tuple(missing))
 
 
-def _values(runs: Sequence[Capture], group: KernelGroup, name: str) -> list[Quantity]:
+def _values(runs: Sequence[SideCapture], group: KernelGroup, name: str) -> list[Quantity]:
     """Value of the typical launch in each capture that has the kernel."""
     found = []
     for run in runs:

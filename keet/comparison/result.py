@@ -8,7 +8,7 @@ from keet.comparison.causes.account_changes import PartChange
 from keet.comparison.causes.attribution import Attribution
 from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.causes.finding_changes import Outcome
-from keet.comparison.causes.next_step import NextStep
+from keet.comparison.causes.next_step import DiffNextStep
 from keet.comparison.caveats.caveat import Caveat
 from keet.comparison.number_change import NumberChange
 from keet.comparison.pairing.pairs import How, Pairing
@@ -115,7 +115,7 @@ class Difference(NamedTuple):
     """Of whole runs with much idle time."""
     unprofiled_share: Evidence | None = None
     """Share of the time after in kernels that were not profiled, if it is more than half."""
-    next_step: NextStep | None = None
+    next_step: DiffNextStep | None = None
     """The costliest thing that is left."""
 
     @property

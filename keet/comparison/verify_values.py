@@ -10,8 +10,8 @@ from keet.profile.names import file_name
 from keet.units import Quantity
 from keet.verification.values.launch_values import LaunchValues
 from keet.verification.values.named_values import (
+    ComputedValue,
     ComputedValues,
-    NamedValue,
     content_words,
     values_in_texts,
     values_of_evidence,
@@ -35,7 +35,7 @@ def computed_values(
     computed = [LaunchValues(each, on_launch) for each in profiles]
     sources = [source for each in computed for source in each.sources]
 
-    def general() -> Iterator[NamedValue]:
+    def general() -> Iterator[ComputedValue]:
         for each in computed:
             yield from each.program()
         yield from _of_both(profiles, difference)
@@ -46,18 +46,18 @@ def computed_values(
     return ComputedValues(sources, general, of_view)
 
 
-def _of_both(profiles: Sequence[Profile], difference: Difference | None) -> Iterator[NamedValue]:
+def _of_both(profiles: Sequence[Profile], difference: Difference | None) -> Iterator[ComputedValue]:
     if difference is None and len(profiles) > 1:
         from keet.comparison.compare import compare
-        from keet.comparison.pairing.sides import Capture, Side
+        from keet.comparison.pairing.sides import Side, SideCapture
 
-        before, after = (Side((Capture(profile, profile.launches),)) for profile in profiles)
+        before, after = (Side((SideCapture(profile, profile.launches),)) for profile in profiles)
         difference = compare(before, after, guess=True)
     if difference is not None:
         yield from difference_values(difference)
 
 
-def difference_values(difference: Difference) -> Iterator[NamedValue]:
+def difference_values(difference: Difference) -> Iterator[ComputedValue]:
     """Sentences and items of `keet diff`."""
     from keet.comparison.sentences import texts_of
 
@@ -71,48 +71,50 @@ def difference_values(difference: Difference) -> Iterator[NamedValue]:
     yield from values_of_evidence(difference.evidence)
 
 
-def _pair(pair: PairDifference) -> Iterator[NamedValue]:
+def _pair(pair: PairDifference) -> Iterator[ComputedValue]:
     """The row of a kernel, in which a long name is cut."""
     words = content_words(pair.kernel.partition("<")[0])
     pieces = [pair.time.before, pair.time.after] if pair.time else []
     pieces += [pair.speedup.factor] if pair.speedup else []
     for piece in pieces:
         quantity = Quantity(piece.value, piece.unit or "x")
-        yield NamedValue(piece.label, quantity, words, "sentence", None, _COVERED)
+        yield ComputedValue(piece.label, quantity, words, "sentence", None, _COVERED)
     noise = Quantity(100 * pair.timing.noise, "%")
-    yield NamedValue("noise of the times", noise, words, "sentence", None, _COVERED)
+    yield ComputedValue("noise of the times", noise, words, "sentence", None, _COVERED)
 
 
-def _share(each: Attribution) -> Iterator[NamedValue]:
+def _share(each: Attribution) -> Iterator[ComputedValue]:
     """Shares of the time saved or lost."""
     if each.share is None:
         return
     quantity = Quantity(each.share.value, each.share.unit)
     label = f"share of the difference: {each.share.label}"
     for words in {content_words(each.what), content_words(each.what.partition(";")[0])}:
-        yield NamedValue(label, quantity, words, "sentence", None, _COVERED)
+        yield ComputedValue(label, quantity, words, "sentence", None, _COVERED)
 
 
-def _times(each: Attribution) -> Iterator[NamedValue]:
+def _times(each: Attribution) -> Iterator[ComputedValue]:
     """Times of the line that an item names, before and after."""
     rows = {(file_name(place.file), place.line) for place in each.place or () if place}
     for piece in each.evidence:
         quantity = Quantity(piece.value, piece.unit)
-        yield from (NamedValue(piece.label, quantity, frozenset(), "sentence", row) for row in rows)
+        yield from (
+            ComputedValue(piece.label, quantity, frozenset(), "sentence", row) for row in rows
+        )
 
 
-def _next_step(difference: Difference) -> Iterator[NamedValue]:
+def _next_step(difference: Difference) -> Iterator[ComputedValue]:
     step = difference.next_step
     if step is None:
         return
     if step.whole:
         share = Quantity(100 * step.saved / step.whole, "%")
-        yield NamedValue("of the time after, saved by the next step", share, _TOTAL, "sentence")
+        yield ComputedValue("of the time after, saved by the next step", share, _TOTAL, "sentence")
     if step.finding:
         for factor in step.finding.forecast:
             words = content_words(step.finding.title)
             label = f"forecast for {step.finding.title.lower()}"
-            yield NamedValue(label, Quantity(factor, "x"), words, "sentence")
+            yield ComputedValue(label, Quantity(factor, "x"), words, "sentence")
 
 
 _TOTAL = content_words("saves total time after")

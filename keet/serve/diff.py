@@ -51,9 +51,11 @@ def _compare(
 
 
 def _side(report: OpenReport, launch: int | None, asked: DiffArguments) -> Side:
-    from keet.comparison.pairing.sides import Capture, Side
+    from keet.comparison.pairing.sides import Side, SideCapture
 
-    return Side((Capture(report.profile, selected_launches(report.profile, launch, asked.kernel)),))
+    return Side(
+        (SideCapture(report.profile, selected_launches(report.profile, launch, asked.kernel)),)
+    )
 
 
 def _reply(difference: Difference, before: str, after: str, offset: int) -> ToolReply:

@@ -31,7 +31,7 @@ _DOUBTS: dict[RunDoubt, str] = {
 }
 
 
-class NextStep(NamedTuple):
+class DiffNextStep(NamedTuple):
     """The costliest remaining finding, or the likely reason why the replay differs from the run."""
 
     weighted: WeightedLaunch
@@ -87,24 +87,24 @@ class NextStep(NamedTuple):
 
 def find_next_step(
     launches: Iterable[WeightedLaunch], whole: float | None, of: str = "the total time"
-) -> NextStep | None:
+) -> DiffNextStep | None:
     """`launches`: the explained launches of the side after. Steps whose saving in the run is not
     known come last."""
     left = [step for weighted in launches for step in _steps(weighted, whole, of)]
     return max(left, key=lambda step: (step.weighted.doubt is None, step.saved), default=None)
 
 
-def _steps(weighted: WeightedLaunch, whole: float | None, of: str) -> Iterator[NextStep]:
+def _steps(weighted: WeightedLaunch, whole: float | None, of: str) -> Iterator[DiffNextStep]:
     if weighted.doubt == "replay" and _likely(weighted):
-        yield NextStep(
+        yield DiffNextStep(
             weighted, None, weighted.weight * weighted.explanation.launch.rank_time, whole, of
         )
         return
     for finding in weighted.explanation.findings:
-        yield NextStep(weighted, finding, _cost(weighted, finding), whole, of)
+        yield DiffNextStep(weighted, finding, _cost(weighted, finding), whole, of)
 
 
-def with_share_of_run(step: NextStep, book: Ledger) -> NextStep:
+def with_share_of_run(step: DiffNextStep, book: Ledger) -> DiffNextStep:
     """The step with evidence for its share of the run, if one is printed."""
     if step.weighted.doubt or not step.whole or step.saved / step.whole < _LEAST:
         return step

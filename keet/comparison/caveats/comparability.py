@@ -23,6 +23,12 @@ _FREE_CLOCKS = 0.15
 """Assumed, not measured: the effect of locked clocks on one side if the reports lack the clocks."""
 WARM_CACHES = 0.5
 """Measured on an H200 (docs/diff.md): with warm caches, kernels took 0.63 to 1.07 times as long."""
+NO_TIMES = Caveat(
+    "no_times",
+    "forbids",
+    "a launch has no duration: profile it with: ncu --section SpeedOfLight, or "
+    "--metrics gpu__time_duration.sum",
+)
 
 
 def compare_captures(before: Side, after: Side) -> tuple[Caveat, ...]:

@@ -20,12 +20,12 @@ _SELECTING = regex(
 """Options of ncu that select launches."""
 
 
-class _Capture(NamedTuple):
+class _SideCapture(NamedTuple):
     profile: Profile
     launches: tuple[Launch, ...]
 
 
-class Capture(_Capture):
+class SideCapture(_SideCapture):
     """One report, and the launches of it that are compared."""
 
     # No `__slots__`: cached properties need `__dict__`, and they are read once per kernel.
@@ -69,7 +69,7 @@ def all_captured(profile: Profile) -> bool:
     return limit is None or len(profile.launches) < int(limit[1])
 
 
-def distinct_captures(runs: Sequence[Capture]) -> tuple[Capture, ...]:
+def distinct_captures(runs: Sequence[SideCapture]) -> tuple[SideCapture, ...]:
     """Each report once: a copy of a report would make the noise look smaller."""
     return tuple({run.profile.provenance.sha256: run for run in reversed(runs)}.values())[::-1]
 
@@ -77,7 +77,7 @@ def distinct_captures(runs: Sequence[Capture]) -> tuple[Capture, ...]:
 class Side(NamedTuple):
     """Before, or after: the same program, profiled once or several times."""
 
-    captures: tuple[Capture, ...]
+    captures: tuple[SideCapture, ...]
     times: int | None = None
     """Launches of the program per launch in the report (`--times`); None: not given."""
 
@@ -104,7 +104,7 @@ class Side(NamedTuple):
         return self.has_tables or all(all_captured(run.profile) for run in self.captures)
 
     @property
-    def first(self) -> Capture:
+    def first(self) -> SideCapture:
         """The capture that is analysed; the others only show how much times vary."""
         return self.captures[0]
 
@@ -169,7 +169,7 @@ def groups_of(launches: Sequence[Launch]) -> tuple[KernelGroup, ...]:
     return tuple(KernelGroup(tuple(members)) for members in found.values())
 
 
-def time_in(run: Capture, groups: Sequence[KernelGroup]) -> float | None:
+def time_in(run: SideCapture, groups: Sequence[KernelGroup]) -> float | None:
     """Nanoseconds of all launches of these groups in a capture; `None` if one is missing."""
     total = 0.0
     for group in groups:

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from keet.comparison.pairing.pairs import Pairing
-from keet.comparison.pairing.sides import Capture, KernelGroup, Side, time_in
+from keet.comparison.pairing.sides import KernelGroup, Side, SideCapture, time_in
 from keet.comparison.timing.noise_model import (
     PLAIN_ACROSS_DAYS,
     PLAIN_WITHIN_HOUR,
@@ -173,7 +173,7 @@ def _measure(
 
 
 def _weighted_time(
-    run: Capture, groups: Sequence[KernelGroup], weights: Sequence[float]
+    run: SideCapture, groups: Sequence[KernelGroup], weights: Sequence[float]
 ) -> float | None:
     found = [time_in(run, [group]) for group in groups]
     known = [time for time in found if time is not None]

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from keet.comparison.pairing.pairs import Pairing
-from keet.comparison.pairing.sides import Capture, LaunchKey, Side, key_of
+from keet.comparison.pairing.sides import LaunchKey, Side, SideCapture, key_of
 from keet.profile.run_link import KernelNames
 from keet.profile.run_table import KernelRun, Position, RunPositions
 from keet.records import NamedTuple
@@ -51,7 +51,7 @@ class PairRunTimes:
         self.whole = [_whole(run) for run in side.captures]
         self.rest = [_rest(w, pairs) for w, pairs in zip(self.whole, self.pairs, strict=True)]
 
-    def _of_pairs(self, run: Capture) -> list[TimeSum]:
+    def _of_pairs(self, run: SideCapture) -> list[TimeSum]:
         spent = [TimeSum() for _ in self._pairings]
         positions = run_positions(run)
         for launch in run.launches:
@@ -79,14 +79,14 @@ class PairRunTimes:
                 yield next(alike, known[0][0]), kernel
 
 
-def run_positions(run: Capture) -> RunPositions:
+def run_positions(run: SideCapture) -> RunPositions:
     positions = run.profile.in_run
     if positions is None:
         raise ValueError("the run of this report is not known")
     return positions
 
 
-def _whole(run: Capture) -> TimeSum:
+def _whole(run: SideCapture) -> TimeSum:
     table = run_positions(run).table
     overlapped = sum(kernel.overlapped_ns or 0.0 for kernel in table.kernels)
     return TimeSum(table.busy_ns, table.total_ns, float(table.launch_count), overlapped)

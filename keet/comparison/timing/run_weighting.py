@@ -14,7 +14,7 @@ from keet.analysis.replay.gap import DIFFERS, ReplayGap, both_times, replay_gap
 from keet.comparison.caveats.caveat import Caveat
 from keet.comparison.caveats.work_per_launch import OTHER_WORK, log_growth
 from keet.comparison.pairing.pairs import Pairing
-from keet.comparison.pairing.sides import Capture, KernelGroup, Side, duration_of
+from keet.comparison.pairing.sides import KernelGroup, Side, SideCapture, duration_of
 from keet.comparison.timing.pair_timing import Timing, measured_runs, time_runs, total_timing
 from keet.comparison.timing.run_times import PairRunTimes, TimeSum, mean_of, run_positions
 from keet.comparison.timing.weighting import Basis, LaunchWeight, NoTotal, RunDoubt, Weighting
@@ -234,7 +234,7 @@ class RunWeighting(Weighting):
         """Indices of the pairs with a kernel that is not in the run table of the side."""
         yield from sorted(self._spent[which].unknown)
 
-    def strange(self, which: int) -> Iterator[Capture]:
+    def strange(self, which: int) -> Iterator[SideCapture]:
         """Reports of which no launch is in their run table."""
         for run in self.sides[which].captures:
             launches = run.profile.launches

@@ -19,7 +19,7 @@ class Speedup(NamedTuple):
     factor: Evidence
 
 
-class TimeEvidence:
+class TimeLedger:
     """Enters the numbers of a pair (`pair 3`) or of all kernels into a ledger."""
 
     def __init__(self, book: Ledger) -> None:

@@ -39,7 +39,7 @@ class LaunchWeight(NamedTuple):
     volume: float | None
     """Work of its kernel over the work of this launch; None: not known."""
     alike: float | None = None
-    """See `WeighedLaunch.alike`."""
+    """See `WeightedLaunch.alike`."""
 
 
 class NoTotal(NamedTuple):

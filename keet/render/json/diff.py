@@ -36,11 +36,11 @@ from keet.units import Quantity
 
 
 class SideDocument(ReportDocument):
-    """The first report of a side; the others tell the noise."""
+    """The first report of a side; the others only measure the noise."""
 
     devices: list[DeviceDocument]
     further_runs: list[ReportDocument]
-    times: int = field(description="how many launches of the program one in the report stands for")
+    times: int = field(description="launches of the program per launch in the report (--times)")
 
 
 class ReasonDocument(Document):
@@ -50,26 +50,28 @@ class ReasonDocument(Document):
 
 
 class ComparabilityDocument(Document):
-    ok: bool = field(description="false: only with --force")
+    ok: bool = field(description="false: compared only because of --force")
     notes: list[ReasonDocument]
 
 
 class ChangeVerdictDocument(Document):
     word: VerdictWord
     speedup: float | None = field(
-        description="time before over time after; null: not measured, or the times do not tell "
+        description="time before over time after; null: not measured, or the times do not show "
         "which way it changed because kernels overlap"
     )
-    noise: float = field(description="what chance may change the speed-up by: 0.05 is 5 %")
+    noise: float = field(
+        description="random error of the speed-up, two standard deviations: 0.05 is 5 %"
+    )
     headline: str
     basis: Basis = field(
-        description="what the times are of: `run`, whole runs without a profiler (see `measure`); "
+        description="what the times cover: `run`, whole runs without a profiler (see `measure`); "
         "`reports`, all launches of the reports together; `per_launch`, one launch, because how "
         "often each kernel is launched is not known (then there is no total)"
     )
     measure: Literal["busy", "durations"] | None = field(
         description="of whole runs: `busy`, time in which the GPU ran kernels; `durations`, sums "
-        "of the launches' durations, because a table does not tell which kernels ran at the same "
+        "of launch durations, because a table does not record which kernels ran at the same "
         "time; null: `basis` is not `run`"
     )
     before: QuantityDocument | None = field(
@@ -86,12 +88,12 @@ class PlaceDocument(Document):
 class AttributionDocument(Document):
     kind: AttributionKind
     what: str
-    unit: str | None = field(description="the hardware unit, where one is meant")
+    unit: str | None = field(description="the hardware unit that it is about; null: none")
     share: float | None = field(
-        description="of the time saved or lost, 0 to 1; negative: it worked against; for causes "
-        "an estimate; null: time did not change"
+        description="of the time saved or lost, 0 to 1; negative: it changed in the opposite "
+        "direction; for causes an estimate; null: the time did not change"
     )
-    finding: str | None = field(description="id of the catalog, of a cause")
+    finding: str | None = field(description="id of the finding, if it is a cause")
     before: PlaceDocument | None = field(description="the source line before; null: none, or new")
     after: PlaceDocument | None
     code: str | None = field(description="the line's text")
@@ -99,11 +101,11 @@ class AttributionDocument(Document):
 
 
 class LaunchCountsDocument(Document):
-    """Launches that the times of a pair are of: of the runs where `basis` is `run`, else of the
-    reports, as often as `times` says. A fraction where several profiled launches stand for launches
-    that the table of the run does not tell apart."""
+    """Launches that the times of a pair cover: of the runs if `basis` is `run`, else of the
+    reports, multiplied by `times`. A fraction if several profiled launches represent launches that
+    the run table does not distinguish."""
 
-    before: int | float | None = field(description="null: the table of the run has no such kernel")
+    before: int | float | None = field(description="null: the run table does not have the kernel")
     after: int | float | None
 
 
@@ -116,28 +118,26 @@ class PairDocument(Document):
     before: list[int] = field(description="launches of the report before; empty: it is new")
     after: list[int]
     kernel: str
-    how: How = field(description="how the two were found to be one kernel")
+    how: How = field(description="how the two were matched")
     verdict: ChangeVerdictDocument
     speedup: float | None
     launches: LaunchCountsDocument
-    limiter: list[str] | None = field(description="before and after; null: not looked into")
+    limiter: list[str] | None = field(description="before and after; null: not analysed")
     attribution: list[AttributionDocument] = field(description="causes first")
     account: list[PartChangeDocument] = field(
-        description="where the time went, the largest change first; empty: not known, or the "
+        description="time by part, the largest change first; empty: not known, or the "
         "replays do not show it (see the notes of `comparability`)"
     )
     fixed: list[str] = field(description="ids of findings")
     new: list[str]
     remaining: list[str]
-    unknown: list[str] = field(description="on one side; the other report does not say")
+    unknown: list[str] = field(description="on one side; the other report lacks the metrics")
 
 
 class NextDocument(Document):
     launch: int
     kernel: str
-    finding: str | None = field(
-        description="null: the replay is not what happened in the run, see `reason`"
-    )
+    finding: str | None = field(description="null: the replay differs from the run, see `reason`")
     reason: str | None = field(
         description="likely reason why the replay took longer or shorter than the run, as in "
         "`keet explain`; null: a finding is next"
@@ -161,10 +161,10 @@ class GateDocument(Document):
     percent: float
     failed: bool
     regressions: list[RegressionDocument]
-    blurred: list[str] = field(description="kernels whose noise is wider than the gate")
+    blurred: list[str] = field(description="kernels whose noise exceeds the gate")
     missing: list[str]
     total_gated: bool = field(description="false: there is no total, or only one kernel")
-    not_gated: list[str] = field(description="what was not judged and why, in sentences")
+    not_gated: list[str] = field(description="what was not gated and why, in sentences")
 
 
 class DiffDocument(Document):
@@ -178,7 +178,7 @@ class DiffDocument(Document):
     verdict: ChangeVerdictDocument
     pairs: list[PairDocument]
     not_profiled: TimesDocument | None = field(
-        description="kernels of the runs that no launch of either report stands for: with the "
+        description="kernels of the runs that no launch of either report represents: with the "
         "pairs they add up to the total; null: `basis` is not `run`, or there are none, or only "
         "some launches were chosen"
     )
@@ -187,8 +187,8 @@ class DiffDocument(Document):
         "the GPU ran no kernel for a fifth of it or more on a side; null: it did, or it is not "
         "known"
     )
-    next: NextDocument | None = field(description="the costliest thing that is left")
-    gate: GateDocument | None = field(description="null: no gate was asked for")
+    next: NextDocument | None = field(description="the costliest remaining finding")
+    gate: GateDocument | None = field(description="null: without --gate")
     grounding: GroundingDocument
     evidence: dict[str, NumberDocument] = field(
         description=f"{EVIDENCE_IDS}, `#before.3`: of a launch of one side, `#diff`: of both sides"

@@ -19,7 +19,7 @@ _Verdict = Literal["confirmed", "contradicted", "not_found"]
 class RelationSummary(Document):
     confirmed: int
     contradicted: int
-    not_found: int = field(description="keet does not know what is compared, or does not have it")
+    not_found: int = field(description="keet does not know what is compared, or lacks the values")
 
 
 class VerifySummary(Document):
@@ -31,27 +31,27 @@ class VerifySummary(Document):
 
 
 class NumberCheck(Document):
-    text: str = field(description="the number as it stands in the text, with its unit")
-    start: int = field(description="where in the text, in characters")
+    text: str = field(description="the number as written, with its unit")
+    start: int = field(description="position in the text, in characters")
     end: int
     value: float | None = field(description="in `unit`; null for a shape such as 64x256")
-    unit: str = field(description="in keet's spelling; empty where the text has none")
+    unit: str = field(description="in keet's spelling; empty if the text has none")
     sentence: str
     verdict: _Verdict
     reason: str
-    label: str | None = field(description="what it was held against")
-    metric: str | None = field(description="ncu's name of that; null for what keet computed")
+    label: str | None = field(description="what it was compared with")
+    metric: str | None = field(description="ncu's name of it; null for values that keet computed")
     measured: QuantityDocument | None
     launch: int | None
-    line: str | None = field(description="file.cu:31, where it is of a source line")
+    line: str | None = field(description="file.cu:31, if it belongs to a source line")
 
 
 class RelationDocument(Document):
-    """What the text says of two quantities (`exceeds`, `is the highest`), or of what limits the
-    launch (`is DRAM bound`)."""
+    """A comparison in the text (`exceeds`, `is the highest`), or a claim of a limiter (`is DRAM
+    bound`)."""
 
     text: str
-    start: int = field(description="where in the text, in characters")
+    start: int = field(description="position in the text, in characters")
     end: int
     sentence: str
     verdict: _Verdict

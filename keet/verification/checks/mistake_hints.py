@@ -10,7 +10,7 @@ from keet.profile.launch_iteration import MAX_DECODED
 from keet.verification.number_match import agrees, amounts
 from keet.verification.text.claims import Claim
 from keet.verification.text.numbers import TextNumber
-from keet.verification.text.source_places import SourcePlace
+from keet.verification.text.source_places import TextPlace
 from keet.verification.values.report_values import ReportValue, ReportValues
 
 _NEAR = 0.1
@@ -104,7 +104,7 @@ def _other_line(
         for spot in hotspots.spots if hotspots else ():
             if spot.location is None:
                 continue
-            where = SourcePlace(0, 0, spot.location.file, spot.location.line)
+            where = TextPlace(0, 0, spot.location.file, spot.location.line)
             for found in facts.read_line(ids, launch, where):
                 if found.label == report_values[0].label and agrees(claim.number, found.quantity):
                     return f"{claim.number.text} is the value of {found.line}"

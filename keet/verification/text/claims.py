@@ -31,7 +31,7 @@ from keet.verification.text.metric_names import (
 from keet.verification.text.metric_names_in_context import terms_in
 from keet.verification.text.numbers import TextNumber
 from keet.verification.text.sentences import SentenceSpan
-from keet.verification.text.source_places import SourcePlace, row_place
+from keet.verification.text.source_places import TextPlace, row_place
 
 _FARTHEST = 120
 _CLOSE_BEHIND = 30
@@ -87,7 +87,7 @@ class Claim(NamedTuple):
     """The name surely belongs to the number, so the number can be contradicted."""
     misfit: Term | None
     """If no name fits the unit: the name right before the number."""
-    place: SourcePlace | None
+    place: TextPlace | None
     subject: LaunchName | None
     sentence: SentenceSpan
 
@@ -96,8 +96,8 @@ def find_claims(
     sentence: SentenceSpan,
     numbers: Sequence[TextNumber],
     launches: LaunchLookup,
-    places: Sequence[SourcePlace] = (),
-    title: SourcePlace | None = None,
+    places: Sequence[TextPlace] = (),
+    title: TextPlace | None = None,
 ) -> list[Claim]:
     """The claims of one sentence, with positions in the sentence. `places`: of the sentence.
     `title`: the source line in the title of the text, if any."""
@@ -133,13 +133,13 @@ def find_claims(
 
 
 def _before(
-    number: TextNumber, places: Sequence[SourcePlace], title: SourcePlace | None
-) -> Sequence[SourcePlace]:
+    number: TextNumber, places: Sequence[TextPlace], title: TextPlace | None
+) -> Sequence[TextPlace]:
     """Below the title of a source line, a place after a number is what the line waits for."""
     return [place for place in places if place.end <= number.start] if title else places
 
 
-def _inside(term: Term, spans: Iterable[SourcePlace | LaunchName]) -> bool:
+def _inside(term: Term, spans: Iterable[TextPlace | LaunchName]) -> bool:
     return any(span.start <= term.start < span.end for span in spans)
 
 

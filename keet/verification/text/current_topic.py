@@ -12,7 +12,7 @@ from keet.verification.text.launch_names import LaunchLookup, LaunchName, is_obj
 from keet.verification.text.sentences import SentenceSpan
 from keet.verification.text.source_places import (
     RowKey,
-    SourcePlace,
+    TextPlace,
     is_title,
     row_place,
     title_place,
@@ -41,7 +41,7 @@ class CurrentTopic:
         self._previous: SentenceSpan | None = None
         self._row: RowKey | None = None
         self._column = 0
-        self.place: SourcePlace | None = None
+        self.place: TextPlace | None = None
         """The source line that the last title names; the numbers below belong to it."""
 
     @property
@@ -80,7 +80,7 @@ class CurrentTopic:
         launches = dict.fromkeys(launch for name in subjects for launch in name.launches)
         return names[0]._replace(launches=tuple(launches)) if launches else None
 
-    def rows(self, sentence: SentenceSpan, places: Sequence[SourcePlace]) -> None:
+    def rows(self, sentence: SentenceSpan, places: Sequence[TextPlace]) -> None:
         """Update the current row, which a sentence begins or (if indented) continues, and the
         source line that a title names. `places`: all places of the sentence."""
         if is_title(sentence.text):
@@ -101,7 +101,7 @@ class CurrentTopic:
         return tuple(key for key in dict.fromkeys(keys) if key is not None)
 
 
-def row_key_of(place: SourcePlace) -> RowKey:
+def row_key_of(place: TextPlace) -> RowKey:
     """Key of the row of `keet hotspots`."""
     if place.offset is not None:
         return place.offset

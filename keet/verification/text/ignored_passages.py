@@ -9,7 +9,7 @@ from keet.patterns import regex
 from keet.profile import Launch
 from keet.profile.names import file_name
 from keet.texts import code_lines
-from keet.verification.text.source_places import SourcePlace
+from keet.verification.text.source_places import TextPlace
 
 _ASIDE = regex(
     r"""
@@ -60,7 +60,7 @@ def _blank(passage: str) -> str:
     return re.sub(r"[^\n]", " ", passage)
 
 
-def without_quotes(text: str, launches: Iterable[Launch], places: Iterable[SourcePlace]) -> str:
+def without_quotes(text: str, launches: Iterable[Launch], places: Iterable[TextPlace]) -> str:
     """The text with blanks for quoted source lines. `places`: all places of the text; the quotation
     follows its place."""
     characters = list(text)
@@ -79,7 +79,7 @@ class _Source:
         self._launches = tuple(launches)
         self._files: dict[str, list[list[str]]] = {}
 
-    def lines(self, place: SourcePlace) -> set[str]:
+    def lines(self, place: TextPlace) -> set[str]:
         """The line in each of the files with this name."""
         if place.file is None:
             return set()

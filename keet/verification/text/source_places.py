@@ -25,7 +25,7 @@ RowKey = tuple[str, int] | int | str
 of the first cell, such as the name of a pointer."""
 
 
-class SourcePlace(NamedTuple):
+class TextPlace(NamedTuple):
     """A source line that a sentence names."""
 
     start: int
@@ -38,29 +38,29 @@ class SourcePlace(NamedTuple):
     """Offset of an instruction in its function, if the text names that instead of a line."""
 
 
-def find_places(text: str, files: Collection[str] = ()) -> list[SourcePlace]:
+def find_places(text: str, files: Collection[str] = ()) -> list[TextPlace]:
     """In order. `files`: names of source files that look like words (`cmath`)."""
     found = list(_lines(text))
     for name in files:
         odd = re.finditer(rf"(?<![\w./]){re.escape(name)}:(\d{{1,9}})(?!\d)", text)
-        found += [SourcePlace(m.start(), m.end(), name, int(m[1])) for m in odd]
+        found += [TextPlace(m.start(), m.end(), name, int(m[1])) for m in odd]
     found += [
-        SourcePlace(m.start(), m.end(), None, NO_LINE, int(m["at"], 16) if m["at"] else None)
+        TextPlace(m.start(), m.end(), None, NO_LINE, int(m["at"], 16) if m["at"] else None)
         for m in _NO_LINE.finditer(text)
     ]
     return sorted(found, key=lambda place: place.start)
 
 
-def _lines(text: str) -> Iterator[SourcePlace]:
+def _lines(text: str) -> Iterator[TextPlace]:
     """Searches backwards from the colon: a pattern that begins with the file name would take
     quadratic time on long words."""
     last = 0
     for match in _LINE.finditer(text):
         if match[2]:
-            yield SourcePlace(match.start(), match.end(), None, int(match[2]))
+            yield TextPlace(match.start(), match.end(), None, int(match[2]))
         elif (start := _path_start(text, match.start(), last)) is not None:
             file = text[start : match.start()]
-            yield SourcePlace(start, match.end(), file, int(match[1]))
+            yield TextPlace(start, match.end(), file, int(match[1]))
         last = match.end()
 
 
@@ -72,7 +72,7 @@ def _path_start(text: str, end: int, first: int) -> int | None:
     return start if _FILE.fullmatch(text, start, end) else None
 
 
-def places_within(places: Sequence[SourcePlace], start: int, end: int) -> list[SourcePlace]:
+def places_within(places: Sequence[TextPlace], start: int, end: int) -> list[TextPlace]:
     """The places of one sentence, with positions relative to the sentence."""
     first = bisect_left(places, start, key=lambda place: place.start)
     last = bisect_left(places, end, key=lambda place: place.start)
@@ -81,8 +81,8 @@ def places_within(places: Sequence[SourcePlace], start: int, end: int) -> list[S
 
 
 def row_place(
-    text: str, places: Sequence[SourcePlace], title: SourcePlace | None = None
-) -> SourcePlace | None:
+    text: str, places: Sequence[TextPlace], title: TextPlace | None = None
+) -> TextPlace | None:
     """`53.4%  141  slow.cu:21  Long Scoreboard 99% for the load at slow.cu:18`: the place that the
     row is about stands behind nothing but numbers, and all numbers are its own. Below the title of
     a source line, rows begin with the offset of an instruction."""
@@ -97,7 +97,7 @@ def is_title(text: str) -> bool:
     return bool(_TITLE.match(text))
 
 
-def title_place(text: str, places: Sequence[SourcePlace]) -> SourcePlace | None:
+def title_place(text: str, places: Sequence[TextPlace]) -> TextPlace | None:
     """`#0 flip slow.cu:7`, as `keet hotspots --line` begins: the numbers below are that line's."""
     last = places[-1] if places else None
     return last if last and last.end == len(text) and last.file and is_title(text) else None

@@ -26,7 +26,7 @@ from keet.verification.values.line_values import (
     wait_values,
 )
 from keet.verification.values.named_values import (
-    NamedValue,
+    ComputedValue,
     ValueSource,
     content_words,
     values_in_texts,
@@ -45,7 +45,7 @@ _EVERY = 10_000
 """Findings per launch: no limit."""
 
 
-_Maker = Callable[[Launch], Iterator[NamedValue]]
+_Maker = Callable[[Launch], Iterator[ComputedValue]]
 
 
 class LaunchValues:
@@ -100,7 +100,7 @@ class LaunchValues:
 
         return program_of(self._explanation)
 
-    def explained(self, launch: Launch) -> Iterator[NamedValue]:
+    def explained(self, launch: Launch) -> Iterator[ComputedValue]:
         """Numbers of `keet explain` and `keet context`."""
         from keet.explanation.explained import texts_of
         from keet.verification.values.program_values import group_values
@@ -127,13 +127,13 @@ class LaunchValues:
         groups = self._program.groups if self._program else ()
         return {launch: group for group in groups for launch in group.launches}
 
-    def program(self) -> Iterator[NamedValue]:
+    def program(self) -> Iterator[ComputedValue]:
         """Numbers about all launches together."""
         from keet.verification.values.program_values import program_values
 
         yield from program_values(self._program) if self._program else ()
 
-    def roofline(self, launch: Launch) -> Iterator[NamedValue]:
+    def roofline(self, launch: Launch) -> Iterator[ComputedValue]:
         """Rows and sentences of `keet roofline`."""
         from keet.analysis.roofline.launch_roofline import find_roofline
 
@@ -147,18 +147,18 @@ class LaunchValues:
             words = content_words(f"{entry.level} ridge")
             for piece in (entry.value, entry.ridge):
                 quantity = Quantity(piece.value, piece.unit)
-                yield NamedValue(piece.label, quantity, words, "sentence")
-                yield NamedValue(piece.label, quantity, content_words(entry.level), "cell")
+                yield ComputedValue(piece.label, quantity, words, "sentence")
+                yield ComputedValue(piece.label, quantity, content_words(entry.level), "cell")
         if stage := found.uncounted:
             yield from _named({stage.label, _SPOKEN.get(stage.id, stage.label)}, [stage.busy])
         yield from values_in_texts([found.reading, *found.notes], [*found.ledger], launch)
         together = content_words(" ".join(ceiling.name for ceiling in found.nearest))
         for ceiling in found.nearest:
             share = Quantity(ceiling.reached.value, "%")
-            yield NamedValue(ceiling.reached.label, share, together, "cell")
+            yield ComputedValue(ceiling.reached.label, share, together, "cell")
         yield from values_of_evidence(found.ledger)
 
-    def rows(self, launch: Launch) -> Iterator[NamedValue]:
+    def rows(self, launch: Launch) -> Iterator[ComputedValue]:
         """Rows of `keet hotspots`."""
         entries = _entries(launch)
         for by in ("line", "instruction"):
@@ -172,7 +172,7 @@ class LaunchValues:
             if found.partial:
                 covered = Quantity(100 * found.partial.share, "%")
                 words = content_words("samples cover launch")
-                yield NamedValue("share of the launch with samples", covered, words, "sentence")
+                yield ComputedValue("share of the launch with samples", covered, words, "sentence")
             yield from _rest(found)
             yield from executed_shares(found)
             for spot in found.spots:
@@ -180,7 +180,7 @@ class LaunchValues:
                     yield from _spot(spot, row)
                     yield from stall_values(spot, row)
 
-    def code(self, launch: Launch) -> Iterator[NamedValue]:
+    def code(self, launch: Launch) -> Iterator[ComputedValue]:
         """Numbers about the purpose of executed instructions, in `keet hotspots`."""
         found = self._code(launch)
         if found is None:
@@ -188,12 +188,12 @@ class LaunchValues:
         for purpose, share in found.mix:
             label = f"instructions for {purpose.value}"
             words = content_words(PURPOSES[purpose.value])
-            yield NamedValue(label, Quantity(100 * share, "%"), words, "cell")
+            yield ComputedValue(label, Quantity(100 * share, "%"), words, "cell")
         yield from _purposes(found)
         yield from wait_values(found)
         yield from loop_values(found)
 
-    def pointers(self, launch: Launch) -> Iterator[NamedValue]:
+    def pointers(self, launch: Launch) -> Iterator[ComputedValue]:
         """Bytes read per pointer, in `keet hotspots`: the slowest source."""
         found = self._code(launch)
         if found:
@@ -215,7 +215,7 @@ class LaunchValues:
         cheap = [ValueSource(partial(self._own, make)) for make in made]
         return [*cheap, ValueSource(partial(self._own, self.pointers), ("byte", "x"))]
 
-    def _own(self, make: _Maker, launch: Launch) -> Iterator[NamedValue]:
+    def _own(self, make: _Maker, launch: Launch) -> Iterator[ComputedValue]:
         return make(launch) if launch in self._launches else iter(())
 
 
@@ -223,68 +223,68 @@ _SPOKEN = {"issue_slots": "instruction issue"}
 """Names of stages in `keet roofline`, if they differ from the label."""
 
 
-def _count(label: str, count: int, words: str) -> NamedValue:
-    return NamedValue(label, Quantity(count, ""), content_words(words), "window")
+def _count(label: str, count: int, words: str) -> ComputedValue:
+    return ComputedValue(label, Quantity(count, ""), content_words(words), "window")
 
 
-def _ceilings(each: LaunchExplanation) -> Iterator[NamedValue]:
+def _ceilings(each: LaunchExplanation) -> Iterator[ComputedValue]:
     for ceiling in each.ceilings:
         yield from _named({ceiling.name, ceiling.spoken}, [ceiling.reached])
 
 
-def _window(label: str, pieces: Iterable[Evidence | None]) -> Iterator[NamedValue]:
+def _window(label: str, pieces: Iterable[Evidence | None]) -> Iterator[ComputedValue]:
     """Evidence, named by most words of a label nearby."""
     words = content_words(label)
     for piece in filter(None, pieces):
-        yield NamedValue(label, Quantity(piece.value, piece.unit), words, "window", None, 0.6)
+        yield ComputedValue(label, Quantity(piece.value, piece.unit), words, "window", None, 0.6)
 
 
-def _named(names: Iterable[str], pieces: Iterable[Evidence | None]) -> Iterator[NamedValue]:
+def _named(names: Iterable[str], pieces: Iterable[Evidence | None]) -> Iterator[ComputedValue]:
     """Evidence right after one of the names."""
     for name in names:
         words = content_words(name)
         for piece in pieces:
             if piece is not None and words:
-                yield NamedValue(piece.label, Quantity(piece.value, piece.unit), words, "cell")
+                yield ComputedValue(piece.label, Quantity(piece.value, piece.unit), words, "cell")
 
 
-def _forecast(finding: Finding) -> Iterator[NamedValue]:
+def _forecast(finding: Finding) -> Iterator[ComputedValue]:
     words = content_words(finding.title)
     for factor in finding.forecast:
         label = f"forecast for {finding.title.lower()}"
-        yield NamedValue(label, Quantity(factor, "x"), words, "sentence")
+        yield ComputedValue(label, Quantity(factor, "x"), words, "sentence")
 
 
 _LEAST_GAIN = "the least gain that is worth a change"
 _WORTH = tuple(
-    NamedValue(_LEAST_GAIN, Quantity(10, "%"), content_words(words), "window")
+    ComputedValue(_LEAST_GAIN, Quantity(10, "%"), content_words(words), "window")
     for words in ("gain less", "gained less")
 )
 
 
-def _precedents(finding: Finding) -> Iterator[NamedValue]:
+def _precedents(finding: Finding) -> Iterator[ComputedValue]:
     found = precedents_of(finding)
     if found is None:
         return
     label = f"measured cases of {finding.title.lower()}"
     for factor in (found.low, found.high):
-        yield NamedValue(label, Quantity(factor, "x"), content_words("fix gained"), "sentence")
+        yield ComputedValue(label, Quantity(factor, "x"), content_words("fix gained"), "sentence")
     words = content_words("measured case")
-    yield NamedValue(label, Quantity(found.cases, ""), words, "window")
+    yield ComputedValue(label, Quantity(found.cases, ""), words, "window")
     words = content_words("case look gained")
-    yield NamedValue(
+    yield ComputedValue(
         f"look-alikes among the {label}", Quantity(found.lookalikes, ""), words, "sentence"
     )
 
 
-def _places(places: Iterable[Place]) -> Iterator[NamedValue]:
+def _places(places: Iterable[Place]) -> Iterator[ComputedValue]:
     for place in places:
         label, words = f"share of all {place.of}", content_words(place.of)
         row = (file_name(place.file), place.line)
         if not has_column(place.of):
-            yield NamedValue(label, Quantity(100 * place.share, "%"), words, "window", row, 0.6)
+            yield ComputedValue(label, Quantity(100 * place.share, "%"), words, "window", row, 0.6)
         unplaced = Quantity(100 * place.unplaced, "%")
-        yield NamedValue(f"{label} without a source line", unplaced, words, "window", None, 1.0)
+        yield ComputedValue(f"{label} without a source line", unplaced, words, "window", None, 1.0)
 
 
 def _entries(launch: Launch) -> list[int]:
@@ -300,9 +300,9 @@ def _row_of(spot: Spot, entries: Iterable[int]) -> RowKey | None:
     return row_key(spot.location)
 
 
-def _spot(spot: Spot, row: RowKey) -> Iterator[NamedValue]:
+def _spot(spot: Spot, row: RowKey) -> Iterator[ComputedValue]:
     share = Quantity(100 * (spot.share or 0.0), "%")
-    yield NamedValue("share of all samples", share, frozenset(), "row", row)
+    yield ComputedValue("share of all samples", share, frozenset(), "row", row)
     for label, value, unit in (
         ("samples", spot.samples, "sample"),
         ("executed instructions", spot.executed, "inst"),
@@ -314,35 +314,35 @@ def _spot(spot: Spot, row: RowKey) -> Iterator[NamedValue]:
     ):
         if value is not None:
             quantity = Quantity(value, unit)
-            yield NamedValue(label, quantity, frozenset(), "row", row)
-            yield NamedValue(label, quantity, content_words(label), "window", row, 0.5)
+            yield ComputedValue(label, quantity, frozenset(), "row", row)
+            yield ComputedValue(label, quantity, content_words(label), "window", row, 0.5)
     yield from _excess(spot, row)
 
 
-def _excess(spot: Spot, row: RowKey) -> Iterator[NamedValue]:
+def _excess(spot: Spot, row: RowKey) -> Iterator[ComputedValue]:
     for label, part, whole in (
         ("excess global sectors", spot.sectors_global_excess, spot.sectors_global),
         ("excess shared wavefronts", spot.wavefronts_shared_excess, spot.wavefronts_shared),
     ):
         if part and whole:
             words = content_words(label)
-            yield NamedValue(
+            yield ComputedValue(
                 f"share of {label}", Quantity(100 * part / whole, "%"), words, "sentence", row
             )
 
 
-def _rest(found: Hotspots) -> Iterator[NamedValue]:
+def _rest(found: Hotspots) -> Iterator[ComputedValue]:
     """`10 more lines: 0.4%`: shares of the last rows, for any number of rows."""
     noun = "more line" if found.by == "line" else "more instruction"
     left = 0.0
     for spot in reversed(found.spots):
         left += 100 * (spot.share or 0.0)
-        yield NamedValue(
+        yield ComputedValue(
             "share of the rows left out", Quantity(left, "%"), content_words(noun), "cell"
         )
 
 
-def _purposes(code: MachineCode) -> Iterator[NamedValue]:
+def _purposes(code: MachineCode) -> Iterator[ComputedValue]:
     """Purpose of the instructions of each line."""
     counted: dict[RowKey, Counter[str]] = {}
     for position in code.program.ran:
@@ -353,10 +353,10 @@ def _purposes(code: MachineCode) -> Iterator[NamedValue]:
         for purpose, count in counts.items():
             share = Quantity(100 * count / (counts.total() or 1), "%")
             label = f"instructions for {purpose}"
-            yield NamedValue(label, share, content_words(purpose), "cell", row)
+            yield ComputedValue(label, share, content_words(purpose), "cell", row)
 
 
-def _pointers(code: MachineCode) -> Iterator[NamedValue]:
+def _pointers(code: MachineCode) -> Iterator[ComputedValue]:
     """Rows of the table of pointers, which names the lines of each pointer."""
     for reuse in code.reuse:
         lines = {code.location(access.position) for access in reuse.accesses}
@@ -367,4 +367,6 @@ def _pointers(code: MachineCode) -> Iterator[NamedValue]:
         label = f"bytes read through {code.pointer_name(reuse.pointer)}"
         rows = {code.pointer_name(reuse.pointer), *map(row_key, lines)}
         for quantity in quantities:
-            yield from (NamedValue(label, quantity, frozenset(), "sentence", row) for row in rows)
+            yield from (
+                ComputedValue(label, quantity, frozenset(), "sentence", row) for row in rows
+            )

@@ -12,7 +12,7 @@ from keet.profile import Location
 from keet.profile.names import file_name
 from keet.units import Quantity
 from keet.verification.text.source_places import NO_LINE, RowKey
-from keet.verification.values.named_values import NamedValue, content_words
+from keet.verification.values.named_values import ComputedValue, content_words
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
@@ -25,25 +25,25 @@ def row_key(location: Location | None) -> RowKey:
     return (file_name(location.file), location.line) if location else ("", NO_LINE)
 
 
-def stall_values(spot: Spot, row: RowKey) -> Iterator[NamedValue]:
+def stall_values(spot: Spot, row: RowKey) -> Iterator[ComputedValue]:
     """`Short Scoreboard 1 for the load at 0x00d0`, below the row of an instruction or a line."""
     for reason, count in spot.stalls:
         label = stalls()[reason].label
         words = content_words(label)
-        yield NamedValue(f"{label} samples", Quantity(count, "sample"), words, "window", row)
+        yield ComputedValue(f"{label} samples", Quantity(count, "sample"), words, "window", row)
 
 
-def executed_shares(found: Hotspots) -> Iterator[NamedValue]:
+def executed_shares(found: Hotspots) -> Iterator[ComputedValue]:
     """`18,874,368 executed warp instructions (39.1% of all)`."""
     total = sum(spot.executed or 0 for spot in found.spots)
     words = content_words("instruction")
     for spot in found.spots if total and found.by == "line" else ():
         share = Quantity(100 * (spot.executed or 0) / total, "%")
         row = row_key(spot.location)
-        yield NamedValue("share of the executed instructions", share, words, "window", row)
+        yield ComputedValue("share of the executed instructions", share, words, "window", row)
 
 
-def wait_values(code: MachineCode) -> Iterator[NamedValue]:
+def wait_values(code: MachineCode) -> Iterator[ComputedValue]:
     """`110 samples (41.7%) at other lines wait for this line: slow.cu:9 110 (Drain)`."""
     total = sum(wait.samples for wait in code.waits)
     sums: dict[RowKey, Counter[tuple[RowKey, str]]] = {}
@@ -56,16 +56,16 @@ def wait_values(code: MachineCode) -> Iterator[NamedValue]:
                 sums.setdefault(producer, Counter())[waiting, wait.reason] += wait.samples
     for row, counts in sums.items():
         label, count = "samples at other lines that wait for it", counts.total()
-        yield NamedValue(label, Quantity(count, "sample"), _WAITING, "sentence", row)
-        yield NamedValue(
+        yield ComputedValue(label, Quantity(count, "sample"), _WAITING, "sentence", row)
+        yield ComputedValue(
             f"share of {label}", Quantity(100 * count / total, "%"), _WAITING, "sentence", row
         )
         for (waiting, reason), own in counts.items():
             words = content_words(stalls()[reason].label)
-            yield NamedValue(label, Quantity(own, "sample"), words, "sentence", waiting)
+            yield ComputedValue(label, Quantity(own, "sample"), words, "sentence", waiting)
 
 
-def access_values(code: MachineCode, entries: Iterable[int]) -> Iterator[NamedValue]:
+def access_values(code: MachineCode, entries: Iterable[int]) -> Iterator[ComputedValue]:
     """`0x0120 load, 4 B`, and its lane stride."""
     from keet.analysis.sass.analyses.widths import lane_stride
 
@@ -74,13 +74,15 @@ def access_values(code: MachineCode, entries: Iterable[int]) -> Iterator[NamedVa
         address = code.program.code[access.position].address
         row = address - max((start for start in starts if start <= address), default=0)
         words = content_words(access.kind)
-        yield NamedValue("bytes per thread", Quantity(access.width, "byte"), words, "window", row)
+        yield ComputedValue(
+            "bytes per thread", Quantity(access.width, "byte"), words, "window", row
+        )
         if (stride := lane_stride(access.offset)) is not None:
             words = content_words("lane stride")
-            yield NamedValue("lane stride", Quantity(stride, "byte"), words, "window", row)
+            yield ComputedValue("lane stride", Quantity(stride, "byte"), words, "window", row)
 
 
-def loop_values(code: MachineCode) -> Iterator[NamedValue]:
+def loop_values(code: MachineCode) -> Iterator[ComputedValue]:
     """`loop1 from 0x0460: 244 iterations per entry, 58 instructions per iteration`."""
     for loop in code.program.flow.loops:
         if loop.trips is not None:
@@ -99,5 +101,5 @@ def loop_values(code: MachineCode) -> Iterator[NamedValue]:
             yield _of_loop("loads of a chain", chain.loads, "", "chain load")
 
 
-def _of_loop(label: str, value: float, unit: str, words: str) -> NamedValue:
-    return NamedValue(label, Quantity(value, unit), content_words(words), "sentence")
+def _of_loop(label: str, value: float, unit: str, words: str) -> ComputedValue:
+    return ComputedValue(label, Quantity(value, unit), content_words(words), "sentence")

@@ -65,7 +65,7 @@ _COVERED_OWN = 0.75
 """The same for the words around a number in keet's own sentences."""
 
 
-class NamedValue(NamedTuple):
+class ComputedValue(NamedTuple):
     """A value that keet computes, and the words that name it in a text."""
 
     label: str
@@ -96,7 +96,7 @@ class WordsAround(NamedTuple):
     def all(self) -> frozenset[str]:
         return self.sentence | self.cell
 
-    def name(self, known: NamedValue) -> bool:
+    def name(self, known: ComputedValue) -> bool:
         if known.row is None and not known.words:
             return False
         if known.row is not None and known.row not in self.rows:
@@ -186,7 +186,7 @@ def _cells(masked: str) -> Iterator[_Cell]:
 class ValueSource(NamedTuple):
     """A source of values of a launch."""
 
-    make: Callable[[Launch], Iterable[NamedValue]]
+    make: Callable[[Launch], Iterable[ComputedValue]]
     units: tuple[str, ...] = ()
     """Units of its values; empty: any."""
 
@@ -197,7 +197,7 @@ class ComputedValues:
     def __init__(
         self,
         sources: Sequence[ValueSource] = (),
-        general: Callable[[], Iterable[NamedValue]] = tuple,
+        general: Callable[[], Iterable[ComputedValue]] = tuple,
         of_view: Callable[[Sequence[Launch]], Sequence[Launch]] = list,
     ) -> None:
         """`sources`: values of one launch, the cheapest source first. `general`: values that do not
@@ -253,9 +253,9 @@ class _CachedSource:
 class _Index:
     """Values by row key, and values without a row by their words."""
 
-    def __init__(self, known: Iterable[NamedValue]) -> None:
-        self._rows: dict[RowKey, list[NamedValue]] = defaultdict(list)
-        self._words: dict[str, list[NamedValue]] = defaultdict(list)
+    def __init__(self, known: Iterable[ComputedValue]) -> None:
+        self._rows: dict[RowKey, list[ComputedValue]] = defaultdict(list)
+        self._words: dict[str, list[ComputedValue]] = defaultdict(list)
         for each in known:
             if each.row is not None:
                 self._rows[each.row].append(each)
@@ -264,7 +264,7 @@ class _Index:
 
     def find(
         self, number: TextNumber, around: WordsAround, *, exact: bool = False
-    ) -> NamedValue | None:
+    ) -> ComputedValue | None:
         of_rows = (known for key in around.rows for known in self._rows.get(key, ()))
         of_words = (known for word in sorted(around.all) for known in self._words.get(word, ()))
         for known in chain(of_rows, of_words):
@@ -281,13 +281,13 @@ def _is(number: TextNumber, quantity: Quantity) -> bool:
     return (quantity.unit != "x" or number.unit == "x") and agrees(exact, quantity)
 
 
-def values_of_evidence(evidence: Iterable[Evidence]) -> Iterator[NamedValue]:
+def values_of_evidence(evidence: Iterable[Evidence]) -> Iterator[ComputedValue]:
     """Evidence, named by its label."""
     for piece in evidence:
         words = content_words(piece.label)
         if words:
             quantity = Quantity(piece.value, piece.unit)
-            yield NamedValue(piece.label, quantity, words, "window", _row(piece), _COVERED)
+            yield ComputedValue(piece.label, quantity, words, "window", _row(piece), _COVERED)
 
 
 def _row(piece: Evidence) -> RowKey | None:
@@ -297,7 +297,7 @@ def _row(piece: Evidence) -> RowKey | None:
 
 def values_in_texts(
     texts: Iterable[str], evidence: Sequence[Evidence], launch: Launch | None = None
-) -> Iterator[NamedValue]:
+) -> Iterator[ComputedValue]:
     """The evidence in keet's own sentences, named by the words around each number."""
     pieces = {piece.id: piece for piece in evidence}
     for text in texts:
@@ -313,12 +313,12 @@ def values_in_texts(
                     yield _said(number, words, piece)
 
 
-def _said(number: TextNumber, words: frozenset[str], piece: Evidence | None) -> NamedValue:
+def _said(number: TextNumber, words: frozenset[str], piece: Evidence | None) -> ComputedValue:
     """With the value of the evidence; for numbers computed from two pieces, the printed value."""
     label = piece.label if piece else "a number that keet prints"
     same = piece is not None and agrees(number, Quantity(piece.value, piece.unit))
     value, unit = (piece.value, piece.unit) if piece and same else (number.value, number.unit)
-    return NamedValue(label, Quantity(value, unit), words, "window", None, _COVERED_OWN)
+    return ComputedValue(label, Quantity(value, unit), words, "window", None, _COVERED_OWN)
 
 
 def _moved(number: TextNumber, by: int) -> TextNumber:

@@ -8,7 +8,7 @@ from keet.explanation.launch_groups import LaunchGroup
 from keet.explanation.program import ProgramExplanation, ProgramRow
 from keet.units import Quantity
 from keet.verification.values.named_values import (
-    NamedValue,
+    ComputedValue,
     content_words,
     values_in_texts,
     values_of_evidence,
@@ -20,14 +20,14 @@ _COVERED = 0.6
 """Share of the words of a name that must be present: its end may be cut off."""
 
 
-def group_values(group: LaunchGroup | None) -> Iterator[NamedValue]:
+def group_values(group: LaunchGroup | None) -> Iterator[ComputedValue]:
     """`12.99 us to 24.16 us per launch`: the range of identical launches."""
     if group is not None and len(group.launches) > 1:
         for label, ns in zip(("shortest launch", "longest launch"), group.durations, strict=True):
-            yield NamedValue(label, Quantity(ns, "ns"), content_words("launch"), "window")
+            yield ComputedValue(label, Quantity(ns, "ns"), content_words("launch"), "window")
 
 
-def program_values(program: ProgramExplanation) -> Iterator[NamedValue]:
+def program_values(program: ProgramExplanation) -> Iterator[ComputedValue]:
     """Sentences and rows."""
     firsts = range(1, min(len(program.rows) - 1, _MOST_ROWS))
     rows = [program.combined_row(program.rows[first:]) for first in firsts]
@@ -42,7 +42,7 @@ def program_values(program: ProgramExplanation) -> Iterator[NamedValue]:
     yield from values_of_evidence(program.evidence.values())
 
 
-def _sentences(program: ProgramExplanation) -> Iterator[NamedValue]:
+def _sentences(program: ProgramExplanation) -> Iterator[ComputedValue]:
     yield from values_in_texts(program.sentences, [*program.book])
     for found in program.across:
         yield from values_in_texts([found.text], found.evidence)
@@ -51,15 +51,15 @@ def _sentences(program: ProgramExplanation) -> Iterator[NamedValue]:
             yield from values_in_texts([text], [*program.run.book], launch)
 
 
-def _row(row: ProgramRow, name: str) -> Iterator[NamedValue]:
+def _row(row: ProgramRow, name: str) -> Iterator[ComputedValue]:
     """The cells of the row of a kernel, in which a long name is cut."""
     words = content_words(name.partition("<")[0])
     figures = [(p.label, Quantity(p.value, p.unit)) for p in (row.share, row.launches, row.total)]
     if row.gain is not None:
         figures.append((f"gain of {name}", Quantity(row.gain.likely, "x")))
     for label, quantity in figures:
-        yield NamedValue(label, quantity, words, "sentence", None, _COVERED)
+        yield ComputedValue(label, quantity, words, "sentence", None, _COVERED)
 
 
-def _count(number: int, words: str) -> NamedValue:
-    return NamedValue(words, Quantity(number, ""), content_words(words), "window")
+def _count(number: int, words: str) -> ComputedValue:
+    return ComputedValue(words, Quantity(number, ""), content_words(words), "window")

@@ -23,7 +23,7 @@ from keet.verification.text.metric_names import (
     STALL_SHARE,
     TIME_SHARE,
 )
-from keet.verification.text.source_places import NO_LINE, SourcePlace
+from keet.verification.text.source_places import NO_LINE, TextPlace
 
 _SHARED = {
     "excess wavefront": "wavefronts_shared_excess",
@@ -151,7 +151,7 @@ class ReportValues:
         """Error of the total time."""
         return sum(r.rounding for x in self.launches for r in self._cached("duration", x)[:1])
 
-    def spot(self, launch: Launch, place: SourcePlace) -> Spot | None:
+    def spot(self, launch: Launch, place: TextPlace) -> Spot | None:
         """The hotspot row of a place; `None` if it has no samples."""
         hotspots = self.hotspots(launch, _grouping(place))
         starts = _starts(launch) if place.offset is not None else ()
@@ -165,7 +165,7 @@ class ReportValues:
             self._hotspots[key] = None if isinstance(found, Absent) else found
         return self._hotspots[key]
 
-    def read_share(self, of: str, launch: Launch, place: SourcePlace) -> list[ReportValue]:
+    def read_share(self, of: str, launch: Launch, place: TextPlace) -> list[ReportValue]:
         """A source line's share of what `of` names, such as `excess sectors`."""
         hotspots = self.hotspots(launch, _grouping(place))
         spot = self.spot(launch, place)
@@ -180,7 +180,7 @@ class ReportValues:
         return [ReportValue(f"Share of the {of}", share, None, launch.id, _name(place))]
 
     def read_line(
-        self, metric_ids: Iterable[str], launch: Launch, place: SourcePlace
+        self, metric_ids: Iterable[str], launch: Launch, place: TextPlace
     ) -> list[ReportValue]:
         """The values of a source line for these ids, its share of the samples first."""
         hotspots = self.hotspots(launch, _grouping(place))
@@ -212,7 +212,7 @@ def with_sum(report_values: Sequence[ReportValue]) -> list[ReportValue]:
     return [*report_values, *sums]
 
 
-def _grouping(place: SourcePlace) -> Grouping:
+def _grouping(place: TextPlace) -> Grouping:
     return "line" if place.offset is None else "instruction"
 
 
@@ -222,7 +222,7 @@ def _starts(launch: Launch) -> list[int]:
     return [int(pc) for pc in found.values if isinstance(pc, int | float)] if found else []
 
 
-def _is_at(spot: Spot, place: SourcePlace, starts: Iterable[int]) -> bool:
+def _is_at(spot: Spot, place: TextPlace, starts: Iterable[int]) -> bool:
     """A file matches by any suffix of its path."""
     where, address = spot.location, spot.address
     if place.offset is not None and address is not None:
@@ -232,7 +232,7 @@ def _is_at(spot: Spot, place: SourcePlace, starts: Iterable[int]) -> bool:
     return where.line == place.line and (place.file is None or _same_file(where.file, place.file))
 
 
-def _name(place: SourcePlace) -> str:
+def _name(place: TextPlace) -> str:
     if place.offset is not None:
         return f"{place.offset:#06x}"
     if place.line == NO_LINE:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from keet.analysis.ledger import LaunchLedger, Ledger, scope_in
 from keet.catalog import metrics
 from keet.comparison.compare import compare, compare_explanations
-from keet.comparison.pairing.sides import Capture, Side
+from keet.comparison.pairing.sides import Side, SideCapture
 from keet.errors import KeetError
 from keet.evidence import Evidence, slug_of
 from keet.explanation.analyst import explain
@@ -221,7 +221,7 @@ def test_a_comparison_names_the_side(profile_of: Callable[[Path], Profile]) -> N
     before, after = (
         profile_of(REPORTS / f"pipeline_{side}.ncu-repz") for side in ("before", "after")
     )
-    found = compare(*(Side((Capture(p, p.launches),)) for p in (before, after)))
+    found = compare(*(Side((SideCapture(p, p.launches),)) for p in (before, after)))
     check_ids(found.evidence)
     told = {e.id: e for each in explained(before).launches for e in each.evidence}
     sides = [piece for piece in found.evidence if "#before." in piece.id and not piece.derived_from]

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from keet.comparison.compare import Difference, compare
-from keet.comparison.pairing.sides import Capture, KernelGroup, Side, groups_of
+from keet.comparison.pairing.sides import KernelGroup, Side, SideCapture, groups_of
 from keet.ingest import read_profile
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import (
@@ -79,7 +79,7 @@ def is_healthy(name: str) -> bool:
 
 
 def side(*profiles: Profile, times: int | None = None) -> Side:
-    return Side(tuple(Capture(profile, profile.launches) for profile in profiles), times)
+    return Side(tuple(SideCapture(profile, profile.launches) for profile in profiles), times)
 
 
 def sample_sides(name: str) -> tuple[Side, Side]:

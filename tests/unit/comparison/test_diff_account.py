@@ -125,7 +125,7 @@ def test_without_warp_states_the_busiest_units_are_compared_if_they_are_the_same
     assert [child.id for child in waiting.children] == ["waiting.busy.l2", "waiting.unknown"]
 
 
-def test_busy_times_of_other_units_are_not_nothing() -> None:
+def test_waiting_for_other_units_is_unattributed_without_warp_states() -> None:
     """Waiting for L2 before and for DRAM after: the account does not say how long L2 was waited
     for after."""
     before, after = (
@@ -139,7 +139,7 @@ def test_busy_times_of_other_units_are_not_nothing() -> None:
 _COUNTERS = ("sm__", "smsp__", "l1tex__", "lts__", "dram__", "fbpa__", "throughput", "breakdown")
 
 
-def test_nothing_is_told_apart_without_counters() -> None:
+def test_without_counters_there_is_no_account() -> None:
     before, after = (
         without(sample("matrix_flip", version), *_COUNTERS) for version in ("slow", "fast")
     )
@@ -186,7 +186,7 @@ def test_any_difference_adds_up_and_mirrors(before: list[_Made], after: list[_Ma
 
 
 @given(_SIDES, _SIDES)
-def test_no_part_is_made_up(before: list[_Made], after: list[_Made]) -> None:
+def test_parts_are_those_of_the_accounts(before: list[_Made], after: list[_Made]) -> None:
     """A child is compared only where every launch tells it; only then is nothing a zero."""
     launches = [*before, *after]
     ids = {part.id for part in every(_changes(before, after))}
@@ -274,7 +274,7 @@ def _split(
 # --- which parts are told
 
 
-def test_a_part_is_told_by_its_large_children_or_by_itself() -> None:
+def test_leading_parts_are_large_children_or_the_part_itself() -> None:
     def part(part_id: str, share: float, *children: PartChange) -> PartChange:
         shown = Evidence("E1", part_id, share, "%", part_id)
         return PartChange(part_id, None, shown, children)  # type: ignore[arg-type]

@@ -47,19 +47,19 @@ def _fates(found: Difference) -> Outcome:
     ],
 )
 @pytest.mark.slow
-def test_what_was_fixed_is_fixed(name: str, finding: str) -> None:
+def test_planted_findings_of_the_samples_are_fixed(name: str, finding: str) -> None:
     assert finding in _fates(sample_difference(name)).fixed
     assert finding in _fates(sample_difference(name, swapped=True)).new
 
 
 @each_row("name", [name for name in NAMES if is_healthy(name)])
-def test_nothing_is_fixed_where_nothing_was_wrong(name: str) -> None:
+def test_healthy_samples_have_nothing_fixed(name: str) -> None:
     found = _fates(sample_difference(name))
     assert (found.fixed, found.new) == ((), ())
 
 
 @pytest.mark.slow
-def test_a_finding_has_one_fate() -> None:
+def test_a_finding_is_in_one_group_only() -> None:
     for name in NAMES[::3]:
         for pair in sample_difference(name).pairs:
             told = [each for fate in pair.outcome for each in fate]
@@ -107,7 +107,7 @@ def test_a_finding_is_fixed_where_its_cost_and_its_number_fell(
     assert {name: ids for name, ids in told.items() if ids} == {fate: ("uncoalesced_global",)}
 
 
-def test_a_larger_part_of_a_shorter_time_is_no_cause() -> None:
+def test_a_larger_share_of_a_shorter_time_is_not_a_cause() -> None:
     """77.8 % excess sectors before, 0 % after: had it cost 1.05x before and 1.5x after, it would
     cost less time for the launch is shorter, and still not be why."""
     assert [cause.id for cause in changed_findings(_sides("fast", 3.0, 1.05))] == [
@@ -142,16 +142,16 @@ def test_the_number_of_a_cause_is_of_its_finding(name: str, *, swapped: bool) ->
             assert own & {evidence.id for evidence in each.evidence}, each.what
 
 
-def test_no_number_is_better_than_that_of_something_else() -> None:
+def test_a_number_of_another_finding_is_not_shown() -> None:
     found = sample_difference("row_layers")
     told = [a.what for pair in found.pairs for a in pair.attribution if a.finding]
     assert told == ["redundant traffic: gone"]
 
 
-# --- for want of data
+# --- missing data
 
 
-def test_nothing_is_fixed_or_new_for_want_of_a_section() -> None:
+def test_a_missing_section_makes_nothing_fixed_or_new() -> None:
     full, basic = report("tour_lines.ncu-rep"), report("tour_basic.ncu-rep")
     for found in (difference(full, basic), difference(basic, full)):
         paired = [pair for pair in found.pairs if pair.how == "same"]
@@ -162,7 +162,7 @@ def test_nothing_is_fixed_or_new_for_want_of_a_section() -> None:
 
 @each_row("name", ["panel_product", "key_count", "matrix_flip", "page_walk"], few=1)
 @each_row("section", ["warp_issue_stalled", "dram__", "l1tex__", "pct_of_peak"])
-def test_a_lack_makes_no_news(name: str, section: str) -> None:
+def test_missing_metrics_make_nothing_new(name: str, section: str) -> None:
     """Against the same pair with all numbers: nothing more is fixed or new."""
     before, after = sample(name), sample(name, "fast")
     full = _fates(difference(before, after))
@@ -174,14 +174,14 @@ def test_a_lack_makes_no_news(name: str, section: str) -> None:
         assert set(found.new) <= set(full.new)
 
 
-def test_lacking_what_shows_a_finding_leaves_it_open() -> None:
+def test_a_finding_is_unknown_if_its_metrics_are_missing() -> None:
     before, after = sample("score_tiles"), without(sample("score_tiles", "fast"), "shared")
     found = _fates(difference(before, after))
     assert "shared_bank_conflict" in found.unknown
     assert "shared_bank_conflict" not in found.fixed
 
 
-def test_numbers_that_stayed_are_no_fix() -> None:
+def test_a_finding_with_unchanged_numbers_is_not_fixed() -> None:
     """A threshold was crossed, and nothing else."""
     before = pipeline("before")
     found = _fates(difference(before, pipeline("again")))
@@ -199,7 +199,7 @@ def test_a_missing_volume_is_not_zero() -> None:
 
 
 @each_row("value", [math.nan, math.inf, 0.0, -1.0, None])
-def test_odd_numbers_are_no_crash(value: float | None) -> None:
+def test_odd_numbers_do_not_crash(value: float | None) -> None:
     before = sample("matrix_flip")
     names = [n for n in before.launches[0].metric_names() if n.startswith(("sm__", "lts", "dram"))]
     odd = changed(before, metrics=dict.fromkeys(names, value))
@@ -212,7 +212,7 @@ def test_odd_numbers_are_no_crash(value: float | None) -> None:
         )
 
 
-def test_bare_launches_are_no_crash() -> None:
+def test_launches_without_metrics_do_not_crash() -> None:
     found = difference(made(Kernel("a", 1e6), "b"), made(Kernel("a", 2e6), "b"))
     assert found.timing.word == "slower"
     assert [pair.attribution for pair in found.pairs] == [(), ()]

@@ -23,7 +23,7 @@ from compared import (
 from keet.comparison.caveats.comparability import compare_captures, compare_launches
 from keet.comparison.compare import compare
 from keet.comparison.pairing.pairs import pair_groups
-from keet.comparison.pairing.sides import Capture, Side, groups_of
+from keet.comparison.pairing.sides import Side, SideCapture, groups_of
 from keet.profile import Device, Profile
 from tests.rows import each_row
 
@@ -59,7 +59,7 @@ def test_another_gpu_forbids(device: Device, told: str) -> None:
         assert told in reason.text
 
 
-def test_the_makers_name_makes_no_other_gpu() -> None:
+def test_a_gpu_name_without_nvidia_is_the_same_gpu() -> None:
     """Older versions of ncu leave it out."""
     before = pipeline("before")
     assert not difference(before, changed(before, device=Device("H200", "9.0", 132))).forbidden
@@ -72,7 +72,7 @@ def test_an_unknown_gpu_is_noted() -> None:
     assert "device" not in found
 
 
-def test_the_same_gpu_is_no_news() -> None:
+def test_the_same_gpu_gives_no_caveat() -> None:
     assert "device" not in _captures(pipeline("before"), pipeline("after"))
     assert not {"device", "device_unknown"} & set(_captures(made("a"), made("a", device=H200)))
 
@@ -113,7 +113,7 @@ def test_clocks_weaken_by_as_much_as_they_differ() -> None:
     assert found.timing.word == "inconclusive"
 
 
-def test_clock_control_is_noted_where_clocks_are_known_and_weighed_where_not() -> None:
+def test_clock_control_is_a_note_if_clocks_are_known_and_weakens_if_not() -> None:
     before = pipeline("before")
     other = changed(before, command_line="ncu --clock-control base ./x")
     assert _captures(before, other)["clock_control"] == "note"
@@ -204,7 +204,7 @@ def _counted(ns: float, instructions: float, **shape: object) -> Kernel:
     return Kernel("k", ns, metrics={INSTRUCTIONS: instructions}, **shape)  # type: ignore[arg-type]
 
 
-def test_instructions_tell_the_problem_where_the_code_is_not_known() -> None:
+def test_instructions_show_another_problem_if_the_code_is_not_known() -> None:
     before = made(_counted(1e6, 1e6, grid=(100, 1, 1)))
     assert _launches(before, made(_counted(2e6, 2e6, grid=(200, 1, 1)))) == {
         "problem_size": "forbids"
@@ -228,7 +228,7 @@ def test_other_code_may_execute_more() -> None:
 
 
 @pytest.mark.parametrize(("work", "found"), [(1.5, {}), (8.0, {"problem_size": "forbids"})])
-def test_work_that_each_block_repeats_is_no_other_problem(work: float, found: object) -> None:
+def test_work_that_each_block_repeats_is_the_same_problem(work: float, found: object) -> None:
     """The same code on eight times the blocks: a table that each one loads, or a larger problem."""
     before = sample("decay_ratios")
     (launch,) = before.launches
@@ -243,7 +243,7 @@ def test_work_that_each_block_repeats_is_no_other_problem(work: float, found: ob
     assert _launches(before, after) == found
 
 
-def test_a_shape_alone_weakens_where_the_time_went_along() -> None:
+def test_a_larger_grid_weakens_if_the_time_grew_along() -> None:
     before = made(Kernel("k", 1e6, grid=(100, 1, 1)))
     assert _launches(before, made(Kernel("k", 2e6, grid=(200, 1, 1)))) == {"launch_size": "weakens"}
     assert _launches(before, made(Kernel("k", 5e5, grid=(200, 1, 1)))) == {}
@@ -301,7 +301,7 @@ def test_fewer_launches_weaken_where_some_may_not_have_been_captured(line: str |
     assert _launches(before, after) == {"launch_counts": "weakens"}
 
 
-def test_a_limit_that_was_not_reached_hides_nothing() -> None:
+def test_a_launch_limit_that_was_not_reached_means_all_were_captured() -> None:
     before = made(*[Kernel("step", 1e5)] * 10, command_line="ncu -c 20 ./solver")
     after = made(*[Kernel("step", 1e5)] * 6, command_line="ncu -c 20 ./solver")
     assert _launches(before, after) == {"launch_counts": "note"}
@@ -317,7 +317,7 @@ def test_missing_sections_are_noted_by_name() -> None:
     assert note.text.startswith("the report before has no ")
 
 
-def test_sides_without_launches_are_no_crash() -> None:
+def test_sides_without_launches_do_not_crash() -> None:
     found = difference(made(), made("a"))
     assert [reason.id for reason in found.forbidden] == ["no_pair"]
     assert difference(made(), made()).timing.word == "inconclusive"
@@ -329,7 +329,7 @@ def test_a_limited_capture_is_not_called_faster() -> None:
     assert difference(before, after).timing.word == "inconclusive"
 
 
-def test_other_shapes_of_a_kernel_are_no_fusion() -> None:
+def test_other_shapes_of_a_kernel_are_not_fused() -> None:
     def launched(*grids: int) -> Profile:
         return made(*(Kernel("visit", 1e5 * n, grid=(n, 1, 1)) for n in grids))
 
@@ -346,5 +346,5 @@ def test_launches_of_one_report_with_other_work_are_another_problem() -> None:
         Kernel("conv", 1e5, grid=(64, 3, 1), metrics=work),
         Kernel("conv", 4e5, grid=(48, 5, 1), metrics=more),
     )
-    one, other = (Side((Capture(layers, (launch,)),)) for launch in layers.launches)
+    one, other = (Side((SideCapture(layers, (launch,)),)) for launch in layers.launches)
     assert [reason.id for reason in compare(one, other, guess=True).forbidden] == ["problem_size"]

@@ -68,7 +68,7 @@ def test_unrelated_kernels_are_not_paired() -> None:
 @each_row(
     "paths", _some_pairs(30), ids=lambda pair: " ".join(p.name[:9] for p in pair), may_be_empty=True
 )
-def test_two_reports_of_strangers(paths: tuple[Path, Path]) -> None:
+def test_reports_of_unrelated_programs_are_not_paired(paths: tuple[Path, Path]) -> None:
     before, after = (read(path) for path in paths)
     one, other = difference(before, after, guess=True), difference(after, before, guess=True)
     check_mirrored(one, other)

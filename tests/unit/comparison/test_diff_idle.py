@@ -36,7 +36,7 @@ def _spans(before: float | None, after: float | None, **fields: object) -> Diffe
         (6.12e6, None, None),
     ],
 )
-def test_runs_with_much_idle_time_have_their_length_told(
+def test_the_length_of_runs_with_much_idle_time_is_printed(
     before: float | None, after: float | None, text: str | None
 ) -> None:
     found = _spans(before, after)
@@ -73,7 +73,7 @@ def test_a_table_without_time_is_refused() -> None:
     ]
 
 
-def test_one_launch_is_one_launch() -> None:
+def test_one_launch_is_printed_in_the_singular() -> None:
     found = difference(ran(("a", 1, 5e5)), ran(("a", 3, 5e5)))
     assert (basis_text(found) or "").endswith(": 1 launch before, 3 after.")
 
@@ -137,7 +137,7 @@ def test_a_short_launch_is_not_split_as_under_replay() -> None:
 # --- what to do next
 
 
-def test_the_next_step_claims_nothing_where_the_replay_is_not_the_run() -> None:
+def test_the_next_step_has_no_share_if_the_replay_differs_from_the_run() -> None:
     long, short = (_ran_as("matrix_flip", 10, us) for us in (3000.0, 1020.0))
     gapped, plain = difference(short, long), difference(long, short)
     assert gapped.next_step
@@ -153,7 +153,7 @@ def test_the_next_step_claims_nothing_where_the_replay_is_not_the_run() -> None:
     assert check_sentences(plain).unsupported == ()
 
 
-def test_what_was_not_profiled_is_said_beside_the_next_step() -> None:
+def test_the_share_of_unprofiled_kernels_is_printed_with_the_next_step() -> None:
     before = ran(("hot", 10, 9e6), ("small", 1, 1e6), profiled=["small"])
     found = difference(before, before)
     assert unprofiled_text(found) == (

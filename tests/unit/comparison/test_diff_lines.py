@@ -79,7 +79,7 @@ def test_indentation_does_not_matter() -> None:
     ("one", "other"),
     [([], []), ([], ["x"]), ([""], []), (["\x00\xff\ufffd"] * 50, ["\x00", "\ud83d"] * 30)],
 )
-def test_odd_texts_are_no_crash(one: list[str], other: list[str]) -> None:
+def test_odd_texts_do_not_crash(one: list[str], other: list[str]) -> None:
     assert len(align(one, other)) <= min(len(one), len(other))
 
 
@@ -94,7 +94,7 @@ def test_long_files_are_aligned() -> None:
     assert len(found) > 19_500
 
 
-def test_long_files_of_braces_are_no_trap() -> None:
+def test_long_files_of_braces_are_aligned_fast() -> None:
     assert align(["}"] * 20_000, ["}", ""] * 10_000) != []
 
 
@@ -151,6 +151,6 @@ def test_each_file_has_one_version_at_most() -> None:
     assert list(file_pairs(one, other)) == list(file_pairs(other, one)) == [("a.cu", "a.cu")]
 
 
-def test_lines_are_not_told_without_samples_or_texts() -> None:
+def test_without_samples_or_texts_there_are_no_lines() -> None:
     (pair,) = sample_difference("mechanism_rates").pairs
     assert isinstance(changed_lines(*pair.weighted), str)

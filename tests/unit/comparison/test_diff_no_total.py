@@ -10,7 +10,7 @@ from test_diff_samples import check_mirrored
 
 from keet.comparison.compare import Difference, compare
 from keet.comparison.gate import gate_time
-from keet.comparison.pairing.sides import Capture, Side, all_captured
+from keet.comparison.pairing.sides import Side, SideCapture, all_captured
 from keet.comparison.sentences import check_sentences, headline, pair_headline
 from keet.profile import Profile
 from kernels_samples.casebook.cases import Case, cases_of
@@ -66,7 +66,7 @@ def test_another_number_of_launches(line: str | None, *, refused: bool) -> None:
     assert pair.launches == (10, 6)
 
 
-def test_who_says_how_often_each_is_launched_gets_a_total() -> None:
+def test_times_option_gives_a_total() -> None:
     before = made(*[Kernel("step", 3e5)] * 10, command_line=_SOME)
     after = made(*[Kernel("step", 1e5)] * 6, command_line=_SOME)
     found = compare(side(before, times=1), side(after, times=1))
@@ -74,7 +74,7 @@ def test_who_says_how_often_each_is_launched_gets_a_total() -> None:
     assert found.timing.before == 3e6
 
 
-def test_one_side_that_holds_all_launches_is_not_enough() -> None:
+def test_both_sides_must_contain_all_launches_for_a_total() -> None:
     before = made(*[Kernel("step", 3e5)] * 10, command_line=_ALL)
     after = made(*[Kernel("step", 1e5)] * 6, command_line=_SOME)
     assert _no_total(_both(before, after))
@@ -82,7 +82,7 @@ def test_one_side_that_holds_all_launches_is_not_enough() -> None:
 
 def test_chosen_launches_are_not_all_launches() -> None:
     before, after = (made(*[Kernel("step", 3e5)] * 10, command_line=_ALL) for _ in range(2))
-    chosen = Side((Capture(before, before.launches[:4]),))
+    chosen = Side((SideCapture(before, before.launches[:4]),))
     assert _no_total(compare(chosen, side(after)))
     assert not _no_total(compare(side(before), side(after)))
 
@@ -97,7 +97,7 @@ def test_chosen_launches_are_not_all_launches() -> None:
         (None, False),
     ],
 )
-def test_whether_a_report_holds_all_launches(line: str | None, *, whole: bool) -> None:
+def test_whether_a_report_contains_all_launches(line: str | None, *, whole: bool) -> None:
     assert all_captured(made("a", command_line=line)) == whole
 
 
@@ -221,7 +221,7 @@ def test_edits_of_one_launch_keep_their_total(edit: _Edit) -> None:
     assert found.timing.word == "faster"
 
 
-def test_a_renamed_kernel_without_counts_may_be_anything() -> None:
+def test_a_renamed_kernel_without_instruction_counts_has_no_total() -> None:
     found = _both(
         made(Kernel("smooth_step", 1e6), command_line=_SOME),
         made(Kernel("smooth_step_fast", 4e5), command_line=_SOME),
@@ -242,7 +242,7 @@ def test_a_larger_grid_without_counts_that_takes_longer() -> None:
 # --- the gate, and what to do next
 
 
-def test_the_gate_judges_kernels_per_launch_and_says_so() -> None:
+def test_without_a_total_kernels_are_gated_per_launch() -> None:
     before = made(*[Kernel("step", 1e5)] * 10, Kernel("other", 1e5), command_line=_SOME)
     after = made(*[Kernel("step", 2e5)] * 6, Kernel("other", 1e5), command_line=_SOME)
     gate = gate_time(difference(before, after), 5.0)
@@ -262,7 +262,7 @@ def test_a_launch_with_other_work_is_not_gated() -> None:
     assert gate.not_gated[1] == "not gated because a launch may do other work than before: k"
 
 
-def test_what_is_left_is_no_share_of_an_unknown_whole() -> None:
+def test_the_next_step_has_no_share_if_the_total_is_not_known() -> None:
     found = difference(sample("ring_steps"), sample("ring_steps", "fast"))
     step = found.next_step
     assert step

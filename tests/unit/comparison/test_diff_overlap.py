@@ -46,7 +46,7 @@ def _ran(*spans: tuple[str, int, int], profiled: str = "k") -> Profile:
 # --- tables that know sums of durations only
 
 
-def test_sums_of_durations_are_called_that() -> None:
+def test_sums_of_durations_are_named_in_the_output() -> None:
     found = difference(_summed(("k", 10, 1e7)), _summed(("k", 10, 1.2e7)))
     assert headline(found) == (
         "1.20x slower: durations add up to 10 ms → 12 ms in the run, noise 7.0% (assumed)."
@@ -80,7 +80,7 @@ def test_launches_that_took_longer_than_alone_may_have_overlapped() -> None:
     assert (gate.checked, gate.total, gate.regressions) == (0, False, ())
 
 
-def test_a_small_kernel_in_doubt_leaves_the_total_alone() -> None:
+def test_a_small_undecided_kernel_does_not_affect_the_total() -> None:
     before = _summed(("k", 10, 1e7), ("small", 1, 1e5))
     after = _summed(("k", 10, 1.2e7), ("small", 1, 2e6))
     whole = difference(before, after)
@@ -90,7 +90,7 @@ def test_a_small_kernel_in_doubt_leaves_the_total_alone() -> None:
     assert short.timing.word == "slower"
 
 
-def test_busy_time_is_never_held_against_a_sum_of_durations() -> None:
+def test_busy_time_is_never_compared_with_a_sum_of_durations() -> None:
     """CUPTI before: two launches at once. A file after: one by one."""
     together = _ran(("k", 0, 2 * _MS), ("k", 0, 2 * _MS))
     apart = _summed(("k", 2, 2.2e6))
@@ -105,7 +105,7 @@ def test_busy_time_is_never_held_against_a_sum_of_durations() -> None:
 # --- the part of a kernel that ran beside another one
 
 
-def test_a_neighbour_that_is_gone_makes_no_kernel_slower() -> None:
+def test_a_kernel_is_not_slower_because_an_overlapping_one_was_removed() -> None:
     """A kernel polls a flag for as long as `k` runs; each launch of `k` takes as long after."""
     work = [("k", n * _MS, (n + 1) * _MS) for n in range(4)]
     found = difference(_ran(*work, ("poll", 0, 4 * _MS)), _ran(*work))
@@ -125,7 +125,7 @@ def test_a_neighbour_that_is_gone_makes_no_kernel_slower() -> None:
     )
 
 
-def test_a_kernel_that_overlaps_only_itself_is_judged_and_gated() -> None:
+def test_a_kernel_that_overlaps_only_itself_gets_a_verdict_and_is_gated() -> None:
     """Its busy time is exact: no other kernel has a part of it."""
     serial = _ran(("k", 0, _MS), ("k", _MS, 2 * _MS), ("other", 3 * _MS, 4 * _MS))
     spans = ("k", 0, int(1.2 * _MS)), ("k", 0, int(1.2 * _MS)), ("other", 3 * _MS, 4 * _MS)
@@ -137,14 +137,14 @@ def test_a_kernel_that_overlaps_only_itself_is_judged_and_gated() -> None:
     assert gate.not_gated == ()
 
 
-def test_two_kernels_that_overlap_each_other_are_not_judged() -> None:
+def test_kernels_that_overlap_each_other_get_no_verdict() -> None:
     serial = _ran(("k", 0, _MS), ("k", _MS, 2 * _MS), ("other", 3 * _MS, 4 * _MS))
     spans = ("k", 0, int(1.2 * _MS)), ("k", 0, int(1.2 * _MS)), ("other", _MS, 2 * _MS)
     (pair,) = difference(_ran(*spans), serial).pairs
     assert pair.timing.word == "inconclusive"
 
 
-def test_overlap_that_stays_is_judged() -> None:
+def test_unchanged_overlap_gets_a_verdict() -> None:
     before = _ran(("k", 0, _MS), ("k", 0, _MS))
     after = _ran(("k", 0, 2 * _MS), ("k", 0, 2 * _MS))
     (pair,) = difference(before, after).pairs

@@ -73,14 +73,14 @@ def test_frontiers_of_a_search_are_compared_as_a_whole() -> None:
     assert found.kernel == "visit"
 
 
-def test_an_additional_shape_is_no_split() -> None:
+def test_an_additional_shape_is_not_a_split() -> None:
     shapes = [Kernel("a", grid=(n, 1, 1), source={"a.cu": _SOURCE}) for n in (1, 2, 3)]
     found = pair_groups(groups(*shapes[:2]), groups(*shapes))
     assert [pair.how for pair in found] == ["same", "same", "added"]
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_template_arguments_that_stay_tell_the_partner(order: int) -> None:
+def test_kernels_are_paired_by_common_template_arguments(order: int) -> None:
     before = [Kernel("gemm", arguments=f"<{t}, 16>") for t in ("float", "double")]
     after = [Kernel("gemm", arguments=f"<{t}, 32>") for t in ("float", "double")][::order]
     assert sorted(_paired(before=before, after=after)) == [
@@ -89,7 +89,7 @@ def test_template_arguments_that_stay_tell_the_partner(order: int) -> None:
     ]
 
 
-def test_of_equal_arguments_the_shape_tells() -> None:
+def test_equal_shapes_decide_between_equal_arguments() -> None:
     def kernel(argument: int, block: int) -> Kernel:
         return Kernel("k", arguments=f"<{argument}>", block=(block, 1, 1))
 
@@ -99,7 +99,7 @@ def test_of_equal_arguments_the_shape_tells() -> None:
     assert all(pair.before[0].key.block == pair.after[0].key.block for pair in found)
 
 
-def test_functors_tell_kernels_of_one_wrapper_apart() -> None:
+def test_kernels_with_different_functors_are_not_paired() -> None:
     def elementwise(functor: str) -> Kernel:
         inner = f"<4, at::native::{functor}<float>, std::array<char *, 3>>"
         return Kernel(
@@ -124,19 +124,19 @@ def test_a_kernel_that_was_renamed() -> None:
     assert (["sum_blocks"], ["block_sums"], "renamed") in found
 
 
-def test_sources_speak_for_a_name_that_says_nothing() -> None:
+def test_common_sources_pair_kernels_with_different_names() -> None:
     before = Kernel("kernel_1", source={"/a/x.cu": _SOURCE})
     after = Kernel("improved", source={"/b/y.cu": _EDITED})
     assert [how for *_, how in _paired(before=[before], after=[after])] == ["renamed"]
 
 
-def test_sources_speak_against_a_name() -> None:
+def test_unrelated_sources_prevent_a_pair() -> None:
     before = Kernel("softmax_rows", source={"/a/x.cu": _SOURCE})
     after = Kernel("softmax_columns", source={"/b/y.cu": _STRANGERS})
     assert [how for *_, how in _paired(before=[before], after=[after])] == ["removed", "added"]
 
 
-def test_library_headers_are_nobodys_source() -> None:
+def test_library_headers_do_not_make_sources_similar() -> None:
     header = "/usr/lib/python3/dist-packages/triton/language/standard.py"
     before, after = (
         Kernel("mix", source={header: _SOURCE}),
@@ -157,7 +157,7 @@ def test_library_headers_are_nobodys_source() -> None:
         ("triton_poi_fused_add_0", "triton_red_fused_mean_1"),
     ],
 )
-def test_strangers_are_not_paired(one: str, other: str) -> None:
+def test_unrelated_kernels_are_not_paired(one: str, other: str) -> None:
     assert [how for *_, how in _paired(before=[one], after=[other])] == ["removed", "added"]
     assert [how for *_, how in _paired(before=[one], after=[other], guess=True)] == ["renamed"]
 
@@ -173,12 +173,12 @@ def test_kernels_fused_by_their_names() -> None:
     assert (["scale", "add_bias", "clamp"], ["scale_bias_clamp"], "fused") in found
 
 
-def test_three_of_a_kind_are_not_parts_of_a_fourth() -> None:
+def test_three_similar_kernels_are_not_fused_into_a_fourth() -> None:
     found = _paired(before=["matmul"], after=["matmul_naive", "matmul_tiled", "matmul_fast"])
     assert "split" not in {how for *_, how in found}
 
 
-def test_kernels_that_came_and_went() -> None:
+def test_added_and_removed_kernels() -> None:
     found = _paired(before=["load", "check", "store"], after=["load", "store", "report"])
     assert found == [
         (["load"], ["load"], "same"),
@@ -250,12 +250,12 @@ def test_a_side_is_paired_with_itself(kernels) -> None:
     assert all(pair.how == "same" for pair in found)
 
 
-def test_a_thousand_kernels_take_no_time() -> None:
+def test_a_thousand_kernels_are_paired_fast() -> None:
     before = [Kernel(f"kernel_{n}_{n % 7}") for n in range(1000)]
     after = [Kernel(f"kernel_{n}_{n % 7}") for n in range(1000, 0, -1)]
     assert len(pair_groups(groups(*before), groups(*after))) == 1001
 
 
-def test_a_thousand_strangers_take_no_time() -> None:
+def test_a_thousand_unrelated_kernels_are_paired_fast() -> None:
     before, after = ([f"{word}{n}_of_this" for n in range(1000)] for word in ("alpha", "omega"))
     assert len(pair_groups(groups(*before), groups(*after))) == 2000

@@ -14,7 +14,7 @@ from test_diff_samples import check_mirrored, check_numbers
 
 from keet.comparison.compare import Difference, compare
 from keet.comparison.gate import gate_time
-from keet.comparison.pairing.sides import Capture, Side
+from keet.comparison.pairing.sides import Side, SideCapture
 from keet.comparison.sentences import (
     basis_text,
     check_sentences,
@@ -201,7 +201,7 @@ def test_causes_are_shares_of_the_time_of_the_run() -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [(3000.0, 150.0), (1020.0, 20.0), (10.0, 1000.0)])
-def test_a_replay_that_is_not_the_run_explains_nothing(before: float, after: float) -> None:
+def test_no_causes_if_the_replay_differs_from_the_run(before: float, after: float) -> None:
     found = _flip(before, after)
     (pair,) = found.pairs
     assert pair.attribution == ()
@@ -210,7 +210,7 @@ def test_a_replay_that_is_not_the_run_explains_nothing(before: float, after: flo
     assert check_sentences(found).unsupported == ()
 
 
-def test_both_times_are_told_where_the_replay_is_not_the_run() -> None:
+def test_both_times_are_printed_if_the_replay_differs_from_the_run() -> None:
     texts = [each.text for each in _flip(3000.0, 150.0).all_caveats if each.id == "replay_differs"]
     assert texts == [
         "flip took 1.02 ms under replay and 3 ms in the BEFORE run: its counters do not explain "
@@ -222,10 +222,10 @@ def test_both_times_are_told_where_the_replay_is_not_the_run() -> None:
 
 
 def _chosen(profile: Profile, *numbers: int) -> Side:
-    return Side((Capture(profile, tuple(profile.launches[n] for n in numbers)),))
+    return Side((SideCapture(profile, tuple(profile.launches[n] for n in numbers)),))
 
 
-def test_of_chosen_launches_the_total_is_theirs() -> None:
+def test_the_total_covers_the_chosen_launches_only() -> None:
     before = ran(("a", 100, 1e6), ("b", 10, 5e6), ("c", 1, 1e6), profiled=["a", "b"])
     after = ran(("a", 50, 8e5), ("b", 10, 9e6), ("c", 1, 1e6), profiled=["a", "b"])
     found = compare(_chosen(before, 0), _chosen(after, 0))
@@ -256,7 +256,7 @@ def test_two_launches_of_one_report_are_compared_as_they_are() -> None:
     assert reasons(found)["run_table"] == "note"
 
 
-def test_a_table_without_kernels_tells_nothing() -> None:
+def test_a_table_without_kernels_gives_no_verdict() -> None:
     found = difference(in_run(made("a")), in_run(made("a")))
     assert (found.timing.word, found.time, found.not_profiled) == ("inconclusive", None, None)
     assert difference(in_run(made()), in_run(made())).timing.word == "inconclusive"

@@ -106,7 +106,7 @@ def test_a_short_launch_stays_short_when_it_counts_many_times() -> None:
     assert _timed(before, _runs(900_000.0)).speedup == pytest.approx(1)
 
 
-def test_launches_that_differ_the_same_way_on_both_sides_are_no_noise() -> None:
+def test_launches_that_differ_alike_on_both_sides_add_no_noise() -> None:
     """The levels of a search: each is held against its like."""
     levels = [1e5, 1e6, 5e6, 2e5]
     same = made(*(Kernel("k", ns) for ns in levels))
@@ -116,7 +116,7 @@ def test_launches_that_differ_the_same_way_on_both_sides_are_no_noise() -> None:
     assert found.noise < 0.06
 
 
-def test_launches_that_differ_are_noise_where_nobody_knows_which_is_which() -> None:
+def test_launches_that_differ_add_noise_if_counts_differ() -> None:
     few, many = ([Kernel("k", ns) for ns in (1e5, 5e6, 2e5, 3e6)[:n]] for n in (3, 4))
     assert _timed(side(made(*few)), side(made(*many))).noise > 1
 
@@ -135,7 +135,7 @@ def test_an_unmeasured_time_is_not_zero(ns: float | str | None) -> None:
 
 
 @pytest.mark.parametrize("swapped", [False, True])
-def test_an_unmeasured_time_is_not_told_as_zero(*, swapped: bool) -> None:
+def test_an_unmeasured_time_is_not_printed_as_zero(*, swapped: bool) -> None:
     sides = made(Kernel("a", 1e5), Kernel("b", 1e5)), made(Kernel("a", 1e5), Kernel("b", None))
     found = difference(*(sides[::-1] if swapped else sides))
     for time in (found.time, found.pairs[1].time):
@@ -183,7 +183,7 @@ def test_kernels_of_one_side_count_in_the_total() -> None:
 
 
 @pytest.mark.parametrize("line", [None, "ncu -c 1 ./app", "ncu -k keep ./app"])
-def test_kernels_that_may_not_have_been_captured_prove_nothing(line: str | None) -> None:
+def test_kernels_that_may_not_have_been_captured_make_it_inconclusive(line: str | None) -> None:
     before = made(Kernel("keep", 1e6), Kernel("drop", 1e6), **_WHOLE)
     found = difference(before, made(Kernel("keep", 1e6), command_line=line))
     assert found.timing.word == "inconclusive"
@@ -199,7 +199,7 @@ def test_kernels_of_one_side_are_as_noisy_as_others() -> None:
     assert found.timing.noise == pytest.approx(0.05, rel=0.1)
 
 
-def test_a_total_of_nothing_is_inconclusive() -> None:
+def test_an_empty_total_is_inconclusive() -> None:
     assert total_timing([]).word == "inconclusive"
 
 
@@ -217,7 +217,7 @@ def test_swapped_sides_mirror(before: list[float], after: list[float]) -> None:
 
 @each_row("factor", [0.5, 0.9, 1.0, 1.01, 1.5])
 @pytest.mark.slow
-def test_scaled_times_are_found_again(factor: float) -> None:
+def test_a_known_factor_between_times_is_measured(factor: float) -> None:
     before: Profile = pipeline("before")
     found = compare(side(before), side(scaled(before, factor)))
     assert found.timing.speedup == pytest.approx(1 / factor)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from keet.analysis.capture.coverage import Gap
 from keet.comparison.compare import compare
-from keet.comparison.pairing.sides import Capture, Side
+from keet.comparison.pairing.sides import Side, SideCapture
 from keet.explanation.analyst import explain
 from keet.explanation.explained import Explanation
 from keet.explanation.large_reports import fair_shares, launches_to_explain
@@ -279,7 +279,7 @@ def test_a_comparison_grows_with_its_kernels() -> None:
     counts = []
     for kernels in (100, 200, 400):
         profile = different(_profiles[TOUR], kernels)
-        sides = [Side((Capture(profile, profile.launches),)) for _ in range(2)]
+        sides = [Side((SideCapture(profile, profile.launches),)) for _ in range(2)]
         compare(*sides)  # what is read once is not counted
         counts.append(_calls(lambda sides=sides: compare(*sides)))  # type: ignore[misc]
     first, second, third = counts

@@ -15,7 +15,7 @@ from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
 from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.causes.line_changes import LineCost, SideLines, read_lines
 from keet.comparison.compare import Difference, compare
-from keet.comparison.pairing.sides import Capture, Side
+from keet.comparison.pairing.sides import Side, SideCapture
 from keet.comparison.sentences import pair_headline
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
@@ -59,7 +59,7 @@ def difference(name: str) -> Difference:
 
 
 def _compared(before: Profile, after: Profile) -> Difference:
-    return compare(*(Side((Capture(each, each.launches),)) for each in (before, after)))
+    return compare(*(Side((SideCapture(each, each.launches),)) for each in (before, after)))
 
 
 def text_of(page: str) -> str:

@@ -15,7 +15,7 @@ import pytest
 from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
 from keet.comparison.causes.line_changes import SideLines, match_lines, read_lines
 from keet.comparison.compare import Difference, compare
-from keet.comparison.pairing.sides import Capture, Side
+from keet.comparison.pairing.sides import Side, SideCapture
 from keet.ingest import read_profile
 from keet.profile import Location
 from keet.render.html.diff import diff_page
@@ -41,7 +41,7 @@ def difference(name: str) -> Difference:
     sample = [SAMPLES / name / f"{side}.ncu-rep" for side in ("slow", "fast")]
     before, after = (read_profile(path) for path in (own if own[0].exists() else sample))
     return compare(
-        Side((Capture(before, before.launches),)), Side((Capture(after, after.launches),))
+        Side((SideCapture(before, before.launches),)), Side((SideCapture(after, after.launches),))
     )
 
 

@@ -19,8 +19,8 @@ from keet.verification.text.numbers import find_numbers
 from keet.verification.text.source_places import find_places
 from keet.verification.values.launch_values import _places
 from keet.verification.values.named_values import (
+    ComputedValue,
     ComputedValues,
-    NamedValue,
     SentenceWords,
     WordsAround,
     content_words,
@@ -68,12 +68,12 @@ def test_words_between_other_numbers_belong_to_those() -> None:
     assert "branche" not in around("37 % of sectors are excess, 12 % of branches diverge").cell
 
 
-FORECAST = NamedValue(
+FORECAST = ComputedValue(
     "forecast for bank conflicts", Quantity(2.1, "x"), content_words("bank conflicts"), "sentence"
 )
 
 
-def known(*entries: NamedValue) -> ComputedValues:
+def known(*entries: ComputedValue) -> ComputedValues:
     return ComputedValues(general=lambda: entries)
 
 
@@ -93,7 +93,7 @@ def test_both_the_name_and_the_value_have_to_fit(text: str, *, is_found: bool) -
 
 
 def test_a_number_without_words_needs_its_row() -> None:
-    cell = NamedValue("samples", Quantity(141, "sample"), frozenset(), "row", ("slow.cu", 21))
+    cell = ComputedValue("samples", Quantity(141, "sample"), frozenset(), "row", ("slow.cu", 21))
     text = "53.4%  141  slow.cu:21  Wait 9%"
     numbers = find_numbers(text)
     here = SentenceWords(text, numbers).around(numbers[1], [("slow.cu", 21)])

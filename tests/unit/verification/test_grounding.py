@@ -67,7 +67,9 @@ def test_lists_of_evidence_are_verified(drawn) -> None:
 @given(
     VALUES, st.sampled_from(UNITS), st.sampled_from(SPECS[:6]), st.floats(1.01, 1e6), st.booleans()
 )
-def test_what_is_off_by_more_than_its_rounding_is_stray(value, unit, spec, times, up) -> None:
+def test_a_number_off_by_more_than_its_rounding_is_unsupported(
+    value, unit, spec, times, up
+) -> None:
     text = format(Evidence("E1", "m", value, unit, "M"), spec)
     (number,) = find_numbers(f"It is {text} here.")
     step = number.half * times * (1 if up else -1)
@@ -131,13 +133,13 @@ def test_stray(text: str, number: str, reason: str) -> None:
     assert any(reason in stray.reason for stray in strays)
 
 
-def test_a_ratio_needs_both_sides_in_sight() -> None:
+def test_a_ratio_needs_both_values_in_the_text() -> None:
     """Of eight pieces there are 56 ratios: any round number would be one of them."""
     assert check_grounding("It is 13x worse.", PIECES).unsupported
     assert check_grounding("L2 Cache Throughput is 13x DRAM Throughput.", PIECES).all_supported
 
 
-def test_facts_of_the_launch_need_no_evidence(profile_of) -> None:
+def test_shapes_and_counts_of_the_launch_need_no_evidence(profile_of) -> None:
     launch = profile_of("tour_full.ncu-rep").launches[1]
     text = (
         "transpose_tiles<float, 32> (launch 1 of NVIDIA H200) runs 64x64 blocks of 32x8 threads: "

@@ -113,7 +113,7 @@ def end_of_any(text: str, position: int) -> int:
 @example("slow.cu:31, 32 and 40, 49 %")
 @example("Compute Capability 9.0 and Nsight Compute 2025.3")
 @example("   ## 3 of them\n 4. is")
-def test_parts_find_what_the_whole_finds(text: str) -> None:
+def test_separate_patterns_match_like_the_whole_pattern(text: str) -> None:
     for position in range(len(text)):
         assert end_of_ignored(text, position) == end_of_any(text, position), position
 
@@ -121,7 +121,7 @@ def test_parts_find_what_the_whole_finds(text: str) -> None:
 @given(TEXTS)
 @example(" 1. a")
 @example("launch of 3")
-def test_prose_is_what_claims_nothing_or_no_part_of_a_number(text: str) -> None:
+def test_skipped_prose_contains_no_part_of_a_number(text: str) -> None:
     for position in range(len(text)):
         end, at = skip_prose(text, position), position
         while at < end:
@@ -131,7 +131,7 @@ def test_prose_is_what_claims_nothing_or_no_part_of_a_number(text: str) -> None:
 
 
 @given(TEXTS)
-def test_what_hides_digits(text: str) -> None:
+def test_which_digits_are_ignored(text: str) -> None:
     for position in range(len(text)):
         end = position
         while end < len(text) and text[end].isdecimal():
@@ -141,7 +141,7 @@ def test_what_hides_digits(text: str) -> None:
 
 
 @pytest.mark.slow
-def test_parts_find_what_the_whole_finds_in_printed_pages() -> None:
+def test_separate_patterns_match_like_the_whole_pattern_in_printed_pages() -> None:
     pages = sorted((Path(__file__).parents[2] / "golden").rglob("*.md"))
     assert pages
     for page in pages:

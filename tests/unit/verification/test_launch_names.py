@@ -50,7 +50,7 @@ def searched(text: str, launches: tuple[Launch, ...]) -> list[LaunchName]:
         "nothing is named here",
     ],
 )
-def test_what_a_search_for_each_name_finds(text: str, tour: Profile) -> None:
+def test_launches_found_like_a_search_for_each_name(text: str, tour: Profile) -> None:
     launches = tuple(copied(each, each.id + 3 * more) for more in (0, 1) for each in tour.launches)
     assert LaunchLookup(launches).named_in(text) == searched(text, launches)
 
@@ -61,7 +61,7 @@ def test_two_reports_share_numbers(tour: Profile) -> None:
     assert name.launches == (both[1], both[4])
 
 
-def test_of_many_launches_one_of_each_kernel_is_looked_into(tour: Profile) -> None:
+def test_of_many_launches_one_per_kernel_is_read(tour: Profile) -> None:
     many = LaunchLookup(repeated(tour, 200).launches)
     assert [each.id for each in many.of_each_kernel] == [0, 1, 2]
     few = LaunchLookup(tour.launches)

@@ -51,7 +51,7 @@ def test_limiters(claim: str, verdict: str, flip: Profile) -> None:
     "text",
     ["Occupancy is limited by registers.", "The upper bound is 5 %.", "It would be DRAM bound."],
 )
-def test_what_is_no_claim_of_a_limiter(text: str, flip: Profile) -> None:
+def test_sentences_that_do_not_claim_a_limiter(text: str, flip: Profile) -> None:
     assert not checked(text, flip)[0].relations
 
 
@@ -77,7 +77,7 @@ def test_a_wrong_number_below_the_title_is_not_confirmed(
     assert found.count("confirmed") == 3
 
 
-def test_a_title_without_a_line_ends_that(flip: Profile) -> None:
+def test_a_title_without_a_line_ends_the_block_of_a_line(flip: Profile) -> None:
     other = "\n#0 flip: grid 256x1024\n\nIt has 109 samples.\n"
     assert verdicts(LINE + other, flip)[-1] == "contradicted"
 

@@ -78,7 +78,7 @@ def test_thousands_in_brackets_are_a_number() -> None:
     assert (number.value, number.shape) == (1_234_567, None)
 
 
-def test_a_noun_is_no_unit() -> None:
+def test_a_noun_is_not_a_unit() -> None:
     (number,) = find_numbers("They fall into 4 banks.")
     assert (number.text, number.value, number.unit) == ("4", 4, "")
 

@@ -50,7 +50,7 @@ def test_found(text: str, kind: str, factor: float | None) -> None:
         "It",
     ],
 )
-def test_a_bound_of_a_number_is_no_relation(text: str) -> None:
+def test_a_bound_of_a_number_is_not_a_comparison(text: str) -> None:
     assert find_relations(text) == []
 
 
@@ -104,12 +104,12 @@ def test_what_is_not_understood_is_not_confirmed(text: str, profile_of: ProfileO
     assert [each.verdict.value for each in relations(text, profile_of(TOUR))] == ["not_found"]
 
 
-def test_a_guess_is_no_claim(profile_of: ProfileOf) -> None:
+def test_a_possibility_is_not_checked(profile_of: ProfileOf) -> None:
     text = "With tiling, transpose_rows would be faster than normalise."
     assert relations(text, profile_of(TOUR)) == []
 
 
-def test_the_place_is_that_in_the_text(profile_of: ProfileOf) -> None:
+def test_positions_are_those_in_the_whole_text(profile_of: ProfileOf) -> None:
     text = "It is slow. In launch 0, L2 is busier than DRAM."
     (found,) = relations(text, profile_of(TOUR))
     assert text[found.start : found.end] == found.text == "busier than"

@@ -188,7 +188,7 @@ def test_a_page_of_ncu() -> None:
     assert verdicts(text, of_sample("band_scale")) == ["not_found"]
 
 
-def test_what_another_launch_does_too_is_no_change_of_topic(profile_of) -> None:
+def test_a_launch_that_is_only_compared_with_is_not_the_topic(profile_of) -> None:
     text = "transpose_rows is slow. It reads L2, and so does #1 transpose_tiles. Its L2 hit rate is"
     assert verdicts(f"{text} 89.92 %.", profile_of(TOUR)) == ["confirmed"]
 
@@ -207,7 +207,7 @@ def test_a_choice_of_launches(profile_of) -> None:
     assert "value of launch 1" in check.reason
 
 
-def test_prose_of_a_stranger() -> None:
+def test_prose_written_without_keet() -> None:
     """Written before the code was tried on it; what was wrong then is held here."""
     profile = read_profile(SAMPLES / "panel_product" / "slow.ncu-rep")
     right = (
@@ -316,7 +316,7 @@ def test_long_texts_are_verified(piece: str, profile_of) -> None:
     assert verify_text(repeated(piece, 4000), profile_of(TOUR).launches) is not None
 
 
-def test_synonyms_name_metrics_and_are_met_once() -> None:
+def test_synonyms_name_existing_metrics_and_are_unique() -> None:
     computed = {"time_share", "l1_over_elapsed"}
     computed |= {f"roofline:{level}" for level in ("dram", "l2", "l1", "shared", "fp64")}
     phrases = [phrase for synonym in synonyms().values() for phrase in synonym.phrases]

@@ -65,7 +65,7 @@ def test_each_part_of_a_run_of_digits_is_read_once(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.slow
 @each_row("unit", UNITS)
-def test_hostile_texts_end(unit: str, flip: Profile) -> None:
+def test_hostile_texts_are_checked_in_bounded_time(unit: str, flip: Profile) -> None:
     text = unit * (20_000 // len(unit))
     verify_text(text, flip.launches, known=computed_values([flip]))
 
