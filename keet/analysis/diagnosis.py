@@ -13,6 +13,7 @@ from keet.analysis.candidates.reuse import SharedTraffic, between_launches, shar
 from keet.analysis.findings import Confidence, Finding, Place
 from keet.analysis.forecast import certainty, chance, expected_gain, forecast, possible_gain
 from keet.analysis.hardware.ceilings import WHOLE_SM
+from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.analysis.parameters import parameter
@@ -203,7 +204,7 @@ def _sureness(
     blocks, and on how near the next finding is."""
     # A release build may have other causes; without a measured unit, the gain rests on an assumed
     # load.
-    is_weak = view.is_debug_build or not view.ceilings.ranked
+    is_weak = is_debug_build(view) or not view.ceilings.ranked
     basis: Basis = "suspected" if is_weak else each.candidate.basis
     is_familiar = view.capability == FITTED_ON
     sure = certainty(basis, unknown, is_familiar=is_familiar)

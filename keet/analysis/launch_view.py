@@ -379,20 +379,6 @@ class LaunchView:
         """Warp instructions of all opcodes; 0 where they were not counted."""
         return sum(self.opcodes.values())
 
-    @cached_property
-    def is_debug_build(self) -> bool:
-        """Whether the code looks like that of `nvcc -G`: many moves, and no fused multiply-adds.
-
-        In optimised code seen so far, moves are below 15 % of the instructions; in debug builds, 47
-        to 54 %.
-        """
-        moved, every = self.executed("MOV"), self.all_executed
-        if len(self.opcodes) < 5:  # a kernel of a few instructions
-            return False
-        unfused = self.executed("FADD") > 0 and self.executed("FMUL") > 0
-        fused = self.executed("FFMA") > 0
-        return moved >= 0.4 * every > 0 or (moved >= 0.3 * every > 0 and unfused and not fused)
-
     def executed(self, *prefixes: str) -> float:
         """Executed warp instructions whose opcode starts with one of the prefixes."""
         found = self._executed.get(prefixes)

@@ -9,6 +9,7 @@ from keet.analysis.capture.coverage import Coverage, Gap, find_coverage
 from keet.analysis.capture.sampling import partial_sampling
 from keet.analysis.diagnosis import CrossLaunchFindings, cross_launch_findings, diagnose
 from keet.analysis.findings import Skipped
+from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.catalog import findings
@@ -224,7 +225,7 @@ def _small_share(  # noqa: PLR0913, PLR0917 - a row of the table above
 
 
 def _debug(view: LaunchView) -> list[Skipped]:
-    if not view.is_debug_build:
+    if not is_debug_build(view):
         return []
     reason = "this looks like a debug build (-G), which is slow for reasons of its own"
     return [Skipped(DEBUG_BUILD, reason, "build without -G and profile again")]

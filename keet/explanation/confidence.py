@@ -5,6 +5,7 @@ from __future__ import annotations
 from keet.analysis.account import UNKNOWN, Account, TimePart
 from keet.analysis.diagnosis import FITTED_ON
 from keet.analysis.findings import BETWEEN_LAUNCHES, Finding
+from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
 
 _MUCH = 20.0
@@ -23,7 +24,7 @@ def why_low(finding: Finding, view: LaunchView, account: Account) -> str:
 
 
 def _reason(finding: Finding, view: LaunchView, account: Account) -> str:
-    if view.is_debug_build:
+    if is_debug_build(view):
         return "a build without -G has other causes and other gains"
     if finding.variant in BETWEEN_LAUNCHES:  # they rest on equal amounts of bytes
         return "a report holds no pointers, so equal amounts of bytes are only a hint"

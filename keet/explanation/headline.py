@@ -7,6 +7,7 @@ from typing import Literal
 from keet.analysis.diagnosis import Diagnosis
 from keet.analysis.findings import BETWEEN_LAUNCHES, Finding
 from keet.analysis.hardware.ceilings import Ceiling, spoken_unit
+from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import HOT_LINE
@@ -63,7 +64,7 @@ def _not_measured(diagnosis: Diagnosis) -> str:
 
 def _caveat(view: LaunchView) -> str:
     """A warning that must come first because everything else depends on it."""
-    if not view.is_debug_build:
+    if not is_debug_build(view):
         return ""
     return (
         "This looks like a debug build (-G): build without -G and profile again. What follows "

@@ -220,7 +220,7 @@ def _how_busy(top: Ceiling | None, issue: Evidence | None) -> str:
 def _waits_for(view: LaunchView, state: str) -> str:
     """The longest wait that other warps could hide: `a warp mostly waits for data from ...`."""
     if not view.stalls:
-        return "the report has no stall reasons that show what warps wait for"
+        return "the report has no warp states that show what warps wait for"
     real = [reason for reason in view.stalls if stalls()[reason].counts_as_stall]
     leads = max(real, key=lambda reason: view.stalls[reason], default=state) == state
     how = "mostly" if leads else "also"

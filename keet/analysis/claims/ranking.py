@@ -8,6 +8,7 @@ from keet.analysis.claims.claim import EvaluatedClaim, RankedCause
 from keet.analysis.diagnosis import FITTED_ON, Diagnosis
 from keet.analysis.findings import Confidence, Finding
 from keet.analysis.forecast import certainty, chance
+from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.parameters import parameter
 from keet.records import replace
 
@@ -117,7 +118,7 @@ def finding_of(diagnosis: Diagnosis, claim: EvaluatedClaim) -> Finding:
 def _confidence(diagnosis: Diagnosis, claim: EvaluatedClaim) -> Confidence:
     """Never high: the amount is the model's."""
     candidate, view = claim.candidate, diagnosis.view
-    if candidate is None or view.is_debug_build or not view.ceilings.ranked:
+    if candidate is None or is_debug_build(view) or not view.ceilings.ranked:
         return "low"
     is_familiar = view.capability == FITTED_ON
     unknown = diagnosis.account.unknown_while_active

@@ -19,6 +19,7 @@ from keet.analysis.diagnosis import (
     ranked_candidates,
 )
 from keet.analysis.findings import BETWEEN_LAUNCHES
+from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import Ledger
 from keet.analysis.parameters import parameter
@@ -251,7 +252,7 @@ def test_odd_and_missing_numbers_give_finite_gains(launch: Launch) -> None:
 
 
 def test_no_sample_looks_like_a_debug_build() -> None:
-    assert not any(diagnosis_of(sample, "slow").view.is_debug_build for sample in SAMPLES)
+    assert not any(is_debug_build(diagnosis_of(sample, "slow").view) for sample in SAMPLES)
 
 
 @needs_corpus
@@ -261,7 +262,7 @@ def test_a_debug_build_is_recognised(owner: str) -> None:
     """Half of its instructions are MOV: a matrix product without FFMA, and integers alone."""
     (path,) = (path for path in corpus_files() if path.name.startswith(owner))
     profile = profile_of(path)
-    assert diagnose(profile.launches[0]).view.is_debug_build
+    assert is_debug_build(diagnose(profile.launches[0]).view)
     (told,) = explain(profile, profile.launches[:1], 5).launches
     assert told.verdict.headline.startswith("This looks like a debug build (-G): build without -G")
     assert "debug code" in told.verdict.headline

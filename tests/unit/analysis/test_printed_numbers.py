@@ -107,7 +107,7 @@ def test_latency_and_headline_name_the_same_unit() -> None:
     assert "(the busiest pipe of the SMs)" in verdict_of(found).headline
     told = one(list(latency(found.view, found.model))).text
     assert told.startswith("No unit is busier than the busiest pipe of the SMs, at 24% of its peak")
-    assert told.endswith("the report has no stall reasons that show what warps wait for.")
+    assert told.endswith("the report has no warp states that show what warps wait for.")
 
 
 LIMITS = {
