@@ -18,7 +18,7 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.ingest.ncu_rep.container import PROCESS, EntryKind, ReportBlock, blocks_of
+from keet.ingest.ncu_rep.container import PROCESS, ContainerBlock, EntryKind, blocks_of
 from keet.ingest.protobuf import ProtoMessage, fields
 from tests import encode
 from tests.hostile_reports import changed
@@ -75,21 +75,21 @@ def _alike(reports: Sequence[bytes]) -> list[bytes]:
     return [data for data in reports if _metric_names(blocks_of(data, Path())) == names]
 
 
-def _results(block: ReportBlock) -> int:
+def _results(block: ContainerBlock) -> int:
     return sum(entry.kind is EntryKind.KERNEL for entry in block.entries)
 
 
-def _program(blocks: Sequence[ReportBlock]) -> bytes:
+def _program(blocks: Sequence[ContainerBlock]) -> bytes:
     return (ProtoMessage(blocks[0].process or b"").text(3) or "").encode()
 
 
-def _process(block: ReportBlock, program: bytes) -> bytes:
+def _process(block: ContainerBlock, program: bytes) -> bytes:
     """Of the first report's program, with the process id of its own report: references to code are
     told apart by it."""
     return encode.chunk(PROCESS, changed(block.process or b"", {3: lambda _: program}))
 
 
-def _code(data: bytes, blocks: Sequence[ReportBlock], program: bytes) -> Iterator[bytes]:
+def _code(data: bytes, blocks: Sequence[ContainerBlock], program: bytes) -> Iterator[bytes]:
     for block in blocks:
         found = [data[e.start : e.stop] for e in block.entries if e.kind is EntryKind.SOURCE]
         if found:
@@ -97,7 +97,7 @@ def _code(data: bytes, blocks: Sequence[ReportBlock], program: bytes) -> Iterato
 
 
 def _templates(
-    reports: Sequence[bytes], blocks: Sequence[Sequence[ReportBlock]], kernels: int
+    reports: Sequence[bytes], blocks: Sequence[Sequence[ContainerBlock]], kernels: int
 ) -> Iterator[Template]:
     number = list(_metric_names(blocks[0])).index(DURATION)
     real = [

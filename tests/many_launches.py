@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from keet.ingest.ncu_rep.container import PROCESS, ReportBlock, blocks_of
+from keet.ingest.ncu_rep.container import PROCESS, ContainerBlock, blocks_of
 from keet.ingest.protobuf import ProtoMessage
 from keet.profile import Launch, Profile
 from keet.profile.launch import LaunchData, RawMetric
@@ -93,7 +93,7 @@ def combined(reports: Sequence[bytes], times: int) -> bytes:
     return reports[0] + b"".join(results[1:]) + b"".join(results) * (times - 1)
 
 
-def _metric_names(blocks: Sequence[ReportBlock]) -> tuple[str, ...]:
+def _metric_names(blocks: Sequence[ContainerBlock]) -> tuple[str, ...]:
     tables = [raw for block in blocks for raw in block.strings]
     return tuple(name for table in tables for name in ProtoMessage(table).texts(1))
 

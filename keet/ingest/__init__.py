@@ -246,7 +246,7 @@ def _is_snapshot(text: str) -> bool:
 def _from_container(
     file: InputFile,
     source: WholeReport,
-    blocks: list[container.ReportBlock],
+    blocks: list[container.ContainerBlock],
     form: ReportFormat,
     digest: str,
 ) -> Profile:

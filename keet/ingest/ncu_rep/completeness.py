@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from keet.ingest.ncu_rep.container import EntryKind, ReportBlock
+from keet.ingest.ncu_rep.container import ContainerBlock, EntryKind
 from keet.ingest.protobuf import ProtoMessage
 from keet.profile import Profile
 
@@ -31,7 +31,7 @@ _FLAGS = frozenset(
 
 
 def cut_notes(
-    blocks: Sequence[ReportBlock], session: Sequence[ProtoMessage], ncu_version: str | None
+    blocks: Sequence[ContainerBlock], session: Sequence[ProtoMessage], ncu_version: str | None
 ) -> list[str]:
     """Signs that launches may be missing at the end, as sentences. `session`: its pieces."""
     kinds = [entry.kind for block in blocks for entry in block.entries]

@@ -47,7 +47,7 @@ class EntryKind(IntEnum):
 _KINDS = tuple(EntryKind)
 
 
-class ReportEntry(NamedTuple):
+class ContainerEntry(NamedTuple):
     """One message of a payload: its kind and its position in the file."""
 
     kind: EntryKind
@@ -55,7 +55,7 @@ class ReportEntry(NamedTuple):
     stop: int
 
 
-class ReportBlock(NamedTuple):
+class ContainerBlock(NamedTuple):
     """A block's header and entries. A report has one block per launch, so this is kept small."""
 
     start: int
@@ -64,7 +64,7 @@ class ReportBlock(NamedTuple):
     sessions: tuple[bytes, ...]
     strings: tuple[bytes, ...]
     """Tables of names, without the empty ones."""
-    entries: tuple[ReportEntry, ...]
+    entries: tuple[ContainerEntry, ...]
 
 
 class _Reader:
@@ -114,11 +114,11 @@ def damaged(path: Path, problem: str) -> DamagedReport:
     return DamagedReport(path, f"the report is damaged: {problem}", remedy)
 
 
-def read_blocks(source: ReportBytes, path: Path) -> list[ReportBlock]:
+def read_blocks(source: ReportBytes, path: Path) -> list[ContainerBlock]:
     """Read the structure of the whole container, without the content of the entries."""
     reader = _Reader(source, path)
     _check_file_header(reader)
-    blocks: list[ReportBlock] = []
+    blocks: list[ContainerBlock] = []
     with ProgressStage("looking for launches", reader.size, " MB", 1_000_000) as stage:
         while reader.at < reader.size:
             before = reader.at
@@ -147,7 +147,7 @@ def _check_file_header(reader: _Reader) -> None:
         )
 
 
-def _read_block(reader: _Reader, index: int) -> ReportBlock:
+def _read_block(reader: _Reader, index: int) -> ContainerBlock:
     what = f"block {index}"
     start = reader.at
     length = reader.length(what)
@@ -165,7 +165,7 @@ def _read_block(reader: _Reader, index: int) -> ReportBlock:
         raise reader.damaged(f"the header of {what} can't be read ({problem})") from None
     if not kinds and not any(header.raws(number) for number in (SESSION, STRINGS)):
         raise reader.damaged(f"{what} at byte {start:,} is empty")
-    return ReportBlock(
+    return ContainerBlock(
         start=start,
         process=reader.shared(header.raws(PROCESS)),
         sessions=tuple(header.raws(SESSION)),
@@ -195,7 +195,7 @@ class _Header:
 
 def _read_entries(
     reader: _Reader, kinds: list[EntryKind], payload: int, what: str
-) -> Iterator[ReportEntry]:
+) -> Iterator[ContainerEntry]:
     end = reader.at + payload
     for kind in kinds:
         length = reader.length(f"an entry of {what}")
@@ -204,10 +204,10 @@ def _read_entries(
         start, reader.at = reader.at, reader.at + length
         if reader.at > end:
             raise reader.damaged(f"an entry of {what} exceeds its block")
-        yield ReportEntry(kind, start, reader.at)
+        yield ContainerEntry(kind, start, reader.at)
     if reader.at != end:
         raise reader.damaged(f"{what} is larger than its entries")
 
 
-def blocks_of(data: bytes, path: Path) -> list[ReportBlock]:
+def blocks_of(data: bytes, path: Path) -> list[ContainerBlock]:
     return read_blocks(HeldBytes(data), path)

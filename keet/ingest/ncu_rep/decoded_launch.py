@@ -13,7 +13,7 @@ from keet.ingest.code.line_table import LineTable
 from keet.ingest.ncu_rep.container import EntryKind, damaged
 from keet.ingest.ncu_rep.metrics import MetricPlaces, MetricTable
 from keet.ingest.ncu_rep.nvtx import read_nvtx
-from keet.ingest.ncu_rep.report_file import CodeKey, ReportFile
+from keet.ingest.ncu_rep.report_file import CodeKey, NcuRepFile
 from keet.ingest.ncu_rep.rules import read_leading_rule, read_markers, read_rules
 from keet.ingest.ncu_rep.session import device_from_metrics
 from keet.ingest.protobuf import Malformed
@@ -58,7 +58,7 @@ _SAMPLES_BY_REASON = "smsp__pcsamp_warps_issue_stalled_"
 class DecodedLaunch:
     """The decoded parts of one result, and its bytes if the report is not in memory."""
 
-    def __init__(self, file: ReportFile, number: int) -> None:
+    def __init__(self, file: NcuRepFile, number: int) -> None:
         """Raises `DamagedReport` if the result can't be parsed."""
         entry = file.results[number]
         self.number = number

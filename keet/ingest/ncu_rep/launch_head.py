@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from keet.ingest.ncu_rep.container import EntryKind, ReportEntry
-from keet.ingest.ncu_rep.report_file import ReportFile
+from keet.ingest.ncu_rep.container import ContainerEntry, EntryKind
+from keet.ingest.ncu_rep.report_file import NcuRepFile
 from keet.ingest.protobuf import BYTES, VARINT, Malformed, ProtoMessage, decode_text, varint
 from keet.profile import Dim3, KernelName, RawMetric, Workload
 from keet.records import NamedTuple
@@ -40,7 +40,7 @@ class LaunchHead(NamedTuple):
 
 
 def read_head(
-    file: ReportFile, entry: ReportEntry, metric: Callable[[str], RawMetric | None]
+    file: NcuRepFile, entry: ContainerEntry, metric: Callable[[str], RawMetric | None]
 ) -> LaunchHead:
     """Raises `Malformed` if there is no name. `metric` looks up a metric of the launch by name."""
     if entry.kind is not EntryKind.KERNEL:
@@ -53,7 +53,7 @@ def read_head(
     return LaunchHead(file.kernel_names[names], _in_blocks(file, grid, block, metric), block)
 
 
-def _first_fields(file: ReportFile, entry: ReportEntry) -> dict[int, bytes] | None:
+def _first_fields(file: NcuRepFile, entry: ContainerEntry) -> dict[int, bytes] | None:
     """The wanted fields; None unless all of them precede the metrics.
 
     `protobuf.fields` inlined for what ncu writes: most of the time to open a report is spent here.
@@ -81,7 +81,7 @@ def _first_fields(file: ReportFile, entry: ReportEntry) -> dict[int, bytes] | No
     return found if at <= stop and len(found) == len(_WANTED) else None
 
 
-def _all_fields(file: ReportFile, entry: ReportEntry) -> dict[int, bytes]:
+def _all_fields(file: NcuRepFile, entry: ContainerEntry) -> dict[int, bytes]:
     message, _ = file.message(entry)
     raw = {number: message.raw(number) for number in _FIELDS}
     return {number: value for number, value in raw.items() if value is not None}
@@ -95,13 +95,13 @@ def _kernel_name(*raw: bytes) -> KernelName:
     return KernelName(function=function, demangled=demangled or mangled, mangled=mangled)
 
 
-def _workload_name(file: ReportFile, entry: ReportEntry) -> KernelName:
+def _workload_name(file: NcuRepFile, entry: ContainerEntry) -> KernelName:
     shown = file.message(entry)[0].text(18) if entry.kind is EntryKind.CMDLIST else None
     name = shown or WORKLOADS[entry.kind].value
     return KernelName(function=name, demangled=name, mangled=name)
 
 
-def _shape(file: ReportFile, raw: bytes | None) -> Dim3 | None:
+def _shape(file: NcuRepFile, raw: bytes | None) -> Dim3 | None:
     if raw is None:
         return None
     if raw not in file.shapes:
@@ -112,7 +112,7 @@ def _shape(file: ReportFile, raw: bytes | None) -> Dim3 | None:
 
 
 def _in_blocks(
-    file: ReportFile,
+    file: NcuRepFile,
     grid: Dim3 | None,
     block: Dim3 | None,
     metric: Callable[[str], RawMetric | None],

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from keet.ingest.input.report_bytes import HeldBytes, ReportBytes
 from keet.ingest.ncu_rep.completeness import cut_notes
-from keet.ingest.ncu_rep.container import EntryKind, ReportBlock
+from keet.ingest.ncu_rep.container import ContainerBlock, EntryKind
 from keet.ingest.ncu_rep.decoded_launch import DecodedLaunch
 from keet.ingest.ncu_rep.launch_head import WORKLOADS, read_head
-from keet.ingest.ncu_rep.report_file import ReportFile
+from keet.ingest.ncu_rep.report_file import NcuRepFile
 from keet.ingest.ncu_rep.session import SessionInfo
 from keet.ingest.protobuf import Malformed
 from keet.profile import (
@@ -47,9 +47,11 @@ _AHEAD = 200
 class Report:
     """A report file and its decoded launches."""
 
-    def __init__(self, path: Path, source: ReportBytes | bytes, blocks: list[ReportBlock]) -> None:
+    def __init__(
+        self, path: Path, source: ReportBytes | bytes, blocks: list[ContainerBlock]
+    ) -> None:
         held = HeldBytes(source) if isinstance(source, bytes) else source
-        self.file = ReportFile(path, held, blocks)
+        self.file = NcuRepFile(path, held, blocks)
         self.kept: dict[int, DecodedLaunch] = {}
         """By launch number, in the order of decoding."""
         self._kept_bytes = 0

@@ -9,7 +9,7 @@ from pathlib import Path
 from keet.ingest.code.code_object import CodeObject
 from keet.ingest.input.report_bytes import ReportBytes
 from keet.ingest.ncu_rep.completeness import release_of
-from keet.ingest.ncu_rep.container import EntryKind, ReportBlock, ReportEntry
+from keet.ingest.ncu_rep.container import ContainerBlock, ContainerEntry, EntryKind
 from keet.ingest.ncu_rep.metrics import NameTable
 from keet.ingest.ncu_rep.session import SessionInfo, read_devices, read_session
 from keet.ingest.protobuf import Malformed, ProtoMessage, Run, varint
@@ -28,10 +28,10 @@ CodeKey = tuple[int, int]
 """Process id and reference: two processes may use the same reference for different code."""
 
 
-class ReportFile:
+class NcuRepFile:
     """A report file: the positions of its launches and what they share, but no launch itself."""
 
-    def __init__(self, path: Path, source: ReportBytes, blocks: list[ReportBlock]) -> None:
+    def __init__(self, path: Path, source: ReportBytes, blocks: list[ContainerBlock]) -> None:
         self.path = path
         self.source = source
         self.blocks = blocks
@@ -49,7 +49,7 @@ class ReportFile:
         if count > _MANY and self.source.size < count * _LEAST_BYTES:
             raise Malformed(f"{count:,} launches in {self.source.size:,} bytes")
 
-    def message(self, entry: ReportEntry, run: Run | None = None) -> tuple[ProtoMessage, bytes]:
+    def message(self, entry: ContainerEntry, run: Run | None = None) -> tuple[ProtoMessage, bytes]:
         """A parsed entry, and the bytes that its spans refer to."""
         data, start = self.source.piece(entry.start, entry.stop)
         return ProtoMessage(data, start, start + entry.stop - entry.start, run=run), data
@@ -78,13 +78,13 @@ class ReportFile:
         """The GPUs of the session: hundreds of attributes, which few reports need."""
         return read_devices(self.session_pieces)
 
-    def process_id(self, block: ReportBlock) -> int:
+    def process_id(self, block: ContainerBlock) -> int:
         return self._process(block)[0]
 
-    def process_name(self, block: ReportBlock) -> str | None:
+    def process_name(self, block: ContainerBlock) -> str | None:
         return self._process(block)[1]
 
-    def _process(self, block: ReportBlock) -> tuple[int, str | None]:
+    def _process(self, block: ContainerBlock) -> tuple[int, str | None]:
         raw = block.process
         if raw not in self._processes:
             message = ProtoMessage(raw or b"")
@@ -92,21 +92,21 @@ class ReportFile:
         return self._processes[raw]
 
     @cached_property
-    def code_entries(self) -> dict[CodeKey, list[ReportEntry]]:
+    def code_entries(self) -> dict[CodeKey, list[ContainerEntry]]:
         """Entries by the code that they belong to; ncu splits one code over several entries."""
-        found: dict[CodeKey, list[ReportEntry]] = {}
+        found: dict[CodeKey, list[ContainerEntry]] = {}
         for block, entry in self._sources():
             key = (self.process_id(block), self._reference(entry))
             found.setdefault(key, []).append(entry)
         return found
 
-    def _sources(self) -> Iterator[tuple[ReportBlock, ReportEntry]]:
+    def _sources(self) -> Iterator[tuple[ContainerBlock, ContainerEntry]]:
         for block in self.blocks:
             for entry in block.entries:
                 if entry.kind is EntryKind.SOURCE:
                     yield block, entry
 
-    def _reference(self, entry: ReportEntry) -> int:
+    def _reference(self, entry: ContainerEntry) -> int:
         """The number by which launches refer to this code. ncu writes it first, so the code itself
         need not be read."""
         data, start = self.source.piece(entry.start, min(entry.stop, entry.start + _NUMBER_BYTES))

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Protocol
 
 from keet.ingest.code.functions import Function
-from keet.ingest.ncu_rep.report_file import CodeKey, ReportFile
+from keet.ingest.ncu_rep.report_file import CodeKey, NcuRepFile
 from keet.ingest.sass.nvidia_reader import NOT_INSTALLED, Disassembly, known_code, reader_identity
 from keet.ingest.sass.partial_report import PartialReport, partial_report
 from keet.ingest.sass.sass_cache import SassCache, open_cache
@@ -76,7 +76,7 @@ class Disassembler:
     needs either one launch or all of them, and each child process costs half a second.
     """
 
-    def __init__(self, file: ReportFile) -> None:
+    def __init__(self, file: NcuRepFile) -> None:
         self._file = file
         self._known: dict[Hashable, Code] = {}
         self._cached: dict[Hashable, dict[int, str]] = {}

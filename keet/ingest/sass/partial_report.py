@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from keet.ingest.input.report_bytes import HeldBytes
-from keet.ingest.ncu_rep.container import ReportBlock
-from keet.ingest.ncu_rep.report_file import CodeKey, ReportFile
+from keet.ingest.ncu_rep.container import ContainerBlock
+from keet.ingest.ncu_rep.report_file import CodeKey, NcuRepFile
 from keet.records import NamedTuple
 
 
@@ -18,7 +18,7 @@ class PartialReport(NamedTuple):
 
 
 def partial_report(
-    file: ReportFile, launches: Sequence[int], code: Iterable[CodeKey]
+    file: NcuRepFile, launches: Sequence[int], code: Iterable[CodeKey]
 ) -> PartialReport:
     """A report with these launches, the code that they ran, and what all launches share. A report
     that is in memory is returned as a whole.
@@ -37,17 +37,17 @@ def partial_report(
     return PartialReport(data, _numbers(file, launches, kept))
 
 
-def _is_kept(block: ReportBlock, wanted: set[int]) -> bool:
+def _is_kept(block: ContainerBlock, wanted: set[int]) -> bool:
     shared = block.sessions or block.strings
     return bool(shared) or any(entry.start in wanted for entry in block.entries)
 
 
-def _copied(file: ReportFile, start: int, stop: int) -> bytes:
+def _copied(file: NcuRepFile, start: int, stop: int) -> bytes:
     data, at = file.source.piece(start, stop)
     return data[at : at + stop - start]
 
 
-def _numbers(file: ReportFile, launches: Sequence[int], kept: Mapping[int, int]) -> dict[int, int]:
+def _numbers(file: NcuRepFile, launches: Sequence[int], kept: Mapping[int, int]) -> dict[int, int]:
     """The new number of each launch: launches are numbered in the order of the copied blocks."""
     present = [n for n, block in enumerate(file.owners) if block.start in kept]
     places = {number: place for place, number in enumerate(present)}

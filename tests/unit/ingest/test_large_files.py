@@ -20,7 +20,7 @@ from keet.ingest.input.report_bytes import DiskBytes, ForwardBytes, HeldBytes
 from keet.ingest.input.zstd import zstd
 from keet.ingest.ncu_rep import container, reader
 from keet.ingest.ncu_rep.reader import FileLaunch
-from keet.ingest.ncu_rep.report_file import ReportFile
+from keet.ingest.ncu_rep.report_file import NcuRepFile
 from keet.ingest.sass import nvidia_reader
 from keet.ingest.sass.partial_report import partial_report
 from keet.ingest.snapshots.snapshot import snapshot_text
@@ -212,9 +212,9 @@ def test_a_launch_larger_than_the_limit_stays_decoded(monkeypatch: pytest.Monkey
 # --- parts of a large report
 
 
-def file_of(path: Path) -> ReportFile:
+def file_of(path: Path) -> NcuRepFile:
     source = DiskBytes(os.open(path, os.O_RDONLY), path)
-    return ReportFile(path, source, container.read_blocks(source, path))
+    return NcuRepFile(path, source, container.read_blocks(source, path))
 
 
 def test_a_partial_report_has_the_requested_launches(tmp_path: Path) -> None:
