@@ -55,7 +55,7 @@ def test_nothing_is_measured_while_something_is_built(
 
 
 @pytest.mark.parametrize("names", [["matrix_flap"], ["matrix_flip", "harness"], [".."], [""]])
-def test_a_mistyped_name_is_one_line(
+def test_a_mistyped_name_gives_one_line(
     names: list[str], run: Words, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(*names) == 2
@@ -76,7 +76,7 @@ def test_a_mistyped_name_is_one_line(
         subprocess.TimeoutExpired("no", 1),
     ],
 )
-def test_what_fails_is_told_and_the_others_go_on(
+def test_a_failure_is_reported_and_the_others_continue(
     problem: Exception, run: Words, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     def fails(sample: Sample, *_: object) -> Path:
@@ -100,7 +100,7 @@ def rounds_of(sample: Sample, times: list[float]) -> list[list[dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("name", ["matrix_flip", "fan_update", "mechanism_rates", "softmax_rows"])
-def test_the_command_that_is_recorded_is_the_one_that_runs(
+def test_the_recorded_command_is_the_one_that_ran(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The sampling interval included; `-f` and `--format` change no report."""

@@ -24,7 +24,7 @@ def test_every_row_runs_and_each_failure_names_its_row() -> None:
     assert notes == [["row: 1-'a'"], ["row: 3-'c'"]]
 
 
-def test_a_single_failure_is_raised_as_it_is() -> None:
+def test_a_single_failure_is_raised_unchanged() -> None:
     @each_row("name", ["a", "b"], ids=str.upper)
     def check(name: str) -> None:
         if name == "b":
@@ -35,7 +35,7 @@ def test_a_single_failure_is_raised_as_it_is() -> None:
     assert raised.value.__notes__ == ["row: B"]
 
 
-def test_skipped_rows_are_told_and_only_a_whole_table_is_skipped() -> None:
+def test_skipped_rows_give_a_warning_and_only_a_whole_table_is_skipped() -> None:
     @each_row("name", ["a", "b"])
     def check(name: str, reason: str) -> None:
         if name in reason:

@@ -66,7 +66,7 @@ def test_json(path: Path, keet: Keet) -> None:
             assert 1 <= forecast["low"] <= forecast["likely"] <= forecast["high"]
 
 
-def test_the_json_has_the_shape_that_others_rely_on(keet: Keet) -> None:
+def test_the_json_has_the_documented_shape(keet: Keet) -> None:
     document = json.loads(keet("explain", FLIP, "--format", "json").out)
     assert document["schema_version"] == 3
     assert (document["author"], document["usage"]) == ("analyst", None)
@@ -88,7 +88,7 @@ def test_the_json_has_the_shape_that_others_rely_on(keet: Keet) -> None:
     assert {"metric", "value", "unit", "line", "derived_from", "label"} <= set(number)
 
 
-def test_what_was_not_measured_limits_nothing(keet: Keet) -> None:
+def test_a_unit_that_was_not_measured_is_not_a_limiter(keet: Keet) -> None:
     document = json.loads(keet("explain", BARE, "--launch", 0, "--format", "json").out)
     verdict = document["launches"][0]["verdict"]
     assert (verdict["limiter"], verdict["reached_pct"]) == (None, None)
@@ -110,7 +110,7 @@ def odd_report(tmp_path: Path) -> Path:
     return path
 
 
-def test_odd_names_and_numbers(odd_report: Path, keet: Keet) -> None:
+def test_unusual_names_and_numbers_are_printed(odd_report: Path, keet: Keet) -> None:
     out = keet("explain", odd_report, "--format", "json").out
     json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
     for arguments in (("explain", odd_report, "--format", "markdown"), ("context", odd_report)):
@@ -124,7 +124,7 @@ def test_odd_names_and_numbers(odd_report: Path, keet: Keet) -> None:
 
 
 @every_report
-def test_markdown_is_whole(path: Path, keet: Keet) -> None:
+def test_markdown_is_well_formed(path: Path, keet: Keet) -> None:
     """Each row of a table has as many cells as its header."""
     out = keet("explain", path, "--format", "markdown").out
     open_fence, pipes = None, 0
@@ -173,7 +173,7 @@ def test_the_smallest_context_has_the_verdict_and_the_first_cause(keet: Keet) ->
 
 
 @pytest.mark.slow
-def test_more_room_tells_more(keet: Keet) -> None:
+def test_a_larger_context_has_more(keet: Keet) -> None:
     sizes = [len(keet("context", PHYSICS, "--max-tokens", n).out) for n in (60, 120, 500, 2000)]
     assert sizes == sorted(set(sizes))
     whole = keet("context", PHYSICS, "--max-tokens", 9000).out
@@ -182,13 +182,13 @@ def test_more_room_tells_more(keet: Keet) -> None:
     assert re.search(r"^ *95 14\.4%  .*drops\[k\] -= moved;$", whole, re.MULTILINE)
 
 
-def test_a_context_is_the_same_every_time(keet: Keet, tmp_path: Path) -> None:
+def test_a_context_is_deterministic(keet: Keet, tmp_path: Path) -> None:
     target = tmp_path / "context.md"
     assert keet("context", PHYSICS, "-o", target).out == ""
     assert keet("context", PHYSICS).out == keet("context", PHYSICS).out == target.read_text()
 
 
-def test_a_context_is_of_the_longest_launch_chosen(keet: Keet) -> None:
+def test_a_context_is_about_the_longest_selected_launch(keet: Keet) -> None:
     report = REPORTS / "tour_lines.ncu-rep"
     assert "Kernel transpose_rows" in keet("context", report).out
     chosen = keet("context", report, "--kernel", "normalise").out
@@ -198,7 +198,7 @@ def test_a_context_is_of_the_longest_launch_chosen(keet: Keet) -> None:
     assert longest(profile.launches).id == 0
 
 
-def test_lines_without_text(keet: Keet) -> None:
+def test_lines_without_source_text_are_named(keet: Keet) -> None:
     report = REPORTS / "zoo.ncu-repz"
     out = keet("context", report, "--launch", 6).out
     assert re.search(r"^102 81\.\d%  \(no text\)$", out, re.MULTILINE)
@@ -206,7 +206,7 @@ def test_lines_without_text(keet: Keet) -> None:
 
 
 @pytest.mark.parametrize("budget", ["0", "29", "x", "-5"])
-def test_a_budget_that_has_room_for_nothing(budget: str, keet: Keet) -> None:
+def test_a_budget_that_is_too_small_is_refused(budget: str, keet: Keet) -> None:
     result = keet("context", FLIP, f"--max-tokens={budget}")
     assert (result.code, result.out) == (2, "")
     assert "--max-tokens" in result.err
@@ -224,7 +224,7 @@ def test_several_reports_are_lines_of_json(keet: Keet) -> None:
     assert documents[1] == alone
 
 
-def test_a_folder_is_explained_and_what_fails_is_said(keet: Keet, tmp_path: Path) -> None:
+def test_a_folder_is_explained_and_failures_are_reported(keet: Keet, tmp_path: Path) -> None:
     (tmp_path / "deeper").mkdir()
     (tmp_path / "deeper" / "good.ncu-rep").write_bytes(FLIP.read_bytes())
     (tmp_path / "cut.ncu-rep").write_bytes(FLIP.read_bytes()[:3000])
@@ -238,7 +238,7 @@ def test_a_folder_is_explained_and_what_fails_is_said(keet: Keet, tmp_path: Path
     assert result.err.endswith("1 of 2 reports can't be read; see above\n")
 
 
-def test_a_folder_without_a_report_or_with_too_many(keet: Keet, tmp_path: Path) -> None:
+def test_a_folder_without_a_report_or_with_too_many_is_refused(keet: Keet, tmp_path: Path) -> None:
     assert keet("explain", tmp_path).code == 2
     many = keet("explain", SAMPLES, "--no-model")
     assert many.code == 2

@@ -64,14 +64,14 @@ def test_the_answer_comes_first(keet: Keet) -> None:
                       "Skip to the answer"]  # fmt: skip
 
 
-def test_findings_that_were_not_asked_for_are_counted(keet: Keet) -> None:
+def test_findings_beyond_top_are_counted(keet: Keet) -> None:
     page = page_of(keet, ZOO, "--launch", "4", "--top", "1")
     assert "launch-4-finding-1" in page.ids
     assert "launch-4-finding-2" not in page.ids
     assert "more with smaller gains: use --top" in page.text
 
 
-def test_the_prompt_context_is_that_of_the_command(keet: Keet) -> None:
+def test_the_prompt_on_the_page_equals_keet_context(keet: Keet) -> None:
     page = page_of(keet, FLIP)
     assert page.raw_text_of("launch-0-context") == keet("context", FLIP).out
     copying = [each for each in page.attributes("button") if each.get("data-copy")]
@@ -79,7 +79,7 @@ def test_the_prompt_context_is_that_of_the_command(keet: Keet) -> None:
     assert all("hidden" in each for each in copying)  # they need the script
 
 
-def test_how_it_was_captured(keet: Keet) -> None:
+def test_the_page_says_how_the_report_was_captured(keet: Keet) -> None:
     told = page_of(keet, FLIP).text_of("capture")
     for fact in (
         "Nsight Compute 2025.3.1.0", "CUDA 13.0", "Captured 2026-11-15 08:50 UTC",
@@ -95,14 +95,14 @@ def test_how_it_was_captured(keet: Keet) -> None:
 
 
 @pytest.mark.slow
-def test_the_same_bytes_twice(keet: Keet, tmp_path: Path) -> None:
+def test_a_page_is_deterministic(keet: Keet, tmp_path: Path) -> None:
     first = keet("explain", ZOO, "--format", "html").out
     page = tmp_path / "page.html"
     assert keet("explain", ZOO, "--format", "html", "-o", page).out == ""
     assert page.read_text(encoding="utf-8") == first
 
 
-def test_a_terminal_gets_no_page(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_is_not_printed_to_a_terminal(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     result = keet("explain", FLIP, "--format", "html")
     assert (result.code, result.out) == (2, "")
@@ -131,7 +131,7 @@ def test_what_changed_is_on_the_page(keet: Keet) -> None:
     assert "diff" in page.targets
 
 
-def test_reports_that_cannot_be_compared(keet: Keet) -> None:
+def test_reports_that_can_not_be_compared_are_named(keet: Keet) -> None:
     page = page_of(keet, FLIP, "--against", TILES, code=6)
     assert "What changed can't be told: " in page.text_of("diff")
 
@@ -145,7 +145,7 @@ def test_a_model_that_failed_is_named_before_the_answer(keet: Keet, tmp_path: Pa
     assert "The model's part is missing: " in before
 
 
-def test_a_model_has_its_part(keet: Keet) -> None:
+def test_the_page_has_the_models_explanation(keet: Keet) -> None:
     page = page_of(keet, TILES, "--replay", "tests/transcripts/score_tiles.jsonl")
     assert "What the model says" in page.text_of("launch-0-model")
     assert "launch-0-model" in page.targets  # the answer links to the edit
@@ -155,7 +155,7 @@ def test_a_model_has_its_part(keet: Keet) -> None:
 HOSTILE = "k\"onload='alert(0)'<script>alert(1)</script>\"'><img src=x onerror=alert(2)>`</title>\n\x1b[31m"
 
 
-def test_hostile_names_are_text(keet: Keet, tmp_path: Path) -> None:
+def test_hostile_names_are_escaped(keet: Keet, tmp_path: Path) -> None:
     metrics = {
         "gpu__time_duration.sum": 5000.0,
         "lts__throughput.avg.pct_of_peak_sustained_elapsed": float("inf"),

@@ -32,7 +32,7 @@ def test_the_list_has_every_finding(form: str, keet: Keet) -> None:
     assert [spec.id for spec in findings().values() if spec.id not in out] == []
 
 
-def test_one_says_what_is_known_of_it(keet: Keet) -> None:
+def test_one_finding_has_all_its_parts(keet: Keet) -> None:
     out = " ".join(keet("finding", "local memory").out.split())
     spec = findings()["local_memory_spill"]
     assert spec.meaning in out
@@ -62,7 +62,7 @@ def test_nothing_is_wider_than_the_terminal(keet: Keet) -> None:
         assert max(map(len, out.splitlines())) <= 80, finding
 
 
-def test_json_is_what_the_schema_says(keet: Keet) -> None:
+def test_json_matches_the_schema(keet: Keet) -> None:
     document = json.loads(keet("finding", "--format", "json").out)
     check_document("finding", document)
     assert [each["id"] for each in document["findings"]] == list(findings())
@@ -72,13 +72,13 @@ def test_json_is_what_the_schema_says(keet: Keet) -> None:
         assert each["remedies"][-1]["condition"] == "otherwise"
 
 
-def test_what_is_no_finding_is_refused(keet: Keet) -> None:
+def test_an_unknown_finding_is_refused(keet: Keet) -> None:
     result = keet("finding", "uncoalesed")
     assert result.code == 2
     assert result.err.startswith("keet: 'uncoalesed' is not a finding; did you mean")
 
 
-def test_the_result_may_go_to_a_file(keet: Keet, tmp_path: Path) -> None:
+def test_the_result_can_be_written_to_a_file(keet: Keet, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     assert keet("finding", "tail_effect", "--format", "markdown", "-o", page).out == ""
     assert page.read_text(encoding="utf-8").startswith("# Tail effect (`tail_effect`)\n")

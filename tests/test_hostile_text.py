@@ -97,7 +97,7 @@ def problems(arguments: list[str], out: str, err: str) -> Iterator[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["\x9battack.ncu-rep", "long.ncu-rep"], ids=["attack", "long"])
-def test_every_command_in_every_format(
+def test_every_command_in_every_format_prints_no_unsafe_character(
     name: str, hostile: Path, store: Path, keet: Keet, tmp_path: Path
 ) -> None:
     text = tmp_path / "\x1b]0;text\x07.md"
@@ -113,7 +113,9 @@ def test_every_command_in_every_format(
     assert found == []
 
 
-def test_the_commands_that_are_used_most(hostile: Path, keet: Keet, tmp_path: Path) -> None:
+def test_the_most_used_commands_print_no_unsafe_character(
+    hostile: Path, keet: Keet, tmp_path: Path
+) -> None:
     report = hostile / "\x9battack.ncu-rep"
     found = []
     for arguments in (
@@ -136,7 +138,7 @@ class Terminal(io.StringIO):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["show", "explain", "hotspots", "roofline", "metrics"])
-def test_colours_are_keets_own(
+def test_the_only_escapes_are_keets_colours(
     command: str, hostile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a terminal keet prints escapes for colours, and no others."""
@@ -150,7 +152,7 @@ def test_colours_are_keets_own(
     assert unsafe_in(plain) == set()
 
 
-def test_a_line_of_colour_is_cleaned_before_it_is_coloured() -> None:
+def test_text_is_cleaned_before_it_is_coloured() -> None:
     from keet.render.terminal.console import Console
     from keet.render.terminal.layout import Text
 
@@ -159,7 +161,7 @@ def test_a_line_of_colour_is_cleaned_before_it_is_coloured() -> None:
     assert unsafe_in(re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())) == set()
 
 
-def test_long_names_stay_two_and_pair(keet: Keet, tmp_path: Path) -> None:
+def test_long_names_that_differ_at_the_end_stay_different(keet: Keet, tmp_path: Path) -> None:
     """Kernels with long names that differ in the last letter."""
     from keet.ingest import read_profile
 
@@ -176,7 +178,7 @@ def test_long_names_stay_two_and_pair(keet: Keet, tmp_path: Path) -> None:
     assert [len(pair["before"]) for pair in json.loads(same.out)["pairs"]] == [1, 2]
 
 
-def test_every_reader_hands_on_names_as_one_bounded_line(tmp_path: Path) -> None:
+def test_every_reader_limits_names_to_one_line(tmp_path: Path) -> None:
     """Snapshots, CSV exports and tables of runs are edited by hand, and by attackers."""
     from keet.ingest import read_profile
     from keet.ingest.run_tables.run_table import read_run_table
@@ -204,7 +206,7 @@ def test_every_reader_hands_on_names_as_one_bounded_line(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_every_character_that_a_terminal_may_obey() -> None:
+def test_every_unsafe_character_is_escaped() -> None:
     kinds = {chr(code): unicodedata.category(chr(code)) for code in range(sys.maxunicode + 1)}
     raw = "".join(c for c, kind in kinds.items() if kind in UNSAFE and c not in "\n\t")
     letters = "".join(c for c, kind in kinds.items() if kind[0] in "LNPS") + " \n\t\xa0"
@@ -212,18 +214,18 @@ def test_every_character_that_a_terminal_may_obey() -> None:
     assert visible(letters) == letters
 
 
-def test_json_means_the_same() -> None:
+def test_escapes_do_not_change_the_meaning_of_json() -> None:
     document = {ATTACK: [ATTACK, "tab\t, line\n, \ud7fc, é, 𝄞"]}
     for text in (json.dumps(document, ensure_ascii=False), json.dumps(document)):
         assert json.loads(visible(text)) == document
 
 
-def test_ends_of_lines_stay() -> None:
+def test_line_ends_are_kept() -> None:
     assert visible("a\tb\r\nc\n") == "a\tb\r\nc\n"
     assert visible("a\rb") == "a\\u000db"
 
 
-def test_the_length_is_exact() -> None:
+def test_the_length_limit_is_exact() -> None:
     assert shortened("k" * LONGEST) == "k" * LONGEST
     cut = shortened("k" * (LONGEST + 1))
     assert len(cut) == LONGEST
@@ -257,7 +259,7 @@ KNOWN = {
 }
 
 
-def test_there_is_no_other_way_out() -> None:
+def test_no_module_prints_in_another_way() -> None:
     root = REPORTS.parents[2]
     found = {
         str(path.relative_to(root)).replace("\\", "/")

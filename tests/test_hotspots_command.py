@@ -47,7 +47,7 @@ def test_the_producer_of_a_wait_is_shown(keet: Keet) -> None:
 
 
 @pytest.mark.parametrize("report", [STENCIL, REPORTS / "tour_full.ncu-rep"])
-def test_sums_close(report: object, keet: Keet) -> None:
+def test_sums_over_lines_equal_the_totals(report: object, keet: Keet) -> None:
     launch = launch_of(keet, report)
     assert sum(part["share"] for part in launch["instruction_mix"]) == pytest.approx(1)
     executed = sum(row["executed"] for row in launch["rows"])
@@ -87,14 +87,14 @@ def test_gathers_are_unknown_and_not_zero(keet: Keet) -> None:
     assert "unknown (depends on loaded data)" in keet("hotspots", report).out
 
 
-def test_packed_snapshots_hold_the_code(keet: Keet) -> None:
+def test_packed_snapshots_contain_the_code(keet: Keet) -> None:
     report = sorted(HISTOGRAM.glob("*.keet.json.zst"))[0]
     launch = launch_of(keet, report)
     assert launch["instruction_mix"]
     assert launch["reuse"]
 
 
-def test_without_code_the_rest_is_there(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_code_the_rest_is_printed(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
     from keet.profile import Absent, Launch
 
     monkeypatch.setattr(Launch, "disassembly", Absent("no text", "do this"))
@@ -216,7 +216,7 @@ def test_a_line_of_several_launches(keet: Keet) -> None:
     assert "Also in other launches" not in chosen
 
 
-def test_the_examples_of_the_page_are_what_is_printed(keet: Keet) -> None:
+def test_the_examples_in_machine_code_md_equal_the_output(keet: Keet) -> None:
     """Every line of an example is printed, in that order; others may stand between."""
     page = (TESTS.parent / "docs" / "machine_code.md").read_text(encoding="utf-8")
     examples = [part for part in page.split("```\n") if part.startswith("$ keet ")]

@@ -58,7 +58,7 @@ def names(requirements: list[str]) -> list[str]:
 # --- what is declared
 
 
-def test_extras_are_those_of_the_project() -> None:
+def test_extras_equal_those_of_pyproject() -> None:
     """`keet doctor` and the messages name what pip knows."""
     declared = PROJECT["optional-dependencies"]
     assert PROJECT["name"] == DISTRIBUTION
@@ -70,7 +70,7 @@ def test_extras_are_those_of_the_project() -> None:
     assert Requirement(everything).extras == set(EXTRAS)
 
 
-def test_the_core_is_light() -> None:
+def test_the_core_install_is_small() -> None:
     """By the versions that are installed here: `make install-size` asks the index."""
     packages = distributions(PROJECT["dependencies"])
     sizes = [path.stat().st_size for each in packages for _, path in files_of(each)]
@@ -79,7 +79,7 @@ def test_the_core_is_light() -> None:
     assert 10 < (sum(sizes) + sum(own)) / 1e6 <= MOST_MEGABYTES
 
 
-def test_the_measure_counts_packages_and_bytes(
+def test_the_install_size_counts_packages_and_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def installed(folder: Path, source: Path, extra: str) -> Size:
@@ -114,7 +114,7 @@ def test_a_missing_package_is_named_with_its_extra() -> None:
     assert extras.require("json", "mcp").loads("1") == 1
 
 
-def test_a_package_that_needs_another_names_that(
+def test_a_missing_dependency_of_a_package_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "half_installed.py").write_text("import surely_not_there.part")
@@ -185,14 +185,14 @@ def check_names_extra(code: int, err: str, extra: str) -> None:
     ],
     ids=["to_pandas", "open_store"],
 )
-def test_python_names_the_extra(use: Callable[[Path], object], tmp_path: Path) -> None:
+def test_the_python_api_names_its_extra(use: Callable[[Path], object], tmp_path: Path) -> None:
     make_inputs(tmp_path)
     with pytest.raises(NotAvailable, match=r"pip install 'keet-ncu\[batch\]'"):
         use(tmp_path)
 
 
 @pytest.mark.usefixtures("core_only")
-def test_a_model_names_the_extra() -> None:
+def test_a_model_names_its_extra() -> None:
     """Also for a provider that has a package of its own: langchain comes first."""
     for name in ("openai:gpt-5", "anthropic:claude-5"):
         fault = fault_of(
@@ -205,7 +205,9 @@ def test_a_model_names_the_extra() -> None:
 
 @pytest.mark.usefixtures("core_only")
 @pytest.mark.parametrize("question", [(), ("Why?",)], ids=["explain", "ask"])
-def test_a_missing_extra_is_told_before_any_progress(question: tuple[str, ...], keet: Keet) -> None:
+def test_a_missing_extra_is_reported_before_any_progress(
+    question: tuple[str, ...], keet: Keet
+) -> None:
     report = REPORTS / "tour_basic.ncu-rep"
     command = "ask" if question else "explain"
     done = keet(command, report, *question, "--model", "openai:gpt-5", "--no-sass")
@@ -242,7 +244,7 @@ def extra_check() -> object:
 # --- import keet
 
 
-def test_import_keet_loads_little() -> None:
+def test_import_keet_loads_few_modules() -> None:
     """Milliseconds are for `make bench`; what is loaded is the same on every machine."""
     probe = (
         "import sys; before = set(sys.modules); import keet; print(*(set(sys.modules) - before))"
@@ -262,7 +264,7 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 
 @pytest.mark.slow
-def test_the_wheel_holds_its_data(tmp_path: Path) -> None:
+def test_the_wheel_contains_its_data(tmp_path: Path) -> None:
     """Also its licence-free parts only: no tests, no samples, no evals."""
     wheel = build_wheel(tmp_path)
     assert wheel.name.startswith("keet_ncu-")
@@ -324,14 +326,14 @@ def test_core_commands_work_without_extras(core: Environment, tmp_path: Path) ->
     assert (tmp_path / "page.html").stat().st_size > 10_000
 
 
-def test_every_command_is_tried_with_the_core_alone() -> None:
+def test_every_command_is_tested_with_the_core_install() -> None:
     tried = {arguments[0] for arguments in WITH_CORE}
     needing = {arguments[0] for _, arguments in NEEDS} | {"ask"}
     assert tried | needing == set(COMMANDS)
 
 
 @pytest.mark.slow
-def test_the_core_has_no_other_package(core: Environment, tmp_path: Path) -> None:
+def test_the_core_environment_has_no_extra_package(core: Environment, tmp_path: Path) -> None:
     """Else the tests of this file would prove nothing."""
     probe = (
         "import sys, importlib.util as u, keet; print(keet.__file__); "
@@ -351,7 +353,9 @@ def test_commands_name_their_extra(core: Environment, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_missing_model_package_costs_no_explanation(core: Environment, tmp_path: Path) -> None:
+def test_without_the_model_package_explain_still_explains(
+    core: Environment, tmp_path: Path
+) -> None:
     script = tmp_path / "script.jsonl"
     script.write_text('{"content": "x"}')
     for model in ("openai:gpt-5", "anthropic:claude-5", f"scripted:{script}"):

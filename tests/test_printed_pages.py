@@ -56,7 +56,7 @@ QUOTED = "This kernel launch results in 1 full waves and a partial wave of 40 th
     ("command", "first"),
     [(["explain"], "1. "), (["explain", "--format", "markdown"], "#### 1. "), (["context"], "1. ")],
 )
-def test_a_rule_stands_before_causes_that_are_a_guess(
+def test_ncus_rule_comes_before_uncertain_causes(
     tmp_path: Path, keet: Keet, command: list[str], first: str
 ) -> None:
     rule = Advice("LaunchStats", "LaunchConfiguration", "OPT", QUOTED, "global", "50")
@@ -73,7 +73,7 @@ def test_a_rule_stands_before_causes_that_are_a_guess(
     assert told.index(QUOTED) < told.index(f"{first}Exposed latency")
 
 
-def test_metrics_has_labels_that_name_no_metric(page: Path, keet: Keet) -> None:
+def test_metrics_lists_labels_that_are_not_mapped(page: Path, keet: Keet) -> None:
     rows = json.loads(keet("metrics", page, "--all", "--format", "json").out)
     assert "SM: Issue Active" in json.dumps(rows)
     assert keet("metrics", page, "SM: Issue Active").code == 0
@@ -81,7 +81,7 @@ def test_metrics_has_labels_that_name_no_metric(page: Path, keet: Keet) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [("roofline",), ("hotspots",), ("context",)])
-def test_other_commands_say_what_they_lack(
+def test_other_commands_say_what_is_missing(
     command: tuple[str, ...], page: Path, keet: Keet
 ) -> None:
     result = keet(*command, page)
@@ -90,7 +90,7 @@ def test_other_commands_say_what_they_lack(
 
 
 @pytest.mark.slow
-def test_a_page_is_compared_with_its_report(page: Path, keet: Keet) -> None:
+def test_a_page_and_its_report_show_no_difference(page: Path, keet: Keet) -> None:
     result = keet(
         "diff", REPORTS / "tour_basic.ncu-rep", page, "--launch", "0:0", "--format", "json"
     )
@@ -99,7 +99,7 @@ def test_a_page_is_compared_with_its_report(page: Path, keet: Keet) -> None:
 
 
 @pytest.mark.slow
-def test_a_snapshot_of_a_page_is_the_page(page: Path, keet: Keet, tmp_path: Path) -> None:
+def test_a_snapshot_of_a_page_gives_the_same_output(page: Path, keet: Keet, tmp_path: Path) -> None:
     snapshot = tmp_path / "page.keet.json"
     assert keet("snapshot", page, "-o", snapshot).code == 0
     of_page, of_snapshot = (
@@ -109,7 +109,7 @@ def test_a_snapshot_of_a_page_is_the_page(page: Path, keet: Keet, tmp_path: Path
     assert of_page == of_snapshot
 
 
-def test_a_text_about_the_report_is_not_refuted_by_the_page(
+def test_rounding_of_a_page_does_not_refute_a_text_about_the_report(
     page: Path, keet: Keet, tmp_path: Path
 ) -> None:
     """The page has 76.26 %, the report more digits. A wrong number is told all the same."""
@@ -125,7 +125,7 @@ def test_a_text_about_the_report_is_not_refuted_by_the_page(
 
 
 @pytest.mark.slow
-def test_batch_takes_pages(page: Path, keet: Keet, tmp_path: Path) -> None:
+def test_batch_reads_printed_pages(page: Path, keet: Keet, tmp_path: Path) -> None:
     store = tmp_path / "store"
     assert keet("batch", page, "-o", store, "--jobs", "1").code == 0
     rows = keet("query", store, "SELECT count(*) AS n FROM launches", "--format", "json")

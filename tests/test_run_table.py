@@ -157,13 +157,13 @@ the run's GPU time.
     )
 
 
-def test_the_order_of_explain_is_that_of_the_run(table: Path, keet: Keet) -> None:
+def test_explain_orders_launches_by_their_time_in_the_run(table: Path, keet: Keet) -> None:
     out = keet("explain", TOUR, "--run-table", table, "--no-model", "--all").out
     titles = re.findall(r"^#(\d)", out, re.MULTILINE)
     assert titles == ["1", "2", "0"]
 
 
-def test_a_launch_that_is_not_in_the_table(tmp_path: Path, keet: Keet) -> None:
+def test_a_launch_that_is_not_in_the_table_is_marked(tmp_path: Path, keet: Keet) -> None:
     path = tmp_path / "some.csv"
     path.write_text("kernel,launches,total_ms\ntranspose_rows,10,0.7\n")
     arguments = ("--run-table", path, "--no-model", "--format", "markdown", "--all")
@@ -172,7 +172,7 @@ def test_a_launch_that_is_not_in_the_table(tmp_path: Path, keet: Keet) -> None:
     assert "grid 64×256, block 32×8, 69.34 us, stands for 10 launches, 100% of the" in result.out
 
 
-def test_markdown(beside: Path, keet: Keet) -> None:
+def test_markdown_has_the_run(beside: Path, keet: Keet) -> None:
     result = keet("explain", beside, "--no-model", "--format", "markdown")
     cells = [line.strip("| ").split(" | ")[:4] for line in result.out.splitlines() if "|" in line]
     assert cells[:6] == [
@@ -201,7 +201,7 @@ follows explains the replay, not the run.**
     )
 
 
-def test_json(beside: Path, keet: Keet) -> None:
+def test_json_has_the_run(beside: Path, keet: Keet) -> None:
     result = keet("explain", beside, "--no-model", "--format", "json")
     document = json.loads(result.out)
     check_document("explain", document)
@@ -237,19 +237,19 @@ def test_json(beside: Path, keet: Keet) -> None:
 
 
 @pytest.mark.parametrize("command", ["explain", "show"])
-def test_json_without_a_table_has_no_word_of_it(command: str, keet: Keet) -> None:
+def test_json_without_a_table_has_no_run(command: str, keet: Keet) -> None:
     document = json.loads(keet(command, TOUR, "--format", "json").out)
     assert "run" not in document
     assert not {"in_run", "replay"} & set(document["launches"][0])
 
 
-def test_a_table_is_for_one_report(table: Path, keet: Keet) -> None:
+def test_a_table_may_be_named_for_one_report_only(table: Path, keet: Keet) -> None:
     result = keet("explain", TOUR, REPORTS / "tour_lines.ncu-rep", "--run-table", table)
     assert result.code == 2
     assert "--run-table is for a single report" in result.err
 
 
-def test_the_table_is_not_written_over(table: Path, keet: Keet) -> None:
+def test_the_table_is_not_overwritten(table: Path, keet: Keet) -> None:
     result = keet("explain", TOUR, "--run-table", table, "--no-model", "-o", table)
     assert (result.code, table.read_text()) == (2, CSV)
 
@@ -257,7 +257,7 @@ def test_the_table_is_not_written_over(table: Path, keet: Keet) -> None:
 # --- show
 
 
-def test_show(beside: Path, keet: Keet) -> None:
+def test_show_has_the_run(beside: Path, keet: Keet) -> None:
     result = keet("show", beside, width=120)
     assert "  95%       100   241 ms  normalise" in result.out
     assert re.search(r"DRAM %  Run %\n", result.out)
@@ -272,7 +272,7 @@ def test_show(beside: Path, keet: Keet) -> None:
     assert [launch["run_launches"] for launch in document["launches"]] == [10, 400, 100]
 
 
-def test_a_table_without_time_is_named(tmp_path: Path, keet: Keet) -> None:
+def test_a_table_without_time_is_reported(tmp_path: Path, keet: Keet) -> None:
     path = tmp_path / "none.csv"
     path.write_text("kernel,launches,total_ms\ntranspose_rows,10,0\n")
     told = "the run table contains no GPU time, so it is not used"
@@ -282,7 +282,7 @@ def test_a_table_without_time_is_named(tmp_path: Path, keet: Keet) -> None:
     assert "Run %" not in shown.out
 
 
-def test_tables_that_a_shell_names_are_passed_over(beside: Path, keet: Keet) -> None:
+def test_run_tables_among_the_reports_are_skipped(beside: Path, keet: Keet) -> None:
     table = beside.with_name("app.run.json")
     done = keet("explain", beside, table, "--no-model")
     assert (done.code, done.err) == (0, "")
@@ -306,12 +306,12 @@ def test_show_lists_twenty_kernels(tmp_path: Path, keet: Keet) -> None:
 
 @pytest.mark.parametrize("budget", [30, 120, 300, 800, 2000])
 @pytest.mark.slow
-def test_context_keeps_to_its_budget(budget: int, beside: Path, keet: Keet) -> None:
+def test_context_with_a_run_is_within_its_budget(budget: int, beside: Path, keet: Keet) -> None:
     text = keet("context", beside, "--max-tokens", budget).out
     assert count_tokens(text) <= budget
 
 
-def test_context_knows_the_run(beside: Path, keet: Keet) -> None:
+def test_context_has_the_run(beside: Path, keet: Keet) -> None:
     text = keet("context", beside).out
     assert re.match(
         "# Kernel normalise\n\n"
@@ -342,13 +342,15 @@ def test_context_knows_the_run(beside: Path, keet: Keet) -> None:
 
 @pytest.mark.parametrize("budget", [60, 90, 120, 150, 200, 300])
 @pytest.mark.slow
-def test_a_cause_of_the_replay_never_stands_alone(budget: int, beside: Path, keet: Keet) -> None:
+def test_a_finding_about_the_replay_is_never_the_only_one(
+    budget: int, beside: Path, keet: Keet
+) -> None:
     text = keet("context", beside, "--max-tokens", budget).out
     if "Exposed latency" in text or "exposed latency" in text:
         assert "1. Likely: managed or host memory." in text
 
 
-def test_confidence_is_that_of_the_replay(beside: Path, keet: Keet) -> None:
+def test_confidence_is_limited_by_the_replay(beside: Path, keet: Keet) -> None:
     for form, text in (
         ("terminal", r"^1\. .*\) under replay  confidence: \w+, for the replay only$"),
         ("markdown", r"^#### 1\. .*\) under replay, confidence \w+, for the replay only$"),
@@ -378,7 +380,7 @@ def test_a_snapshot_keeps_the_table(name: str, beside: Path, tmp_path: Path, kee
 
 
 @pytest.mark.slow
-def test_a_snapshot_takes_a_table_that_is_named(table: Path, tmp_path: Path, keet: Keet) -> None:
+def test_a_snapshot_keeps_a_named_table(table: Path, tmp_path: Path, keet: Keet) -> None:
     path = tmp_path / "named.keet.json"
     assert keet("snapshot", TOUR, "--run-table", table, "-o", path).code == 0
     run = read_profile(path).run
@@ -401,7 +403,7 @@ def test_a_baseline_keeps_the_table(
 
 @pytest.mark.parametrize("form", ["terminal", "markdown"])
 @pytest.mark.slow
-def test_what_explain_says_is_not_contradicted(
+def test_verify_does_not_contradict_explain(
     form: str, beside: Path, tmp_path: Path, keet: Keet
 ) -> None:
     text = tmp_path / "said.txt"
@@ -411,7 +413,7 @@ def test_what_explain_says_is_not_contradicted(
 
 
 @pytest.mark.slow
-def test_verify_knows_numbers_of_the_run(beside: Path, tmp_path: Path, keet: Keet) -> None:
+def test_verify_confirms_numbers_of_the_run(beside: Path, tmp_path: Path, keet: Keet) -> None:
     text = tmp_path / "said.txt"
     text.write_text("In the run, normalise took 2.41 ms.\n\nThe run took 252.6 ms of GPU time.\n")
     assert "2 numbers: 2 confirmed" in keet("verify", text, "--report", beside).out
@@ -452,7 +454,7 @@ def test_verify_knows_numbers_of_the_run(beside: Path, tmp_path: Path, keet: Kee
     ],
     few=6,
 )
-def test_a_sentence_about_the_run_is_held_to_its_table(
+def test_verify_compares_sentences_about_the_run_with_its_table(
     text: str, verdict: str, beside: Path, tmp_path: Path, keet: Keet
 ) -> None:
     said = tmp_path / "said.txt"
@@ -464,7 +466,7 @@ def test_a_sentence_about_the_run_is_held_to_its_table(
 # --- tools of the agent
 
 
-def test_tools_tell_what_launches_stand_for() -> None:
+def test_tools_have_what_launches_stand_for() -> None:
     profile = replace(read_profile(TOUR), run=MANAGED)
     case = Case([explain(profile, profile.launches, 5)])
     listed = re.sub(r" \{\S+\}", "", list_launches(case).text).splitlines()
@@ -478,7 +480,7 @@ def test_tools_tell_what_launches_stand_for() -> None:
     assert re.search(r"forecast `[^`]* under replay`", found)
 
 
-def test_tools_tell_that_launches_are_not_alike() -> None:
+def test_tools_say_that_launches_are_not_alike() -> None:
     own = kernel("tour::normalise", 160, 2.352, grid=(2048, 1, 1), block=(256, 1, 1))
     large = own._replace(grid=(8192, 1, 1), launches=10, total_ns=5000 * MS, busy_ns=5000 * MS)
     table = RunTable(
@@ -497,7 +499,7 @@ def test_tools_tell_that_launches_are_not_alike() -> None:
 
 
 @pytest.mark.parametrize("field", ["shortest_ns", "median_ns", "longest_ns", "overlapped_ns"])
-def test_a_time_that_can_not_be(field: str, tmp_path: Path, keet: Keet) -> None:
+def test_an_invalid_time_is_refused(field: str, tmp_path: Path, keet: Keet) -> None:
     path = tmp_path / "odd.run.json"
     document = table_document(MANAGED)
     for value in ("-1.0", "1e999"):
@@ -508,7 +510,7 @@ def test_a_time_that_can_not_be(field: str, tmp_path: Path, keet: Keet) -> None:
         assert "transpose_rows: its launch count or times are invalid" in result.err
 
 
-def test_half_a_surrogate_pair(tmp_path: Path, keet: Keet) -> None:
+def test_half_a_surrogate_pair_is_refused(tmp_path: Path, keet: Keet) -> None:
     path = tmp_path / "odd.run.json"
     path.write_text(json.dumps(table_document(MANAGED)).replace("wait_for_host", "\\ud800"))
     result = keet("explain", TOUR, "--run-table", path, "--format", "json")

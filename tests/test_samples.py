@@ -65,7 +65,7 @@ def test_every_finding_is_the_dominant_cause_of_a_sample() -> None:
 
 
 @each_sample
-def test_findings_are_of_the_vocabulary(sample: Sample) -> None:
+def test_findings_are_in_the_catalog(sample: Sample) -> None:
     truth = sample.truth
     named = {truth.dominant, *truth.accept, *truth.others, *truth.left.values()}
     named |= {cause.finding for cause in truth.cause}
@@ -96,7 +96,7 @@ def test_a_second_stage_has_one_step_left(sample: Sample) -> None:
 
 
 @each_sample
-def test_places_are_where_they_are_said_to_be(sample: Sample) -> None:
+def test_source_lines_of_findings_exist(sample: Sample) -> None:
     for place in sample.truth.places:
         lines = sample.file_of(place).read_text(encoding="utf-8").splitlines()
         assert lines[place.line - 1].strip() == place.code
@@ -112,14 +112,14 @@ TELLING = re.compile(
 
 
 @each_variant
-def test_sources_give_nothing_away(sample: Sample, variant: str) -> None:
+def test_sources_do_not_reveal_the_flaw(sample: Sample, variant: str) -> None:
     text = sample.source(variant).read_text(encoding="utf-8")
     assert not TELLING.findall(text)
     assert not TELLING.search(sample.name)
 
 
 @each_sample
-def test_the_measured_part_is_there(sample: Sample) -> None:
+def test_every_sample_has_measurements(sample: Sample) -> None:
     measured = sample.measured
     assert measured is not None
     assert set(measured.variants) == set(sample.variants)
@@ -129,14 +129,14 @@ def test_the_measured_part_is_there(sample: Sample) -> None:
 
 
 @each_sample
-def test_variants_agree(sample: Sample) -> None:
+def test_variants_compute_the_same_result(sample: Sample) -> None:
     assert sample.measured is not None
     sums = [timing.checksum for timing in sample.measured.variants.values()]
     assert max(sums) - min(sums) <= 1e-3 * max(map(abs, sums))
 
 
 @each_sample
-def test_the_fix_is_faster_and_health_is_the_same(sample: Sample) -> None:
+def test_fixes_are_faster_and_healthy_variants_are_equally_fast(sample: Sample) -> None:
     assert sample.measured is not None
     low, high = sample.measured.speedup_range
     if sample.healthy:
@@ -150,7 +150,7 @@ def test_the_fix_is_faster_and_health_is_the_same(sample: Sample) -> None:
 
 
 @each_variant
-def test_reports_hold_what_keet_needs(sample: Sample, variant: str) -> None:
+def test_reports_have_what_keet_needs(sample: Sample, variant: str) -> None:
     profile = profile_of(sample.report(variant))
     gaps = {gap.id for gap in find_coverage(profile).gaps}
     assert gaps == (LEFT_OUT_BY_LIGHT if "--light" in sample.profile else set())
@@ -176,12 +176,12 @@ def test_every_report_belongs_to_a_sample() -> None:
     assert set(HERE.rglob("*.ncu-rep")) == kept
 
 
-def test_the_reports_are_small_together() -> None:
+def test_all_reports_together_are_small() -> None:
     assert sum(path.stat().st_size for path in HERE.rglob("*.ncu-rep")) <= 30_000_000
 
 
 @each_sample
-def test_the_flaw_is_visible(sample: Sample) -> None:
+def test_the_flaw_is_visible_in_the_metrics(sample: Sample) -> None:
     """Direction and size of what the flaw moves."""
     assert sample.visible
     for seen in sample.visible:

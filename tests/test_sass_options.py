@@ -31,19 +31,19 @@ def test_reading_the_same_bytes_again_is_a_finding(keet: Keet) -> None:
 
 
 @pytest.mark.slow
-def test_without_the_code_it_is_not_known(keet: Keet) -> None:
+def test_without_machine_code_repeated_reads_are_unknown(keet: Keet) -> None:
     launch = launch_of(keet, STREAMS, "--launch", "0", "--no-sass")
     assert launch["machine_code"] == "off"
     assert "redundant_traffic" not in [finding["id"] for finding in launch["findings"]]
 
 
-def test_every_byte_once_is_said_with_proof_alone(keet: Keet) -> None:
+def test_reading_every_byte_once_is_said_only_with_a_bound(keet: Keet) -> None:
     assert "every byte is read once" in launch_of(keet, HEALTHY)["verdict"]["headline"]
     without = launch_of(keet, HEALTHY, "--no-sass")["verdict"]["headline"]
     assert "once" not in without
 
 
-def test_the_line_to_change_leads(keet: Keet) -> None:
+def test_the_line_to_change_comes_first(keet: Keet) -> None:
     """The loop whose length differs between warps, before the line where they wait."""
     text = "k < end"
     lines = (UNEVEN.parent / "slow.cu").read_text(encoding="utf-8").splitlines()
@@ -53,7 +53,7 @@ def test_the_line_to_change_leads(keet: Keet) -> None:
 
 
 @pytest.mark.slow
-def test_only_the_longest_launches_are_looked_at_and_it_says_so(keet: Keet) -> None:
+def test_the_code_of_the_longest_launches_is_analysed_and_explain_says_so(keet: Keet) -> None:
     told = keet("explain", STREAMS, "--no-model", "--launch", "0-11", width=120)
     assert "for 8 of these 12 launches: one for each kernel and shape" in told.out
     states = [
@@ -67,7 +67,9 @@ def test_only_the_longest_launches_are_looked_at_and_it_says_so(keet: Keet) -> N
 
 @pytest.mark.parametrize(("options", "expected"), [([], {"off"}), (["--sass"], {"analysed"})])
 @pytest.mark.slow
-def test_batch(keet: Keet, tmp_path: Path, options: list[str], expected: set[str]) -> None:
+def test_batch_analyses_machine_code_on_request(
+    keet: Keet, tmp_path: Path, options: list[str], expected: set[str]
+) -> None:
     report = tmp_path / "in" / HEALTHY.name
     report.parent.mkdir()
     report.symlink_to(HEALTHY.absolute())

@@ -65,7 +65,7 @@ def test_the_large_launches_that_come_later_are_profiled() -> None:
     assert (position.launches, position.shapes) == (68, 17)
 
 
-def test_launches_that_were_fused_are_weighed_by_the_run(keet: Keet, tmp_path: Path) -> None:
+def test_fused_launches_are_weighted_by_the_run(keet: Keet, tmp_path: Path) -> None:
     """A single launch takes 22 times as long, and the program is 8 times faster."""
     many, one = report("steps_many"), report("steps_one")
     verdicts = [
@@ -101,7 +101,7 @@ def test_a_kernel_that_waits_for_the_host_is_skipped_with_its_reason(keet: Keet)
     assert kernels == {"fill", "before_wait", "after_wait"}
 
 
-def test_the_table_travels_in_a_snapshot(keet: Keet, tmp_path: Path) -> None:
+def test_a_snapshot_contains_the_run_table(keet: Keet, tmp_path: Path) -> None:
     for name in ("a.keet.json", "a.keet.json.zst"):
         assert keet("snapshot", report("managed"), "-o", tmp_path / name).code == 0
         assert read_profile(tmp_path / name).run == read_profile(report("managed")).run._replace(  # type: ignore[union-attr]
@@ -110,7 +110,7 @@ def test_the_table_travels_in_a_snapshot(keet: Keet, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_store_weighs_by_the_runs(keet: Keet, tmp_path: Path) -> None:
+def test_a_store_weights_launches_by_the_runs(keet: Keet, tmp_path: Path) -> None:
     """The kernel with 128 ms of a run leads; by single launches it would be `expand`."""
     assert keet("batch", WHERE, "-o", tmp_path / "store", "--jobs", 1).code == 0
     top = json.loads(keet("top", tmp_path / "store", "--format", "json").out)
@@ -119,7 +119,7 @@ def test_a_store_weighs_by_the_runs(keet: Keet, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["managed", "streams_together", "waits", "growing"])
 @pytest.mark.slow
-def test_what_explain_says_of_a_run_is_not_contradicted(
+def test_verify_does_not_contradict_explain_about_a_run(
     name: str, keet: Keet, tmp_path: Path
 ) -> None:
     for form in ("terminal", "markdown"):
