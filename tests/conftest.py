@@ -1,4 +1,4 @@
-"""What tests share: real reports, the corpus where it is at hand, goldens, and the program itself."""
+"""Shared by all tests: real reports, the corpus if it is there, goldens, and running `keet`."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ Keet = Callable[..., Result]
 
 @pytest.fixture(autouse=True)
 def no_model_of_the_developers(monkeypatch: pytest.MonkeyPatch, tmp_path_factory) -> None:
-    """Keys, models and caches of whoever runs the tests are not theirs to use."""
+    """Tests do not use the developer's keys, models and caches."""
     for name in list(os.environ):
         if name.startswith(("KEET_", "LANGSMITH_", "LANGCHAIN_")) or name.endswith("_API_KEY"):
             monkeypatch.delenv(name)

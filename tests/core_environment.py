@@ -81,7 +81,7 @@ def core_environment(folder: Path) -> Environment:
 
 
 def distributions(requirements: Iterable[str]) -> list[Distribution]:
-    """What pip would install for them, by what is installed here."""
+    """The distributions that pip would install for them, according to those installed here."""
     found: dict[str, Distribution] = {}
     waiting = [Requirement(text) for text in requirements]
     while waiting:

@@ -1,5 +1,5 @@
-"""Writes reports byte by byte: the mirror of keet/ingest, for tests that need a file to be wrong
-in exactly one way, or to hold exactly what was drawn."""
+"""Writes reports byte by byte, for tests that need a file with exactly one fault or with exactly
+given content."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _METRICS, _METRIC_NAME, _METRIC_VALUE, _DOUBLE = 13, 1, 2, 3
 
 
 class Template(NamedTuple):
-    """A block with one launch, cut where its duration stands."""
+    """A block with one launch, split at its duration."""
 
     before: bytes
     duration: float

@@ -52,7 +52,7 @@ def copied(launch: Launch, number: int, factors: Mapping[str, float] | None = No
 
 
 def repeated(profile: Profile, times: int) -> Profile:
-    """Each launch so many times in turn, each time 0.1 % longer."""
+    """Each launch this many times in turn, each time 0.1 % longer."""
     launches = [
         copied(launch, number * len(profile.launches) + at, {DURATION: 1 + number / 1000})
         for number in range(times)

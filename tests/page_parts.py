@@ -1,4 +1,4 @@
-"""A page of keet's taken apart: what tests ask about it."""
+"""Parses an HTML page of keet for tests."""
 
 from __future__ import annotations
 

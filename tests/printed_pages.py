@@ -1,4 +1,4 @@
-"""Writes what ncu prints: its details page as CSV and as tables, for tests of the readers."""
+"""Writes pages like ncu: the details page as CSV and as text, for tests of the readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""keet's layout held against the package rich, which it replaces: the same parts, printed by both."""
+"""Prints the same parts with the package rich, to compare keet's layout with it."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""Rows of a table are one test: pytest spends some milliseconds on each item, a row often none."""
+"""Runs all rows of a table as one test: pytest takes some milliseconds per item, a row often less."""
 
 from __future__ import annotations
 
@@ -70,13 +70,14 @@ def _in_two_parts(
 
 
 def _refuse_slow(test: Test) -> None:
-    """A mark below `each_row` is there when the table is made, one above it when the test runs."""
+    """Checked when the decorator runs, for marks below `each_row`, and again when the test runs, for
+    marks above it."""
     if any(mark.name == "slow" for mark in getattr(test, "pytestmark", ())):
         raise ValueError(f"{test.__name__} is marked slow, so that few= does nothing")
 
 
 def _spread(count: int, few: int) -> range:
-    """Numbers of `few` rows, at equal distances."""
+    """Indices of `few` rows, evenly spaced."""
     step = max(1, count // few)
     return range(0, min(count, step * few), step)
 

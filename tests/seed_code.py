@@ -26,7 +26,7 @@ def reports() -> list[Path]:
 
 
 def plant(cache: Path) -> None:
-    """Put the kept entries into a cache folder."""
+    """Copy the stored entries into a cache folder."""
     with tarfile.open(SEED) as archive:
         archive.extractall(cache, filter="data")
 

@@ -1,4 +1,4 @@
-"""Everything that can go wrong with a folder and a run, at once: nothing is lost, nothing twice."""
+"""A batch with everything that can go wrong at once: nothing is lost, nothing is stored twice."""
 
 from __future__ import annotations
 

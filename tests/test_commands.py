@@ -1,4 +1,4 @@
-"""The commands, as people see them: goldens named by what was typed, and what JSON promises."""
+"""Output of the commands: goldens named by the command line, JSON, files and wrong usage."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""The tables of the other tests: no row is left out, no failure is lost."""
+"""`each_row`: every row runs, and every failure is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fuzzer itself, the mutants that once showed a fault, and a short run: see tests/fuzz."""
+"""The fuzzer (tests/fuzz): its parts, the mutants that once showed a fault, and a short run."""
 
 from __future__ import annotations
 

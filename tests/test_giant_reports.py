@@ -1,4 +1,4 @@
-"""Commands over reports with many launches: each launch is read a few times, and then let go."""
+"""Commands on reports with many launches: each launch is decoded a few times, then released."""
 
 from __future__ import annotations
 

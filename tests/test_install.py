@@ -1,4 +1,4 @@
-"""The core install is light and whole; what needs an extra says which one."""
+"""The core install is small and complete; commands that need an extra name it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every command on what ncu printed of a report: as far as it goes, and never a guess."""
+"""Every command on pages that ncu printed: it says what is missing, and does not guess."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The samples are what they say: planted, measured, visible in their reports, and neutral to read."""
+"""The samples: their flaws are measured, visible in their reports and not named in the source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies of real reports that differ: for tests and measurements that need many."""
+"""Makes different copies of real reports, for tests and benchmarks that need many."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LAUNCHES = 9
 
 
 def varied(data: bytes, number: int) -> bytes:
-    """The same report with another content, of the same size."""
+    """The same report with different content of the same size."""
     assert data.count(_PLACE) == 1
     return data.replace(_PLACE, b"linux-desktop-%05d" % number)
 
