@@ -232,7 +232,7 @@ def test_doctor_lists_extras(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "(numpy, pandas not installed)" in done.out
     assert "for keet ask, --model of explain and insights, keet eval ask (langchain" in done.out
     assert "pip install 'keet-ncu[batch]'" in done.out
-    assert " broken  name           the distribution keet 0.0.3 is installed, too" in done.out
+    assert " broken  name           another distribution, keet 0.0.3, is installed" in done.out
 
 
 def extra_check() -> object:
