@@ -14,8 +14,8 @@ from keet.catalog import findings
 from keet.cli import COMMANDS
 from keet.cli.eval import ACTIONS
 from keet.cli.shells.bash import bash_script
+from keet.cli.shells.completions import commands
 from keet.cli.shells.fish import fish_script
-from keet.cli.shells.words import commands
 from keet.cli.shells.zsh import zsh_script
 from tests.conftest import Keet
 

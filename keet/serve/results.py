@@ -41,13 +41,13 @@ class PagedToolResult(ToolResult):
     next_offset: int | None = field(description="`offset` of the next page; null: this is the last")
 
 
-class ReportEntry(Document):
+class ListedReport(Document):
     path: str = field(description="the name that other tools accept as `report`")
     size: int = field(description="bytes")
     modified: str = field(description="ISO 8601, UTC")
 
 
-class LaunchEntry(Document):
+class ListedLaunch(Document):
     id: int = field(description="the value for `launch` of other tools")
     kernel: str
     grid: Dimensions | None
@@ -77,7 +77,7 @@ class ListReportsToolResult(PagedToolResult):
 
     folders: list[str] = field(description="the folders of the server")
     report: ReportSummary | None = field(description="null: `report` was not given")
-    entries: list[ReportEntry | LaunchEntry] = field(
+    entries: list[ListedReport | ListedLaunch] = field(
         description="reports; or launches of `report`, longest first"
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from keet.cli import COMMANDS, QUIET
-from keet.cli.shells.words import REPORT_SUFFIXES, Command, Value, commands
+from keet.cli.shells.completions import REPORT_SUFFIXES, CompletedCommand, CompletedValue, commands
 from keet.version import __version__
 
 _SCRIPT = r"""# bash completion for keet @VERSION@.
@@ -133,7 +133,7 @@ def bash_script() -> str:
     )
 
 
-def _arm(command: Command) -> str:
+def _arm(command: CompletedCommand) -> str:
     valued = [
         f"{flag}={_kind(option.value)}"
         for option in command.options
@@ -151,11 +151,11 @@ def _arm(command: Command) -> str:
     return f"        {_pattern(command.name)}) {set_} ;;"
 
 
-def _flags(command: Command) -> Iterable[str]:
+def _flags(command: CompletedCommand) -> Iterable[str]:
     return [flag for option in command.options for flag in option.flags]
 
 
-def _kind(value: Value) -> str:
+def _kind(value: CompletedValue) -> str:
     return ",".join(value.words) if value.kind == "words" else value.kind
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.cli import COMMANDS, QUIET
-from keet.cli.shells.words import REPORT_SUFFIXES, Command, Option, Value, actions, commands
+from keet.cli.shells.completions import (
+    REPORT_SUFFIXES,
+    CompletedCommand,
+    CompletedOption,
+    CompletedValue,
+    actions,
+    commands,
+)
 from keet.version import __version__
 
 _SCRIPT = r"""# fish completion for keet @VERSION@.
@@ -65,7 +72,7 @@ def _line(condition: str, rest: str) -> str:
     return f"complete -c keet -n {quoted(condition)} {rest}"
 
 
-def _lines(command: Command) -> Iterator[str]:
+def _lines(command: CompletedCommand) -> Iterator[str]:
     inside = f"__keet_in {command.name}"
     for option in command.options:
         yield _line(inside, f"{_flags(option)} -d {quoted(option.help)}{_value(option.value)}")
@@ -75,7 +82,7 @@ def _lines(command: Command) -> Iterator[str]:
         yield _line(inside, "-F")
 
 
-def _operand_lines(command: Command, inside: str) -> Iterator[str]:
+def _operand_lines(command: CompletedCommand, inside: str) -> Iterator[str]:
     """Words are those of the first operand; files may be any operand behind it."""
     first = f"__keet_first {command.name}"
     has_words = any(operand.words for operand in command.operands)
@@ -87,19 +94,19 @@ def _operand_lines(command: Command, inside: str) -> Iterator[str]:
             yield _line(behind, _files(operand))
 
 
-def _files(value: Value) -> str:
+def _files(value: CompletedValue) -> str:
     if value.kind == "report":
         return "-a '(__keet_reports)'"
     return "-a '(__fish_complete_directories)'" if value.kind == "folder" else "-F"
 
 
-def _flags(option: Option) -> str:
+def _flags(option: CompletedOption) -> str:
     return " ".join(
         f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}" for flag in option.flags
     )
 
 
-def _value(value: Value | None) -> str:
+def _value(value: CompletedValue | None) -> str:
     if value is None:
         return ""
     if value.words:

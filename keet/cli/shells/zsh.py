@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from keet.cli import COMMANDS, QUIET
-from keet.cli.shells.words import REPORT_SUFFIXES, Command, Option, Value, commands
+from keet.cli.shells.completions import (
+    REPORT_SUFFIXES,
+    CompletedCommand,
+    CompletedOption,
+    CompletedValue,
+    commands,
+)
 from keet.version import __version__
 
 _SCRIPT = r"""#compdef keet
@@ -108,7 +114,7 @@ def zsh_script() -> str:
     )
 
 
-def _arm(command: Command) -> str:
+def _arm(command: CompletedCommand) -> str:
     flags = " ".join(_row(flag, each.help) for each in command.options for flag in each.flags)
     values = " ".join(quoted(text) for each in command.options for text in _values(each))
     operands = " ".join(quoted(_kind(each)) for each in command.operands)
@@ -119,11 +125,11 @@ def _arm(command: Command) -> str:
     return f"        {name}) {lists}{is_open}{program} ;;"
 
 
-def _values(option: Option) -> list[str]:
+def _values(option: CompletedOption) -> list[str]:
     return [f"{flag}={_kind(option.value)}" for flag in option.flags] if option.value else []
 
 
-def _kind(value: Value) -> str:
+def _kind(value: CompletedValue) -> str:
     return ",".join(value.words) if value.kind == "words" else value.kind
 
 

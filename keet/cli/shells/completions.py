@@ -1,4 +1,4 @@
-"""What can follow each command on the command line, taken from its parser."""
+"""What can be completed after each command, taken from the parsers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KINDS = {
 """By metavar. `keet batch DIR` takes reports, too."""
 
 
-class Value(NamedTuple):
+class CompletedValue(NamedTuple):
     """What an option or an operand takes."""
 
     kind: str
@@ -39,27 +39,27 @@ class Value(NamedTuple):
     words: tuple[str, ...] = ()
 
 
-class Option(NamedTuple):
+class CompletedOption(NamedTuple):
     flags: tuple[str, ...]
     help: str
-    value: Value | None
+    value: CompletedValue | None
     """None: it takes none."""
 
 
-class Command(NamedTuple):
+class CompletedCommand(NamedTuple):
     """A command, or an action of one: `eval diagnosis`."""
 
     name: str
     summary: str
-    options: tuple[Option, ...]
-    operands: tuple[Value, ...]
+    options: tuple[CompletedOption, ...]
+    operands: tuple[CompletedValue, ...]
     is_open: bool
     """The last operand may be repeated."""
     takes_program: bool
 
 
 @cache
-def commands() -> tuple[Command, ...]:
+def commands() -> tuple[CompletedCommand, ...]:
     return tuple(_commands())
 
 
@@ -73,18 +73,20 @@ def _module(name: str) -> ModuleType:
     return import_module(f"keet.cli.{COMMANDS[name].module}")
 
 
-def _commands() -> Iterator[Command]:
+def _commands() -> Iterator[CompletedCommand]:
     for name, entry in COMMANDS.items():
         module = _module(name)
         if hasattr(module, "find_action"):
             words = tuple(module.ACTIONS)
-            yield Command(name, entry.summary, (), (Value("words", words),), False, False)
+            yield CompletedCommand(
+                name, entry.summary, (), (CompletedValue("words", words),), False, False
+            )
             yield from _actions(name, module)
         else:
             yield _command(name, entry.summary, module)
 
 
-def _actions(name: str, module: ModuleType) -> Iterator[Command]:
+def _actions(name: str, module: ModuleType) -> Iterator[CompletedCommand]:
     for action, summary in module.ACTIONS.items():
         try:
             found = module.find_action([action])
@@ -93,11 +95,11 @@ def _actions(name: str, module: ModuleType) -> Iterator[Command]:
         yield _command(f"{name} {action}", summary, found)
 
 
-def _command(name: str, summary: str, module: ModuleType) -> Command:
+def _command(name: str, summary: str, module: ModuleType) -> CompletedCommand:
     shown = [a for a in make_parser(module, f"keet {name}")._actions if a.help != SUPPRESS]
     options = tuple(_option(action) for action in shown if action.option_strings)
     operands = [action for action in shown if not action.option_strings]
-    return Command(
+    return CompletedCommand(
         name,
         summary,
         options,
@@ -107,23 +109,23 @@ def _command(name: str, summary: str, module: ModuleType) -> Command:
     )
 
 
-def _option(action: Action) -> Option:
+def _option(action: Action) -> CompletedOption:
     value = None if action.nargs == 0 else _value("", action)
-    return Option(tuple(action.option_strings), action.help or "", value)
+    return CompletedOption(tuple(action.option_strings), action.help or "", value)
 
 
-def _value(command: str, action: Action) -> Value:
+def _value(command: str, action: Action) -> CompletedValue:
     if action.choices:
-        return Value("words", tuple(map(str, action.choices)))
+        return CompletedValue("words", tuple(map(str, action.choices)))
     if action.dest == "finding":
         from keet.catalog import findings
 
-        return Value("words", tuple(findings()))
+        return CompletedValue("words", tuple(findings()))
     if command == "schema":
         from keet.cli.schema import schema_documents
 
-        return Value("words", tuple(schema_documents()))
+        return CompletedValue("words", tuple(schema_documents()))
     if action.metavar == "DIR" and action.option_strings:
-        return Value("folder")
+        return CompletedValue("folder")
     is_path = action.type in (Path, report_path)
-    return Value(_KINDS.get(str(action.metavar), "file" if is_path else "text"))
+    return CompletedValue(_KINDS.get(str(action.metavar), "file" if is_path else "text"))
