@@ -265,7 +265,7 @@ def test_tools_are_called_and_their_evidence_can_be_cited(keet: Keet, script: Sc
 
 
 def test_the_last_request_has_no_calls_in_it(keet: Keet, script: Script, tmp_path: Path) -> None:
-    """Some providers refuse a history of tool calls where no tools are offered."""
+    """Some providers reject earlier tool calls if no tools are offered."""
     kept = tmp_path / "kept.jsonl"
     call = {"content": "", "tool_calls": [{"name": "why_waiting", "arguments": {}}] * 2}
     model = script(READING, call, call, CONCLUSION)

@@ -160,7 +160,7 @@ class _Amount(NamedTuple):
 
 def _share(value: UnitValue) -> float:
     if value.has_dimension:
-        raise ValueProblem("what goes is a share, from 0 to 1")
+        raise ValueProblem("`removed` must be a share from 0 to 1")
     return value.number
 
 
@@ -169,7 +169,7 @@ def _quantity(value: UnitValue, kind: str, of: str) -> Quantity:
     if dict(value.dimensions) == {"byte": 1}:
         return Quantity(value.number, "byte")
     if value.has_dimension or value.is_percent or kind == "bytes":
-        raise ValueProblem("what is needed is an amount of bytes, instructions, blocks or warps")
+        raise ValueProblem("`needed` must be an amount of bytes, instructions, blocks or warps")
     if kind == "parallelism":
         return Quantity(value.number, "warp" if "warp" in of else "block")
     return Quantity(value.number, value.counts if value.counts in ("op", "flop") else "inst")

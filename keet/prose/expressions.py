@@ -180,7 +180,7 @@ def _computed(kind: str, parts: list[UnitValue]) -> UnitValue:
         return values.multiply(parts[0], values.power(values.bare(2), parts[1]))
     operation = _OPERATIONS.get(kind)
     if operation is None:
-        raise ValueProblem("a comparison stands alone, it has no value")
+        raise ValueProblem("a comparison has no value; use it on its own")
     return operation(*parts)
 
 
@@ -206,7 +206,7 @@ def _called(name: str, parts: list[UnitValue]) -> UnitValue:
         return parts[0]._replace(number=abs(parts[0].number))
     function = _FUNCTIONS.get(name)
     if function is None or len(parts) != 1:
-        raise ValueProblem(f"there is no function `{name}`; there are min, max, ceil and sizeof")
+        raise ValueProblem(f"there is no function `{name}`; use min, max, ceil or sizeof")
     if parts[0].has_dimension or parts[0].is_percent:
         # Rounded up to whole seconds or to all of 100 %, the result would say something else.
         raise ValueProblem(f"{name} takes a plain number, not {values.unit_name(parts[0])}")

@@ -65,7 +65,7 @@ def free_number(words: str, allowed: Allowed, *, compares: bool) -> str | None:
             return f"`{match[1][:40]}` is not in the source; {HOW}"
     plain = _as_read(_CODE.sub(" code ", words))
     if words_for.FASTER.search(plain):
-        return "how much faster is keet's to forecast; leave the amount out"
+        return "only keet forecasts speed-ups; leave the amount out"
     return _unreadable(plain) or _stated(plain, allowed) or _compared(plain, allowed, compares)
 
 
@@ -87,9 +87,9 @@ def _unreadable(plain: str) -> str | None:
     if re.search(r"[{}]", plain.replace("{}", "")):
         return "a brace is not closed; a reference is one name or expression in braces"
     if _LINK.search(plain):
-        return "it has a link; texts have none"
+        return "it contains a link; write text without links"
     if "\\" in plain:
-        return "it has a backslash; write plain text, and code in backticks"
+        return "it contains a backslash; write plain text, and code in backticks"
     found = _strange(plain)
     if found or (len(re.findall(r"[^\W\d_]+", plain)) > 5 and not words_for.ENGLISH.search(plain)):
         return f"`{found or plain[:20]}` is not plain English text; {HOW}"

@@ -78,7 +78,7 @@ class Names:
             return ""
         known = [*self._evidence, *self._facts]
         close = difflib.get_close_matches(name, known, 3, 0.6)
-        return f"; close: {', '.join(close)}" if close else ""
+        return f"; similar names: {', '.join(close)}" if close else ""
 
 
 def _labels(evidence: Iterable[Evidence]) -> Mapping[str, set[str]]:

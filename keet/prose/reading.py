@@ -125,7 +125,7 @@ class _Reader:
     def _wrong(self, part: str, node: Node, result: EvaluatedExpression) -> str | None:
         """Raises ValueProblem."""
         if result.is_comparison and not result.is_true:
-            return f"{{{part}}} is false: {result.text} does not hold"
+            return f"{{{part}}} is false: {result.text}"
         if not result.names:
             return self._wrong_count(part, node, result)
         if node.kind == "name":
@@ -153,7 +153,7 @@ def unfounded(node: Node, result: EvaluatedExpression, names: Names) -> str | No
     out. Raises ValueProblem."""
     is_measured = any(named.ids for named in result.names)
     if is_measured and not has_influence(node, names.lookup):
-        return "it does not depend on what its names stand for"
+        return "its result does not depend on the named numbers"
     strange = [n for n in constants_of(node) if not (names.has_literal(n) or _is_plain(n))]
     if strange and not result.is_comparison:
         return f"{strange[0]:g} is not a number of the source or the launch"

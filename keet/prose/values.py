@@ -218,7 +218,7 @@ def _unit(value: UnitValue) -> str:
         return "hz"
     over, under = _split(value.dimensions)
     counted, per = _split(value.things)
-    # Sectors times bytes per sector are bytes: what is counted is told where no unit is.
+    # Sectors times bytes per sector are bytes: counted things are printed only without a unit.
     over = over or (counted if len(counted) == 1 else [])
     per = per if len(per) == 1 else []  # `B/block/thread` would be read as bytes of a block
     if not over and not value.dimensions:

@@ -57,7 +57,7 @@ def find_model(
     price: Price | str | None = None,
     time_limit_s: float | None = None,
 ) -> ModelSpec | None:
-    """The model to ask; None: nobody named one. Raises UsageError."""
+    """The model to ask; None if no model is named. Raises UsageError."""
     config = _read_config(config_file())
     sources = [
         _Source(model or None, _checked_url(base_url, "--base-url"), _price(price, "--price")),

@@ -66,7 +66,7 @@ class SourceStatement(NamedTuple):
 
 
 def used_names(tokens: Sequence[Token]) -> set[str]:
-    """Names that stand for themselves; members behind `.` and `->` do not."""
+    """Names except members after `.` and `->`."""
     return {
         token.text
         for at, token in enumerate(tokens)

@@ -74,7 +74,7 @@ def _add(
 
 
 def declarators(tokens: Sequence[Token]) -> list[Declarator]:
-    """The variables that `const int a = 1, *b;` declares; none if it is no declaration."""
+    """The variables that `const int a = 1, *b;` declares; empty if it is not a declaration."""
     tokens = _for_init(tokens)
     name = _first_declared(tokens)
     if name is None:
@@ -97,7 +97,7 @@ def _for_init(tokens: Sequence[Token]) -> Sequence[Token]:
 
 
 def _first_declared(tokens: Sequence[Token]) -> int | None:
-    """Index of the first name that stands behind a type."""
+    """Index of the first name after a type."""
     at = words = 0
     while at < len(tokens):
         token = tokens[at]

@@ -49,7 +49,7 @@ def is_float_type(tokens: Sequence[Token]) -> bool:
 
 
 def is_integer_type(tokens: Sequence[Token]) -> bool:
-    """Of a variable that holds one integer."""
+    """Whether it is the type of an integer variable."""
     words = {token.text for token in tokens}
     if words & {"*", "&", "[", "<"} or words & _FLOATS:
         return False

@@ -170,7 +170,9 @@ def _of_body(part: CodePart) -> Iterator[ValueDefinition]:
         if token.kind == "directive" and (macro := macro_of(token)) and macro.parameters is None:
             yield ValueDefinition(macro.name, macro.body, _place(part, [token]), fixed=True)
     for statement in statements_of(part):
-        if part.kind != "module" or statement.headers:  # others are parts of their own
+        if (
+            part.kind != "module" or statement.headers
+        ):  # other statements of a module are parts themselves
             yield from _of_statement(part, statement.tokens)
         if not is_python(part.file) and is_assignment(statement.tokens):
             value = [token for token in statement.tokens[2:] if token.text != ";"]

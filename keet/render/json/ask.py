@@ -38,7 +38,7 @@ class AskDocument(Document):
     question: str
     reports: list[ReportDocument]
     answer: str = field(
-        description="paragraphs, with numbers as keet prints them; `[unchecked]` stands before "
+        description="paragraphs, with numbers as keet prints them; `[unchecked]` marks "
         "sentences whose numbers keet could not resolve; empty: see `problem`"
     )
     evidence: dict[str, CitedNumberDocument] = field(

@@ -38,7 +38,7 @@ class HypothesisDocument(Document):
     """Stated from the source before a number was seen; judged by the numbers afterwards."""
 
     text: str
-    finding: str | None = field(description="an id of keet's catalog, where it is one")
+    finding: str | None = field(description="finding id; null: not one of keet's findings")
     verdict: Literal["confirmed", "refuted", "inconclusive"]
     reason: str
     evidence: list[str] = field(description=_IDS)
@@ -47,11 +47,11 @@ class HypothesisDocument(Document):
 class ClaimDocument(Document):
     """What keet computed from the amount of work that a model says is needed."""
 
-    supported: bool = field(description="false: the report contradicts it, or shows nothing of it")
-    reason: str = field(description="why it is not supported, or what it says in amounts")
+    supported: bool = field(description="false: the report contradicts it, or has no data on it")
+    reason: str = field(description="why it is not supported, or the claimed amounts")
     gain: float | None = field(description="times faster if the claim is true; null: not computed")
-    forecast: ForecastDocument | None = field(description="with doubt; null: not supported")
-    next_limiter: str | None = field(description="what sets the pace afterwards")
+    forecast: ForecastDocument | None = field(description="null: not supported")
+    next_limiter: str | None = field(description="what limits the kernel after the fix")
     floor: QuantityDocument | None = field(description="the least time that the work needs")
 
 
@@ -59,7 +59,7 @@ class CauseDocument(Document):
     finding: str = field(description="an id of keet's catalog")
     text: str
     where: str | None = field(description="`slow.cu:31`")
-    because: list[str] = field(description="measured facts and comparisons that hold")
+    because: list[str] = field(description="measured facts and comparisons that are true")
     evidence: list[str] = field(description=_IDS)
     problem: str | None = field(description="what the report shows against it")
     claim: ClaimDocument | None = field(description="null: it claims no amount")
@@ -81,7 +81,7 @@ class EditDocument(Document):
         description="resources before and after, the first error, or why it was not compiled"
     )
     problem: str | None = field(description="why there is no diff")
-    sketch: str = field(description="what the model wrote, where no diff could be made of it")
+    sketch: str = field(description="the model's code, if no diff could be made of it")
     risk: str
     check: str = field(description="how to see that it worked")
     instead_of: int | None = field(
@@ -94,7 +94,7 @@ class UncheckedDocument(Document):
     """A sentence whose numbers keet could not resolve: printed with a mark."""
 
     where: str = field(
-        description="`causes[0].text`: where it stands in `model`, or in the launch's `hypotheses`"
+        description="`causes[0].text`: its place in `model`, or in the launch's `hypotheses`"
     )
     text: str
     reason: str
@@ -110,7 +110,7 @@ class ModelDocument(Document):
     leads: bool = field(description="its cause is the headline, computed by keet: see `verdict`")
     causes: list[CauseDocument]
     objections: list[CauseDocument] = field(
-        default=[], description="what it holds against the analyst's findings, places or remedies"
+        default=[], description="its objections to the analyst's findings, places or remedies"
     )
     edits: list[EditDocument]
     unchecked: list[UncheckedDocument] = field(

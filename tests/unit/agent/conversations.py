@@ -48,7 +48,7 @@ class Said(NamedTuple):
 
 
 class FakeChat:
-    """Answers in order: objects as JSON, texts as they stand, exceptions raised."""
+    """Answers in order: objects as JSON, texts unchanged, exceptions raised."""
 
     name = "fake"
 

@@ -189,7 +189,7 @@ def test_decoding_in_pieces(encoding: str) -> None:
 
 
 def test_a_decompression_bomb_stops_at_the_size_limit() -> None:
-    """However much one piece stands for, it is taken in small steps."""
+    """Large expansions are decoded in small steps."""
     packed = zlib.compress(bytes(64 * 2**20), 9)
     taken = 0
     for piece in decoded([packed], "deflate"):

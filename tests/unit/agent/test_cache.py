@@ -154,7 +154,7 @@ def test_a_locked_cache_is_skipped_after_a_short_wait(path: Path) -> None:
 
 
 def test_a_read_only_cache_is_still_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As root, rights do not hold: the connection is opened for reading."""
+    """Root ignores file permissions, so the connection is opened read-only."""
     Cache(path).put("k", REPLY)
     real = sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda p, **k: real(f"file:{p}?mode=ro", uri=True, **k))

@@ -50,7 +50,7 @@ def test_a_supported_claim_leads_if_the_analyst_has_no_finding() -> None:
 
 
 def test_a_bare_share_does_not_lead() -> None:
-    """Anybody can write 0.9: it stands among the findings, behind keet's own headline."""
+    """A model can write any number: the finding is listed behind keet's own headline."""
     done = series(pipe(claim={"kind": "redundant", "removed": "0.9"}))
     before, each = done.before.launches[0], done.found.each
     claim = only(done).claim

@@ -43,7 +43,7 @@ def test_a_number_outside_braces_is_sent_back_with_the_reason() -> None:
 
 
 def test_what_is_not_corrected_is_marked_as_unchecked() -> None:
-    """Asked once, not twice: a true insight lost costs more than a marked one."""
+    """Sent back once, not twice: a lost true sentence is worse than a marked one."""
     worse = "The LSU pipe runs at 98 % of its peak."
     done = talk(READING, conclusion(summary=f"{FREE} {SUMMARY}"), corrections(worse))
     assert len(done.chat.requests) == 3
@@ -82,7 +82,7 @@ def test_a_long_literal_in_an_edit_takes_no_time() -> None:
 
 
 def test_corrections_are_taken_by_number() -> None:
-    """Whatever their order; numbers that nobody asked for are ignored."""
+    """In any order; numbers that were not asked for are ignored."""
     wrong = "DRAM is at 99 %. {l2_busy} is high. L1 waits. FMA is at 12 %."
     again = {
         "corrections": [

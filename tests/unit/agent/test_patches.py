@@ -771,7 +771,7 @@ def recorded_edits() -> list[tuple[str, dict[str, str]]]:
 
 
 def test_edits_that_a_model_wrote_apply() -> None:
-    """Recorded when a sketch was allowed: one of them adds lines nobody can place."""
+    """Recorded when a sketch was allowed: one of them adds lines that can't be placed."""
     good = 0
     given_edits = recorded_edits()
     for sample, edit in given_edits:

@@ -46,7 +46,7 @@ Answer = (
 
 
 class Server:
-    """Gives the answers it holds, one a request, the last one again and again."""
+    """Sends its answers, one per request; the last one is repeated."""
 
     def __init__(self) -> None:
         self.answers: list[Answer] = [(200, completion("because"))]

@@ -169,7 +169,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_the_model_is_one_of_langchains() -> None:
-    """So that it can stand in for a real one wherever langchain is used."""
+    """So it can replace a real model wherever langchain is used."""
     chat = ScriptedChat([{"content": "a"}, {"content": "b"}])
     assert isinstance(chat.model.invoke("hello"), AIMessage)
     bound = chat.model.bind_tools([], tool_choice="auto")

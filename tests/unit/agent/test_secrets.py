@@ -159,7 +159,7 @@ def test_a_key_with_an_escape_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_values_that_are_words_or_numbers_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are found as they stand; with something between their letters they are ordinary text."""
+    """They are found as they are; with other characters between their letters they are ordinary text."""
     monkeypatch.setenv("SORT_KEY", "shared_memory")
     assert scrub("Shared Memory, shared-memory banks") == "Shared Memory, shared-memory banks"
     assert scrub("by shared_memory") == "by [key]"

@@ -61,7 +61,7 @@ def test_metrics_that_no_tool_returned_can_be_used() -> None:
 
 def test_an_unknown_name_is_told_what_is_close() -> None:
     (problem,) = words_of(TILES).read("It takes {duratoin}.").problems
-    assert "there is no `duratoin`; close: duration" in str(problem.problem)
+    assert "there is no `duratoin`; similar names: duration" in str(problem.problem)
 
 
 def test_constants_of_the_source_have_values() -> None:

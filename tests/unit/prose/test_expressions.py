@@ -76,7 +76,7 @@ def test_it_is_printed_with_labels_and_values(text: str, shown: str) -> None:
     ("text", "problem"),
     [
         ("", "ends too early"), ("2 +", "ends too early"), ("(2", "closing bracket"), ("2 3", "not expected"),
-        ("l2_bussy", "there is no `l2_bussy`; close: l2_busy"), ("duration + dram_bytes", "different units"),
+        ("l2_bussy", "there is no `l2_bussy`; similar names: l2_busy"), ("duration + dram_bytes", "different units"),
         ("l2_busy + sectors", "different units"), ("sectors + requests", "different units"), ("dram_bytes + 4", "4 B"),
         ("duration / 0", "divides by zero"), ("1 / (2 - 2)", "divides by zero"), ("duration ** 2", "plain numbers"),
         ("ceil(l2_busy)", "plain number, not %"), ("ceil(duration)", "plain number"), ("sqrt(0 - 1)", "no value"),

@@ -46,7 +46,7 @@ UNCHECKED = ProseSentence(
 
 @cache
 def explained() -> tuple[Explanation, ...]:
-    """Two reports, whose evidence has ids of its own each."""
+    """Two reports, each with its own evidence ids."""
     profiles = [read_profile(SAMPLES / "column_physics" / f"{p}.ncu-rep") for p in ("slow", "fast")]
     return tuple(
         explain(profile, profile.launches, 5, report_scope=scope)
