@@ -110,7 +110,7 @@ def account_html(parts: Sequence[tuple[str, int, float, float | None]]) -> str:
 
 def diff_html(difference: Difference, gate: Gate | None) -> str:
     from keet.comparison.sentences import headline
-    from keet.render.common.diff import gate_verdict, reason_text, side_name, time_headings
+    from keet.render.common.diff import caveat_text, gate_verdict, side_name, time_headings
 
     names = (side_name(difference.before), side_name(difference.after))
     step = difference.next_step
@@ -120,7 +120,7 @@ def diff_html(difference: Difference, gate: Gate | None) -> str:
         element("p", element("b", headline(difference))),
         element("p", f"{names[0]} → {names[1]}", class_="muted"),
         element("p", element("b", gate_verdict(gate))) if gate else None,
-        [element("p", reason_text(each), class_="muted") for each in difference.all_caveats[:5]],
+        [element("p", caveat_text(each), class_="muted") for each in difference.all_caveats[:5]],
         _table(head, [_pair_cells(pair) for pair in pairs[:_ROWS]], figures=(1, 2)),
         _more(len(pairs) - _ROWS, "kernels", ".to_pandas()"),
         element("p", element("b", "Next: "), prose(f"{step.text}. {step.action}"))

@@ -33,7 +33,7 @@ from keet.comparison.timing.overlapping_kernels import (
     total_overlap_caveat,
 )
 from keet.comparison.timing.pair_timing import Timing
-from keet.comparison.timing.run_caveats import launches_unlike, replay_differs, replay_not_scaled
+from keet.comparison.timing.run_caveats import few_like_profiled, replay_differs, replay_not_scaled
 from keet.comparison.timing.run_weighting import RunWeighting
 from keet.comparison.timing.time_evidence import TimeLedger
 from keet.evidence import Evidence
@@ -328,7 +328,7 @@ class _Comparer:
         )
 
     def _pair_of_runs(self, runs: RunWeighting, pair: PairDifference, name: str) -> PairDifference:
-        gaps = [*replay_differs(runs, pair.pairing), *launches_unlike(runs, pair.pairing)]
+        gaps = [*replay_differs(runs, pair.pairing), *few_like_profiled(runs, pair.pairing)]
         unknown = pair.timing.unmeasured or pair.timing.undecided
         unscaled = [] if gaps or unknown else list(replay_not_scaled(runs, pair.pairing))
         if all(pair.weighted):

@@ -52,7 +52,7 @@ class SideCapture(_SideCapture):
             launch.name.full for launch in self.profile.launches if launch.id not in chosen
         )
 
-    def holds_all(self, names: Collection[str]) -> bool:
+    def has_all_launches_of(self, names: Collection[str]) -> bool:
         """Whether every launch that the program made of these kernels is compared."""
         if not self.partial or not self.is_captured:
             return self.is_captured

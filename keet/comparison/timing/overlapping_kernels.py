@@ -85,7 +85,7 @@ def _slowed(runs: RunWeighting, pairing: Pairing) -> Iterator[str]:
             gap = runs.replay_gap(which, launch)
             if gap is None or not gap.run_is_longer:
                 continue
-            average = runs.launches_took(which, launch, gap)
+            average = runs.average_times(which, launch, gap)
             who, how = ("launches", ", on average") if average else ("a launch", "")
             gap = average or gap
             plain, replay = (Quantity(ns, "ns") for ns in (gap.plain_ns, gap.replay_ns))

@@ -39,7 +39,7 @@ def run_caveats(runs: RunWeighting, pairings: Sequence[Pairing]) -> Iterator[Cav
 
 
 def _other_program(runs: RunWeighting, which: int, word: str) -> Iterator[Caveat]:
-    for run in runs.strange(which):
+    for run in runs.reports_not_in_table(which):
         table = file_name(run.profile.run.path) if run.profile.run and run.profile.run.path else ""
         named = f" ({table})" if table else ""
         text = (
@@ -100,7 +100,7 @@ def replay_differs(runs: RunWeighting, pairing: Pairing) -> Iterator[Caveat]:
         launches = [launch for group in pairing.sides[which] for launch in group.launches]
         gaps = [(each, gap) for each in launches if (gap := runs.replay_gap(which, each))]
         if gaps:
-            one = len(gaps) == 1 and not runs.launches_took(which, *gaps[0])
+            one = len(gaps) == 1 and not runs.average_times(which, *gaps[0])
             text = (
                 f"{_took(runs, which, gaps)}: {'its' if one else 'their'} counters do not explain "
                 "the difference, so no causes are given"
@@ -120,11 +120,11 @@ def replay_not_scaled(runs: RunWeighting, pairing: Pairing) -> Iterator[Caveat]:
             yield Caveat("replay_not_scaled", "note", text)
 
 
-def launches_unlike(runs: RunWeighting, pairing: Pairing) -> Iterator[Caveat]:
+def few_like_profiled(runs: RunWeighting, pairing: Pairing) -> Iterator[Caveat]:
     """Pairs whose time is mostly in launches that took much longer or shorter than the profiled
     ones."""
     for which, word in enumerate(SIDES):
-        part = runs.unlike(which, pairing)
+        part = runs.small_similar_share(which, pairing)
         if part is not None:
             share = share_text(part) if part >= 0.01 else "less than 1%"
             text = (
@@ -139,7 +139,7 @@ def _took(runs: RunWeighting, which: int, gaps: Sequence[tuple[Launch, ReplayGap
     """`relax took 5.25 us under replay and 549 us in the BEFORE run`; of several, each."""
     launch, first = gaps[0]
     run = f"in the {SIDES[which].upper()} run"
-    if average := runs.launches_took(which, launch, first):
+    if average := runs.average_times(which, launch, first):
         return f"launches of {launch.kernel} took {_both(average)} {run}, on average"
     one = f"{launch.kernel} took {_both(first)} {run}"
     if len(gaps) == 1:

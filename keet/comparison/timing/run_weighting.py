@@ -183,7 +183,7 @@ class RunWeighting(Weighting):
             return "unlike"
         return "mixed" if self._mixed(which, [pairing]) else None
 
-    def unlike(self, which: int, pairing: Pairing) -> float | None:
+    def small_similar_share(self, which: int, pairing: Pairing) -> float | None:
         """Share of the time of a pair, 0 to 1, in launches about as long as the profiled ones; None
         if it is half or more."""
         launches = (launch for group in pairing.sides[which] for launch in group.launches)
@@ -211,7 +211,7 @@ class RunWeighting(Weighting):
         """Set if the replay does not show what happened in the run."""
         return replay_gap(launch, self._position(which, launch))
 
-    def launches_took(self, which: int, launch: Launch, gap: ReplayGap) -> ReplayGap | None:
+    def average_times(self, which: int, launch: Launch, gap: ReplayGap) -> ReplayGap | None:
         """Averages over all profiled launches of the kernel and over all its launches in the run,
         if the table has one time for all of them and several were profiled."""
         position = self._position(which, launch)
@@ -225,7 +225,7 @@ class RunWeighting(Weighting):
         show what the run was busy with."""
         position = self._position(which, launch)
         times = both_times(launch, position)
-        times = times and (self.launches_took(which, launch, times) or times)
+        times = times and (self.average_times(which, launch, times) or times)
         return times if times and times.factor > DIFFERS else None
 
     # --- properties of the run tables
@@ -234,7 +234,7 @@ class RunWeighting(Weighting):
         """Indices of the pairs with a kernel that is not in the run table of the side."""
         yield from sorted(self._spent[which].unknown)
 
-    def strange(self, which: int) -> Iterator[SideCapture]:
+    def reports_not_in_table(self, which: int) -> Iterator[SideCapture]:
         """Reports of which no launch is in their run table."""
         for run in self.sides[which].captures:
             launches = run.profile.launches

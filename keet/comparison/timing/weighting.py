@@ -188,7 +188,7 @@ def _is_whole(pairing: Pairing, before: Side, after: Side) -> bool:
     """The reports contain every launch of these kernels. A kernel that is missing on one side is
     missing in its whole report, and not just among the chosen launches."""
     names = {group.key.name for group in (*pairing.before, *pairing.after)}
-    return all(side.first.holds_all(names) for side in (before, after))
+    return all(side.first.has_all_launches_of(names) for side in (before, after))
 
 
 def _changes(pairs: Sequence[tuple[Pairing, Sequence[Caveat]]]) -> Iterator[NoTotal]:

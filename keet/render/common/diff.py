@@ -82,7 +82,7 @@ def side_name(side: Side) -> str:
     return f"{name or folder} ({len(side.captures)} runs)"
 
 
-def reason_text(reason: Caveat) -> str:
+def caveat_text(reason: Caveat) -> str:
     return reason.text if reason.no_verdict else f"{_SEVERITY[reason.severity]}: {reason.text}"
 
 

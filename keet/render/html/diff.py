@@ -22,6 +22,7 @@ from keet.comparison.sentences import (
 from keet.formatting import capitalized
 from keet.profile.names import file_name
 from keet.render.common.diff import (
+    caveat_text,
     change_of,
     gate_notes,
     gate_verdict,
@@ -30,7 +31,6 @@ from keet.render.common.diff import (
     main_reasons,
     numbers_of,
     pairs_in_full,
-    reason_text,
     shown_times,
     side_name,
     sources,
@@ -271,7 +271,7 @@ def _fact(name: str, *content: Content) -> Html:
 def _reasons(reasons: Sequence[Caveat]) -> Html:
     """The most serious reasons first; if there are many, the others are folded."""
     ranked = sorted(reasons, key=lambda reason: [*_SEVERITIES].index(reason.severity))
-    rows = [element("li", reason_text(each), class_=_SEVERITIES[each.severity]) for each in ranked]
+    rows = [element("li", caveat_text(each), class_=_SEVERITIES[each.severity]) for each in ranked]
     shown, others = rows[:_REASONS], rows[_REASONS:]
     summary = element("summary", f"{len(others)} more")
     fold = element("details", summary, element("ul", others), class_="fold", data_print=True)

@@ -20,6 +20,7 @@ from keet.comparison.sentences import (
 from keet.formatting import share_cell
 from keet.render.common.device import describe_device
 from keet.render.common.diff import (
+    caveat_text,
     change_of,
     finding_words,
     gate_notes,
@@ -28,7 +29,6 @@ from keet.render.common.diff import (
     is_alone,
     launch_cells,
     pairs_in_full,
-    reason_text,
     shown_times,
     side_name,
     sources,
@@ -55,7 +55,7 @@ def diff_markdown(
     about = (headline_parts(difference)[1], basis_text(difference), span_text(difference))
     blocks += [prose(each) for each in about if each]
     blocks += _gate(gate) if gate else []
-    blocks += [f"> {prose(reason_text(r))}" for r in difference.all_caveats]
+    blocks += [f"> {prose(caveat_text(r))}" for r in difference.all_caveats]
     if difference.rows > 1:
         blocks.append(_table(difference, page))
     for pair in pairs_in_full(difference.pairs if page is None else page, top):

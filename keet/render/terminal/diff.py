@@ -23,6 +23,7 @@ from keet.comparison.sentences import (
 from keet.formatting import capitalized
 from keet.render.common.device import describe_device
 from keet.render.common.diff import (
+    caveat_text,
     change_of,
     finding_words,
     gate_notes,
@@ -31,7 +32,6 @@ from keet.render.common.diff import (
     launch_cells,
     numbers_of,
     pairs_in_full,
-    reason_text,
     shown_times,
     side_name,
     sources,
@@ -88,7 +88,7 @@ def _heading(difference: Difference) -> Text:
 def _reasons(reasons: Sequence[Caveat]) -> Iterator[Renderable]:
     for reason in reasons:
         style = {"forbids": "bold red", "weakens": "yellow", "note": "dim"}[reason.severity]
-        yield Text(reason_text(reason), style=style)
+        yield Text(caveat_text(reason), style=style)
 
 
 def _table(difference: Difference, width: int) -> Table:
