@@ -278,7 +278,9 @@ def test_doctor(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "pip install 'surely-not-installed'" in result.out
 
 
-def test_a_bug_is_not_a_traceback(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_prints_one_line_instead_of_a_traceback(
+    keet: Keet, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(*arguments: object, **options: object) -> None:
         raise ZeroDivisionError("oops")
 
@@ -362,7 +364,7 @@ def test_the_command_can_be_pasted(keet: Keet, tmp_path: Path) -> None:
         assert done.stdout.splitlines() == shlex.split(wanted)[1:]
 
 
-def test_longest_first(keet: Keet) -> None:
+def test_sort_time_lists_the_longest_launch_first(keet: Keet) -> None:
     report = REPORTS / "tour_basic.ncu-rep"
     out = json.loads(keet("show", report, "--sort", "time", "--format", "json").out)
     assert [launch["id"] for launch in out["launches"]] == [0, 2, 1, 3]

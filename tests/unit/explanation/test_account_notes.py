@@ -53,11 +53,11 @@ def test_instructions_by_purpose_and_line() -> None:
     assert f"({100 * here / sum(counts):.0f}% at slow.cu:19, " in told
 
 
-def test_headers_of_the_compiler_are_no_place_to_look_at() -> None:
+def test_compiler_headers_are_not_named_as_places() -> None:
     assert "cmath" not in notes_of("gas_state")["instruction_mix"]
 
 
-def test_without_machine_code_opcodes_and_lines_are_told() -> None:
+def test_without_machine_code_the_mix_is_by_opcode_and_line() -> None:
     told = notes_of("stencil_march", code=False)["instruction_mix"]
     assert re.match(r"Executed instructions by opcode: \d+% [A-Z0-9]+, \d+% [A-Z0-9]+", told)
     assert re.search(r"; by line: \d+% at slow\.cu:\d+", told)
@@ -65,13 +65,13 @@ def test_without_machine_code_opcodes_and_lines_are_told() -> None:
 
 
 @each_row("sample", NAMES)
-def test_the_mix_is_told_where_instructions_take_the_time(sample: str) -> None:
+def test_the_mix_is_noted_only_if_issuing_takes_much_of_the_time(sample: str) -> None:
     issuing = diagnosed(sample).account.part("issuing")
     assert issuing is not None
     assert ("instruction_mix" in notes_of(sample)) == (issuing.share.value >= ISSUING)
 
 
-def test_requests_are_told_from_bytes() -> None:
+def test_the_note_says_whether_requests_or_bytes_keep_l2_busy() -> None:
     assert notes_of("matrix_flip")["l2_stage"] == (
         "L2 is busy with requests more than with bytes: tag lookups are 72% busy, sector lookups "
         "25%; the busiest stage is the crossbar to L2 (83%)."
@@ -82,11 +82,11 @@ def test_requests_are_told_from_bytes() -> None:
 
 
 @pytest.mark.parametrize("sample", ["field_axpy", "gas_state"])
-def test_l2_is_not_told_of_where_it_only_passes_on(sample: str) -> None:
+def test_no_l2_note_if_l2_only_passes_on_what_dram_delivers(sample: str) -> None:
     assert "l2_stage" not in notes_of(sample)
 
 
-def test_bytes_needed_against_moved() -> None:
+def test_the_note_compares_needed_and_moved_bytes() -> None:
     assert notes_of("field_axpy")["bytes_moved"] == (
         "DRAM delivers 503.3 MB, and by their addresses the loads touch at most 503.3 MB: each "
         "byte is read once."
@@ -94,7 +94,7 @@ def test_bytes_needed_against_moved() -> None:
     assert "bytes_moved" not in notes_of("field_axpy", code=False)
 
 
-def test_notes_are_those_of_the_account_that_is_asked_for() -> None:
+def test_cached_notes_belong_to_their_account() -> None:
     """They are kept with the view, together with their account."""
     diagnosis = diagnosed("field_axpy")
     view, account = diagnosis.view, diagnosis.account

@@ -46,7 +46,7 @@ def test_rows_of_real_launches_add_up(path: Path, most: int) -> None:
         assert all(row.us is None or row.us.id in entered for row in rows)
 
 
-def test_the_label_of_a_part_that_has_one_part_names_both() -> None:
+def test_a_part_with_one_child_has_one_row_with_both_labels() -> None:
     launch = read_profile(SAMPLES / "row_norms" / "slow.ncu-rep").launches[0]
     diagnosis = diagnose(launch, reads_code=False)
     first = account_rows(diagnosis.view, diagnosis.account)[0]
@@ -54,7 +54,7 @@ def test_the_label_of_a_part_that_has_one_part_names_both() -> None:
     assert first.time == "125.6 us"
 
 
-def test_what_nothing_is_known_of_takes_no_row_of_its_own() -> None:
+def test_unknown_instructions_have_no_row_of_their_own() -> None:
     launch = read_profile(REPORTS / "tour_basic.ncu-rep").launches[2]
     diagnosis = diagnose(launch, reads_code=False)
     labels = [row.label for row in account_rows(diagnosis.view, diagnosis.account)]

@@ -26,7 +26,7 @@ def profile_with(**metrics: float) -> Profile:
 
 
 @each_row("odd", [math.nan, math.inf, -math.inf, 0.0, -1.0])
-def test_an_odd_number_of_samples_is_no_crash(odd: float) -> None:
+def test_an_invalid_number_of_samples_does_not_crash(odd: float) -> None:
     profile = profile_with(smsp__pcsamp_sample_count=odd)
     told = explain(profile, profile.launches, 5)
     assert told.launches[0].findings == ()
@@ -49,7 +49,7 @@ def test_every_number_of_an_explanation_has_evidence(
         assert sum(shares) == pytest.approx(100, abs=0.1)
 
 
-def test_findings_beyond_those_asked_for_are_left_out(
+def test_findings_beyond_top_are_not_listed(
     profile_of: Callable[[str], Profile],
 ) -> None:
     profile = profile_of("zoo.ncu-repz")

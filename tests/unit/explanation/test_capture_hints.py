@@ -12,7 +12,7 @@ from tests.conftest import CORPUS, REPORTS, needs_corpus
 COMMAND = "ncu --set full -o x ./app"
 
 
-def test_options_join_the_command() -> None:
+def test_options_are_added_to_the_command() -> None:
     found = capture_hints(
         [
             Skipped("all samples", "buffer full", "profile again with: ncu --interval 6"),
@@ -28,7 +28,7 @@ def test_options_join_the_command() -> None:
     assert found.sentences == ()
 
 
-def test_what_no_command_brings_is_a_sentence() -> None:
+def test_what_no_command_collects_is_a_sentence() -> None:
     code = Skipped("machine code", "the reader is too new", "install another one")
     found = capture_hints([code, Skipped("source text", "not collected", COMMAND)], None)
     assert found.lacking == ("source text",)
@@ -39,7 +39,7 @@ def test_what_no_command_brings_is_a_sentence() -> None:
     )
 
 
-def test_an_obstacle_holds_for_all() -> None:
+def test_what_prevents_one_capture_prevents_all() -> None:
     found = capture_hints(
         [
             Skipped("machine code", "none", "profile again with: ncu --section SourceCounters"),
@@ -53,7 +53,7 @@ def test_an_obstacle_holds_for_all() -> None:
     assert found.sentences == ("Not checked: roofline, pipes, machine code. This GPU is too old.",)
 
 
-def test_a_report_of_keet_is_made_by_keet_again() -> None:
+def test_a_report_of_keet_profile_is_collected_with_keet_profile_again() -> None:
     found = capture_hints(
         [
             Skipped("all samples", "buffer full", "profile again with: ncu --interval 6"),
@@ -65,7 +65,7 @@ def test_a_report_of_keet_is_made_by_keet_again() -> None:
 
 
 @pytest.mark.parametrize("name", ["tour_basic.ncu-rep", "metrics_only.ncu-rep", "zoo.ncu-repz"])
-def test_explain_and_show_give_one_command(name: str) -> None:
+def test_explain_and_show_print_the_same_command(name: str) -> None:
     profile = read_profile(REPORTS / name)
     told = explain(profile, profile.launches, 5, sass=False)
     assert told.capture_hints.command == find_coverage(profile).command

@@ -79,7 +79,7 @@ def test_every_headline_of_a_real_report_is_grounded_and_says_something() -> Non
 @settings(max_examples=60)
 @given(launches())
 @pytest.mark.slow
-def test_any_counters_give_a_headline(launch: Launch) -> None:
+def test_any_combination_of_counters_gives_a_headline(launch: Launch) -> None:
     diagnosis, verdict = judged(launch)
     check(diagnosis, verdict)
     is_known = diagnosis.model.is_measured or bool(diagnosis.findings)
@@ -111,7 +111,9 @@ def test_a_duration_alone_does_not_say_where_the_time_goes() -> None:
 
 
 @pytest.mark.parametrize("name", ["tour_basic.ncu-rep", "tour_basic.live.csv"])
-def test_a_basic_set_gets_an_answer(name: str, profile_of: Callable[[str], Profile]) -> None:
+def test_a_report_of_the_basic_set_has_a_limiter(
+    name: str, profile_of: Callable[[str], Profile]
+) -> None:
     """A unit with its share, and a cause with what fixing it gains or that it gains little."""
     for launch in profile_of(name).launches[:3]:
         diagnosis, verdict = judged(launch)
@@ -154,7 +156,7 @@ def test_at_a_compute_ceiling_only_fewer_instructions_help() -> None:
 @pytest.mark.parametrize(
     ("share", "says"), [(97.0, "no speed-up is left"), (91.0, "at most 1.1x is left")]
 )
-def test_what_is_left_follows_from_the_share_of_the_peak(share: float, says: str) -> None:
+def test_the_possible_speed_up_follows_from_the_share_of_peak(share: float, says: str) -> None:
     _, verdict = judged(made_up({"fma": share}, duration=1e6))
     assert says in verdict.headline
 
@@ -162,7 +164,7 @@ def test_what_is_left_follows_from_the_share_of_the_peak(share: float, says: str
 # --- where the time goes
 
 
-def test_idle_sms_are_said_first_where_they_are_the_cause() -> None:
+def test_the_headline_starts_with_idle_sms_if_they_are_the_cause() -> None:
     diagnosis, verdict = judged(sample_launch("row_norms", "slow"))
     idle = diagnosis.account.part("idle")
     assert idle is not None
@@ -170,7 +172,7 @@ def test_idle_sms_are_said_first_where_they_are_the_cause() -> None:
     assert verdict.headline.startswith(f"SMs are idle for {idle.share:.0f} of the time")
 
 
-def test_of_idle_sms_the_whole_is_told_and_the_part_of_the_cause() -> None:
+def test_the_headline_has_the_idle_share_and_the_part_of_its_cause() -> None:
     """The bar of the account has the whole: the headline must not tell another number."""
     halved = changed(
         sample_launch("row_norms", "slow"),
@@ -188,7 +190,7 @@ def test_of_idle_sms_the_whole_is_told_and_the_part_of_the_cause() -> None:
 
 
 @pytest.mark.parametrize("name", ["graph.ncu-rep", "range.ncu-rep"])
-def test_time_between_kernels_is_not_blamed_on_a_unit(
+def test_time_between_kernels_is_not_attributed_to_a_unit(
     name: str, profile_of: Callable[[str], Profile]
 ) -> None:
     """Several kernels were profiled as one: SMs are idle for most of it."""

@@ -51,7 +51,7 @@ def program(explanation: Explanation) -> ProgramExplanation:
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=30), st.integers(0, 100))
-def test_groups_have_equal_shares_of_what_there_is(sizes: list[int], more: int) -> None:
+def test_groups_get_equal_numbers_of_explained_launches(sizes: list[int], more: int) -> None:
     most = len(sizes) + more
     shares = fair_shares(sizes, most)
     assert sum(shares) == min(most, sum(sizes))
@@ -62,7 +62,7 @@ def test_groups_have_equal_shares_of_what_there_is(sizes: list[int], more: int) 
 
 
 @given(st.integers(1, 40))
-def test_launches_are_of_all_durations(most: int) -> None:
+def test_chosen_launches_cover_all_durations(most: int) -> None:
     profile = _thirty()
     groups = profile.groups_by_time(profile.launches)
     chosen = launches_to_explain(groups, most)
@@ -86,7 +86,7 @@ def _thirty() -> Profile:
     return repeated(_profiles[TOUR], 10)
 
 
-def test_a_small_report_is_explained_whole(profile_of: ProfileOf) -> None:
+def test_a_small_report_is_explained_completely(profile_of: ProfileOf) -> None:
     profile = profile_of(TOUR)
     told = view_of(profile, most=3)
     assert not told.is_sample
@@ -94,7 +94,7 @@ def test_a_small_report_is_explained_whole(profile_of: ProfileOf) -> None:
 
 
 @given(st.integers(1, 30), st.integers(1, 30))
-def test_as_many_launches_of_a_group_as_are_asked_for(size: int, count: int) -> None:
+def test_a_group_has_the_requested_number_of_launches(size: int, count: int) -> None:
     group = sorted(_thirty().launches, key=lambda launch: launch.rank_time)[:size]
     assert len(launches_to_explain([group], count)) == min(size, count)
 
@@ -143,7 +143,7 @@ def test_kernels_beyond_the_bound_are_one_row() -> None:
     assert "not explained" in explain_markdown(told) or "10 others" in explain_markdown(told)
 
 
-def test_a_difference_among_some_says_so() -> None:
+def test_a_difference_within_a_sample_says_that_it_is_a_sample() -> None:
     told = view_of(_thirty(), most=15)
     odd, *others = (
         each for each in told.launches if each.launch.kernel == told.launches[0].launch.kernel
@@ -175,7 +175,7 @@ def few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("few_are_kept")
-def test_launches_that_are_not_kept_give_the_same_document() -> None:
+def test_lazy_explanations_give_the_same_document() -> None:
     profile = _thirty()
     kept, passing = (
         explain(profile, profile.launches, 5, sass=False, keep=keep) for keep in (True, False)
@@ -207,7 +207,7 @@ def test_each_launch_is_explained_once_for_a_document(monkeypatch: pytest.Monkey
     assert explained == list(range(30))
 
 
-def test_a_program_of_one_pass_is_that_of_the_explanation() -> None:
+def test_the_collected_program_equals_that_of_the_explanation() -> None:
     told = view_of(_thirty(), most=9)
     passed = ProgramCollector(told)
     assert [each.launch.id for each in passed] == [each.launch.id for each in told.launches]
@@ -233,7 +233,7 @@ class _Released:
 
 @pytest.mark.usefixtures("few_are_kept")
 @pytest.mark.parametrize(("count", "released"), [(4, 0), (5, 1)])
-def test_of_many_launches_none_is_kept(count: int, released: int) -> None:
+def test_launches_of_a_large_report_are_not_kept_in_memory(count: int, released: int) -> None:
     launches: Sequence[_Released] = [_Released() for _ in range(count)]
     for number, launch in enumerate(iterate_launches(launches, "testing")):  # type: ignore[arg-type]
         assert launch is launches[number]
@@ -251,7 +251,7 @@ def test_a_released_launch_is_read_again(profile_of: ProfileOf) -> None:
 
 
 @given(st.sets(st.integers(0, 40)), st.integers(-1, 41))
-def test_a_gap_knows_its_launches(lacking: set[int], launch: int) -> None:
+def test_a_coverage_gap_lists_its_launches(lacking: set[int], launch: int) -> None:
     gap = Gap("id", "label", "gives", tuple(sorted(lacking)))
     assert gap.is_lacked_by(launch) == (launch in lacking)
 
@@ -275,7 +275,7 @@ def _calls(work: Callable[[], object]) -> int:
 
 
 @pytest.mark.slow
-def test_a_comparison_grows_with_its_kernels() -> None:
+def test_the_work_of_a_comparison_grows_linearly_with_kernels() -> None:
     counts = []
     for kernels in (100, 200, 400):
         profile = different(_profiles[TOUR], kernels)
@@ -287,7 +287,7 @@ def test_a_comparison_grows_with_its_kernels() -> None:
 
 
 @pytest.mark.slow
-def test_a_program_grows_with_its_launches() -> None:
+def test_the_work_of_a_program_grows_linearly_with_launches() -> None:
     counts = []
     for kernels in (100, 200, 400):
         profile = different(_profiles[TOUR], kernels)
@@ -298,7 +298,7 @@ def test_a_program_grows_with_its_launches() -> None:
     assert third - second < 2.3 * (second - first)
 
 
-def test_what_explained_launches_lack_is_not_said_of_all() -> None:
+def test_gaps_of_explained_launches_are_not_claimed_for_all() -> None:
     told = view_of(_thirty(), most=9)
     ids = [each.launch.id for each in told.launches]
     assert whose_text(ids, told) == " (in the launches that are explained)"

@@ -46,7 +46,7 @@ def test_a_unit_that_leads_by_load_leads_the_headline() -> None:
 
 
 @needs_corpus
-def test_one_counter_is_not_two_units() -> None:
+def test_two_units_with_one_counter_are_named_once() -> None:
     """l1tex__lsuin_requests is a stage of L1 and the LSU pipe: it was printed twice."""
     (path,) = CORPUS.glob("hzchenxiaobin__*.ncu-rep")
     for launch in read_once(path).launches:

@@ -48,7 +48,7 @@ def test_a_rule_about_waiting_is_a_consequence_of_the_cause() -> None:
     )
 
 
-def test_a_rule_that_no_finding_is_about_would_gain_little() -> None:
+def test_a_checked_rule_without_a_finding_would_gain_little() -> None:
     little = "keet estimates that fixing it would gain less than 10%."
     for found, minor in (
         ([finding("tail_effect")], [finding("uncoalesced_global")]),
@@ -69,7 +69,7 @@ def test_a_rule_that_keet_does_not_check_is_not_judged() -> None:
         assert told.endswith(" estimates the largest gain. keet has no check of its own for it.")
 
 
-def test_what_is_not_attributable_is_not_judged() -> None:
+def test_a_rule_is_not_judged_if_much_time_is_not_attributable() -> None:
     told = second_opinion(FLIP, [], [], 60)
     assert told is not None
     assert told.endswith("keet cannot judge it: much of the time is not attributable.")
@@ -117,13 +117,13 @@ def test_a_long_message_is_cut() -> None:
         assert len(told) < 600
 
 
-def test_no_rule_no_opinion() -> None:
+def test_no_text_without_a_rule() -> None:
     launch = read_profile(REPORTS / "metrics_only.ncu-rep").launches[0]
     assert second_opinion(launch, [finding("tail_effect")], [], 0) is None
 
 
 @needs_corpus
-def test_messages_of_one_rule_are_told_apart() -> None:
+def test_messages_of_one_rule_are_distinguished_by_title() -> None:
     """Of LaunchConfiguration, the block of 4 threads saves more than the grid of 4 blocks."""
     (path,) = CORPUS.glob("LakshyaSingh354__*.ncu-rep")
     launch = read_profile(path).launches[0]
@@ -135,7 +135,7 @@ def test_messages_of_one_rule_are_told_apart() -> None:
 
 
 @needs_corpus
-def test_slices_of_l2_are_judged_whatever_warps_wait_for() -> None:
+def test_l2_slices_are_judged_even_if_much_time_is_not_attributable() -> None:
     (path,) = CORPUS.glob("MgMap__*.ncu-rep")
     latency = [finding("latency_bound")]
     every = (second_opinion(each, latency, [], 73) for each in read_profile(path).launches)
@@ -145,7 +145,7 @@ def test_slices_of_l2_are_judged_whatever_warps_wait_for() -> None:
 
 
 @needs_corpus
-def test_a_rule_that_promises_little_is_not_mentioned() -> None:
+def test_a_rule_with_a_small_estimate_is_not_mentioned() -> None:
     """Its largest estimate is 5 %."""
     (path,) = CORPUS.glob("PriyanshuRS__*.ncu-rep")
     assert second_opinion(read_profile(path).launches[1], [], [], 0) is None

@@ -19,7 +19,7 @@ from keet.formatting import speedup_text
 from keet.render.terminal.cases import heading
 
 
-def test_the_summary_is_that_of_the_index() -> None:
+def test_precedents_match_the_case_index() -> None:
     command = "run: python -m kernels_samples.casebook.index"
     assert PRECEDENTS.read_text(encoding="utf-8") == file_text(casebook()), command
 
@@ -75,7 +75,9 @@ def test_gains_are_of_the_finding_alone_and_look_alikes_are_not_among_them() -> 
         (Precedents(9, 1.1, 1.2, 1.5, 2), ""),
     ],
 )
-def test_the_sentence(row: Precedents | None, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sentence_has_the_range_of_measured_gains(
+    row: Precedents | None, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(told, "precedents", lambda: {"tail_effect": row} if row else {})
     finding = Finding("tail_effect", "high", "", Forecast(1, 2, 3), ())
     assert told.precedents_text(finding) == text
@@ -86,7 +88,7 @@ def test_where_the_cases_were_measured() -> None:
     assert all(told.MEASURED_ON.removeprefix("an ") in gpu for gpu in gpus)
 
 
-def test_one_gain_per_case_in_both_commands() -> None:
+def test_cases_and_explain_print_the_same_gains() -> None:
     """`keet cases --finding ID` and the sentence below a finding."""
     entries = [each for each in casebook() if each.finding == "small_grid"]
     row = precedents()["small_grid"]
@@ -94,7 +96,7 @@ def test_one_gain_per_case_in_both_commands() -> None:
     assert f"gained {low} to {high} (median {median})" in heading(entries)
 
 
-def test_a_short_launch_does_not_get_faster() -> None:
+def test_a_short_kernel_does_more_work_in_the_same_time() -> None:
     finding = Finding("launch_bound", "high", "", Forecast(6.1, 8.04, 15.3), ())
     assert forecast_text(finding) == "8.0x the work in the same time (6.1x to 15x)"
     other = Finding("tail_effect", "high", "", Forecast(1.0, 1.146, 2.0), ())

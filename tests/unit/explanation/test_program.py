@@ -67,7 +67,7 @@ def told(profile_of: ProfileOf) -> tuple[LaunchExplanation, ...]:
 # --- rows
 
 
-def test_one_launch_is_no_program(profile_of: ProfileOf) -> None:
+def test_one_launch_has_no_program_summary(profile_of: ProfileOf) -> None:
     profile = profile_of(TOUR)
     assert program_of(explain(profile, profile.launches[:1], 5, sass=False)) is None
 
@@ -139,7 +139,7 @@ def test_machine_code_is_read_of_one_launch_per_row(profile_of: ProfileOf) -> No
     assert {each.id // 3 for each in chosen} == {2}, "the third of five rounds is the median"
 
 
-def test_launches_with_another_first_answer_are_told(told: tuple[LaunchExplanation, ...]) -> None:
+def test_launches_with_another_first_finding_are_named(told: tuple[LaunchExplanation, ...]) -> None:
     same = [with_forecast(told[7], 2.0)] * 4
     odd = with_forecast(told[7], 2.0, "tail_effect")
     group = group_of([*same, odd])
@@ -179,7 +179,7 @@ def _told() -> tuple[LaunchExplanation, ...]:
     return _TOLD[0]
 
 
-def test_a_single_short_launch_can_be_merged_with_nothing(
+def test_a_single_short_launch_saves_nothing(
     told: tuple[LaunchExplanation, ...],
 ) -> None:
     short = with_forecast(told[0], 4.0, "launch_bound")

@@ -34,7 +34,7 @@ def composed(pieces: Sequence[TextPiece]) -> str:
 
 
 @given(PIECES_OF_SECTIONS, st.integers(1, 120))
-def test_as_many_pieces_as_fit_when_all_is_counted_anew(
+def test_incremental_counting_fits_as_many_pieces_as_full_counting(
     pieces: list[TextPiece], budget: int
 ) -> None:
     chosen: list[TextPiece] = []
@@ -53,7 +53,7 @@ def test_a_text_is_never_over_its_budget(pieces: list[TextPiece], budget: int) -
 
 
 @given(WORDS, st.integers(1, 40))
-def test_a_cut_is_whole_words(text: str, budget: int) -> None:
+def test_a_text_is_cut_between_words(text: str, budget: int) -> None:
     short = cut(text, budget)
     assert count_tokens(short) <= budget
     kept = short.removesuffix(" ...\n").split()
@@ -79,12 +79,12 @@ def test_code_and_numbers_cost_more_than_their_words(text: str, least: int) -> N
     assert count_tokens(text) >= least
 
 
-def test_the_worthiest_come_first_and_keep_their_place() -> None:
+def test_important_pieces_are_kept_at_their_place_in_the_text() -> None:
     pieces = [TextPiece(0, "first"), TextPiece(0, "word " * 50), TextPiece(0, "last")]
     assert fit(pieces, joined, 10) == "first\nlast\n"
 
 
-def test_a_group_is_nothing_without_its_first() -> None:
+def test_a_group_is_dropped_if_its_first_piece_does_not_fit() -> None:
     pieces = [
         TextPiece(0, "verdict"),
         TextPiece(0, "cause " * 50, group="c"),
@@ -93,7 +93,7 @@ def test_a_group_is_nothing_without_its_first() -> None:
     assert fit(pieces, joined, 10) == "verdict\n"
 
 
-def test_a_piece_that_would_mislead_without_another() -> None:
+def test_a_piece_is_dropped_without_the_group_that_it_needs() -> None:
     pieces = [
         TextPiece(0, "first"),
         TextPiece(0, "a reason that takes more words than there is room for here", group="why"),

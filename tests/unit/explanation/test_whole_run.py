@@ -59,7 +59,7 @@ def test_the_run_in_a_sentence(profile_of: ProfileOf) -> None:
     ]
 
 
-def test_launches_come_by_what_they_stand_for(profile_of: ProfileOf) -> None:
+def test_launches_are_ordered_by_the_run_time_that_they_represent(profile_of: ProfileOf) -> None:
     told = explained(profile_of(TOUR), *PLAIN)
     assert [each.launch.id for each in told.launches] == [1, 2, 0]
     texts = [each.in_run.text for each in told.launches if each.in_run]
@@ -122,7 +122,7 @@ def test_overlap_and_idle_time(profile_of: ProfileOf) -> None:
 
 
 @pytest.mark.parametrize("span_ms", [7.05, 7.2, 5.0])
-def test_a_gpu_that_hardly_idles(span_ms: float, profile_of: ProfileOf) -> None:
+def test_little_idle_time_is_not_mentioned(span_ms: float, profile_of: ProfileOf) -> None:
     """A span below the busy time: several GPUs."""
     assert len(said(explained(profile_of(TOUR), *PLAIN, span_ns=span_ms * MS, gpus=1))) == 1
 
@@ -149,14 +149,14 @@ def test_a_table_that_does_not_know_what_ran_at_the_same_time(profile_of: Profil
     assert not [label for label in labels if "GPU time" in label]
 
 
-def test_a_report_of_a_minor_part(profile_of: ProfileOf) -> None:
+def test_a_report_that_represents_little_of_the_run_says_so(profile_of: ProfileOf) -> None:
     told = explained(profile_of(TOUR), *PLAIN, kernel("solve", 2, 20))
     assert said(told)[1:] == [
         "The launches of this report stand for 26% of that time: most of the run was not profiled."
     ]
 
 
-def test_a_report_of_almost_half(profile_of: ProfileOf) -> None:
+def test_a_report_that_represents_almost_half_says_so(profile_of: ProfileOf) -> None:
     """49.8 % are 50 % where no decimal is printed, and `most` would be a contradiction."""
     told = explained(profile_of(TOUR), *PLAIN, kernel("solve", 2, 7.05 / 0.498 - 7.05))
     assert len(said(told)) == 1
@@ -173,7 +173,7 @@ def test_shares_are_derived_from_both_times(profile_of: ProfileOf) -> None:
         assert piece.value == pytest.approx(100 * part.value / whole.value)
 
 
-def test_a_table_of_another_program(profile_of: ProfileOf) -> None:
+def test_a_table_of_another_program_is_noticed(profile_of: ProfileOf) -> None:
     told = explained(profile_of(TOUR), kernel("solve", 2, 20), recorder="file")
     assert said(told) == [
         "The run: 2 launches of 1 kernel took 20 ms of GPU time (from a table that was given).",
@@ -182,7 +182,7 @@ def test_a_table_of_another_program(profile_of: ProfileOf) -> None:
     assert all(each.in_run is None for each in told.launches)
 
 
-def test_a_table_without_time(profile_of: ProfileOf) -> None:
+def test_a_table_without_time_is_ignored(profile_of: ProfileOf) -> None:
     for kernels in ((), (kernel("transpose_rows", 1, 0.0),)):
         told = explained(profile_of(TOUR), *kernels)
         assert told.whole_run is None
@@ -392,7 +392,7 @@ def test_rows_add_up_to_the_run(busy: list[float], most: int) -> None:
         (71.2, "71%"), (99.4, "99%"), (99.7, "99.7%"), (99.96, "100%"), (100, "100%"),
     ],
 )  # fmt: skip
-def test_shares(value: float, text: str) -> None:
+def test_share_formats(value: float, text: str) -> None:
     assert time_share_text(Evidence("E1", "share", value, "%", "share")) == text
 
 
@@ -400,5 +400,5 @@ def test_shares(value: float, text: str) -> None:
     ("value", "text"),
     [(1, "1 launch"), (1.0, "1 launch"), (400, "400 launches"), (2.5, "2.5 launches")],
 )
-def test_launches(value: float, text: str) -> None:
+def test_launch_count_formats(value: float, text: str) -> None:
     assert launches_text(Evidence("E1", "launches", value, "", "launches")) == text

@@ -38,7 +38,7 @@ def printed(sample: str, width: int = 80, *, verbose: bool = False) -> str:
 
 
 @each_row("sample", EVERY, few=5)
-def test_the_answer_is_on_the_first_screen(sample: str) -> None:
+def test_the_first_finding_is_on_the_first_screen(sample: str) -> None:
     """Headline, account and first finding with its text, on 80 columns. A report of several
     launches begins with a table, which has the first finding of each."""
     lines = printed(sample).splitlines()
@@ -81,7 +81,7 @@ def test_without_verbose_small_parts_are_summed() -> None:
     assert " other\n" in block
 
 
-def test_what_was_not_measured_has_no_account() -> None:
+def test_a_launch_without_measurements_has_no_account() -> None:
     told = explained("matrix_flip")
     (each,) = told.launches
     failed = each._replace(verdict=each.verdict._replace(not_judged=True))

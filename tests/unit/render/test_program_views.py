@@ -66,7 +66,7 @@ def test_many_launches_fit_on_sixty_lines(width: int, many: Explanation) -> None
 
 
 @pytest.mark.slow
-def test_so_they_do_as_markdown(many: Explanation) -> None:
+def test_many_launches_fit_on_sixty_lines_of_markdown(many: Explanation) -> None:
     text = explain_markdown(many)
     assert text.count("\n") <= MOST_LINES
     assert 1 <= len(TITLE.findall(text)) <= 3
@@ -74,7 +74,7 @@ def test_so_they_do_as_markdown(many: Explanation) -> None:
 
 
 @pytest.mark.slow
-def test_everything_on_request(many: Explanation) -> None:
+def test_all_prints_every_launch_in_full(many: Explanation) -> None:
     some = many._replace(launches=many.launches[:25])
     for text in (printed(some, 100, everything=True), explain_markdown(some, everything=True)):
         assert len(TITLE.findall(text)) == 25
@@ -96,7 +96,7 @@ def test_json_keeps_every_launch(many: Explanation) -> None:
         assert set(found["evidence"]) <= set(program["evidence"])
 
 
-def test_a_table_has_few_rows_and_loses_no_time(many: Explanation) -> None:
+def test_a_long_table_is_combined_and_its_times_add_up(many: Explanation) -> None:
     program = program_of(many)
     assert program is not None
     for most in (3, 8, 100):
@@ -125,7 +125,7 @@ def test_launches_by_number_are_all_printed(keet: Keet) -> None:
     assert len(TITLE.findall(out)) == 6
 
 
-def test_what_launches_show_together_is_printed_once(keet: Keet) -> None:
+def test_cross_launch_findings_are_printed_once(keet: Keet) -> None:
     out = keet("explain", PIPELINE, "--no-model", "--no-sass", "--all", width=400).out
     assert out.count("4 launches in a row") == 1
 
@@ -134,7 +134,7 @@ def test_what_launches_show_together_is_printed_once(keet: Keet) -> None:
     st.lists(st.tuples(*[st.integers(1, 80)] * 3).map(sorted), min_size=1, max_size=3),
     st.integers(-10, 200),
 )
-def test_as_much_as_fits(sizes: list[list[int]], room: int) -> None:
+def test_details_are_reduced_until_launches_fit(sizes: list[list[int]], room: int) -> None:
     """Never more than there is room for, unless it is one launch in brief."""
     order: list[Detail] = ["brief", "middle", "full"]
 
@@ -198,7 +198,7 @@ def test_table_and_finding_print_one_gain(profile_of: ProfileOf) -> None:
             assert row.gain == row.finding.forecast
 
 
-def test_a_reason_of_low_confidence_is_said_once(profile_of: ProfileOf) -> None:
+def test_a_reason_for_low_confidence_is_printed_once(profile_of: ProfileOf) -> None:
     profile = profile_of("tour_basic.ncu-rep")
     for launch in profile.launches:
         told = explain(profile, [launch], 5, sass=False)
