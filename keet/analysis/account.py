@@ -114,7 +114,7 @@ class _Draft:
 
 def account_of(view: LaunchView, model: TimeModel) -> Account:
     """The shares of the parts add up to 100 %, and so do the children of each part."""
-    drafts = [draft for draft in _Builder(view, model).parts() if draft.share > 0]
+    drafts = [draft for draft in _AccountBuilder(view, model).parts() if draft.share > 0]
     finished = _Finished(view.ledger, view.get("duration"))
     return Account(tuple([finished(draft, "") for draft in drafts]))
 
@@ -193,7 +193,7 @@ KINDS = {state: kind for state, (kind, _) in (_LATENCIES | _OTHERS).items()}
 """Part id by warp state. States that can't be attributed are left out."""
 
 
-class _Builder:
+class _AccountBuilder:
     def __init__(self, view: LaunchView, model: TimeModel) -> None:
         self.view = view
         self.model = model

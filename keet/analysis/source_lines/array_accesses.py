@@ -64,7 +64,7 @@ def _declared(text: str) -> dict[Space, set[str]]:
 
 
 def _is_type(words: Sequence[str]) -> bool:
-    """`const unsigned long long`; what the compiler is told of other memory begins with `__`."""
+    """A type such as `const unsigned long long`; memory qualifiers begin with `__`."""
     plain = all(_TYPE_WORD.fullmatch(word) and not word.startswith("__") for word in words)
     return plain and words[0] not in _NO_TYPE
 
