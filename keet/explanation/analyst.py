@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from keet.analysis.capture.coverage import Coverage, Gap, find_coverage
 from keet.analysis.capture.sampling import partial_sampling
@@ -22,6 +22,9 @@ from keet.explanation.ncu_rules import second_opinion
 from keet.profile import Launch, Profile, Workload
 from keet.profile.launch_iteration import MAX_DECODED, iterate_launches
 from keet.records import NamedTuple
+
+if TYPE_CHECKING:
+    from keet.explanation.whole_run import WholeRun
 
 _WARP = 32
 OnLaunch = Callable[[int, int], None]
@@ -54,11 +57,9 @@ def explain(  # noqa: PLR0913 - options
     if read:  # one child process for all of them
         profile.prefetch_code(read)
     picked = _picked(profile, asked, most)
-    few = len(picked) <= MAX_DECODED < len(profile.launches)
-    looked_at = sorted(picked, key=lambda launch: launch.id) if few else profile.launches
     shared = _Shared(
         profile,
-        find_coverage(profile, looked_at),
+        _coverage(profile, picked),
         top,
         report_scope,
         together,
@@ -66,22 +67,34 @@ def explain(  # noqa: PLR0913 - options
     )
     explained = LazyExplanations(picked, shared, on_launch)
     told = explained if not keep and len(picked) > MAX_DECODED else tuple(explained)
-    run = None
-    if profile.run is not None:  # imported only if a run is known: this keeps start-up short
-        from keet.explanation.whole_run import whole_run
-
-        replays = ((each.launch, each.replay) for each in told if each.replay)
-        run = whole_run(profile, replays, Ledger(scope_in(report_scope, OF_RUN)))
     return Explanation(
         profile,
         told,
         reads_code=sass,
-        whole_run=run,
+        whole_run=_whole_run(profile, told, report_scope),
         across=together.found,
         build_hint=shared.coverage.build_hint,
         report_scope=report_scope,
         chosen=tuple(asked) if isinstance(told, LazyExplanations) or len(told) < len(asked) else (),
     )
+
+
+def _coverage(profile: Profile, picked: Sequence[Launch]) -> Coverage:
+    """Of a large report, only the explained launches are read."""
+    few = len(picked) <= MAX_DECODED < len(profile.launches)
+    looked_at = sorted(picked, key=lambda launch: launch.id) if few else profile.launches
+    return find_coverage(profile, looked_at)
+
+
+def _whole_run(
+    profile: Profile, told: Iterable[LaunchExplanation], report_scope: str
+) -> WholeRun | None:
+    if profile.run is None:
+        return None
+    from keet.explanation.whole_run import whole_run  # not needed for a report alone
+
+    replays = ((each.launch, each.replay) for each in told if each.replay)
+    return whole_run(profile, replays, Ledger(scope_in(report_scope, OF_RUN)))
 
 
 def _picked(profile: Profile, asked: list[Launch], most: int | None) -> list[Launch]:
