@@ -228,9 +228,9 @@ def test_sql_is_read_from_stdin(keet: Keet, pipe: Any, tmp_path: Path) -> None:
     pipe(b"SELECT count(*) AS n FROM launches\n")
     assert keet("query", store, "-", "--format", "csv").out.split() == ["n", "4"]
     for content, options, said in (
-        (b" \n", {}, "no SQL came through standard input"),
+        (b" \n", {}, "standard input has no SQL"),
         (b"\xff\xfe", {}, "not UTF-8"),
-        (b"x" * 1_000_001, {}, "over 1,000,000 bytes of SQL"),
+        (b"x" * 1_000_001, {}, "has more than 1,000,000 bytes"),
         (b"", {"terminal": True}, "that is a terminal"),
     ):
         pipe(content, **options)

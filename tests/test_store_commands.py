@@ -405,7 +405,7 @@ def test_query_csv(store: Path, keet: Keet) -> None:
 def test_a_long_answer_is_cut_on_a_terminal_and_nowhere_else(store: Path, keet: Keet) -> None:
     sql = "SELECT range FROM range(5000)"
     out = keet("query", store, sql).out.splitlines()
-    assert out[-1] == "50 rows, and there are more: --limit N, or all with --format csv"
+    assert out[-1] == "50 rows, and there are more: use --limit N, or --format csv for all"
     assert len(out) == 53
     assert len(keet("query", store, sql, "--format", "csv").out.splitlines()) == 5001
     assert len(json.loads(keet("query", store, sql, "--format", "json").out)["rows"]) == 5000

@@ -1,7 +1,7 @@
-"""SQL over a store that `keet batch` made: one SELECT in duckdb's dialect, on the views `launches`,
-`findings`, `account`, `metrics` and `files`. Without SQL: their columns and what those mean.
+"""Query a store made by `keet batch` with SQL: one SELECT in duckdb's dialect, on the views
+`launches`, `findings`, `account`, `metrics` and `files`. Without SQL, list their columns.
 
-The store is only read, and nothing else is: no other file, no network."""
+The query can read only the store: no other file and no network."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ examples:
 _MOST_SQL = 1_000_000
 """Bytes of a query on standard input."""
 _ON_A_TERMINAL = 50
-"""Rows: more than that scroll away what was asked for."""
+"""Rows on a terminal without --limit."""
 
 _EXAMPLES = (
     'keet query {0} "SELECT kernel, sum(duration_us) AS us FROM launches GROUP BY kernel"',
@@ -49,13 +49,13 @@ def configure(parser: ArgumentParser) -> None:
         "sql",
         nargs="?",
         metavar="SQL",
-        help="one SELECT; none: list the columns; -: standard input",
+        help="one SELECT; without it, list the columns; -: read it from standard input",
     )
     parser.add_argument(
         "--limit",
         type=positive,
         metavar="N",
-        help=f"rows to print (default: {_ON_A_TERMINAL} on a terminal, else all)",
+        help=f"print at most N rows (default: {_ON_A_TERMINAL} on a terminal, else all)",
     )
     add_output(parser, "terminal", "csv", "json", "parquet")
 
@@ -78,18 +78,18 @@ def run(args: Namespace) -> None:
 def _sql_from_stdin() -> str:
     if sys.stdin is None or sys.stdin.isatty():
         raise UsageError(
-            "- reads the SQL from standard input, and that is a terminal; write it in quotes, or "
-            "pipe it in: keet query OUT - < query.sql"
+            "- reads the SQL from standard input, which is a terminal here; write it in quotes, "
+            "or pipe it in: keet query OUT - < query.sql"
         )
     raw = sys.stdin.buffer.read(_MOST_SQL + 1)
     if len(raw) > _MOST_SQL:
-        raise UsageError(f"over {_MOST_SQL:,} bytes of SQL came through standard input; shorten it")
+        raise UsageError(f"the SQL on standard input has more than {_MOST_SQL:,} bytes; shorten it")
     try:
         sql = raw.decode("utf-8-sig").strip()
     except UnicodeDecodeError:
         raise UsageError("the SQL on standard input is not UTF-8 text; convert it first") from None
     if not sql:
-        raise UsageError("no SQL came through standard input; pipe a SELECT in")
+        raise UsageError("standard input has no SQL; pipe a SELECT in")
     return sql
 
 
@@ -113,7 +113,7 @@ def _answer(store: Store, args: Namespace) -> None:
 
 def _write_parquet(store: Store, args: Namespace) -> None:
     if args.output is None:
-        raise UsageError("--format parquet is a binary file; name it with: -o FILE")
+        raise UsageError("--format parquet writes a binary file; name it with: -o FILE")
     if args.sql is None:
         raise UsageError('--format parquet needs SQL: keet query OUT "FROM launches" ...')
     with output_errors(args.output), replacing(args.output) as file:

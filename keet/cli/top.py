@@ -1,13 +1,13 @@
-"""The biggest opportunities of a store that `keet batch` made: where the GPU's time goes, what the
+"""List the biggest opportunities in a store made by `keet batch`: where the GPU time goes, what the
 best fix would save, and which launch to look at.
 
-Launches of the same kernel, shape and GPU are one group. "saves" is the time of the launches with
-the finding, less what the forecast leaves of it. Shares are of the time on the group's own GPU, and
-groups are ranked by the share that would be saved.
+Launches with the same kernel, shape and GPU are one group. "could save" is the time of the launches
+with the finding, minus their time after the fix by the likely forecast. Shares are of the time on
+the group's own GPU, and groups are ranked by the share that a fix would save.
 
-Where the whole run of a report is known (`keet profile` records it), times and shares are of the
-run, and a saving is claimed for launches like the profiled one. Launches of other reports count
-once, as profiled, and are a second list."""
+If reports have a run table (`keet profile` records it), times and shares are of the whole run, and
+a saving is claimed for launches of similar length. Launches of other reports count once, as
+profiled, in a second list."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ examples:
 
 
 def add_store(parser: ArgumentParser) -> None:
-    parser.add_argument("store", type=Path, metavar="OUT", help="what `keet batch -o OUT` made")
+    parser.add_argument(
+        "store", type=Path, metavar="OUT", help="the store, made by `keet batch -o OUT`"
+    )
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -43,11 +45,11 @@ def configure(parser: ArgumentParser) -> None:
         "--by",
         choices=("kernel", "finding", "file"),
         default="kernel",
-        help="what to put together, on each GPU (default: kernel, by its shape)",
+        help="how to group launches on each GPU (default: kernel, with its shape)",
     )
     add_top(parser, "groups of each list", default=10, data=("json", "csv"), also=("--limit",))
     parser.add_argument(
-        "--device", type=pattern, metavar="REGEX", help="only GPUs whose name matches"
+        "--device", type=pattern, metavar="REGEX", help="only launches on GPUs whose name matches"
     )
     add_kernel(parser)
     add_output(parser, "terminal", "json", "csv", "markdown")
@@ -65,7 +67,7 @@ def run(args: Namespace) -> None:
 
 
 def open_filled(path: Path) -> Store:
-    """A store with something in it."""
+    """Open a store; raises UsageError if it is empty."""
     from keet.corpus.store.reader import open_store
 
     store = open_store(path)
@@ -75,7 +77,7 @@ def open_filled(path: Path) -> Store:
 
 
 def note_older(store: Store) -> None:
-    """Say on stderr, after the answer, what an older store lacks."""
+    """Print on stderr, after the result, what an older store lacks."""
     if store.version.is_old:
         sys.stderr.write(one_line(f"keet: {store.version.note}") + "\n")
 
@@ -90,7 +92,7 @@ def _document(args: Namespace, top: Top, failed: int) -> TopDocument:
     path = args.store
     if not top.launches:
         raise UsageError(
-            f"{path}: no report of the store could be read, or all are gone; why: "
+            f"{path}: the store has no launches: no report could be read, or all are gone; see: "
             f'keet query {path} "SELECT path, status, reason FROM files"'
         )
     fields = {

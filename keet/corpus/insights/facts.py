@@ -19,7 +19,7 @@ _OWN = {
 
 
 class TimeEvidence(Evidence):
-    """Evidence that prints itself as people write it: `13.7 ms`, not `13,700 us`."""
+    """Evidence in microseconds, printed with a suitable unit: `13.7 ms`, not `13,700 us`."""
 
     __slots__ = ()
 
@@ -28,15 +28,15 @@ class TimeEvidence(Evidence):
 
 
 _WHOLE = "set"
-"""In ids, for what belongs to no single point."""
+"""In ids of facts that belong to no single point."""
 
 
 class FactBook:
-    """Numbers and where they stand. Ids say what a number is and which point it belongs to:
+    """Records numbers and gives them ids, which say what the number is and of which point:
     `duration_us#2`, `slowest_to_best#set`."""
 
     def __init__(self, points: Mapping[str, Point] = MappingProxyType({})) -> None:
-        """`points`: by the names that ids have for them."""
+        """`points`: by their names in ids."""
         self._points = {(point.path, point.launch): name for name, point in points.items()}
         self._facts: dict[str, InsightFact] = {}
         self._ids: dict[InsightFact, str] = {}
@@ -46,7 +46,7 @@ class FactBook:
         return dict(self._facts)
 
     def cell(self, point: Point, column: str) -> Evidence | None:
-        """A cell of the store; None: it is empty."""
+        """A cell of the store; None if it is empty."""
         value = point.number(column)
         if value is None:
             return None
@@ -62,7 +62,7 @@ class FactBook:
         return self._of_point(point, "duration_us", fact)
 
     def share(self, point: Point, unit_name: str, value: float) -> Evidence:
-        """Of a hardware unit: the explanation's JSON has it."""
+        """Share of peak of a hardware unit, from the stored explanation."""
         column = f"explanation.ceilings.{unit_name}"
         label = f"{unit_name} share of peak"
         return self._of_point(point, label, InsightFact(column, label, value, "%", *_where(point)))
@@ -95,7 +95,7 @@ class FactBook:
 
 
 def numbered(points: Iterable[Point]) -> dict[str, Point]:
-    """Named by their position, from 0 on, as the lists of a document have them."""
+    """Named by position, from 0, as in the lists of the JSON document."""
     return {str(number): point for number, point in enumerate(points)}
 
 
@@ -112,7 +112,7 @@ def _meaning(column: str) -> tuple[str, str]:
 
 
 def pieces_of(facts: Mapping[str, InsightFact]) -> list[Evidence]:
-    """As evidence, which texts are checked against."""
+    """As evidence, for checking texts."""
     return [_piece(name, fact) for name, fact in facts.items()]
 
 

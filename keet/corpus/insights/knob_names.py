@@ -1,7 +1,7 @@
-"""Knobs that somebody wrote down: `BLOCK_0128.ncu-rep`, `--tile=64`, `-DUNROLL=4`.
+"""Finds numbers in names that may be knobs: `BLOCK_0128.ncu-rep`, `--tile=64`, `gemm<128>`.
 
-A name with a number is a candidate; whether it is a knob shows in the set, where it varies and
-nothing else does. Names that count captures (`run3`) or hold no parameter (`seed`) are none.
+A name with a number is a candidate; it is a knob if it varies in the set and nothing else does.
+Names that count captures (`run3`) or are not parameters (`seed`) are not knobs.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ issue step chapter page pg exercise ex hw lab
 """
 _NO_KNOBS = frozenset(_CAPTURES.split())
 _GPUS = frozenset(("a", "b", "gb", "gh", "h", "l", "t", "v"))
-"""With a number right behind it, a GPU: `H200`, `T4`."""
+"""Letters that name a GPU if a number follows directly: `H200`, `T4`."""
 CONTROL_OPTIONS = r"--(?:clock-control|cache-control)[= ]\S+"
 LONGEST_COMMAND = 2000
-"""Characters of a command line, from its end, in which the program is looked for."""
+"""Characters at the end of a command line that are searched for the program."""
 _CONTROL = regex(r"--(clock-control|cache-control)[= ](\S+)")
 _DEFAULTS = {"clock-control": "base", "cache-control": "all"}
 
 
 class NamedNumber(NamedTuple):
-    """A name and a number that somebody wrote."""
+    """A name with a number, from a file name or a command line."""
 
     name: str
     value: float
@@ -51,13 +51,13 @@ class NamedNumber(NamedTuple):
 
 
 class Naming(NamedTuple):
-    """What a file's name and its program's command line say, and what is left without that."""
+    """The named numbers of a file and its command line, and both without the numbers."""
 
     named: tuple[NamedNumber, ...]
     skeleton: str
-    """The command line with its numbers taken out: that of the same program, run the same way."""
+    """The command line without numbers: equal for the same program with other numbers."""
     folder: str
-    """Where the file lies, without the values of knobs; empty where the path has no knob."""
+    """The folder without the values of knobs; empty if the path has no knob."""
 
 
 @lru_cache(maxsize=256)
@@ -70,8 +70,8 @@ def naming_of(path: str, process: str | None, command_line: str | None) -> Namin
 
 
 def capture_control(options: str | None) -> str:
-    """How clocks and caches were held: times are not comparable where that differs. `options`: of
-    ncu; None: not recorded."""
+    """Clock and cache control: times with different control can't be compared. `options`: of ncu;
+    None: not recorded."""
     if options is None:
         return "unknown"
     held = _DEFAULTS | dict(_CONTROL.findall(options))
@@ -100,7 +100,7 @@ def _file_name(path: str) -> str:
 
 
 def _from_path(path: str) -> Iterator[NamedNumber]:
-    """Of the file and of the two folders it lies in."""
+    """From the file name and the two folders above it."""
     parts = re.split(r"[/\\]", path)[-3:]
     for part in parts:
         yield from _in_name(_ENDINGS.sub("", part), "file name")
@@ -134,7 +134,7 @@ def _checked(name: str, value: str) -> Iterable[NamedNumber]:
 
 
 def _may_be_knob(name: str) -> bool:
-    """The last word says what is counted: `report_v` is a version of a report."""
+    """Decided by the last word of the name: `report_v` is a version."""
     return re.split(r"[_.-]", name.lower())[-1] not in _NO_KNOBS
 
 
@@ -146,7 +146,7 @@ def _folder(path: str) -> str:
 
 
 def _skeleton(command: list[str], process: str | None) -> str:
-    """Without numbers: they are knobs, or count captures."""
+    """Without numbers, which are knobs or count captures."""
     words = [_file_name(command[0]), *command[1:]] if command else [_file_name(process or "")]
     return _DIGITS.sub("#", " ".join(words))
 
@@ -159,7 +159,7 @@ _ARGUMENTS = regex(r"<.*>", re.DOTALL)
 
 
 class Family(NamedTuple):
-    """A function, and the numbers that one instance of it has in its angle brackets."""
+    """A function, and the numbers in the template arguments of one instance."""
 
     name: str
     numbers: tuple[int, ...]
@@ -168,7 +168,7 @@ class Family(NamedTuple):
 def family_of(kernel_full: str) -> Family:
     """`void gemm<(int)128, float>(T1 *)` is `void gemm<#, float>(T1 *)` with 128.
 
-    Types stay in the name: another type is other work, and no point of the same curve.
+    Types stay in the name: another type is different work, not a point of the same curve.
     """
     numbers: list[int] = []
 
@@ -181,5 +181,5 @@ def family_of(kernel_full: str) -> Family:
 
 
 def function_of(kernel_full: str) -> str:
-    """Without its parameters: an edit may add one."""
+    """The name without parameters: an edit may add one."""
     return family_of(kernel_full.replace("(anonymous namespace)::", "")).name.partition("(")[0]

@@ -19,13 +19,13 @@ _TELLING = (
     *("achieved_occupancy_pct", "active_threads_per_warp", "no_eligible_pct", "sm_frequency"),
     *("dram_frequency", "waves_per_sm", "branch_efficiency_pct"),
 )
-"""Causes; cycles, throughputs and shares of peak move with any time, whatever the reason."""
+"""Possible causes. Cycles, throughputs and shares of peak change with every time."""
 _LEAST = math.log(1.1)
 _MOST = 4
 
 
 def moved_between(usual: Point, here: Point) -> tuple[MetricChange, ...]:
-    """The largest changes first; what either lacks is not compared."""
+    """The largest changes first; metrics that one of them lacks are skipped."""
     found = [entry for name in _TELLING if (entry := _moved(name, usual, here))]
     return tuple(sorted(found, key=lambda entry: -_size(entry))[:_MOST])
 
@@ -40,7 +40,7 @@ def _moved(name: str, usual: Point, here: Point) -> MetricChange | None:
 
 
 def _size(entry: MetricChange) -> float:
-    """Of the change; from or to nothing at all is the largest."""
+    """Size of the change; from or to zero is the largest."""
     low, high = sorted((entry.usual, entry.here))
     if high <= 0:
         return 0.0
@@ -48,10 +48,10 @@ def _size(entry: MetricChange) -> float:
 
 
 _FILLING = ("waves_per_sm", "achieved_warps_per_sm", "achieved_occupancy_pct")
-"""More of it fills the GPU."""
+"""Metrics that grow as the GPU fills."""
 _MOVED = 1.15
 _CLOSE = 0.9
-"""Correlation of logarithms from which two things move together."""
+"""Smallest correlation of logarithms that counts."""
 
 
 class Tracked(NamedTuple):
@@ -60,7 +60,7 @@ class Tracked(NamedTuple):
 
 
 def what_fills(points: Sequence[Point], costs: Sequence[float]) -> Tracked | None:
-    """What grows with the problem and makes a unit of work cheaper."""
+    """The metric that grows while the time per unit of work falls; None if there is none."""
     for name in _FILLING:
         if _goes_with(points, name, costs) < -_CLOSE:
             return Tracked(name, metrics()[name].label)
@@ -93,57 +93,57 @@ VOLUMES = (
     *("local_load_requests", "local_store_requests", "bank_conflicts_load"),
     *("bank_conflicts_store", "global_atomic_inst", "global_reduction_inst"),
 )
-"""Work that the units do: more of it takes longer, if the unit that does it is the limit."""
+"""Counters of work: more takes longer if the unit that does it is the limiter."""
 SM_ACTIVE = "sm_active_share"
-"""Made of two columns: share of the elapsed cycles in which the SMs are active."""
+"""Computed from two columns: share of the elapsed cycles in which SMs are active."""
 _RATES = ("l2_hit_rate_pct", "l1_hit_rate_pct", SM_ACTIVE, "branch_efficiency_pct")
 _PACES = ("active_threads_per_warp", "sm_frequency", "dram_frequency")
 IN_FLIGHT = "achieved_warps_per_sm"
-"""More of it hides latency."""
+"""More resident warps hide more latency."""
 _SAME = math.log(1.1)
-"""Work within that of the best's is the same."""
+"""Work within this ratio is the same."""
 _BEYOND = math.log(1.05)
-"""By so much a counter has to lie outside those of the plateau."""
+"""Smallest distance of a counter from those of the fast points."""
 _POINTS = 5.0
-"""The same for a share of something, in percentage points."""
+"""The same for rates, in percentage points."""
 _FEWER = math.log(1.15)
 _TRIFLE = 0.01
-"""Of the instructions (or, of bytes, of all bytes): less is nobody's reason."""
+"""Share of the instructions (for bytes: of all bytes); smaller counters are ignored."""
 _MEMORY, _LINKS = frozenset({"DRAM", "L2"}), frozenset({HOST_LINK, "NVLink"})
-"""Units that all SMs share; the others are parts of the SMs."""
+"""Units that all SMs share; the others are part of the SMs."""
 _ALIKE = 0.02
-"""Two counters whose changes differ by less say one thing: requests and their sectors."""
+"""Two counters whose changes differ by less are one effect, as requests and their sectors."""
 
 
 class CounterDifference(NamedTuple):
-    """A counter that is another here than on the plateau."""
+    """A counter that differs between a slow point and the fast points beside it."""
 
     column: str
     size: float
-    """How far apart; comparable among counters of one kind."""
+    """Size of the difference; comparable among counters of one kind."""
     kind: int
-    """0: work, 1: a rate, 2: what is in flight."""
+    """0: work, 1: a rate, 2: resident warps."""
 
 
 class SlowPointJudgement(NamedTuple):
-    """Of one slow point."""
+    """What explains one slow point."""
 
     differences: tuple[CounterDifference, ...]
     """Work first, the largest first."""
     compared: bool
-    """Whether the store holds counters of both at all."""
+    """Whether the store has counters of both points."""
     starved: bool
-    """What is in flight limits it: same work, no measured unit near its peak, fewer warps."""
+    """Too few warps: same work, no measured unit near its peak, fewer resident warps."""
 
     @property
     def lead(self) -> str | None:
         return self.differences[0].column if self.differences else None
 
 
-def judged(
+def judge_slow_point(
     point: Point, plateau: Sequence[Point], best: Point, shares: Mapping[str, float]
 ) -> SlowPointJudgement:
-    """`plateau`: the points beside it that are as good as the best, the nearest first."""
+    """`plateau`: the points beside it that are as fast as the best, the nearest first."""
     beside = [*plateau, best]
     worked = sorted(_volumes(point, beside), key=_by_size)
     rated = sorted([*_rates(point, beside), *_paces(point, beside)], key=_by_size)
@@ -154,20 +154,20 @@ def judged(
 
 
 def _no_unit_near(shares: Mapping[str, float]) -> bool:
-    """Of units of the memory and of the SMs: those that were not measured may be near."""
+    """Requires measured units of the memory and of the SMs: others may be near their peak."""
     in_memory = shares.keys() & _MEMORY
     in_sms = shares.keys() - _MEMORY - _LINKS
     return bool(in_memory and in_sms) and max(shares.values()) < NEAR
 
 
 def has_same_work(point: Point, best: Point) -> bool:
-    """Every counter of work that the store has of both, and instructions among them."""
+    """Whether all counters of work that both have are equal, instructions among them."""
     known = value_of(point, "inst_executed_total") and value_of(best, "inst_executed_total")
     return bool(known) and not differing_work([point, best])
 
 
 def differing_work(points: Sequence[Point]) -> list[tuple[str, float, float]]:
-    """Counters of work that are not the same for all, with least and most; the widest first."""
+    """Counters of work that differ, with minimum and maximum; the largest ratio first."""
     found = []
     for name in VOLUMES:
         values = [v for point in points if (v := value_of(point, name)) is not None]
@@ -232,7 +232,7 @@ def _distinct(found: Sequence[CounterDifference]) -> list[CounterDifference]:
 
 
 def _both(point: Point, beside: Sequence[Point], name: str) -> tuple[float | None, list[float]]:
-    """Nothing where one of them lacks it: a counter that some lack compares nothing."""
+    """The second is empty if a point lacks the counter."""
     there = [v for each in beside if (v := value_of(each, name)) is not None]
     return value_of(point, name), there if len(there) == len(beside) else []
 
@@ -255,7 +255,7 @@ def _is_trifle(point: Point, name: str) -> bool:
 
 
 def _apart(one: float, other: float) -> float:
-    """Of logarithms; something against nothing is the farthest."""
+    """Difference of logarithms; infinite if only one is zero."""
     low, high = sorted((one, other))
     if high <= 0:
         return 0.0

@@ -1,4 +1,4 @@
-"""What counts as more than the noise of captures."""
+"""Thresholds: which differences between captures are more than noise."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import math
 from keet.comparison.timing import noise_model
 
 TIED = 2.0
-"""Deviations up to which one time is not slower than another."""
+"""Two times are equal up to so many standard deviations."""
 BEYOND = 3.0
-"""Deviations from which a spread of several times is more than noise."""
+"""A spread of several times is more than noise from so many standard deviations on."""
 OUTLYING = 5.0
-"""Deviations from which a launch is an outlier: of thousands of launches, none by chance."""
+"""Standard deviations of an outlier: none by chance among thousands of launches."""
 WORTH_TELLING = 1.2
-"""Times as long as its peers: less is no reason to look at a single launch."""
+"""Smallest factor over the median of its peers."""
 FEW_PEERS = 10
 WORTH_TELLING_OF_FEW = 1.5
-"""The same among fewer launches than that: their spread is hardly known."""
+"""The same among fewer than `FEW_PEERS` launches, whose spread is hardly known."""
 
 
 def between_sessions(duration_us: float) -> float:
@@ -29,6 +29,6 @@ def within_session(duration_us: float) -> float:
 
 
 def differs(one_us: float, other_us: float, deviations: float = TIED) -> bool:
-    """Whether two captures of different sessions differ by more than captures do anyway."""
+    """Whether two captures of different sessions differ by more than noise."""
     sd = between_sessions(min(one_us, other_us))
     return abs(math.log(one_us / other_us)) > deviations * sd

@@ -1,4 +1,4 @@
-"""What a set of profiles shows: plain records, as the JSON of `keet insights` has them."""
+"""The records of insights, with the fields of the JSON of `keet insights`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Work = Literal["same", "varies", "unknown"]
 
 
 class InsightFact(NamedTuple):
-    """A number that a text says: a cell of the store, or computed from such."""
+    """A number in a text: a cell of the store, or computed from cells."""
 
     column: str
-    """Of the view `launches`; `knob` for a value that a name holds; `computed`."""
+    """A column of the view `launches`; `knob`: a value in a name; or `computed`."""
     label: str
     value: float
     unit: str
@@ -32,20 +32,20 @@ class CurvePoint(NamedTuple):
     path: str
     launch: int
     files: int
-    """Captured with this value; the one with the median time stands for them."""
+    """Number of files with this value; the one with the median time is shown."""
     time_us: float
     cost: float | None
-    """Time for a unit of work, where the work varies with the knob."""
+    """Time per unit of work, if the work varies with the knob."""
     limiter: str | None
     reached_pct: float | None
     units: dict[str, float]
-    """Share of peak of each unit that is the limiter somewhere; what was not measured is absent."""
+    """Share of peak of units that are the limiter at some point; absent if not measured."""
     tied: bool
-    """No slower than the best beyond noise."""
+    """As fast as the best within noise."""
 
 
 class LimiterChange(NamedTuple):
-    """Between two neighbouring values, the limiter becomes another."""
+    """The limiter changes between two neighbouring values."""
 
     after: str
     until: str
@@ -54,7 +54,7 @@ class LimiterChange(NamedTuple):
 
 
 class ExcludedFile(NamedTuple):
-    """A file with the knob in its name that is no point."""
+    """A file with the knob in its name that is not in the sweep."""
 
     value: float
     shown: str
@@ -63,13 +63,13 @@ class ExcludedFile(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """One kernel while one thing varies."""
+    """One kernel while one parameter varies."""
 
     kernel: str
     device: str
     knob: str
     source: str
-    """Where the knob was seen: a file name, the command line, the launch, the report."""
+    """Where the knob was found: file name, command line, kernel name, launch or report."""
     kind: Literal["parameter", "size", "gpu", "version"]
     fixed: tuple[str, ...]
     moves_with: tuple[str, ...]
@@ -78,7 +78,7 @@ class Sweep(NamedTuple):
     work_unit: str | None
     points: tuple[CurvePoint, ...]
     best: int | None
-    """Position in `points`; none where the points can't be compared, or differ by noise only."""
+    """Position in `points`; None if the points can't be compared, or differ only by noise."""
     only_noise: bool
     changes: tuple[LimiterChange, ...]
     left_out: tuple[ExcludedFile, ...] = ()
@@ -92,9 +92,9 @@ class ClusterKernel(NamedTuple):
 
     kernel: str
     path: str
-    """The file in which it takes longest: of versions, that one counts."""
+    """The file in which it takes longest, which is the version that counts."""
     shown_path: str
-    """As much of it as tells it from those of other rows."""
+    """The end of the path, long enough to be unique."""
     versions: int
     """Files of the folder in which it has the finding."""
     launches: int
@@ -113,14 +113,14 @@ class Cluster(NamedTuple):
     label: str
     device: str
     kernels: tuple[ClusterKernel, ...]
-    """Those that would save the most first; not all where there are many."""
+    """The largest savings first; not all if there are many."""
     kernel_count: int
     row_count: int
     """A kernel has a row in each folder."""
     launches: int
     files: int
     versions: int
-    """Files that hold another version of a kernel than the slowest: they do not add up."""
+    """Files with another version of a kernel than the slowest one, which are not counted."""
     time_us: float
     total_us: float
     share_pct: float
@@ -129,7 +129,7 @@ class Cluster(NamedTuple):
     saved_high_us: float
     remedy: str
     basis: Basis = "reports"
-    """What times are of: whole runs, or the profiled launches."""
+    """What times are of: whole runs, or only the profiled launches."""
 
 
 class MetricChange(NamedTuple):
@@ -147,7 +147,7 @@ class Outlier(NamedTuple):
     launch: int
     time_us: float
     times: float
-    """As long as the median of its peers."""
+    """Factor over the median of its peers."""
     moved: tuple[MetricChange, ...]
 
 
@@ -162,7 +162,7 @@ class Outliers(NamedTuple):
     median_us: float
     spread_pct: float
     launches: tuple[Outlier, ...]
-    """The longest; not all where there are many."""
+    """The longest ones; not all if there are many."""
     found: int
 
 
@@ -174,7 +174,7 @@ class HistoryEntry(NamedTuple):
 
 
 class TimeChange(NamedTuple):
-    """The time of a kernel is another from some file on."""
+    """The time of a kernel changes from some file on."""
 
     kernel: str
     device: str
@@ -191,18 +191,18 @@ class TimeChange(NamedTuple):
     limiter_after: str | None
     moved: tuple[MetricChange, ...]
     versions: tuple[str, ...]
-    """What of driver, CUDA and ncu changed there too."""
+    """Versions of driver, CUDA and ncu that changed as well."""
 
 
 class UncheckedText(NamedTuple):
-    """A sentence of a model with a number or comparison that is no reference to a fact."""
+    """A sentence of a model with a number or comparison that does not refer to a fact."""
 
     text: str
     reason: str
 
 
 class Written(NamedTuple):
-    """What a model wrote of one insight, its numbers printed from the facts."""
+    """What a model wrote about an insight, with numbers printed from the facts."""
 
     text: str
     """Unchecked sentences are marked in it."""
@@ -240,7 +240,7 @@ class Insights(NamedTuple):
     devices: tuple[str, ...]
     insights: tuple[Insight, ...]
     notes: tuple[str, ...]
-    """What was looked for and could not be judged."""
+    """Remarks about the whole set: missing dates, unknown limiters, more insights."""
     grounding: GroundingCounts
 
     def first_of_each_kind(self, most: int) -> list[Insight]:

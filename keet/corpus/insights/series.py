@@ -1,9 +1,11 @@
-"""Finds series: captures of one kernel in which one thing varies.
+"""Finds series: captures of one kernel in which one coordinate (the knob) varies.
 
-Each capture has coordinates, those that were chosen before those that follow from them: names that
-somebody gave, template arguments, block, cluster, shared memory, grid, registers. A coordinate is a
-knob where it takes three values in three files while every coordinate that is as freely chosen is
-constant, or moves in step with it. What follows from the knob may do what it likes.
+Each capture has coordinates, in this order: numbers in names, template arguments, block, cluster,
+shared memory, grid, registers. Earlier ones are chosen by people, later ones follow from them. A
+coordinate is a knob if it has three values in three files, while all coordinates of its rank or
+before are constant or change in step with it. Later coordinates may vary freely.
+
+Numbers in file names that only count files (`opt_1` to `opt_4` are edits) are not knobs.
 """
 
 from __future__ import annotations
@@ -18,14 +20,14 @@ from keet.corpus.insights.points import Point
 from keet.records import NamedTuple
 
 LEAST_VALUES = 3
-"""Of a number; two points are a comparison (`keet diff`), not a curve."""
+"""Fewest values of a knob; two points are a comparison (`keet diff`), not a curve."""
 
 
 class Coordinate(NamedTuple):
-    """Something that may vary between captures."""
+    """A parameter that may vary between captures."""
 
     rank: int
-    """Lower: chosen more freely."""
+    """Lower ranks are chosen first; higher ranks follow from them."""
     name: str
     source: str
 
@@ -36,23 +38,23 @@ class Capture(NamedTuple):
     point: Point
     at: Mapping[Coordinate, float]
     group: tuple[str, ...]
-    """What captures have to share to be compared at all, the GPU apart."""
+    """Captures are compared only within the same group (and on the same GPU)."""
     folder: str
-    """Where the file lies, if its name holds a knob: last night's sweep is another than today's."""
+    """The folder if the file name has a knob: sweeps in different folders are different sweeps."""
 
 
 class Series(NamedTuple):
-    """Captures by the value of the knob, in its order; each value has one or more files."""
+    """Captures sorted by the value of the knob; each value has one or more files."""
 
     knob: Coordinate
     tied: tuple[Coordinate, ...]
-    """Chosen with the knob: they move in step."""
+    """Coordinates of the same rank that change in step with the knob."""
     values: tuple[tuple[float, tuple[Point, ...]], ...]
     fixed: tuple[tuple[Coordinate, float], ...]
     follows: tuple[Coordinate, ...]
-    """What changes with the knob, and is chosen less freely."""
+    """Coordinates of higher rank that change with the knob."""
     left: tuple[tuple[float, Point, str], ...] = ()
-    """Files with the knob in their name that are no points of any sweep over it, and why."""
+    """Files with the knob in their name that are not in a sweep: value, point and reason."""
 
     @property
     def points(self) -> list[Point]:
@@ -60,7 +62,7 @@ class Series(NamedTuple):
 
 
 def captures_of(points: Iterable[Point]) -> list[Capture]:
-    """Where the kernel runs in several shapes in a file, one capture for each, by their order."""
+    """One capture per point. Several shapes of a kernel in a file are matched by their order."""
     by_file: dict[tuple[str, ...], list[Capture]] = defaultdict(list)
     for point in points:
         capture = _capture(point)
@@ -75,7 +77,7 @@ def captures_of(points: Iterable[Point]) -> list[Capture]:
 
 
 def _counts(by_file: Mapping[tuple[str, ...], Sequence[Capture]]) -> dict[tuple[str, ...], int]:
-    """How many shapes a group has in a file; -1 where files differ: which is which is a guess."""
+    """Number of shapes of a group per file; -1 if files differ, since they can't be matched."""
     counts: dict[tuple[str, ...], int] = {}
     for key, captures in by_file.items():
         before = counts.setdefault(key[1:], len(captures))
@@ -85,7 +87,7 @@ def _counts(by_file: Mapping[tuple[str, ...], Sequence[Capture]]) -> dict[tuple[
 
 
 def find_series(captures: Iterable[Capture], points: Sequence[Point] = ()) -> list[Series]:
-    """On each GPU by itself. `points`: all there are, also those that no capture came of."""
+    """Per GPU. `points`: all points, also those without a capture."""
     buckets: dict[tuple[str, ...], list[Capture]] = defaultdict(list)
     for capture in captures:
         buckets[*capture.group, capture.folder, capture.point.device].append(capture)
@@ -95,7 +97,7 @@ def find_series(captures: Iterable[Capture], points: Sequence[Point] = ()) -> li
 
 
 def _with_left_out(series: Series, every: Sequence[Series], points: Sequence[Point]) -> Series:
-    """Of knobs in names: who wrote the name meant the file to be a point."""
+    """Only for knobs in file names, which show that the file was meant to be a point."""
     if series.knob.rank > 0:
         return series
     used = frozenset(p.sha256 for each in every if each.knob == series.knob for p in each.points)
@@ -106,7 +108,7 @@ def _with_left_out(series: Series, every: Sequence[Series], points: Sequence[Poi
 
 
 def _in_bucket(captures: Sequence[Capture], names: Names) -> Iterator[Series]:
-    """Knobs that were chosen freely first; a capture that they explain needs no other knob."""
+    """Low ranks first; captures that are in a series are not used for another knob."""
     left = list(captures)
     for rank in sorted({coordinate.rank for capture in captures for coordinate in capture.at}):
         found = list(_at_rank(left, rank, names)) if _files(left) >= LEAST_VALUES else []
@@ -130,7 +132,7 @@ def _at_rank(captures: Sequence[Capture], rank: int, names: Names) -> Iterator[S
 def _series(
     knob: Coordinate, tied: tuple[Coordinate, ...], members: Sequence[Capture]
 ) -> Iterator[Series]:
-    """Split on until what is left follows from the knob."""
+    """Split further until all other coordinates follow from the knob."""
     below = [c for c in _varying(members) if c.rank > knob.rank]
     free = next((c for c in below if not _follows(members, knob, c)), None)
     if free is not None:
@@ -148,7 +150,7 @@ def _series(
 def _classes(
     captures: Sequence[Capture], coordinates: Sequence[Coordinate]
 ) -> Iterator[tuple[Coordinate, tuple[Coordinate, ...]]]:
-    """Coordinates that move in step are one knob, called by the first of them."""
+    """Coordinates that change in step are one knob, named after the first."""
     left = list(coordinates)
     while left:
         first, *rest = left
@@ -158,7 +160,7 @@ def _classes(
 
 
 def _in_step(captures: Sequence[Capture], one: Coordinate, other: Coordinate) -> bool:
-    """Strictly up or strictly down with each other."""
+    """Whether one strictly rises or falls with the other."""
     pairs = sorted({(capture.at[one], capture.at[other]) for capture in captures})
     steps = [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(pairs)]
     rising = all(dx > 0 and dy > 0 for dx, dy in steps)
@@ -166,13 +168,13 @@ def _in_step(captures: Sequence[Capture], one: Coordinate, other: Coordinate) ->
 
 
 def _follows(captures: Sequence[Capture], knob: Coordinate, other: Coordinate) -> bool:
-    """Whether the knob's value decides the other's."""
+    """Whether the value of the knob determines the other."""
     seen: dict[float, float] = {}
     return all(seen.setdefault(c.at[knob], c.at[other]) == c.at[other] for c in captures)
 
 
 def _varying(captures: Sequence[Capture]) -> list[Coordinate]:
-    """In the order in which they are chosen."""
+    """Sorted by rank."""
     shared = set(captures[0].at) if captures else set()
     return sorted(c for c in shared if len({capture.at[c] for capture in captures}) > 1)
 
@@ -201,7 +203,7 @@ def _files(captures: Sequence[Capture]) -> int:
 
 
 def _capture(point: Point) -> Capture:
-    """A coordinate that the report does not have is part of the group: absent is not zero."""
+    """The group includes which coordinates the report has: a missing one is not zero."""
     family = _family(point.texts["kernel_full"] or point.kernel)
     at = dict(_coordinates(point, family))
     group = (family.name, point.control, point.naming.skeleton, _names(tuple(sorted(at))))
@@ -243,13 +245,13 @@ Names = Mapping[tuple[str, str], frozenset[float]]
 """Values of each name in each folder."""
 
 _COMPILED = ("registers_per_thread", "shared_memory_static", "inst_executed_total")
-"""What edits move too: a few of them may do so in order by chance."""
+"""Values that edits change too, by chance perhaps in order."""
 _LEAST_IN_ORDER = 4
 _STEP = 1.01
 
 
 def names_in(points: Iterable[Point]) -> Names:
-    """Of all files: a value whose file is left out of a series counts on with the others."""
+    """Of all files, also of those that are left out of a series."""
     found: dict[tuple[str, str], set[float]] = defaultdict(set)
     for point in points:
         for named in point.naming.named:
@@ -259,7 +261,7 @@ def names_in(points: Iterable[Point]) -> Names:
 
 
 def only_counts(name: str, values: Sequence[tuple[float, tuple[Point, ...]]], names: Names) -> bool:
-    """Whether a name of files does no more than number them."""
+    """Whether the number in the file names only counts files."""
     points = [each[0] for _, each in values]
     known = names.get((points[0].naming.folder, name), frozenset())
     if not _is_consecutive(known | {value for value, _ in values}):
@@ -274,7 +276,7 @@ def _is_consecutive(values: frozenset[float]) -> bool:
 
 
 def _launched(points: Sequence[Point]) -> Iterator[list[float]]:
-    """What somebody has to give a launch."""
+    """Launch parameters."""
     for axis in range(3):
         yield from (
             _known([point.block[axis] for point in points]),
@@ -290,19 +292,19 @@ def _compiled(points: Sequence[Point]) -> Iterator[list[float]]:
 
 
 def _known(values: Sequence[float | None]) -> list[float]:
-    """Of every point, or none."""
+    """Empty if a point lacks the value."""
     found = [float(value) for value in values if value is not None]
     return found if len(found) == len(values) else []
 
 
 def _is_in_order(values: Sequence[float], step: float = 1.0) -> bool:
-    """Strictly up, or strictly down."""
+    """Whether the values strictly rise or fall."""
     up = all(after > before * step for before, after in pairwise(values))
     down = all(before > after * step for before, after in pairwise(values))
     return len(values) > 1 and (up or down)
 
 
-# --- what is left out
+# --- files that are left out
 
 
 def left_out(
@@ -312,8 +314,8 @@ def left_out(
     points: Iterable[Point],
     used: frozenset[str],
 ) -> list[tuple[float, Point, str]]:
-    """Files with the knob in their name that are no points; `fixed`: names that stay the same;
-    `used`: files that are points of a sweep over this knob."""
+    """Files with the knob in their name that are not in a sweep. `fixed`: names with constant
+    values; `used`: files that are in a sweep over this knob."""
     like = inside[0]
     found = {}
     for point in points:

@@ -12,7 +12,7 @@ from keet.corpus.insights.metric_changes import (
     CounterDifference,
     SlowPointJudgement,
     Tracked,
-    judged,
+    judge_slow_point,
     label_of,
     value_of,
     what_fills,
@@ -106,7 +106,7 @@ class SweepFacts:
         if i not in self._judged:
             plateau = [self.points[j] for j in self.beside(i)]
             best = self.points[self.best]
-            self._judged[i] = judged(self.points[i], plateau, best, self.shares[i])
+            self._judged[i] = judge_slow_point(self.points[i], plateau, best, self.shares[i])
         return self._judged[i]
 
     def counter(self, i: int, column: str) -> Evidence:

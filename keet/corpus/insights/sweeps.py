@@ -1,4 +1,4 @@
-"""A series as a sweep: its curve, the best point, where the limiter changes, what is only noise."""
+"""Makes a sweep of a series: its curve, the best point, changes of the limiter, and noise."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _UNITS = {
     "dram_bytes": ("MB of DRAM traffic", 1e6),
     "stored_bytes": ("MB stored", 1e6),
 }
-"""How the work is counted, by counter."""
+"""Name and size of the unit of work, by counter."""
 
 
 class MeasuredSweep(NamedTuple):
-    """A sweep, and the points of the store that it is made of, in its order."""
+    """A sweep with the points of the store that it consists of, in the same order."""
 
     sweep: Sweep
     points: tuple[Point, ...]
     shares: tuple[Mapping[str, float], ...]
-    """Of peak, of every unit that a report has; by point."""
+    """Share of peak by hardware unit, per point."""
 
 
 class _Curve(NamedTuple):
@@ -43,7 +43,7 @@ class _Curve(NamedTuple):
 
 
 def representatives(series: Series | Alternatives) -> list[Point]:
-    """For each value the file with the median time."""
+    """The file with the median time for each value."""
     return [_median(points) for _, points in series.values]
 
 
@@ -73,7 +73,7 @@ def measured_series(series: Series, shares: Shares) -> MeasuredSweep:
 
 
 def measured_alternatives(found: Alternatives, shares: Shares) -> MeasuredSweep:
-    """On another GPU the same work has other counters: what was launched is the same."""
+    """The launches are the same; their counters differ between GPUs and are not compared."""
     points = representatives(found)
     curve = _curve(found, points, WorkJudgement("same", None))
     kind: Kind = "gpu" if found.kind == "gpu" else "version"
@@ -94,7 +94,7 @@ def _curve(series: Series | Alternatives, points: Sequence[Point], judged: WorkJ
 
 
 def _cost(point: Point, judged: WorkJudgement) -> float:
-    """What is to be compared: the time, or where the work varies the time for a unit of it."""
+    """What is compared: the time, or the time per unit of work if the work varies."""
     work = work_of(point, judged.counter) if judged.counter else None
     return (
         point.duration_us / (work / _UNITS[judged.counter or ""][1]) if work else point.duration_us
@@ -127,7 +127,7 @@ def _sweep(knob: str, kind: Kind, judged: WorkJudgement, curve: _Curve, shares: 
 
 
 def _kernel_name(points: Sequence[Point]) -> str:
-    """Of template instances, the function."""
+    """For several template instances, the name of the function."""
     names = {point.kernel for point in points}
     return names.pop() if len(names) == 1 else points[0].kernel.partition("<")[0] + "<…>"
 
@@ -174,7 +174,7 @@ def shown_value(value: float | str) -> str:
 
 
 def _shown_fixed(fixed: Sequence[tuple[Coordinate, float]]) -> list[str]:
-    """What somebody chose and kept; what every launch has is not worth a word."""
+    """Constant values that people chose: numbers in names and template arguments."""
     return [f"{c.name} {shown_value(value)}" for c, value in fixed if c.rank <= 1]
 
 
@@ -182,19 +182,19 @@ def _shown_fixed(fixed: Sequence[tuple[Coordinate, float]]) -> list[str]:
 
 
 def limiters(text: str | None) -> tuple[str, ...]:
-    """`DRAM+L2` is DRAM: L2 passes on what DRAM delivers, and is as busy with it."""
+    """`DRAM+L2` counts as DRAM: L2 passes on what DRAM delivers, and is as busy."""
     names = (text or "").split("+") if text else []
     return tuple(name for name in names if not (name == "L2" and "DRAM" in names))
 
 
 def _units(points: Sequence[Point], shares: Shares) -> list[str]:
-    """Units that are the limiter somewhere, those that come nearest to their peak first."""
+    """Units that are the limiter at some point, the busiest first."""
     named = {name for point in points for name in limiters(point.texts["limiter"])}
     if named and named <= {"latency"}:
         named = {_busiest(shares.get((point.sha256, point.launch), {})) for point in points}
 
     def peak(unit: str) -> float:
-        """Where nothing is known of a unit, it comes behind those of which something is."""
+        """A unit without a measured share comes last."""
         known = (shares.get((p.sha256, p.launch), {}) for p in points)
         return max((found[unit] for found in known if unit in found), default=-1.0)
 
@@ -207,7 +207,7 @@ def _busiest(shares: Mapping[str, float]) -> str:
 
 
 def _changes(curve: _Curve) -> list[LimiterChange]:
-    """The leading limiter holds on as long as it is among the nearest."""
+    """A limiter stays the same as long as it is among the busiest units."""
     found: list[LimiterChange] = []
     lead: str | None = None
     for before, after in pairwise(range(len(curve.points))):
@@ -224,13 +224,13 @@ def _changes(curve: _Curve) -> list[LimiterChange]:
 
 
 _SAME = 1.15
-"""Most to least, up to which a counter counts as unchanged."""
+"""Largest ratio at which a counter counts as unchanged."""
 _GROWN = 1.3
-"""From which it counts as another problem."""
+"""Smallest ratio at which it counts as another problem."""
 _SLOPE = (0.75, 1.35)
-"""Instructions in proportion to the knob: it counts steps or elements."""
+"""Range of slopes at which instructions are proportional to the knob, which is then a size."""
 _SEEN = 0.01
-"""Bytes stored over bytes moved, below which a kernel's result says nothing of its problem."""
+"""Bytes stored over bytes moved; below that, the result says nothing about the problem size."""
 
 Counter = Callable[[Point], float | None]
 
@@ -238,11 +238,11 @@ Counter = Callable[[Point], float | None]
 class WorkJudgement(NamedTuple):
     work: Work
     counter: str | None
-    """The column that measures it, where it varies."""
+    """The counter that measures the work, if it varies."""
 
 
 def judge_work(points: Sequence[Point], knob: Sequence[float] | None) -> WorkJudgement:
-    """`knob`: its values, where they are numbers."""
+    """`knob`: its values if they are numbers."""
     known = {name: values for name, f in _COUNTERS.items() if (values := _all(points, f))}
     if knob and "inst_executed_total" in known:
         slope = _slope(knob, known["inst_executed_total"])
@@ -272,7 +272,7 @@ def _dram_bytes(point: Point) -> float | None:
 
 
 def _stored_bytes(point: Point) -> float | None:
-    """What the kernel asked to store; its result, where that is no trifle beside what it reads."""
+    """Bytes that the kernel stores; None if they are few compared with the bytes it moves."""
     sectors = point.number("global_store_sectors")
     each, moved = point.number("global_store_bytes_per_sector"), _dram_bytes(point)
     if sectors is None or each is None or moved is None:
@@ -288,7 +288,7 @@ _COUNTERS: dict[str, Counter] = {
 
 
 def _all(points: Sequence[Point], counter: Counter) -> list[float]:
-    """Of every point, or none: a counter that some lack compares nothing."""
+    """Empty if a point lacks the counter."""
     values = [counter(point) for point in points]
     return [v for v in values if v] if all(v is not None and v > 0 for v in values) else []
 
@@ -300,7 +300,7 @@ def _agree(series: list[list[float]]) -> bool:
 
 
 def _slope(knob: Sequence[float], values: Sequence[float]) -> float | None:
-    """Of ln(value) over ln(knob), least squares; with it, whether they move in step."""
+    """Least-squares slope of ln(value) over ln(knob); None if the correlation is low."""
     if min(knob) <= 0:
         return None
     pairs = [(math.log(k), math.log(v)) for k, v in zip(knob, values)]
@@ -320,11 +320,11 @@ _VERSIONS = (
 )
 
 _LEAST_EACH = 2
-"""Files with each version: a single one may differ for any reason, its code first."""
+"""Fewest files per version: a single file may differ for other reasons."""
 
 
 class Alternatives(NamedTuple):
-    """The same launch under different circumstances."""
+    """The same launch on several GPUs, or with several versions."""
 
     knob: str
     kind: str
@@ -344,7 +344,7 @@ def alike(captures: Iterable[Capture], *, across_devices: bool) -> list[list[Poi
 
 
 def _is_compiled(name: str) -> bool:
-    """A compiler gives another GPU, and another version, other registers for the same launch."""
+    """The compiler chooses registers, which differ between GPUs and versions."""
     return name == "registers per thread"
 
 
@@ -355,7 +355,7 @@ def gpu_alternatives(captures: Sequence[Capture]) -> list[Alternatives]:
 
 
 def version_alternatives(captures: Sequence[Capture]) -> list[Alternatives]:
-    """By the first of driver, CUDA and ncu that varies; the others are said to move with it."""
+    """By the first of driver, CUDA and ncu that varies; the others are listed as changing with it."""
     found = (_by_version(group) for group in alike(captures, across_devices=False))
     return [each for each in found if each]
 

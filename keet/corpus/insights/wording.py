@@ -1,4 +1,4 @@
-"""Sentences about numbers: joins, times, and what a change is called."""
+"""Helpers for sentences: lists of words, names of limiters, amounts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from keet.units import base_unit, format_number
 
 
 def spoken(limiter: str) -> str:
-    """A limiter as in a sentence."""
+    """A limiter as printed in a sentence."""
     return "latency (no unit is near its peak)" if limiter == "latency" else spoken_unit(limiter)
 
 
@@ -22,7 +22,7 @@ def joined(words: Sequence[str]) -> str:
 
 
 def amount(piece: Evidence) -> str:
-    """A number beside its label, which names what is counted."""
+    """A number after its label; the unit is printed only if the label does not imply it."""
     head = base_unit(piece.unit).partition("/")[0]
     scaled = head in ("%", "ns", "byte", "hz", "bit", "flop", "op")
     return str(piece) if scaled else format_number(float(piece.value))

@@ -1,4 +1,4 @@
-"""The groups of `keet top` as SQL: which lead, and what is in them."""
+"""SQL of `keet top`: finds the leading groups and the launches in them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KEYS: dict[By, tuple[str, ...]] = {
 
 
 class TopGroup(NamedTuple):
-    """A group, and its finding with the largest saving."""
+    """A group of launches, with the finding that would save most."""
 
     key: tuple[Any, ...]
     launches: int
@@ -33,9 +33,9 @@ class TopGroup(NamedTuple):
     unlike_us: float | None
     finding: str | None
     finding_launches: int
-    told_us: float | None
-    """Time of the launches that have the finding and a forecast that holds in the run, and of
-    launches of the run like them; then what it would become."""
+    forecast_of_us: float | None
+    """Time that the forecast applies to. The next three are that time after the fix, for the low,
+    likely and high forecast."""
     slowest_us: float | None
     likely_us: float | None
     fastest_us: float | None
@@ -46,7 +46,7 @@ class TopGroup(NamedTuple):
 
     @property
     def shape(self) -> tuple[str | None, str | None]:
-        """Grid and block; of groups by finding or file nothing."""
+        """Grid and block; None for groups by finding or file."""
         own = self.key[: -len(TIME_BASE)]
         return own[1:3] if len(own) == 3 else (None, None)
 
@@ -54,7 +54,7 @@ class TopGroup(NamedTuple):
 _LEADERS = """
 WITH causes AS (
     SELECT {keys}, top_finding AS cause, count(*) AS n, count(spent_us) AS timed,
-        sum(spent_us) AS us, sum(alike_us) FILTER (holds) AS told,
+        sum(spent_us) AS us, sum(alike_us) FILTER (holds) AS forecast_of,
         sum(alike_us / top_low) FILTER (holds) AS slowest,
         sum(alike_us / top_forecast) FILTER (holds) AS likely,
         sum(alike_us / top_high) FILTER (holds) AS fastest,
@@ -70,9 +70,10 @@ WITH causes AS (
         sum(unjudged)::BIGINT AS unjudged, sum(in_runs) AS in_runs, sum(gaps)::BIGINT AS gaps,
         sum(unknown) AS unknown, sum(unlike) AS unlike,
         arg_max(
-            struct_pack(cause := cause, n := n, told := told, slowest := slowest,
+            struct_pack(cause := cause, n := n, forecast_of := forecast_of, slowest := slowest,
                 likely := likely, fastest := fastest),
-            CASE WHEN told > likely THEN told - likely ELSE -1 / (1 + coalesce(us, 0)) END
+            CASE WHEN forecast_of > likely THEN forecast_of - likely
+                ELSE -1 / (1 + coalesce(us, 0)) END
         ) AS best
     FROM causes GROUP BY {keys}
 ), totals AS (
@@ -81,7 +82,7 @@ WITH causes AS (
     {run_totals}
 )
 SELECT count(*) OVER (), {keys}, launches, timed, all_us, unjudged, in_runs, gaps, unknown, unlike,
-    best.cause, best.n, best.told, best.slowest, best.likely, best.fastest
+    best.cause, best.n, best.forecast_of, best.slowest, best.likely, best.fastest
 FROM whole LEFT JOIN totals ON of_pool = {pool}
 {limit}
 ORDER BY in_run DESC, {order}
@@ -89,18 +90,18 @@ ORDER BY in_run DESC, {order}
 _HOLDS = """
     top_forecast > 0 AND NOT replay_gap AND NOT (in_run AND alike_us = 0 AND spent_us > 0)
 """
-"""Whether the forecast of a launch is one for the time that it stands for."""
+"""Whether the forecast of a launch applies to the time that it stands for."""
 _UNCLEAR = """
     replay_gap OR coalesce(not_judged, false)
         OR (top_finding IS NOT NULL AND NOT coalesce(top_forecast > 0, false))
 """
-"""What fixing the launch would save in the run is not known."""
+"""Whether the saving in the run is not known."""
 _ORDER = """
-    (greatest(best.told - best.likely, 0) + coalesce(unknown, 0)) / total DESC NULLS LAST,
+    (greatest(best.forecast_of - best.likely, 0) + coalesce(unknown, 0)) / total DESC NULLS LAST,
     all_us / total DESC NULLS LAST, {keys}
 """
 _LIMIT = "QUALIFY row_number() OVER (PARTITION BY in_run ORDER BY {order}) <= {limit}"
-"""Whole runs and single launches do not compare: each kind has a list of its own."""
+"""Per list: times of whole runs and of single launches can't be compared."""
 
 
 _RUN_TOTALS = """
@@ -111,10 +112,10 @@ UNION ALL SELECT {pool} AS of_pool, sum(run_total_us) FROM {runs} GROUP BY of_po
 def find_leaders(
     store: Store, by: By, limit: int | None, chosen: LaunchFilter
 ) -> tuple[int, tuple[TopGroup, ...]]:
-    """How many groups there are, and those that lead: of whole runs, then of single launches."""
+    """The number of all groups, and the leading ones: whole runs first, then single launches."""
     keys = _keys(by)
     order = _ORDER.format(keys=", ".join(keys))
-    pool = f"hash({', '.join(TIME_BASE)})"  # which NULL is equal to itself in
+    pool = f"hash({', '.join(TIME_BASE)})"  # NULL is equal to NULL in a hash
     sql = _LEADERS.format(
         keys=", ".join(keys),
         pool=pool,
@@ -135,7 +136,7 @@ def _keys(by: By) -> tuple[str, ...]:
 
 
 class GroupMember(NamedTuple):
-    """Launches of one kernel with one finding and limiter, and the one with the most time."""
+    """Launches of a group with one kernel, finding and limiter; `path` and `launch`: the longest."""
 
     finding: str | None
     kernel: str
@@ -160,7 +161,7 @@ GROUP BY {keys}, top_finding, kernel, limiter
 def find_members(
     store: Store, by: By, chosen: LaunchFilter, leaders: Sequence[TopGroup]
 ) -> Members:
-    """Of the leading groups, by their key: who they are is asked for no others."""
+    """The launches of the leading groups, by key."""
     keys = _keys(by)
     sql = _MEMBERS.format(keys=", ".join(keys), first=keys[0], source=chosen.source)
     firsts = list({leader.key[0] or "" for leader in leaders})

@@ -1,4 +1,4 @@
-"""Which launches of a store are looked at, and what each of them counts for."""
+"""SQL that selects launches (--device, --kernel), and the time that each launch counts for."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ REPLAY_GAP = (
     f"coalesce(plain_us > {DIFFERS} * duration_us OR (duration_us > {DIFFERS} * plain_us "
     f"AND duration_us - plain_us > {FLOOR_NS / 1e3}), false)"
 )
-"""Of a launch: as `keet.analysis.replay.gap` has it."""
+"""Whether profiled time and time in the run differ, as defined in `keet.analysis.replay.gap`."""
 ALIKE = "least(run_time_us, run_alike_us)"
-"""Of the time that a launch stands for in the run, the part in launches like it; all of it where
-the table does not tell (`least` leaves NULL out)."""
+"""The part of `run_time_us` in launches of similar length; all of it if the run table does not have
+that (`least` ignores NULL)."""
 _COUNTED = (
     "run_time_us IS NOT NULL AS in_run, coalesce(run_time_us, duration_us) AS spent_us, "
     f"CASE WHEN run_time_us IS NULL THEN duration_us ELSE {ALIKE} END AS alike_us, "
@@ -29,27 +29,27 @@ _COUNTED = (
 )
 
 Parameters = dict[str, list[str]]
-"""Of SQL, by name."""
+"""Parameters of a query, by name."""
 
 
 class LaunchFilter(NamedTuple):
-    """The launches that --device and --kernel let through, as SQL."""
+    """The launches that --device and --kernel select, as SQL."""
 
     on_devices: str
     named: str
     parameters: Parameters
     has_runs: bool = True
-    """False: no whole run is known, and nothing need be asked about runs."""
+    """False: no report has a run table, so queries about runs are skipped."""
 
     @property
     def source(self) -> str:
-        """All kernels on the chosen GPUs; the chosen ones are `named`."""
+        """All launches on the selected GPUs; the column `named` is true for selected kernels."""
         launches = f"SELECT *, {GPU_NAME} AS gpu, {self.named} AS named, {_COUNTED} FROM launches"
         return f"(SELECT * FROM ({launches}) WHERE {self.on_devices})"
 
     @property
     def runs(self) -> str:
-        """Reports whose run is known, with its time; once per pool that they are in."""
+        """Reports with a run table, and the time of the run; once per value of `TIME_BASE`."""
         pool = ", ".join(TIME_BASE)
         reports = f"SELECT DISTINCT {pool}, report_sha256 FROM {self.source} WHERE in_run"
         of_run = "run_total_us, run_unprofiled_us, run_overlap_known"
@@ -67,7 +67,7 @@ def choose(
 
 
 def _on_devices(store: Store, pattern: re.Pattern[str] | None) -> tuple[str, Parameters]:
-    """A GPU is meant by any of its names."""
+    """A GPU matches by any of its names."""
     if pattern is None:
         return "true", {}
     rows = store.query(f"SELECT DISTINCT {GPU_NAME}, device FROM launches").rows
@@ -88,7 +88,7 @@ def _named(store: Store, pattern: re.Pattern[str] | None) -> tuple[str, Paramete
 
 
 def _matches(pattern: re.Pattern[str], *names: object) -> bool:
-    """Python's expressions, as everywhere in keet: duckdb's are of another kind."""
+    """With Python's regular expressions, as everywhere in keet; duckdb's differ."""
     return any(pattern.search(str(name)) for name in names)
 
 

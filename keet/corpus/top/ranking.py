@@ -1,18 +1,18 @@
-"""The biggest opportunities of a store: where the GPU's time goes, and how much of it can be had.
+"""Ranks groups of launches by the time that their best fix would save.
 
-Launches are put together that have the same kernel, shape and GPU. In each group the finding is
-taken that would save the most time over the launches that have it as their first; the forecast told
-is that of those launches together, long ones counting for more.
+Launches with the same kernel, shape and GPU are one group. Each group shows the finding that would
+save the most time over the launches that have it as their first finding. Its forecast is that of
+those launches together, so long launches count for more.
 
-Times of two GPUs have nothing in common: shares are of the time on the group's own GPU, and groups
-are ranked by the share that would be saved. On one GPU that is the order of the time saved.
+Times of two GPUs can't be compared: shares are of the time on the group's own GPU, and groups are
+ranked by the share that would be saved. On one GPU that is the order of the time saved.
 
-Where the whole run of a report is known, a launch counts for the time of all launches of the run
-that it stands for, and shares are of the run, with the kernels that were not profiled. What a fix
-saves is claimed only for launches like the profiled one; the time of others, and of launches that
-differ under replay, is time for which the saving is not known. In the ranking it counts in full: it
-may be worth that much. Launches of other reports count once, as profiled. Both do not compare, so
-they are kept apart as GPUs are, and groups of whole runs come first.
+If a report has a run table, a launch counts for the time of all launches of the run that it stands
+for, and shares are of the whole run, including kernels that were not profiled. A saving is claimed
+only for launches of similar length. For other launches, and for launches whose profiled time
+differs from the run, the saving is not known; in the ranking their time counts in full, because
+they may be worth that much. Launches of other reports count once, as profiled. Times of runs and of
+single launches can't be compared, so groups of whole runs come first, in a list of their own.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from keet.records import NamedTuple
 DEFAULT_LIMIT = 10
 
 Basis = Literal["run", "reports"]
-"""What times are of: whole runs, or the profiled launches alone."""
+"""What times are of: whole runs, or only the profiled launches."""
 
 
 class Selection(NamedTuple):
-    """Which launches, and how to put them together."""
+    """Which launches to rank, and how to group them."""
 
     by: By = "kernel"
     limit: int | None = DEFAULT_LIMIT
@@ -50,10 +50,10 @@ class Gain(NamedTuple):
 
 
 class Opportunity(NamedTuple):
-    """One group of launches. `None` is: not measured, or the same for no two of them."""
+    """One group of launches. None: not measured, or not the same for all."""
 
     kernel: str
-    """By finding or file: that of the longest time."""
+    """In groups by finding or file: the kernel with the most time."""
     kernels: int
     grid: str | None
     block: str | None
@@ -63,7 +63,7 @@ class Opportunity(NamedTuple):
     launches: int
     """Profiled ones."""
     untimed: int
-    """Launches without a measured duration, which no time below counts."""
+    """Launches without a measured duration, which are not part of any time below."""
     time_us: float | None
     share: float | None
     """Of the time of all launches on its GPU, or of the runs there, 0 to 1."""
@@ -72,40 +72,40 @@ class Opportunity(NamedTuple):
     finding_launches: int
     forecast: Gain | None
     saved_us: float | None
-    """If that finding were fixed where it is the first; of `saved_of_us`."""
+    """Saved if that finding were fixed; part of `saved_of_us`."""
     saved_share: float | None
-    """Of what `share` is of: what groups are ranked by, with `unknown_us`."""
+    """The same as a share. Groups are ranked by this plus the share of `unknown_us`."""
     not_judged: int
-    """Launches of which nothing was measured that says where the time goes."""
+    """Launches without a metric that shows where the time goes."""
     path: str
-    """The report that holds the launch with the most time of them."""
+    """The report with the launch that has the most time."""
     launch: int
     basis: Basis = "reports"
     run_launches: float | None = None
-    """Launches of the runs that they stand for."""
+    """Launches of the runs that the profiled ones stand for."""
     replay_gaps: int = 0
-    """Launches that took much longer or shorter in the run than under the profiler."""
+    """Launches with very different times in the run and under the profiler."""
     saved_of_us: float | None = None
-    """Time of the launches with that finding, without launches with a replay gap; in a run, of
-    launches like them."""
+    """Time that the forecast applies to: launches with that finding, without those with a replay
+    gap; in a run, only launches of similar length."""
     unknown_us: float | None = None
-    """Part of `time_us` for which it is not known what a fix saves; `None`: basis `reports`."""
+    """Part of `time_us` with an unknown saving; None: basis `reports`."""
     unlike_us: float | None = None
-    """Part of `unknown_us` in launches of the run unlike the profiled ones."""
+    """Part of `unknown_us` in launches of other lengths."""
 
 
 class GapExample(NamedTuple):
-    """Of the launches with a replay gap, the one that stands for the most time."""
+    """The launch with a replay gap that stands for the most time."""
 
     path: str
     launch: int
 
 
 class GpuTotals(NamedTuple):
-    """The launches on one GPU that the selection lets through; whole runs apart."""
+    """Totals of the selected launches on one GPU, with one basis."""
 
     device: str | None
-    """Its longest name."""
+    """The longest name that the store has for it."""
     compute_capability: str | None
     sm_count: int | None
     launches: int
@@ -113,10 +113,10 @@ class GpuTotals(NamedTuple):
     untimed: int
     time_us: float | None
     total_us: float | None
-    """Of all kernels, profiled or not: what shares are of."""
+    """Time of all kernels, profiled or not: the base of shares."""
     basis: Basis = "reports"
     runs: int = 0
-    """Reports whose run is known."""
+    """Reports with a run table."""
     run_launches: float | None = None
     not_profiled_us: float | None = None
     """Part of `total_us`, in kernels that were not profiled."""
@@ -124,30 +124,30 @@ class GpuTotals(NamedTuple):
     replay_gap_us: float | None = None
     gap_example: GapExample | None = None
     summed_runs: int = 0
-    """Of `runs`, those whose times are sums of durations: their tables don't tell which kernels ran
-    at the same time."""
+    """Of `runs`, those whose times are sums of durations: the run table does not record which
+    kernels ran at the same time."""
 
 
 class Top(NamedTuple):
-    """Opportunities, those of whole runs first, and what they are of."""
+    """The ranked groups, whole runs first, and totals."""
 
     by: By
     reports: int
-    """That the launches are of; equal files are one."""
+    """Reports with selected launches; equal files count once."""
     launches: int
     untimed: int
     time_us: float | None
-    """`None` too where there are several GPUs, or runs and single launches: they don't add up."""
+    """None also if there are several GPUs, or runs and single launches: these do not add up."""
     gpus: tuple[GpuTotals, ...]
-    """Whole runs first, then those with most launches."""
+    """Whole runs first, then by the number of launches."""
     groups: int
-    """Before the limit cut them."""
+    """All groups, also those that the limit leaves out."""
     opportunities: tuple[Opportunity, ...]
     runs: int = 0
     """Reports with launches whose time in the whole run is known."""
     known_runs: int = 0
-    """Reports whose whole run is known: `runs`, and those whose launches have no time in it, as
-    that of a range."""
+    """Reports with a run table: `runs`, and those without times of the profiled launches (reports
+    of a range)."""
 
 
 def find_top(store: Store, selection: Selection) -> Top:
@@ -190,7 +190,7 @@ FROM {runs} GROUP BY {keys}
 
 
 def _gpus(store: Store, chosen: LaunchFilter) -> dict[tuple[Any, ...], GpuTotals]:
-    """By what tells them apart."""
+    """By the values of `TIME_BASE`."""
     keys = ", ".join(TIME_BASE)
     rows = store.query(_GPUS.format(keys=keys, source=chosen.source), chosen.parameters).rows
     of_run: dict[tuple[Any, ...], tuple[Any, ...]] = {}
@@ -236,7 +236,7 @@ LEFT JOIN (
 
 
 def _report_counts(store: Store, chosen: LaunchFilter) -> tuple[int, int, int]:
-    """All, those with launches that have a time in the run, and those whose run is known."""
+    """All reports, those with times of launches in the run, and those with a run table."""
     sql = _REPORTS.format(source=chosen.source)
     reports, runs, known_runs = store.query(sql, chosen.parameters).rows[0]
     return int(reports), int(runs), int(known_runs)
@@ -272,7 +272,7 @@ def _opportunity(leader: TopGroup, members: Sequence[GroupMember], gpu: GpuTotal
         basis=gpu.basis,
         run_launches=leader.run_launches,
         replay_gaps=leader.replay_gaps,
-        saved_of_us=_rounded(leader.told_us),
+        saved_of_us=_rounded(leader.forecast_of_us),
         unknown_us=_rounded(leader.unknown_us),
         unlike_us=_rounded(leader.unlike_us),
     )
@@ -283,18 +283,18 @@ def _share(part: float | None, whole: float | None) -> float | None:
 
 
 def _saved(leader: TopGroup) -> float | None:
-    if leader.told_us is None or leader.likely_us is None:
+    if leader.forecast_of_us is None or leader.likely_us is None:
         return None
-    return _rounded(max(0.0, leader.told_us - leader.likely_us))
+    return _rounded(max(0.0, leader.forecast_of_us - leader.likely_us))
 
 
 def _gain(leader: TopGroup) -> Gain | None:
     times = (leader.slowest_us, leader.likely_us, leader.fastest_us)
-    if not leader.told_us or not all(times):
+    if not leader.forecast_of_us or not all(times):
         return None
-    return Gain(*(round(leader.told_us / each, 4) for each in times if each))
+    return Gain(*(round(leader.forecast_of_us / each, 4) for each in times if each))
 
 
 def _rounded(microseconds: float | None) -> float | None:
-    """To picoseconds: the last digits of a sum depend on which thread added first."""
+    """To picoseconds: the last digits of a sum depend on the order of threads."""
     return None if microseconds is None else round(microseconds, 6)

@@ -9,7 +9,7 @@ from keet.render.json.shared_types import Producer
 
 Basis = Literal["run", "reports"]
 BASIS = (
-    "what times are of: `run`, whole runs, where their tables are known; `reports`, the profiled "
+    "what times are of: `run`, whole runs, for reports with run tables; `reports`, the profiled "
     "launches, each once"
 )
 RUN_LAUNCHES = (
@@ -35,7 +35,7 @@ class OpportunityDocument(Document):
     kernel: str = field(description="short name; by finding or file: that of the longest time")
     kernels: int = field(description="different ones in the group")
     grid: str | None = field(description="blocks, `128x128x1`; null: by finding or file")
-    block: str | None = field(description="threads a block")
+    block: str | None = field(description="threads per block")
     device: str | None = field(description="null: the reports do not say")
     compute_capability: str | None
     sm_count: int | None
@@ -58,9 +58,7 @@ class OpportunityDocument(Document):
         description="part of `saved_of_us`, by the likely forecast; null: not known"
     )
     saved_share: float | None = field(description="the same, of what `share` is of, 0 to 1")
-    not_judged: int = field(
-        description="launches of which nothing was measured that says where the time goes"
-    )
+    not_judged: int = field(description="launches without a metric that shows where the time goes")
     path: str = field(description="the report that holds the launch with the most time of those")
     launch: int = field(description="its number there")
     gone: bool = field(description="that report is no longer at its path")
@@ -70,7 +68,7 @@ class OpportunityDocument(Document):
     saved_of_us: float | None = field(
         description="time that the forecast holds for: of the launches with the finding, without "
         "those with a replay gap; of basis `run`, of launches that took between half and twice as "
-        "long as the profiled one, where the table of the run tells; null: no forecast"
+        "long as the profiled one, if the run table has that; null: no forecast"
     )
     unknown_us: float | None = field(
         description="part of `time_us` for which it is not known what a fix would save; null: "
@@ -103,7 +101,7 @@ class GpuDocument(Document):
         "are of"
     )
     basis: Basis = field(description=BASIS)
-    runs: int = field(description="reports whose whole run is known, of all kernels")
+    runs: int = field(description="reports with a run table, of all kernels")
     run_launches: float | None = field(description=RUN_LAUNCHES)
     not_profiled_us: float | None = field(
         description="part of `total_us` in kernels that were not profiled; null: basis `reports`"
@@ -114,7 +112,7 @@ class GpuDocument(Document):
     )
     gap_example: GapExampleDocument | None
     summed_runs: int = field(
-        description="of `runs`, those whose tables do not tell which kernels ran at the same time: "
+        description="of `runs`, those whose tables do not record which kernels overlapped: "
         "their times are sums of durations, not GPU time"
     )
 
@@ -144,6 +142,6 @@ class TopDocument(Document):
         "as profiled"
     )
     known_runs: int = field(
-        description="reports whose whole run is known: `runs`, and those whose launches have no "
-        "time in it, as a report of a range"
+        description="reports with a run table: `runs`, and those without times of the profiled "
+        "launches, as a report of a range"
     )

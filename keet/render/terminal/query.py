@@ -1,4 +1,4 @@
-"""`keet query` on a terminal: the answer as a table or list, and the views of a store."""
+"""`keet query` on a terminal: the result as a table or list, and the views of a store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Column = tuple[str, str, str, str]
 
 
 def query_view(columns: Sequence[str], rows: Sequence[Row], width: int, *, more: bool) -> Group:
-    """A table where it fits, else a list of each row's cells."""
+    """A table if it fits, else a list of the cells of each row."""
     cells = [[_cell(value) for value in row] for row in rows]
     sizes = _fitted(columns, cells, width)
     parts: list[Renderable] = []
@@ -36,7 +36,7 @@ def query_view(columns: Sequence[str], rows: Sequence[Row], width: int, *, more:
 
 def _told(count: int, *, more: bool) -> str:
     rows = f"{count:,} {'row' if count == 1 else 'rows'}"
-    return f"{rows}, and there are more: --limit N, or all with --format csv" if more else rows
+    return f"{rows}, and there are more: use --limit N, or --format csv for all" if more else rows
 
 
 def _cell(value: Any) -> str:
@@ -49,7 +49,7 @@ def _cell(value: Any) -> str:
 
 
 def _number(value: float) -> str:
-    """Six digits, and never an exponent for what people write without one."""
+    """Six digits, without an exponent up to 1e16."""
     if not math.isfinite(value):
         return str(value)
     if 1e6 <= abs(value) < 1e16:
@@ -65,7 +65,7 @@ def _is_numeric(rows: Sequence[Row], at: int) -> bool:
 
 
 def _fitted(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> list[int] | None:
-    """Widths that fit, the longest cut first; `None` where too little would be left of them."""
+    """Widths that fit, the longest columns cut first; None if too little would be left."""
     lengths = [
         max([len(name), *(len(row[at]) for row in cells)]) for at, name in enumerate(columns)
     ]
