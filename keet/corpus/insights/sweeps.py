@@ -355,7 +355,7 @@ def gpu_alternatives(captures: Sequence[Capture]) -> list[Alternatives]:
 
 
 def version_alternatives(captures: Sequence[Capture]) -> list[Alternatives]:
-    """By the first of driver, CUDA and ncu that varies; the others are listed as changing with it."""
+    """By the first of driver, CUDA and ncu that varies; the others are said to change with it."""
     found = (_by_version(group) for group in alike(captures, across_devices=False))
     return [each for each in found if each]
 

@@ -136,7 +136,7 @@ def _keys(by: By) -> tuple[str, ...]:
 
 
 class GroupMember(NamedTuple):
-    """Launches of a group with one kernel, finding and limiter; `path` and `launch`: the longest."""
+    """Launches of a group with one kernel, finding and limiter. `path`, `launch`: the longest."""
 
     finding: str | None
     kernel: str
