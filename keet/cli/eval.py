@@ -14,25 +14,25 @@ from keet.errors import NotAvailable, UsageError, one_line
 from keet.version import __version__
 
 ACTIONS = {
-    "diagnosis": "is the planted cause named, at its line? beside NVIDIA's rules",
-    "forecast": "how far are speed-up forecasts from measured ones? beside NVIDIA's estimates",
-    "grounding": "are all numbers in keet's texts measured, are false ones caught?",
-    "mcq": "the multiple-choice questions: how many, how fair",
-    "prompts": "begin a run: what a model is asked, for each condition",
-    "export": "a run's open prompts as OpenAI batch JSONL",
-    "import": "answers from such a batch, or of a person, into the run",
-    "ask": "let a model answer the open prompts; can be interrupted and resumed",
-    "bundle": "programs that a model wrote, as a folder for a GPU machine",
+    "diagnosis": "is the planted cause found, at its line? compared with NVIDIA's rules",
+    "forecast": "error of speed-up forecasts, compared with NVIDIA's estimates",
+    "grounding": "are the numbers in keet's texts right, and are wrong ones detected?",
+    "mcq": "the multiple-choice questions: number and balance",
+    "prompts": "start a run: prompts for a model, for each condition",
+    "export": "unanswered prompts of a run as OpenAI batch JSONL",
+    "import": "import answers from such a batch or from a person",
+    "ask": "ask a model the unanswered prompts; can be resumed",
+    "bundle": "programs of a model as a folder for a GPU machine",
     "score": "score the answers of a run",
     "report": "tables, Markdown and a plot of runs; compare with an earlier one",
 }
 
 _MODULES = {"import": "import_"}
-"""Where a name is a word of Python's."""
+"""Modules of actions whose name is a Python keyword."""
 
 _VERSION_FILE = "keet/version.py"
 _MARKS = ("evals/commands/__init__.py", "kernels_samples/samples.py", _VERSION_FILE)
-"""Files that keet's repository has, and no other folder all of."""
+"""Files by which keet's repository is recognised."""
 
 _HELP = """\
 usage: keet eval ACTION [options]
@@ -61,7 +61,7 @@ def help_text() -> str:
 
 
 def find_action(arguments: list[str]) -> ModuleType | None:
-    """The module of the action that is asked for; None: help is."""
+    """The module of the action; None: print the help."""
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         return None
     name = arguments[0]
@@ -83,8 +83,8 @@ def find_clone() -> Path:
     clone = next((folder for folder in (here, *here.parents) if _is_clone(folder)), None)
     if clone is None:
         raise NotAvailable(
-            "keet eval needs the evals and samples of keet's repository, which no wheel holds; "
-            "run it inside a clone of the repository"
+            "keet eval needs the evals and samples of keet's repository (not in the wheel); "
+            "run it in a clone of the repository"
         )
     _check_version(clone)
     return clone
@@ -95,7 +95,7 @@ def _is_clone(folder: Path) -> bool:
 
 
 def _check_version(clone: Path) -> None:
-    """Evals call functions that are no public interface: both have to be of one version."""
+    """Evals use internal functions, so both must have the same version."""
     text = (clone / _VERSION_FILE).read_text(encoding="utf-8", errors="replace")
     found = re.search(r'__version__ = "([^"]*)"', text)
     if found is None or found[1] != __version__:
@@ -107,8 +107,8 @@ def _check_version(clone: Path) -> None:
 
 
 def _make_importable(clone: Path) -> None:
-    """Its packages are found before others of the same name, and keet stays the installed one:
-    child processes get the search path, too."""
+    """Its packages take precedence over others of the same name, but keet is still the installed
+    one. Child processes inherit the search path."""
     if str(clone) in sys.path:
         return
     sys.path.insert(0, str(clone))

@@ -114,8 +114,8 @@ def _ncu() -> HealthCheck:
     if path is None:
         remedy = "only profiling on this machine needs it: install Nsight Compute"
         return HealthCheck("ncu", "missing", False, "not on the PATH", remedy)
-    told = _output([path, "--version"])
-    found = next((line for line in told.splitlines() if line.startswith("Version")), "")
+    output = _output([path, "--version"])
+    found = next((line for line in output.splitlines() if line.startswith("Version")), "")
     if not found:
         return HealthCheck(
             "ncu", "broken", False, f"{path} does not run", "reinstall Nsight Compute"
@@ -155,12 +155,12 @@ def _server(name: str, url: str) -> HealthCheck:
     from keet.agent.privacy.secrets import scrub
 
     found = scrub(f"{name or 'its first model'} at {url}")
-    said: list[str | OSError | ValueError] = []
+    answers: list[str | OSError | ValueError] = []
     # In a thread that can be abandoned: the timeout of a socket restarts with every byte.
-    asking = Thread(target=lambda: said.append(_first_words(url)), daemon=True)
+    asking = Thread(target=lambda: answers.append(_first_words(url)), daemon=True)
     asking.start()
     asking.join(_SERVER_SECONDS)
-    answer = said[0] if said else OSError(f"no complete answer within {_SERVER_SECONDS:g} s")
+    answer = answers[0] if answers else OSError(f"no complete answer within {_SERVER_SECONDS:g} s")
     if isinstance(answer, str):
         return HealthCheck("model", "ok", False, f"{found}, which answers{answer}")
     remedy = "start the server, or name another with KEET_BASE_URL"

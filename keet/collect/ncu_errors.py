@@ -61,8 +61,8 @@ def recognise(log: str) -> NcuError | None:
 def first_error(log: str) -> str | None:
     """The first error message of ncu; a failed program is not an error of ncu."""
     found = re.findall(r"^==ERROR==\s*(.+)$", log, re.MULTILINE)
-    said = next((words for words in found if not _RETURNED.search(words)), None)
-    return said.strip().rstrip(".") if said else None
+    error = next((words for words in found if not _RETURNED.search(words)), None)
+    return error.strip().rstrip(".") if error else None
 
 
 _MAX_NAMES = 8

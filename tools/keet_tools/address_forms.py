@@ -26,7 +26,7 @@ _HEADING = 200
 _LINES = 3
 _DIMENSIONS = 3
 _UNSURE = frozenset({"data", "unknown", "path", "exit"})
-"""Dependences beside indices: what else the address varies with is not known."""
+"""Dependences other than indices: what else the address varies with is unknown."""
 _LEGEND = (
     "Offsets from the pointer in bytes; tid is threadIdx, ctaid blockIdx, loop0 the iteration of "
     "a loop, param+0x10 an argument."
@@ -61,7 +61,7 @@ Item = PointerReuse | Merge | Atomic | list[Access]
 
 
 def _items(code: AnalysedCode, chosen: Sequence[int] | None) -> list[Item]:
-    """What is told of some instructions, or of all."""
+    """The items of some instructions, or of all."""
     machine = code.machine
     groups: list[tuple[Item, list[int]]] = [
         *((each, [access.position for access in each.accesses]) for each in machine.reuse),
@@ -101,7 +101,7 @@ class _Rows:
 
     def sums(self) -> str:
         """All pointers together, and what the launch read from DRAM."""
-        told = []
+        texts = []
         sizes = [reuse.distinct_bytes_at_most for reuse in self._machine.reuse]
         if sizes and None not in sizes:
             is_bound = all(reuse.basis == "bound" for reuse in self._machine.reuse)
@@ -111,11 +111,11 @@ class _Rows:
                 Quantity(sum(size or 0 for size in sizes), "byte"),
                 f"distinct bytes read ({'at most' if is_bound else 'estimated'})",
             )
-            told.append(f"all loads together read {most} {self._say(size)} distinct")
+            texts.append(f"all loads together read {most} {self._say(size)} distinct")
         read = self._code.ledger.measured("dram_bytes_read")
         if read is not None:
-            told.append(f"the launch reads {self._say(read)} from DRAM")
-        return "; ".join(told)
+            texts.append(f"the launch reads {self._say(read)} from DRAM")
+        return "; ".join(texts)
 
     # --- pointers
 
@@ -152,34 +152,34 @@ class _Rows:
         is_bound = reuse.basis == "bound"
         label = f"distinct bytes read ({'at most' if is_bound else 'estimated'})"
         size = self._bytes(reuse, "distinct_bytes", reuse.distinct_bytes_at_most, label)
-        told = f"{'at most' if is_bound else 'about'} {self._say(size)} distinct"
+        text = f"{'at most' if is_bound else 'about'} {self._say(size)} distinct"
         if not is_bound:
-            told += " (estimate)"
+            text += " (estimate)"
         if reuse.times is None:
-            return [told]
+            return [text]
         times = self._code.counted(
             f"requests_per_byte {reuse.pointer}",
             Quantity(reuse.times, "x"),
             f"how often each byte is requested, {'at least' if is_bound else 'an estimate'}",
         )
-        return [f"{told}, each byte {'at least' if is_bound else 'about'} {self._say(times)}"]
+        return [f"{text}, each byte {'at least' if is_bound else 'about'} {self._say(times)}"]
 
     def _traffic(self, reuse: PointerReuse) -> list[str]:
         """Where repeated requests are served. What L1 reads beyond what a pointer asks for is not
         the pointer's: local memory goes the same way."""
-        told = []
+        texts = []
         if reuse.l1_bytes is not None:
             sectors = self._bytes(
                 reuse, "l1_bytes", reuse.l1_bytes, "bytes asked of L1, in sectors"
             )
-            told.append(f"asks L1 for {self._say(sectors)} in sectors")
+            texts.append(f"asks L1 for {self._say(sectors)} in sectors")
         if reuse.l2_bytes is not None and reuse.l2_bytes <= (reuse.l1_bytes or 0):
             is_shared = reuse.l2_basis == "apportioned"
             label = "bytes that L1 reads from L2" + (", apportioned by sectors" * is_shared)
             missed = self._bytes(reuse, "l2_bytes", reuse.l2_bytes, label)
             note = " (L1 misses shared out by sectors)" if is_shared else ""
-            told.append(f"L1 reads {self._say(missed)} of it from L2{note}")
-        return [", ".join(told)] if told else []
+            texts.append(f"L1 reads {self._say(missed)} of it from L2{note}")
+        return [", ".join(texts)] if texts else []
 
     def _passes(self, reuse: PointerReuse) -> list[str]:
         """Several loops that read the same addresses."""
@@ -197,20 +197,22 @@ class _Rows:
     def _independent(self, reuse: PointerReuse) -> list[str]:
         """Dimensions of the grid and the block that no address depends on."""
         found = _unused_dimensions(self._code, reuse.accesses)
-        told = self._dimensions(found, f" {reuse.pointer}", None)
-        return [f"no address depends on {told}: those that load get the same bytes"] if told else []
+        texts = self._dimensions(found, f" {reuse.pointer}", None)
+        return (
+            [f"no address depends on {texts}: those that load get the same bytes"] if texts else []
+        )
 
     def _dimensions(
         self, found: Sequence[tuple[str, int, str]], suffix: str, position: int | None
     ) -> str:
         """`ctaid.y (12 block {shared_along_ctaid_y#0})`, for each."""
-        told = []
+        texts = []
         for name, extent, unit in found:
             label = f"{unit}s along {name} that use the same addresses"
             amount = Quantity(extent, unit)
             piece = self._code.counted(f"shared_along_{name}{suffix}", amount, label, position)
-            told.append(f"{name} ({self._say(piece)})")
-        return ", ".join(told)
+            texts.append(f"{name} ({self._say(piece)})")
+        return ", ".join(texts)
 
     # --- single accesses
 
@@ -294,7 +296,7 @@ class _Rows:
         own = [each for each in self._machine.accesses if each.position == atomic.position]
         through = f" through {code.pointer(own[0].pointer)}" if own else ""
         place = code.place_at(atomic.position)
-        told = f"atomic: {place} {atomic.memory} memory{through}, {atomic.spread}"
+        text = f"atomic: {place} {atomic.memory} memory{through}, {atomic.spread}"
         if atomic.addresses_at_most is not None:
             per = "block" if atomic.memory == "shared" else "launch"
             most = code.counted(
@@ -303,9 +305,9 @@ class _Rows:
                 f"addresses of the atomic per {per}, at most",
                 atomic.position,
             )
-            told += f", at most {say(most)} per {per}"
+            text += f", at most {say(most)} per {per}"
         waits = "uses the old value" if atomic.has_result else "does not use the old value"
-        return f"{told}; {waits}"
+        return f"{text}; {waits}"
 
 
 def _has_scaled_lane(form: Polynomial) -> bool:
@@ -332,13 +334,13 @@ def _why_unknown(reuse: PointerReuse) -> str:
 def _alike(code: AnalysedCode, accesses: Sequence[Access]) -> list[list[Access]]:
     """Accesses of a line that differ in a constant offset alone, the most requested bytes first.
 
-    Constants inside clamps are not told apart either: accesses with the same dependences are taken
-    together there.
+    Constants inside clamps are not distinguished either: accesses with the same dependences are
+    taken together there.
     """
     groups: dict[object, list[Access]] = {}
     for access in accesses:
         if access.kind == "atomic":
-            continue  # told by `Atomic`
+            continue  # described by `Atomic`
         varying: object = tuple(item for item in access.offset.key if item[0])
         if any(symbol.is_loose and symbol.kind != "loop" for symbol in access.offset.symbols):
             varying = access.offset.depends

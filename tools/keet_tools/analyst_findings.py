@@ -89,14 +89,14 @@ def account_lines(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
     """Where the time goes: outermost parts, and in brackets what is within each."""
     if each.verdict.not_judged:
         return
-    told: list[tuple[str, list[str]]] = []
+    groups: list[tuple[str, list[str]]] = []
     for row in account_rows(each.view, each.account, _ROWS):
         text = f"{row.label} {say(row.share)}"
         if row.depth:
-            told[-1][1].append(text)
+            groups[-1][1].append(text)
         else:
-            told.append((text, []))
-    parts = [f"{text} ({', '.join(inner)})" if inner else text for text, inner in told]
+            groups.append((text, []))
+    parts = [f"{text} ({', '.join(inner)})" if inner else text for text, inner in groups]
     if parts:
         yield f"- {ACCOUNT}: {'; '.join(parts)}"
     yield from (f"- {say.with_names(note.text, note.evidence)}" for note in each.notes)

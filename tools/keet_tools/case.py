@@ -96,8 +96,8 @@ class Case:
         return self._differences[key]
 
     def _some(self, report: int, launch: int | None) -> Explanation:
-        told = self.report(report)
-        return told if launch is None else told.only(self.launch(launch, report))
+        explanation = self.report(report)
+        return explanation if launch is None else explanation.only(self.launch(launch, report))
 
     def with_short_names(self, text: str) -> str:
         """Drop the scope from ids of the launch in focus: `{duration#0}` becomes `{duration}`."""
@@ -106,8 +106,8 @@ class Case:
     def find(self, name: str) -> Evidence | None:
         """Evidence by its id, with or without scope; looked up in the report if necessary."""
         slug, _, scope = name.partition("#")
-        for told in self.explanations:
-            for each in told.launches:
+        for explanation in self.explanations:
+            for each in explanation.launches:
                 ledger = each.view.ledger
                 if ledger.scope == (scope or self.launch().view.ledger.scope):
                     return ledger.look_up(slug)
@@ -117,8 +117,8 @@ class Case:
         """All evidence that was used so far."""
         found = {
             piece.id: piece
-            for told in self.explanations
-            for each in told.launches
+            for explanation in self.explanations
+            for each in explanation.launches
             for piece in each.view.ledger
         }
         for difference in self._differences.values():

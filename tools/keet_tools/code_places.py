@@ -178,7 +178,7 @@ class AnalysedCode(Code):
             raise Abstention(f"the machine code can't be analysed: {reason}; {remedy}")
         self.machine = found
         self.shows_text = case.show_source
-        """Whether instructions, address forms and names of the source may be told."""
+        """Whether instructions, addresses and names of the source may be shown."""
 
     def positions(self, at: str) -> tuple[str, list[int]]:
         """A line (`file.cu:31`) or an address by its name, and the instructions that ran for it."""

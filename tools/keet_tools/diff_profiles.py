@@ -26,9 +26,9 @@ _SIZE = 6
 _REASONS, _KERNELS, _ATTRIBUTIONS = 3, 6, 6
 _MOST = 14
 _SAID = ("account.", "left.", "l2_slice_skew")
-"""Begin the names of numbers that a verdict may say besides the shares of peak."""
+"""Prefixes of numbers that a verdict may cite besides shares of peak."""
 _MOVED = math.log(1.05)
-"""Less than a twentieth is what two runs of one program differ by."""
+"""Two runs of one program differ by up to 5 %."""
 
 
 class _Pair(NamedTuple):
@@ -50,8 +50,8 @@ def diff_profiles(  # noqa: PLR0913, PLR0917 - two launches of two reports
     difference = case.difference(before, after, (before_launch, after_launch))
     pair = max(difference.pairs, key=_weight)
     say = AnswerText()
-    told = _told(pair, say, show_source=case.show_source)
-    summary = [*_reasons(difference), *_kernels(difference, say), *told]
+    texts = _pair_lines(pair, say, show_source=case.show_source)
+    summary = [*_reasons(difference), *_kernels(difference, say), *texts]
     launches = _typical(pair)
     if launches is None:
         return say.answer(*summary)
@@ -61,7 +61,7 @@ def diff_profiles(  # noqa: PLR0913, PLR0917 - two launches of two reports
 
 
 def _weight(pair: PairDifference) -> tuple[bool, float]:
-    """The pair to tell of: on both sides, with the largest change."""
+    """The pair that is described: on both sides, with the largest change."""
     timing = pair.timing
     longest = max(timing.before or 0.0, timing.after or 0.0)
     return all(pair.weighted), abs(timing.saved) + longest / 1e6
@@ -76,7 +76,7 @@ def _reasons(difference: Difference) -> Iterator[str]:
 
 
 def _kernels(difference: Difference, say: AnswerText) -> Iterator[str]:
-    """All kernels, where there are several, or where the times need a word."""
+    """All kernels, if there are several or the times need an explanation."""
     evidence = _between(difference.evidence)
     for about in filter(None, (basis_text(difference), span_text(difference))):
         yield say.with_names(about, evidence)
@@ -97,7 +97,7 @@ def _between(evidence: Iterable[Evidence]) -> list[Evidence]:
     return [piece for piece in evidence if "-" in piece.id.partition("#")[2]]
 
 
-def _told(pair: PairDifference, say: AnswerText, *, show_source: bool) -> Iterator[str]:
+def _pair_lines(pair: PairDifference, say: AnswerText, *, show_source: bool) -> Iterator[str]:
     words = say.with_names(pair_headline(pair), _between(pair.evidence))
     yield f"{quote(pair.kernel, 80)} {words}"
     for each in pair.attribution[:_ATTRIBUTIONS]:
@@ -125,8 +125,8 @@ def _attribution(each: Attribution, say: AnswerText) -> str:
 
 def _findings(pair: PairDifference) -> str:
     groups = pair.outcome._asdict()
-    told = [f"{word} {', '.join(ids)}" for word, ids in groups.items() if ids]
-    return f"findings: {'; '.join(told) or 'none on either side'}"
+    texts = [f"{word} {', '.join(ids)}" for word, ids in groups.items() if ids]
+    return f"findings: {'; '.join(texts) or 'none on either side'}"
 
 
 def _typical(pair: PairDifference) -> _Pair | None:

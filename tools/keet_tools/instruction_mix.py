@@ -41,7 +41,7 @@ Mix = Sequence[tuple[Purpose, int]]
 
 
 class _Part(NamedTuple):
-    """Whose mix is told: a line's, or with neither name the launch's."""
+    """What the mix is about: a line, or the launch if both fields are empty."""
 
     line: str | None = None
     suffix: str = ""
@@ -94,7 +94,7 @@ def _of_line(code: AnalysedCode, line: str, say: AnswerText) -> Answer:
     share = _share_of_launch(code, mix, part)
     return say.answer(
         f"{place_name(where)} has {say(share)} of all executed instructions; its own are for: "
-        f"{_told(code, mix, part, say)}",
+        f"{_purposes_text(code, mix, part, say)}",
         _meaning(mix),
         _opcodes(code, opcodes, where, say),
     )
@@ -104,8 +104,8 @@ def _heading(code: AnalysedCode, mix: Mix, say: AnswerText) -> str:
     total = code.ledger.derived(
         "warp_instructions", Quantity(_total(mix), "inst"), "executed warp instructions"
     )
-    told = _told(code, mix, _LAUNCH, say)
-    return f"What the executed warp instructions ({say(total)}) are for: {told}"
+    shares = _purposes_text(code, mix, _LAUNCH, say)
+    return f"What the executed warp instructions ({say(total)}) are for: {shares}"
 
 
 def _meaning(mix: Mix) -> str:
@@ -117,9 +117,8 @@ def _row(code: AnalysedCode, line: Line, mix: Mix, say: AnswerText) -> str:
     share = _share_of_launch(code, mix, part)
     text = code.text_of(line).strip() if line and code.shows_text else ""
     shown = f" {quote(text, _CODE)}" if text else ""
-    return (
-        f"{place_name(part.line or 'no line')} {say(share)}{shown}: {_told(code, mix, part, say)}"
-    )
+    purposes = _purposes_text(code, mix, part, say)
+    return f"{place_name(part.line or 'no line')} {say(share)}{shown}: {purposes}"
 
 
 def _share_of_launch(code: AnalysedCode, mix: Mix, part: _Part) -> Evidence:
@@ -129,7 +128,7 @@ def _share_of_launch(code: AnalysedCode, mix: Mix, part: _Part) -> Evidence:
     return code.ledger.derived(name, share, "share of executed instructions", line=part.line)
 
 
-def _told(code: AnalysedCode, mix: Mix, part: _Part, say: AnswerText) -> str:
+def _purposes_text(code: AnalysedCode, mix: Mix, part: _Part, say: AnswerText) -> str:
     """The largest purposes; of the launch all of them, and unknown ones always."""
     total = _total(mix) or 1
     most = None if part is _LAUNCH else _PURPOSES
@@ -151,7 +150,7 @@ def _opcodes(code: AnalysedCode, counted: Counter[str], where: str, say: AnswerT
     if not code.shows_text:
         return ""
     total = counted.total() or 1
-    told = [
+    shares = [
         f"{quote(opcode, 16)} "
         + say(
             code.ledger.derived(
@@ -163,7 +162,7 @@ def _opcodes(code: AnalysedCode, counted: Counter[str], where: str, say: AnswerT
         )
         for opcode, count in counted.most_common(_OPCODES)
     ]
-    return f"Opcodes: {', '.join(told)}"
+    return f"Opcodes: {', '.join(shares)}"
 
 
 def _total(mix: Mix) -> int:

@@ -14,10 +14,10 @@ _PARTS = 2
 
 def list_launches(case: Case, report: int = 0, page: int = 1) -> Answer:
     """Launches of a report: kernel, grid, block, duration, verdict."""
-    told = case.report(report)
-    shown, more = one_page(told.launches, page, _SIZE)
+    explanation = case.report(report)
+    shown, more = one_page(explanation.launches, page, _SIZE)
     say = AnswerText()
-    device = told.launches[0].launch.device.name if told.launches else None
+    device = explanation.launches[0].launch.device.name if explanation.launches else None
     rows = [_row(each, say) for each in shown]
     return say.answer(f"report {quote(f'{report}')} on {quote(device or 'unknown')}", *rows, more)
 

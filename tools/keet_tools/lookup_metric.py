@@ -100,8 +100,8 @@ def _in_full(view: LaunchView, candidate: Candidate, say: AnswerText) -> list[st
 
 
 def _not_collected(view: LaunchView, found: Sequence[Candidate]) -> str:
-    told = dict.fromkeys(_absence(view, candidate) for candidate in found)
-    return "not collected: " + "; ".join(list(told)[:6])
+    reasons = dict.fromkeys(_absence(view, candidate) for candidate in found)
+    return "not collected: " + "; ".join(list(reasons)[:6])
 
 
 def _absence(view: LaunchView, candidate: Candidate) -> str:

@@ -130,8 +130,8 @@ class _Rows:
         unit = what.removeprefix("ideal_").removesuffix("s")
         count = _sum(self._columns.requests, members)
         rate = Quantity(_sum(column, members) / count, f"{unit}/request")
-        told = self._say(self._derived(kind, f"{what}_per_request", rate))
-        return [f"ideal {told}" if what.startswith("ideal") else told]
+        rate_text = self._say(self._derived(kind, f"{what}_per_request", rate))
+        return [f"ideal {rate_text}" if what.startswith("ideal") else rate_text]
 
     def _global(self, kind: _Kind, members: Sequence[int]) -> list[str]:
         columns = self._columns

@@ -25,7 +25,7 @@ class Machine(NamedTuple):
     shared: int
     """Bytes, as they are divided between shared memory and L1 for the launch."""
     shared_unit: int
-    """Bytes that shared memory is handed out in."""
+    """Allocation unit of shared memory in bytes."""
     warp_size: int = 32
 
 

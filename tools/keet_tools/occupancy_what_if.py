@@ -237,8 +237,8 @@ def _next_steps(view: LaunchView, known: _Known, say: AnswerText) -> list[str]:
         ),
         _step(view, known, say, "shared", "byte/block", lambda b, n: b._replace(shared=n)),
     ]
-    told = [step for name, step in zip(("registers", "shared"), steps) if name in found.binding]
-    return [step for step in told if step] or ["No single change of these lets one more block in."]
+    steps = [step for name, step in zip(("registers", "shared"), steps) if name in found.binding]
+    return [step for step in steps if step] or ["No single change of these lets one more block in."]
 
 
 def _step(  # noqa: PLR0913, PLR0917 - one row of the table above

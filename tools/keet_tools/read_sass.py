@@ -66,7 +66,7 @@ class _Rows:
         self.say = AnswerText()
         self._code, self._sass = code, sass
         self._machine = machine
-        """`None` where the code can't be analysed: then neither purpose nor producer is told."""
+        """None if the code can't be analysed; then neither purpose nor producer is shown."""
 
     def row(self, address: int) -> str:
         location = self._code.launch.locations.get(address)

@@ -108,12 +108,12 @@ class _Rows:
             for reason, share in spot.stall_shares()
             if known[reason].counts_as_stall and share >= _LEAST_WAIT
         ]
-        told = [
+        stalls_text = [
             f"{known[reason].label} "
             + self._percent(share, f"stall_share_{reason}{name}", known[reason].label, line)
             for reason, share in real[:_WAITS]
         ]
-        return [f"waits {', '.join(told)}"] if told else []
+        return [f"waits {', '.join(stalls_text)}"] if stalls_text else []
 
     def _traffic(self, spot: Spot, name: str, line: str | None) -> list[str]:
         excesses = (

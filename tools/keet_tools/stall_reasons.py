@@ -36,7 +36,7 @@ def _judgement(view: LaunchView, say: AnswerText) -> str:
     """Stalls cost nothing while other warps issue."""
     issue = view.ceilings.reached("issue")
     if issue is None:
-        return "How busy the issue slots were is not known: whether stalls matter can't be told."
+        return "It is not known how busy the issue slots were, or whether stalls matter."
     busiest = view.ceilings.nearest
     if issue.value < _STARVED and busiest and busiest[0].share >= HEALTHY_SHARE:
         unit = f"{busiest[0].spoken} at {say(busiest[0].reached)} of peak"
@@ -48,8 +48,8 @@ def _judgement(view: LaunchView, say: AnswerText) -> str:
 
 def _schedulers(view: LaunchView, say: AnswerText) -> list[str]:
     found = [(view.get(metric), label) for metric, label in _SCHEDULERS]
-    told = [f"{label} {say(value)}" for value, label in found if value is not None]
-    return ["; ".join(told)] if told else []
+    texts = [f"{label} {say(value)}" for value, label in found if value is not None]
+    return ["; ".join(texts)] if texts else []
 
 
 def _row(view: LaunchView, reason: str, say: AnswerText) -> str:

@@ -22,7 +22,7 @@ _WAITS_FIRST, _LOOPS_FIRST = 4, 2
 _LEAST = 0.001
 _LEAST_INVARIANT = 0.01
 _CHAIN = 8
-"""Opcodes of a chain that are told."""
+"""Opcodes of a chain that are listed."""
 _NOT_COLLECTED = "stalls were not sampled; profile again with `--section SourceCounters`"
 _NONE_SAMPLED = "no stall was sampled in so short a launch; profile a larger problem"
 _LINKED = {
@@ -75,7 +75,7 @@ def _largest_first(waits: Sequence[Row], loops: Sequence[Row]) -> list[Row]:
 
 
 class _Waiting(NamedTuple):
-    """Waits that are told as one: of a line, or of an instruction where there are no lines."""
+    """Waits in one row: of a line, or of an instruction if there are no lines."""
 
     consumer: str
     reason: str
@@ -85,7 +85,7 @@ class _Waiting(NamedTuple):
 
 
 class _Rows:
-    """Rows are made when they are shown, so that only what is told becomes evidence."""
+    """Rows are made when they are shown, so that only shown numbers become evidence."""
 
     def __init__(self, code: AnalysedCode, say: AnswerText, *, by_line: bool) -> None:
         self._code, self._say = code, say
