@@ -123,8 +123,12 @@ class Difference(NamedTuple):
         """The reports contain some launches of the run, and the time of the whole run is not
         known."""
         sides = (self.before, self.after)
-        told = any(side.times is not None for side in sides)
-        return self.basis == "reports" and not told and not all(side.knows_run for side in sides)
+        counts_given = any(side.times is not None for side in sides)
+        return (
+            self.basis == "reports"
+            and not counts_given
+            and not all(side.knows_run for side in sides)
+        )
 
     @property
     def per_launch(self) -> bool:

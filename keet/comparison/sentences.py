@@ -46,10 +46,10 @@ def headline(difference: Difference) -> str:
     if difference.time is None:
         return "The reports have no times that could be compared."
     of = "" if difference.rows == 1 else " in total"
-    told = _verdict(difference.timing, difference.speedup)
+    verdict = _verdict(difference.timing, difference.speedup)
     noise = f"noise {difference.noise:.1f}{_noise_origin(difference)}"
-    said = f"{told}{of}: {_whose(difference)}, {noise}"
-    return f"{said}; {_ONLY_THESE}." if difference.run_unknown else f"{said}."
+    text = f"{verdict}{of}: {_whose(difference)}, {noise}"
+    return f"{text}; {_ONLY_THESE}." if difference.run_unknown else f"{text}."
 
 
 def _noise_origin(difference: Difference) -> str:
@@ -69,15 +69,15 @@ def noise_text(difference: Difference) -> str | None:
     """What the noise of the headline means, and how it was obtained."""
     if difference.time is None or difference.no_total or not difference.timing.noise:
         return None
-    said = f"{difference.noise:.1f}: a smaller difference may be chance"
+    text = f"{difference.noise:.1f}: a smaller difference may be chance"
     if _repeats_runs(difference):
         counts = [len(side.captures) for side in (difference.before, difference.after)]
         return (
-            f"{said}. Computed from how much the runs differ ({counts[0]} before, {counts[1]} "
+            f"{text}. Computed from how much the runs differ ({counts[0]} before, {counts[1]} "
             "after) and from what keet assumes for such runs."
         )
     return (
-        f"{said}. Assumed, not measured in these reports: taken from repeated captures of other "
+        f"{text}. Assumed, not measured in these reports: taken from repeated captures of other "
         f"kernels on an H200{_LAUNCHES_TOO if _repeats_launches(difference) else ''}. Further runs "
         "(--before-run, --after-run) would measure it."
     )
@@ -126,10 +126,10 @@ def basis_text(difference: Difference) -> str | None:
     what = "the sums of durations" if difference.by_durations else "the GPU time"
     noun = "launch" if before == "1" else "launches"
     counted = f"{before} {noun} before, {after} after"
-    said = f"Times are {what} {of}in the whole run ({recorded}): {counted}."
+    text = f"Times are {what} {of}in the whole run ({recorded}): {counted}."
     if difference.shared and not difference.by_durations:
-        said += " Time in which several kernels ran is divided equally among them."
-    return said
+        text += " Time in which several kernels ran is divided equally among them."
+    return text
 
 
 def span_text(difference: Difference) -> str | None:
@@ -167,8 +167,8 @@ def not_profiled_text(difference: Difference) -> str | None:
 def counted_launches(launches: NumberChange, noun: str = " launches") -> str:
     """`400 launches → 1`, or `400 launches` if both are equal."""
     one, other = (count_text(each) for each in (launches.before, launches.after))
-    said = f"{one}{noun[:-2] if noun and one == '1' else noun}"
-    return said if one == other else f"{said} → {other}"
+    text = f"{one}{noun[:-2] if noun and one == '1' else noun}"
+    return text if one == other else f"{text} → {other}"
 
 
 def pair_headline(pair: PairDifference) -> str:
@@ -176,12 +176,12 @@ def pair_headline(pair: PairDifference) -> str:
         return _unknown_in_run(pair) if pair.basis == "run" else _NO_TIMES
     if not pair.on_both:
         return _one_sided(pair, pair.time)
-    told = _verdict(pair.timing, pair.speedup)
+    verdict = _verdict(pair.timing, pair.speedup)
     limited = limits(pair)
     per = _PER_LAUNCH if pair.basis == "per_launch" else ""
     of = _ADD_UP if pair.by_durations else ""
-    said = f"{uncapitalized(told)}{per}: {of}{_times(pair.time)}{_in_run(pair)}"
-    return f"{said}{f'; {limited}' if limited else ''}"
+    text = f"{uncapitalized(verdict)}{per}: {of}{_times(pair.time)}{_in_run(pair)}"
+    return f"{text}{f'; {limited}' if limited else ''}"
 
 
 def _unknown_in_run(pair: PairDifference) -> str:
@@ -236,8 +236,8 @@ def how_paired(pair: PairDifference) -> str:
 def _shapes(groups: Sequence[KernelGroup]) -> str:
     """`grid 64×64, block 32×8`; each distinct shape once."""
     keys = (group.key for group in groups)
-    told = [shapes_text(key.grid, key.block) for key in keys]
-    shown = list(dict.fromkeys(told))
+    shapes = [shapes_text(key.grid, key.block) for key in keys]
+    shown = list(dict.fromkeys(shapes))
     more = f" and {len(shown) - _SHAPES} more" if len(shown) > _SHAPES else ""
     return f"{'; '.join(shown[:_SHAPES])}{more}"
 
@@ -249,10 +249,10 @@ def nothing_next(difference: Difference) -> str:
     if blind:
         names = ", ".join(dict.fromkeys(each.launch.kernel for each in blind))
         return f"not known: the report after lacks the metrics that show what limits {names}."
-    said = _verdict_after(difference)
-    if said is None:
+    found = _verdict_after(difference)
+    if found is None:
         return "no kernel after was explained."
-    kernel, text = said
+    kernel, text = found
     return text if difference.rows == 1 else f"{kernel}: {text}"
 
 
@@ -268,8 +268,8 @@ def _verdict_after(difference: Difference) -> tuple[str, str] | None:
 def texts_of(difference: Difference) -> Iterator[str]:
     """Every printed sentence with numbers; forecasts are checked in the explanation."""
     yield headline(difference)
-    said = (basis_text(difference), span_text(difference), not_profiled_text(difference))
-    yield from filter(None, (*said, unprofiled_text(difference)))
+    texts = (basis_text(difference), span_text(difference), not_profiled_text(difference))
+    yield from filter(None, (*texts, unprofiled_text(difference)))
     if (step := difference.next_step) and (step.share or step.reason):
         yield step.of_whole if step.finding else step.text
     if step is None and (limits_after := _verdict_after(difference)):

@@ -32,8 +32,8 @@ class ExplanationCheck:
     @cached_property
     def checked(self) -> tuple[GroundingResult, ...]:
         """One entry per text, each checked against the evidence of its launch, run or program."""
-        told = self._explanation.launches
-        of_launches = (grounding for each in told for grounding in check_launch(each))
+        launches = self._explanation.launches
+        of_launches = (grounding for each in launches for grounding in check_launch(each))
         return (*check_run(self._explanation), *of_launches, *check_program(self._program))
 
     @property

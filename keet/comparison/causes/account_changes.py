@@ -120,17 +120,17 @@ def _detail(each: WeightedLaunch) -> _Detail:
     view = each.explanation.view
     purpose = "machine code" if view.code is not None else "opcodes" if view.opcodes else ""
     return _Detail(
-        idle=_word(_tells_idle(each)),
-        launch=_word(_tells_launch(each)),
-        issuing=_word(_tells_issuing(each)),
-        lanes=_word(_tells_lanes(each)),
+        idle=_flag(_tells_idle(each)),
+        launch=_flag(_tells_launch(each)),
+        issuing=_flag(_tells_issuing(each)),
+        lanes=_flag(_tells_lanes(each)),
         purpose=purpose,
         waits=_STATES if _tells_issuing(each) and _tells_states(each) else _unit_waits(each),
     )
 
 
-def _word(is_told: object) -> str:
-    return "told" if is_told else ""
+def _flag(is_split: object) -> str:
+    return "split" if is_split else ""
 
 
 def _tells_idle(each: WeightedLaunch) -> bool:

@@ -81,11 +81,11 @@ def attribute(
     """`splits`: the split of the time under replay also applies to the run."""
     changed = timing.word in ("faster", "slower")
     saved = timing.saved if changed else 0.0
-    told = [*_fusion(sides, how), *_causes(sides, saved), *_less_work(sides, timing)]
+    reported = [*_fusion(sides, how), *_causes(sides, saved), *_less_work(sides, timing)]
     if changed and splits:
-        told += [*_units(sides, account, saved), *_lines(sides, saved)]
-    yield from told
-    cited = {evidence.id for each in told for evidence in each.evidence}
+        reported += [*_units(sides, account, saved), *_lines(sides, saved)]
+    yield from reported
+    cited = {evidence.id for each in reported for evidence in each.evidence}
     yield from (each for each in _work(sides) if cited.isdisjoint(e.id for e in each.evidence))
 
 
@@ -108,22 +108,22 @@ def _fusion(sides: ExplainedPair, how: How) -> Iterator[Attribution]:
 
 
 def _causes(sides: ExplainedPair, saved: float) -> Iterator[Attribution]:
-    told = 0
+    reported = 0
     for cause in changed_findings(sides):
         # Forecasts are estimates: limit the share to 100 %.
         most = max(-abs(saved), min(abs(saved), cause.saved))
         share = sides.percent(f"share of {cause.id}", "of the difference (estimated)", most, saved)
         if (share.value < 100 * _LEAST) if share is not None else not cause.worth:
             continue
-        if told and not cause.worth:
+        if reported and not cause.worth:
             return  # minor findings are listed only if there is no larger one
-        yield _told(cause, share)
-        told += 1
-        if told == _CAUSES:
+        yield _attribution(cause, share)
+        reported += 1
+        if reported == _CAUSES:
             return
 
 
-def _told(cause: FindingChange, share: Evidence | None) -> Attribution:
+def _attribution(cause: FindingChange, share: Evidence | None) -> Attribution:
     shown = cause.shown_by
     text = f"{cause.label}: {cause.became}{f'; {shown}' if shown else ''}"
     evidence = shown.evidence if shown else ()
@@ -148,9 +148,9 @@ def _less_work(sides: ExplainedPair, timing: Timing) -> Iterator[Attribution]:
 def _units(
     sides: ExplainedPair, account: Sequence[PartChange], saved: float
 ) -> Iterator[Attribution]:
-    told = _Units(sides)
-    yield from told.parts(account)
-    yield from told.busy(saved)
+    reported = _Units(sides)
+    yield from reported.parts(account)
+    yield from reported.busy(saved)
 
 
 class _Units:
@@ -159,7 +159,7 @@ class _Units:
     def __init__(self, sides: ExplainedPair) -> None:
         self._sides = sides
         self._times = dict(sides.units())
-        self._said: set[str] = set()
+        self._reported: set[str] = set()
 
     def parts(self, account: Sequence[PartChange]) -> Iterator[Attribution]:
         leading = leading_parts(account, 100 * _LEAST)
@@ -169,7 +169,7 @@ class _Units:
             busy = names.get(slug) if is_busy else None
             moved = self._volumes(busy, part.time) if busy else []
             unit = "issue" if part.id.startswith("issuing") else busy
-            yield self._told("account", str(part), unit, part.share, [part.time, *moved])
+            yield self._attribution("account", str(part), unit, part.share, [part.time, *moved])
 
     def busy(self, saved: float) -> Iterator[Attribution]:
         found = []
@@ -177,11 +177,11 @@ class _Units:
             is_busy = self._sides.busiest(unit) >= _BUSY.get(unit, _BUSY_PIPE)
             share = self._sides.percent(f"share of {unit}", "of the difference", change.fell, saved)
             large = share is not None and abs(share.value) >= 100 * _LEAST
-            if unit not in self._said and is_busy and large:
+            if unit not in self._reported and is_busy and large:
                 found.append((unit, change, share))
         for unit, change, share in sorted(found, key=lambda each: -abs(each[1].fell))[:_UNITS]:
             moved = self._volumes(unit, change)
-            yield self._told("unit", str(change), unit, share, [change, *moved])
+            yield self._attribution("unit", str(change), unit, share, [change, *moved])
 
     def _volumes(self, unit: str, time: NumberChange) -> list[NumberChange]:
         """What the unit had to do: counts that changed in the same direction as the time."""
@@ -190,11 +190,11 @@ class _Units:
             for volume in self._sides.volumes(unit)
             if volume.fell * time.fell > 0
             and volume.moved >= _MOVED
-            and volume.label not in self._said
+            and volume.label not in self._reported
         ]
         return sorted(found, key=lambda volume: -volume.moved)[:2]
 
-    def _told(
+    def _attribution(
         self,
         kind: AttributionKind,
         what: str,
@@ -202,7 +202,7 @@ class _Units:
         share: Evidence | None,
         shown: list[NumberChange],
     ) -> Attribution:
-        self._said |= {unit or "", *(volume.label for volume in shown[1:])}
+        self._reported |= {unit or "", *(volume.label for volume in shown[1:])}
         text = "".join((what, *(f", {volume}" for volume in shown[1:])))
         evidence = tuple(e for change in shown for e in change.evidence)
         return Attribution(kind, text, unit, share, evidence)

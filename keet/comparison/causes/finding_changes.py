@@ -164,8 +164,8 @@ def _judged(
 
 def _measured(each: WeightedLaunch) -> Iterator[str]:
     """Metrics that the launch was judged by, without the numbers that keet computes."""
-    told = each.explanation
-    return (name for name in told.judged_by if _has(told.launch, name))
+    explanation = each.explanation
+    return (name for name in explanation.judged_by if _has(explanation.launch, name))
 
 
 def _lacks(each: WeightedLaunch) -> set[str]:

@@ -55,15 +55,15 @@ class DiffNextStep(NamedTuple):
         kernel = self.weighted.explanation.launch.kernel
         if self.finding is None:
             return f"{kernel}: {_gap_text(self.weighted)}"
-        said = f"{self.finding.title.lower()}{self.finding.here}, {forecast_text(self.finding)}"
-        return f"{kernel}: {said}{self.of_whole}"
+        text = f"{self.finding.title.lower()}{self.finding.here}, {forecast_text(self.finding)}"
+        return f"{kernel}: {text}{self.of_whole}"
 
     @property
     def action(self) -> str:
         if self.finding:
             return self.finding.action
-        told = self.reason.how_to_tell if self.reason else ""
-        return f"{capitalized(told)}."
+        advice = self.reason.how_to_tell if self.reason else ""
+        return f"{capitalized(advice)}."
 
     @property
     def of_whole(self) -> str:

@@ -87,15 +87,15 @@ def _different(one: Profile, other: Profile, option: str) -> str:
     before, after = (setting_of(each, option) for each in (one, other))
     if before is None or after is None or before.value == after.value:
         return ""
-    told = [f"{x.value}{' (default)' * x.is_default}" for x in (before, after)]
-    return f"--{option} {told[0]} before, {told[1]} after"
+    values = [f"{x.value}{' (default)' * x.is_default}" for x in (before, after)]
+    return f"--{option} {values[0]} before, {values[1]} after"
 
 
 def _cache_control(one: Profile, other: Profile) -> Iterator[Caveat]:
-    told = _different(one, other, "cache-control")
-    if not told:
+    settings = _different(one, other, "cache-control")
+    if not settings:
         return
-    text = f"{told}: kernels start with different cache contents"
+    text = f"{settings}: kernels start with different cache contents"
     yield Caveat("cache_control", "weakens", text, WARM_CACHES)
 
 

@@ -38,8 +38,13 @@ def choose_weighting(
 
 def _of_runs(before: Side, after: Side) -> bool:
     """Not for two launches of one report, which are in the same run."""
-    told = before.times is not None or after.times is not None
-    return before.has_tables and after.has_tables and not told and not _within_report(before, after)
+    counts_given = before.times is not None or after.times is not None
+    return (
+        before.has_tables
+        and after.has_tables
+        and not counts_given
+        and not _within_report(before, after)
+    )
 
 
 def _within_report(before: Side, after: Side) -> bool:

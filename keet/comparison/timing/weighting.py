@@ -175,10 +175,10 @@ def with_suspected_work(
 ) -> tuple[Caveat, ...]:
     """The caveats of a pair, and one if a launch may do the work of several. This does not matter
     if the reports contain all launches or the launch counts are given."""
-    told = before.times is not None or after.times is not None
+    counts_given = before.times is not None or after.times is not None
     sized = any(caveat.id in _SIZE_CHANGED for caveat in found)
     alone = not (pairing.before and pairing.after)
-    if told or sized or alone or _is_whole(pairing, before, after):
+    if counts_given or sized or alone or _is_whole(pairing, before, after):
         return tuple(found)
     more = work_of_many_caveat(pairing)
     return (*found, more) if more else tuple(found)

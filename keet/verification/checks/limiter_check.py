@@ -73,8 +73,8 @@ def _judged(unit: str, facts: ReportValues, launches: Sequence[Launch]) -> tuple
         return ClaimVerdict.NOT_FOUND, _UNCLEAR
     shares = _shares(facts, launches[0])
     order = sorted(shares, key=lambda each: -shares[each])
-    told = ", ".join(f"{_SHARES[each][0]} {shares[each]:.4g}%" for each in order)
-    return found.pop(), f"busy, in order: {told}"
+    reason = ", ".join(f"{_SHARES[each][0]} {shares[each]:.4g}%" for each in order)
+    return found.pop(), f"busy, in order: {reason}"
 
 
 def _shares(facts: ReportValues, launch: Launch) -> Mapping[str, float]:

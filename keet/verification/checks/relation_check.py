@@ -236,11 +236,11 @@ def _judge(relation: Relation, pairs: Sequence[_Pair]) -> tuple[ClaimVerdict, st
     holds = [_surely_holds(relation, a, b) for a, b in pairs]
     if not pairs or holds[0] is None:
         return None
-    told = "; ".join(map(str, pairs[0]))
+    reason = "; ".join(map(str, pairs[0]))
     right = [each is not relation.is_negated for each in holds if each is not None]
     if right[0]:
-        return ClaimVerdict.CONFIRMED, told
-    return None if any(right) else (ClaimVerdict.CONTRADICTED, told)
+        return ClaimVerdict.CONFIRMED, reason
+    return None if any(right) else (ClaimVerdict.CONTRADICTED, reason)
 
 
 def _surely_holds(relation: Relation, first: ReportValue, second: ReportValue) -> bool | None:

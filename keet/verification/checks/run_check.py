@@ -195,8 +195,8 @@ def _contradicted(
     ]
     clear = "share" not in kinds or _OF_RUN.match(text, end)
     if right and clear and not {"factor", "bytes"} & set(kinds):
-        told = "; ".join(dict.fromkeys(str(report_value) for report_value in right[:2]))
-        return CheckedNumber(check.number, ClaimVerdict.CONTRADICTED, right[0], told)
+        reason = "; ".join(dict.fromkeys(str(report_value) for report_value in right[:2]))
+        return CheckedNumber(check.number, ClaimVerdict.CONTRADICTED, right[0], reason)
     if check.verdict is ClaimVerdict.CONTRADICTED or kinds[0] in ("total", "single"):
         reason = "the sentence is about the run, and the run table has no such number"
         return CheckedNumber(check.number, ClaimVerdict.NOT_FOUND, None, reason)
