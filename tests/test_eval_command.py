@@ -51,7 +51,7 @@ def make_clone(folder: Path, version: str) -> None:
 def test_without_the_repository_it_says_where_to_run_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["eval", "diagnosis"]) == 3
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith("run it inside a clone of the repository")
+    assert line.endswith("run it in a clone of the repository")
 
 
 def test_the_clone_around_the_working_folder_is_found(installed: Path) -> None:

@@ -388,6 +388,6 @@ def test_evals_say_where_they_run(core: Environment, tmp_path: Path) -> None:
     ran = core.keet("eval", "diagnosis", cwd=tmp_path)
     assert ran.code == 3
     assert ran.err.splitlines() == [
-        "keet: keet eval needs the evals and samples of keet's repository, which no wheel holds; "
-        "run it inside a clone of the repository"
+        "keet: keet eval needs the evals and samples of keet's repository (not in the wheel); "
+        "run it in a clone of the repository"
     ]
