@@ -1,4 +1,4 @@
-"""What stands in for the analysis in a worker process: each misbehaves in one way."""
+"""Fake analyses for worker processes: each one fails in a certain way."""
 
 from __future__ import annotations
 

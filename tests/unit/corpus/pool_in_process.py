@@ -1,4 +1,4 @@
-"""What stands in for worker processes where they are not the point: each takes a second to start."""
+"""A `Pool` without processes, for tests of other things: a worker takes a second to start."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keet.corpus.batch.worker_pool import TASKS_AHEAD, WorkerLimits
 
 
 class PoolInProcess:
-    """`Pool` without workers: the same steps, done by whoever waits for them."""
+    """Performs the tasks in `wait`."""
 
     def __init__(self, analyse: Analyse, jobs: int, limits: WorkerLimits | None = None) -> None:
         self._analyse = analyse
@@ -27,7 +27,7 @@ class PoolInProcess:
         self._queue.clear()
 
     def start_workers(self) -> None:
-        """There are none."""
+        """This pool has no workers."""
 
     def room(self) -> int:
         return self._jobs * TASKS_AHEAD - len(self._queue)
@@ -39,4 +39,4 @@ class PoolInProcess:
         return list(perform(self._queue.popleft(), self._analyse)) if self._queue else []
 
     def wake(self) -> None:
-        """Nobody sleeps here."""
+        """`wait` does not block."""

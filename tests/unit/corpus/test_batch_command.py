@@ -66,7 +66,7 @@ def everything(out: Path) -> list[list[tuple[Any, ...]]]:
     ]
 
 
-def test_a_tree_becomes_a_store(tree: Path, tmp_path: Path, keet: Keet) -> None:
+def test_batch_of_a_folder_records_every_file(tree: Path, tmp_path: Path, keet: Keet) -> None:
     out = tmp_path / "out"
     result = keet("batch", tree, "-o", out, "--jobs", 2)
     assert result.code == 5
@@ -90,7 +90,9 @@ def test_a_tree_becomes_a_store(tree: Path, tmp_path: Path, keet: Keet) -> None:
 
 
 @pytest.mark.slow
-def test_rows_are_what_explain_says(tree: Path, tmp_path: Path, batch: Keet, keet: Keet) -> None:
+def test_rows_have_the_values_of_explain(
+    tree: Path, tmp_path: Path, batch: Keet, keet: Keet
+) -> None:
     out = tmp_path / "out"
     batch(tree / "nvtx.ncu-rep", "-o", out)
     told = json.loads(
@@ -133,7 +135,7 @@ def test_the_same_rows_with_one_worker_and_with_three(tmp_path: Path, keet: Keet
 
 
 @pytest.mark.slow
-def test_what_is_settled_is_not_read_again(tree: Path, tmp_path: Path, batch: Keet) -> None:
+def test_unchanged_files_are_not_read_again(tree: Path, tmp_path: Path, batch: Keet) -> None:
     out = tmp_path / "out"
     batch(tree, "-o", out)
     before, parts = everything(out), len(list((out / "parts").iterdir()))
@@ -145,7 +147,7 @@ def test_what_is_settled_is_not_read_again(tree: Path, tmp_path: Path, batch: Ke
 
 
 @pytest.mark.slow
-def test_changed_touched_and_mended_files(tree: Path, tmp_path: Path, batch: Keet) -> None:
+def test_changed_touched_and_repaired_files(tree: Path, tmp_path: Path, batch: Keet) -> None:
     out = tmp_path / "out"
     batch(tree, "-o", out)
     os.utime(tree / "graph.ncu-rep", ns=(1, 1))
@@ -162,7 +164,7 @@ def test_changed_touched_and_mended_files(tree: Path, tmp_path: Path, batch: Kee
 
 
 @pytest.mark.slow
-def test_what_failed_is_tried_again_when_asked(tree: Path, tmp_path: Path, batch: Keet) -> None:
+def test_retry_failed_analyses_failed_files_again(tree: Path, tmp_path: Path, batch: Keet) -> None:
     out = tmp_path / "out"
     batch(tree, "-o", out)
     assert (
@@ -189,7 +191,7 @@ def test_shards_make_one_store(tree: Path, tmp_path: Path, batch: Keet) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 @pytest.mark.slow
-def test_a_signal_leaves_a_store_and_says_how_to_go_on(
+def test_a_signal_leaves_a_store_and_prints_the_resume_command(
     tmp_path: Path, batch: Keet, name: str
 ) -> None:
     tree, out = tmp_path / "tree", tmp_path / "out"
@@ -247,7 +249,7 @@ def test_wrong_usage(tmp_path: Path, keet: Keet, arguments: tuple[str, ...], mes
 
 
 @pytest.mark.slow
-def test_a_shard_without_files_is_no_error(tmp_path: Path, batch: Keet) -> None:
+def test_a_shard_without_files_succeeds(tmp_path: Path, batch: Keet) -> None:
     path = tmp_path / "graph.ncu-rep"
     shutil.copy(REPORTS / "graph.ncu-rep", path)
     codes = [batch(path, "-o", tmp_path / "o", "--shard", f"{n}/2").code for n in (0, 1)]

@@ -45,7 +45,7 @@ def test_paths_are_absolute_whatever_the_working_folder(
     ]
 
 
-def test_strangers_are_told_from_exports_by_what_is_in_them(tree: Path) -> None:
+def test_csv_and_json_files_are_recognised_by_content(tree: Path) -> None:
     for export in ("tour_lines.csv", "nvtx.live.csv"):
         (tree / export).write_bytes((REPORTS / export).read_bytes())
     (tree / "sales.csv").write_text("ID,Amount\n1,2\n")
@@ -61,7 +61,7 @@ def test_strangers_are_told_from_exports_by_what_is_in_them(tree: Path) -> None:
     assert survey.other_files == 2
 
 
-def test_a_snapshot_tells_the_report_behind_it(tree: Path, keet: Keet) -> None:
+def test_a_snapshot_names_its_report(tree: Path, keet: Keet) -> None:
     snapshot = tree / "s.json"
     report = REPORTS / "graph.ncu-rep"
     assert keet("snapshot", report, "-o", snapshot).code == 0
@@ -75,12 +75,12 @@ def test_a_snapshot_tells_the_report_behind_it(tree: Path, keet: Keet) -> None:
     assert found["sub/d.keet.json"].snapshot_of is None
 
 
-def test_the_name_of_2019(tree: Path) -> None:
+def test_the_file_suffix_of_2019_is_found(tree: Path) -> None:
     (tree / "old.nsight-cuprof-report").write_bytes(b"x")
     assert "old.nsight-cuprof-report" in names(tree)
 
 
-def test_a_folder_that_is_named_like_a_report_is_told_and_entered(tree: Path) -> None:
+def test_a_folder_named_like_a_report_fails_and_is_searched(tree: Path) -> None:
     (tree / "odd.ncu-rep").mkdir()
     (tree / "odd.ncu-rep" / "in.ncu-rep").write_bytes(b"x")
     assert {"odd.ncu-rep", "odd.ncu-rep/in.ncu-rep"} <= set(names(tree))
@@ -119,7 +119,7 @@ def test_the_store_itself_is_not_searched(tree: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
-def test_what_could_hang_is_not_opened(tree: Path) -> None:
+def test_pipes_and_devices_are_not_opened(tree: Path) -> None:
     os.mkfifo(tree / "pipe.csv")
     os.mkfifo(tree / "pipe.ncu-rep")
     survey = find_reports([tree], tree / "out")
@@ -132,7 +132,7 @@ def test_names_that_are_not_utf8(tree: Path) -> None:
     assert os.fsdecode(b"\xff.ncu-rep") in names(tree)
 
 
-def test_deep_trees_and_what_is_not_there(tmp_path: Path) -> None:
+def test_deep_trees_and_missing_paths(tmp_path: Path) -> None:
     deep = tmp_path.joinpath(*["d"] * 200)
     deep.mkdir(parents=True)
     (deep / "x.ncu-rep").write_bytes(b"x")
@@ -151,7 +151,7 @@ def test_shards_are_disjoint_and_complete(relative: list[str], total: int) -> No
     assert all(len(owner) == 1 for owner in owners)
 
 
-def test_shards_are_even_and_fixed_for_all_time() -> None:
+def test_shards_are_even_and_never_change() -> None:
     counts = [0] * 16
     for number in range(16_000):
         counts[shard_of(f"run/{number:06}.ncu-rep", 16)] += 1
@@ -172,7 +172,7 @@ def test_the_shards_of_a_tree_cover_it(tree: Path) -> None:
 
 
 @each_row("text", ["", "1", "3/3", "-1/2", "a/b", "0/0", "1/2/3", "1/99999999"])
-def test_shards_that_are_none(text: str) -> None:
+def test_invalid_shards_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--shard"):
         parse_shard(text)
 

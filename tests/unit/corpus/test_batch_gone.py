@@ -48,9 +48,7 @@ def shown(out: Path) -> set[str]:
 
 
 @pytest.mark.slow
-def test_what_is_gone_is_told_and_stays_until_it_is_pruned(
-    tree: Path, out: Path, batch: Keet
-) -> None:
+def test_gone_files_are_reported_and_kept_until_prune(tree: Path, out: Path, batch: Keet) -> None:
     (tree / "nvtx.ncu-rep").unlink()
     (tree / "cut.ncu-rep").unlink()
     told = batch(tree, "-o", out)
@@ -73,7 +71,7 @@ def test_what_is_gone_is_told_and_stays_until_it_is_pruned(
 
 
 @pytest.mark.slow
-def test_what_came_back_needs_no_second_analysis(tree: Path, out: Path, batch: Keet) -> None:
+def test_a_file_that_came_back_is_not_analysed_again(tree: Path, out: Path, batch: Keet) -> None:
     kept = tree.parent / "kept.ncu-rep"
     (tree / "nvtx.ncu-rep").rename(kept)
     batch(tree, "-o", out, "--prune")
@@ -85,7 +83,7 @@ def test_what_came_back_needs_no_second_analysis(tree: Path, out: Path, batch: K
 
 @pytest.mark.parametrize("options", [(), ("--prune",)])
 @pytest.mark.slow
-def test_a_file_that_was_moved_goes_by_its_new_path(
+def test_a_moved_file_gets_its_new_path(
     tree: Path, out: Path, batch: Keet, options: tuple[str, ...]
 ) -> None:
     (tree / "nvtx.ncu-rep").rename(tree / "a.ncu-rep")
@@ -111,7 +109,9 @@ def test_a_copy_of_a_file_that_changed(tree: Path, out: Path, batch: Keet) -> No
 
 
 @pytest.mark.slow
-def test_only_what_was_named_is_pruned(tree: Path, out: Path, batch: Keet, tmp_path: Path) -> None:
+def test_only_files_below_the_given_folders_are_pruned(
+    tree: Path, out: Path, batch: Keet, tmp_path: Path
+) -> None:
     other = tmp_path / "tree2"
     other.mkdir()
     shutil.copy(REPORTS / "metrics_only.ncu-rep", other / "x.ncu-rep")
@@ -145,7 +145,7 @@ def test_shards_share_what_is_gone(tree: Path, out: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_can_not_be_reached_is_not_gone(tmp_path: Path) -> None:
+def test_files_that_can_not_be_reached_are_not_gone(tmp_path: Path) -> None:
     odd = tmp_path / os.fsdecode(b"\xff.ncu-rep")
     odd.write_bytes(b"")
     assert not is_gone(str(tmp_path / r"\udcff.ncu-rep"))
@@ -176,7 +176,7 @@ def terminated(*_: object, **__: object) -> None:
     ],
 )
 @pytest.mark.slow
-def test_a_run_that_is_stopped_says_how_to_go_on(
+def test_a_stopped_batch_prints_the_resume_command(
     tree: Path, tmp_path: Path, batch: Keet, monkeypatch: pytest.MonkeyPatch, stage: str, stop: Any
 ) -> None:
     monkeypatch.setattr(stage, stop)

@@ -1,4 +1,4 @@
-"""Workers die, hang, leak and chatter; every file gets its answer all the same."""
+"""Workers crash, hang, leak memory and print; every file gets an answer."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ORDERS = {
 
 
 @pytest.mark.slow
-def test_a_bad_file_costs_itself_alone(tmp_path: Path) -> None:
+def test_a_bad_file_does_not_affect_others(tmp_path: Path) -> None:
     """All kinds in one folder, each between files that nothing is wrong with."""
     contents = [content for order in ORDERS for content in ("fine", order)]
     with Pool(fake_analyses.by_content, 2) as pool:
@@ -73,7 +73,7 @@ class Clock:
         """No time passes."""
 
 
-def test_a_file_that_takes_too_long_costs_itself_alone(
+def test_a_file_over_the_time_limit_does_not_affect_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The clock jumps when the only worker has begun the file that hangs. The file before it is
@@ -91,7 +91,7 @@ def test_a_file_that_takes_too_long_costs_itself_alone(
     assert all(isinstance(answer.result, Analysed) for answer in found.values())
 
 
-def test_a_large_file_has_more_time() -> None:
+def test_a_large_file_gets_more_time() -> None:
     """In proportion to its size; a small one has as long as any other."""
     limits = WorkerLimits(seconds=60.0)
     sizes = [0, 1 << 20, 256 << 20, 512 << 20, 1 << 30]
@@ -99,21 +99,21 @@ def test_a_large_file_has_more_time() -> None:
     assert allowed == [60.0, 60.0, 60.0, 120.0, 240.0]
 
 
-def test_a_death_by_accident_costs_a_retry(tmp_path: Path) -> None:
+def test_a_file_is_retried_after_a_crash(tmp_path: Path) -> None:
     with Pool(fake_analyses.by_content, 1) as pool:
         found = answers(pool, tasks(tmp_path, "die once", "fine"))
         assert pool.started == 2
     assert all(isinstance(answer.result, Analysed) for answer in found.values())
 
 
-def test_answers_that_can_not_be_read_do_not_stop_the_run(tmp_path: Path) -> None:
+def test_unreadable_answers_do_not_stop_the_batch(tmp_path: Path) -> None:
     with Pool(fake_analyses.of_another_version, 1) as pool:
         found = answers(pool, tasks(tmp_path, "fine"))
     assert isinstance(found[0].result, Failed)
     assert found[0].result.reason.startswith("its worker process died 3 times")
 
 
-def test_prints_do_not_get_among_the_answers(tmp_path: Path) -> None:
+def test_output_of_libraries_does_not_mix_with_answers(tmp_path: Path) -> None:
     with Pool(fake_analyses.by_content, 1) as pool:
         found = answers(pool, tasks(tmp_path, "print", "print"))
     assert all(isinstance(answer.result, Analysed) for answer in found.values())
@@ -136,7 +136,7 @@ def test_a_worker_is_replaced_when_it_holds_too_much(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such parents")
 @pytest.mark.slow
-def test_a_worker_does_not_outlive_its_run(tmp_path: Path) -> None:
+def test_a_worker_does_not_outlive_its_batch(tmp_path: Path) -> None:
     """Not even over a file that never ends."""
     (task,) = tasks(tmp_path, "hang")
     code = (
@@ -164,7 +164,7 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def test_hashes_are_of_the_bytes(tmp_path: Path) -> None:
+def test_a_hash_is_the_sha256_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"abc")
     with Pool(fake_analyses.by_content, 1) as pool:
         found = answers(pool, [Task(0, "hash", str(tmp_path / "a"))])
@@ -173,7 +173,7 @@ def test_hashes_are_of_the_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_workers_that_cannot_start_are_no_fault_of_the_files(
+def test_workers_that_do_not_start_end_the_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("keet.corpus.batch.worker_pool.MAX_FAILED_STARTS", 3)

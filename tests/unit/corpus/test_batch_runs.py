@@ -64,7 +64,7 @@ UNKNOWN = [(name, *NOT_KNOWN) for name, *_ in KNOWN]
 
 
 @pytest.mark.slow
-def test_rows_know_the_run(tree: Path, out: Path, batch: Keet) -> None:
+def test_rows_have_times_of_the_run(tree: Path, out: Path, batch: Keet) -> None:
     write_table(tree / "tour.ncu-rep", RUN)
     result = batch(tree, "-o", out)
     assert (result.code, result.err) == (0, "")
@@ -75,7 +75,9 @@ def test_rows_know_the_run(tree: Path, out: Path, batch: Keet) -> None:
 
 
 @pytest.mark.slow
-def test_a_report_of_a_range_is_told(tmp_path: Path, out: Path, batch: Keet, keet: Keet) -> None:
+def test_a_run_table_without_times_of_launches_is_reported(
+    tmp_path: Path, out: Path, batch: Keet, keet: Keet
+) -> None:
     """By `keet batch` and `keet top` alike; also after it was touched, and not analysed again."""
     tree = tmp_path / "tree"
     tree.mkdir()
@@ -92,7 +94,9 @@ def test_a_report_of_a_range_is_told(tmp_path: Path, out: Path, batch: Keet, kee
 
 
 @pytest.mark.slow
-def test_rows_know_launches_like_the_profiled_one(tmp_path: Path, out: Path, batch: Keet) -> None:
+def test_rows_have_the_time_in_launches_of_similar_length(
+    tmp_path: Path, out: Path, batch: Keet
+) -> None:
     """`expand` was profiled at its largest grid, which makes two thirds of its time."""
     for name in ("growing.ncu-repz", "growing.run.json"):
         shutil.copy(RUNS / name, tmp_path)
@@ -164,7 +168,7 @@ def test_a_report_that_was_touched_keeps_its_run(tree: Path, out: Path, batch: K
 
 
 @pytest.mark.slow
-def test_stores_of_before_go_on_without_analysing_all_again(
+def test_stores_of_an_older_keet_are_resumed(
     tree: Path, out: Path, batch: Keet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A part of an older keet has no column of the run: only reports with a table are read again."""
@@ -231,7 +235,7 @@ def test_the_table_of_a_copy_is_used_where_the_first_has_none(
 
 
 @pytest.mark.slow
-def test_of_two_tables_that_of_the_first_is_used(tree: Path, out: Path, batch: Keet) -> None:
+def test_the_run_table_of_the_first_copy_is_used(tree: Path, out: Path, batch: Keet) -> None:
     write_table(tree / "tour.ncu-rep", RUN)
     write_table(copied(tree, "x.ncu-rep"), {"normalise": (1, 1.0)})
     batch(tree, "-o", out)
@@ -288,7 +292,7 @@ def test_a_snapshot_brings_the_run_of_its_report(
 
 @pytest.mark.parametrize("damage", [b"{}", b'{"keet_run": 99}', b'{"keet_run": 1'])
 @pytest.mark.slow
-def test_a_damaged_table_costs_no_report_and_is_told(
+def test_a_damaged_run_table_is_reported_and_the_report_analysed(
     tree: Path, out: Path, batch: Keet, damage: bytes
 ) -> None:
     write_table(tree / "tour.ncu-rep", RUN).write_bytes(damage)
@@ -314,7 +318,7 @@ def test_a_table_of_another_profile_is_not_used(tree: Path, out: Path, batch: Ke
 
 
 @pytest.mark.slow
-def test_tables_are_no_reports_and_no_strangers(tree: Path, out: Path, batch: Keet) -> None:
+def test_run_tables_are_skipped_without_a_message(tree: Path, out: Path, batch: Keet) -> None:
     table = write_table(tree / "tour.ncu-rep", RUN)
     survey = find_reports([tree], out)
     assert [file.relative for file in survey.reports] == ["tour.ncu-rep"]
@@ -337,7 +341,7 @@ def test_a_snapshot_may_be_called_like_a_table(tree: Path, out: Path, keet: Keet
 
 
 @pytest.mark.slow
-def test_explain_of_a_folder_takes_no_table_for_a_report(tree: Path, keet: Keet) -> None:
+def test_explain_of_a_folder_skips_run_tables(tree: Path, keet: Keet) -> None:
     write_table(tree / "tour.ncu-rep", RUN)
     result = keet("explain", tree, "--no-model", "--no-sass")
     assert result.code == 0, result.err

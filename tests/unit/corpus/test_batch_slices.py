@@ -137,14 +137,14 @@ def test_a_worker_that_dies_between_two_slices_costs_a_retry(
 
 
 @pytest.mark.slow
-def test_slices_of_what_the_file_was_before_are_dropped(tmp_path: Path) -> None:
+def test_slices_of_an_earlier_attempt_are_dropped(tmp_path: Path) -> None:
     tree, out = tree_of(tmp_path / "tree", "die once"), tmp_path / "out"
     told = run(tree, out, Pool(fake_analyses.sliced_at_first, 1))
     assert asked(out, "SELECT report_sha256, launch_id FROM launches") == [("fine", 0)]
     assert told[-1].launches == 1
 
 
-def test_launches_of_a_report_under_way_are_told(tmp_path: Path) -> None:
+def test_progress_counts_launches_of_unfinished_reports(tmp_path: Path) -> None:
     class OneByOne(PoolInProcess):
         """Hands on an answer at a time, as a worker does."""
 

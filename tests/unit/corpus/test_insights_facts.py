@@ -52,7 +52,7 @@ def test_points_of_a_sweep_are_numbered_as_in_its_curve(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_outlier_is_told_from_the_usual_launch(tmp_path: Path) -> None:
+def test_facts_of_an_outlier_and_of_the_usual_launch_differ_in_id(tmp_path: Path) -> None:
     facts = only(tmp_path, OUTLIER).facts
     assert (facts["duration_us#0"].launch, facts["duration_us#0"].value) == (11, 600.0)
     assert facts["l2_hit_rate_pct#usual"].value == 80.0

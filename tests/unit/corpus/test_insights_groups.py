@@ -123,21 +123,21 @@ def test_clusters_count_as_profiled_where_one_run_is_not_known(tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_clusters_claim_nothing_where_the_replay_differs(tmp_path: Path) -> None:
+def test_clusters_claim_no_saving_if_the_replay_differs(tmp_path: Path) -> None:
     launches, findings = sick_in_runs("one", "two", "three")
     launches[0]["plain_us"] = 2400.0
     assert of_kind(found_in(tmp_path, launches, findings), "cluster") == [], "one kernel is left"
 
 
 @pytest.mark.slow
-def test_one_sick_kernel_is_no_cluster(tmp_path: Path) -> None:
+def test_one_kernel_is_not_a_cluster(tmp_path: Path) -> None:
     sick = [launch(f"{i}.ncu-rep", i) for i in range(3)]
     found = found_in(tmp_path, sick, [finding(each, "small_grid", 2.0) for each in sick])
     assert of_kind(found, "cluster") == []
 
 
 @pytest.mark.slow
-def test_a_finding_that_saves_a_trifle_is_no_cluster(tmp_path: Path) -> None:
+def test_a_finding_with_a_small_saving_is_not_a_cluster(tmp_path: Path) -> None:
     small = [launch(f"{k}.ncu-rep", kernel=k, kernel_full=f"{k}()", duration_us=3.0) for k in "ab"]
     large = launch("l.ncu-rep", kernel="large", kernel_full="large()", duration_us=1e4)
     found = found_in(tmp_path, [*small, large], [finding(e, "launch_bound", 3.0) for e in small])
@@ -183,7 +183,7 @@ def test_the_set_adds_nothing_to_kernels_of_one_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("time", "rest"), [(4.0, 0.0), (100.0, 5e4)])
 @pytest.mark.slow
-def test_a_saving_within_noise_or_below_a_hundredth_is_no_cluster(
+def test_a_saving_within_noise_or_below_one_percent_is_not_a_cluster(
     tmp_path: Path, time: float, rest: float
 ) -> None:
     sick = [launch(f"{k}.ncu-rep", kernel=k, kernel_full=f"{k}()", duration_us=time) for k in "abc"]
@@ -201,7 +201,7 @@ def steady(count: int, median: float = 200.0) -> list[float]:
 
 
 @pytest.mark.slow
-def test_a_launch_that_takes_much_longer_and_what_moved_with_it(tmp_path: Path) -> None:
+def test_an_outlier_names_the_metrics_that_changed(tmp_path: Path) -> None:
     launches = [launch("app.ncu-rep", i, duration_us=t) for i, t in enumerate(steady(20))]
     launches[13] |= {"duration_us": 620.0, "inst_executed_total": 3.1e7}
     (insight,) = of_kind(found_in(tmp_path, launches), "outliers")
@@ -214,7 +214,7 @@ def test_a_launch_that_takes_much_longer_and_what_moved_with_it(tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_times_that_scatter_anyway_have_no_outlier(tmp_path: Path) -> None:
+def test_widely_spread_times_have_no_outlier(tmp_path: Path) -> None:
     noise = random.Random(3)
     launches = [
         launch("app.ncu-rep", i, duration_us=100.0 * noise.lognormvariate(0, 0.3))
@@ -224,14 +224,14 @@ def test_times_that_scatter_anyway_have_no_outlier(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_modes_are_no_outliers(tmp_path: Path) -> None:
+def test_a_second_mode_is_not_an_outlier(tmp_path: Path) -> None:
     times = [100.0] * 12 + [300.0] * 5
     launches = [launch("app.ncu-rep", i, duration_us=t) for i, t in enumerate(times)]
     assert of_kind(found_in(tmp_path, launches), "outliers") == []
 
 
 @pytest.mark.slow
-def test_other_shapes_are_no_peers(tmp_path: Path) -> None:
+def test_launches_of_other_shapes_are_not_peers(tmp_path: Path) -> None:
     launches = [launch("app.ncu-rep", i, duration_us=t) for i, t in enumerate(steady(8))]
     launches.append(launch("app.ncu-rep", 8, grid=(9999, 1, 1), duration_us=2000.0))
     assert of_kind(found_in(tmp_path, launches), "outliers") == []
@@ -278,7 +278,7 @@ def test_a_regression_between_two_nights(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_version_that_changes_with_it_is_said(tmp_path: Path) -> None:
+def test_versions_that_changed_as_well_are_named(tmp_path: Path) -> None:
     launches = nights([100.0, 101, 99, 100, 150, 151, 149], driver_version="590.2")
     (insight,) = of_kind(found_in(tmp_path, launches), "change")
     assert insight.change is not None
@@ -286,7 +286,7 @@ def test_a_version_that_changes_with_it_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_noise_is_no_change(tmp_path: Path) -> None:
+def test_noise_is_not_a_change(tmp_path: Path) -> None:
     noise = random.Random(1)
     times = [100.0 * noise.lognormvariate(0, 0.025) for _ in range(40)]
     assert of_kind(found_in(tmp_path, nights(times)), "change") == []
@@ -315,7 +315,7 @@ def test_a_slow_drift_is_cut_nowhere_near_its_ends() -> None:
     assert change_point([100.0, 103, 106, 109, 112, 115, 118, 121]) is None
 
 
-def test_the_last_file_alone_has_to_stand_out_twice_as_far() -> None:
+def test_a_change_in_the_last_file_must_be_twice_as_large() -> None:
     assert change_point([100.0, 100, 100, 100, 110]) is None
     found = change_point([100.0, 100, 100, 100, 130])
     assert found is not None

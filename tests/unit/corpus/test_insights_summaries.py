@@ -57,7 +57,7 @@ def test_references_are_printed_with_their_point(sweep: Insight) -> None:
     assert not written.problems
 
 
-def test_a_true_comparison_stands_and_a_false_one_does_not(sweep: Insight) -> None:
+def test_a_true_comparison_is_kept_and_a_false_one_is_marked(sweep: Insight) -> None:
     fast, slow = fact(sweep, "Duration", 100), fact(sweep, "Duration", 200)
     assert not read(sweep, f"It pays: {{{fast} < {slow}}}.").problems
     assert read(sweep, f"It costs: {{{fast} > {slow}}}.").problems

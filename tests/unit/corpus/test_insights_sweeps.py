@@ -64,7 +64,7 @@ def slow_parts(insights: Insights, knob: str) -> dict[str, str]:
     return {text[3 : text.index(" it takes")]: text for text in slow}
 
 
-def test_each_slow_point_of_pair_reduce_is_told_by_itself(samples: Insights) -> None:
+def test_each_slow_point_of_pair_reduce_has_its_own_sentence(samples: Insights) -> None:
     """L2 is near its peak at 32 and 64, and has more to do there: nothing says `in flight`."""
     slow = slow_parts(samples, "BLOCK")
     assert list(slow) == ["32", "64", "192", "256"]
@@ -86,7 +86,7 @@ def test_work_that_varies_is_not_called_the_same(samples: Insights) -> None:
         assert counter in told.text[0]
 
 
-def test_what_is_said_of_a_stretch_names_the_point_it_is_true_of(samples: Insights) -> None:
+def test_a_sentence_about_several_points_names_both_ends(samples: Insights) -> None:
     (text,) = slow_parts(samples, "TILE_Y").values()
     assert text.startswith("At 1 to 6 it takes 3.22x (at 1) to 1.06x (at 6) the time of the best.")
     assert "of peak" not in text
@@ -111,7 +111,7 @@ def starving(
 
 
 @pytest.mark.slow
-def test_too_little_in_flight_is_said_where_no_unit_is_near_its_peak(tmp_path: Path) -> None:
+def test_too_few_warps_are_named_if_no_unit_is_near_its_peak(tmp_path: Path) -> None:
     slow = starving(tmp_path, 40.0)
     assert list(slow) == ["1 and 2"]
     assert "The work is the same, no unit that was measured is above 40% of" in slow["1 and 2"]
@@ -121,7 +121,7 @@ def test_too_little_in_flight_is_said_where_no_unit_is_near_its_peak(tmp_path: P
 
 
 @pytest.mark.slow
-def test_a_unit_near_its_peak_or_more_work_is_no_lack_of_warps(tmp_path: Path) -> None:
+def test_too_few_warps_are_not_named_with_a_busy_unit_or_more_work(tmp_path: Path) -> None:
     near = starving(tmp_path / "near", 70.0)
     more = starving(tmp_path / "more", 40.0, l2_sectors=2e7)
     for text in (near["1 and 2"], more["1"]):
@@ -140,7 +140,7 @@ def test_a_unit_that_was_not_measured_may_be_near_its_peak(
 
 
 @pytest.mark.slow
-def test_no_counter_is_said_only_where_none_moved(tmp_path: Path) -> None:
+def test_no_changed_counter_is_reported_only_if_none_changed(tmp_path: Path) -> None:
     found = planted(
         tmp_path,
         (launch(f"T_{v}.ncu-rep", duration_us=t) for v, t in ((1, 300.0), (2, 200.0), (8, 100.0))),
@@ -161,7 +161,7 @@ def test_tile_smooth_moves_from_l1_to_the_issue_slots(samples: Insights) -> None
     assert "grid y" in sweep.moves_with
 
 
-def test_every_number_that_is_said_is_a_cell_of_the_store_or_made_of_such(
+def test_every_number_in_a_text_comes_from_cells_of_the_store(
     samples: Insights,
 ) -> None:
     assert samples.grounding.numbers > 100
@@ -170,7 +170,7 @@ def test_every_number_that_is_said_is_a_cell_of_the_store_or_made_of_such(
 
 
 @pytest.mark.slow
-def test_reports_by_strangers_are_no_sweep_and_no_history(tmp_path: Path) -> None:
+def test_public_reports_have_no_sweep_and_no_history(tmp_path: Path) -> None:
     if not CORPUS.is_dir():
         pytest.skip(NOT_FOUND)
     found = insights_of(reports_in(tmp_path / "s", sorted(CORPUS.glob("*.ncu-rep"))))
@@ -189,7 +189,7 @@ def planted(tmp_path: Path, launches: Iterator[dict[str, object]]) -> Insights:
     return found
 
 
-def test_a_block_size_that_no_name_tells(tmp_path: Path) -> None:
+def test_a_block_size_without_a_name_is_a_knob(tmp_path: Path) -> None:
     times = {64: 300.0, 128: 200.0, 256: 150.0, 512: 220.0}
     found = planted(
         tmp_path,
@@ -285,7 +285,7 @@ def test_a_grid_of_two_knobs_gives_a_sweep_for_each_line(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_two_things_that_vary_at_will_are_no_sweep(tmp_path: Path) -> None:
+def test_two_independent_knobs_are_not_a_sweep(tmp_path: Path) -> None:
     """Tiles of an autotuner: a reader could not tell which argument did it."""
     tiles = {(128, 64): 100.0, (64, 256): 130.0, (256, 32): 90.0, (32, 128): 200.0}
     found = planted(
@@ -303,7 +303,7 @@ def test_two_things_that_vary_at_will_are_no_sweep(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_values_are_a_comparison_and_no_sweep(tmp_path: Path) -> None:
+def test_two_values_are_not_a_sweep(tmp_path: Path) -> None:
     found = planted(
         tmp_path, (launch(f"BLOCK_{b}.ncu-rep", duration_us=1e4 / b) for b in (64, 128))
     )
@@ -311,7 +311,7 @@ def test_two_values_are_a_comparison_and_no_sweep(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_numbers_that_count_captures_are_no_knob(tmp_path: Path) -> None:
+def test_numbers_that_count_captures_are_not_knobs(tmp_path: Path) -> None:
     found = planted(
         tmp_path, (launch(f"run_{i}.ncu-rep", duration_us=100.0 + 20 * i) for i in range(1, 5))
     )
@@ -322,7 +322,7 @@ EDITS = ((1, 400.0, 3e7), (2, 300.0, 1e7), (3, 200.0, 2e7), (4, 250.0, 4e7))
 
 
 @pytest.mark.slow
-def test_ordinals_of_edits_are_no_knob(tmp_path: Path) -> None:
+def test_numbers_of_edits_are_not_knobs(tmp_path: Path) -> None:
     found = planted(
         tmp_path,
         (
@@ -356,7 +356,7 @@ def test_consecutive_values_are_a_knob_where_the_launch_moves_with_them(tmp_path
 
 
 @pytest.mark.slow
-def test_a_point_that_was_left_out_is_said_and_not_recommended(tmp_path: Path) -> None:
+def test_a_left_out_point_is_named_and_not_recommended(tmp_path: Path) -> None:
     found = planted(
         tmp_path,
         (
@@ -387,7 +387,7 @@ def test_larger_ones_are_recommended_while_the_curve_falls(
 
 
 @pytest.mark.slow
-def test_shapes_of_one_file_are_no_sweep(tmp_path: Path) -> None:
+def test_shapes_of_one_file_are_not_a_sweep(tmp_path: Path) -> None:
     """A network launches its kernels in many sizes: that is one run."""
     found = planted(
         tmp_path,
@@ -445,7 +445,7 @@ def test_a_problem_size_is_compared_per_unit_of_work(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_without_work_counters_no_best_is_named(tmp_path: Path) -> None:
+def test_without_work_counters_no_best_value_is_named(tmp_path: Path) -> None:
     missing = dict.fromkeys(
         ("inst_executed_total", "dram_bytes_read", "dram_bytes_written", "global_store_sectors")
     )
@@ -459,7 +459,7 @@ def test_without_work_counters_no_best_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_knob_that_changes_nothing_is_said_to(tmp_path: Path) -> None:
+def test_a_knob_without_effect_is_within_noise(tmp_path: Path) -> None:
     times = {1: 100.0, 2: 103.0, 4: 99.0, 8: 101.0}
     found = planted(tmp_path, (launch(f"U_{v}.ncu-rep", duration_us=t) for v, t in times.items()))
     sweep = by_knob(found, "U")

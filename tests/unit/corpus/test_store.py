@@ -90,7 +90,7 @@ def test_rows_come_back_as_they_were(
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @pytest.mark.slow
-def test_what_is_no_number_is_not_measured(value: float) -> None:
+def test_nan_and_infinity_become_null(value: float) -> None:
     ((row,), *_) = written([launch_row(report_sha256=SHA, dram_bytes_read=value)])
     assert row[LAUNCH_COLUMNS.index("dram_bytes_read")] is None
 
@@ -102,7 +102,7 @@ def test_zero_is_not_null() -> None:
     assert row[LAUNCH_COLUMNS.index("dram_bytes_written")] is None
 
 
-def test_integers_that_no_column_holds_are_not_known() -> None:
+def test_integers_that_do_not_fit_become_null() -> None:
     cells = {"report_sha256": SHA, "grid_x": 2**31, "threads": 2**63}
     ((row,), *_) = written([launch_row(**cells)])
     assert row[LAUNCH_COLUMNS.index("grid_x")] is row[LAUNCH_COLUMNS.index("threads")] is None
@@ -126,7 +126,7 @@ def test_the_record_of_a_file_comes_back(tmp_path: Path) -> None:
         assert store.query("FROM files").columns == FILE_COLUMNS
 
 
-def test_a_store_may_lie_anywhere(tmp_path: Path) -> None:
+def test_a_store_may_be_in_any_folder(tmp_path: Path) -> None:
     place = tmp_path / "a b" / "it's" / "x[1]*?" / "ümlaut" / "semi;colon--"
     resume_state(place, report("a", SHA))
     with open_store(place) as store:
@@ -224,7 +224,7 @@ def test_a_duplicate_adds_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_content_lives_on_under_the_path_that_still_has_it(tmp_path: Path) -> None:
+def test_content_is_shown_with_a_path_that_still_has_it(tmp_path: Path) -> None:
     resume_state(tmp_path, report("p", sha("a")))
     write_part(tmp_path, [record("q", sha("a"), "duplicate", duplicate_of="p")], [])
     resume_state(tmp_path, report("p", sha("b")))
@@ -239,7 +239,7 @@ def told(out: Path) -> dict[str, tuple[object, ...]]:
 
 
 @pytest.mark.slow
-def test_a_copy_of_what_changed_is_a_copy_no_more(tmp_path: Path) -> None:
+def test_a_copy_of_a_changed_file_is_not_a_duplicate(tmp_path: Path) -> None:
     resume_state(tmp_path, report("p", sha("a")))
     for copy in ("q", "r"):
         write_part(tmp_path, [copy_of("p", copy)], [])
@@ -265,7 +265,7 @@ def gone(path: str) -> FileRecord:
 
 
 @pytest.mark.slow
-def test_what_is_gone_is_not_shown(tmp_path: Path) -> None:
+def test_gone_files_are_not_shown(tmp_path: Path) -> None:
     resume_state(tmp_path, report("p", sha("a")), report("q", sha("b")))
     write_part(tmp_path, [gone("p")], [])
     assert shown(tmp_path) == [("q", "b", 0)]
@@ -273,7 +273,7 @@ def test_what_is_gone_is_not_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_copy_outlives_what_it_is_a_copy_of(tmp_path: Path) -> None:
+def test_a_copy_of_a_gone_file_is_shown(tmp_path: Path) -> None:
     resume_state(tmp_path, report("p", sha("a")))
     write_part(tmp_path, [copy_of("p", "q"), gone("p")], [])
     assert shown(tmp_path) == [("q", "a", 0)]
@@ -281,7 +281,7 @@ def test_a_copy_outlives_what_it_is_a_copy_of(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_came_back_is_shown_again(tmp_path: Path) -> None:
+def test_files_that_came_back_are_shown_again(tmp_path: Path) -> None:
     resume_state(tmp_path, report("p", sha("a")))
     write_part(tmp_path, [gone("p")], [])
     write_part(tmp_path, [record("p", sha("a"))], [])
@@ -289,7 +289,7 @@ def test_what_came_back_is_shown_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_content_goes_by_the_path_it_was_moved_to(tmp_path: Path) -> None:
+def test_moved_content_has_its_new_path(tmp_path: Path) -> None:
     """Nobody said yet that the old one is gone."""
     resume_state(tmp_path, report("p", sha("a")))
     write_part(tmp_path, [record("a place", sha("a"))], [])
@@ -299,7 +299,7 @@ def test_content_goes_by_the_path_it_was_moved_to(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("parts", [1, 2], ids=["clean", "superseded"])
 @pytest.mark.slow
-def test_the_tables_are_those_that_are_told(tmp_path: Path, parts: int) -> None:
+def test_described_columns_are_those_of_the_tables(tmp_path: Path, parts: int) -> None:
     for _ in range(parts):
         resume_state(tmp_path, report("p", sha("a")))
     with open_store(tmp_path) as store:
@@ -349,7 +349,7 @@ def test_views_are_what_a_plain_reading_of_the_manifest_gives(parts: list) -> No
 # --- parts
 
 
-def test_half_made_parts_are_not_seen(tmp_path: Path) -> None:
+def test_unfinished_parts_are_not_read(tmp_path: Path) -> None:
     resume_state(tmp_path, report("p", sha("a")))
     half = tmp_path / f"{UNFINISHED}elsewhere-1-x-y-z"
     shutil.copytree(part_folders(tmp_path)[0], half)
@@ -357,7 +357,7 @@ def test_half_made_parts_are_not_seen(tmp_path: Path) -> None:
     assert shown(tmp_path) == [("p", "a", 0)]
 
 
-def test_what_dead_runs_left_is_removed_and_what_lives_is_not(tmp_path: Path) -> None:
+def test_unfinished_parts_of_dead_processes_are_removed(tmp_path: Path) -> None:
     resume_state(tmp_path, report("p", sha("a")))
     host = socket.gethostname()
     child = subprocess.Popen([sys.executable, "-S", "-c", ""])
@@ -536,7 +536,7 @@ def test_the_metrics_view_has_a_row_for_what_was_measured(tmp_path: Path) -> Non
         "-- nothing",
     ],
 )
-def test_a_store_is_only_read(kept: Path, opened: Store, sql: str) -> None:
+def test_queries_can_not_write(kept: Path, opened: Store, sql: str) -> None:
     before = sorted(path.name for path in kept.rglob("*"))
     with pytest.raises(UsageError, match="give one SELECT"):
         opened.query(sql.format(kept))
@@ -555,14 +555,14 @@ def test_a_store_is_only_read(kept: Path, opened: Store, sql: str) -> None:
         "SELECT getenv('HOME')",
     ],
 )
-def test_nothing_but_the_store_is_read(kept: Path, opened: Store, sql: str) -> None:
+def test_queries_can_read_only_the_store(kept: Path, opened: Store, sql: str) -> None:
     python_variable = {"a": [1]}
     assert (kept / "secret").read_text() == str(python_variable)
     with pytest.raises(UsageError):
         opened.query(sql.format(kept))
 
 
-def test_scratch_files_do_not_stay(kept: Path, tmp_path: Path) -> None:
+def test_temporary_files_are_removed(kept: Path, tmp_path: Path) -> None:
     with open_store(kept) as store, (tmp_path / "x.parquet").open("wb") as file:
         store.write_parquet("SELECT kernel FROM launches -- all;", file)
         scratch = store._scratch
@@ -579,7 +579,7 @@ def refused(path: str | Path) -> str:
     return str(caught.value)
 
 
-def test_what_may_become_a_store(tmp_path: Path) -> None:
+def test_folders_that_can_become_a_store(tmp_path: Path) -> None:
     """A path that is not there, an empty folder, and a store that lost its file."""
     lost = tmp_path / "lost"
     (lost / PARTS).mkdir(parents=True)

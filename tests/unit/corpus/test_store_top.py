@@ -97,7 +97,7 @@ def test_nothing_was_measured(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_finding_that_saves_most_is_told(tmp_path: Path) -> None:
+def test_the_finding_with_the_largest_saving_is_shown(tmp_path: Path) -> None:
     """Of 3 launches one has the larger gain, though the other finding is more frequent."""
     rare = {
         "top_finding": "small_grid",
@@ -111,7 +111,7 @@ def test_the_finding_that_saves_most_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_opportunities_come_first_and_what_has_none_by_its_time(tmp_path: Path) -> None:
+def test_groups_without_a_saving_come_last_by_time(tmp_path: Path) -> None:
     none = {"top_finding": None, "top_forecast": None, "top_low": None, "top_high": None}
     launches = [
         {**none, "kernel": "short", "duration_us": 1.0},
@@ -148,7 +148,7 @@ def test_selection(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_counted_is_what_is_chosen(tmp_path: Path) -> None:
+def test_counts_are_of_the_selected_launches(tmp_path: Path) -> None:
     """Reports, launches and those without a time; a copy of a report is no report."""
     others = {"report_sha256": "b" * 64, "device": "A40"}
     rows = ({}, {"duration_us": None}, {**others, "duration_us": None}, others)
@@ -183,7 +183,7 @@ def test_each_gpu_has_a_time_of_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("asked", ["^TITAN V$", "^NVIDIA TITAN"])
 @pytest.mark.slow
-def test_a_gpu_with_and_without_its_maker_is_one(tmp_path: Path, asked: str) -> None:
+def test_a_gpu_is_the_same_with_and_without_its_maker(tmp_path: Path, asked: str) -> None:
     names = ({"device": "NVIDIA TITAN V"}, {"device": "TITAN V"}, {"device": "TITAN"})
     (second, first) = top_of(tmp_path, *names).opportunities
     assert (first.device, first.launches, first.share) == ("NVIDIA TITAN V", 2, 1.0)
@@ -194,7 +194,7 @@ def test_a_gpu_with_and_without_its_maker_is_one(tmp_path: Path, asked: str) -> 
 
 
 @pytest.mark.slow
-def test_what_could_not_be_judged_is_counted(tmp_path: Path) -> None:
+def test_launches_that_were_not_checked_are_counted(tmp_path: Path) -> None:
     none = {"top_finding": None, "top_forecast": None}
     seen = top_of(tmp_path, {**none, "not_judged": True}, {**none, "not_judged": False}, none)
     assert [(each.launches, each.not_judged) for each in seen.opportunities] == [(3, 1)]
@@ -204,7 +204,7 @@ def test_what_could_not_be_judged_is_counted(tmp_path: Path) -> None:
     "select", [Selection(kernel=re.compile("x")), Selection(device=re.compile("x"))]
 )
 @pytest.mark.slow
-def test_a_selection_of_nothing_is_said(tmp_path: Path, select: Selection) -> None:
+def test_a_selection_without_launches_is_refused(tmp_path: Path, select: Selection) -> None:
     with pytest.raises(
         UsageError, match=r"'x' matches no launch; the store has (k|GPU); see: keet top"
     ):

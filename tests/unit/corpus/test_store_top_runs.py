@@ -106,7 +106,7 @@ def test_the_limit_is_for_each_list(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_saving_is_claimed_only_for_launches_like_the_profiled_one(tmp_path: Path) -> None:
+def test_a_saving_is_claimed_only_for_launches_of_similar_length(tmp_path: Path) -> None:
     """155 launches of the same kernel took a hundred times as long as the profiled one."""
     add_run(tmp_path, "r", 0.0, in_run(10_000.0, run_alike_us=1000.0), in_run(2000.0, kernel="j"))
     first, second = top_of(tmp_path).opportunities
@@ -120,7 +120,7 @@ def test_a_saving_is_claimed_only_for_launches_like_the_profiled_one(tmp_path: P
 
 
 @pytest.mark.slow
-def test_no_launch_of_the_run_is_like_the_profiled_one(tmp_path: Path) -> None:
+def test_no_saving_without_launches_of_similar_length(tmp_path: Path) -> None:
     add_run(tmp_path, "r", 0.0, in_run(10_000.0, run_alike_us=0.0))
     (only,) = top_of(tmp_path).opportunities
     assert (only.saved_us, only.saved_of_us, only.forecast) == (None, None, None)
@@ -146,7 +146,7 @@ def test_nothing_to_fix_in_a_small_launch_says_nothing_of_large_ones(tmp_path: P
 
 
 @pytest.mark.slow
-def test_what_is_not_known_ranks_by_its_time(tmp_path: Path) -> None:
+def test_time_with_an_unknown_saving_ranks_in_full(tmp_path: Path) -> None:
     """Under replay, not judged, or without a forecast: it may be worth all of its time."""
     none: Cells = {"top_finding": None, "top_forecast": None}
     add_run(
@@ -215,7 +215,7 @@ def test_shares_are_of_the_whole_run_whatever_is_chosen(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.slow
-def test_no_saving_is_claimed_where_the_replay_differs(
+def test_no_saving_is_claimed_if_the_replay_differs(
     tmp_path: Path, replay_us: float | None, plain_us: float | None, gap: bool
 ) -> None:
     add_run(tmp_path, "r", 0.0, in_run(1000.0, duration_us=replay_us, plain_us=plain_us))
@@ -315,7 +315,7 @@ def page(out: Path, keet: Keet, *options: object, width: int = 80) -> str:
     return result.out.replace(str(out), "OUT")
 
 
-def test_one_run_is_told(tmp_path: Path, keet: Keet) -> None:
+def test_page_of_one_run(tmp_path: Path, keet: Keet) -> None:
     add_run(tmp_path, "r", 20_000.0, in_run(60_000.0, 400.0), in_run(20_000.0, 2.5, kernel="j"))
     assert page(tmp_path, keet).startswith(
         "OUT\n"
@@ -335,7 +335,7 @@ def test_one_run_is_told(tmp_path: Path, keet: Keet) -> None:
 
 
 @pytest.mark.slow
-def test_a_mixture_is_told(tmp_path: Path, keet: Keet) -> None:
+def test_page_of_runs_and_single_launches(tmp_path: Path, keet: Keet) -> None:
     add_run(tmp_path, "r", 500.0, in_run(1500.0))
     add_report(tmp_path, "p", [{"top_forecast": 1.25}])
     add_report(tmp_path, "q", [{"kernel": "j", "top_forecast": None}])
@@ -374,7 +374,7 @@ def test_a_mixture_is_told(tmp_path: Path, keet: Keet) -> None:
 
 
 @pytest.mark.slow
-def test_parts_of_the_runs_are_told_with_their_total(tmp_path: Path, keet: Keet) -> None:
+def test_page_names_parts_of_runs_and_their_total(tmp_path: Path, keet: Keet) -> None:
     add_run(tmp_path, "r", 500.0, in_run(1000.0), in_run(500.0, kernel="j", kernel_full="j"))
     add_run(tmp_path, "s", 0.0, in_run(300.0, device="H", compute_capability="8.0"))
     lines = page(tmp_path, keet, width=200).splitlines()
@@ -396,7 +396,7 @@ def test_parts_of_the_runs_are_told_with_their_total(tmp_path: Path, keet: Keet)
 
 
 @pytest.mark.slow
-def test_sums_of_durations_are_told_with_their_total(tmp_path: Path, keet: Keet) -> None:
+def test_page_names_sums_of_durations_and_their_total(tmp_path: Path, keet: Keet) -> None:
     add_summed(tmp_path, "r", False)
     add_report(tmp_path, "p", [{}])
     assert page(tmp_path, keet, width=200).splitlines()[2] == (
@@ -436,7 +436,7 @@ def test_only_reports_of_ranges(tmp_path: Path, keet: Keet) -> None:
 
 
 @pytest.mark.slow
-def test_the_run_of_no_report_is_known(tmp_path: Path, keet: Keet) -> None:
+def test_page_without_run_tables(tmp_path: Path, keet: Keet) -> None:
     add_report(tmp_path, "p", [{}])
     advice = "each launch counts once, as profiled (keet profile records run tables)."
     assert page(tmp_path, keet, width=200).splitlines()[2:4] == [
@@ -470,7 +470,7 @@ def test_the_first_of_a_mixture_is_of_a_run(
 
 
 @pytest.mark.slow
-def test_the_time_that_a_saving_is_of_is_told(tmp_path: Path, keet: Keet) -> None:
+def test_page_names_the_time_that_a_saving_is_of(tmp_path: Path, keet: Keet) -> None:
     add_run(tmp_path, "r", 0.0, in_run(10_000.0, run_alike_us=1000.0), in_run(400.0, kernel="j"))
     add_report(tmp_path, "p", [{}])
     out = page(tmp_path, keet, width=130)
@@ -492,13 +492,13 @@ def test_the_time_that_a_saving_is_of_is_told(tmp_path: Path, keet: Keet) -> Non
 
 
 @pytest.mark.slow
-def test_a_small_part_in_other_launches_is_no_remark(tmp_path: Path, keet: Keet) -> None:
+def test_a_small_part_in_other_launches_is_not_mentioned(tmp_path: Path, keet: Keet) -> None:
     add_run(tmp_path, "r", 0.0, in_run(10_000.0, run_alike_us=9950.0))
     assert "launches of other lengths" not in page(tmp_path, keet)
 
 
 @pytest.mark.slow
-def test_a_healthy_small_launch_is_not_nothing_to_save(tmp_path: Path, keet: Keet) -> None:
+def test_saving_is_unknown_if_only_a_small_launch_was_checked(tmp_path: Path, keet: Keet) -> None:
     none: Cells = {"top_finding": None, "top_forecast": None}
     add_run(tmp_path, "r", 0.0, in_run(5000.0, run_alike_us=50.0, **none))
     out = page(tmp_path, keet)
@@ -540,7 +540,7 @@ def test_runs_with_and_without_overlap(tmp_path: Path, keet: Keet, known: bool |
 
 
 @pytest.mark.slow
-def test_replay_gaps_are_told(tmp_path: Path, keet: Keet) -> None:
+def test_page_names_replay_gaps(tmp_path: Path, keet: Keet) -> None:
     none: Cells = {"top_finding": None, "top_forecast": None}
     add_run(
         tmp_path, "r", 0.0,

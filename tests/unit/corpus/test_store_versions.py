@@ -91,7 +91,7 @@ def test_the_list_of_columns_is_that_of_the_store(keet: Keet) -> None:
 
 @pytest.mark.parametrize("sql", ["FROM account", "SELECT sum(us) FROM launches JOIN account USING (launch_id)"])  # fmt: skip
 @pytest.mark.slow
-def test_what_an_old_store_lacks_is_refused_with_the_command(sql: str, keet: Keet) -> None:
+def test_views_missing_in_an_old_store_are_refused_with_a_command(sql: str, keet: Keet) -> None:
     result = keet("query", VERSION_1, sql)
     assert (result.code, result.out) == (2, "")
     assert result.err == f"keet: there is no view 'account'; {NOTE}"

@@ -90,7 +90,7 @@ def run(
     st.integers(0, 999),
     st.integers(1, 6),
 )
-def test_the_first_of_equals_is_the_one(
+def test_the_first_of_equal_files_is_analysed(
     tmp_path_factory, contents: list[str], seed: int, jobs: int
 ) -> None:
     files = found(tmp_path_factory.mktemp("files"), contents)
@@ -137,7 +137,7 @@ class WithTables(Shuffled):
     st.integers(0, 999),
     st.integers(1, 6),
 )
-def test_the_first_table_that_fits_is_used(
+def test_the_first_valid_run_table_is_used(
     tmp_path_factory, contents: list[str], seed: int, jobs: int
 ) -> None:
     plain = found(tmp_path_factory.mktemp("files"), contents)
@@ -155,7 +155,7 @@ def test_the_first_table_that_fits_is_used(
         assert totals == ([5.0] if known else [None] if mine else [])
 
 
-def test_only_files_that_look_the_same_are_hashed(tmp_path: Path) -> None:
+def test_only_files_with_equal_samples_are_hashed(tmp_path: Path) -> None:
     workers = Shuffled(0, 2)
     run(found(tmp_path, ["a", "bb", "cc", "cd", "ddd"]), workers)
     steps = [(Path(task.path).name, task.step) for task in workers.performed]
@@ -163,7 +163,7 @@ def test_only_files_that_look_the_same_are_hashed(tmp_path: Path) -> None:
     assert [name for name, step in steps if step == "hash"] == ["003"]
 
 
-def test_what_the_store_has_is_not_analysed(tmp_path: Path) -> None:
+def test_content_in_the_store_is_not_analysed_again(tmp_path: Path) -> None:
     files = found(tmp_path, ["aa", "b"])
     there = tmp_path / "before"
     there.write_text("aa")
@@ -174,7 +174,7 @@ def test_what_the_store_has_is_not_analysed(tmp_path: Path) -> None:
     assert (tally.done, tally.duplicates, tally.launches) == (1, 1, 1)
 
 
-def test_a_file_that_was_touched_is_done_as_before(tmp_path: Path) -> None:
+def test_a_touched_file_is_done_without_analysis(tmp_path: Path) -> None:
     files = found(tmp_path, ["aa"])
     kept = StoredContent({"aa": Owner(files[0].path, 3)}, frozenset({2}))
     notes, tally = run(files, Shuffled(0, 1), kept)
@@ -197,7 +197,7 @@ def test_a_snapshot_is_a_duplicate_of_its_report(tmp_path: Path) -> None:
         assert notes.records[files[2].path].duplicate_of == files[0].path
 
 
-def test_a_damaged_snapshot_is_no_duplicate(tmp_path: Path) -> None:
+def test_a_damaged_snapshot_is_not_a_duplicate(tmp_path: Path) -> None:
     files = [*found(tmp_path, ["abc", "x"]), snapshot(tmp_path, "?", of="abc")]
     notes, _ = run(files, Shuffled(1, 3))
     assert notes.records[files[2].path].status == "failed"
