@@ -234,7 +234,7 @@ def test_wrong_usage(arguments: tuple, complaint: str, keet: Keet, monkeypatch, 
 def test_the_gate_stops_what_is_slower_beyond_noise(keet: Keet) -> None:
     worse = keet("diff", AFTER, BEFORE, "--gate", 5)
     assert worse.code == 1
-    assert "Gate of 5 % failed: 3 regressions" in worse.out
+    assert "Gate of 5% failed: 3 regressions" in worse.out
     assert keet("diff", BEFORE, AFTER, "--gate", 5).code == 0
     assert keet("diff", AFTER, BEFORE, "--gate", 500).code == 0
     within = keet("diff", BEFORE, AGAIN, "--gate", 0)
