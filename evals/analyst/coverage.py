@@ -89,7 +89,7 @@ def has_measurements(launch: Launch) -> bool:
 _NOTE = """\
 The longest kernel of a report is the one with the largest sum of times, judged by its longest
 launch. It is answered if it has a finding, or reaches a ceiling and the headline says what is left
-or that only less work helps. Whether that is right is for a reader of the headlines to judge."""
+or that only less work helps. This page does not say whether the answer is right."""
 
 
 def page_parts(rows: Sequence[Answered | Unread]) -> list[Part]:
