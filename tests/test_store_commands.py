@@ -483,7 +483,7 @@ def test_a_store_of_failures_says_where_the_reasons_are(tmp_path: Path, keet: Ke
     write_part(tmp_path, [record("x", None, "failed", reason="cut short")], [])
     result = keet("top", tmp_path)
     assert result.code == 2
-    step = result.err.split("why: keet ")[1]
+    step = result.err.split("see: keet ")[1]
     assert "cut short" in keet(*shlex.split(step)).out
 
 

@@ -108,12 +108,15 @@ class _Search:
         self._files: set[str] = set()
         self._links: deque[_Entry] = deque()
         self._reports: list[ReportFile] = []
-        self._strangers = self._elsewhere = 0
-        self._closed: list[str] = []
+        self._other_files = self._in_other_shards = 0
+        self._unreadable_folders: list[str] = []
 
     def survey(self) -> SearchResult:
         return SearchResult(
-            tuple(self._reports), self._strangers, tuple(self._closed), self._elsewhere
+            tuple(self._reports),
+            self._other_files,
+            tuple(self._unreadable_folders),
+            self._in_other_shards,
         )
 
     def look_at(self, place: Path) -> None:
@@ -153,7 +156,9 @@ class _Search:
         try:
             entries = sorted(os.scandir(folder.path), key=lambda entry: entry.name)
         except OSError as problem:
-            self._closed.append(f"{folder.path}: {(problem.strerror or str(problem)).lower()}")
+            self._unreadable_folders.append(
+                f"{folder.path}: {(problem.strerror or str(problem)).lower()}"
+            )
             return []
         has_table = any(entry.name.endswith(SUFFIX) for entry in entries)
         folders: list[_Entry] = []
@@ -181,7 +186,7 @@ class _Search:
         if not self._is_new(entry.path):
             return
         if not self._shard.has(entry.relative):
-            self._elsewhere += 1
+            self._in_other_shards += 1
             return
         head = b"" if name.endswith(_BINARY_SUFFIXES) else _head(entry.path)
         if _RUN_TABLE.match(head):  # not a report, also if `*` of a shell named it
@@ -189,7 +194,7 @@ class _Search:
         if sure or _is_text_report(head):
             self._reports.append(_found(entry, head))
         else:
-            self._strangers += 1
+            self._other_files += 1
 
     def _is_new(self, path: str) -> bool:
         real = os.path.realpath(path)
