@@ -62,6 +62,7 @@ docs: $(STAMP)  ## write what is generated again: the compiled catalog, tables o
 	$(BIN)/python -m keet.catalog.metrics_page docs
 	$(BIN)/python -m keet.catalog.findings_page > docs/findings.md.new && mv docs/findings.md.new docs/findings.md
 	$(BIN)/python -m docs_site.commands_page > docs/commands.md.new && mv docs/commands.md.new docs/commands.md
+	$(BIN)/python -m evals.analyst.parameter_page > docs/parameters.md.new && mv docs/parameters.md.new docs/parameters.md
 	$(BIN)/python -m docs_site.modules_page
 	$(BIN)/python -m docs_site.terminal_picture > docs/pictures/terminal_explain.svg.new && mv docs/pictures/terminal_explain.svg.new docs/pictures/terminal_explain.svg
 	$(BIN)/python -m kernels_samples.table

@@ -1,2 +1,2 @@
-"""Measures how right keet is: one folder per task or eval, imports keet and kernels_samples, and
-keet never imports it."""
+"""Measures how right keet is: one folder per task. Uses keet and kernels_samples; of keet, only
+`keet eval` loads it, from a clone."""
