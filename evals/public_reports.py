@@ -1,4 +1,4 @@
-"""Where reports by other people are: the folder that `KEET_CORPUS` names.
+"""Where reports by other people are: the folder that `KEET_PUBLIC_REPORTS` names.
 
 They are not part of the repository, because their authors own them. Tests and evals that need them
 are skipped, or leave them out, where the folder does not exist.
@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-VARIABLE = "KEET_CORPUS"
+VARIABLE = "KEET_PUBLIC_REPORTS"
 _DEFAULT = Path(__file__).parents[2] / "shared" / "corpus"
 _NOTES = ("README.md", "index.csv", "notes.md")
 

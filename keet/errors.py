@@ -24,7 +24,7 @@ from __future__ import annotations
 from enum import IntEnum
 from pathlib import Path
 
-from keet.texts import one_line as one_line  # noqa: PLC0414 - every error's text needs it
+from keet.safe_text import one_line as one_line  # noqa: PLC0414 - every error's text needs it
 
 
 class ExitCode(IntEnum):

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from keet.texts import visible
+from keet.safe_text import visible
 
 STDIN = Path("<stdin>")
 """Stands for standard input as a report. Compare with `is`: a file may have this name."""

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager, suppress
 from typing import TextIO, TypeVar, cast
 
-from keet.texts import VisibleStream, terminal_stream, visible
+from keet.safe_text import VisibleStream, terminal_stream, visible
 
 _FIRST, _NEXT = 1.0, 0.2
 """Seconds until the line appears, and between two updates."""

@@ -18,7 +18,7 @@ from rich.text import Text as RichText
 from keet.render.terminal.console import Console as OwnConsole
 from keet.render.terminal.highlighted import Diff
 from keet.render.terminal.layout import Group, Indented, Renderable, Table, Text
-from keet.texts import one_line
+from keet.safe_text import one_line
 
 CLEARED = ("COLUMNS", "LINES", "TTY_COMPATIBLE", "FORCE_COLOR", "NO_COLOR", "TERM", "COLORTERM")
 

@@ -271,7 +271,7 @@ def test_schema(keet: Keet) -> None:
 
 def test_doctor(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
     assert keet("doctor").code == 0
-    monkeypatch.setattr("keet.cli.health._PACKAGES", ("rich", "surely-not-installed"))
+    monkeypatch.setattr("keet.cli.doctor_checks._PACKAGES", ("rich", "surely-not-installed"))
     result = keet("doctor")
     assert result.code == 3
     assert "can't work without: surely-not-installed" in result.out

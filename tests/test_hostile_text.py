@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from keet.cli import main
-from keet.texts import LONGEST, bounded_line, shortened, visible
+from keet.safe_text import LONGEST, bounded_line, shortened, visible
 from tests.conftest import REPORTS, Keet
 from tests.hostile_reports import ATTACK, attacked, nvtx_of
 
@@ -239,13 +239,13 @@ WRITES = re.compile(
     r"sys\.__std|(?:stdout|stderr)\.buffer|os\.write\(|\.write_(?:text|bytes)\("
     r"|open\([^()]*[\"'][wxa]b?[\"']|os\.open\("
 )
-"""Ways to write that neither `keet.texts.visible_output` nor `keet.files.replacing` sees."""
+"""Ways to write that neither `keet.safe_text.visible_output` nor `keet.files.replacing` sees."""
 KNOWN = {
     "keet/files.py": "the place itself",
     "keet/agent/recorded/cache.py": "keet's own database",
     "keet/agent/recorded/transcript.py": "JSON lines, appended while a model answers",
     "keet/agent/edits/nvcc.py": "a folder for the compiler",
-    "keet/agent/edits/patches.py": "a folder for git apply",
+    "keet/agent/edits/patch_making.py": "a folder for git apply",
     "keet/catalog/compiling.py": "make docs",
     "keet/catalog/metrics_page.py": "make docs",
     "keet/cli/__init__.py": "/dev/null",

@@ -16,14 +16,14 @@ from install_size import MOST_MEGABYTES, MOST_PACKAGES, Size
 from packaging.requirements import Requirement
 
 import keet as keet_package
-from keet import extras
+from keet import optional_packages
 from keet.agent.model.faults import AskedModel, fault_of
 from keet.agent.model.settings import ModelSpec
 from keet.cli import COMMANDS
 from keet.corpus.store.reader import open_store
 from keet.corpus.store.schema import PARTS, SCHEMA_VERSION, STORE_FILE
 from keet.errors import NotAvailable
-from keet.extras import DISTRIBUTION, EXTRAS, install_command
+from keet.optional_packages import DISTRIBUTION, EXTRAS, install_command
 from tests.conftest import REPORTS, Keet
 from tests.core_environment import (
     PROJECT,
@@ -104,14 +104,14 @@ def test_the_install_size_counts_packages_and_bytes(
 
 def test_a_missing_package_is_named_with_its_extra() -> None:
     with pytest.raises(NotAvailable) as caught:
-        extras.require("surely_not_there", "batch")
+        optional_packages.require("surely_not_there", "batch")
     assert str(caught.value) == (
         "surely-not-there is not installed; add keet's extra 'batch': pip install 'keet-ncu[batch]'"
     )
     with pytest.raises(NotAvailable, match="surely-not-there is not installed; add keet's"):
-        extras.check("surely_not_there.part", "mcp")
-    extras.check("json", "mcp")
-    assert extras.require("json", "mcp").loads("1") == 1
+        optional_packages.check("surely_not_there.part", "mcp")
+    optional_packages.check("json", "mcp")
+    assert optional_packages.require("json", "mcp").loads("1") == 1
 
 
 def test_a_missing_dependency_of_a_package_is_named(
@@ -121,9 +121,9 @@ def test_a_missing_dependency_of_a_package_is_named(
     (tmp_path / "too_old.py").write_text("raise ImportError('libx.so: version\\nnot found')")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(NotAvailable, match=r"^surely-not-there is not installed"):
-        extras.require("half_installed", "batch")
+        optional_packages.require("half_installed", "batch")
     with pytest.raises(NotAvailable) as caught:
-        extras.require("too_old", "batch")
+        optional_packages.require("too_old", "batch")
     assert str(caught.value) == (
         r"too_old is installed but does not load (libx.so: version\nnot found); "
         "install it again: pip install --force-reinstall too_old"
@@ -223,8 +223,8 @@ def test_doctor_lists_extras(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> Non
             raise PackageNotFoundError(name)
         return installed[name]
 
-    monkeypatch.setattr("keet.cli.health.version", version)
-    monkeypatch.setattr("keet.cli.health._native_reader", extra_check)
+    monkeypatch.setattr("keet.cli.doctor_checks.version", version)
+    monkeypatch.setattr("keet.cli.doctor_checks._native_reader", extra_check)
     done = keet("doctor", width=200)
     assert done.code == 0
     assert "     ok  extra mcp      for keet mcp (mcp 2.3)" in done.out
@@ -236,7 +236,7 @@ def test_doctor_lists_extras(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def extra_check() -> object:
-    from keet.cli.health import HealthCheck
+    from keet.cli.doctor_checks import HealthCheck
 
     return HealthCheck("ncu-report", "ok", False, "there")
 

@@ -17,10 +17,10 @@ from tests.rows import each_row
 
 ROOT = Path(__file__).parent.parent
 LAYERS = [
-    {"records", "patterns"},
-    {"texts", "formatting"},
+    {"records", "lazy_regex"},
+    {"safe_text", "formatting"},
     {"errors", "files", "version", "progress"},
-    {"units", "extras"},
+    {"units", "optional_packages"},
     {"catalog"},
     {"profile", "evidence"},
     {"ingest", "analysis", "prose"},
@@ -68,13 +68,13 @@ def modules() -> list[Path]:
 
 
 def module_of(path: Path) -> str:
-    """`tools/keet_tools/case.py` is imported as `keet_tools.case`."""
+    """`tools/keet_tools/tool_input.py` is imported as `keet_tools.tool_input`."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[1:] if parts[0] == "tools" else parts)
 
 
 def part_of(module: str) -> str | None:
-    """`keet.ingest.protobuf` belongs to `ingest`, `keet_tools.case` to `keet_tools`; the package
+    """`keet.ingest.protobuf` belongs to `ingest`, `keet_tools.tool_input` to `keet_tools`; the package
     `keet` itself to no part."""
     names = module.split(".")
     if names[0] == "keet_tools":

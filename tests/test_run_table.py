@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from keet_tools.analyst_findings import analyst_findings
-from keet_tools.case import Case
 from keet_tools.list_launches import list_launches
+from keet_tools.tool_input import ToolInput
 
 from keet.explanation.analyst import explain
 from keet.explanation.token_budget import count_tokens
@@ -468,13 +468,13 @@ def test_verify_compares_sentences_about_the_run_with_its_table(
 
 def test_tools_have_what_launches_stand_for() -> None:
     profile = replace(read_profile(TOUR), run=MANAGED)
-    case = Case([explain(profile, profile.launches, 5)])
-    listed = re.sub(r" \{\S+\}", "", list_launches(case).text).splitlines()
+    tool_input = ToolInput([explain(profile, profile.launches, 5)])
+    listed = re.sub(r" \{\S+\}", "", list_launches(tool_input).text).splitlines()
     assert listed[1].startswith(
         "#2 `normalise` `grid 2048 block 256` 14.69 us, stands for 100 launches, "
         "95.4% of the run; 2.41 ms in the run, so the rest is of the replay alone: No unit"
     )
-    found = re.sub(r" \{\S+\}", "", analyst_findings(case).text)
+    found = re.sub(r" \{\S+\}", "", analyst_findings(tool_input).text)
     assert found.startswith("Under ncu's replay this launch took 14.69 us; in the plain run, 2.41")
     assert "Likely managed_or_host_memory: in the run, kernels caused 1,600 groups of" in found
     assert re.search(r"forecast `[^`]* under replay`", found)
@@ -487,10 +487,10 @@ def test_tools_say_that_launches_are_not_alike() -> None:
         (own._replace(median_ns=14.7 * US), large._replace(median_ns=500 * MS)), "cupti"
     )
     profile = replace(read_profile(TOUR), run=table)
-    case = Case([explain(profile, profile.launches, 5)])
-    listed = re.sub(r" \{\S+\}", "", list_launches(case).text)
+    tool_input = ToolInput([explain(profile, profile.launches, 5)])
+    listed = re.sub(r" \{\S+\}", "", list_launches(tool_input).text)
     assert "100.0% of the run, of which 0.05% is in launches about as long: No unit" in listed
-    found = analyst_findings(case).text
+    found = analyst_findings(tool_input).text
     assert found.startswith("This launch took 14.70 us {")
     assert "What follows may not hold for the others." in found
 

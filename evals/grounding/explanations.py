@@ -9,7 +9,7 @@ from keet.comparison.verify_values import computed_values
 from keet.errors import NotAvailable
 from keet.evidence import Evidence
 from keet.explanation.analyst import explain
-from keet.explanation.explained import Explanation, LaunchExplanation
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.ingest import read_profile
 from keet.units import Quantity
 from keet.verification.values.named_values import ComputedValues

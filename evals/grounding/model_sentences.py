@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from keet_tools.case import Case
+from keet_tools.tool_input import ToolInput
 
 from keet.agent.vocabulary import Vocabulary, vocabulary
 from keet.explanation.analyst import explain
@@ -151,7 +151,7 @@ def keep(sentence: TrueSentence) -> TrueVerdict:
 @cache
 def words_of(report: str) -> Vocabulary:
     profile = read_profile(ROOT / report)
-    return vocabulary(Case([explain(profile, profile.launches, 5)]))
+    return vocabulary(ToolInput([explain(profile, profile.launches, 5)]))
 
 
 # --- the table

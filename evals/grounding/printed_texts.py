@@ -16,7 +16,7 @@ from evals.grounding.explanations import SampleExplanations
 from keet.comparison.sentences import texts_of as texts_of_difference
 from keet.evidence import Evidence
 from keet.explanation.analyst import explain
-from keet.explanation.explained import Explanation, texts_of
+from keet.explanation.explanation_types import Explanation, texts_of
 from keet.ingest import read_profile
 from keet.profile import Launch
 from keet.profile.time_order import longest

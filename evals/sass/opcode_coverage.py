@@ -1,7 +1,7 @@
 """Lists opcodes that keet does not know: `python -m evals.sass.opcode_coverage [REPORT ...]`.
 
-Without reports: the samples, the casebook and the public reports (`KEET_CORPUS`). For locked
-casebook families, only sums are printed.
+Without reports: the samples, the casebook and the public reports (`KEET_PUBLIC_REPORTS`). For
+locked casebook families, only sums are printed.
 """
 
 from __future__ import annotations

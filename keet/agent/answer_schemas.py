@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from keet.catalog import findings
-from keet.patterns import regex
+from keet.lazy_regex import regex
 
 _FENCE = regex(r"```(?:json)?\s*+(?=\{)")
 _TRIED = 20

@@ -7,7 +7,9 @@ from typing import get_args
 
 from keet.agent.answer_schemas import RawCause, RawClaim, known_finding
 from keet.agent.vocabulary import Vocabulary
-from keet.analysis.claims import (
+from keet.analysis.diagnosis import Diagnosis
+from keet.analysis.findings import Finding, Place
+from keet.analysis.model_claims import (
     EvaluatedClaim,
     Kind,
     RankedCause,
@@ -16,10 +18,8 @@ from keet.analysis.claims import (
     evaluate_claims,
     rank_with_claims,
 )
-from keet.analysis.diagnosis import Diagnosis
-from keet.analysis.findings import Finding, Place
 from keet.analysis.time_model import TimeModel
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.headline import By, Verdict, verdict_of
 from keet.explanation.model_explanation import ModelCause
 from keet.explanation.ncu_rules import second_opinion
@@ -29,7 +29,7 @@ from keet.prose.reading import unfounded
 from keet.prose.text import Prose, Reference
 from keet.prose.values import UnitValue, ValueProblem
 from keet.records import NamedTuple, replace
-from keet.texts import code_lines
+from keet.safe_text import code_lines
 from keet.units import Quantity
 
 

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 
 from keet_tools.analyst_findings import ACCOUNT, FINDINGS, account_lines
 from keet_tools.answer_text import AnswerText, shorten
-from keet_tools.case import Answer, Case
 from keet_tools.registry import call_tool, offered_tools
+from keet_tools.tool_input import Answer, ToolInput
 
 from keet.comparison.compare import PairDifference
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.formatting import shape_parts
-from keet.patterns import regex
+from keet.lazy_regex import regex
 
 _INCLUDED_TOOLS = ("analyst_findings", "source_hotspots", "stall_reasons", "address_forms")
 """Tools whose answers are included; most kernels need no others. `address_forms` says how many
@@ -37,29 +37,31 @@ _LEAST_BUSY = 3.0
 """% of peak: units below this are left out."""
 
 
-def evidence_summary(case: Case) -> str:
+def evidence_summary(tool_input: ToolInput) -> str:
     """For the launch in focus."""
-    each, say = case.launch(), AnswerText()
+    each, say = tool_input.launch(), AnswerText()
     told = [
         f"launch: {', '.join(_shapes(each))}, {', '.join(_metrics(each, say, _LAUNCH))}",
         f"device: {', '.join(_metrics(each, say, _DEVICE))}",
         f"units, of peak over the whole launch: {', '.join(_units(each, say))}",
         f"traffic: {', '.join(_metrics(each, say, _BYTES))}",
     ]
-    answers = {name: call_tool(case, name, {}) for name in _included_tools(case)}
+    answers = {name: call_tool(tool_input, name, {}) for name in _included_tools(tool_input)}
     if not any(ACCOUNT in answer.text for answer in answers.values()):
         told += ["\n".join(account_lines(each, say))]
-    told += [f"{name}:\n{_whole(case, name, a)}" for name, a in answers.items() if not a.abstained]
+    told += [
+        f"{name}:\n{_whole(tool_input, name, a)}" for name, a in answers.items() if not a.abstained
+    ]
     told += ["\n".join(_other_findings(each, say))] * (len(each.findings) > FINDINGS)
     told += [f"{name}: {a.text}" for name, a in answers.items() if a.abstained]
-    if len(case.explanations) > 1:
-        told.append(f"diff_profiles, report 1 is before and 0 after:\n{_changes(case)}")
-    return case.with_short_names("\n\n".join(told))
+    if len(tool_input.explanations) > 1:
+        told.append(f"diff_profiles, report 1 is before and 0 after:\n{_changes(tool_input)}")
+    return tool_input.with_short_names("\n\n".join(told))
 
 
-def _whole(case: Case, name: str, answer: Answer) -> str:
+def _whole(tool_input: ToolInput, name: str, answer: Answer) -> str:
     """Without the hint at further pages if the tool is not offered."""
-    if name in {tool.name for tool in offered_tools(case)}:
+    if name in {tool.name for tool in offered_tools(tool_input)}:
         return answer.text
     return _PAGE.sub("", answer.text)
 
@@ -72,19 +74,19 @@ def _other_findings(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
         yield f"- {finding.id} ({finding.confidence}): {text}"
 
 
-def _included_tools(case: Case) -> Sequence[str]:
-    has_source = any(case.launch().launch.source_files.values()) and case.show_source
+def _included_tools(tool_input: ToolInput) -> Sequence[str]:
+    has_source = any(tool_input.launch().launch.source_files.values()) and tool_input.show_source
     return _INCLUDED_TOOLS if has_source else (*_INCLUDED_TOOLS[:-1], "read_sass")
 
 
-def _changes(case: Case) -> str:
+def _changes(tool_input: ToolInput) -> str:
     """Differences from the other report: for the launch in focus if it has exactly one counterpart,
     otherwise for the whole reports."""
-    launch = case.launch().launch.id
-    pairs = case.difference(1, 0, (None, None)).pairs
+    launch = tool_input.launch().launch.id
+    pairs = tool_input.difference(1, 0, (None, None)).pairs
     ids = next((_one_to_one(pair) for pair in pairs if _one_to_one(pair)[1:] == (launch,)), ())
     chosen = {"before_launch": ids[0], "after_launch": ids[1]} if ids else {}
-    return call_tool(case, "diff_profiles", {"before": 1, "after": 0, **chosen}).text
+    return call_tool(tool_input, "diff_profiles", {"before": 1, "after": 0, **chosen}).text
 
 
 def _one_to_one(pair: PairDifference) -> tuple[int, ...]:
@@ -111,18 +113,18 @@ def _units(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
             yield f"{ceiling.reached.label} {say(ceiling.reached)}"
 
 
-def overview(case: Case) -> str:
+def overview(tool_input: ToolInput) -> str:
     """For a question: the launches of every report, and the findings of its longest launch."""
-    texts = (_report(case, number) for number in range(len(case.explanations)))
-    return case.with_short_names("\n\n".join(texts))
+    texts = (_report(tool_input, number) for number in range(len(tool_input.explanations)))
+    return tool_input.with_short_names("\n\n".join(texts))
 
 
-def _report(case: Case, number: int) -> str:
-    name = f"report {number}" if len(case.explanations) > 1 else "the report"
-    launches = call_tool(case, "list_launches", {"report": number}).text
-    each, say = case.launch(None, number), AnswerText()
+def _report(tool_input: ToolInput, number: int) -> str:
+    name = f"report {number}" if len(tool_input.explanations) > 1 else "the report"
+    launches = call_tool(tool_input, "list_launches", {"report": number}).text
+    each, say = tool_input.launch(None, number), AnswerText()
     chosen = {"report": number, "launch": each.launch.id}
-    findings = call_tool(case, "analyst_findings", chosen).text
+    findings = call_tool(tool_input, "analyst_findings", chosen).text
     facts = ", ".join([*_shapes(each), *_metrics(each, say, (*_LAUNCH, *_BYTES))])
     units = ", ".join(_units(each, say))
     return (

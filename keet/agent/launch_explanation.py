@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keet_tools.case import Case
+from keet_tools.tool_input import ToolInput
 
 from keet.agent import prompts
 from keet.agent.answer_schemas import Conclusion, SourceReading
@@ -20,7 +20,7 @@ from keet.agent.source.source_listing import kernel_files, shown_source
 from keet.agent.toolbox import Toolbox
 from keet.agent.vocabulary import vocabulary
 from keet.analysis.findings import Place
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.formatting import shape_text
 from keet.profile import Launch
 from keet.records import NamedTuple
@@ -36,36 +36,36 @@ class ModelLaunchResult(NamedTuple):
 
 
 def explain_launch(
-    session: ModelSession, case: Case, *, compiles: bool, include: Sequence[str] = ()
+    session: ModelSession, tool_input: ToolInput, *, compiles: bool, include: Sequence[str] = ()
 ) -> ModelLaunchResult:
     """What the model explained before a fault, and the fault."""
-    each = case.launch()
+    each = tool_input.launch()
     session.begin(f"#{each.launch.id} {each.launch.name.short}")
-    placer = EditPlacer(each.launch, compiles=compiles and case.show_source, include=include)
+    placer = EditPlacer(each.launch, compiles=compiles and tool_input.show_source, include=include)
     reading: SourceReading | None = None
     conclusion: Conclusion | None = None
     fault: ModelFault | None = None
     try:
-        reading, before = _read(session, case, each)
-        conclusion = _inspect(session, case, placer, before)
+        reading, before = _read(session, tool_input, each)
+        conclusion = _inspect(session, tool_input, placer, before)
     except (ModelFault, KeyboardInterrupt) as problem:
         fault = (
             problem if isinstance(problem, ModelFault) else ModelFault("interrupted", "interrupted")
         )
     if reading is None and conclusion is None:
         return ModelLaunchResult(each, fault)
-    told = _explained(session, case, placer, reading, conclusion)
+    told = _explained(session, tool_input, placer, reading, conclusion)
     if session.interrupted and fault is None:
         fault = ModelFault("interrupted", "interrupted")
     return ModelLaunchResult(told, fault)
 
 
 def _read(
-    session: ModelSession, case: Case, each: LaunchExplanation
+    session: ModelSession, tool_input: ToolInput, each: LaunchExplanation
 ) -> tuple[SourceReading | None, tuple[ChatMessage, ...]]:
     """Hypotheses from the source alone; None if there is no source that may be sent."""
     launch = each.launch
-    if not case.show_source or not kernel_files(launch):
+    if not tool_input.show_source or not kernel_files(launch):
         return None, ()
     grid, block = (shape_text(size, "not recorded") for size in (launch.grid, launch.block))
     prompt = prompts.read(
@@ -80,11 +80,14 @@ def _read(
 
 
 def _inspect(
-    session: ModelSession, case: Case, placer: EditPlacer, before: tuple[ChatMessage, ...]
+    session: ModelSession,
+    tool_input: ToolInput,
+    placer: EditPlacer,
+    before: tuple[ChatMessage, ...],
 ) -> Conclusion:
-    each = case.launch()
+    each = tool_input.launch()
     session.tell("looking at the evidence")
-    evidence = evidence_summary(case)
+    evidence = evidence_summary(tool_input)
 
     def opening(rounds: int) -> str:
         return prompts.inspect(
@@ -95,39 +98,39 @@ def _inspect(
             rounds=rounds,
         )
 
-    toolbox = Toolbox(case, placer)
+    toolbox = Toolbox(tool_input, placer)
     conclusion, _ = session.converse("inspect", opening, Conclusion, toolbox, before)
     return conclusion
 
 
 def _explained(
     session: ModelSession,
-    case: Case,
+    tool_input: ToolInput,
     placer: EditPlacer,
     reading: SourceReading | None,
     said: Conclusion | None,
 ) -> LaunchExplanation:
-    each = case.launch()
+    each = tool_input.launch()
     edits = said.edits if said else ()
     code = [text for edit in edits for change in edit.changes for text in (change.new, change.diff)]
-    words = vocabulary(case, code)
+    words = vocabulary(tool_input, code)
     answer = CheckedAnswer(words, CauseJudge(each, words), placer, reading)
     sent_back = 0
     if said is not None:
         answer.take(said)
-        sent_back = repair(session, case, answer.faults())
+        sent_back = repair(session, tool_input, answer.faults())
     explained = answer.model_explanation(sent_back)
     ranked = rank_with_causes(each, explained.causes, explained.objections)
     if ranked.leads:
         explained = explained._replace(leads=True, analyst_headline=each.verdict.headline)
-    _adopt_evidence(case, each, explained.ids)
+    _adopt_evidence(tool_input, each, explained.ids)
     return ranked.each._replace(model_explanation=explained)
 
 
-def _adopt_evidence(case: Case, each: LaunchExplanation, ids: tuple[str, ...]) -> None:
+def _adopt_evidence(tool_input: ToolInput, each: LaunchExplanation, ids: tuple[str, ...]) -> None:
     """Adds cited evidence of other launches or reports to the evidence of this launch."""
     own = {piece.id for piece in each.view.ledger}
-    for piece in case.evidence():
+    for piece in tool_input.evidence():
         if piece.id in ids and piece.id not in own:
             each.view.ledger.adopt(piece)
 

@@ -1,4 +1,4 @@
-"""The prompts: the templates in keet/agent/texts, filled in.
+"""The prompts: the templates in keet/agent/prompt_texts, filled in.
 
 Text from a report (names, source, rule texts) is fenced with a mark that its writer could not know,
 and called data: an instruction in it is part of the data, not of the task.
@@ -13,15 +13,18 @@ from functools import cache
 from pathlib import Path
 from string import Template
 
-from keet.analysis.claims import KINDS
+from keet.analysis.model_claims import KINDS
 from keet.catalog import findings
 from keet.errors import one_line
-from keet.patterns import regex
+from keet.lazy_regex import regex
 
 AT_ONCE = 5
 """Tool calls per round that are run."""
 _MARK = regex(r"\[(?=\s*(?:end\s+of\s+)?data\b)", re.IGNORECASE)
-_TEXTS = Path(__file__).parent / "texts"
+_TEXTS = Path(__file__).parent / "prompt_texts"
+TEMPLATES = ("ask_again", "ask", "inspect", "answer_now", "read", "repair", "rules", "tools")
+"""All templates. `prompt_version` hashes them in this order, so that renaming a file does not
+change it: answers that are cached or recorded stay valid."""
 
 
 @cache
@@ -32,7 +35,7 @@ def _text(name: str) -> str:
 @cache
 def prompt_version() -> str:
     """Hash of all templates: part of the cache key."""
-    texts = [path.read_bytes() for path in sorted(_TEXTS.glob("*.md"))]
+    texts = [(_TEXTS / f"{name}.md").read_bytes() for name in TEMPLATES]
     return hashlib.sha256(b"\0".join(texts)).hexdigest()[:12]
 
 
@@ -88,12 +91,12 @@ def ask(*, what: str, question: str, evidence: str, rounds: int) -> str:
     return _filled("ask", what=what, question=asked, evidence=evidence, tools=_tools(rounds))
 
 
-def again(problem: str) -> str:
-    return _filled("again", problem=problem)
+def ask_again(problem: str) -> str:
+    return _filled("ask_again", problem=problem)
 
 
-def now() -> str:
-    return _text("now")
+def answer_now() -> str:
+    return _text("answer_now")
 
 
 def _tools(rounds: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keet_tools.case import Case
+from keet_tools.tool_input import ToolInput
 
 from keet.agent import prompts
 from keet.agent.answer_schemas import TextAnswer
@@ -19,32 +19,34 @@ from keet.prose.text import Prose
 _WHERE = "answer"
 
 
-def opening(case: Case, question: str, rounds: int) -> str:
-    count = len(case.explanations)
+def opening(tool_input: ToolInput, question: str, rounds: int) -> str:
+    count = len(tool_input.explanations)
     what = f"{count} profiles of GPU kernels" if count > 1 else "a profile of GPU kernels"
-    return prompts.ask(what=what, question=question, evidence=overview(case), rounds=rounds)
+    return prompts.ask(what=what, question=question, evidence=overview(tool_input), rounds=rounds)
 
 
-def answer_question(session: ModelSession, case: Case, question: str) -> Prose:
+def answer_question(session: ModelSession, tool_input: ToolInput, question: str) -> Prose:
     """Raises ModelFault."""
     session.begin("the question")
     session.tell("looking at the evidence")
     said, _ = session.converse(
-        "ask", lambda rounds: opening(case, question, rounds), TextAnswer, Toolbox(case)
+        "ask", lambda rounds: opening(tool_input, question, rounds), TextAnswer, Toolbox(tool_input)
     )
-    texts = AnswerTexts(vocabulary(case))
+    texts = AnswerTexts(vocabulary(tool_input))
     texts.put(_WHERE, said.answer)
-    repair(session, case, list(texts.faults()))
+    repair(session, tool_input, list(texts.faults()))
     return texts[_WHERE]
 
 
-def answered(case: Case, question: str, text: Prose, author: Authorship) -> AnsweredQuestion:
-    pieces = {piece.id: piece for piece in case.evidence()}
+def answered(
+    tool_input: ToolInput, question: str, text: Prose, author: Authorship
+) -> AnsweredQuestion:
+    pieces = {piece.id: piece for piece in tool_input.evidence()}
     return AnsweredQuestion(
         question=question,
         text=text,
         evidence=tuple(pieces[found] for found in text.ids if found in pieces),
-        explanations=case.explanations,
+        explanations=tool_input.explanations,
         author=author,
         followups=(),
     )

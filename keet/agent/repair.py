@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from keet_tools.case import Case
+from keet_tools.tool_input import ToolInput
 
 from keet.agent import prompts
 from keet.agent.answer_schemas import MOST_CORRECTIONS, Corrections
@@ -19,13 +19,13 @@ _SHOWN = 16
 """Evidence names that the request offers."""
 
 
-def repair(session: ModelSession, case: Case, faults: Sequence[AnswerFault]) -> int:
+def repair(session: ModelSession, tool_input: ToolInput, faults: Sequence[AnswerFault]) -> int:
     """Returns how many parts were sent back. What is not corrected stays, marked as unchecked."""
     if not faults:
         return 0
     faults = faults[:MOST_CORRECTIONS]
     session.tell(f"asking the model to correct {count_noun(len(faults), 'part')}")
-    prompt = prompts.repair([str(fault) for fault in faults], _names(case, faults))
+    prompt = prompts.repair([str(fault) for fault in faults], _names(tool_input, faults))
     try:
         repaired, _ = session.converse("repair", lambda _: prompt, Corrections)
     except (ModelFault, KeyboardInterrupt) as problem:
@@ -40,7 +40,7 @@ def repair(session: ModelSession, case: Case, faults: Sequence[AnswerFault]) -> 
     return len(faults)
 
 
-def _names(case: Case, faults: Sequence[AnswerFault]) -> str:
+def _names(tool_input: ToolInput, faults: Sequence[AnswerFault]) -> str:
     """Evidence that may have been meant: named in the faults, or with similar words."""
     said = " ".join(map(str, faults))
     words = _words(" ".join(fault.text for fault in faults))
@@ -48,9 +48,9 @@ def _names(case: Case, faults: Sequence[AnswerFault]) -> str:
     def distance(piece: Evidence) -> tuple[bool, int]:
         return piece.slug not in said, -len(words & _words(f"{piece.label} {piece.slug}"))
 
-    ranked = sorted(case.evidence(), key=distance)[:_SHOWN]
+    ranked = sorted(tool_input.evidence(), key=distance)[:_SHOWN]
     rows = (f"{{{piece.id}}} {piece.label} {piece}" for piece in ranked)
-    return case.with_short_names("\n".join(rows))
+    return tool_input.with_short_names("\n".join(rows))
 
 
 def _words(text: str) -> set[str]:

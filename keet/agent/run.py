@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from keet_tools.case import Case
+from keet_tools.tool_input import ToolInput
 
 from keet.agent.launch_explanation import ModelLaunchResult, explain_launch
 from keet.agent.model.messages import NEXT_CAN_SUCCEED, UNSENT, Chat, ModelFault
@@ -28,7 +28,7 @@ from keet.agent.recorded.transcript import Transcript
 from keet.agent.session import ModelSession, Progress
 from keet.errors import one_line
 from keet.explanation.answered_question import AnsweredQuestion
-from keet.explanation.explained import Explanation, LaunchExplanation
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.model_explanation import Authorship, ModelExplanation, Usage
 from keet.prose.text import Prose
 
@@ -83,8 +83,8 @@ def _explained(
     explanation = every[0]
     told, fault = list(explanation.launches), None
     for position in positions:
-        case = Case(every, focus=position, show_source=not session.redactor.hides_source)
-        told[position], problem = _launch_result(session, case, options)
+        tool_input = ToolInput(every, focus=position, show_source=not session.redactor.hides_source)
+        told[position], problem = _launch_result(session, tool_input, options)
         if problem and fault is None:  # later faults may be consequences of the first
             of_one = len(positions) > 1 and problem.kind not in UNSENT
             fault = _named(problem, told[position]) if of_one else problem
@@ -95,11 +95,15 @@ def _explained(
     return explanation._replace(launches=tuple(told), author=author)
 
 
-def _launch_result(session: ModelSession, case: Case, options: ModelOptions) -> ModelLaunchResult:
+def _launch_result(
+    session: ModelSession, tool_input: ToolInput, options: ModelOptions
+) -> ModelLaunchResult:
     """An empty statement is a fault."""
-    each = case.launch()
+    each = tool_input.launch()
     try:
-        found = explain_launch(session, case, compiles=options.compile, include=options.include)
+        found = explain_launch(
+            session, tool_input, compiles=options.compile, include=options.include
+        )
     except KeyboardInterrupt:
         return ModelLaunchResult(each, ModelFault("interrupted", "interrupted"))
     except Exception as error:  # noqa: BLE001 - the analyst's result is printed despite a bug here
@@ -129,30 +133,30 @@ def ask(
     options = _checked_replay(options, explanations, question)
     redactor = Redactor(explanations, options.redact)
     transcript = open_transcript(options, _transcript_name(explanations))
-    case = question_case(explanations, redactor)
+    tool_input = question_input(explanations, redactor)
     with closing(transcript):
         session = _session(options, explanations, redactor, transcript, progress, question)
         if isinstance(session, ModelFault):
             answer: AnsweredQuestion | Authorship = _author(options, None, transcript, session)
         else:
-            answer = _answer(session, case, question, options)
+            answer = _answer(session, tool_input, question, options)
         _report_problems(session, transcript, progress)
         return answer
 
 
 def _answer(
-    session: ModelSession, case: Case, question: str, options: ModelOptions
+    session: ModelSession, tool_input: ToolInput, question: str, options: ModelOptions
 ) -> AnsweredQuestion | Authorship:
-    found = answer_or_fault(session, case, question)
+    found = answer_or_fault(session, tool_input, question)
     author = _author(options, session, session.transcript, None)
-    told = found if isinstance(found, ModelFault) else answered(case, question, found, author)
+    told = found if isinstance(found, ModelFault) else answered(tool_input, question, found, author)
     if isinstance(told, AnsweredQuestion) and not told.text:
         told = ModelFault("answer", _EMPTY_ANSWER)
     fault = told if isinstance(told, ModelFault) else None
     _end(session.transcript, options, fault, session.usage)
     if isinstance(told, ModelFault):
         return _author(options, session, session.transcript, told)
-    return told._replace(followups=tuple(_followups(case.explanations)))
+    return told._replace(followups=tuple(_followups(tool_input.explanations)))
 
 
 def _followups(explanations: Sequence[Explanation]) -> Iterator[str]:
@@ -166,9 +170,11 @@ def _followups(explanations: Sequence[Explanation]) -> Iterator[str]:
             yield f"keet explain {shlex.quote(f'./{path}' if path.startswith('-') else path)}"
 
 
-def answer_or_fault(session: ModelSession, case: Case, question: str) -> Prose | ModelFault:
+def answer_or_fault(
+    session: ModelSession, tool_input: ToolInput, question: str
+) -> Prose | ModelFault:
     try:
-        return answer_question(session, case, question)
+        return answer_question(session, tool_input, question)
     except ModelFault as fault:
         return fault
     except KeyboardInterrupt:
@@ -177,10 +183,10 @@ def answer_or_fault(session: ModelSession, case: Case, question: str) -> Prose |
         return bug_fault(error)
 
 
-def question_case(explanations: Sequence[Explanation], redactor: Redactor) -> Case:
+def question_input(explanations: Sequence[Explanation], redactor: Redactor) -> ToolInput:
     """With the longest launch of the first report in focus."""
     (longest,) = longest_launches(explanations[0].launches, 1)
-    return Case(explanations, focus=longest, show_source=not redactor.hides_source)
+    return ToolInput(explanations, focus=longest, show_source=not redactor.hides_source)
 
 
 def longest_launches(launches: Sequence[LaunchExplanation], most: int) -> list[int]:

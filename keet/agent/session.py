@@ -172,7 +172,7 @@ class ModelSession:
         for turn in range(rounds + 1):
             last = turn == rounds or self._is_tight(messages, tools)
             if last and turn:
-                messages = [*_calls_as_text(messages), ChatMessage("user", prompts.now())]
+                messages = [*_calls_as_text(messages), ChatMessage("user", prompts.answer_now())]
             try:
                 schema = schema_of(shape) if last else None
                 reply = self.ask(phase, messages, () if last else tools, schema)
@@ -230,7 +230,7 @@ class ModelSession:
             why = "it was cut short: write less" if reply.cut else str(problem)
             self.tell(f"asking again, {why}")
             said = ChatMessage("assistant", reply.text[:2000] or "(nothing)")
-            more = [*messages, said, ChatMessage("user", prompts.again(why))]
+            more = [*messages, said, ChatMessage("user", prompts.ask_again(why))]
             again = self.ask(phase, more, (), schema_of(shape))
         try:
             return understand(again.text, shape)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keet_tools.case import Case
+from keet_tools.tool_input import ToolInput
 
 from keet.agent.answer_schemas import SourceReading, schema_of
 from keet.agent.launch_explanation import explain_launch
@@ -12,10 +12,10 @@ from keet.agent.model.messages import ChatReply, ChatRequest, ModelFault, TokenC
 from keet.agent.options import ModelOptions
 from keet.agent.privacy.redaction import Redactor
 from keet.agent.recorded.transcript import Transcript, request_text
-from keet.agent.run import answer_or_fault, longest_launches, question_case
+from keet.agent.run import answer_or_fault, longest_launches, question_input
 from keet.agent.session import ModelSession, estimate
 from keet.errors import one_line
-from keet.explanation.explained import Explanation
+from keet.explanation.explanation_types import Explanation
 
 _SHOWN = "shown"
 """Kind of the fault that ends a session with `_PromptCollector`."""
@@ -27,18 +27,18 @@ def shown_prompts(
     """The requests as text. What depends on a model's replies is in brackets."""
     redactor = Redactor(explanations, options.redact)
     if question is not None:
-        shown = _shown(options, redactor, question_case(explanations, redactor), question)
+        shown = _shown(options, redactor, question_input(explanations, redactor), question)
         return "\n\n".join(shown) + "\n"
     cases = [
-        Case(explanations, focus=position, show_source=not redactor.hides_source)
+        ToolInput(explanations, focus=position, show_source=not redactor.hides_source)
         for position in longest_launches(explanations[0].launches, options.launches)
     ]
-    shown = [text for case in cases for text in _shown(options, redactor, case, None)]
+    shown = [text for tool_input in cases for text in _shown(options, redactor, tool_input, None)]
     return "\n\n".join(shown) + "\n"
 
 
 def _shown(
-    options: ModelOptions, redactor: Redactor, case: Case, question: str | None
+    options: ModelOptions, redactor: Redactor, tool_input: ToolInput, question: str | None
 ) -> list[str]:
     """Runs a real session, so that the text is exactly what would be sent."""
     collector = _PromptCollector(options.spec.name)
@@ -50,9 +50,9 @@ def _shown(
         limits=options.limits,
     )
     if question is not None:
-        end: object = answer_or_fault(session, case, question)
+        end: object = answer_or_fault(session, tool_input, question)
     else:
-        end = explain_launch(session, case, compiles=False).fault
+        end = explain_launch(session, tool_input, compiles=False).fault
     texts = [request_text(request) for request in collector.requests]
     if isinstance(end, ModelFault) and end.kind != _SHOWN:
         texts.append(f"--- nothing more is sent ---\n{one_line(str(end))}\n")

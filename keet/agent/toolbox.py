@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from keet_tools.case import Answer, Case
 from keet_tools.registry import call_tool, offered_tools
+from keet_tools.tool_input import Answer, ToolInput
 from pydantic import ValidationError
 
 from keet.agent.answer_schemas import RawEdit
@@ -38,24 +38,24 @@ _COMPILE = ToolSpec(
 
 
 class Toolbox:
-    """Offers and runs the tools for one case."""
+    """Offers and runs the tools on one `ToolInput`."""
 
-    def __init__(self, case: Case, placer: EditPlacer | None = None) -> None:
+    def __init__(self, tool_input: ToolInput, placer: EditPlacer | None = None) -> None:
         """`placer`: for the launch in focus; None if no edits are asked for."""
-        self._case = case
+        self._tool_input = tool_input
         self._placer = placer if placer and placer.can_compile else None
 
     @property
     def specs(self) -> list[ToolSpec]:
         own = [_COMPILE] if self._placer else []
-        tools = offered_tools(self._case)
+        tools = offered_tools(self._tool_input)
         return [*(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools), *own]
 
     def call(self, name: str, arguments: Mapping[str, Any] | None) -> Answer:
         if name == _COMPILE.name and self._placer:
             return self._compile(self._placer, arguments)
-        answer = call_tool(self._case, name, arguments)
-        return answer._replace(text=self._case.with_short_names(answer.text))
+        answer = call_tool(self._tool_input, name, arguments)
+        return answer._replace(text=self._tool_input.with_short_names(answer.text))
 
     def _compile(self, placer: EditPlacer, arguments: Mapping[str, Any] | None) -> Answer:
         try:

@@ -1,11 +1,11 @@
-"""What a model's texts may refer to and quote: evidence, constants and code of one case."""
+"""What a model's texts may refer to and quote: evidence, constants and code of a `ToolInput`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from keet_tools.case import Case
+from keet_tools.tool_input import ToolInput
 
 from keet.agent.source.constants import Constant, source_constants, source_literals
 from keet.agent.source.source_listing import kernel_files
@@ -30,35 +30,35 @@ class Vocabulary(NamedTuple):
         return read_prose(text, self.names, self.allowed._replace(is_proposal=is_proposal))
 
 
-def vocabulary(case: Case, code: Iterable[str] = ()) -> Vocabulary:
+def vocabulary(tool_input: ToolInput, code: Iterable[str] = ()) -> Vocabulary:
     """`code`: new code of the answer, which its texts may quote."""
-    launches = _launches(case)
+    launches = _launches(tool_input)
     literals = set(HARDWARE)
     facts: dict[str, SourceFact] = {}
     for launch in launches:
-        literals |= source_literals(launch) if case.show_source else set()
+        literals |= source_literals(launch) if tool_input.show_source else set()
         literals |= {float(n) for shape in (launch.grid, launch.block) for n in shape or ()}
-        facts |= _constants(launch) if case.show_source else {}
+        facts |= _constants(launch) if tool_input.show_source else {}
     suggested = "\n".join(code)
     literals |= _literals_of(suggested)
-    names = Names(_named(case), facts, frozenset(literals), case.find)
+    names = Names(_named(tool_input), facts, frozenset(literals), tool_input.find)
     known = frozenset(name for launch in launches for name in _with_digits(launch))
-    quoted = "\n".join([*_sources(case, launches), suggested])
-    lines = _lines(launches) if case.show_source else None
+    quoted = "\n".join([*_sources(tool_input, launches), suggested])
+    lines = _lines(launches) if tool_input.show_source else None
     return Vocabulary(names, Allowed(quoted, frozenset(literals), names=known, lines=lines))
 
 
-def _launches(case: Case) -> list[Launch]:
+def _launches(tool_input: ToolInput) -> list[Launch]:
     """A question may be about any launch; an explanation is about one."""
-    if len(case.explanations) == 1 and len(case.explanations[0].launches) == 1:
-        return [case.launch().launch]
-    return [each.launch for told in case.explanations for each in told.launches][:20]
+    if len(tool_input.explanations) == 1 and len(tool_input.explanations[0].launches) == 1:
+        return [tool_input.launch().launch]
+    return [each.launch for told in tool_input.explanations for each in told.launches][:20]
 
 
-def _named(case: Case) -> Iterator[tuple[str, Evidence]]:
+def _named(tool_input: ToolInput) -> Iterator[tuple[str, Evidence]]:
     """By full id; for the launch in focus, also without the launch number."""
-    scope = case.launch().view.ledger.scope
-    for piece in case.evidence():
+    scope = tool_input.launch().view.ledger.scope
+    for piece in tool_input.evidence():
         yield piece.id, piece
         if piece.id == f"{piece.slug}#{scope}":
             yield piece.slug, piece
@@ -97,7 +97,7 @@ def _lines(launches: Iterable[Launch]) -> Mapping[str, int] | None:
     return found or None
 
 
-def _sources(case: Case, launches: Iterable[Launch]) -> Iterator[str]:
-    if case.show_source:
+def _sources(tool_input: ToolInput, launches: Iterable[Launch]) -> Iterator[str]:
+    if tool_input.show_source:
         for launch in launches:
             yield from (launch.source_files[path] or "" for path in kernel_files(launch))

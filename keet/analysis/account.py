@@ -26,7 +26,7 @@ from keet.records import NamedTuple
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.analysis.candidates.parallelism import GridShape
+    from keet.analysis.kernel.grid_use import GridShape
 
 _LEAST = 5e-4
 """Share of the time below which a part is merged into its neighbour: it would print as 0.0 %."""
@@ -217,7 +217,7 @@ class _AccountBuilder:
 
     @cached_property
     def shape(self) -> GridShape | None:
-        from keet.analysis.candidates.parallelism import grid_shape
+        from keet.analysis.kernel.grid_use import grid_shape
 
         return grid_shape(self.view)
 

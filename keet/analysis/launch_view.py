@@ -17,10 +17,10 @@ from keet.analysis.source_lines.hotspots import InstructionTable, line_order
 from keet.analysis.source_lines.wait_labels import AT_BARRIERS, words_for
 from keet.catalog import stalls
 from keet.evidence import Evidence
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile import Absent, Launch
 from keet.profile.launch import Location
-from keet.texts import bounded_lines
+from keet.safe_text import bounded_lines
 from keet.units import Number, Quantity
 
 if TYPE_CHECKING:

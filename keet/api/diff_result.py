@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from keet.api.result import WIDTH, ApiResult, data_frame
 from keet.formatting import count_noun, speedup_text
 from keet.records import NamedTuple
-from keet.texts import visible
+from keet.safe_text import visible
 
 if TYPE_CHECKING:
     import pandas as pd

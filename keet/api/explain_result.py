@@ -11,13 +11,13 @@ from keet.api.explained_launch import LAUNCH_FRAME_COLUMNS, ExplainedLaunch, Fin
 from keet.api.inputs import positive
 from keet.api.result import WIDTH, ApiResult, data_frame
 from keet.formatting import count_noun
-from keet.texts import visible
+from keet.safe_text import visible
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from keet.evidence import Evidence
-    from keet.explanation.explained import Explanation
+    from keet.explanation.explanation_types import Explanation
     from keet.profile import Launch, Profile
     from keet.render.json.explain import ExplainDocument
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from keet.evidence import Evidence
-    from keet.explanation.explained import LaunchExplanation
+    from keet.explanation.explanation_types import LaunchExplanation
     from keet.profile import Dim3, Launch
     from keet.render.json.explain import ExplainLaunch
     from keet.render.json.finding import FindingDocument, ForecastDocument, LocationDocument

@@ -17,14 +17,14 @@ from keet.profile import Launch, Profile
 from keet.render.common.device import describe_device
 from keet.render.html.markup import Content, Html, element, fragment
 from keet.render.html.prose import prose
-from keet.texts import visible
+from keet.safe_text import visible
 from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.roofline.launch_roofline import Roofline
     from keet.comparison.gate import Gate
     from keet.comparison.result import Difference, PairDifference
-    from keet.explanation.explained import Explanation, LaunchExplanation
+    from keet.explanation.explanation_types import Explanation, LaunchExplanation
 
 _STYLE = """
 .keet { line-height: 1.45; max-width: 64rem }

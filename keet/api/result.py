@@ -7,8 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from keet.extras import require
-from keet.texts import visible
+from keet.optional_packages import require
+from keet.safe_text import visible
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,7 @@ import re
 from functools import cache
 
 from keet.catalog.loading import metric_named, unit_nouns
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.units import base_unit
 
 _PREFIX = regex(r"^(?:pmsampling:|breakdown:|group:|regex:|(?:[A-Z]\w*\.)?Triage\w*\.)")

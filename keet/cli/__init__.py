@@ -28,7 +28,7 @@ from keet.cli.quiet import quiet_stderr
 from keet.errors import ExitCode, KeetError, UsageError, one_line
 from keet.files import STDIN
 from keet.records import NamedTuple
-from keet.texts import visible_output
+from keet.safe_text import visible_output
 from keet.version import __version__
 
 if _COLLECTS:

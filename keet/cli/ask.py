@@ -31,7 +31,7 @@ from keet.errors import ExitCode, NotAvailable, UsageError
 if TYPE_CHECKING:
     from keet.agent.options import ModelOptions
     from keet.explanation.answered_question import AnsweredQuestion
-    from keet.explanation.explained import Explanation
+    from keet.explanation.explanation_types import Explanation
 
 EXAMPLES = """\
 examples:
@@ -86,7 +86,7 @@ def _check(reports: list[str], question: str) -> None:
 
 
 def _explanations(args: Namespace, reports: list[Path]) -> list[Explanation]:
-    from keet_tools.case import scope_of
+    from keet_tools.tool_input import scope_of
 
     from keet.explanation.analyst import explain
     from keet.ingest import read_profile

@@ -132,7 +132,7 @@ def _run(args: Namespace, line: ProgressLine) -> int:
     from keet.corpus.batch.resume import resume_state
     from keet.corpus.store.part_writer import make_store
     from keet.corpus.store.unfinished import remove_abandoned
-    from keet.extras import check
+    from keet.optional_packages import check
 
     if args.dask:
         check("distributed", "dask")  # this extra includes what a store needs

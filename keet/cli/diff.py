@@ -28,7 +28,7 @@ from keet.cli.arguments import (
 from keet.cli.quiet import loud_stderr
 from keet.errors import ExitCode, KeetError, NotComparable, UsageError, one_line
 from keet.formatting import count_noun
-from keet.texts import visible
+from keet.safe_text import visible
 
 if TYPE_CHECKING:
     from keet.comparison.compare import Difference

@@ -22,7 +22,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from keet.cli.health import examine
+    from keet.cli.doctor_checks import examine
 
     checks = examine()
     out = Destination(args, sys.stdout)

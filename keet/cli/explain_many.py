@@ -16,7 +16,7 @@ from keet.formatting import count_noun
 
 if TYPE_CHECKING:
     from keet.agent.options import ModelOptions
-    from keet.explanation.explained import Explanation
+    from keet.explanation.explanation_types import Explanation
 
 MOST = 50
 """Reports in one output; more are for `keet batch`."""

@@ -11,7 +11,7 @@ from keet.errors import ExitCode
 
 if TYPE_CHECKING:
     from keet.agent.options import ModelOptions
-    from keet.explanation.explained import Explanation
+    from keet.explanation.explanation_types import Explanation
 
 NO_MODEL = "Explained without a model. Add --model PROVIDER:NAME for code-level causes and patches."
 

@@ -16,7 +16,7 @@ from keet.errors import ExitCode
 
 if TYPE_CHECKING:
     from keet.agent.options import ModelOptions
-    from keet.explanation.explained import Explanation
+    from keet.explanation.explanation_types import Explanation
     from keet.profile import Launch, Profile
 
 

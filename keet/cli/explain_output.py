@@ -12,7 +12,7 @@ from keet.errors import IngestError
 
 if TYPE_CHECKING:
     from keet.comparison.compare import Difference
-    from keet.explanation.explained import Explanation
+    from keet.explanation.explanation_types import Explanation
     from keet.render.terminal.layout import Renderable
 
 CHANGED_KERNELS = 5

@@ -57,7 +57,7 @@ def _port(text: str) -> int:
 
 
 def run(args: Namespace) -> None:
-    from keet.extras import check
+    from keet.optional_packages import check
 
     check("mcp", "mcp")
     import anyio

@@ -13,7 +13,7 @@ from keet.files import replacing
 
 if TYPE_CHECKING:
     from keet.agent.edits.patch_file import PatchFile
-    from keet.explanation.explained import Explanation
+    from keet.explanation.explanation_types import Explanation
 
 _PATCH_STARTS = (b"--- ", b"diff ")
 
@@ -59,7 +59,7 @@ def write_patch(path: Path, explanation: Explanation) -> int:
 
 
 def _write(path: Path, patch: PatchFile) -> None:
-    from keet.agent.edits.patches import encoded
+    from keet.agent.edits.patch_making import encoded
 
     try:
         with replacing(path) as file:

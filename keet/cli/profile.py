@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from keet.cli.arguments import pattern, positive
 from keet.cli.quiet import loud_stderr
 from keet.errors import IngestError, UsageError, one_line
-from keet.extras import install_command
+from keet.optional_packages import install_command
 
 if TYPE_CHECKING:
     from keet.collect.ncu_command import ProfileRequest

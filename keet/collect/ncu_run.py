@@ -25,7 +25,7 @@ from keet.collect.plain_run import Progress, exit_code, stderr_file, stop
 from keet.collect.processes import programs_below
 from keet.errors import IngestError, NotAvailable, ProgramFailed
 from keet.ingest import read_profile
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.records import NamedTuple
 
 _POLL_SECONDS = 0.1

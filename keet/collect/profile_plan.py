@@ -27,7 +27,7 @@ _REPLAY = 2.0
 RECORDER_SECONDS = 0.02
 RECORDED_LAUNCH_SECONDS = 1.2e-6
 """What recording costs per process and per launch on an H200: docs/profiling.md, printed by
-`python -m evals.plain_runs summary`."""
+`python -m evals.recording_cost summary`."""
 _NOTICEABLE = 0.05
 """Of the run: the goal for what recording may cost."""
 _LONGEST_NAMES = 100_000

@@ -43,7 +43,7 @@ from keet.files import put_in_place
 from keet.formatting import count_noun
 from keet.ingest import read_profile
 from keet.ingest.run_tables.run_table import table_path, write_run_table
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile.names import short_name
 from keet.profile.run_table import RunTable, SkippedKernel
 from keet.records import NamedTuple

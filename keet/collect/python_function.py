@@ -18,9 +18,9 @@ from keet.catalog import capabilities, metric_with_id, metrics
 from keet.collect.ncu_run import count_launches
 from keet.collect.plain_run import Progress
 from keet.errors import NotAvailable, ProgramFailed, UsageError
-from keet.extras import is_installed, missing
 from keet.files import put_in_place
 from keet.formatting import count_noun
+from keet.optional_packages import is_installed, missing
 
 _INSTEAD = "or profile the whole script: keet profile -- python3 FILE"
 _NOT_FOR_NCU = ("launch__", "device__", "derived__", "profiler__")

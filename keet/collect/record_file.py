@@ -9,7 +9,7 @@ from pathlib import Path
 from keet.profile.run_table import Migrations
 from keet.profile.timeline import Record
 from keet.records import NamedTuple
-from keet.texts import bounded_line
+from keet.safe_text import bounded_line
 
 _HEAD = struct.Struct("=II")
 _KERNEL = struct.Struct("=QQ10I")

@@ -35,10 +35,10 @@ from keet.comparison.timing.overlapping_kernels import (
 from keet.comparison.timing.pair_timing import Timing
 from keet.comparison.timing.run_caveats import few_like_profiled, replay_differs, replay_not_scaled
 from keet.comparison.timing.run_weighting import RunWeighting
-from keet.comparison.timing.time_evidence import TimeLedger
+from keet.comparison.timing.time_ledger import TimeLedger
 from keet.evidence import Evidence
 from keet.explanation.analyst import OnLaunch, explain
-from keet.explanation.explained import Explanation, LaunchExplanation
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.profile import Launch
 from keet.units import Quantity
 

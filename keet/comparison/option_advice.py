@@ -12,7 +12,7 @@ from keet.comparison.caveats.caveat import Caveat
 from keet.comparison.result import Difference
 from keet.errors import NotComparable
 from keet.formatting import count_noun
-from keet.patterns import regex
+from keet.lazy_regex import regex
 
 _OF_DIFF = regex(r"(?<!keet diff )(--run-table-before|--times N:M|--launch A:B)")
 

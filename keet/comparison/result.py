@@ -14,7 +14,7 @@ from keet.comparison.number_change import NumberChange
 from keet.comparison.pairing.pairs import How, Pairing
 from keet.comparison.pairing.sides import Side
 from keet.comparison.timing.pair_timing import Timing
-from keet.comparison.timing.time_evidence import Speedup
+from keet.comparison.timing.time_ledger import Speedup
 from keet.comparison.timing.weighting import Basis, NoTotal
 from keet.evidence import Evidence
 from keet.records import NamedTuple

@@ -9,7 +9,7 @@ from keet.comparison.pairing.pairs import How
 from keet.comparison.pairing.sides import KernelGroup, Side
 from keet.comparison.result import Difference, PairDifference
 from keet.comparison.timing.pair_timing import Timing
-from keet.comparison.timing.time_evidence import Speedup
+from keet.comparison.timing.time_ledger import Speedup
 from keet.formatting import capitalized, shapes_text, speedup_text, uncapitalized
 from keet.profile.run_table import RECORDER_NAMES, RunPositions
 from keet.verification.grounding import EvidenceIndex, GroundingResult

@@ -17,7 +17,7 @@ from pathlib import Path
 from keet.corpus.sharding import WHOLE, Shard
 from keet.errors import UsageError
 from keet.ingest.run_tables.run_table import MARK, SUFFIX, table_path
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.records import NamedTuple
 
 _BINARY_SUFFIXES = (".ncu-rep", ".ncu-repz", ".nsight-cuprof-report", ".keet.json.zst")

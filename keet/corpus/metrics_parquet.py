@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 
-from keet.extras import require
 from keet.files import replacing
+from keet.optional_packages import require
 
 _AT_ONCE = 200
 """Rows per INSERT: single rows take ten times as long."""

@@ -16,7 +16,7 @@ from keet.catalog import findings
 from keet.evidence import Evidence
 from keet.explanation.account_notes import Note
 from keet.explanation.capture_hints import DEBUG_BUILD, NO_REMEDY
-from keet.explanation.explained import Explanation, LaunchExplanation
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.headline import verdict_of
 from keet.explanation.ncu_rules import second_opinion
 from keet.profile import Launch, Profile, Workload

@@ -10,7 +10,7 @@ from keet.records import NamedTuple
 
 if TYPE_CHECKING:
     from keet.evidence import Evidence
-    from keet.explanation.explained import Explanation
+    from keet.explanation.explanation_types import Explanation
 
 
 class AnsweredQuestion(NamedTuple):

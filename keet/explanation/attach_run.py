@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from keet.analysis.replay.gap import replay_gap
-from keet.analysis.replay.reasons import ReplayReasons
-from keet.explanation.explained import LaunchExplanation
+from keet.analysis.replay_gap.gap import replay_gap
+from keet.analysis.replay_gap.reasons import ReplayReasons
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.launch_in_run import RunShapes, in_run_of, replay_difference
 from keet.profile import Profile, RunPositions
 

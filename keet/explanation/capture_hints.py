@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from keet.analysis.findings import Skipped
 from keet.formatting import capitalized
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.records import NamedTuple
 
 NO_REMEDY = "nothing to do"

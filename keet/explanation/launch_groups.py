@@ -10,7 +10,7 @@ from functools import cached_property
 
 from keet.analysis.findings import Finding, Forecast
 from keet.catalog import findings
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.profile import Launch, RunPositions
 from keet.records import NamedTuple
 

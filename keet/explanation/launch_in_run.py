@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.replay.gap import DIFFERS, ReplayGap, replay_gap
-from keet.analysis.replay.reasons import ReplayReason, ReplayReasons
+from keet.analysis.replay_gap.gap import DIFFERS, ReplayGap, replay_gap
+from keet.analysis.replay_gap.reasons import ReplayReason, ReplayReasons
 from keet.evidence import Evidence
 from keet.explanation.run_texts import (
     PLAIN,

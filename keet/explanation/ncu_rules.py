@@ -12,7 +12,7 @@ from keet.catalog import findings
 from keet.profile import Launch
 from keet.profile.rules import RuleResult
 from keet.records import NamedTuple
-from keet.texts import shortened
+from keet.safe_text import shortened
 
 _SYMPTOMS = frozenset(
     (

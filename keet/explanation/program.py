@@ -16,7 +16,7 @@ from keet.analysis.findings import Forecast
 from keet.analysis.kernel.library import library_of
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.evidence import Evidence
-from keet.explanation.explained import Explanation, LaunchExplanation
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import (
     LaunchGroup,
     LaunchResult,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from keet.analysis.findings import Finding, Forecast
 from keet.analysis.ledger import Ledger
 from keet.evidence import Evidence
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup, gain_of
 from keet.explanation.run_texts import share, time
 from keet.profile import Dim3

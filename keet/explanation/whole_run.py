@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from keet.analysis.ledger import Ledger
-from keet.analysis.replay.reasons import REASON_NAMES
+from keet.analysis.replay_gap.reasons import REASON_NAMES
 from keet.evidence import Evidence
 from keet.explanation.run_texts import (
     PLAIN,

@@ -17,7 +17,7 @@ from keet.profile import (
 )
 from keet.profile.rules import leading_rule
 from keet.records import dataclass, field
-from keet.texts import bounded_line
+from keet.safe_text import bounded_line
 
 _Value = TypeVar("_Value")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 
-from keet.texts import bounded_line
+from keet.safe_text import bounded_line
 
 _MAX_FIELDS = 2_000_000
 """Per message: a launch has some thousands. More is damage, and would only use up memory."""

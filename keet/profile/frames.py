@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from keet.catalog import metrics
-from keet.extras import require
+from keet.optional_packages import require
 
 if TYPE_CHECKING:
     import pandas as pd

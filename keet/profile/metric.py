@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from typing import TypeGuard
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.records import NamedTuple, dataclass
 from keet.units import Number, Quantity
 

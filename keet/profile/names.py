@@ -12,7 +12,7 @@ import re
 from functools import lru_cache
 
 from keet.records import NamedTuple
-from keet.texts import shortened
+from keet.safe_text import shortened
 
 _FOLDED = "…"
 _MAX_ARGUMENTS = 40

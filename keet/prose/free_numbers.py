@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.prose import number_words as words_for
 from keet.prose.quoted_code import is_code, is_known_name, source_of
 from keet.records import NamedTuple

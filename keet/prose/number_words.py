@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 
 _UNITS = "two|three|four|five|six|seven|eight|nine"
 _TEENS = "ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.prose.number_words import COUNT, KNOWN_NAME, RATIO, WIDTHS
 from keet.records import NamedTuple
 

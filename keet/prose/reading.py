@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.prose.expressions import (
     EvaluatedExpression,
     NamedValue,

@@ -17,7 +17,7 @@ from pathlib import Path
 from keet.errors import UsageError, one_line
 from keet.ingest.input.files import guarded, printable_path
 from keet.ingest.run_tables.run_table import table_path
-from keet.texts import shortened
+from keet.safe_text import shortened
 
 _LONGEST_NAME = 200
 """Characters of a path that a message repeats."""

@@ -26,7 +26,7 @@ from keet.serve.tool_call import ToolCall
 from keet.serve.tool_reply import ToolReply, page_fields, with_text
 
 if TYPE_CHECKING:
-    from keet.explanation.explained import Explanation, LaunchExplanation
+    from keet.explanation.explanation_types import Explanation, LaunchExplanation
     from keet.explanation.program import ProgramExplanation
 
 _PER_PAGE = 20

@@ -20,7 +20,7 @@ from keet.serve.allowed_folders import AllowedFolders, quoted
 from keet.serve.tool_call import ToolCall
 
 if TYPE_CHECKING:
-    from keet.explanation.explained import Explanation
+    from keet.explanation.explanation_types import Explanation
 
 MOST_REPORTS = 4
 """Reports that are kept."""

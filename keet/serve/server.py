@@ -25,13 +25,13 @@ from mcp_types import Tool as ProtocolTool
 from pydantic import ValidationError
 
 from keet.errors import KeetError, one_line
+from keet.safe_text import shortened
 from keet.serve.allowed_folders import AllowedFolders, quoted
 from keet.serve.report_cache import ReportCache
 from keet.serve.size_limits import bounded, bounded_text
 from keet.serve.tool_call import ToolCall
 from keet.serve.tool_reply import ToolReply
 from keet.serve.tools import INSTRUCTIONS, TOOLS, Tool
-from keet.texts import shortened
 from keet.version import __version__
 
 _AT_ONCE = 4

@@ -14,7 +14,7 @@ from typing import Any
 
 from keet.errors import UsageError
 from keet.records import NamedTuple
-from keet.texts import shortened, visible
+from keet.safe_text import shortened, visible
 
 MAX_RESULT = 24_000
 """Characters of a whole result, as JSON."""

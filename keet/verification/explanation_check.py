@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from keet.explanation.explained import texts_of
+from keet.explanation.explanation_types import texts_of
 from keet.verification.grounding import (
     EvidenceIndex,
     GroundingResult,
@@ -15,7 +15,7 @@ from keet.verification.grounding import (
 )
 
 if TYPE_CHECKING:
-    from keet.explanation.explained import Explanation, LaunchExplanation
+    from keet.explanation.explanation_types import Explanation, LaunchExplanation
     from keet.explanation.program import ProgramExplanation
 
 

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 
 from keet.catalog import metric_named, metric_with_id
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile import Launch
 from keet.progress import counted
 from keet.units import Quantity

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.agent.edits.patches import LineReplacement, place_changes
+from keet.agent.edits.patch_making import LineReplacement, place_changes
 from keet.agent.source.constants import read_constants
 from keet.agent.source.source_listing import shown_source
 from keet.ingest import read_profile

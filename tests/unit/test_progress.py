@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from keet import progress
-from keet.texts import visible_output
+from keet.safe_text import visible_output
 
 
 class Terminal(io.StringIO):

@@ -15,8 +15,8 @@ from keet.analysis.sass.polynomials.polynomial import Polynomial
 from keet.evidence import Evidence
 from keet.units import Quantity
 from keet_tools.answer_text import AnswerText, packed_page, place_name, quote
-from keet_tools.case import Answer, Case
 from keet_tools.code_places import AnalysedCode
+from keet_tools.tool_input import Answer, ToolInput
 
 _FORM = 100
 _IDS = 24
@@ -36,10 +36,10 @@ _PARAMETER = re.compile(r"param\+0x[0-9a-f]+")
 
 
 def address_forms(
-    case: Case, line: str = "", launch: int | None = None, report: int = 0, page: int = 1
+    tool_input: ToolInput, line: str = "", launch: int | None = None, report: int = 0, page: int = 1
 ) -> Answer:
     """Bytes read by pointer and how often each; address, width, stride of accesses; atomics."""
-    code = AnalysedCode(case, case.launch(launch, report))
+    code = AnalysedCode(tool_input, tool_input.launch(launch, report))
     where, chosen = code.positions(line) if line.strip() else ("", None)
     items = _items(code, chosen)
     if not items:

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from keet.analysis.findings import Finding, Place
 from keet.explanation.account_rows import account_rows
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.gain_texts import forecast_text
 from keet.units import Quantity
 from keet_tools.answer_text import AnswerText, one_page, place_name, quote_prose, shorten
-from keet_tools.case import Answer, Case
+from keet_tools.tool_input import Answer, ToolInput
 
 FINDINGS = 3
 """Per page."""
@@ -23,14 +23,14 @@ _ROWS = 6
 
 
 def analyst_findings(
-    case: Case, launch: int | None = None, report: int = 0, page: int = 1
+    tool_input: ToolInput, launch: int | None = None, report: int = 0, page: int = 1
 ) -> Answer:
     """keet's own findings: causes, places, forecasts, what is healthy, what is not known."""
-    each = case.launch(launch, report)
+    each = tool_input.launch(launch, report)
     say = AnswerText()
     parts: list[Finding | str] = [*each.findings, *_others(each, say)]
     shown, more = one_page(parts, page, FINDINGS) if parts else ([], "")
-    rows = [part if isinstance(part, str) else _row(case, each, part, say) for part in shown]
+    rows = [part if isinstance(part, str) else _row(tool_input, each, part, say) for part in shown]
     return say.answer(
         _unlike(each, say), _replay(each, say), say.headline(each, _HEADLINE), *rows, more
     )
@@ -57,19 +57,19 @@ def _replay(each: LaunchExplanation, say: AnswerText) -> str:
     return " ".join([say.with_names(replay.text, pieces), *reasons])
 
 
-def _row(case: Case, each: LaunchExplanation, finding: Finding, say: AnswerText) -> str:
+def _row(tool_input: ToolInput, each: LaunchExplanation, finding: Finding, say: AnswerText) -> str:
     places = [_place(each, place, say) for place in finding.places[:3]]
     where = f" Places: {', '.join(places)}." if places else ""
     forecast = f"{forecast_text(finding)}{' under replay' if each.replay else ''}"
     return (
         f"- {finding.id} ({finding.confidence}), forecast `{forecast}`: "
         f"{say.with_names(shorten(finding.text, _TEXT), finding.evidence)}{where} "
-        f"Remedy: {shorten(_action(case, finding), _TEXT)}"
+        f"Remedy: {shorten(_action(tool_input, finding), _TEXT)}"
     )
 
 
-def _action(case: Case, finding: Finding) -> str:
-    if case.show_source:
+def _action(tool_input: ToolInput, finding: Finding) -> str:
+    if tool_input.show_source:
         return finding.action
     here = f" at {finding.places[0].where}" if finding.here and finding.places else ""
     return replace(finding, here=here).action

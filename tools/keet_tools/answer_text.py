@@ -9,8 +9,8 @@ from typing import NamedTuple, TypeVar
 
 from keet.errors import one_line
 from keet.evidence import Evidence
-from keet.explanation.explained import LaunchExplanation
-from keet_tools.case import MAX_CHARACTERS, Abstention, Answer
+from keet.explanation.explanation_types import LaunchExplanation
+from keet_tools.tool_input import MAX_CHARACTERS, Abstention, Answer
 
 Item = TypeVar("Item")
 _CUT = "(cut)"

@@ -5,16 +5,18 @@ from __future__ import annotations
 from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.roofline.launch_roofline import SEEN, Roofline, find_roofline, stage_name
 from keet_tools.answer_text import AnswerText, one_page, shorten
-from keet_tools.case import Abstention, Answer, Case
+from keet_tools.tool_input import Abstention, Answer, ToolInput
 
 _SIZE = 10
 _OF_MEMORY = ("l2_stage", "bytes_moved")
 """Notes that say more about a ceiling of memory."""
 
 
-def check_roofline(case: Case, launch: int | None = None, report: int = 0, page: int = 1) -> Answer:
+def check_roofline(
+    tool_input: ToolInput, launch: int | None = None, report: int = 0, page: int = 1
+) -> Answer:
     """Share of peak of each arithmetic type and memory level, with arithmetic intensity."""
-    each = case.launch(launch, report)
+    each = tool_input.launch(launch, report)
     found = find_roofline(each.launch, each.view.ledger)
     if not found.ceilings:
         reasons = "; ".join(f"{a.reason}: {a.remedy}" for a in [*found.absent.values()][:2])

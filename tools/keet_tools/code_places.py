@@ -10,12 +10,12 @@ from keet.analysis.sass.lines import positions_of
 from keet.analysis.source_lines.hotspots import InstructionTable, Spot
 from keet.errors import one_line
 from keet.evidence import Evidence
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.profile import Absent, Location
-from keet.texts import bounded_lines
+from keet.safe_text import bounded_lines
 from keet.units import Quantity
 from keet_tools.answer_text import place_name, quote
-from keet_tools.case import Abstention, Case
+from keet_tools.tool_input import Abstention, ToolInput
 
 _SEPARATORS = re.compile(r"[\\/]+")
 _ADDRESS = re.compile(r"(?:fn(?P<function>\d+)\+)?(?P<offset>0x[0-9a-fA-F]+)")
@@ -170,14 +170,14 @@ class Code:
 class AnalysedCode(Code):
     """The same with the analysis of the machine code, whose instructions have positions."""
 
-    def __init__(self, case: Case, each: LaunchExplanation) -> None:
+    def __init__(self, tool_input: ToolInput, each: LaunchExplanation) -> None:
         super().__init__(each)
-        found = case.machine_code(each)
+        found = tool_input.machine_code(each)
         if isinstance(found, Absent):
             reason, remedy = one_line(found.reason), one_line(found.remedy)
             raise Abstention(f"the machine code can't be analysed: {reason}; {remedy}")
         self.machine = found
-        self.shows_text = case.show_source
+        self.shows_text = tool_input.show_source
         """Whether instructions, addresses and names of the source may be shown."""
 
     def positions(self, at: str) -> tuple[str, list[int]]:

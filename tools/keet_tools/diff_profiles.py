@@ -17,10 +17,10 @@ from keet.comparison.sentences import (
     span_text,
 )
 from keet.evidence import Evidence
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.units import Quantity
 from keet_tools.answer_text import AnswerText, one_page, quote, shorten
-from keet_tools.case import Abstention, Answer, Case
+from keet_tools.tool_input import Abstention, Answer, ToolInput
 
 _SIZE = 6
 _REASONS, _KERNELS, _ATTRIBUTIONS = 3, 6, 6
@@ -37,7 +37,7 @@ class _Pair(NamedTuple):
 
 
 def diff_profiles(  # noqa: PLR0913, PLR0917 - two launches of two reports
-    case: Case,
+    tool_input: ToolInput,
     before: int = 0,
     after: int = 1,
     before_launch: int | None = None,
@@ -47,10 +47,10 @@ def diff_profiles(  # noqa: PLR0913, PLR0917 - two launches of two reports
     """Compare report `before` with `after`, or a launch of each: time, and what accounts for it."""
     if before == after and (before_launch is None or before_launch == after_launch):
         raise Abstention("one report is compared with another, or two launches of one")
-    difference = case.difference(before, after, (before_launch, after_launch))
+    difference = tool_input.difference(before, after, (before_launch, after_launch))
     pair = max(difference.pairs, key=_weight)
     say = AnswerText()
-    texts = _pair_lines(pair, say, show_source=case.show_source)
+    texts = _pair_lines(pair, say, show_source=tool_input.show_source)
     summary = [*_reasons(difference), *_kernels(difference, say), *texts]
     launches = _typical(pair)
     if launches is None:

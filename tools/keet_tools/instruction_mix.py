@@ -12,8 +12,8 @@ from keet.analysis.sass.lines import Line, line_mix
 from keet.evidence import Evidence
 from keet.units import Quantity
 from keet_tools.answer_text import AnswerText, one_page, place_name, quote
-from keet_tools.case import Abstention, Answer, Case
 from keet_tools.code_places import NO_LINES, AnalysedCode
+from keet_tools.tool_input import Abstention, Answer, ToolInput
 
 _SIZE = 7
 _CODE = 60
@@ -53,10 +53,10 @@ _NO_LINE = _Part(None, " (no line)")
 
 
 def instruction_mix(
-    case: Case, line: str = "", launch: int | None = None, report: int = 0, page: int = 1
+    tool_input: ToolInput, line: str = "", launch: int | None = None, report: int = 0, page: int = 1
 ) -> Answer:
     """What executed instructions are for (value, address, memory, control, ...), by line."""
-    code = AnalysedCode(case, case.launch(launch, report))
+    code = AnalysedCode(tool_input, tool_input.launch(launch, report))
     if not code.machine.program.executed:
         raise Abstention(_NOT_COUNTED)
     say = AnswerText()

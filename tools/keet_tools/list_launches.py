@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.formatting import shape_text
 from keet_tools.answer_text import AnswerText, one_page, quote
-from keet_tools.case import Answer, Case
+from keet_tools.tool_input import Answer, ToolInput
 
 _SIZE = 6
 _PARTS = 2
 """Of the time of a launch."""
 
 
-def list_launches(case: Case, report: int = 0, page: int = 1) -> Answer:
+def list_launches(tool_input: ToolInput, report: int = 0, page: int = 1) -> Answer:
     """Launches of a report: kernel, grid, block, duration, verdict."""
-    explanation = case.report(report)
+    explanation = tool_input.report(report)
     shown, more = one_page(explanation.launches, page, _SIZE)
     say = AnswerText()
     device = explanation.launches[0].launch.device.name if explanation.launches else None

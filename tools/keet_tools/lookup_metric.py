@@ -9,8 +9,8 @@ from keet.catalog import exists_on, stalls
 from keet.evidence import Evidence
 from keet.profile import Metric
 from keet_tools.answer_text import AnswerText, one_page, quote, quote_prose
-from keet_tools.case import Abstention, Answer, Case
 from keet_tools.metric_search import Candidate, close_names, find_candidates
+from keet_tools.tool_input import Abstention, Answer, ToolInput
 
 _SIZE = 12
 _NO_TOTAL = {
@@ -20,10 +20,10 @@ _NO_TOTAL = {
 
 
 def lookup_metric(
-    case: Case, query: str, launch: int | None = None, report: int = 0, page: int = 1
+    tool_input: ToolInput, query: str, launch: int | None = None, report: int = 0, page: int = 1
 ) -> Answer:
     """A metric's value and meaning, by ncu name, id, label or words."""
-    view = case.launch(launch, report).view
+    view = tool_input.launch(launch, report).view
     found = find_candidates(view.launch, query)
     if not found:
         close = ", ".join(quote(name) for name in close_names(view.launch, query))

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from keet.evidence import Evidence
 from keet.units import Number, Quantity
 from keet_tools.answer_text import AnswerText, one_page, place_name
-from keet_tools.case import Abstention, Answer, Case
 from keet_tools.code_places import Code
+from keet_tools.tool_input import Abstention, Answer, ToolInput
 
 _SIZE = 6
 _GLOBAL, _LOCAL, _SHARED = 4, 8, 16
@@ -41,10 +41,10 @@ class _Kind(NamedTuple):
 
 
 def memory_access(
-    case: Case, line: str, launch: int | None = None, report: int = 0, page: int = 1
+    tool_input: ToolInput, line: str, launch: int | None = None, report: int = 0, page: int = 1
 ) -> Answer:
     """Memory accesses of a source line (`file.cu:31`) or SASS address: coalescing, conflicts."""
-    each = case.launch(launch, report)
+    each = tool_input.launch(launch, report)
     code = Code(each)
     address = code.address(line)
     where = code.offset(address) if address is not None else code.where(code.location(line))

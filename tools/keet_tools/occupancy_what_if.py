@@ -9,7 +9,6 @@ from keet.analysis.launch_view import LaunchView
 from keet.evidence import Evidence
 from keet.units import Quantity
 from keet_tools.answer_text import AnswerText, is_number
-from keet_tools.case import Abstention, Answer, Case
 from keet_tools.occupancy_model import (
     Configuration,
     Limits,
@@ -18,6 +17,7 @@ from keet_tools.occupancy_model import (
     shared_unit,
     warps_of,
 )
+from keet_tools.tool_input import Abstention, Answer, ToolInput
 
 _LIMITS = (
     "block_limit_registers",
@@ -49,7 +49,7 @@ class _Known(NamedTuple):
 
 
 def occupancy_what_if(  # noqa: PLR0913, PLR0917 - the arguments of a question
-    case: Case,
+    tool_input: ToolInput,
     registers: int | None = None,
     shared_bytes: int | None = None,
     block_threads: int | None = None,
@@ -57,7 +57,7 @@ def occupancy_what_if(  # noqa: PLR0913, PLR0917 - the arguments of a question
     report: int = 0,
 ) -> Answer:
     """Theoretical occupancy if registers/thread, shared bytes/block or block size changed."""
-    view = case.launch(launch, report).view
+    view = tool_input.launch(launch, report).view
     known = _known(view)
     say = AnswerText()
     now = _present(known, say)

@@ -10,8 +10,8 @@ from keet.catalog import stalls
 from keet.profile import Absent
 from keet.units import Quantity
 from keet_tools.answer_text import AnswerText, one_page, place_name, quote
-from keet_tools.case import Abstention, Answer, Case
 from keet_tools.code_places import Code
+from keet_tools.tool_input import Abstention, Answer, ToolInput
 
 if TYPE_CHECKING:
     from keet.analysis.sass import MachineCode
@@ -24,16 +24,16 @@ _COLUMNS = "address, share of samples, main stall > what it waits for, instructi
 
 
 def read_sass(
-    case: Case, at: str = "", launch: int | None = None, report: int = 0, page: int = 1
+    tool_input: ToolInput, at: str = "", launch: int | None = None, report: int = 0, page: int = 1
 ) -> Answer:
     """SASS, hottest first, of all or a line (`file.cu:31`); in order from an address (`0x0130`)."""
-    if not case.show_source:
+    if not tool_input.show_source:
         raise Abstention("machine code is not shown in this session")
-    each = case.launch(launch, report)
+    each = tool_input.launch(launch, report)
     code = Code(each)
     sass = code.sass()
     shown, more = one_page(_chosen(code, sass, at), page, _SIZE)
-    found = case.machine_code(each)
+    found = tool_input.machine_code(each)
     writer = _Rows(code, sass, None if isinstance(found, Absent) else found)
     rows = [writer.row(address) for address in shown]
     order = "In the order of the code" if code.address(at) is not None else _hottest(code)

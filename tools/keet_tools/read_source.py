@@ -5,8 +5,8 @@ from __future__ import annotations
 from keet.profile import Location
 from keet.units import Quantity
 from keet_tools.answer_text import AnswerText, packed_page, quote
-from keet_tools.case import Abstention, Answer, Case
 from keet_tools.code_places import Code
+from keet_tools.tool_input import Abstention, Answer, ToolInput
 
 _LONGEST = 160
 _MARK = 18
@@ -15,7 +15,7 @@ _LEAST = 0.001
 
 
 def read_source(  # noqa: PLR0913, PLR0917 - the arguments of a question
-    case: Case,
+    tool_input: ToolInput,
     file: str = "",
     line: int = 1,
     launch: int | None = None,
@@ -23,9 +23,9 @@ def read_source(  # noqa: PLR0913, PLR0917 - the arguments of a question
     page: int = 1,
 ) -> Answer:
     """Source text from a line on, with each line's share of samples."""
-    if not case.show_source:
+    if not tool_input.show_source:
         raise Abstention("source text is not shown in this session")
-    code = Code(case.launch(launch, report))
+    code = Code(tool_input.launch(launch, report))
     path = code.file(file)
     text = code.lines_of(path)
     name = code.names[path]

@@ -12,7 +12,6 @@ from keet.errors import one_line
 from keet_tools.address_forms import address_forms
 from keet_tools.analyst_findings import analyst_findings
 from keet_tools.answer_text import quote
-from keet_tools.case import Abstention, Answer, Case
 from keet_tools.check_roofline import check_roofline
 from keet_tools.diff_profiles import diff_profiles
 from keet_tools.instruction_mix import instruction_mix
@@ -24,6 +23,7 @@ from keet_tools.read_sass import read_sass
 from keet_tools.read_source import read_source
 from keet_tools.source_hotspots import source_hotspots
 from keet_tools.stall_reasons import stall_reasons
+from keet_tools.tool_input import Abstention, Answer, ToolInput
 from keet_tools.why_waiting import why_waiting
 
 _FUNCTIONS: tuple[Callable[..., Answer], ...] = (
@@ -99,17 +99,21 @@ def _tool(function: Callable[..., Answer]) -> Tool:
 TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in map(_tool, _FUNCTIONS)}
 
 
-def offered_tools(case: Case) -> tuple[Tool, ...]:
-    """The tools that are useful for a case, without arguments that can have only one value."""
-    single = len(case.explanations) < 2
-    hidden = (set() if case.show_source else _NEEDS_SOURCE) | (_NEEDS_REPORTS if single else set())
-    hidden |= _NEEDS_LAUNCHES if _is_one_launch(case) else set()
-    useless = ({"report"} if single else set()) | ({"launch"} if _is_one_launch(case) else set())
+def offered_tools(tool_input: ToolInput) -> tuple[Tool, ...]:
+    """The useful tools for these reports, without arguments that can have only one value."""
+    single = len(tool_input.explanations) < 2
+    hidden = (set() if tool_input.show_source else _NEEDS_SOURCE) | (
+        _NEEDS_REPORTS if single else set()
+    )
+    hidden |= _NEEDS_LAUNCHES if _is_one_launch(tool_input) else set()
+    useless = ({"report"} if single else set()) | (
+        {"launch"} if _is_one_launch(tool_input) else set()
+    )
     return tuple(_without(tool, useless) for tool in TOOLS.values() if tool.name not in hidden)
 
 
-def _is_one_launch(case: Case) -> bool:
-    return all(len(explanation.launches) < 2 for explanation in case.explanations)
+def _is_one_launch(tool_input: ToolInput) -> bool:
+    return all(len(explanation.launches) < 2 for explanation in tool_input.explanations)
 
 
 def _without(tool: Tool, names: set[str]) -> Tool:
@@ -121,13 +125,13 @@ def _without(tool: Tool, names: set[str]) -> Tool:
 # --- calling
 
 
-def call_tool(case: Case, name: str, arguments: Mapping[str, Any] | None) -> Answer:
+def call_tool(tool_input: ToolInput, name: str, arguments: Mapping[str, Any] | None) -> Answer:
     """Run a tool call of a model. A wrong call becomes an answer that says what is wrong."""
     tool = TOOLS.get(name)
     if tool is None:
         return _refusal(f"there is no tool {quote(str(name), 40)}; there are {', '.join(TOOLS)}")
     try:
-        return tool.call(case, **_arguments(tool, arguments))
+        return tool.call(tool_input, **_arguments(tool, arguments))
     except Abstention as reason:
         return _refusal(str(reason))
 

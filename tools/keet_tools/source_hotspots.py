@@ -10,8 +10,8 @@ from keet.catalog import stalls
 from keet.profile import Absent
 from keet.units import Number, Quantity
 from keet_tools.answer_text import AnswerText, one_page, place_name, quote
-from keet_tools.case import Abstention, Answer, Case
 from keet_tools.code_places import Code
+from keet_tools.tool_input import Abstention, Answer, ToolInput
 
 _SIZE = 7
 _CODE = 90
@@ -20,17 +20,17 @@ _LEAST_WAIT = 0.05
 
 
 def source_hotspots(
-    case: Case, launch: int | None = None, report: int = 0, page: int = 1
+    tool_input: ToolInput, launch: int | None = None, report: int = 0, page: int = 1
 ) -> Answer:
     """Hottest source lines (SASS without lines): sample share, stall reasons, wasted traffic."""
-    each = case.launch(launch, report)
+    each = tool_input.launch(launch, report)
     found = find_hotspots(each.launch)
     if isinstance(found, Absent):
         raise Abstention(f"{found.reason}; {found.remedy}")
     code = Code(each)
     shown, more = one_page([spot for spot in found.spots if spot.share], page, _SIZE)
     say = AnswerText()
-    writer = _Rows(code, say, _sass(case, code, found), case.show_source)
+    writer = _Rows(code, say, _sass(tool_input, code, found), tool_input.show_source)
     rows = [writer.row(spot) for spot in shown]
     return say.answer(_heading(code, found, say), _partial(code, found, say), *rows, more)
 
@@ -52,9 +52,9 @@ def _partial(code: Code, found: Hotspots, say: AnswerText) -> str:
     return f"Samples cover only the first {say(cover)} of the launch; {quote(found.partial.remedy)}"
 
 
-def _sass(case: Case, code: Code, found: Hotspots) -> Mapping[int, str]:
+def _sass(tool_input: ToolInput, code: Code, found: Hotspots) -> Mapping[int, str]:
     """Instructions in words, where rows are instructions and the text may be had."""
-    if found.by == "line" or not case.show_source:
+    if found.by == "line" or not tool_input.show_source:
         return {}
     text = code.launch.disassembly
     return {} if isinstance(text, Absent) else text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from keet.analysis.launch_view import LaunchView
 from keet.catalog import stalls
 from keet_tools.answer_text import AnswerText, one_page
-from keet_tools.case import Abstention, Answer, Case
+from keet_tools.tool_input import Abstention, Answer, ToolInput
 
 _SIZE = 8
 _STARVED = 50.0
@@ -20,9 +20,11 @@ _SCHEDULERS = (
 )
 
 
-def stall_reasons(case: Case, launch: int | None = None, report: int = 0, page: int = 1) -> Answer:
+def stall_reasons(
+    tool_input: ToolInput, launch: int | None = None, report: int = 0, page: int = 1
+) -> Answer:
     """Shares of warp time by stall reason, what each means, and whether schedulers starve."""
-    view = case.launch(launch, report).view
+    view = tool_input.launch(launch, report).view
     say = AnswerText()
     if not view.stalls:
         raise Abstention("warp states were not collected; profile with `--section WarpStateStats`")

@@ -13,8 +13,8 @@ from keet.analysis.sass.analyses.loop_invariants import Invariant
 from keet.catalog import stalls
 from keet.units import Quantity
 from keet_tools.answer_text import AnswerText, one_page, place_name, quote
-from keet_tools.case import Abstention, Answer, Case
 from keet_tools.code_places import AnalysedCode
+from keet_tools.tool_input import Abstention, Answer, ToolInput
 
 _SIZE = 6
 _WAITS_FIRST, _LOOPS_FIRST = 4, 2
@@ -33,10 +33,10 @@ _LINKED = {
 
 
 def why_waiting(
-    case: Case, line: str = "", launch: int | None = None, report: int = 0, page: int = 1
+    tool_input: ToolInput, line: str = "", launch: int | None = None, report: int = 0, page: int = 1
 ) -> Answer:
     """What stalled code waits for: the producer and its line (or what waits for a line); loops."""
-    code = AnalysedCode(case, case.launch(launch, report))
+    code = AnalysedCode(tool_input, tool_input.launch(launch, report))
     say = AnswerText()
     writer = _Rows(code, say, by_line=code.address(line) is None)
     if line.strip():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.prose.free_numbers import Allowed, free_number
 
 _COMMENT = regex(

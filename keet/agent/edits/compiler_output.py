@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from keet.errors import one_line
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.records import NamedTuple
 
 LONGEST_ERROR = 200

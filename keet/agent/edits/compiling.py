@@ -33,10 +33,10 @@ from keet.agent.edits.nvcc import (
     run_once,
     run_with_missing_flags,
 )
-from keet.agent.edits.patches import Patch
+from keet.agent.edits.patch_making import Patch
 from keet.agent.edits.unified_diff import plain_path
 from keet.errors import one_line
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.records import NamedTuple
 
 __all__ = [

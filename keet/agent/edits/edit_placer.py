@@ -13,7 +13,7 @@ from keet.agent.edits.compiling import (
     compile_edit,
     find_nvcc,
 )
-from keet.agent.edits.patches import (
+from keet.agent.edits.patch_making import (
     LineReplacement,
     Misfit,
     Patch,
@@ -23,7 +23,7 @@ from keet.agent.edits.patches import (
 )
 from keet.agent.source.build_facts import build_facts
 from keet.agent.source.source_listing import kernel_files
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile import Launch
 from keet.records import NamedTuple
 

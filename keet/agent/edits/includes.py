@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 
 _COMMENT = regex(
     r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?(?:\*/|\Z)',

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from keet.agent.edits.code_text import is_cuda
 from keet.agent.edits.compiler_output import flags_asked_for, needs_own_arch
-from keet.agent.edits.patches import encoded
+from keet.agent.edits.patch_making import encoded
 from keet.agent.edits.unified_diff import diff_names, plain_path
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.records import NamedTuple
 
 _MOST_OUTPUT = 4_000_000

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.records import NamedTuple
 
 CONTEXT = 3

@@ -19,8 +19,8 @@ from keet.agent.model.reply_reduction import UnusableReply
 from keet.agent.model.settings import ModelSpec, provider_of
 from keet.agent.privacy.secrets import scrub
 from keet.errors import one_line
-from keet.extras import is_installed, missing
-from keet.patterns import regex
+from keet.lazy_regex import regex
+from keet.optional_packages import is_installed, missing
 from keet.records import NamedTuple
 
 PASSING = frozenset({"rate_limit", "unreachable", "server"})

@@ -19,7 +19,7 @@ from keet.agent.model.messages import (
 )
 from keet.agent.model.reply_reduction import MOST_CALLS, is_count
 from keet.explanation.token_budget import guess_tokens
-from keet.patterns import regex
+from keet.lazy_regex import regex
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from html import unescape
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 
 Span = tuple[int, int]
 

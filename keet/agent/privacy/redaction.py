@@ -13,8 +13,8 @@ from typing import Literal
 from keet.agent import prompts
 from keet.agent.privacy.secrets import scrub
 from keet.errors import one_line
-from keet.explanation.explained import Explanation
-from keet.patterns import regex
+from keet.explanation.explanation_types import Explanation
+from keet.lazy_regex import regex
 from keet.profile import Launch
 from keet.profile.names import file_name
 
@@ -49,7 +49,7 @@ class Redactor:
     def out(self, text: str) -> str:
         """The text as it is sent."""
         fences = [match for match in _FENCED.finditer(text) if _is_valid(match)]
-        if text in (prompts.rules(), prompts.now()):
+        if text in (prompts.rules(), prompts.answer_now()):
             return text
         if not fences:
             return self._hidden(text)

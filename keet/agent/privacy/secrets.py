@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from keet.agent.privacy.decoded_text import DecodedText, Span, letters, seen, unescaped
-from keet.patterns import regex
+from keet.lazy_regex import regex
 
 KEY = "[key]"
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from keet.agent.source.code_parts import CodePart
 from keet.agent.source.tokens import Kind, Token, split_commas
-from keet.patterns import regex
+from keet.lazy_regex import regex
 
 _START = regex(
     r"\s*(?:(?:pure|elemental|recursive|impure)\s+|attributes\s*\([^)\n]*\)\s*)*"

@@ -20,7 +20,7 @@ from keet.agent.source.launch_sites import (
 from keet.agent.source.tokens import Token, c_tokens, macro_of
 from keet.profile import Launch
 from keet.records import NamedTuple
-from keet.texts import code_lines
+from keet.safe_text import code_lines
 
 Role = Literal["kernel", "launch", "used", "sizes", "memory"]
 _MOST_PARTS = 150

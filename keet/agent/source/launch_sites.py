@@ -16,7 +16,7 @@ from keet.agent.source.tokens import (
     is_python,
     split_commas,
 )
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile.names import KernelName
 from keet.records import NamedTuple
 

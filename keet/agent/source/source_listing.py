@@ -10,7 +10,7 @@ from keet.agent.source.kernel_source import SourceExcerpt, excerpts_of, kernel_s
 from keet.analysis.findings import Place
 from keet.errors import one_line
 from keet.explanation.token_budget import count_tokens
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile import Launch
 from keet.profile.names import file_name
 

@@ -6,7 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from keet.analysis.advice import instructions, kernel_origin, memory, on_chip, parallelism, warps
+from keet.analysis.advice import (
+    global_memory_facts,
+    instruction_facts,
+    kernel_origin,
+    on_chip_facts,
+    parallelism_facts,
+    warp_facts,
+)
 from keet.analysis.advice.fact_inputs import FactInputs
 from keet.analysis.advice.fact_tests import TESTS, Answer
 from keet.analysis.findings import Advice, Because, Finding, Place
@@ -15,7 +22,14 @@ from keet.catalog import FactSpec, Remedy, facts, findings
 from keet.evidence import Evidence
 from keet.units import Quantity
 
-MODULES = (instructions, memory, on_chip, kernel_origin, parallelism, warps)
+MODULES = (
+    instruction_facts,
+    global_memory_facts,
+    on_chip_facts,
+    kernel_origin,
+    parallelism_facts,
+    warp_facts,
+)
 """Importing a module registers its facts."""
 _MAX_PLACES = 3
 
@@ -91,8 +105,8 @@ def _is_by_name(spec: FactSpec) -> bool:
 
 
 def _of_unit(inputs: FactInputs, fact_id: str) -> Iterable[Evidence]:
-    if fact_id in instructions.PIPES:
-        unit = instructions.unit_of(inputs)
+    if fact_id in instruction_facts.PIPES:
+        unit = instruction_facts.unit_of(inputs)
         reached = inputs.view.ceilings.reached(unit) if unit else None
         return () if reached is None else (reached,)
     return ()

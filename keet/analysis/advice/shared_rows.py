@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from keet.analysis.advice.fact_inputs import SHARED, FactInputs
 from keet.records import NamedTuple
-from keet.texts import code_lines
+from keet.safe_text import code_lines
 
 if TYPE_CHECKING:
     from keet.analysis.sass.polynomials.polynomial import Polynomial

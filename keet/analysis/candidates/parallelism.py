@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from keet.analysis.candidates.candidate import (
@@ -12,6 +11,16 @@ from keet.analysis.candidates.candidate import (
     Candidate,
     is_matrix_product,
     kept_waits,
+)
+from keet.analysis.kernel.grid_use import (
+    GridShape,
+    even_text,
+    evenness,
+    grid_shape,
+    least_kept,
+    resident,
+    shortness,
+    start_ns,
 )
 from keet.analysis.kernel.work_per_warp import (
     FEW_INSTRUCTIONS,
@@ -23,8 +32,6 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import Effect, TimeModel
 from keet.evidence import Evidence
-from keet.profile import Workload
-from keet.records import NamedTuple
 from keet.units import Quantity
 
 
@@ -37,7 +44,7 @@ def launch_cost(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         return
     taken, gap = float(duration.value), parameter("launch_gap_ns")
     # In one long kernel, a step costs only its work, not start, end and the gap to the next launch.
-    times = (taken + gap) / max(taken - _start_ns(view, model), 0.2 * taken)
+    times = (taken + gap) / max(taken - start_ns(view, model), 0.2 * taken)
     if (view.value("grid_size") or 0) <= 1:  # a marker or a last step: nothing to merge
         times = 1 + gap / taken
     text, evidence = _launch_text(view, duration, is_long=taken >= parameter("short_kernel_ns"))
@@ -53,26 +60,6 @@ def launch_cost(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 _NOTHING = 4.0
 """Instructions per warp up to which a kernel does no work that could be moved elsewhere."""
-
-
-def _start_ns(view: LaunchView, model: TimeModel) -> float:
-    """Nanoseconds to start and drain the grid: as measured, if that is more than the least of any
-    kernel."""
-    taken = view.value("duration") or 0.0
-    measured = model.fixed * taken if view.launch.workload is Workload.KERNEL else 0.0
-    return max(parameter("least_kernel_ns"), measured)
-
-
-def shortness(view: LaunchView, model: TimeModel) -> float:
-    """1 if launching takes at least as large a share of the time as in a short kernel.
-
-    Decreases to 0 at half of that share, so that there is no threshold.
-    """
-    taken = view.value("duration") or 0.0
-    if taken <= 0:
-        return 0.0
-    usual = parameter("least_kernel_ns") / parameter("short_kernel_ns")
-    return max(0.0, min(1.0, 2 - usual * taken / _start_ns(view, model)))
 
 
 def _launch_text(
@@ -91,47 +78,13 @@ def _launch_text(
     return text, (share, duration, each)
 
 
-def _least_kept() -> float:
-    return 1 - parameter("most_removed")
-
-
-class GridShape(NamedTuple):
-    """How the blocks are distributed over the SMs."""
-
-    grid: Evidence
-    sms: int
-    waves: Evidence | None
-
-    @property
-    def spread(self) -> float:
-        """Share of the SMs that get a block, 0 to 1."""
-        return min(1.0, float(self.grid.value) / self.sms)
-
-    @property
-    def expected(self) -> float:
-        """Average over longest active SM, if all blocks took equally long."""
-        if self.spread < 1:
-            return self.spread
-        waves = float(self.waves.value) if self.waves else 0.0
-        return waves / math.ceil(waves) if 1 < waves < math.inf else 1.0
-
-
-def grid_shape(view: LaunchView) -> GridShape | None:
-    grid, waves = view.get("grid_size"), view.get("waves_per_sm")
-    counted = view.value("launch_sm_count")
-    sms = int(view.launch.device.sm_count or counted or 0)
-    if grid is None or grid.value <= 0 or sms <= 0 or view.launch.workload is not Workload.KERNEL:
-        return None
-    return GridShape(grid, sms, waves if waves is not None and waves.value > 0 else None)
-
-
 def small_grid(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     shape = grid_shape(view)
     if shape is None:
         return
     waves = float(shape.waves.value) if shape.waves else 1.0
     if shape.spread < 1:
-        within = max(min(1.0, waves / shape.spread), _least_kept())
+        within = max(min(1.0, waves / shape.spread), least_kept())
         if is_matrix_product(view):  # more blocks per SM have smaller tiles and reuse less
             within = 1.0
         part = working_part(view)  # more blocks need work that can be done at the same time
@@ -146,7 +99,7 @@ def small_grid(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         known = view.stalls and spread_alone**2 >= model.gain(effect)
         basis: Basis = "measured" if known else "assumed"
     elif waves < 1:  # every SM has a block and could hold more
-        times = 1 / max(waves ** parameter("partial_wave"), _least_kept())
+        times = 1 / max(waves ** parameter("partial_wave"), least_kept())
         # Barriers stay, here and above: smaller blocks have as many of them.
         effect = Effect(waits=kept_waits(model, HIDEABLE, 1 - 1 / times), least=chain_share(view))
         basis = "assumed"
@@ -181,20 +134,6 @@ def _small_text(shape: GridShape, sms: Evidence) -> str:
     return f"A grid of {blocks} is smaller than what {sms:.0f} SMs can hold at a time{waves}."
 
 
-def evenness(view: LaunchView) -> Evidence | None:
-    """Active cycles of the average SM over those of the SM that is active longest, 0 to 1."""
-    usual, most = view.get("sm_active_cycles"), view.get("sm_active_cycles_max")
-    if usual is None or most is None:
-        return None
-    return view.ratio("sm_evenness", "average over longest active SM", usual, most)
-
-
-def even_text(even: Evidence) -> str:
-    """`the average SM is active for 8% of the longest SM's cycles`."""
-    share = even._replace(value=100 * even.value, unit="%")
-    return f"the average SM is active for {share:.0f} of the longest SM's cycles"
-
-
 def uneven(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     """SMs that are idle while others work: the last wave, or blocks of unequal length."""
     del model
@@ -224,18 +163,6 @@ def uneven(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         (even, *((shape.waves,) if shape and shape.waves else ())),
         view.sampled_places,
     )
-
-
-def resident(view: LaunchView) -> float:
-    """Resident warps over those that fit: an SM counts as active even if only one long block is
-    left."""
-    reached, possible, waves = (
-        view.value(each)
-        for each in ("achieved_occupancy_pct", "theoretical_occupancy_pct", "waves_per_sm")
-    )
-    if not reached or not possible:
-        return 1.0
-    return min(1.0, max(reached / (possible * min(1.0, waves or 1.0)), _least_kept()))
 
 
 def _uneven_at_all(view: LaunchView, usual: Evidence | None) -> Iterator[Candidate]:

@@ -18,7 +18,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import Effect, TimeModel
 from keet.catalog import throughputs
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile.launch import Location
 from keet.units import Quantity
 

@@ -1,1 +1,2 @@
-"""What kind of kernel a launch runs: its library, algorithm, instructions and inactive threads."""
+"""What kind of kernel a launch runs (library, algorithm, instructions, inactive threads), and how
+its grid uses the GPU."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from keet.analysis.ledger import LaunchLedger
 from keet.evidence import Evidence
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile import Absent, Launch
 from keet.records import NamedTuple
 from keet.units import Quantity

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from keet.analysis.sass.analyses.purpose import address_registers
 from keet.analysis.sass.instructions.opcodes import Role
 from keet.analysis.sass.instructions.register_use import span
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile import Location
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile import Launch
 
 SECTOR = 32

@@ -13,7 +13,7 @@ from keet.catalog import metric_with_id
 from keet.comparison.number_change import LaunchTimes, NumberChange
 from keet.comparison.timing.weighting import RunDoubt
 from keet.evidence import Evidence
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.records import NamedTuple
 from keet.units import Quantity
 

@@ -13,7 +13,7 @@ from keet.comparison.causes.line_alignment import align
 from keet.comparison.pairing.code_similarity import distinctive_lines, is_toolkit, share_in_common
 from keet.profile.launch import Location
 from keet.records import NamedTuple
-from keet.texts import bounded_lines
+from keet.safe_text import bounded_lines
 from keet.units import Quantity
 
 _LEAST = 0.03

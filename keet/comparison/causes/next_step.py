@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from keet.analysis.findings import Finding
 from keet.analysis.ledger import Ledger
-from keet.analysis.replay.reasons import REASON_NAMES, ReplayReason
+from keet.analysis.replay_gap.reasons import REASON_NAMES, ReplayReason
 from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.timing.run_weighting import ALIKE
 from keet.comparison.timing.weighting import RunDoubt

@@ -7,9 +7,9 @@ from functools import lru_cache
 from itertools import product
 
 from keet.analysis.source_lines.hotspots import InstructionTable
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile import Launch
-from keet.texts import code_lines
+from keet.safe_text import code_lines
 
 _SHARED = 0.4
 """Share of the shorter file's lines that must be in the other for the files to be versions of one

@@ -10,7 +10,7 @@ from functools import cache
 
 from keet.comparison.pairing.code_similarity import alike_sources
 from keet.comparison.pairing.sides import KernelGroup
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile.names import file_name
 
 _ALIKE = 0.6

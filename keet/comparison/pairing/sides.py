@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile import Launch, Profile
 from keet.profile.launch import Dim3
 from keet.records import NamedTuple

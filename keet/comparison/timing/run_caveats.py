@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keet.analysis.replay.gap import ReplayGap
+from keet.analysis.replay_gap.gap import ReplayGap
 from keet.comparison.caveats.caveat import Caveat
 from keet.comparison.caveats.comparability import WARM_CACHES
 from keet.comparison.pairing.pairs import Pairing
@@ -17,7 +17,7 @@ from keet.units import Quantity
 
 _MIGRATING = 0.4
 """Two standard deviations. Measured on an H200: runs of one program with managed flags differed by
-20 % (root mean square), and by 44 % at most (evals.plain_runs)."""
+20 % (root mean square), and by 44 % at most (evals.recording_cost)."""
 _LISTED = 3
 
 

@@ -24,7 +24,7 @@ from keet.corpus.store.part_queue import PartQueue
 from keet.corpus.store.part_writer import write_part
 from keet.corpus.store.schema import STORE_FILE
 from keet.errors import KeetError, NotAvailable, one_line
-from keet.extras import require
+from keet.optional_packages import require
 from keet.records import NamedTuple
 
 Client = Any

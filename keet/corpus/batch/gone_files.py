@@ -15,7 +15,7 @@ from keet.corpus.sharding import WHOLE, Shard
 from keet.corpus.store.part_writer import FileRecord, write_part
 from keet.corpus.store.reader import Store, open_manifest
 from keet.corpus.store.schema import STORE_FILE, storable, utc_now
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.records import NamedTuple
 from keet.version import __version__
 

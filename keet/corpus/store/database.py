@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keet.extras import require
+from keet.optional_packages import require
 
 if TYPE_CHECKING:
     import duckdb

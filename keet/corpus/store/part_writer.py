@@ -16,8 +16,8 @@ from keet.corpus.store.report_rows import FileRows, Row
 from keet.corpus.store.schema import PARTS, SCHEMA_VERSION, STORE_FILE, new_part_id
 from keet.corpus.store.unfinished import unfinished_folder
 from keet.corpus.store.version import check_writable
-from keet.extras import require
 from keet.files import replacing
+from keet.optional_packages import require
 from keet.records import NamedTuple
 from keet.version import __version__
 

@@ -18,10 +18,10 @@ from keet.corpus.store.schema import FILE_COLUMNS, PARTS, STORE_FILE, part_folde
 from keet.corpus.store.version import StoreVersion, read_version
 from keet.corpus.store.views import as_pattern, create_views, quoted, views_of
 from keet.errors import DamagedReport, NotAvailable, UsageError
-from keet.extras import require
 from keet.formatting import count_noun
+from keet.optional_packages import require
 from keet.records import NamedTuple
-from keet.texts import visible
+from keet.safe_text import visible
 
 if TYPE_CHECKING:
     import duckdb

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from keet.analysis.account import Account, TimePart
 from keet.analysis.findings import Finding
 from keet.corpus.store.schema import LAUNCH_COLUMNS, METRICS
-from keet.explanation.explained import Explanation, LaunchExplanation
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.profile import Launch, Provenance
 from keet.profile.launch import Dim3
 from keet.profile.run_table import RunPositions

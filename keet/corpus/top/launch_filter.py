@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from keet.analysis.replay.gap import DIFFERS, FLOOR_NS
+from keet.analysis.replay_gap.gap import DIFFERS, FLOOR_NS
 from keet.corpus.store.gpus import GPU_KEYS, GPU_NAME
 from keet.corpus.store.reader import Store
 from keet.errors import UsageError
@@ -18,7 +18,7 @@ REPLAY_GAP = (
     f"coalesce(plain_us > {DIFFERS} * duration_us OR (duration_us > {DIFFERS} * plain_us "
     f"AND duration_us - plain_us > {FLOOR_NS / 1e3}), false)"
 )
-"""Whether profiled time and time in the run differ, as defined in `keet.analysis.replay.gap`."""
+"""Whether profiled time and time in the run differ: see `keet.analysis.replay_gap.gap`."""
 ALIKE = "least(run_time_us, run_alike_us)"
 """The part of `run_time_us` in launches of similar length; all of it if the run table does not have
 that (`least` ignores NULL)."""

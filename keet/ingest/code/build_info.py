@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from keet.ingest.code.elf import Elf
 from keet.ingest.protobuf import Malformed, decode_text
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.records import NamedTuple
 
 _NOTE = struct.Struct("<III")

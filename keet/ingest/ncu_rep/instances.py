@@ -10,7 +10,7 @@ from struct import Struct
 
 from keet.ingest.protobuf import Malformed, decode_text, double_at, fields, float_at, spans_of
 from keet.ingest.sized_cache import SizedCache
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile import Instances, MetricId, Value
 
 _INSTANCE = 3

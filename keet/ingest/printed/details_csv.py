@@ -24,9 +24,9 @@ from keet.ingest.printed.details_page import (
     rule_result,
 )
 from keet.ingest.printed.numbers import is_count, whole
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.records import NamedTuple
-from keet.texts import bounded_line
+from keet.safe_text import bounded_line
 
 DETAILS_EXPORT = "ncu --import REPORT --csv > FILE"
 _HEADER = regex(r'^"?(?:ID|Process ID)"?,.*$', re.MULTILINE)

@@ -16,7 +16,7 @@ from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.ingest.ncu_rep.session import device_from_metrics
 from keet.ingest.printed.numbers import Notation, is_malformed_number, notation_of, printed_value
 from keet.ingest.printed.rule_counts import counts_in_rules
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile import (
     Absent,
     Device,
@@ -33,7 +33,7 @@ from keet.profile import (
     short_name,
 )
 from keet.records import NamedTuple, dataclass, field
-from keet.texts import bounded_line
+from keet.safe_text import bounded_line
 from keet.units import parse_unit
 
 RAW_EXPORT = "ncu --import REPORT --page raw --csv > FILE"

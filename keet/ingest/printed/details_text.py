@@ -20,9 +20,9 @@ from keet.ingest.printed.details_page import (
     rule_result,
 )
 from keet.ingest.printed.numbers import whole
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.records import NamedTuple
-from keet.texts import bounded_line
+from keet.safe_text import bounded_line
 
 _SECTION = regex(r"Section: (\S.*)")
 _PROCESS = regex(r"\[\d+\] (.+)@\S+")

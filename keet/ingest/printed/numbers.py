@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from enum import Enum
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile import Value
 
 LONGEST_NUMBER = 40

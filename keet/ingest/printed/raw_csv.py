@@ -16,7 +16,7 @@ from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.ingest.ncu_rep.session import device_from_metrics
 from keet.ingest.printed.details_page import RAW_EXPORT, dim3, kernel_name
 from keet.ingest.printed.numbers import is_count, is_malformed_number, printed_value, whole
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile import (
     Absent,
     Device,
@@ -25,7 +25,7 @@ from keet.profile import (
     Workload,
 )
 from keet.records import NamedTuple
-from keet.texts import bounded_line
+from keet.safe_text import bounded_line
 
 _HEADER = regex(r'^"?ID"?,', re.MULTILINE)
 _LINE = regex(r"[^\r\n]+")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile import RawMetric, RuleResult
 
 _RULE = "UncoalescedGlobalAccess"

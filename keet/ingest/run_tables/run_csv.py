@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from keet.errors import DamagedReport, UnknownFormat
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile.launch import Dim3
 from keet.profile.run_table import KernelRun, RunTable
-from keet.texts import bounded_line
+from keet.safe_text import bounded_line
 
 _NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9}
 """Nanoseconds per unit. Unicode has two characters for micro."""

@@ -15,7 +15,7 @@ from keet.ingest.ncu_rep.completeness import table_notes
 from keet.profile import Profile
 from keet.profile.run_table import USE_ANYWAY, RunLaunch, RunTable
 from keet.records import replace
-from keet.texts import bounded_line
+from keet.safe_text import bounded_line
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

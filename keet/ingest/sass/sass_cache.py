@@ -19,7 +19,7 @@ from pathlib import Path
 
 from keet.files import cache_folder
 from keet.ingest.code.functions import Function
-from keet.patterns import regex
+from keet.lazy_regex import regex
 
 _FORMAT = "1"
 """Part of the key: change it whenever the format of an entry changes."""

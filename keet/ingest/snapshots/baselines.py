@@ -22,7 +22,7 @@ from pathlib import Path
 from keet.errors import NotAvailable, UsageError, one_line
 from keet.files import replacing_text
 from keet.ingest.snapshots.snapshot import SUFFIX, write_snapshot
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile import Profile
 from keet.records import NamedTuple
 

@@ -37,7 +37,7 @@ from keet.profile import (
     Workload,
 )
 from keet.profile.launch_iteration import iterate_launches
-from keet.texts import bounded_line
+from keet.safe_text import bounded_line
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

@@ -8,7 +8,7 @@ from keet.analysis.account import TimePart
 from keet.analysis.hardware.ceilings import Ceiling
 from keet.explanation.account_notes import Note
 from keet.explanation.busy_units import distinct_units
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 
 HEADING = "Where the time goes"
 _LEAST = 0.05

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from keet.evidence import Evidence
 from keet.explanation.answered_question import AnsweredQuestion
-from keet.explanation.explained import Explanation, LaunchExplanation
-from keet.patterns import regex
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
+from keet.lazy_regex import regex
 from keet.prose.text import Prose, ProseSentence
 from keet.records import NamedTuple
 

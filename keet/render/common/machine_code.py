@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.kernel.opcode_mix import PURPOSES
 from keet.formatting import share_text, times_text
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile import Launch, Location
 from keet.profile.names import file_name
 from keet.render.common.hotspot_rows import RowWait

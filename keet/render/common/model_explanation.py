@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from keet.catalog import findings
 from keet.errors import one_line
 from keet.evidence import Evidence
-from keet.explanation.explained import Explanation, LaunchExplanation
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.formatting import capitalized
-from keet.patterns import regex
+from keet.lazy_regex import regex
 
 if TYPE_CHECKING:
     from keet.explanation.model_explanation import (

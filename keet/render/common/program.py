@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from keet.analysis.findings import Finding
 from keet.analysis.several_launches.cross_launch import CrossLaunch
 from keet.errors import one_line
-from keet.explanation.explained import Explanation, LaunchExplanation
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import answer_label, first_answer
 from keet.explanation.precedents import precedents_of
 from keet.explanation.program import ProgramExplanation, ProgramRow

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from keet.analysis.source_lines.hotspots import Spot
 from keet.profile import Launch
-from keet.texts import bounded_lines
+from keet.safe_text import bounded_lines
 
 
 def source_lines(launch: Launch) -> Mapping[str, Sequence[str]]:

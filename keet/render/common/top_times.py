@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from keet.analysis.replay.gap import DIFFERS
+from keet.analysis.replay_gap.gap import DIFFERS
 from keet.errors import one_line
 from keet.formatting import capitalized, count_noun, share_cell
 from keet.records import NamedTuple

@@ -13,7 +13,7 @@ from keet.analysis.account import UNKNOWN
 from keet.analysis.hardware.ceilings import NEAR, Ceiling
 from keet.evidence import Evidence
 from keet.explanation.account_rows import AccountRow, account_rows, time_text
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.formatting import capitalized, percent_text
 from keet.records import NamedTuple
 from keet.render.common.account import busiest_units, evidence_text, with_depth

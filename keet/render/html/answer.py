@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from keet.analysis.findings import BETWEEN_LAUNCHES, Finding, Place
 from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
 from keet.evidence import Evidence
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.profile import Absent
 from keet.render.html.anchors import Anchors
 from keet.render.html.finding import FindingWriter

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from keet.analysis.capture.ncu_options import setting_of
 from keet.analysis.capture.profile_notes import profile_notes
 from keet.analysis.capture.recapture import made_with
-from keet.explanation.explained import Explanation, LaunchExplanation
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.ingest.ncu_rep.completeness import uncertain_count
 from keet.profile import Launch, Profile
 from keet.render.common.device import describe_device
@@ -15,7 +15,7 @@ from keet.render.common.program import whose_text, without_code_text
 from keet.render.html.anchors import Anchors
 from keet.render.html.clocks import clock_warning, range_text
 from keet.render.html.markup import Content, Html, element, fragment
-from keet.texts import one_line
+from keet.safe_text import one_line
 from keet.units import Quantity
 
 _OPTIONS = {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from keet.records import NamedTuple
 from keet.render.html.markup import Content, Html, element
-from keet.texts import one_line
+from keet.safe_text import one_line
 
 
 class Column(NamedTuple):

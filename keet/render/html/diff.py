@@ -43,7 +43,7 @@ from keet.render.html.diff_pair import WORDS, Links, PairView, attribution_text,
 from keet.render.html.markup import Content, Html, element, fragment, joined
 from keet.render.html.page import bar, page
 from keet.render.html.prose import prose
-from keet.texts import one_line, shortened
+from keet.safe_text import one_line, shortened
 from keet.version import __version__
 
 _ROWS = 500

@@ -13,7 +13,7 @@ from keet.render.common.device import describe_device
 from keet.render.html.capture import captured_text
 from keet.render.html.data_table import scrolling
 from keet.render.html.markup import Html, element, fragment, joined
-from keet.texts import one_line
+from keet.safe_text import one_line
 from keet.units import Quantity, format_number
 
 

@@ -14,7 +14,7 @@ from keet.render.common.machine_code import function_start, function_starts
 from keet.render.common.source_text import source_line, source_lines
 from keet.render.html.data_table import scrolling
 from keet.render.html.markup import Html, element, fragment
-from keet.texts import one_line, shortened
+from keet.safe_text import one_line, shortened
 from keet.units import Quantity
 
 _HOTTEST = 10

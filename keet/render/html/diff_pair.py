@@ -12,7 +12,7 @@ from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.result import Difference, PairDifference
 from keet.comparison.sentences import how_paired, limits, pair_headline
 from keet.evidence import Evidence
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.formatting import times_text
 from keet.profile.launch import Location
 from keet.records import NamedTuple
@@ -24,7 +24,7 @@ from keet.render.html.diff_source import source_sides
 from keet.render.html.evidence import evidence_fold
 from keet.render.html.markup import Content, Html, element, fragment
 from keet.render.html.prose import prose
-from keet.texts import one_line, shortened
+from keet.safe_text import one_line, shortened
 
 _GROUPS = {
     "Why": (

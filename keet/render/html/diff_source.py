@@ -31,7 +31,7 @@ from keet.render.html.diff_rows import (
 )
 from keet.render.html.heat import heat_class
 from keet.render.html.markup import Content, Html, element, fragment
-from keet.texts import one_line, shortened
+from keet.safe_text import one_line, shortened
 from keet.units import Quantity
 
 _LONGEST = 400

@@ -9,7 +9,7 @@ from keet.catalog import metric_named
 from keet.evidence import Evidence
 from keet.render.html.data_table import scrolling
 from keet.render.html.markup import Content, Html, element, joined
-from keet.texts import one_line
+from keet.safe_text import one_line
 
 _HEADINGS = ("Value", "What it is, and its id", "Metric, or where else it is from")
 

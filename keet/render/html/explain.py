@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from keet.explanation.explained import Explanation, LaunchExplanation
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup
 from keet.explanation.program import program_of
 from keet.formatting import times_text
@@ -26,7 +26,7 @@ from keet.render.html.page import bar, page
 from keet.render.html.program import MOST_ROWS, program_section
 from keet.render.html.prose import prose
 from keet.render.html.roofline import roofline_figure
-from keet.texts import one_line, shortened
+from keet.safe_text import one_line, shortened
 from keet.units import Quantity
 from keet.verification.explanation_check import ExplanationCheck
 from keet.version import __version__

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from keet.analysis.findings import Finding, Place
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.records import NamedTuple
 from keet.render.common.finding import confidence_of, forecast_of, is_disputed, new_remarks
 from keet.render.common.places import place_shares, unplaced_shares
@@ -13,7 +13,7 @@ from keet.render.html.anchors import Anchors
 from keet.render.html.evidence import evidence_fold
 from keet.render.html.markup import Content, Html, element
 from keet.render.html.prose import prose
-from keet.texts import line_at, one_line, shortened
+from keet.safe_text import line_at, one_line, shortened
 
 _BADGES = {"high": "badge good", "medium": "badge warn", "low": "badge"}
 _LONGEST_CODE = 160

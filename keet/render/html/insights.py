@@ -20,7 +20,7 @@ from keet.render.html.markup import Html, element, fragment
 from keet.render.html.page import bar, page
 from keet.render.html.prose import prose
 from keet.render.json.insights import InsightDocument, InsightsDocument, WrittenDocument
-from keet.texts import one_line
+from keet.safe_text import one_line
 
 TITLE = "What these profiles show together"
 _FIRST = 6

@@ -17,7 +17,7 @@ from keet.render.html.markup import Html, element, from_svg
 from keet.render.json.insights import SweepDocument
 from keet.render.svg.insights_chart import ChartFrame, Standing, SweepChart
 from keet.render.svg.markup import text_width
-from keet.texts import one_line
+from keet.safe_text import one_line
 
 _LEAST_STEP, _MOST_STEP = 20.0, 150.0
 """Pixels per point: a bar that can be pointed at, and room for a long name of a GPU."""

@@ -12,7 +12,7 @@ from keet.render.common.insights import shown_history
 from keet.render.html.data_table import scrolling
 from keet.render.html.markup import Html, element, joined
 from keet.render.json.insights import InsightDocument
-from keet.texts import one_line
+from keet.safe_text import one_line
 
 _MOST_LINKS = 12
 """Insights that one row links to; a report of a large set may be in all of them."""

@@ -11,7 +11,7 @@ from keet.render.html.insights_figure import mark_of
 from keet.render.html.insights_reports import CitedReports
 from keet.render.html.markup import Html, element, fragment
 from keet.render.json.insights import CurvePointDocument, SweepDocument
-from keet.texts import one_line
+from keet.safe_text import one_line
 
 
 def points_table(sweep: SweepDocument, reports: CitedReports) -> Html:

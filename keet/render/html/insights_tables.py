@@ -18,7 +18,7 @@ from keet.render.json.insights import (
     MovedDocument,
     OutliersDocument,
 )
-from keet.texts import one_line
+from keet.safe_text import one_line
 from keet.units import Quantity
 
 _HISTORY_HEIGHT = 120

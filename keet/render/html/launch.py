@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from keet.analysis.findings import Finding
 from keet.analysis.parameters import parameter
 from keet.explanation.account_rows import leading_text
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup
 from keet.explanation.program import ProgramExplanation
 from keet.formatting import shape_parts
@@ -25,7 +25,7 @@ from keet.render.html.markup import Content, Html, element, fragment
 from keet.render.html.program import members_fold
 from keet.render.html.prose import prose
 from keet.render.html.rules import rules_section
-from keet.texts import one_line
+from keet.safe_text import one_line
 
 _WORTH = f"{parameter('worth') - 1:.0%}"
 """Gains below this are no findings."""

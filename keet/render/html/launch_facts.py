@@ -9,7 +9,7 @@ from keet.profile import Launch, Workload
 from keet.render.common.occupancy import occupancy_limit
 from keet.render.common.workload import workload_noun
 from keet.render.html.markup import Html, element
-from keet.texts import one_line, shortened
+from keet.safe_text import one_line, shortened
 from keet.units import Quantity
 
 _LONGEST_NAME = 500

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keet.explanation.explained import Explanation, LaunchExplanation
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.model_explanation import Authorship, Hypothesis, ModelCause, ModelExplanation
 from keet.prose.text import Prose
 from keet.render.common.model_explanation import (

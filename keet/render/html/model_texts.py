@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from keet.evidence import Evidence
-from keet.explanation.explained import LaunchExplanation
-from keet.patterns import regex
+from keet.explanation.explanation_types import LaunchExplanation
+from keet.lazy_regex import regex
 from keet.prose.text import UNCHECKED, Prose, ProseSentence, Reference
 from keet.render.common.computations import computations
 from keet.render.common.model_explanation import cited, flat, reason_text
@@ -15,7 +15,7 @@ from keet.render.html.anchors import Anchors
 from keet.render.html.finding import Lines
 from keet.render.html.markup import Content, Html, element, fragment, joined
 from keet.render.html.prose import prose
-from keet.texts import one_line
+from keet.safe_text import one_line
 
 _BLANKS = regex(r"\s+")
 _PLACE = regex(r"(?P<file>.+):(?P<first>\d+)(?:-(?P<last>\d+))?")

@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from keet.render.html.markup import Content, Html, element, escaped, fragment
-from keet.texts import visible
+from keet.safe_text import visible
 from keet.version import __version__
 
 STYLES = ("base", "answer", "charts", "source", "diff", "insights", "print")

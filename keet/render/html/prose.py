@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.render.html.markup import Html, element, fragment
-from keet.texts import one_line
+from keet.safe_text import one_line
 
 _SPAN = regex(r"`([^`]+)`")
 

@@ -26,7 +26,7 @@ from keet.render.svg.roofline_plot import (
     Titles,
     rate_words,
 )
-from keet.texts import one_line
+from keet.safe_text import one_line
 from keet.units import Quantity, format_number
 
 

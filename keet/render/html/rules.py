@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.ncu_rules import judge_rule, rule_name
 from keet.formatting import count_noun
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile.rules import RuleKind, RuleResult, SpeedupScope
 from keet.render.html.anchors import Anchors
 from keet.render.html.markup import Content, Html, element

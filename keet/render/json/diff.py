@@ -16,7 +16,7 @@ from keet.comparison.result import Difference, PairDifference
 from keet.comparison.sentences import check_sentences, headline, pair_headline
 from keet.comparison.timing.pair_timing import VerdictWord
 from keet.comparison.timing.weighting import Basis
-from keet.explanation.explained import Explanation
+from keet.explanation.explanation_types import Explanation
 from keet.profile.launch import Location
 from keet.render.json.diff_account import PartChangeDocument, part_change_document
 from keet.render.json.encoding.fields import Document, field

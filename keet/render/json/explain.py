@@ -10,7 +10,7 @@ from keet.analysis.account import TimePart
 from keet.analysis.findings import Finding
 from keet.evidence import Evidence
 from keet.explanation.account_notes import Note
-from keet.explanation.explained import Explanation, LaunchExplanation
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.program import ProgramCollector
 from keet.profile import Launch
 from keet.render.common.model_explanation import BY_MODEL, model_explanations

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from keet.analysis.findings import Confidence, Finding, Forecast, Place
 from keet.explanation.confidence import why_low
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.precedents import precedents_of
 from keet.render.json.encoding.fields import Document, PartlyFilled, field
 

@@ -17,9 +17,9 @@ from keet.render.json.report import finite
 from keet.render.json.shared_types import QuantityDocument
 
 if TYPE_CHECKING:
-    from keet.analysis.claims import EvaluatedClaim
+    from keet.analysis.model_claims import EvaluatedClaim
     from keet.evidence import Evidence
-    from keet.explanation.explained import Explanation, LaunchExplanation
+    from keet.explanation.explanation_types import Explanation, LaunchExplanation
     from keet.explanation.model_explanation import (
         Authorship,
         Edit,

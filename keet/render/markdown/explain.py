@@ -7,7 +7,7 @@ from functools import cache
 
 from keet.analysis.findings import Finding, Place
 from keet.explanation.capture_hints import caution_about
-from keet.explanation.explained import Explanation, LaunchExplanation
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.program import ProgramExplanation, program_of
 from keet.formatting import shape_parts

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from keet.errors import one_line
-from keet.patterns import regex
+from keet.lazy_regex import regex
 
 _SPAN = regex(r"`([^`]+)`")
 _MARKUP = regex(r"[\\`*\[\]<>|~$&]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from keet.evidence import Evidence
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.formatting import capitalized
 from keet.render.common.computations import computations, in_short
 from keet.render.common.model_explanation import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from keet.explanation.account_rows import AccountRow, account_rows, leading_text, time_text
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.render.common.account import (
     HEADING,
     busiest_units,

@@ -9,7 +9,7 @@ from typing import Protocol, TextIO
 
 from keet.formatting import count_noun
 from keet.render.common.known_runs import known_runs_text
-from keet.texts import terminal_stream
+from keet.safe_text import terminal_stream
 
 _PLAIN_SECONDS = 10.0
 """Between lines in a log, which must stay readable after a long batch."""

@@ -9,7 +9,7 @@ from typing import TextIO
 from keet.render.terminal.layout import Line, Renderable, Setting
 from keet.render.terminal.layout.lines import lines_of, text_of
 from keet.render.terminal.layout.styles import escapes
-from keet.texts import one_line, terminal_stream
+from keet.safe_text import one_line, terminal_stream
 
 _PIPED_WIDTH = 120
 """Wide enough that nothing is folded away from `grep`, narrow enough for a pager."""

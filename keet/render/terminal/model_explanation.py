@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keet.explanation.explained import Explanation, LaunchExplanation
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.model_explanation import Authorship, Edit
 from keet.prose.text import UNCHECKED, Prose, ProseSentence
 from keet.render.common.model_explanation import (

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 
 from keet.analysis.findings import Finding
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.model_explanation import Edit, ModelCause
 from keet.explanation.program import ProgramExplanation
 from keet.formatting import count_noun

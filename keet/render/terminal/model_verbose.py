@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from keet.evidence import Evidence
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.model_explanation import Edit, Hypothesis, ModelCause, ModelExplanation
 from keet.render.common.model_explanation import (
     MARKS,

@@ -14,7 +14,7 @@ from keet.analysis.ledger import LaunchLedger
 from keet.explanation.run_texts import whole_time
 from keet.formatting import shape_text, share_text
 from keet.ingest.ncu_rep.completeness import uncertain_count
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile import Launch, Profile, RunPositions, Workload
 from keet.render.common.device import describe_device
 from keet.render.terminal.layout import Group, Renderable, Table, Text

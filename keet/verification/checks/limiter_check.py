@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile import Launch
 from keet.verification.values.report_values import ReportValues
 from keet.verification.verdicts import ClaimVerdict, RelationCheck

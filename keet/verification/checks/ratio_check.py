@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile import Launch
 from keet.records import NamedTuple
 from keet.units import Quantity

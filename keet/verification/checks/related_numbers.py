@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.units import Quantity
 from keet.verification.number_match import agrees, same_kind
 from keet.verification.values.report_values import ReportValue

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile import Launch
 from keet.records import NamedTuple
 from keet.units import Quantity

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile import Profile
 from keet.records import NamedTuple
 from keet.verification.number_match import agrees

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Protocol, TypeVar
 
 from keet.catalog import metric_with_id, unit_of
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.records import NamedTuple
 from keet.verification.number_match import fits
 from keet.verification.text.hardware_capacities import capacity

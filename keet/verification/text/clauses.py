@@ -7,7 +7,7 @@ import re
 from bisect import bisect_left, bisect_right
 from functools import lru_cache
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.records import NamedTuple
 from keet.verification.text.claims import Claim
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.verification.text.numbers import TextNumber
 
 _OF = regex(r"\b(?:of|than)\s+(?:(?:the|its|all)\s+)?\Z")

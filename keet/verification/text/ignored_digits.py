@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 
 _FLAGS = re.VERBOSE | re.MULTILINE | re.DOTALL
 

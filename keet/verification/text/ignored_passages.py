@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile import Launch
 from keet.profile.names import file_name
-from keet.texts import code_lines
+from keet.safe_text import code_lines
 from keet.verification.text.source_places import TextPlace
 
 _ASIDE = regex(

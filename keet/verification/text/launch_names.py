@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import overload
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile import Launch
 from keet.profile.launch_iteration import MAX_DECODED
 from keet.profile.names import KernelName

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from keet.catalog import hardware_units, metric_named, metrics, stalls, synonyms
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.records import NamedTuple
 
 STALL_SHARE = "stall_share:"

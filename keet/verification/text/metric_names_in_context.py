@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from keet.catalog import metrics
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.records import NamedTuple
 from keet.verification.text.metric_names import (
     DRAM_TRAFFIC,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 
 Bound = Literal["above", "below"]
 

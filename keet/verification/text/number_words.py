@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.verification.text.number_bounds import bound_before
 from keet.verification.text.numbers import TextNumber
 

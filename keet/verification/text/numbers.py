@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.records import NamedTuple
 from keet.units import base_unit, parse_unit
 from keet.verification.text.ignored_digits import end_of_ignored, is_ignored, skip_prose

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.records import NamedTuple
 from keet.verification.text.number_bounds import Bound, bound_before
 from keet.verification.text.number_words import FRACTION, WORDS, fraction_of, value_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 
 _SYMBOLS = {
     "ns": ("nsec", "nsecond", "nseconds", "nanosecond", "nanoseconds"),

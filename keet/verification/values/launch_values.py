@@ -37,7 +37,7 @@ from keet.verification.values.report_values import has_column
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
     from keet.explanation.analyst import OnLaunch
-    from keet.explanation.explained import Explanation, LaunchExplanation
+    from keet.explanation.explanation_types import Explanation, LaunchExplanation
     from keet.explanation.launch_groups import LaunchGroup
     from keet.explanation.program import ProgramExplanation
 
@@ -102,7 +102,7 @@ class LaunchValues:
 
     def explained(self, launch: Launch) -> Iterator[ComputedValue]:
         """Numbers of `keet explain` and `keet context`."""
-        from keet.explanation.explained import texts_of
+        from keet.explanation.explanation_types import texts_of
         from keet.verification.values.program_values import group_values
 
         each = self._explanation_of(launch)

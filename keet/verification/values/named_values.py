@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Literal
 
 from keet.evidence import Evidence
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.profile import Launch
 from keet.profile.launch_iteration import MAX_DECODED
 from keet.records import NamedTuple

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keet_tools.case import Case, scope_of
+from keet_tools.tool_input import ToolInput, scope_of
 
 from keet.agent.launch_explanation import ModelLaunchResult, explain_launch
 from keet.agent.model.messages import ChatReply, ChatRequest, ModelFault, ModelToolCall, TokenCount
@@ -18,7 +18,7 @@ from keet.agent.question_answer import answer_question
 from keet.agent.recorded.transcript import Transcript
 from keet.agent.session import ModelSession, estimate
 from keet.explanation.analyst import explain
-from keet.explanation.explained import Explanation
+from keet.explanation.explanation_types import Explanation
 from keet.explanation.model_explanation import ModelExplanation
 from keet.ingest import read_profile
 from keet.profile import Profile
@@ -130,14 +130,14 @@ def talk(
     chat, explanations, told = FakeChat(replies), explained(sample), []
     session = session_of(chat, explanations, told, limits, redact)
     shows = not session.redactor.hides_source
-    case = Case(explanations, focus=focus, show_source=shows)
-    return Talk(explain_launch(session, case, compiles=compiles), chat, explanations[0], told)
+    tool_input = ToolInput(explanations, focus=focus, show_source=shows)
+    return Talk(explain_launch(session, tool_input, compiles=compiles), chat, explanations[0], told)
 
 
 def asked(*replies: Any, samples: Sequence[str], limits: ModelLimits = LIMITS) -> Prose:
     chat, explanations = FakeChat(replies), explained(*samples)
     session = session_of(chat, explanations, [], limits)
-    return answer_question(session, Case(explanations), "What limits it?")
+    return answer_question(session, ToolInput(explanations), "What limits it?")
 
 
 def conclusion(**parts: Any) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from keet.agent.edits.compiling import (
 )
 from keet.agent.edits.includes import forbidden
 from keet.agent.edits.nvcc import architecture, folders_on_disk
-from keet.agent.edits.patches import LineReplacement, Patch, place_changes
+from keet.agent.edits.patch_making import LineReplacement, Patch, place_changes
 from keet.analysis.launch_view import LaunchView
 from keet.ingest import read_profile
 

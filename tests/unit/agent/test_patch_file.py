@@ -9,7 +9,7 @@ import pytest
 
 from keet.agent.edits.patch_file import patch_file
 from keet.explanation.analyst import explain
-from keet.explanation.explained import Explanation
+from keet.explanation.explanation_types import Explanation
 from keet.explanation.model_explanation import Edit, ModelExplanation
 from keet.ingest import read_profile
 from keet.prose.text import Prose

@@ -10,7 +10,7 @@ import pytest
 from keet.agent import prompts
 from keet.agent.privacy.redaction import Redactor
 from keet.explanation.analyst import explain
-from keet.explanation.explained import Explanation
+from keet.explanation.explanation_types import Explanation
 from keet.ingest import read_profile
 
 SAMPLES = Path(__file__).parents[3] / "kernels_samples"

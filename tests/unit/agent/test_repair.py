@@ -65,11 +65,11 @@ def test_no_repair_is_requested_without_faults() -> None:
 def test_after_an_interruption_nothing_more_is_asked() -> None:
     chat = FakeChat([READING, conclusion(summary="L1 is at 92 %."), KeyboardInterrupt()])
     session = session_of(chat, explained("score_tiles/slow"), [])
-    from keet_tools.case import Case
+    from keet_tools.tool_input import ToolInput
 
     from keet.agent.launch_explanation import explain_launch
 
-    found = explain_launch(session, Case(explained("score_tiles/slow")), compiles=False)
+    found = explain_launch(session, ToolInput(explained("score_tiles/slow")), compiles=False)
     assert session.interrupted
     assert found.each.model_explanation is not None
     assert [each.text for each in found.each.model_explanation.unchecked] == ["L1 is at 92 %."]

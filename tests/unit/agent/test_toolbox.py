@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from keet_tools.case import Case
+from keet_tools.tool_input import ToolInput
 
 from keet.agent.edits import edit_placer
 from keet.agent.edits.compiling import BuildComparison
@@ -19,8 +19,8 @@ WAITS = ("why_waiting", {})
 
 
 def box(*, compiles: bool = True, sample: str = "score_tiles/slow") -> Toolbox:
-    case = Case(explained(sample))
-    return Toolbox(case, EditPlacer(case.launch().launch, compiles=compiles))
+    tool_input = ToolInput(explained(sample))
+    return Toolbox(tool_input, EditPlacer(tool_input.launch().launch, compiles=compiles))
 
 
 @pytest.fixture
@@ -52,9 +52,9 @@ def test_edits_are_tried_only_where_a_compiler_is(
 ) -> None:
     assert "compile_edit" in names(box())
     assert "compile_edit" not in names(box(compiles=False))
-    case = Case(explained("score_tiles/slow"))
-    assert "compile_edit" not in names(Toolbox(case))
-    assert Toolbox(case).call("compile_edit", {"changes": [change()]}).abstained
+    tool_input = ToolInput(explained("score_tiles/slow"))
+    assert "compile_edit" not in names(Toolbox(tool_input))
+    assert Toolbox(tool_input).call("compile_edit", {"changes": [change()]}).abstained
     monkeypatch.setattr(edit_placer, "find_nvcc", lambda: None)
     assert "compile_edit" not in names(box())
 

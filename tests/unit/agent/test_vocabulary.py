@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from keet_tools.case import Case
 from keet_tools.registry import TOOLS, call_tool
+from keet_tools.tool_input import ToolInput
 
 from keet.agent.vocabulary import Vocabulary, vocabulary
 from keet.prose.expression_parser import parse
@@ -15,7 +15,7 @@ TOUR = "tests/data/reports/tour_full.ncu-rep"
 
 
 def words_of(*names: str, focus: int = 0, show_source: bool = True) -> Vocabulary:
-    return vocabulary(Case(explained(*names), focus=focus, show_source=show_source))
+    return vocabulary(ToolInput(explained(*names), focus=focus, show_source=show_source))
 
 
 def ids_in(words: Vocabulary, text: str) -> tuple[str, ...]:
@@ -49,13 +49,13 @@ def test_names_of_two_reports_are_told_apart() -> None:
 
 def test_metrics_that_no_tool_returned_can_be_used() -> None:
     """A name of the catalog is enough: the number is looked up in the report."""
-    case = Case(explained(TILES))
-    assert "l2_throughput_bytes_per_second#0" not in {piece.id for piece in case.evidence()}
+    tool_input = ToolInput(explained(TILES))
+    assert "l2_throughput_bytes_per_second#0" not in {piece.id for piece in tool_input.evidence()}
     unasked = next(
         name for name in ("branch_efficiency_pct", "ipc_active", "inst_issued")
-        if case.find(name) is not None
+        if tool_input.find(name) is not None
     )  # fmt: skip
-    fresh = Case(explained(TILES))
+    fresh = ToolInput(explained(TILES))
     assert ids_in(vocabulary(fresh), f"See {{{unasked}}}.") == (f"{unasked}#0",)
 
 
@@ -83,12 +83,12 @@ def test_what_a_text_may_quote() -> None:
     words = words_of(TILES)
     assert not words.read("It loads `float4` at slow.cu:17, from `from_item[kPerThread]`.").problems
     assert words.read("It loads `item_tile[777]`.").problems
-    suggested = vocabulary(Case(explained(TILES)), ["item_tile[777]"])
+    suggested = vocabulary(ToolInput(explained(TILES)), ["item_tile[777]"])
     assert not suggested.read("It loads `item_tile[777]`.").problems
 
 
 def test_a_proposal_may_choose_sizes_of_the_suggested_code() -> None:
-    words = vocabulary(Case(explained(TILES)), ["constexpr int kPitch = 777;"])
+    words = vocabulary(ToolInput(explained(TILES)), ["constexpr int kPitch = 777;"])
     assert not words.read("Use a pitch of 777.", is_proposal=True).problems
     assert words.read("The pitch is 777.").problems
     assert words.read("Use a pitch of 778.", is_proposal=True).problems
@@ -98,11 +98,11 @@ def test_a_proposal_may_choose_sizes_of_the_suggested_code() -> None:
 @pytest.mark.parametrize("names", [FLIP, (TOUR,), ("stencil_march/slow",), ("gas_state/slow",)])
 def test_every_evidence_id_can_be_parsed_and_resolved(names: tuple[str, ...]) -> None:
     """Whatever tools hand out is a name that the parser takes for one, and that is found."""
-    case = Case(explained(*names))
+    tool_input = ToolInput(explained(*names))
     for name in TOOLS:
-        call_tool(case, name, {})
-    words = vocabulary(case)
-    pieces = list(case.evidence())
+        call_tool(tool_input, name, {})
+    words = vocabulary(tool_input)
+    pieces = list(tool_input.evidence())
     assert len(pieces) > 100
     for piece in pieces:
         assert parse(piece.id).kind == "name", piece.id

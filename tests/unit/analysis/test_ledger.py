@@ -18,7 +18,7 @@ from keet.comparison.pairing.sides import Side, SideCapture
 from keet.errors import KeetError
 from keet.evidence import Evidence, slug_of
 from keet.explanation.analyst import explain
-from keet.explanation.explained import Explanation
+from keet.explanation.explanation_types import Explanation
 from keet.explanation.program import program_of
 from keet.ingest import read_profile
 from keet.profile import Profile

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keet.analysis.replay.gap import DIFFERS, FLOOR_NS
+from keet.analysis.replay_gap.gap import DIFFERS, FLOOR_NS
 from keet.corpus.store.part_writer import write_part
 from keet.corpus.store.reader import open_store
 from keet.corpus.store.report_rows import FileRows

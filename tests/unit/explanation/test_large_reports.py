@@ -13,7 +13,7 @@ from keet.analysis.capture.coverage import Gap
 from keet.comparison.compare import compare
 from keet.comparison.pairing.sides import Side, SideCapture
 from keet.explanation.analyst import explain
-from keet.explanation.explained import Explanation
+from keet.explanation.explanation_types import Explanation
 from keet.explanation.large_reports import fair_shares, launches_to_explain
 from keet.explanation.program import ProgramCollector, ProgramExplanation, program_of
 from keet.profile import Launch, Profile

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from keet.analysis.findings import Finding, Forecast
 from keet.explanation.analyst import explain
-from keet.explanation.explained import Explanation, LaunchExplanation
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import (
     MOST_SHOWN,
     LaunchGroup,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from keet.evidence import Evidence
 from keet.explanation.analyst import explain
-from keet.explanation.explained import Explanation
+from keet.explanation.explanation_types import Explanation
 from keet.explanation.run_texts import launches_text, time_share_text
 from keet.profile import KernelRun, Profile, RunTable
 from keet.profile.run_table import Migrations, ProfiledLaunch, Recorder, SkippedKernel

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from keet.errors import DamagedReport, EmptyReport, IngestError, UnsupportedVersion
 from keet.ingest import read_profile
 from keet.ingest.ncu_rep.container import EntryKind, blocks_of, read_blocks
-from keet.texts import bounded_line
+from keet.safe_text import bounded_line
 from tests import encode
 from tests.conftest import REPORTS
 

@@ -16,7 +16,7 @@ from keet.ingest.input import zstd
 from keet.ingest.snapshots import columns
 from keet.ingest.snapshots.snapshot import read_snapshot, snapshot_text, write_snapshot
 from keet.profile import Device, KernelName, Launch, Profile, Provenance, RawMetric, Workload
-from keet.texts import bounded_line
+from keet.safe_text import bounded_line
 from tests.conftest import CORPUS, REPORTS, corpus_files, needs_corpus
 
 DICTIONARY = "b6aaf065b9cc90a3f8578dbcf8d17be8bb5f883dbc25304fad9defee91c2680f"

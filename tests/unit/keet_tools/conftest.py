@@ -7,10 +7,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from keet_tools.case import Case, scope_of
+from keet_tools.tool_input import ToolInput, scope_of
 
 from keet.explanation.analyst import explain
-from keet.explanation.explained import Explanation
+from keet.explanation.explanation_types import Explanation
 from keet.ingest import read_profile
 from tests.conftest import REPORTS, TESTS
 
@@ -29,9 +29,9 @@ def sample(name: str) -> Path:
 
 
 @pytest.fixture(scope="session")
-def case_of() -> Callable[..., Case]:
-    def make(*names: str, show_source: bool = True) -> Case:
-        return Case(
+def tool_input_of() -> Callable[..., ToolInput]:
+    def make(*names: str, show_source: bool = True) -> ToolInput:
+        return ToolInput(
             [explained(sample(name), place) for place, name in enumerate(names)],
             show_source=show_source,
         )

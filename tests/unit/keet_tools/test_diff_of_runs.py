@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from keet_tools.case import Case, scope_of
 from keet_tools.registry import call_tool
+from keet_tools.tool_input import ToolInput, scope_of
 
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile
@@ -36,8 +36,8 @@ def _told(*profiles: Profile) -> str:
         explain(profile, profile.launches, 5, report_scope=scope_of(number))
         for number, profile in enumerate(profiles)
     )
-    case = Case(list(explained))
-    return call_tool(case, "diff_profiles", {}).text
+    tool_input = ToolInput(list(explained))
+    return call_tool(tool_input, "diff_profiles", {}).text
 
 
 def test_times_of_runs_are_cited() -> None:

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from keet_tools.case import Abstention, Answer, Case
 from keet_tools.registry import TOOLS, Tool, call_tool, offered_tools
+from keet_tools.tool_input import Abstention, Answer, ToolInput
 
-Make = Callable[..., Case]
+Make = Callable[..., ToolInput]
 
 
 def told(tools: Any) -> str:
@@ -46,31 +46,37 @@ TOLD_AHEAD = {"list_launches", "analyst_findings", "stall_reasons", "check_roofl
 """Of a single launch, the opening request holds all that these tell."""
 
 
-def test_one_report_has_nothing_to_compare(case_of: Make) -> None:
-    one, two = case_of("tour_full.ncu-rep"), case_of("tour_full.ncu-rep", "matrix_flip/fast")
+def test_one_report_has_nothing_to_compare(tool_input_of: Make) -> None:
+    one, two = (
+        tool_input_of("tour_full.ncu-rep"),
+        tool_input_of("tour_full.ncu-rep", "matrix_flip/fast"),
+    )
     assert names(offered_tools(two)) == set(TOOLS)
     assert names(offered_tools(one)) == set(TOOLS) - {"diff_profiles"}
 
 
-def test_tools_answered_in_the_first_prompt_are_not_offered_but_work(case_of: Make) -> None:
-    one, two = case_of("matrix_flip/slow"), case_of("matrix_flip/slow", "matrix_flip/fast")
+def test_tools_answered_in_the_first_prompt_are_not_offered_but_work(tool_input_of: Make) -> None:
+    one, two = (
+        tool_input_of("matrix_flip/slow"),
+        tool_input_of("matrix_flip/slow", "matrix_flip/fast"),
+    )
     assert names(offered_tools(one)) == set(TOOLS) - TOLD_AHEAD - {"diff_profiles"}
     assert names(offered_tools(two)) == set(TOOLS) - TOLD_AHEAD
     assert not any(call_tool(one, name, {}).abstained for name in TOLD_AHEAD)
 
 
-def test_source_is_not_offered_where_it_is_not_shown(case_of: Make) -> None:
-    case = case_of("tour_full.ncu-rep", "matrix_flip/fast", show_source=False)
-    assert names(offered_tools(case)) == set(TOOLS) - {"read_source", "read_sass"}
+def test_source_is_not_offered_where_it_is_not_shown(tool_input_of: Make) -> None:
+    tool_input = tool_input_of("tour_full.ncu-rep", "matrix_flip/fast", show_source=False)
+    assert names(offered_tools(tool_input)) == set(TOOLS) - {"read_source", "read_sass"}
     for name in ("read_source", "read_sass"):
-        assert call_tool(case, name, {}).abstained
+        assert call_tool(tool_input, name, {}).abstained
 
 
-def test_source_is_in_no_answer_where_it_is_not_shown(case_of: Make) -> None:
-    case = case_of("matrix_flip/slow", "matrix_flip/fast", show_source=False)
-    answers = [call_tool(case, name, {}) for name in TOOLS]
+def test_source_is_in_no_answer_where_it_is_not_shown(tool_input_of: Make) -> None:
+    tool_input = tool_input_of("matrix_flip/slow", "matrix_flip/fast", show_source=False)
+    answers = [call_tool(tool_input, name, {}) for name in TOOLS]
     for name in ("memory_access", "instruction_mix", "address_forms", "why_waiting"):
-        answers.append(call_tool(case, name, {"line": "slow.cu:7"}))
+        answers.append(call_tool(tool_input, name, {"line": "slow.cu:7"}))
     text = "\n".join(answer.text for answer in answers)
     assert "slow.cu:7" in text
     assert "x * n" not in text
@@ -80,13 +86,13 @@ def test_source_is_in_no_answer_where_it_is_not_shown(case_of: Make) -> None:
     assert not any(answer.abstained for answer in answers[-3:])
 
 
-def test_arguments_with_one_value_are_not_offered(case_of: Make) -> None:
-    one = offered_tools(case_of("matrix_flip/slow"))
+def test_arguments_with_one_value_are_not_offered(tool_input_of: Make) -> None:
+    one = offered_tools(tool_input_of("matrix_flip/slow"))
     assert all({"launch", "report"}.isdisjoint(tool.parameters["properties"]) for tool in one)
-    several = {tool.name: tool for tool in offered_tools(case_of("tour_full.ncu-rep"))}
+    several = {tool.name: tool for tool in offered_tools(tool_input_of("tour_full.ncu-rep"))}
     assert set(several["stall_reasons"].parameters["properties"]) == {"launch", "page"}
     assert not call_tool(
-        case_of("matrix_flip/slow"), "stall_reasons", {"launch": 0, "report": 0}
+        tool_input_of("matrix_flip/slow"), "stall_reasons", {"launch": 0, "report": 0}
     ).abstained
 
 
@@ -136,9 +142,9 @@ def test_arguments_with_one_value_are_not_offered(case_of: Make) -> None:
     ],
 )  # fmt: skip
 def test_a_wrong_call_gets_an_answer_with_the_usage(
-    case_of: Make, name: str, arguments: Any, hint: str
+    tool_input_of: Make, name: str, arguments: Any, hint: str
 ) -> None:
-    answer = call_tool(case_of("matrix_flip/slow"), name, arguments)
+    answer = call_tool(tool_input_of("matrix_flip/slow"), name, arguments)
     assert answer.abstained
     assert hint in answer.text
     assert not answer.evidence
@@ -147,30 +153,30 @@ def test_a_wrong_call_gets_an_answer_with_the_usage(
 
 
 @pytest.mark.parametrize("launch", [0, "0", " 0 ", "#0", 0.0, "0.0", False, None, "", "null"])
-def test_unambiguous_arguments_are_accepted(case_of: Make, launch: Any) -> None:
-    case = case_of("matrix_flip/slow")
-    assert call_tool(case, "stall_reasons", {"launch": launch}) == call_tool(
-        case, "stall_reasons", {}
+def test_unambiguous_arguments_are_accepted(tool_input_of: Make, launch: Any) -> None:
+    tool_input = tool_input_of("matrix_flip/slow")
+    assert call_tool(tool_input, "stall_reasons", {"launch": launch}) == call_tool(
+        tool_input, "stall_reasons", {}
     )
 
 
-def test_a_number_may_name_a_line(case_of: Make) -> None:
-    case = case_of("matrix_flip/slow")
-    assert call_tool(case, "memory_access", {"line": 7}) == call_tool(
-        case, "memory_access", {"line": "slow.cu:7"}
+def test_a_number_may_name_a_line(tool_input_of: Make) -> None:
+    tool_input = tool_input_of("matrix_flip/slow")
+    assert call_tool(tool_input, "memory_access", {"line": 7}) == call_tool(
+        tool_input, "memory_access", {"line": "slow.cu:7"}
     )
 
 
-def test_a_bug_is_not_hidden(case_of: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(case: Case) -> Answer:
+def test_a_bug_is_not_hidden(tool_input_of: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(tool_input: ToolInput) -> Answer:
         raise ZeroDivisionError
 
     monkeypatch.setitem(TOOLS, "broken", Tool("broken", "", {}, broken))  # type: ignore[arg-type]
     with pytest.raises(ZeroDivisionError):
-        call_tool(case_of("matrix_flip/slow"), "broken", {})
+        call_tool(tool_input_of("matrix_flip/slow"), "broken", {})
 
 
-def test_a_report_without_launches_abstains(case_of: Make) -> None:
-    (explanation,) = case_of("matrix_flip/slow").explanations
+def test_a_report_without_launches_abstains(tool_input_of: Make) -> None:
+    (explanation,) = tool_input_of("matrix_flip/slow").explanations
     with pytest.raises(Abstention):
-        Case([explanation._replace(launches=())]).launch()
+        ToolInput([explanation._replace(launches=())]).launch()

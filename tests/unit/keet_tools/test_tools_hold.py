@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from keet_tools.case import MAX_CHARACTERS, Answer, Case
 from keet_tools.registry import TOOLS, call_tool
+from keet_tools.tool_input import MAX_CHARACTERS, Answer, ToolInput
 
 from keet.catalog import metrics
 from keet.errors import KeetError
 from keet.evidence import Evidence
 from keet.explanation.analyst import explain
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.ingest import read_profile
 from keet.verification.grounding import check_grounding
 from tests.conftest import corpus_files, needs_corpus
 from tests.rows import each_row, mostly_slow
 
-Make = Callable[..., Case]
+Make = Callable[..., ToolInput]
 SAMPLES = [
     "matrix_flip/slow",
     "gas_state/slow",
@@ -58,24 +58,24 @@ def questions(
         yield from ((name, {"line": f"{location.file}:{location.line}"}) for name in by_line)
 
 
-def pages(case: Case, name: str, arguments: dict[str, Any]) -> Iterator[Answer]:
+def pages(tool_input: ToolInput, name: str, arguments: dict[str, Any]) -> Iterator[Answer]:
     page: int | None = 1
     while page is not None and page <= _PAGES:
         given = {**arguments, "page": page} if page > 1 else arguments
-        answer = call_tool(case, name, given)
+        answer = call_tool(tool_input, name, given)
         yield answer
         more = _MORE.search(answer.text)
         page = int(more[1]) if more else None
 
 
-def check(case: Case, answer: Answer, each: LaunchExplanation, name: str) -> None:
+def check(tool_input: ToolInput, answer: Answer, each: LaunchExplanation, name: str) -> None:
     assert 0 < len(answer.text) <= MAX_CHARACTERS
     assert all(line.isprintable() for line in answer.text.split("\n"))
     assert "(cut)" not in answer.text
     if answer.abstained:
         assert not answer.evidence
         return
-    known = {piece.id: piece for piece in case.evidence()}
+    known = {piece.id: piece for piece in tool_input.evidence()}
     assert {piece.id: piece for piece in answer.evidence}.items() <= known.items()
     said = set(_NAME.findall(re.sub(r"`[^`\n]*`", "", answer.text)))
     assert said <= {piece.id for piece in answer.evidence}, name
@@ -84,13 +84,13 @@ def check(case: Case, answer: Answer, each: LaunchExplanation, name: str) -> Non
     assert not grounding.unsupported, (name, answer.text)
 
 
-def check_all(case: Case, without: tuple[str, ...] = ()) -> None:
-    for each in case.explanations[0].launches:
+def check_all(tool_input: ToolInput, without: tuple[str, ...] = ()) -> None:
+    for each in tool_input.explanations[0].launches:
         for name, arguments in questions(each, without):
             of = {} if name == "list_launches" else {"launch": each.launch.id}
-            for answer in pages(case, name, {**arguments, **of}):
-                check(case, answer, each, name)
-    check_ids(case.evidence())
+            for answer in pages(tool_input, name, {**arguments, **of}):
+                check(tool_input, answer, each, name)
+    check_ids(tool_input.evidence())
 
 
 def check_ids(evidence: Iterable[Evidence]) -> None:
@@ -100,8 +100,8 @@ def check_ids(evidence: Iterable[Evidence]) -> None:
 
 
 @pytest.mark.parametrize("name", mostly_slow(SAMPLES, few=2))
-def test_answers_about_samples_are_grounded(case_of: Make, name: str) -> None:
-    check_all(case_of(name))
+def test_answers_about_samples_are_grounded(tool_input_of: Make, name: str) -> None:
+    check_all(tool_input_of(name))
 
 
 @needs_corpus
@@ -114,40 +114,44 @@ def test_answers_about_other_reports_are_grounded(path: Path) -> None:
     except KeetError:
         return
     some = profile.launches[:: max(1, len(profile.launches) - 1)]
-    check_all(Case([explain(profile, some, 5)], show_source=False), _MACHINE_CODE)
+    check_all(ToolInput([explain(profile, some, 5)], show_source=False), _MACHINE_CODE)
 
 
 @pytest.mark.slow
-def test_every_metric_of_the_catalog_can_be_asked_for(case_of: Make) -> None:
-    case = case_of("tour_full.ncu-rep")
-    each = case.launch(0)
-    answers = [call_tool(case, "lookup_metric", {"query": key, "launch": 0}) for key in metrics()]
+def test_every_metric_of_the_catalog_can_be_asked_for(tool_input_of: Make) -> None:
+    tool_input = tool_input_of("tour_full.ncu-rep")
+    each = tool_input.launch(0)
+    answers = [
+        call_tool(tool_input, "lookup_metric", {"query": key, "launch": 0}) for key in metrics()
+    ]
     assert sum(not answer.abstained for answer in answers) > 300
     told = (answer.text for answer in answers if not answer.abstained)
     text = _NAME.sub("", "\n\n".join(told))
-    assert not check_grounding(text, case.evidence(), launch=each.launch).unsupported
+    assert not check_grounding(text, tool_input.evidence(), launch=each.launch).unsupported
 
 
 @pytest.mark.parametrize("arguments", [{}, {"at": "0x0100"}, {"at": "slow.cu:7"}])
-def test_answers_about_machine_code_are_grounded(case_of: Make, arguments: dict[str, Any]) -> None:
-    case = case_of("matrix_flip/slow")
-    for answer in pages(case, "read_sass", arguments):
+def test_answers_about_machine_code_are_grounded(
+    tool_input_of: Make, arguments: dict[str, Any]
+) -> None:
+    tool_input = tool_input_of("matrix_flip/slow")
+    for answer in pages(tool_input, "read_sass", arguments):
         assert not answer.abstained
-        check(case, answer, case.launch(), "read_sass")
+        check(tool_input, answer, tool_input.launch(), "read_sass")
 
 
 @pytest.mark.parametrize("sample", ["matrix_flip", "panel_product", "gas_state"])
-def test_answers_of_diff_are_grounded(case_of: Make, sample: str) -> None:
-    case = case_of(f"{sample}/slow", f"{sample}/fast")
-    for answer in pages(case, "diff_profiles", {}):
+def test_answers_of_diff_are_grounded(tool_input_of: Make, sample: str) -> None:
+    tool_input = tool_input_of(f"{sample}/slow", f"{sample}/fast")
+    for answer in pages(tool_input, "diff_profiles", {}):
         assert not answer.abstained
-        check(case, answer, case.launch(), "diff_profiles")
+        check(tool_input, answer, tool_input.launch(), "diff_profiles")
 
 
-def test_asking_twice_gives_the_same_ids(case_of: Make) -> None:
-    case = case_of("matrix_flip/slow")
-    asked = list(questions(case.launch()))
-    first = [call_tool(case, name, arguments) for name, arguments in asked]
-    count = len(list(case.evidence()))
-    assert [call_tool(case, name, arguments) for name, arguments in asked] == first
-    assert len(list(case.evidence())) == count
+def test_asking_twice_gives_the_same_ids(tool_input_of: Make) -> None:
+    tool_input = tool_input_of("matrix_flip/slow")
+    asked = list(questions(tool_input.launch()))
+    first = [call_tool(tool_input, name, arguments) for name, arguments in asked]
+    count = len(list(tool_input.evidence()))
+    assert [call_tool(tool_input, name, arguments) for name, arguments in asked] == first
+    assert len(list(tool_input.evidence())) == count

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keet.explanation.analyst import explain
-from keet.explanation.explained import Explanation
+from keet.explanation.explanation_types import Explanation
 from keet.ingest import read_profile
 from keet.render.json.explain import explain_document
 from keet.render.markdown.context import context_text

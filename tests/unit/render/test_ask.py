@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from keet.evidence import Evidence
 from keet.explanation.analyst import explain
 from keet.explanation.answered_question import AnsweredQuestion
-from keet.explanation.explained import Explanation
+from keet.explanation.explanation_types import Explanation
 from keet.explanation.model_explanation import Authorship, Usage
 from keet.ingest import read_profile
 from keet.prose.free_numbers import Allowed

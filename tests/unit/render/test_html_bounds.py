@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from keet import texts
+from keet import safe_text
 from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
 from keet.comparison.causes import line_changes
 from keet.comparison.causes.line_changes import LineCost, SideLines, match_lines
 from keet.comparison.pairing import code_similarity
 from keet.explanation.analyst import explain
-from keet.explanation.explained import Explanation, LaunchExplanation
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.ingest import read_profile
 from keet.profile import Location
 from keet.render.common.machine_code import function_start
@@ -27,7 +27,7 @@ from keet.render.html.launch import LaunchParts, brief_entry
 from keet.render.html.source import comments, panels
 from keet.render.html.source.listing import Listing, source_listing
 from keet.render.html.source.shown_lines import FileLines, extents_within
-from keet.texts import bounded_lines, line_at
+from keet.safe_text import bounded_lines, line_at
 from tests.many_launches import different
 from tests.page_parts import PageParts, broken_links
 
@@ -133,7 +133,7 @@ class TestWork:
     ) -> None:
         told = explained(FLIP, 12, 2_001)
         bounded_lines.cache_clear()
-        split = _counted(monkeypatch, texts, "code_lines")
+        split = _counted(monkeypatch, safe_text, "code_lines")
         explain_page(told, everything=True)
         assert len(split) == 1
         bounded_lines.cache_clear()

@@ -12,7 +12,7 @@ import pytest
 from keet.analysis.findings import Forecast
 from keet.evidence import Evidence
 from keet.explanation.analyst import explain, with_first
-from keet.explanation.explained import Explanation
+from keet.explanation.explanation_types import Explanation
 from keet.explanation.ncu_rules import second_opinion
 from keet.explanation.program import program_of
 from keet.ingest import read_profile

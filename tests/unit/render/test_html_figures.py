@@ -16,7 +16,7 @@ from keet.analysis.account import UNKNOWN
 from keet.analysis.roofline.launch_roofline import find_roofline
 from keet.explanation.account_rows import account_rows
 from keet.explanation.analyst import explain
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.ingest import read_profile
 from keet.profile import Profile
 from keet.render.html.account import (

@@ -15,7 +15,7 @@ from keet.render.html.insights import insights_page
 from keet.render.html.insights_figure import letter
 from keet.render.html.insights_reports import distinct_names
 from keet.render.json.insights import InsightDocument, InsightsDocument, insights_document
-from keet.texts import one_line
+from keet.safe_text import one_line
 from tests.insights_sets import finding, insights_of, launch, make_set, night, reports_in
 from tests.json_documents import replaced
 from tests.page_parts import page_tree, table_rows, value_of, with_class, words

@@ -7,7 +7,7 @@ import re
 import xml.etree.ElementTree as ET
 from functools import cache
 
-from keet.explanation.explained import Explanation
+from keet.explanation.explanation_types import Explanation
 from keet.explanation.model_explanation import Edit
 from keet.prose.text import Prose, ProseSentence
 from keet.render.common.model_explanation import OWN_WORDS, edit_status

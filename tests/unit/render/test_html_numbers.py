@@ -13,7 +13,7 @@ import pytest
 
 from keet.analysis.roofline.launch_roofline import find_roofline
 from keet.explanation.analyst import explain
-from keet.explanation.explained import Explanation
+from keet.explanation.explanation_types import Explanation
 from keet.formatting import times_text
 from keet.ingest import read_profile
 from keet.profile import KernelRun, Launch, RunTable

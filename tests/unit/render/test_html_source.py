@@ -14,7 +14,7 @@ import pytest
 from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
 from keet.catalog import stalls
 from keet.explanation.analyst import explain
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.ingest import read_profile
 from keet.profile import Absent
 from keet.render.common.source_text import source_lines
@@ -25,7 +25,7 @@ from keet.render.html.source.comments import marked
 from keet.render.html.source.listing import Listing, source_listing
 from keet.render.html.source.row import compact
 from keet.render.html.source.stalls import LABELS, group_of, parts, stall_bar
-from keet.texts import code_lines
+from keet.safe_text import code_lines
 
 SAMPLES = Path("kernels_samples")
 REPORTS = Path("tests/data/reports")

@@ -11,7 +11,7 @@ from keet.analysis.account import KINDS
 from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
 from keet.catalog import stalls
 from keet.explanation.analyst import explain
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.ingest import read_profile
 from keet.profile import Location
 from keet.render.common.hotspots import chance_error, hotspots_summary

@@ -16,7 +16,7 @@ from keet.analysis.findings import Place
 from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
 from keet.catalog import stalls
 from keet.explanation.analyst import explain
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.ingest import read_profile
 from keet.profile import Launch
 from keet.render.html.anchors import Anchors

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from keet.analysis.claims import EvaluatedClaim, WorkClaim
 from keet.analysis.findings import Forecast
+from keet.analysis.model_claims import EvaluatedClaim, WorkClaim
 from keet.errors import one_line
 from keet.explanation.analyst import explain
-from keet.explanation.explained import Explanation
+from keet.explanation.explanation_types import Explanation
 from keet.explanation.model_explanation import (
     Authorship,
     Edit,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from evals.public_reports import MANUALLY_READ, NOT_FOUND
 from keet.explanation.analyst import explain
-from keet.explanation.explained import Explanation
+from keet.explanation.explanation_types import Explanation
 from keet.explanation.program import program_of
 from keet.ingest import read_profile
 from keet.profile import Profile

@@ -13,7 +13,7 @@ from keet.analysis.sass.instructions.register_use import (
     destinations,
     effects,
 )
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.records import NamedTuple
 
 LONGEST = 1000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.records import NamedTuple
 from keet.render.html.markup import Content, element
 from keet.render.html.source.shown_lines import TAB

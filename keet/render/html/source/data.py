@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.findings import Finding
 from keet.analysis.source_lines.hotspots import Hotspots, InstructionTable, Spot
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.formatting import share_text
 from keet.profile import Absent, Location
 from keet.profile.names import file_name
@@ -27,7 +27,7 @@ from keet.render.common.source_text import source_lines
 from keet.render.html.anchors import Anchors
 from keet.render.html.markup import Content, Html, element
 from keet.render.html.source.shown_lines import FileLines, ShownLines, extents_of
-from keet.texts import one_line, shortened
+from keet.safe_text import one_line, shortened
 
 if TYPE_CHECKING:
     from keet.analysis.sass.instructions.instruction import Instruction

@@ -16,7 +16,7 @@ from keet.render.html.source.comments import marked
 from keet.render.html.source.data import SourceData, total_share
 from keet.render.html.source.row import badges, cells, heads, opening_row
 from keet.render.html.source.shown_lines import ShownLines
-from keet.texts import one_line
+from keet.safe_text import one_line
 
 _CONTEXT = 3
 """Lines around a hot one that are not folded."""

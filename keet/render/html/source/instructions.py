@@ -27,7 +27,7 @@ from keet.render.html.source.line import (
     traffic_facts,
 )
 from keet.render.html.source.row import cells, heads, opening_row
-from keet.texts import one_line
+from keet.safe_text import one_line
 
 _MOST = 400
 """Instructions that are listed: those near the hottest ones. A judgement: nobody reads more."""

@@ -22,7 +22,7 @@ from keet.render.html.source.stalls import (
     share_of_all,
     swatch,
 )
-from keet.texts import one_line
+from keet.safe_text import one_line
 
 if TYPE_CHECKING:
     from keet.render.common.line_facts import LineFacts

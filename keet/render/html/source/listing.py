@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
-from keet.explanation.explained import LaunchExplanation
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.formatting import capitalized, count_noun
 from keet.profile import Absent, Location
 from keet.records import NamedTuple

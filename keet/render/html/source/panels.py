@@ -14,7 +14,7 @@ from keet.render.html.markup import Html, element
 from keet.render.html.source.data import SourceData
 from keet.render.html.source.file import SourceFile
 from keet.render.html.source.line import line_panel
-from keet.texts import one_line
+from keet.safe_text import one_line
 
 _SMALLEST = 300
 """Least bytes of a panel: with less room, none is made."""

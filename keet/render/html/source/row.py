@@ -14,7 +14,7 @@ from keet.render.html.heat import heat_class
 from keet.render.html.markup import Content, Html, element
 from keet.render.html.source.data import Mention, SourceData
 from keet.render.html.source.stalls import reason_text, stall_bar
-from keet.texts import one_line
+from keet.safe_text import one_line
 
 LEAST_EXCESS = 0.1
 """Share of the sectors or wavefronts of a row below which excess is not shown."""

@@ -13,7 +13,7 @@ from keet.render.common.machine_code import line_text, noun
 from keet.render.html.heat import heat_class
 from keet.render.html.markup import Content, Html, element
 from keet.render.html.source.data import SourceData
-from keet.texts import one_line
+from keet.safe_text import one_line
 
 if TYPE_CHECKING:
     from keet.analysis.sass.analyses.blame import Wait

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Literal
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 from keet.records import NamedTuple
 from keet.render.terminal.layout.cells import cell_len, folded, is_joined, is_narrow, set_cell_len
 from keet.render.terminal.layout.styles import Style, StyleName, over, style_of

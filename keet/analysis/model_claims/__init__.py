@@ -8,7 +8,7 @@ the account and computes the floor, the next limiter and the forecast. One modul
 
 from __future__ import annotations
 
-from keet.analysis.claims.claim import (
+from keet.analysis.model_claims.claim import (
     KINDS,
     Contradiction,
     EvaluatedClaim,
@@ -16,9 +16,9 @@ from keet.analysis.claims.claim import (
     RankedCause,
     WorkClaim,
 )
-from keet.analysis.claims.contradictions import check_cause
-from keet.analysis.claims.evaluation import evaluate_claim, evaluate_claims
-from keet.analysis.claims.ranking import rank_with_claims
+from keet.analysis.model_claims.contradictions import check_cause
+from keet.analysis.model_claims.evaluation import evaluate_claim, evaluate_claims
+from keet.analysis.model_claims.ranking import rank_with_claims
 
 __all__ = [
     "KINDS",

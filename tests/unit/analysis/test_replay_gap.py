@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.replay.gap import DIFFERS, FLOOR_NS, ReplayGap, replay_gap
-from keet.analysis.replay.reasons import ReplayReason, ReplayReasons
+from keet.analysis.replay_gap.gap import DIFFERS, FLOOR_NS, ReplayGap, replay_gap
+from keet.analysis.replay_gap.reasons import ReplayReason, ReplayReasons
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import (
     Device,

@@ -6,15 +6,15 @@ from keet.analysis.candidates.candidate import (
     HIDEABLE,
     kept_waits,
 )
-from keet.analysis.claims.claim import WorkClaim
-from keet.analysis.claims.claim_effect import (
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.model_claims.claim import WorkClaim
+from keet.analysis.model_claims.claim_effect import (
     ClaimEffect,
     Refusal,
     claimed_share,
     removable,
     share_problem,
 )
-from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import Effect, TimeModel
 from keet.catalog import stalls

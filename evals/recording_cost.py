@@ -2,11 +2,11 @@
 
 On a machine with a GPU, after tests/data/programs/runs/capture.sh has built the programs:
 
-    python -m evals.plain_runs measure evals/results/plain_runs_h200_1.csv [PROGRAM ...]
+    python -m evals.recording_cost measure evals/results/plain_runs_h200_1.csv [PROGRAM ...]
 
 Anywhere, over the sessions:
 
-    python -m evals.plain_runs summary evals/results/plain_runs_h200_*.csv
+    python -m evals.recording_cost summary evals/results/plain_runs_h200_*.csv
 """
 
 from __future__ import annotations

@@ -10,9 +10,11 @@ from keet.analysis.candidates.candidate import (
     kept_waits,
 )
 from keet.analysis.candidates.latency_hiding import covered_waits
-from keet.analysis.candidates.parallelism import even_text, evenness, grid_shape, resident
-from keet.analysis.claims.claim import WorkClaim
-from keet.analysis.claims.claim_effect import (
+from keet.analysis.kernel.grid_use import even_text, evenness, grid_shape, resident
+from keet.analysis.kernel.work_per_warp import chain_share, working_part
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.model_claims.claim import WorkClaim
+from keet.analysis.model_claims.claim_effect import (
     ClaimEffect,
     Refusal,
     claimed,
@@ -21,8 +23,6 @@ from keet.analysis.claims.claim_effect import (
     removable,
     share_problem,
 )
-from keet.analysis.kernel.work_per_warp import chain_share, working_part
-from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import Effect, TimeModel
 from keet.units import Quantity

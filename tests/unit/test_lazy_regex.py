@@ -8,7 +8,7 @@ from unittest.mock import patch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 
 NUMBER = r"(?P<whole>\d+)(\.\d+)?"
 
@@ -27,7 +27,7 @@ def test_a_lazy_pattern_matches_like_a_compiled_one(text: str) -> None:
 
 
 def test_a_lazy_pattern_is_compiled_on_first_use() -> None:
-    with patch("keet.patterns.re.compile", wraps=re.compile) as compiled:
+    with patch("keet.lazy_regex.re.compile", wraps=re.compile) as compiled:
         late = regex(rb"a+")
         assert not compiled.called
         assert late.search(b"caat")

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from keet.analysis.account import account_of
 from keet.analysis.candidates.candidate import MAX_GAIN
-from keet.analysis.claims import (
+from keet.analysis.diagnosis import Diagnosis, diagnose
+from keet.analysis.findings import Place
+from keet.analysis.model_claims import (
     KINDS,
     EvaluatedClaim,
     WorkClaim,
@@ -23,10 +25,8 @@ from keet.analysis.claims import (
     evaluate_claims,
     rank_with_claims,
 )
-from keet.analysis.claims.contradictions import CHECKS
-from keet.analysis.claims.evaluation import limiter_after
-from keet.analysis.diagnosis import Diagnosis, diagnose
-from keet.analysis.findings import Place
+from keet.analysis.model_claims.contradictions import CHECKS
+from keet.analysis.model_claims.evaluation import limiter_after
 from keet.analysis.time_model import Effect
 from keet.catalog import findings
 from keet.units import Quantity

@@ -6,8 +6,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from keet.analysis.candidates.candidate import MEMORY_WAITS, MIO_WAITS, kept_waits
-from keet.analysis.claims.claim import WorkClaim
-from keet.analysis.claims.claim_effect import (
+from keet.analysis.hardware.ceilings import spoken_unit
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.model_claims.claim import WorkClaim
+from keet.analysis.model_claims.claim_effect import (
     ClaimEffect,
     Refusal,
     claimed,
@@ -17,8 +19,6 @@ from keet.analysis.claims.claim_effect import (
     share_problem,
     warps_launched,
 )
-from keet.analysis.hardware.ceilings import spoken_unit
-from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import HOT_LINE, Effect, TimeModel
 from keet.evidence import Evidence
 from keet.records import NamedTuple

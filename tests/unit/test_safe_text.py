@@ -7,8 +7,8 @@ import sys
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from keet import texts
-from keet.texts import LONGEST, bounded_line, bounded_lines, code_lines, shortened, visible
+from keet import safe_text
+from keet.safe_text import LONGEST, bounded_line, bounded_lines, code_lines, shortened, visible
 
 
 def test_only_a_line_feed_ends_a_line() -> None:
@@ -59,11 +59,11 @@ def test_a_bounded_line_is_one_line_within_the_limit(text: str, times: int) -> N
 @example("".join(map(chr, range(0x300))))
 def test_safe_text_is_returned_without_a_search(text: str) -> None:
     """Only the characters beyond ASCII decide whether a text is searched."""
-    assert visible(text) == texts._UNSAFE.sub(lambda found: texts._escaped(found[0]), text)
+    assert visible(text) == safe_text._UNSAFE.sub(lambda found: safe_text._escaped(found[0]), text)
 
 
 def test_every_unsafe_character_is_escaped() -> None:
     every = "".join(map(chr, range(sys.maxunicode + 1)))
-    unsafe = texts._UNSAFE.findall(every)
+    unsafe = safe_text._UNSAFE.findall(every)
     assert len(unsafe) > 4000
     assert [ascii(each) for each in unsafe if visible(each) == each] == []

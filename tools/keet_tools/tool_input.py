@@ -1,4 +1,4 @@
-"""The reports that the tools may read (`Case`), and the type of a tool's answer."""
+"""The reports that the tools may read (`ToolInput`), and the type of a tool's answer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from keet.comparison.compare import Difference, compare_explanations
 from keet.evidence import Evidence
-from keet.explanation.explained import Explanation, LaunchExplanation
+from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.profile import Absent
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ def scope_of(report: int) -> str:
     return str(report) if report else ""
 
 
-class Case:
-    """Explained reports. Evidence ids are unique within a case: the reports were explained with
+class ToolInput:
+    """Explained reports. Evidence ids are unique among them: the reports were explained with
     different scopes (see `scope_of`)."""
 
     def __init__(
@@ -43,7 +43,7 @@ class Case:
     ) -> None:
         self.explanations = tuple(explanations)
         if len({each.report_scope for each in explanations}) < len(explanations):
-            raise ValueError("reports of one case need different scopes; see scope_of")
+            raise ValueError("reports of one ToolInput need different scopes; see scope_of")
         self.focus = focus
         """Position of the launch, within the first report, that a tool means by default."""
         self.show_source = show_source
@@ -72,7 +72,7 @@ class Case:
         return found
 
     def machine_code(self, each: LaunchExplanation) -> MachineCode | Absent:
-        """The analysis of a launch's machine code; its parts are computed once per case."""
+        """The analysis of a launch's machine code; its parts are computed once per `ToolInput`."""
         if not all(explanation.reads_code for explanation in self.explanations):
             return Absent("the machine code is not analysed in this run", "leave out --no-sass")
         from keet.analysis.sass import machine_code

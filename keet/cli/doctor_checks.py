@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 
 from keet.errors import UsageError
-from keet.extras import DISTRIBUTION, EXTRAS, Extra, install_command
+from keet.optional_packages import DISTRIBUTION, EXTRAS, Extra, install_command
 from keet.records import NamedTuple
 from keet.version import __version__
 

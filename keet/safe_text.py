@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import TextIO, cast
 
-from keet.patterns import regex
+from keet.lazy_regex import regex
 
 LONGEST = 32_768
 """Characters of any single text from a report. The longest seen in a real report has 10,549."""

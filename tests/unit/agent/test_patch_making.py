@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.agent.edits import patches
-from keet.agent.edits.patches import (
+from keet.agent.edits import patch_making
+from keet.agent.edits.patch_making import (
     LineReplacement,
     Misfit,
     Patch,
@@ -512,7 +512,7 @@ def test_a_patch_for_other_text_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     patch = placed(LineReplacement("slow.cu", OLD, NEW))
     other = {"/work/demo/slow.cu": SAXPY.replace("if (i < n) {", "if (i < m) {")}
     assert "patch does not apply" in str(git_apply_check(patch, other))
-    monkeypatch.setattr(patches.shutil, "which", lambda name: None)
+    monkeypatch.setattr(patch_making.shutil, "which", lambda name: None)
     assert "patch does not apply" in str(git_apply_check(patch, other))
     assert git_apply_check(patch, FILES) is None
 

@@ -9,12 +9,12 @@ from keet.analysis.candidates.candidate import (
     part_of,
 )
 from keet.analysis.candidates.precision import in_single_precision
-from keet.analysis.claims.claim import WorkClaim
-from keet.analysis.claims.claim_effect import (
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.model_claims.claim import WorkClaim
+from keet.analysis.model_claims.claim_effect import (
     ClaimEffect,
     Refusal,
 )
-from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import Effect, TimeModel
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from keet.analysis.claims.claim import EvaluatedClaim, RankedCause
 from keet.analysis.diagnosis import FITTED_ON, Diagnosis
 from keet.analysis.findings import Confidence, Finding
 from keet.analysis.forecast import certainty, chance
 from keet.analysis.kernel.debug_build import is_debug_build
+from keet.analysis.model_claims.claim import EvaluatedClaim, RankedCause
 from keet.analysis.parameters import parameter
 from keet.records import replace
 

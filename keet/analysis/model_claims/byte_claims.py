@@ -17,8 +17,10 @@ from keet.analysis.candidates.candidate import (
 )
 from keet.analysis.candidates.global_memory import global_part
 from keet.analysis.candidates.memory import other_waits
-from keet.analysis.claims.claim import WorkClaim
-from keet.analysis.claims.claim_effect import (
+from keet.analysis.hardware.ceilings import HOST_LINK
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.model_claims.claim import WorkClaim
+from keet.analysis.model_claims.claim_effect import (
     ClaimEffect,
     Refusal,
     claimed,
@@ -28,8 +30,6 @@ from keet.analysis.claims.claim_effect import (
     share_problem,
     warps_launched,
 )
-from keet.analysis.hardware.ceilings import HOST_LINK
-from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
 from keet.analysis.several_launches.traffic import SECTOR, stored_bytes
 from keet.analysis.time_model import HOT_LINE, Effect, TimeModel

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.replay.gap import DIFFERS, ReplayGap
-from keet.analysis.replay.run_facts import RunFacts
+from keet.analysis.replay_gap.gap import DIFFERS, ReplayGap
+from keet.analysis.replay_gap.run_facts import RunFacts
 from keet.evidence import Evidence
 from keet.profile import Position, Profile, RunPositions
 from keet.records import NamedTuple

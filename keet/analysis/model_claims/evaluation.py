@@ -7,19 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 
 from keet.analysis.account import Account
 from keet.analysis.candidates import MAKERS, Candidate
-from keet.analysis.claims.byte_claims import byte_claim
-from keet.analysis.claims.claim import KINDS, EvaluatedClaim, WorkClaim
-from keet.analysis.claims.claim_effect import ClaimEffect, Refusal
-from keet.analysis.claims.contradictions import check_cause
-from keet.analysis.claims.instruction_claims import instruction_claim
-from keet.analysis.claims.parallelism_claims import launch_claim, parallelism_claim
-from keet.analysis.claims.precision_claims import precision_claim
-from keet.analysis.claims.waiting_claims import redundant_claim, waiting_claim
 from keet.analysis.diagnosis import FITTED_ON
 from keet.analysis.findings import LOWER_PRECISION, REDUNDANT_WORK, Place
 from keet.analysis.forecast import certainty, chance, expected_gain, forecast, possible_gain
 from keet.analysis.hardware.ceilings import spoken_unit
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.model_claims.byte_claims import byte_claim
+from keet.analysis.model_claims.claim import KINDS, EvaluatedClaim, WorkClaim
+from keet.analysis.model_claims.claim_effect import ClaimEffect, Refusal
+from keet.analysis.model_claims.contradictions import check_cause
+from keet.analysis.model_claims.instruction_claims import instruction_claim
+from keet.analysis.model_claims.parallelism_claims import launch_claim, parallelism_claim
+from keet.analysis.model_claims.precision_claims import precision_claim
+from keet.analysis.model_claims.waiting_claims import redundant_claim, waiting_claim
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import HOT_LINE, Effect, TimeModel, attainable
 from keet.catalog import findings, stalls

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from keet.analysis.capture.ncu_options import setting_of
 from keet.analysis.capture.recapture import keet_program
-from keet.analysis.replay.gap import both_times
+from keet.analysis.replay_gap.gap import both_times
 from keet.profile import KernelRun, Launch, Profile, RunPositions
 
 _LONG_NS = 10_000.0

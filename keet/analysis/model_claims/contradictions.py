@@ -14,12 +14,12 @@ from keet.analysis.candidates.candidate import LEAST_PART, part_of
 from keet.analysis.candidates.global_memory import WIDEST, access_width
 from keet.analysis.candidates.instructions import OVERHEAD, TENSOR_IDLE
 from keet.analysis.candidates.latency_hiding import USUAL, limiter_of
-from keet.analysis.candidates.parallelism import even_text, evenness, grid_shape, shortness
 from keet.analysis.candidates.pipes import NEAR_BUSIEST
-from keet.analysis.claims.claim import Contradiction
 from keet.analysis.hardware.ceilings import HOST_LINK
+from keet.analysis.kernel.grid_use import even_text, evenness, grid_shape, shortness
 from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.model_claims.claim import Contradiction
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import DEVICE_WIDE, SKEW_FROM, TimeModel
 from keet.evidence import Evidence

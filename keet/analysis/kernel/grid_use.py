@@ -1,0 +1,93 @@
+"""How a grid uses the GPU: blocks per SM, SMs with equal work, resident warps, and launch cost."""
+
+from __future__ import annotations
+
+import math
+
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import TimeModel
+from keet.evidence import Evidence
+from keet.profile import Workload
+from keet.records import NamedTuple
+
+
+class GridShape(NamedTuple):
+    """How the blocks are distributed over the SMs."""
+
+    grid: Evidence
+    sms: int
+    waves: Evidence | None
+
+    @property
+    def spread(self) -> float:
+        """Share of the SMs that get a block, 0 to 1."""
+        return min(1.0, float(self.grid.value) / self.sms)
+
+    @property
+    def expected(self) -> float:
+        """Average over longest active SM, if all blocks took equally long."""
+        if self.spread < 1:
+            return self.spread
+        waves = float(self.waves.value) if self.waves else 0.0
+        return waves / math.ceil(waves) if 1 < waves < math.inf else 1.0
+
+
+def grid_shape(view: LaunchView) -> GridShape | None:
+    grid, waves = view.get("grid_size"), view.get("waves_per_sm")
+    counted = view.value("launch_sm_count")
+    sms = int(view.launch.device.sm_count or counted or 0)
+    if grid is None or grid.value <= 0 or sms <= 0 or view.launch.workload is not Workload.KERNEL:
+        return None
+    return GridShape(grid, sms, waves if waves is not None and waves.value > 0 else None)
+
+
+def evenness(view: LaunchView) -> Evidence | None:
+    """Active cycles of the average SM over those of the SM that is active longest, 0 to 1."""
+    usual, most = view.get("sm_active_cycles"), view.get("sm_active_cycles_max")
+    if usual is None or most is None:
+        return None
+    return view.ratio("sm_evenness", "average over longest active SM", usual, most)
+
+
+def even_text(even: Evidence) -> str:
+    """`the average SM is active for 8% of the longest SM's cycles`."""
+    share = even._replace(value=100 * even.value, unit="%")
+    return f"the average SM is active for {share:.0f} of the longest SM's cycles"
+
+
+def resident(view: LaunchView) -> float:
+    """Resident warps over those that fit: an SM counts as active even if only one long block is
+    left."""
+    reached, possible, waves = (
+        view.value(each)
+        for each in ("achieved_occupancy_pct", "theoretical_occupancy_pct", "waves_per_sm")
+    )
+    if not reached or not possible:
+        return 1.0
+    return min(1.0, max(reached / (possible * min(1.0, waves or 1.0)), least_kept()))
+
+
+def least_kept() -> float:
+    """The smallest share of waiting that a remedy can leave, 0 to 1."""
+    return 1 - parameter("most_removed")
+
+
+def shortness(view: LaunchView, model: TimeModel) -> float:
+    """1 if launching takes at least as large a share of the time as in a short kernel.
+
+    Decreases to 0 at half of that share, so that there is no threshold.
+    """
+    taken = view.value("duration") or 0.0
+    if taken <= 0:
+        return 0.0
+    usual = parameter("least_kernel_ns") / parameter("short_kernel_ns")
+    return max(0.0, min(1.0, 2 - usual * taken / start_ns(view, model)))
+
+
+def start_ns(view: LaunchView, model: TimeModel) -> float:
+    """Nanoseconds to start and drain the grid: as measured, if that is more than the least of any
+    kernel."""
+    taken = view.value("duration") or 0.0
+    measured = model.fixed * taken if view.launch.workload is Workload.KERNEL else 0.0
+    return max(parameter("least_kernel_ns"), measured)
