@@ -1,4 +1,4 @@
-"""Evidence: a number measured in a report, or computed from such numbers, with its source.
+"""The type `Evidence`: a number measured in a report, or computed from such, with its source.
 
 Texts are written with evidence objects (`f"{share} of peak"`), never with bare numbers, so that
 every printed number can be traced and checked.

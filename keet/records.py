@@ -1,4 +1,4 @@
-"""Fast replacements for `NamedTuple` and `dataclass`: `keet explain` defines a hundred at start-up.
+"""Cheap `NamedTuple` and `dataclass`: `keet explain` defines a hundred of them at start-up.
 
 They behave like those of the standard library, as far as keet uses them, and type checkers see the
 originals. The standard library compiles several functions per class and imports `inspect`, which

@@ -1,4 +1,4 @@
-"""Adds the casebook to the results of the tasks that score the samples."""
+"""Adds scores on the casebook to the results of `keet eval diagnosis` and `keet eval forecast`."""
 
 from __future__ import annotations
 

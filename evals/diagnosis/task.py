@@ -1,4 +1,4 @@
-"""Runs the task: reads, scores and summarises every sample.
+"""The result of `keet eval diagnosis`: is the planted cause of every sample named?
 
 keet has to name what limits `slow`. `fast` must not raise the fixed cause, and healthy samples must
 raise nothing in any variant.

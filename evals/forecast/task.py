@@ -1,4 +1,4 @@
-"""Runs the task: scores and summarises every measured pair of the samples."""
+"""The result of `keet eval forecast`: forecasts scored on every measured pair of the samples."""
 
 from __future__ import annotations
 

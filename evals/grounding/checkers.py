@@ -1,4 +1,7 @@
-"""keet's checks of numbers behind one interface: is this sentence accepted?"""
+"""Runs keet's two checks of numbers (`verify`, and that of its own texts) on given sentences.
+
+Returns for each sentence whether the check refutes, doubts or passes it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Runs the task: checks the texts of every sample, and tests every check with false sentences."""
+"""The result of `keet eval grounding`: numbers in keet's texts checked, and the checks tested.
+
+Every check is tested with false sentences.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Evidence: numbers that a text may cite, each with an id. Measured in one launch, or computed.
+"""The ledger of a launch: looks up its metrics, derives numbers from them, gives each an id.
+
+All of them are `Evidence`, the numbers that a text may cite.
 
 An id says what the number is and where it was measured: `l2_hit_rate_pct#0` is a metric of launch
 0, `samples_share@flip.cu:31#0` belongs to one of its source lines. Ids do not depend on the order

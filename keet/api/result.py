@@ -1,4 +1,4 @@
-"""Base class of all results: the document that the command prints as JSON."""
+"""`ApiResult`, the base class of what API functions return: a document, its JSON and its text."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""The command line: one module per command; `main` runs it and turns errors into exit codes.
+"""The command line: one module per command; modules whose names begin with a command's name are
+parts of it; the others are shared.
 
-A command is a module with a docstring (its help), `EXAMPLES`, `configure(parser)` and `run(args)`,
-and a row in `COMMANDS`. Modules that begin with the name of a command (`explain_many`) are parts of
-it; the others (`arguments`, `model_options`) are shared. A command is imported when it is called:
-`keet --help` and each command load only what they need.
+`main` runs a command and turns errors into exit codes. A command is a module with a docstring (its
+help), `EXAMPLES`, `configure(parser)` and `run(args)`, and a row in `COMMANDS`. `explain_many` is a
+part of `explain`; `arguments` and `model_options` are shared. A command is imported when it is
+called: `keet --help` and each command load only what they need.
 """
 
 from __future__ import annotations

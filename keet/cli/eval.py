@@ -1,4 +1,7 @@
-"""Measure how accurate keet is, and whether it helps. Each action is a module of evals/commands."""
+"""`keet eval`: finds the clone of the repository and hands over to evals/commands.
+
+One module of evals/commands per action.
+"""
 
 from __future__ import annotations
 

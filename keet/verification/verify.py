@@ -15,7 +15,6 @@ from keet.catalog import metric_named, metric_with_id
 from keet.lazy_regex import regex
 from keet.profile import Launch
 from keet.progress import counted
-from keet.units import Quantity
 from keet.verification.checks.limiter_check import UNIT_SHARES
 from keet.verification.checks.mistake_hints import explain_mistake, same_value
 from keet.verification.checks.ratio_check import check_ratio
@@ -25,7 +24,8 @@ from keet.verification.checks.related_numbers import (
     without_unknown_sides,
 )
 from keet.verification.checks.relation_check import RelationChecker
-from keet.verification.number_match import agrees, fits
+from keet.verification.number_match import fits
+from keet.verification.report_value_match import agrees_with_report
 from keet.verification.text.claims import Claim, find_claims, names_tightly
 from keet.verification.text.clauses import clause_of, is_hypothetical, qualified
 from keet.verification.text.current_topic import CurrentTopic
@@ -47,10 +47,6 @@ from keet.verification.values.named_values import ComputedValues, SentenceWords
 from keet.verification.values.report_values import ReportValue, ReportValues, with_sum
 from keet.verification.verdicts import CheckedNumber, CheckedSentence, ClaimVerdict
 
-_BOUND_SLACK = 0.02
-"""Relative tolerance of a bound: people say `over 60 %` for 59.7 % too."""
-_ALLOCATED = ("shared_memory", "device_")
-"""Prefixes of sizes that people give in units of 1024 bytes and call KB."""
 _TOGETHER = regex(
     r"\b(?:in all|total|altogether|together|combined|in sum|all launches|\d+ launches of)\b", re.I
 )
@@ -218,7 +214,11 @@ class _Verifier:
             )
         printed = self._printed.find(claim, self._subjects(claim))
         report_values = [*printed, *self._readings(claim)]
-        fitting = [report_value for report_value in report_values if _agrees(number, report_value)]
+        fitting = [
+            report_value
+            for report_value in report_values
+            if agrees_with_report(number, report_value)
+        ]
         if fitting and not (number.bound and is_hypothetical(claim)):
             return _fits_one(claim, report_values[0], fitting)
         if printed:
@@ -341,41 +341,6 @@ def _fits_one(
         reason = f"it is not clear which metric the text means; {likeliest}; {fitting[0]}"
         return CheckedNumber(claim.number, ClaimVerdict.NOT_FOUND, None, reason)
     return CheckedNumber(claim.number, ClaimVerdict.CONFIRMED, fitting[0], str(fitting[0]))
-
-
-def _agrees(number: TextNumber, report_value: ReportValue) -> bool:
-    if number.bound:  # `less than 4` is wrong for 4.4, although 4.4 rounds to 4
-        number = number._replace(half=min(number.half, _BOUND_SLACK * abs(number.value)))
-    rounding = report_value.rounding
-    if agrees(number, _as_rounded(number, report_value.quantity), lenient=True, rounding=rounding):
-        return True
-    # ncu prints a ratio of 0.04 as `%  0.04`, with the unit in a separate column.
-    if (
-        number.unit == "%"
-        and number.text[-1:].isdigit()
-        and report_value.quantity.unit in ("", "x")
-    ):
-        return agrees(number._replace(unit=""), report_value.quantity, rounding=rounding)
-    # Most people call 49,152 bytes of shared memory 48 KB; ncu does not.
-    spec = metric_named(report_value.metric or "")
-    if not number.binary or spec is None or not spec.id.startswith(_ALLOCATED):
-        return False
-    scale = {"K": 1.024, "M": 1.024**2, "G": 1.024**3}[_prefix(number.text)]
-    binary = number._replace(value=number.value * scale, half=number.half * scale)
-    return agrees(binary, report_value.quantity, rounding=rounding)
-
-
-def _as_rounded(number: TextNumber, quantity: Quantity) -> Quantity:
-    """38.547 is printed as 38.55, which people round to 38.6: allows rounding twice."""
-    value = quantity.value
-    printed = Quantity(float(f"{value:.4g}"), quantity.unit)
-    is_finer = number.half and 10 * abs(printed.value - value) <= number.half
-    return printed if is_finer and not agrees(number, quantity, lenient=True) else quantity
-
-
-def _prefix(text: str) -> str:
-    """The letter before the B."""
-    return text[text.index("B") - 1]
 
 
 def _about_lines(ids: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Questions about the shape of a launch: what limits its blocks, waves, bytes."""
+"""Makes questions about the shape of a launch: what limits its blocks, waves, bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions about measured values: how busy a unit was, cache hit rates, warps.
+"""Makes questions about measured values: how busy a unit was, cache hit rates, warps.
 
 Options are fixed ranges (see `fixed_ranges`).
 """

@@ -1,4 +1,4 @@
-"""Questions about which of two programs is faster and why, and about which edit helps most."""
+"""Makes questions about which of two programs is faster and why, and which edit helps most."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Questions about two versions of a program, P and Q: both sources and P's profile are shown.
+"""Makes questions about two versions of a program, P and Q.
+
+Both sources and P's profile are shown.
 
 The prompt does not describe the change, because that would give the answer away. P is the slower or
 the faster one. Options are fixed ranges (see `fixed_ranges`).

@@ -1,4 +1,4 @@
-"""Questions of which some cannot be answered from the report, mixed with similar ones that can.
+"""Makes questions of which some cannot be answered from the report, mixed with similar ones.
 
 Each has the option “It can't be known from the report”, which is right for one in four of each
 form.

@@ -1,4 +1,4 @@
-"""Questions about the busiest unit, the longest stall and the most sampled line of a report."""
+"""Makes questions about the busiest unit, longest stall and most sampled line of a report."""
 
 from __future__ import annotations
 

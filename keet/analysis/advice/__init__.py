@@ -1,6 +1,7 @@
 """Selects the advice for a finding: remedies of the catalog, chosen by facts about the launch.
 
-One module per topic of facts; each function decorated with `fact` decides the fact of its name.
+One module of facts per topic (`*_facts`, `kernel_origin`): each function decorated with `fact` is a
+yes/no test for the fact of its name. `remedy_choice` asks them.
 """
 
 from keet.analysis.advice.fact_tests import TESTS

@@ -1,4 +1,4 @@
-"""Facts about accesses to global memory."""
+"""Facts about accesses to global memory: yes/no tests (`@fact`) that `remedy_choice` asks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts about executed instructions and the pipes that they occupy."""
+"""Facts about executed instructions and their pipes: yes/no tests that `remedy_choice` asks."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Facts about the kernel's origin (library, framework, kind of algorithm) and the GPU's
-features."""
+"""Facts about the kernel's origin and the GPU's features: yes/no tests that `remedy_choice` asks.
+
+Origin: library, framework, kind of algorithm.
+"""
 
 from __future__ import annotations
 

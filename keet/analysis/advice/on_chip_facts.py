@@ -1,4 +1,4 @@
-"""Facts about shared memory, local memory, registers and atomics."""
+"""Facts about shared and local memory, registers and atomics: yes/no tests for `remedy_choice`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts about the grid, its blocks, occupancy, and what warps wait for."""
+"""Facts about grid, blocks, occupancy and waits: yes/no tests that `remedy_choice` asks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts about the threads of a warp and the warps of a block: which work, and which wait."""
+"""Facts about which threads and warps work or wait: yes/no tests that `remedy_choice` asks."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Stages of the hardware units, and how busy each one was over the elapsed cycles.
+"""A unit's inner stages (L2: tag lookups, data banks, ports) and how busy each was.
 
-A unit such as L2 has several stages, each with its own peak: tag lookups, data banks, the ports to
-the crossbar. The busiest stage limits the unit, and shows what to change: tag lookups are limited
-by requests, data banks by bytes, the L1 data stage by replayed wavefronts.
+Each stage has its own peak; shares are over the elapsed cycles. The busiest stage limits the unit,
+and shows what to change: tag lookups are limited by requests, data banks by bytes, the L1 data
+stage by replayed wavefronts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Claims on bytes: how many bytes a memory level has to move, compared with what it moved.
+"""Evaluates a model's claim that fewer bytes are needed: its effect on time, or a refusal.
+
+The claim says how many bytes a memory level has to move; the report says how many it moved.
 
 A byte that DRAM does not read again does not pass L2 and L1 again either, and no level moves more
 than the level above it requests: both follow from the claimed amount of one level.

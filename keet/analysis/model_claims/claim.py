@@ -1,4 +1,4 @@
-"""The types of claims and of their evaluation."""
+"""The types of a model's claims (`WorkClaim`) and of their evaluation (`EvaluatedClaim`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluates claims: what each would gain by keet's time model."""
+"""Evaluates a model's claims: calls the module of each kind and forecasts the gain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Claims on instructions: how many are needed, in total or of one class."""
+"""Evaluates a model's claim that fewer instructions are needed: its effect on time, or a refusal.
+
+Instructions in total, or of one class.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Claims on how the work is spread: blocks, warps per SM, balance between SMs, launches."""
+"""Evaluates a model's claim that work can be spread better: its effect on time, or a refusal.
+
+Over blocks, warps per SM, SMs with equal work, and launches.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Claims that a lower precision, or the tensor cores, suffices."""
+"""Evaluates a model's claim that a lower precision suffices: its effect on time, or a refusal.
+
+Also the claim that the tensor cores can do the work.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Claims on waiting: for one stall reason or all, and claims on redundant work."""
+"""Evaluates a model's claim that warps can wait less: its effect on time, or a refusal.
+
+For one stall reason or all; also the claim that work is redundant.
+"""
 
 from __future__ import annotations
 

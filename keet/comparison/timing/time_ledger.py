@@ -1,4 +1,4 @@
-"""Evidence for times, for the factors between them, and for launch counts."""
+"""The evidence of times, of the factors between them, and of launch counts (`TimeLedger`)."""
 
 from __future__ import annotations
 

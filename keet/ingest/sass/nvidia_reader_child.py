@@ -1,5 +1,8 @@
 """The child process that runs NVIDIA's reader: it may leak, hang or crash without harm to keet.
 
+keet asks it for disassembly. For the test that compares keet's reader with NVIDIA's, it also
+answers metrics, rules, NVTX ranges and source locations.
+
 Gets a folder with `report.ncu-rep` and `question.json`, and writes one JSON answer to stdout. Does
 not import keet, so that it starts fast. Started only by `reader_process.py`.
 """

@@ -1,2 +1,4 @@
-"""Text for a terminal: one module per command. `layout` makes lines, `console` decides width and
-colour."""
+"""Views for a terminal: one module per command returns a view, which the command prints.
+
+`layout` makes lines of it; `console` decides width and colour.
+"""

@@ -1,4 +1,4 @@
-"""Where the time of a launch goes, and how busy its units are, on a terminal."""
+"""A part of `keet explain`'s view: where a launch's time goes, and how busy its units are."""
 
 from __future__ import annotations
 

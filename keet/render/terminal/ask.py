@@ -1,4 +1,4 @@
-"""`keet ask` on a terminal: the answer in short paragraphs, and the calls and tokens used."""
+"""The view of `keet ask` for a terminal: the answer in short paragraphs, calls and tokens used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`keet batch` on a terminal: its progress, and a summary at the end."""
+"""The texts of `keet batch` for a terminal: its progress, and a summary at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`keet cases` on a terminal: the casebook as a list, and one case in full."""
+"""The view of `keet cases` for a terminal: the casebook as a list, and one case in full."""
 
 from __future__ import annotations
 

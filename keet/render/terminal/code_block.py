@@ -1,4 +1,4 @@
-"""Code and diffs that a model wrote, on a terminal."""
+"""A part of views for a terminal: code and diffs that a model wrote."""
 
 from __future__ import annotations
 

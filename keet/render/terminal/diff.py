@@ -1,4 +1,4 @@
-"""`keet diff` on a terminal: the verdict, a table of kernels, and what accounts for each change."""
+"""The view of `keet diff` for a terminal: verdict, table of kernels, causes of each change."""
 
 from __future__ import annotations
 

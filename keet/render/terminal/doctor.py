@@ -1,4 +1,4 @@
-"""`keet doctor` on a terminal: one line per check, and what to do where one fails."""
+"""The view of `keet doctor` for a terminal: one line per check, and how to fix what fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`keet explain` on a terminal: the verdict, where the time goes, what to change and where."""
+"""The view of `keet explain` for a terminal: verdict, where the time goes, what to change where."""
 
 from __future__ import annotations
 

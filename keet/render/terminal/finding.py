@@ -1,4 +1,4 @@
-"""One finding on a terminal: its name and gain, where it is, what to do about it."""
+"""A part of the views of `explain` and `ask`: a finding's name, gain, places and remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`keet finding` on a terminal: the list of findings, and one of them in full."""
+"""The view of `keet finding` for a terminal: the list of findings, and one of them in full."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A diff with its colours, which rich and Pygments know: loaded where there are colours at all."""
+"""A diff in colours. Imports rich and Pygments, and only if the terminal shows colours."""
 
 from __future__ import annotations
 

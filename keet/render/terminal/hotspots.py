@@ -1,4 +1,4 @@
-"""`keet hotspots` on a terminal: source lines ranked by cost, with the code beside the numbers."""
+"""The view of `keet hotspots` for a terminal: source lines ranked by cost, beside their code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the executed instructions are for, and bytes read per pointer, on a terminal."""
+"""A part of `keet hotspots`' view: what instructions are for, and bytes read per pointer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`keet hotspots --line FILE:LINE`: all that is known about one source line, on a terminal."""
+"""The view of `keet hotspots --line FILE:LINE` for a terminal: all facts about one source line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`keet insights` on a terminal: bars, tables and texts."""
+"""The view of `keet insights` for a terminal: bars, tables and texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`keet metrics` on a terminal: one row per metric, one column per launch."""
+"""The view of `keet metrics` for a terminal: one row per metric, one column per launch."""
 
 from __future__ import annotations
 

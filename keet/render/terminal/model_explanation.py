@@ -1,4 +1,4 @@
-"""A model's explanation on a terminal: what the first screen and `--verbose` share."""
+"""Parts of a model's explanation that views share: first screen, `--verbose`, `keet ask`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that a model wrote about a launch, on a terminal: `keet explain --verbose`."""
+"""A part of `keet explain --verbose`'s view: everything that a model wrote about a launch."""
 
 from __future__ import annotations
 

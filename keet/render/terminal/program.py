@@ -1,5 +1,7 @@
-"""The program on a terminal, before its launches: kernels by share of the time, what each could
-gain, what several launches show together."""
+"""A part of `keet explain`'s view: the program, before its launches.
+
+Kernels by share of the time, what each could gain, what several launches show together.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`keet query` on a terminal: the result as a table or list, and the views of a store."""
+"""The view of `keet query` for a terminal: the result as a table or list, and a store's views."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`keet roofline` on a terminal: one bar per ceiling, with the intensity and a reading."""
+"""The view of `keet roofline` for a terminal: a bar per ceiling, the intensity and a reading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`keet show` on a terminal: what was profiled, what is known of it, what is missing."""
+"""The view of `keet show` for a terminal: what was profiled, what is known, what is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`keet top` on a terminal: the biggest opportunities, as a table or in blocks of a few lines."""
+"""The view of `keet top` for a terminal: the largest possible savings, as a table or in blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`keet verify` on a terminal: sentences with numbers or comparisons, and what is wrong in them."""
+"""The view of `keet verify` for a terminal: sentences with numbers or comparisons, what is wrong."""
 
 from __future__ import annotations
 

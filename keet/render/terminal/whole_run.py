@@ -1,5 +1,7 @@
-"""The run of the whole program on a terminal: what it spends its GPU time on, and where ncu's
-replay differs from it."""
+"""A part of the views of `keet explain` and `keet show`: the run of the whole program.
+
+What it spends its GPU time on, and where ncu's replay differs from it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Checks claims of a highest or lowest value: `Drain is the largest stall reason`."""
+"""Checks claims of a highest or lowest value: `Drain is the largest stall reason`.
+
+Called by `relation_check`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Compiles the referee, the checkers and the candidates."""
+"""Compiles a candidate program and what judges it: referee, checkers and baseline.
+
+Refuses a candidate whose source or symbols are not allowed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Finds the registers that an instruction reads and writes, including pairs and matrices."""
+"""Which registers an instruction reads and writes, and how many bytes a memory access has.
+
+Including register pairs and the matrices of tensor instructions.
+"""
 
 from __future__ import annotations
 
