@@ -16,6 +16,10 @@ import keet
 from keet.errors import NotAvailable, UsageError, one_line
 from keet.version import __version__
 
+ABOUT = (
+    "Measure how accurate keet is, and whether it helps. Each action is a module of evals/commands."
+)
+"""For docs/commands.md."""
 ACTIONS = {
     "diagnosis": "is the planted cause found, at its line? compared with NVIDIA's rules",
     "forecast": "error of speed-up forecasts, compared with NVIDIA's estimates",

@@ -73,7 +73,7 @@ _ALWAYS = {"-h", *QUIET}
 def page() -> str:
     parts = [_INTRO, *_table(), _COMMON, _exit_codes()]
     for name, command in COMMANDS.items():
-        parts += _command(import_module(f"keet.cli.{command.module}"), name, command.summary)
+        parts += _command(import_module(f"keet.cli.{command.module}"), name)
     return "\n".join(parts)
 
 
@@ -89,11 +89,11 @@ def _exit_codes() -> str:
     return f"## Exit codes\n\n| code | means |\n|---:|---|\n{body}\n"
 
 
-def _command(module: ModuleType, name: str, summary: str) -> Iterator[str]:
+def _command(module: ModuleType, name: str) -> Iterator[str]:
     if not hasattr(module, "find_action"):
         yield from _section(module, f"keet {name}", "##")
         return
-    yield f"## keet {name}\n\n{_prose(module.__doc__ or summary)}\n"
+    yield f"## keet {name}\n\n{_prose(module.ABOUT)}\n"
     for action in module.ACTIONS:
         yield from _section(module.find_action([action]), f"keet {name} {action}", "###")
 

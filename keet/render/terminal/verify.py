@@ -1,4 +1,4 @@
-"""The view of `keet verify` for a terminal: sentences with numbers or comparisons, what is wrong."""
+"""The view of `keet verify` for a terminal: sentences with numbers or comparisons, checked."""
 
 from __future__ import annotations
 

@@ -30,8 +30,9 @@ def defined_in(path: Path) -> Iterator[tuple[str, ast.AST]]:
 
 @cache
 def definitions() -> Definitions:
-    """Functions and constants of the candidates, by name: each is used in one sense."""
-    files = (ANALYSIS / "candidates").glob("*.py")
+    """Functions and constants of the candidates and of `grid_use`, which they share with claims, by
+    name: each is used in one sense."""
+    files = [*(ANALYSIS / "candidates").glob("*.py"), ANALYSIS / "kernel" / "grid_use.py"]
     return {name: node for path in files for name, node in defined_in(path)}
 
 
