@@ -121,7 +121,7 @@ class ExplainedLaunchEntry(Document):
     )
     not_checked: list[NotChecked]
     evidence: dict[str, NumberDocument] = field(
-        description=f"of the findings and units, {EVIDENCE_IDS}"
+        description=f"Evidence of the findings and units. {EVIDENCE_IDS}"
     )
 
 

@@ -1,5 +1,5 @@
-"""JSON documents, one module per command: its types, and how a result becomes a document.
+"""JSON documents, one module per command: the types of the document, and the code that fills it.
 
 `shared_types` has the types that several documents use, `schema` lists all documents, and
-`encoding` knows how documents are declared and written.
+`encoding` has the code that declares and writes documents.
 """

@@ -1,4 +1,4 @@
-"""`keet ask --format json`: its types, and how an answer becomes a document."""
+"""`keet ask --format json`: the types of the document, and the code that fills it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ from keet.render.json.shared_types import Producer, ReportDocument
 
 
 class CitedNumberDocument(NumberDocument):
-    report: int | None = field(description="index into `reports`; null: of several launches")
-    launch: int | None = field(description="id of the launch in that report")
+    report: int | None = field(
+        description="Index into `reports`; null if the number belongs to several launches."
+    )
+    launch: int | None = field(description="Id of the launch in that report.")
     kernel: str | None
 
 
@@ -34,22 +36,23 @@ class AskDocument(Document):
 
     schema_version: Literal[2] = 2
     producer: Producer = Producer()
-    author: str = field(description="`model:PROVIDER:NAME`")
+    author: str = field(description="`model:PROVIDER:NAME`.")
     question: str
     reports: list[ReportDocument]
     answer: str = field(
-        description="paragraphs, with numbers as keet prints them; `[unchecked]` marks "
-        "sentences whose numbers keet could not resolve; empty: see `problem`"
+        description="Paragraphs, with numbers as keet prints them. `[unchecked]` marks sentences "
+        "whose numbers keet could not resolve. Empty if there is no answer: see "
+        "`problem`."
     )
     evidence: dict[str, CitedNumberDocument] = field(
-        description="the numbers that the answer refers to, in that order"
+        description="The numbers that the answer refers to, in the order of the text."
     )
     grounding: GroundingDocument
-    unchecked: list[UncheckedDocument] = field(description="sentences marked `[unchecked]`")
-    followups: list[str] = field(description="next commands")
+    unchecked: list[UncheckedDocument] = field(description="The sentences marked `[unchecked]`.")
+    followups: list[str] = field(description="Commands to run next.")
     usage: UsageDocument
-    problem: str | None = field(description="why the answer is missing or incomplete")
-    transcript: str | None = field(description="where the run with the model is recorded")
+    problem: str | None = field(description="Why the answer is missing or incomplete.")
+    transcript: str | None = field(description="File with the transcript of the model's run.")
 
 
 def ask_document(answered: AnsweredQuestion) -> AskDocument:
@@ -58,7 +61,7 @@ def ask_document(answered: AnsweredQuestion) -> AskDocument:
     return AskDocument(
         author=author_name(author),
         question=encodable(answered.question),
-        reports=[report_document(told.profile) for told in answered.explanations],
+        reports=[report_document(each.profile) for each in answered.explanations],
         answer=str(text),
         evidence={entry.id: _number(entry, answered) for entry in answered.evidence},
         grounding=GroundingDocument(

@@ -1,4 +1,4 @@
-"""`keet cases --format json`: its types, and how cases become a document."""
+"""`keet cases --format json`: the types of the document, and the code that fills it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keet.render.json.shared_types import Producer
 
 
 class CaseStepDocument(Document):
-    """One of several causes, fixed alone."""
+    """The effect of fixing one of several causes alone."""
 
     finding: str
     after_us: float
@@ -20,9 +20,11 @@ class CaseStepDocument(Document):
 
 
 class MovedDocument(Document):
-    """The counter that shows that the side after the fix lacks the cause."""
+    """The counter that shows that the fixed code no longer has the cause."""
 
-    metric: str = field(description="ncu's name; `A / B` is a ratio of two")
+    metric: str = field(
+        description="ncu's name of the metric; `A / B` is the ratio of two metrics."
+    )
     before: float | None
     after: float | None
 
@@ -31,52 +33,64 @@ class CaseDocument(Document):
     id: str
     family: str
     split: Literal["work", "locked"] = field(
-        description="rules and forecasts are never fitted on locked families"
+        description="Rules and forecasts are never fitted on `locked` families."
     )
-    finding: str = field(description="the dominant cause; of a look-alike, what it resembles")
-    lookalike: bool = field(description="the symptom is there, removing it gains less than 10 %")
-    also: list[str] = field(description="other causes in the code before the fix")
-    accept: list[str] = field(description="ids that name the same cause from another side")
+    finding: str = field(
+        description="Id of the dominant cause; for a look-alike, the finding that it resembles."
+    )
+    lookalike: bool = field(
+        description="True if the symptom is present but removing it gains less than 10 %."
+    )
+    also: list[str] = field(description="Ids of other causes in the code before the fix.")
+    accept: list[str] = field(
+        description="Ids that are also correct answers, because they describe the same cause "
+        "differently."
+    )
     archetype: str
     severity: Literal["lookalike", "slight", "mild", "severe"] = field(
-        description="by speed-up: below 1.1, below 1.15, up to 1.5, above"
+        description="By speed-up: `lookalike` below 1.1, `slight` below 1.15, `mild` up to 1.5, "
+        "`severe` above."
     )
-    speedup: float = field(description="median before over median after")
-    before_us: float = field(description="median of the launches, cold L2")
+    speedup: float = field(description="Median time before the fix over median time after it.")
+    before_us: float = field(
+        description="Median duration of the launches in microseconds, with a cold L2."
+    )
     after_us: float
     spread_pct: float = field(
-        description="10th to 90th percentile over the median, of the side where it is larger"
+        description="10th to 90th percentile as per cent of the median, for the side where it is "
+        "larger."
     )
-    hidden: bool = field(description="the kernel's source does not show the cause")
+    hidden: bool = field(description="True if the cause cannot be seen in the kernel's source.")
     start_share_of_roofline: float = field(
-        description="least time for the needed work at the GPU's peaks, over before_us"
+        description="Shortest possible time of the needed work at the GPU's peaks, over "
+        "`before_us`."
     )
     gpu: str
     driver: str
     cuda: str
     ncu: str
     date: str
-    launches: int = field(description="timed per side, sides in turns")
-    seeds: list[int] = field(description="for which the results were checked")
+    launches: int = field(description="Timed launches per side; the sides alternate.")
+    seeds: list[int] = field(description="Random seeds for which the results were checked.")
     language: Literal["cuda", "triton"]
     title: str
     problem: str
     why: str
     fix: str
-    kernel: str = field(description="the judged kernel of the side before the fix")
-    kernel_after: str = field(description="the judged kernel of the side after the fix")
+    kernel: str = field(description="The evaluated kernel before the fix.")
+    kernel_after: str = field(description="The evaluated kernel after the fix.")
     file: str
-    lines: list[int] = field(description="of the cause")
+    lines: list[int] = field(description="Source lines of the cause.")
     moved: MovedDocument
     steps: list[CaseStepDocument] | None = field(
         default=None,
-        description="each of several causes fixed alone; absent where there is one cause",
+        description="Each of several causes fixed alone; absent if there is only one cause.",
     )
     counters: dict[str, tuple[float | None, float | None]] = field(
-        description="by catalog id: before and after, of the judged launches"
+        description="By catalog id: the values before and after, of the evaluated launches."
     )
-    profiles: tuple[str, str] = field(description="in keet's repository: before, after")
-    diff: str = field(description="unified diff of the two variants' code")
+    profiles: tuple[str, str] = field(description="Paths in keet's repository: before, after.")
+    diff: str = field(description="Unified diff of the code before and after.")
 
 
 class CasesDocument(Document):
@@ -95,7 +109,7 @@ def case_document(entry: CaseEntry) -> CaseDocument:
 
 
 def cases_json(entries: list[CaseEntry]) -> str:
-    """`steps` is left out of cases that have none, so that its presence tells the kind."""
+    """Cases without steps have no key `steps`."""
     document = CasesDocument(cases=[case_document(entry) for entry in entries])
     content = document.to_dict()
     for case in content["cases"]:

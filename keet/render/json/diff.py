@@ -1,4 +1,4 @@
-"""`keet diff --format json`: its types, and how a difference becomes a document."""
+"""`keet diff --format json`: the types of the document, and the code that fills it."""
 
 from __future__ import annotations
 
@@ -36,46 +36,47 @@ from keet.units import Quantity
 
 
 class SideDocument(ReportDocument):
-    """The first report of a side; the others only measure the noise."""
+    """The first report of a side. Further reports of the side only measure the noise."""
 
     devices: list[DeviceDocument]
     further_runs: list[ReportDocument]
-    times: int = field(description="launches of the program per launch in the report (--times)")
+    times: int = field(description="Launches of the program per launch in the report (--times).")
 
 
 class ReasonDocument(Document):
-    id: str = field(description="`device`, `problem_size`, `cache_control`")
+    id: str = field(description="For example `device`, `problem_size` or `cache_control`.")
     severity: Severity
     text: str
 
 
 class ComparabilityDocument(Document):
-    ok: bool = field(description="false: compared only because of --force")
+    ok: bool = field(description="False if the reports are compared only because of --force.")
     notes: list[ReasonDocument]
 
 
 class ChangeVerdictDocument(Document):
     word: VerdictWord
     speedup: float | None = field(
-        description="time before over time after; null: not measured, or the times do not show "
-        "which way it changed because kernels overlap"
+        description="Time before over time after. Null if it was not measured, or if kernels "
+        "overlap so that the times do not show the direction of the change."
     )
     noise: float = field(
-        description="random error of the speed-up, two standard deviations: 0.05 is 5 %"
+        description="Random error of the speed-up, two standard deviations: 0.05 means 5 %."
     )
     headline: str
     basis: Basis = field(
-        description="what the times cover: `run`, whole runs without a profiler (see `measure`); "
-        "`reports`, all launches of the reports together; `per_launch`, one launch, because how "
-        "often each kernel is launched is not known (then there is no total)"
+        description="What the times cover. `run`: whole runs without a profiler (see `measure`). "
+        "`reports`: all launches of the reports together. `per_launch`: one launch, "
+        "because it is not known how often each kernel is launched (then there is no "
+        "total)."
     )
     measure: Literal["busy", "durations"] | None = field(
-        description="of whole runs: `busy`, time in which the GPU ran kernels; `durations`, sums "
-        "of launch durations, because a table does not record which kernels ran at the same "
-        "time; null: `basis` is not `run`"
+        description="How the times of whole runs were measured. `busy`: time in which the GPU ran "
+        "kernels. `durations`: sums of launch durations, because a table does not "
+        "record which kernels ran at the same time. Null if `basis` is not `run`."
     )
     before: QuantityDocument | None = field(
-        description="microseconds, of all launches together unless `basis` is `per_launch`"
+        description="Microseconds, of all launches together unless `basis` is `per_launch`."
     )
     after: QuantityDocument | None
 
@@ -88,71 +89,86 @@ class PlaceDocument(Document):
 class AttributionDocument(Document):
     kind: AttributionKind
     what: str
-    unit: str | None = field(description="the hardware unit that it is about; null: none")
+    unit: str | None = field(description="The hardware unit concerned; null if there is none.")
     share: float | None = field(
-        description="of the time saved or lost, 0 to 1; negative: it changed in the opposite "
-        "direction; for causes an estimate; null: the time did not change"
+        description="Share of the time saved or lost, 0 to 1; an estimate for causes. Negative if "
+        "it changed in the opposite direction. Null if the time did not change."
     )
-    finding: str | None = field(description="id of the finding, if it is a cause")
-    before: PlaceDocument | None = field(description="the source line before; null: none, or new")
+    finding: str | None = field(description="Id of the finding, if this is a cause.")
+    before: PlaceDocument | None = field(
+        description="The source line before; null if there is none, or if the line is new."
+    )
     after: PlaceDocument | None
-    code: str | None = field(description="the line's text")
+    code: str | None = field(description="Text of the source line.")
     evidence: list[str]
 
 
 class LaunchCountsDocument(Document):
-    """Launches that the times of a pair cover: of the runs if `basis` is `run`, else of the
-    reports, multiplied by `times`. A fraction if several profiled launches represent launches that
-    the run table does not distinguish."""
+    """Number of launches whose times a pair covers: launches of the runs if `basis` is `run`, else
+    launches of the reports multiplied by `times`. A fraction if several profiled launches represent
+    launches that the run table does not distinguish."""
 
-    before: int | float | None = field(description="null: the run table does not have the kernel")
+    before: int | float | None = field(
+        description="Null if the run table does not have the kernel."
+    )
     after: int | float | None
 
 
 class TimesDocument(Document):
-    before: QuantityDocument = field(description="microseconds")
+    before: QuantityDocument = field(description="Microseconds.")
     after: QuantityDocument
 
 
 class PairDocument(Document):
-    before: list[int] = field(description="launches of the report before; empty: it is new")
+    before: list[int] = field(
+        description="Ids of launches in the report before; empty if the kernel is new."
+    )
     after: list[int]
     kernel: str
-    how: How = field(description="how the two were matched")
+    how: How = field(description="How the kernels of the two reports were matched.")
     verdict: ChangeVerdictDocument
     speedup: float | None
     launches: LaunchCountsDocument
-    limiter: list[str] | None = field(description="before and after; null: not analysed")
-    attribution: list[AttributionDocument] = field(description="causes first")
-    account: list[PartChangeDocument] = field(
-        description="time by part, the largest change first; empty: not known, or the "
-        "replays do not show it (see the notes of `comparability`)"
+    limiter: list[str] | None = field(
+        description="Limiter before and after; null if it was not analysed."
     )
-    fixed: list[str] = field(description="ids of findings")
+    attribution: list[AttributionDocument] = field(description="Causes come first.")
+    account: list[PartChangeDocument] = field(
+        description="Time by part, the largest change first. Empty if it is not known, or if the "
+        "replays do not show the change (see the notes of `comparability`)."
+    )
+    fixed: list[str] = field(description="Ids of findings.")
     new: list[str]
     remaining: list[str]
-    unknown: list[str] = field(description="on one side; the other report lacks the metrics")
+    unknown: list[str] = field(
+        description="Ids of findings on one side that cannot be checked on the other, because its "
+        "report lacks the metrics."
+    )
 
 
 class NextDocument(Document):
     launch: int
     kernel: str
-    finding: str | None = field(description="null: the replay differs from the run, see `reason`")
+    finding: str | None = field(
+        description="Null if the replay differs from the run: see `reason`."
+    )
     reason: str | None = field(
-        description="likely reason why the replay took longer or shorter than the run, as in "
-        "`keet explain`; null: a finding is next"
+        description="Likely reason why the replay took longer or shorter than the run, as in `keet "
+        "explain`. Null if a finding is next."
     )
     text: str
     action: str
-    forecast: ForecastDocument | None = field(description="of the finding")
+    forecast: ForecastDocument | None = field(description="Forecast of the finding.")
 
 
 class RegressionDocument(Document):
-    kernel: str | None = field(description="null: all kernels together")
+    kernel: str | None = field(description="Null for all kernels together.")
     metric: str
     before: QuantityDocument
     after: QuantityDocument
-    worse: float | None = field(description="0.12: 12 % worse; null: from nothing")
+    worse: float | None = field(
+        description="0.12 means 12 % worse; null if the value before was zero."
+    )
     noise: float
     text: str
 
@@ -161,10 +177,10 @@ class GateDocument(Document):
     percent: float
     failed: bool
     regressions: list[RegressionDocument]
-    blurred: list[str] = field(description="kernels whose noise exceeds the gate")
+    blurred: list[str] = field(description="Kernels whose noise exceeds the gate.")
     missing: list[str]
-    total_gated: bool = field(description="false: there is no total, or only one kernel")
-    not_gated: list[str] = field(description="what was not gated and why, in sentences")
+    total_gated: bool = field(description="False if there is no total, or only one kernel.")
+    not_gated: list[str] = field(description="Sentences that say what was not gated and why.")
 
 
 class DiffDocument(Document):
@@ -178,27 +194,27 @@ class DiffDocument(Document):
     verdict: ChangeVerdictDocument
     pairs: list[PairDocument]
     not_profiled: TimesDocument | None = field(
-        description="kernels of the runs that no launch of either report represents: with the "
-        "pairs they add up to the total; null: `basis` is not `run`, or there are none, or only "
-        "some launches were chosen"
+        description="Time of the kernels in the runs that no launch of either report represents; "
+        "the pairs and these kernels add up to the total. Null if `basis` is not "
+        "`run`, if there are no such kernels, or if only some launches were selected."
     )
     span: TimesDocument | None = field(
-        description="from the start of the first kernel of a run to the end of its last one, where "
-        "the GPU ran no kernel for a fifth of it or more on a side; null: it did, or it is not "
-        "known"
+        description="Time from the start of the first kernel of a run to the end of its last one. "
+        "Only given if the GPU ran no kernel for at least a fifth of it on one side; "
+        "otherwise null."
     )
-    next: NextDocument | None = field(description="the costliest remaining finding")
-    gate: GateDocument | None = field(description="null: without --gate")
+    next: NextDocument | None = field(description="The costliest finding that remains.")
+    gate: GateDocument | None = field(description="Null without --gate.")
     grounding: GroundingDocument
     evidence: dict[str, NumberDocument] = field(
-        description=f"{EVIDENCE_IDS}, `#before.3`: of a launch of one side, `#diff`: of both sides"
+        description=f"{EVIDENCE_IDS} `#before.3` means a launch of one side, `#diff` both sides."
     )
 
 
 class ExplainAgainstDocument(ExplainDocument):
     """`keet explain REPORT --against BEFORE --format json`"""
 
-    against: DiffDocument | None = field(description="null: the two can't be compared")
+    against: DiffDocument | None = field(description="Null if the two reports cannot be compared.")
 
 
 def explain_against_stream(
@@ -217,7 +233,7 @@ def _explain_against_fields(
 def diff_document(
     difference: Difference, gate: Gate | None, top: int | None = None
 ) -> DiffDocument:
-    """`top`: at most so many pairs of kernels, as they are ordered in `difference`; None: all."""
+    """`top`: maximum number of pairs, in the order of `difference`; None for all."""
     reasons = difference.all_caveats
     checked = check_sentences(difference)
     return DiffDocument(
@@ -261,15 +277,17 @@ def _total(difference: Difference) -> ChangeVerdictDocument:
     return _verdict(difference, headline(difference))
 
 
-def _verdict(told: Difference | PairDifference, text: str) -> ChangeVerdictDocument:
-    timing = told.timing
+def _verdict(compared: Difference | PairDifference, text: str) -> ChangeVerdictDocument:
+    timing = compared.timing
     return ChangeVerdictDocument(
         word=timing.word,
         speedup=timing.speedup,
         noise=timing.noise,
         headline=text,
-        basis=told.basis,
-        measure=("durations" if told.by_durations else "busy") if told.basis == "run" else None,
+        basis=compared.basis,
+        measure=("durations" if compared.by_durations else "busy")
+        if compared.basis == "run"
+        else None,
         before=_microseconds(timing.before),
         after=_microseconds(timing.after),
     )

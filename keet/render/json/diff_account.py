@@ -1,4 +1,4 @@
-"""How the parts of a kernel's time changed, in `keet diff --format json`."""
+"""How the parts of a kernel's time changed: a part of `keet diff --format json`."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from keet.render.json.encoding.fields import Document, field
 
 
 class PartChangeDocument(Document):
-    """A part of the time of a pair, before and after. The outermost parts add up to the time of
-    the pair, and children to their part."""
+    """A part of a pair's time, before and after. The outermost parts add up to the time of the
+    pair, and children add up to their parent."""
 
     id: str = field(
-        description="as in `keet explain`: `waiting.busy.dram`; `rest`: what is neither issuing "
-        "nor told apart on both sides"
+        description="As in `keet explain`, for example `waiting.busy.dram`. `rest`: time that is "
+        "not issuing and that the two accounts do not split in the same way."
     )
-    part: str = field(description="in words")
+    part: str = field(description="Name of the part in words.")
     before_us: float
     after_us: float
-    change_us: float = field(description="after less before")
+    change_us: float = field(description="Time after minus time before.")
     share: float | None = field(
-        description="of the time saved or lost, 0 to 1; negative: it worked against; null: time "
-        "did not change"
+        description="Share of the time saved or lost, 0 to 1. Negative if it changed in the "
+        "opposite direction; null if the time did not change."
     )
     not_split: str | None = field(
-        description="why it has no children although the account of a side has them; null: it is "
-        "as detailed as the accounts are"
+        description="Why the part has no children although the account of one side has them. Null "
+        "if the part is as detailed as the accounts."
     )
-    evidence: list[str] = field(description="ids of the two times and of the share")
+    evidence: list[str] = field(description="Ids of the two times and of the share.")
     children: list[PartChangeDocument]
 
 

@@ -1,4 +1,4 @@
-"""`keet doctor --format json`: its types."""
+"""`keet doctor --format json`: the types of the document."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keet.render.json.shared_types import Producer
 class CheckDocument(Document):
     name: str
     status: Literal["ok", "missing", "broken"]
-    needed: bool = field(description="false: only a part of keet does without it")
+    needed: bool = field(description="False if keet works without it, except for some functions.")
     found: str
     remedy: str | None = None
 

@@ -1,4 +1,4 @@
-"""Numbers that a text may cite, as JSON: most of a launch's document."""
+"""Evidence as JSON: the numbers that a text may cite, which make up most of a launch's document."""
 
 from __future__ import annotations
 
@@ -16,11 +16,17 @@ from keet.units import Number
 class NumberDocument(Document):
     """One number that a text may cite."""
 
-    metric: str = field(description="ncu's name, or one of keet's own for what is computed")
-    value: Number | None = field(description="null: see `nonfinite`")
+    metric: str = field(
+        description="ncu's name of the metric; for computed numbers, keet's own name."
+    )
+    value: Number | None = field(description="Null if the number is not finite: see `nonfinite`.")
     unit: str
-    line: str | None = field(description="`file.cu:31`, where it is of one source line")
-    derived_from: list[str] | None = field(description="ids of what it was computed from")
+    line: str | None = field(
+        description="For example `file.cu:31`, if the number belongs to one source line."
+    )
+    derived_from: list[str] | None = field(
+        description="Ids of the numbers that it was computed from."
+    )
     label: str
     nonfinite: NonFinite | None = None
 
@@ -40,7 +46,7 @@ def number(evidence: Evidence) -> dict[str, Any]:
 
 
 def numbers_by_id(evidence: Sequence[Evidence]) -> dict[str, Any]:
-    """`number` of each, written out: a launch has 160."""
+    """Calls of `number` written out for speed: a launch has about 160."""
     found = {
         id_: {
             "metric": metric,

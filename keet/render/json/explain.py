@@ -1,4 +1,4 @@
-"""`keet explain --format json`: its types, and how an explanation becomes a document."""
+"""`keet explain --format json`: the types of the document, and the code that fills it."""
 
 from __future__ import annotations
 
@@ -60,22 +60,25 @@ class VerdictDocument(PartlyFilled):
     optional: ClassVar[frozenset[str]] = frozenset({"by", "analyst_headline"})
 
     limiter: str | None = field(
-        description="the unit nearest to its peak, ties joined by `+`; `latency`: none is near; "
-        "null: the report does not say how busy any unit was"
+        description="The unit nearest to its peak, ties joined by `+`. `latency` if no unit is "
+        "near its peak. Null if the report does not say how busy any unit was."
     )
-    reached_pct: float | None = field(description="of its peak, by the unit that came nearest")
+    reached_pct: float | None = field(
+        description="Per cent of its peak that the unit nearest to its peak reached."
+    )
     headline: str
     by: Literal["keet", "model, computed by keet"] = field(
         default="keet",
-        description="who found the cause that the headline names; left out without a model",
+        description="Who found the cause in the headline; left out without a model.",
     )
     analyst_headline: str = field(
-        default="", description="what keet says alone; left out where the headline is keet's"
+        default="",
+        description="keet's headline without the model; left out if `headline` is keet's own.",
     )
 
 
 class HealthyDocument(Document):
-    id: str = field(description="the finding that is not there")
+    id: str = field(description="Id of the finding that does not apply.")
     text: str
     evidence: list[str]
 
@@ -87,19 +90,24 @@ class NoteDocument(Document):
 
 
 class PartDocument(Document):
-    """A part of the launch's time. The parts of a launch, and the children of each, add up."""
+    """A part of the launch's time. The parts of a launch add up, and so do the children of each
+    part."""
 
-    id: str = field(description="stable name, from the outermost part: `waiting.busy.dram`")
-    part: str = field(description="in words")
-    share: float = field(description="of the launch's time, 0 to 1")
-    us: float | None = field(description="the same as microseconds")
-    evidence: list[str] = field(description="ids of the share and of what it was computed from")
+    id: str = field(
+        description="Stable name, starting with the outermost part: `waiting.busy.dram`."
+    )
+    part: str = field(description="Name of the part in words.")
+    share: float = field(description="Share of the launch's time, 0 to 1.")
+    us: float | None = field(description="The same time in microseconds.")
+    evidence: list[str] = field(
+        description="Ids of the share and of the numbers that it was computed from."
+    )
     children: list[PartDocument]
 
 
 class UnitDocument(Document):
-    unit: str = field(description="`DRAM`, `L2`, `FMA`")
-    reached_pct: float | None = field(description="of its peak, over the elapsed cycles")
+    unit: str = field(description="For example `DRAM`, `L2` or `FMA`.")
+    reached_pct: float | None = field(description="Per cent of its peak, over the elapsed cycles.")
     evidence: str
 
 
@@ -109,46 +117,50 @@ class ExplainLaunch(PartlyFilled):
     id: int
     kernel: str
     kernel_full: str
-    device: int = field(description="index into `devices`")
+    device: int = field(description="Index into `devices`.")
     grid: Dimensions | None
     block: Dimensions | None
-    duration: QuantityDocument | None = field(description="microseconds; null: not measured")
+    duration: QuantityDocument | None = field(description="Microseconds; null if not measured.")
     verdict: VerdictDocument
-    ceilings: list[UnitDocument] = field(description="the busiest unit first")
+    ceilings: list[UnitDocument] = field(description="The busiest unit comes first.")
     findings: list[FindingDocument]
     account: list[PartDocument]
-    notes: list[NoteDocument] = field(description="what the account shows beyond its parts")
+    notes: list[NoteDocument] = field(
+        description="What the account shows in addition to its parts."
+    )
     healthy: list[HealthyDocument]
     skipped: list[SkippedDocument]
     machine_code: Literal["analysed", "not_needed", "absent", "off"] = field(
         default="off",
-        description="analysed; not_needed: no check asked for it; absent: why is in `skipped`; "
-        "off: switched off, or not one of the longest launches",
+        description="`analysed`. `not_needed`: no check needed it. `absent`: `skipped` has the "
+        "reason. `off`: switched off, or not one of the longest launches.",
     )
-    second_opinion: str | None = field(description="what Nsight Compute's own rules put first")
+    second_opinion: str | None = field(description="What Nsight Compute's own rules rank first.")
     evidence: dict[str, NumberDocument] = field(description=EVIDENCE_IDS)
     hypotheses: list[HypothesisDocument] = field(
-        default=[], description="by a model, from the source alone, before it saw a number"
+        default=[],
+        description="A model's hypotheses from the source alone, before it saw any numbers.",
     )
     model: ModelDocument | None = field(
-        default=None, description="what a model adds; null: nothing of this launch"
+        default=None, description="What a model adds; null if it says nothing about this launch."
     )
     in_run: InRunDocument | None = field(
-        default=None, description="null: the run is not known, or has no such kernel"
+        default=None, description="Null if the run is not known, or does not have the kernel."
     )
     replay: ReplayDocument | None = field(
-        default=None, description="null: the replay took about as long as the launch in the run"
+        default=None, description="Null if the replay took about as long as the launch in the run."
     )
 
 
 class GroundingDocument(Document):
-    numbers: int = field(description="in all texts, with those of a model's checked sentences")
+    numbers: int = field(description="Numbers in all texts, including a model's checked sentences.")
     verified: int = field(
-        description="found in the report, or printed by keet from it in a model's text"
+        description="Numbers that were found in the report, or that keet printed from it in a "
+        "model's text."
     )
     unchecked: list[str] = field(
-        description="numbers of the analyst that no evidence supports, and sentences of a model "
-        "with numbers or comparisons that keet could not check; each with the reason"
+        description="keet's own numbers that no evidence supports, and a model's sentences with "
+        "numbers or comparisons that keet could not check; each with the reason."
     )
 
 
@@ -160,30 +172,33 @@ class ExplainDocument(PartlyFilled):
     schema_version: Literal[3] = 3
     producer: Producer = Producer()
     author: str = field(
-        default="analyst", description="`analyst`, or `model:PROVIDER:NAME` where one had a part"
+        default="analyst",
+        description="`analyst` (keet alone), or `model:PROVIDER:NAME` if a model contributed.",
     )
     report: ReportDocument
-    device: DeviceDocument = field(description="of the first launch here")
-    devices: list[DeviceDocument] = field(description="every GPU of the report")
+    device: DeviceDocument = field(description="The GPU of the first launch in this document.")
+    devices: list[DeviceDocument] = field(description="Every GPU in the report.")
     launches: list[ExplainLaunch]
     grounding: GroundingDocument
-    usage: UsageDocument | None = field(default=None, description="null: no model was asked")
+    usage: UsageDocument | None = field(default=None, description="Null if no model was used.")
     problem: str | None = field(
-        default=None, description="why a model's part is missing or incomplete; null: it is whole"
+        default=None,
+        description="Why a model's part is missing or incomplete; null if it is complete.",
     )
     transcript: str | None = field(
-        default=None, description="where the run with the model is recorded"
+        default=None, description="File with the transcript of the model's run."
     )
     run: RunDocument | None = field(
-        default=None, description="the whole program; null: nobody recorded a run of it"
+        default=None, description="The run of the whole program; null if no run was recorded."
     )
     program: ProgramDocument | None = field(
-        default=None, description="the launches together; left out where there is one, and no run"
+        default=None,
+        description="All launches together; left out if there is one launch and no run.",
     )
 
 
 Fields = dict[str, Any]
-"""What a document is made of, of the types that it declares: they are written as they are."""
+"""Types of the values in a document; they are written as they are."""
 
 
 def explain_document(explanation: Explanation) -> ExplainDocument:
@@ -196,7 +211,7 @@ def explain_stream(explanation: Explanation) -> Streamed[ExplainDocument]:
 
 
 def explain_fields(explanation: Explanation) -> Iterator[tuple[str, Any]]:
-    """What is behind the launches is computed when they were written."""
+    """Fields after the launches are computed when the launches have been written."""
     explanation = encodable_explanation(explanation)
     profile = explanation.profile
     if explanation.author:
@@ -222,14 +237,14 @@ def explain_fields(explanation: Explanation) -> Iterator[tuple[str, Any]]:
 def _launches(
     explanation: Explanation, passed: ProgramCollector, own: CheckCount
 ) -> Iterator[Fields]:
-    """Launches may be explained while they are written: each is gone through once."""
+    """Launches may be explained while they are written, so they are iterated once."""
     for each in passed:
         yield _launch_fields(explanation, each)
         own.add(check_launch(each))
 
 
 def _grounding(explanation: Explanation, own: CheckCount) -> GroundingDocument:
-    """A model's numbers are printed by keet; sentences with others are unchecked."""
+    """keet prints the numbers in a model's sentences. Sentences with others are unchecked."""
     if explanation.author is None:
         return GroundingDocument(
             numbers=own.numbers, verified=own.verified, unchecked=own.unchecked
@@ -243,17 +258,17 @@ def _grounding(explanation: Explanation, own: CheckCount) -> GroundingDocument:
 
 
 def _authorship(author: Authorship) -> Iterator[tuple[str, Any]]:
-    """Nothing, rather than nulls, where no model was asked."""
+    """Empty instead of nulls if no model was used."""
     yield "usage", usage_document(author.usage)
     yield "problem", author.problem
     yield "transcript", author.transcript
 
 
 def launch_json(explanation: Explanation, each: LaunchExplanation) -> str:
-    """The text of one of the document's `launches`, in one line.
+    """One of the document's `launches` as text, on one line.
 
-    For a batch, which makes many: the compiled writer takes a fifth of the time of `json_line`, but
-    longer to import than to write the launches of most reports.
+    For a batch, which writes many: the compiled writer takes a fifth of the time of `json_line`,
+    but longer to import than to write the launches of most reports.
     """
     from pydantic_core import to_json
 
@@ -262,7 +277,10 @@ def launch_json(explanation: Explanation, each: LaunchExplanation) -> str:
 
 
 def _launch_fields(explanation: Explanation, each: LaunchExplanation) -> Fields:
-    """Of an `ExplainLaunch`, in its order, as are those of its parts below."""
+    """The fields of an `ExplainLaunch`, in the order of its declaration.
+
+    The functions below return the fields of its parts, also in that order.
+    """
     launch = each.launch
     return {
         "id": launch.id,
@@ -330,7 +348,7 @@ def _model_fields(explanation: Explanation, each: LaunchExplanation, finding: Fi
 
 
 def _duration(launch: Launch) -> Fields | None:
-    """In microseconds whatever the report has: readers compare launches without looking twice."""
+    """Always in microseconds, so that launches are easy to compare."""
     duration = launch.get("duration")
     if duration is None:
         return None

@@ -1,4 +1,4 @@
-"""Findings as JSON: their types, and how their fields are filled."""
+"""Findings as JSON: their types, and the code that fills them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from keet.render.json.encoding.fields import Document, PartlyFilled, field
 
 
 class ForecastDocument(Document):
-    """How many times faster, if this finding alone were fixed."""
+    """Forecast: how many times faster the launch would be if only this finding were fixed."""
 
     low: float
     likely: float
@@ -21,50 +21,55 @@ class ForecastDocument(Document):
 
 
 class PrecedentsDocument(Document):
-    """Times faster in the measured cases of the same finding: `keet cases --finding ID`."""
+    """How many times faster measured cases of this finding became: `keet cases --finding ID`."""
 
     cases: int
     low: float
     median: float
     high: float
     lookalikes: int = field(
-        description="cases that look like it, where the same fix gained less than 10 %; not in "
-        "`cases`"
+        description="Cases with the same symptom where the fix gained less than 10 %; not counted "
+        "in `cases`."
     )
 
 
 class LocationDocument(Document):
-    file: str = field(description="the path that the compiler recorded")
+    file: str = field(description="The path that the compiler recorded.")
     line: int
-    share: float = field(description="0 to 1, of the whole effect, with or without a source line")
-    of: str = field(description="what the share is of: `excess sectors`, `samples`")
-    unplaced: float = field(description="0 to 1: how much of that effect has no source line")
+    share: float = field(
+        description="Share of the whole effect, including the part without a source line, 0 to 1."
+    )
+    of: str = field(description="What the share is of, for example `excess sectors` or `samples`.")
+    unplaced: float = field(description="Share of that effect without a source line, 0 to 1.")
 
 
 class FindingDocument(PartlyFilled):
     optional: ClassVar[frozenset[str]] = frozenset({"why", "origin"})
 
-    id: str = field(description="of the closed list in keet's catalog")
-    rank: int = field(description="from 1, the largest gain first")
+    id: str = field(description="One of the ids in keet's catalog.")
+    rank: int = field(description="Starts at 1; the largest gain comes first.")
     confidence: Confidence
-    confidence_reason: str | None = field(description="why it is low; null: it is not")
+    confidence_reason: str | None = field(
+        description="Why the confidence is low; null if it is not."
+    )
     title: str
     text: str
     action: str
-    forecast: ForecastDocument | None = field(description="null: it can't be computed")
-    precedents: PrecedentsDocument | None = field(description="null: no case was measured")
+    forecast: ForecastDocument | None = field(description="Null if it cannot be computed.")
+    precedents: PrecedentsDocument | None = field(description="Null if no case was measured.")
     locations: list[LocationDocument]
-    evidence: list[str] = field(description="ids in the launch's `evidence`")
+    evidence: list[str] = field(description="Ids in the launch's `evidence`.")
     why: str | None = field(
-        default=None, description="by a model: why the code behaves so; null: it says nothing of it"
+        default=None,
+        description="A model's explanation of why the code behaves this way; null if it has none.",
     )
     origin: Literal["keet", "model"] = field(
-        default="keet", description="`model`: a model claimed it, and keet computed its forecast"
+        default="keet", description="`model` if a model claimed it and keet computed its forecast."
     )
 
 
 def finding_fields(rank: int, finding: Finding, each: LaunchExplanation) -> dict[str, Any]:
-    """Of a `FindingDocument`, in its order."""
+    """The fields of a `FindingDocument`, in the order of its declaration."""
     precedents = precedents_of(finding)
     return {
         "id": finding.id,

@@ -1,4 +1,4 @@
-"""`keet finding --format json`: its types, and how findings become a document."""
+"""`keet finding --format json`: the types of the document, and the code that fills it."""
 
 from __future__ import annotations
 
@@ -22,23 +22,24 @@ class ParameterDocument(Document):
     value: float
     meaning: str
     source: Source = field(
-        description="`fit`: on measured cases; `documentation`: a published figure; `judgement`"
+        description="`fit`: fitted to measured cases. `documentation`: a published number. "
+        "`judgement`: chosen by keet's authors."
     )
 
 
 class SimilarDocument(Document):
     id: str
     label: str
-    difference: str = field(description="how the two are told apart")
+    difference: str = field(description="How to distinguish the two findings.")
 
 
 class RemedyDocument(Document):
     name: str
     condition: str = field(
-        description="when it is given, in words; `otherwise`: in all other cases"
+        description="When the remedy is suggested, in words; `otherwise` for all other cases."
     )
-    needs: list[str] = field(description="ids of facts that have to hold")
-    excludes: list[str] = field(description="ids of facts that must not hold")
+    needs: list[str] = field(description="Ids of facts that must be true.")
+    excludes: list[str] = field(description="Ids of facts that must be false.")
     text: str
 
 
@@ -46,8 +47,8 @@ class CaseReferenceDocument(Document):
     """A measured case: `keet cases ID` shows it in full."""
 
     id: str
-    fix: str = field(description="what was changed")
-    speedup: float = field(description="of this cause alone")
+    fix: str = field(description="What was changed.")
+    speedup: float = field(description="Speed-up from fixing this cause alone.")
 
 
 class FindingReferenceDocument(Document):
@@ -55,18 +56,22 @@ class FindingReferenceDocument(Document):
     label: str
     family: Literal["memory", "parallelism", "instructions", "healthy"]
     meaning: str
-    judged: str = field(description="what is measured, and what a fix is assumed to leave")
-    checks: list[str] = field(description="functions in keet/analysis/candidates that raise it")
-    rules: list[str] = field(description="rules of Nsight Compute that look at the same thing")
+    judged: str = field(description="What is measured, and what is assumed to remain after a fix.")
+    checks: list[str] = field(
+        description="Functions in keet/analysis/candidates that raise the finding."
+    )
+    rules: list[str] = field(description="Rules of Nsight Compute for the same problem.")
     parameters: list[ParameterDocument]
     similar: list[SimilarDocument]
     remedies: list[RemedyDocument] = field(
-        description="in order: the first whose condition holds is given"
+        description="In order: the first one whose condition is true is suggested."
     )
-    precedents: PrecedentsDocument | None = field(description="null: no case was measured")
-    best_cases: list[CaseReferenceDocument] = field(description="the largest gains, at most 3")
+    precedents: PrecedentsDocument | None = field(description="Null if no case was measured.")
+    best_cases: list[CaseReferenceDocument] = field(
+        description="The cases with the largest gains, at most 3."
+    )
     lookalike_cases: list[CaseReferenceDocument] = field(
-        description="symptoms whose fix gains less than 10 %, at most 3"
+        description="Cases with the symptom where the fix gained less than 10 %, at most 3."
     )
 
 

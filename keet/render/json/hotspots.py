@@ -1,4 +1,4 @@
-"""`keet hotspots --format json`: its types, and how hotspots become a document."""
+"""`keet hotspots --format json`: the types of the document, and the code that fills it."""
 
 from __future__ import annotations
 
@@ -40,49 +40,65 @@ class StallDocument(Document):
 class SpotDocument(Document):
     file: str | None
     line: int | None
-    source: str | None = field(description="the line's text, where it is at hand")
-    address: int | None = field(description="set where the row is one instruction")
+    source: str | None = field(description="The text of the line, if the source is available.")
+    address: int | None = field(description="Set if the row is a single instruction.")
     sass: str | None
-    instructions: int = field(description="machine instructions that the row sums up")
-    share: float | None = field(description="of what the rows are ranked by, 0 to 1")
+    instructions: int = field(description="Number of machine instructions in the row.")
+    share: float | None = field(
+        description="Share of the quantity that rows are ranked by, 0 to 1."
+    )
     samples: int | None
     stalls: list[StallDocument]
-    executed: int | None = field(description="warp-level instructions executed")
+    executed: int | None = field(description="Executed warp-level instructions.")
     threads_executed: int | None
-    sectors_global: int | None = field(description="32-byte sectors asked of L2 if nothing hit L1")
-    sectors_global_excess: int | None = field(description="more than packed addresses would need")
+    sectors_global: int | None = field(
+        description="32-byte sectors that would be requested from L2 if nothing hit L1."
+    )
+    sectors_global_excess: int | None = field(
+        description="Sectors beyond those that contiguous addresses would need."
+    )
     sectors_local: int | None
     wavefronts_shared: int | None
-    wavefronts_shared_excess: int | None = field(description="more than without bank conflicts")
+    wavefronts_shared_excess: int | None = field(
+        description="Wavefronts beyond those needed without bank conflicts."
+    )
     purposes: list[PurposeShare] = field(
-        description="shares of the row's executed warp instructions; empty without an analysis"
+        description="Shares of the row's executed warp instructions; empty without a machine-code "
+        "analysis."
     )
     waits: list[WaitDocument] = field(
-        description="both ends of the row's waits; empty without an analysis"
+        description="Both ends of the row's waits; empty without a machine-code analysis."
     )
 
 
 class PointerDocument(Document):
-    """What is read through one pointer argument."""
+    """The data that is read through one pointer argument."""
 
     pointer: str = field(
-        description="its name in the source where known, else `param+0x10`; `loaded` for pointers "
-        "that were loaded from memory, `several` where the path taken decides"
+        description="Name in the source if known, else for example `param+0x10`. `loaded`: the "
+        "pointer was loaded from memory. `several`: the pointer depends on the path "
+        "taken."
     )
-    parameter: str | None = field(description="offset among the kernel's parameters")
-    requested_bytes: int | None = field(description="by all threads; null: threads not counted")
-    distinct_bytes_at_most: int | None = field(description="null: unknown")
+    parameter: str | None = field(description="Offset in the kernel's parameters.")
+    requested_bytes: int | None = field(
+        description="Bytes requested by all threads; null if the threads were not counted."
+    )
+    distinct_bytes_at_most: int | None = field(description="Null if not known.")
     basis: Literal["bound", "estimate"] | None = field(
-        description="`estimate`: rests on average trip counts, clamps or choices between paths"
+        description="`estimate` if it depends on average trip counts, clamps or choices between "
+        "paths."
     )
-    times: float | None = field(description="requested bytes per distinct byte, at least")
-    l1_bytes: int | None = field(description="32-byte sectors that its loads asked of L1, in bytes")
-    l2_bytes: int | None = field(description="what of that L1 read from L2")
+    times: float | None = field(description="Minimum number of requested bytes per distinct byte.")
+    l1_bytes: int | None = field(
+        description="Bytes in the 32-byte sectors that its loads requested from L1."
+    )
+    l2_bytes: int | None = field(description="Part of `l1_bytes` that L1 read from L2.")
     l2_basis: Literal["measured", "apportioned"] | None = field(
-        description="`apportioned`: the launch's bytes from L2, divided by sectors per pointer"
+        description="`apportioned`: the launch's bytes from L2, distributed by the sectors per "
+        "pointer."
     )
-    lines: list[SourcePlace] = field(description="lines of its loads, most bytes first")
-    why_unknown: str | None = field(description="why distinct_bytes_at_most is null")
+    lines: list[SourcePlace] = field(description="Source lines of its loads, most bytes first.")
+    why_unknown: str | None = field(description="Why `distinct_bytes_at_most` is null.")
 
 
 class HotspotsLaunch(Document):
@@ -90,20 +106,23 @@ class HotspotsLaunch(Document):
     kernel: str
     by: Literal["line", "instruction"] | None
     ranked_by: Literal["samples", "executed"] | None
-    total: int | None = field(description="what the shares are of, over the whole launch")
+    total: int | None = field(description="The total over the whole launch that the shares are of.")
     sampled_share: float | None = field(
-        default=None, description="share of the launch that the samples cover, where not all"
+        default=None,
+        description="Share of the launch that the samples cover, if they do not cover all of it.",
     )
-    rows_total: int = field(description="rows before --top cut them")
+    rows_total: int = field(description="Number of rows without the limit of --top.")
     rows: list[SpotDocument]
     instruction_mix: list[PurposeShare] | None = field(
-        description="what the launch's executed warp instructions are for; sums to 1; "
-        "null: see `skipped`"
+        description="What the launch's executed warp instructions are for; shares add up to 1. "
+        "Null: see `skipped`."
     )
     reuse: list[PointerDocument] | None = field(
-        description="one row per pointer that is read, most bytes first; null: see `skipped`"
+        description="One row per pointer that is read, most bytes first. Null: see `skipped`."
     )
-    line: LineDocument | None = field(default=None, description="with --line: all about that line")
+    line: LineDocument | None = field(
+        default=None, description="With --line: everything about that line."
+    )
     skipped: list[SkippedDocument]
 
 

@@ -1,4 +1,4 @@
-"""The `line` object of `keet hotspots --line FILE:LINE --format json`, and parts shared with rows.
+"""The `line` object of `keet hotspots --line FILE:LINE --format json`, and types that rows use too.
 
 Addresses are those of the rows; `offset` counts from the start of the function.
 """
@@ -33,7 +33,7 @@ LinkName = Literal["result", "register reuse", "completion", "itself", "unknown"
 
 class PurposeShare(Document):
     purpose: PurposeName
-    share: float = field(description="of executed warp instructions, 0 to 1")
+    share: float = field(description="Share of the executed warp instructions, 0 to 1.")
 
 
 class SourcePlace(Document):
@@ -42,18 +42,19 @@ class SourcePlace(Document):
 
 
 class WaitDocument(Document):
-    """Samples that wait for one reason for what one line started."""
+    """Samples with the same stall reason that wait for instructions of the same line."""
 
     reason: str
     samples: int
     producer: SourcePlace | None = field(
-        description="line of the instruction that is waited for; null: its own unit, not known, "
-        "or an instruction without a line"
+        description="Line of the instruction that is waited for. Null if the instruction waits for "
+        "its own unit, or if the producer is not known or has no line."
     )
     link: LinkName = field(
-        description="`result`: the producer makes an operand; `register reuse`: it still uses a "
-        "register that is overwritten; `completion`: it has to be complete; `itself`: the "
-        "instruction's own queue, pipe or fetch is busy"
+        description="`result`: the producer computes an operand. `register reuse`: the producer "
+        "still uses a register that will be overwritten. `completion`: the producer "
+        "must have completed. `itself`: the instruction's own queue, pipe or fetch is "
+        "busy."
     )
 
 
@@ -82,20 +83,29 @@ class AccessDocument(Document):
     address: int
     kind: Literal["load", "store", "atomic", "copy"]
     pointer: str
-    form: str = field(description="offset from the pointer in bytes, a sum of products")
-    width: int = field(description="bytes per thread")
-    lane_stride: int | None = field(description="bytes between neighbouring threads; null: unknown")
+    form: str = field(description="Offset from the pointer in bytes, as a sum of products.")
+    width: int = field(description="Bytes per thread.")
+    lane_stride: int | None = field(
+        description="Bytes between neighbouring threads; null if not known."
+    )
     requested_bytes: int | None
-    distinct_bytes_at_most: int | None = field(description="null: unknown")
+    distinct_bytes_at_most: int | None = field(description="Null if not known.")
     basis: Literal["bound", "estimate"] | None
-    depends_on_data: bool = field(description="a gather: the address depends on loaded data")
+    depends_on_data: bool = field(
+        description="True for a gather: the address depends on loaded data."
+    )
 
 
 class MergeDocument(Document):
-    addresses: list[int] = field(description="accesses of one thread to consecutive bytes")
-    width: int = field(description="bytes of each access")
-    merged_width: int = field(description="bytes of the accesses that could replace them")
-    is_aligned: bool | None = field(description="for an aligned pointer; null: unknown")
+    addresses: list[int] = field(
+        description="Addresses of a thread's accesses to consecutive bytes."
+    )
+    width: int = field(description="Bytes per access.")
+    merged_width: int = field(description="Bytes of each access that could replace them.")
+    is_aligned: bool | None = field(
+        description="True if the merged access is aligned, provided that the pointer is; null if "
+        "not known."
+    )
 
 
 class AtomicDocument(Document):
@@ -107,27 +117,36 @@ class AtomicDocument(Document):
 
 
 class LoopDocument(Document):
-    name: str = field(description="as in address forms")
-    address: int = field(description="of its first instruction")
+    name: str = field(description="Name of the loop, as in address forms.")
+    address: int = field(description="Address of its first instruction.")
     file: str | None
     line: int | None
-    trips: float | None = field(description="iterations per entry, average over all warps")
+    trips: float | None = field(description="Iterations per entry, averaged over all warps.")
     depth: int
-    instructions: int | None = field(description="of one iteration; null: ran once per entry")
-    share: float | None = field(description="of the launch's executed warp instructions")
-    loads: int | None = field(description="global and local loads of one iteration")
-    load_depth: int | None = field(description="loads of one iteration that wait for each other")
-    independent_loads: float | None = field(description="loads that can be in flight together")
+    instructions: int | None = field(
+        description="Instructions of one iteration; null if the loop ran once per entry."
+    )
+    share: float | None = field(description="Share of the launch's executed warp instructions.")
+    loads: int | None = field(description="Global and local loads of one iteration.")
+    load_depth: int | None = field(
+        description="Length of the longest chain of dependent loads in one iteration."
+    )
+    independent_loads: float | None = field(
+        description="Loads that can be in flight at the same time."
+    )
     recurrence: list[int] | None = field(
-        description="addresses of the longest chain from one iteration to the next; null: none"
+        description="Addresses of the longest dependency chain from one iteration to the next; "
+        "null if there is none."
     )
     recurrence_loads: int | None
 
 
 class InvariantDocument(Document):
     loop: str
-    addresses: list[int] = field(description="same result in every iteration")
-    share: float = field(description="of executed warp instructions that would be saved")
+    addresses: list[int] = field(
+        description="Addresses of instructions with the same result in every iteration."
+    )
+    share: float = field(description="Share of the executed warp instructions that would be saved.")
     loads: int
 
 
@@ -146,23 +165,24 @@ class LineDocument(Document):
     executed_share: float
     purposes: list[PurposeShare]
     instructions: list[LineInstruction] = field(
-        description="that were executed or sampled, in the order of the code; samples of warps "
-        "that have ended (`drain`) are counted at the instruction behind EXIT"
+        description="Instructions that were executed or sampled, in the order of the code. Samples "
+        "of warps that have ended (`drain`) are counted at the instruction after EXIT."
     )
     waited_for_by: list[AwaitedDocument] = field(
-        description="samples at other lines that wait for this one"
+        description="Samples at other lines that wait for this line."
     )
     accesses: list[AccessDocument]
     merges: list[MergeDocument]
     atomics: list[AtomicDocument]
-    loops: list[LoopDocument] = field(description="around the line, outermost first")
+    loops: list[LoopDocument] = field(description="Loops around the line, outermost first.")
     invariants: list[InvariantDocument]
     calls: list[RoutineDocument] = field(
-        description="routines that only this line calls; their instructions are not among those "
-        "above but at the line given here"
+        description="Routines that only this line calls. Their instructions are not listed above; "
+        "they are counted at the line given here."
     )
     callers: list[RoutineDocument] = field(
-        description="lines that alone call routines which are among the instructions above"
+        description="Lines that are the only callers of routines whose instructions are listed "
+        "above."
     )
 
 

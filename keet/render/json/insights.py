@@ -1,4 +1,5 @@
-"""`keet insights --format json`: its types. They have the fields of the records in keet.corpus."""
+"""`keet insights --format json`: the types of the document. Their fields are those of the records
+in keet.corpus."""
 
 from __future__ import annotations
 
@@ -9,40 +10,47 @@ from keet.render.json.shared_types import Producer
 
 
 class FactDocument(Document):
-    """A number that a text says."""
+    """A number in a text."""
 
     column: str = field(
-        description="of the store's view `launches`; `knob`: a value that a name or launch holds; "
-        "`computed`: from others, or over many rows; `explanation.ceilings.UNIT`: in that JSON"
+        description="Where the number comes from. A column of the store's view `launches`. `knob`: "
+        "a value in a file name or of a launch. `computed`: computed from other facts, "
+        "or over many rows. `explanation.ceilings.UNIT`: in that JSON document."
     )
     label: str
     value: float
     unit: str
-    path: str | None = field(description="the report; null: it is not of one report")
+    path: str | None = field(
+        description="The report; null if the number does not belong to a single report."
+    )
     launch: int | None
-    derived_from: list[str] = field(description="ids of what it was computed from")
+    derived_from: list[str] = field(description="Ids of the facts that it was computed from.")
 
 
 class CurvePointDocument(Document):
-    value: float | str = field(description="of the knob")
+    value: float | str = field(description="Value of the knob.")
     shown: str
     path: str
     launch: int
-    files: int = field(description="with this value; the one with the median time is shown")
+    files: int = field(
+        description="Number of files with this value; the one with the median time is shown."
+    )
     time_us: float
-    cost: float | None = field(description="us per `work_unit`; null: the work is the same")
-    limiter: str | None = field(description="as in the view `launches`; null: not known")
+    cost: float | None = field(
+        description="Microseconds per `work_unit`; null if the work is the same at all points."
+    )
+    limiter: str | None = field(description="As in the view `launches`; null if not known.")
     reached_pct: float | None
     units: dict[str, float] = field(
-        description="share of peak over the elapsed cycles in per cent, as `ceilings` of "
-        "`keet explain` have it; a unit that was not measured is absent"
+        description="Per cent of peak over the elapsed cycles, as in `ceilings` of `keet explain`. "
+        "A unit that was not measured is absent."
     )
-    tied: bool = field(description="no slower than the best beyond noise")
+    tied: bool = field(description="True if it is not slower than the best point beyond noise.")
 
 
 class LimiterChangeDocument(Document):
-    after: str = field(description="the last value of the knob before the change")
-    until: str = field(description="the first value after it")
+    after: str = field(description="The last value of the knob before the change.")
+    until: str = field(description="The first value of the knob after the change.")
     was: str
     becomes: str
 
@@ -51,39 +59,45 @@ class LeftOutDocument(Document):
     value: float
     shown: str
     path: str
-    why: str = field(description="what else differs there")
+    why: str = field(description="What else differs in that file.")
 
 
 class SweepDocument(Document):
-    """One kernel while one thing varies."""
+    """One kernel measured at several values of one parameter (the knob)."""
 
     kernel: str
     device: str
     knob: str
-    source: str = field(description="where the knob was seen: `file name`, `command line`, ...")
+    source: str = field(description="Where the knob was found: `file name`, `command line`, ...")
     kind: Literal["parameter", "size", "gpu", "version"]
-    fixed: list[str] = field(description="what was chosen and stays the same")
-    moves_with: list[str] = field(description="what changes with the knob")
+    fixed: list[str] = field(description="Parameters that stay the same.")
+    moves_with: list[str] = field(description="What changes together with the knob.")
     work: Literal["same", "varies", "unknown"]
     work_unit: str | None
     points: list[CurvePointDocument]
-    best: int | None = field(description="position in `points`; null: none is named")
+    best: int | None = field(description="Position in `points`; null if no point is the best.")
     only_noise: bool
     changes: list[LimiterChangeDocument]
     left_out: list[LeftOutDocument] = field(
-        description="files with the knob in their name that are no points"
+        description="Files with the knob in their name that are not among the points."
     )
 
 
 class ClusterKernelDocument(Document):
     kernel: str
-    path: str = field(description="the file in which it takes longest: its times are given here")
-    shown_path: str = field(description="as much of the path as tells it from other rows")
-    versions: int = field(description="files of that folder in which it has the finding")
+    path: str = field(
+        description="The file in which the kernel takes longest; the times here are from it."
+    )
+    shown_path: str = field(
+        description="The shortest part of the path that distinguishes it from other rows."
+    )
+    versions: int = field(
+        description="Number of files in that folder in which the kernel has the finding."
+    )
     launches: int
     files: int
     time_us: float
-    share_pct: float = field(description="of the GPU's time in the store")
+    share_pct: float = field(description="Per cent of the GPU's time in the store.")
     saved_low_us: float
     saved_likely_us: float
     saved_high_us: float
@@ -92,35 +106,40 @@ class ClusterKernelDocument(Document):
 class ClusterDocument(Document):
     """Kernels of one GPU with the same finding."""
 
-    finding: str = field(description="an id of keet's catalog")
+    finding: str = field(description="Id of the finding in keet's catalog.")
     label: str
     device: str
-    kernels: list[ClusterKernelDocument] = field(description="the largest savings first; not all")
+    kernels: list[ClusterKernelDocument] = field(
+        description="The largest savings first; not all of them."
+    )
     kernel_count: int
-    row_count: int = field(description="a kernel has a row in each folder")
-    launches: int = field(description="all that have the finding")
+    row_count: int = field(description="Number of rows; a kernel has one row per folder.")
+    launches: int = field(description="Number of launches with the finding.")
     files: int
     versions: int = field(
-        description="captures of other versions than the slowest of a folder: not in the times"
+        description="Captures of other versions than the slowest one in a folder; they are not in "
+        "the times."
     )
     time_us: float
     total_us: float = field(
-        description="all launches of this GPU in the store; of basis `run` also kernels that were "
-        "not profiled"
+        description="Time of all launches of this GPU in the store; with basis `run` it includes "
+        "kernels that were not profiled."
     )
     share_pct: float
-    saved_low_us: float = field(description="if all were fixed, by the forecast of each launch")
+    saved_low_us: float = field(
+        description="Time saved if all were fixed, by the forecast of each launch."
+    )
     saved_likely_us: float
     saved_high_us: float
     remedy: str
     basis: Literal["run", "reports"] = field(
-        description="what times are of: `run`, whole runs, where those of all files on this GPU "
-        "are known; `reports`, the profiled launches"
+        description="What the times cover. `run`: whole runs, if they are known for all files of "
+        "this GPU. `reports`: the profiled launches."
     )
 
 
 class MovedDocument(Document):
-    metric: str = field(description="id in keet's catalog")
+    metric: str = field(description="Id of the metric in keet's catalog.")
     label: str
     unit: str
     usual: float
@@ -131,7 +150,7 @@ class OutlierDocument(Document):
     path: str
     launch: int
     time_us: float
-    times: float = field(description="as long as the median of its peers")
+    times: float = field(description="Duration over the median duration of its peers.")
     moved: list[MovedDocument]
 
 
@@ -144,27 +163,29 @@ class OutliersDocument(Document):
     block: str | None
     peers: int
     median_us: float
-    spread_pct: float = field(description="a standard deviation of the peers, robustly")
-    launches: list[OutlierDocument] = field(description="the longest; not all")
+    spread_pct: float = field(description="Robust standard deviation of the peers, in per cent.")
+    launches: list[OutlierDocument] = field(description="The longest ones; not all of them.")
     found: int
 
 
 class DatedDocument(Document):
     path: str
     launch: int
-    created: str = field(description="UTC")
+    created: str = field(description="UTC.")
     time_us: float
 
 
 class ChangeDocument(Document):
-    """The time of a kernel is another from some file on."""
+    """From some file on, a kernel takes a different time."""
 
     kernel: str
     device: str
     grid: str | None
     block: str | None
     history: list[DatedDocument]
-    last_before: int = field(description="position in `history`: the change follows it")
+    last_before: int = field(
+        description="Position in `history` of the last file before the change."
+    )
     before_us: float
     after_us: float
     change_pct: float
@@ -172,7 +193,9 @@ class ChangeDocument(Document):
     limiter_before: str | None
     limiter_after: str | None
     moved: list[MovedDocument]
-    versions: list[str] = field(description="what of driver, CUDA and ncu changed there too")
+    versions: list[str] = field(
+        description="Versions of driver, CUDA and ncu that changed at the same file."
+    )
 
 
 class UncheckedSentenceDocument(Document):
@@ -181,11 +204,11 @@ class UncheckedSentenceDocument(Document):
 
 
 class WrittenDocument(Document):
-    """What a model wrote; keet printed the numbers in it from the facts of this insight."""
+    """A model's text; keet printed its numbers from the facts of this insight."""
 
-    text: str = field(description="unchecked sentences are marked with `[unchecked]`")
+    text: str = field(description="Unchecked sentences are marked with `[unchecked]`.")
     unchecked: list[UncheckedSentenceDocument] = field(
-        description="sentences with a number that is no reference to a fact"
+        description="Sentences with a number that does not refer to a fact."
     )
 
 
@@ -195,18 +218,19 @@ class InsightDocument(Document):
     title: str
     text: list[str]
     adds: str = field(
-        description="what the set adds over the best single profile; empty: one file shows it all"
+        description="What the files show together that the best single profile does not; empty if "
+        "one file shows all of it."
     )
     facts: dict[str, FactDocument]
     sweep: SweepDocument | None
     cluster: ClusterDocument | None
     outliers: OutliersDocument | None
     change: ChangeDocument | None
-    written: WrittenDocument | None = field(description="null: no model wrote of it")
+    written: WrittenDocument | None = field(description="Null if no model wrote about it.")
 
 
 class InsightsGroundingDocument(Document):
-    numbers: int = field(description="in all texts of the analyst")
+    numbers: int = field(description="Numbers in all of keet's own texts.")
     verified: int
     stray: list[str]
 
@@ -216,7 +240,7 @@ class InsightsUsageDocument(Document):
     cached: int
     input_tokens: int
     output_tokens: int
-    cost: float | None = field(description="US$; null: the price is not known")
+    cost: float | None = field(description="US dollars; null if the price is not known.")
     seconds: float
     estimated: bool
 
@@ -227,23 +251,25 @@ class InsightsDocument(Document):
     schema_version: Literal[1] = 1
     producer: Producer = Producer()
     store: str
-    author: str = field(default="analyst", description="`analyst`, or `model:PROVIDER:NAME`")
+    author: str = field(
+        default="analyst", description="`analyst` (keet alone), or `model:PROVIDER:NAME`."
+    )
     files: int
     launches: int
     devices: list[str]
     insights: list[InsightDocument]
-    notes: list[str] = field(description="what could not be judged")
+    notes: list[str] = field(description="What could not be checked.")
     grounding: InsightsGroundingDocument
     usage: InsightsUsageDocument | None = field(
-        default=None, description="null: no model was asked"
+        default=None, description="Null if no model was used."
     )
     problem: str | None = field(
-        default=None, description="why a model's part is missing or incomplete"
+        default=None, description="Why a model's part is missing or incomplete."
     )
 
 
 def insights_document(insights: object, store: str, **authorship: Any) -> InsightsDocument:
-    """Of the records of keet.corpus, by their attributes: the two do not know each other."""
+    """Reads the records of keet.corpus by attribute, because render must not import corpus."""
     fields = ("files", "launches", "devices", "insights", "notes", "grounding")
     given = {name: getattr(insights, name) for name in fields}
     return InsightsDocument(store=store, **given, **authorship)

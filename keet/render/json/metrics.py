@@ -1,4 +1,4 @@
-"""`keet metrics --format json`: its types, and how metrics become a document."""
+"""`keet metrics --format json`: the types of the document, and the code that fills it."""
 
 from __future__ import annotations
 
@@ -15,22 +15,28 @@ from keet.units import Number
 
 
 class PointDocument(Document):
-    at: int | str = field(description="what the point belongs to: registers, bytes, an opcode")
+    at: int | str = field(
+        description="What the value belongs to, for example a register count, a number of bytes or "
+        "an opcode."
+    )
     value: Number | str | None
 
 
 class MetricDocument(Document):
-    name: str = field(description="ncu's name")
-    id: str | None = field(description="the catalog's id")
+    name: str = field(description="ncu's name of the metric.")
+    id: str | None = field(description="Id in keet's catalog.")
     label: str | None
-    value: Number | str | None = field(description="null: no value, or see `nonfinite`")
+    value: Number | str | None = field(
+        description="Null if there is no value, or if it is not finite: see `nonfinite`."
+    )
     nonfinite: NonFinite | None = None
     unit: str
     section: str | None = None
     meaning: str | None = None
-    instances: int = field(default=0, description="how many parts the value has")
+    instances: int = field(default=0, description="Number of parts of the value (ncu's instances).")
     points: list[PointDocument] | None = field(
-        default=None, description="the parts, where they are the value: what-if curves"
+        default=None,
+        description="The parts, if the metric has no other value, such as a what-if curve.",
     )
 
 
@@ -80,7 +86,7 @@ def _metric_document(launch: Launch, metric: Metric, spec: MetricSpec | None) ->
     points = None
     value: Value = metric.value
     if spec is not None and not spec.total and instances is not None:
-        value = None  # a sum of what can't be added
+        value = None  # a sum of values that cannot be added
         points = [PointDocument(at=at, value=part) for at, part in instances.pairs()]
     nonfinite: NonFinite | None = None
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""A model's explanation as JSON.
+"""A model's explanation as JSON: its types, and the code that fills them.
 
 Texts contain the numbers as keet prints them, and `[unchecked]` before a sentence whose numbers
 keet could not resolve. The ids of the numbers are in `evidence` beside each text.
@@ -31,113 +31,139 @@ if TYPE_CHECKING:
     )
     from keet.prose.text import Prose
 
-_IDS = "ids in the launch's `evidence` that it refers to"
+_IDS = "Ids of the numbers in the launch's `evidence` that the text refers to."
 
 
 class HypothesisDocument(Document):
-    """Stated from the source before a number was seen; judged by the numbers afterwards."""
+    """Stated from the source before the model saw any numbers, then judged by the numbers."""
 
     text: str
-    finding: str | None = field(description="finding id; null: not one of keet's findings")
+    finding: str | None = field(
+        description="Id of the finding; null if it is not one of keet's findings."
+    )
     verdict: Literal["confirmed", "refuted", "inconclusive"]
     reason: str
     evidence: list[str] = field(description=_IDS)
 
 
 class ClaimDocument(Document):
-    """What keet computed from the amount of work that a model says is needed."""
+    """What keet computed from the amount of work that, according to a model, is needed."""
 
-    supported: bool = field(description="false: the report contradicts it, or has no data on it")
-    reason: str = field(description="why it is not supported, or the claimed amounts")
-    gain: float | None = field(description="times faster if the claim is true; null: not computed")
-    forecast: ForecastDocument | None = field(description="null: not supported")
-    next_limiter: str | None = field(description="what limits the kernel after the fix")
-    floor: QuantityDocument | None = field(description="the least time that the work needs")
+    supported: bool = field(
+        description="False if the report contradicts the claim, or has no data on it."
+    )
+    reason: str = field(description="Why the claim is not supported, or the claimed amounts.")
+    gain: float | None = field(
+        description="How many times faster the launch would be if the claim is true; null if not "
+        "computed."
+    )
+    forecast: ForecastDocument | None = field(description="Null if the claim is not supported.")
+    next_limiter: str | None = field(description="What limits the kernel after the fix.")
+    floor: QuantityDocument | None = field(
+        description="The shortest time in which the work can be done."
+    )
 
 
 class CauseDocument(Document):
-    finding: str = field(description="an id of keet's catalog")
+    finding: str = field(description="Id of the finding in keet's catalog.")
     text: str
-    where: str | None = field(description="`slow.cu:31`")
-    because: list[str] = field(description="measured facts and comparisons that are true")
+    where: str | None = field(description="For example `slow.cu:31`.")
+    because: list[str] = field(description="Measured facts and comparisons that are true.")
     evidence: list[str] = field(description=_IDS)
-    problem: str | None = field(description="what the report shows against it")
-    claim: ClaimDocument | None = field(description="null: it claims no amount")
+    problem: str | None = field(description="What in the report contradicts it.")
+    claim: ClaimDocument | None = field(description="Null if the cause claims no amount of work.")
     raised_by_analyst: bool = field(
-        description="false: it is not in the launch's `findings`, and has no forecast there"
+        description="False if it is not in the launch's `findings`, and therefore has no forecast "
+        "there."
     )
 
 
 class EditDocument(Document):
-    """A change to the code by a model."""
+    """A change to the code that a model proposes."""
 
     finding: str | None
     what: str
-    diff: str = field(description="unified diff that applies to the source; empty: see `problem`")
-    places: list[str] = field(description="`slow.cu:31-34`, where it changes the source")
+    diff: str = field(
+        description="Unified diff that applies to the source; empty if there is none: see "
+        "`problem`."
+    )
+    places: list[str] = field(
+        description="Source lines that it changes, for example `slow.cu:31-34`."
+    )
     applies: bool
     build: Literal["compiles", "fails", "not checked"]
     build_text: str = field(
-        description="resources before and after, the first error, or why it was not compiled"
+        description="Resources before and after, the first error, or why it was not compiled."
     )
-    problem: str | None = field(description="why there is no diff")
-    sketch: str = field(description="the model's code, if no diff could be made of it")
+    problem: str | None = field(description="Why there is no diff.")
+    sketch: str = field(description="The model's code, if it could not be turned into a diff.")
     risk: str
-    check: str = field(description="how to see that it worked")
+    check: str = field(description="How to check that the change worked.")
     instead_of: int | None = field(
-        default=None, description="number of the edit that it is an alternative to, from 1"
+        default=None,
+        description="Number of the edit, counted from 1, that this one is an alternative to.",
     )
     evidence: list[str] = field(description=_IDS)
 
 
 class UncheckedDocument(Document):
-    """A sentence whose numbers keet could not resolve: printed with a mark."""
+    """A sentence whose numbers keet could not resolve. It is printed with a mark."""
 
     where: str = field(
-        description="`causes[0].text`: its place in `model`, or in the launch's `hypotheses`"
+        description="Where the sentence is, in `model` or in the launch's `hypotheses`: "
+        "`causes[0].text`."
     )
     text: str
     reason: str
 
 
 class ModelDocument(Document):
-    """What a model says about a launch; texts are empty where it said nothing."""
+    """A model's statements about a launch. Texts are empty if it made none."""
 
     summary: str
-    purpose: str = field(description="what the code does")
-    mapping: str = field(description="how work is laid out over threads, warps and blocks")
-    evidence: list[str] = field(description="ids that `summary`, `purpose` and `mapping` refer to")
-    leads: bool = field(description="its cause is the headline, computed by keet: see `verdict`")
+    purpose: str = field(description="What the code does.")
+    mapping: str = field(description="How the work is distributed over threads, warps and blocks.")
+    evidence: list[str] = field(
+        description="Ids of the numbers that `summary`, `purpose` and `mapping` refer to."
+    )
+    leads: bool = field(
+        description="True if its cause is the headline, as computed by keet: see `verdict`."
+    )
     causes: list[CauseDocument]
     objections: list[CauseDocument] = field(
-        default=[], description="its objections to the analyst's findings, places or remedies"
+        default=[], description="Objections to keet's own findings, source lines or remedies."
     )
     edits: list[EditDocument]
     unchecked: list[UncheckedDocument] = field(
-        default=[], description="sentences marked `[unchecked]`"
+        default=[], description="The sentences marked `[unchecked]`."
     )
-    numbers: int = field(default=0, description="in its checked sentences: all are printed by keet")
+    numbers: int = field(
+        default=0, description="Numbers in its checked sentences; keet printed all of them."
+    )
     sent_back: int = field(
-        default=0, description="sentences, facts and edits that were returned for correction"
+        default=0, description="Sentences, facts and edits that were returned for correction."
     )
 
 
 class UsageDocument(Document):
-    """What a model was asked; the analyst asks none."""
+    """Requests to a model. keet's own analysis makes none."""
 
     calls: int
-    cached: int = field(default=0, description="replies from the cache: neither calls nor cost")
+    cached: int = field(
+        default=0, description="Replies from the cache; they are neither calls nor cost."
+    )
     input_tokens: int
     output_tokens: int
-    cost: float | Literal["unknown"] = field(description="US dollars")
+    cost: float | Literal["unknown"] = field(description="US dollars.")
     seconds: float = 0.0
     estimated: bool = field(
-        default=False, description="keet counted the tokens, as the server did not"
+        default=False,
+        description="True if keet counted the tokens because the server did not report them.",
     )
 
 
 def encodable(record: Any) -> Any:
-    """A record whose texts can be encoded as UTF-8: a reply may contain half a surrogate pair."""
+    """A copy whose texts can be encoded as UTF-8: a reply may contain half of a surrogate pair."""
     if isinstance(record, str):
         return record.encode("utf-8", errors="backslashreplace").decode("utf-8")
     if isinstance(record, tuple):
@@ -147,7 +173,7 @@ def encodable(record: Any) -> Any:
 
 
 def encodable_explanation(explanation: Explanation) -> Explanation:
-    """Only the model's part: the texts of a report are already valid."""
+    """Converts only the model's part: the texts of a report are already valid."""
     if explanation.author is None:
         return explanation
     launches = tuple(
@@ -261,5 +287,5 @@ def model_numbers(explanation: Explanation) -> int:
 
 
 def unchecked_sentences(explanation: Explanation) -> list[str]:
-    """Each with its launch, because a program may read a line on its own."""
+    """Each sentence has its launch, because a program may read a line on its own."""
     return list(unchecked_lines(explanation, always_named=True))

@@ -1,4 +1,4 @@
-"""The program as JSON: the rows of its table, what it could gain, what launches show together."""
+"""The program as JSON: the rows of its table, the possible gain, and findings across launches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from keet.units import Quantity
 
 
 class ProgramGainDocument(Document):
-    """How many times faster, if the first finding of each launch concerned were fixed."""
+    """How many times faster it would be if the first finding of each of its launches were fixed."""
 
     low: float
     likely: float
@@ -21,60 +21,70 @@ class ProgramGainDocument(Document):
 
 
 class ProgramRowDocument(Document):
-    """Identical launches; where the run is known, a kernel of the run in all its shapes."""
+    """A group of identical launches; if the run is known, a kernel of the run in all its shapes."""
 
     kernel: str
-    launches: list[int] = field(description="ids of the report's launches; empty: not profiled")
-    representative: int | None = field(
-        description="the launch that stands for the row: of identical ones that with the median "
-        "duration; null: not profiled"
+    launches: list[int] = field(
+        description="Ids of launches in the report; empty if the kernel was not profiled."
     )
-    count: int = field(description="launches; of the run, where it is known")
-    grid: Dimensions | None = field(description="null: several, or not known")
+    representative: int | None = field(
+        description="The launch that represents the row: among identical launches, the one with "
+        "the median duration. Null if the kernel was not profiled."
+    )
+    count: int = field(description="Number of launches; of the run if it is known.")
+    grid: Dimensions | None = field(description="Null if there are several, or if it is not known.")
     block: Dimensions | None
-    us_total: float = field(description="microseconds; of the run's GPU time, where it is known")
-    us_min: float | None = field(description="microseconds of the shortest launch")
+    us_total: float = field(
+        description="Microseconds; part of the run's GPU time if the run is known."
+    )
+    us_min: float | None = field(description="Microseconds of the shortest launch.")
     us_median: float | None
     us_max: float | None
-    share: float = field(description="0 to 1, of the program's `us_total`")
-    first_finding: str | None = field(description="id, of the launch that stands for the row")
+    share: float = field(description="Share of the program's `us_total`, 0 to 1.")
+    first_finding: str | None = field(
+        description="Id of the first finding of the representative launch."
+    )
     headline: str | None
     gain: ProgramGainDocument | None = field(
-        description="of the row's time; null: no gain is known"
+        description="Gain over the row's time; null if no gain is known."
     )
-    library: str | None = field(description="`cuBLAS`: the kernel is not the user's own code")
+    library: str | None = field(
+        description="For example `cuBLAS`, if the kernel is not the user's own code."
+    )
 
 
 class CrossLaunchDocument(Document):
     """What several launches show together."""
 
     kind: Kind = field(
-        description="hand_over: one kernel writes as much as a later one reads; repeated_passes: "
-        "equal launches at DRAM's bandwidth; same_input: kernels that read the same amount; "
-        "tiny_launches; sweep: one kernel at several sizes"
+        description="`hand_over`: one kernel writes as much as a later one reads. "
+        "`repeated_passes`: identical launches at DRAM's bandwidth. `same_input`: "
+        "kernels that read the same amount. `tiny_launches`: many very short launches. "
+        "`sweep`: one kernel at several sizes."
     )
     confidence: Confidence
     text: str
-    launches: list[int] = field(description="ids")
+    launches: list[int] = field(description="Ids of the launches.")
     us_saved: float | None = field(
-        description="microseconds of the report's launches, if the suspicion is true; null: not "
-        "known"
+        description="Microseconds of the report's launches that would be saved if the suspicion is "
+        "true; null if not known."
     )
-    evidence: list[str] = field(description="ids in the program's `evidence`")
+    evidence: list[str] = field(description="Ids in the program's `evidence`.")
 
 
 class ProgramDocument(Document):
-    """Several launches, or a whole run, before the launches one by one."""
+    """Several launches, or a whole run, summarised before the single launches."""
 
-    rows: list[ProgramRowDocument] = field(description="the largest share first")
-    us_total: float = field(description="microseconds of all rows")
+    rows: list[ProgramRowDocument] = field(description="The largest share comes first.")
+    us_total: float = field(description="Microseconds of all rows.")
     gain: ProgramGainDocument | None = field(
-        description="of `us_total`, if the first finding of each row's launch were fixed: the sum "
-        "of what they save. Short launches count as merged into one per row. null: no gain is known"
+        description="Gain over `us_total` if the first finding of each row's launch were fixed: "
+        "the sum of the savings. Short launches count as merged into one per row. Null "
+        "if no gain is known."
     )
     texts: list[str]
-    shown: list[int] = field(description="ids of the launches that matter")
-    cross_launch: list[CrossLaunchDocument] = field(description="the largest saving first")
+    shown: list[int] = field(description="Ids of the launches that matter most.")
+    cross_launch: list[CrossLaunchDocument] = field(description="The largest saving comes first.")
     evidence: dict[str, EvidenceDocument] = field(description=EVIDENCE_IDS)
 
 

@@ -1,4 +1,5 @@
-"""`keet query --format json`: its types, and the document written row by row as it is read."""
+"""`keet query --format json`: the types of the document, which is written row by row while it is
+read."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ Row = Sequence[Any]
 
 class QueryColumn(Document):
     name: str
-    type: str = field(description="in duckdb's words")
+    type: str = field(description="Type of the column, as duckdb names it.")
 
 
 class QueryDocument(Document):
@@ -27,7 +28,8 @@ class QueryDocument(Document):
     producer: Producer = Producer()
     columns: list[QueryColumn]
     rows: list[list[Any]] = field(
-        description="in the order of `columns`; null: NULL, or a number that JSON does not have"
+        description="Cells in the order of `columns`; null for NULL, or for a number that JSON "
+        "cannot represent."
     )
 
 
@@ -45,7 +47,7 @@ def query_json(columns: Sequence[str], types: Sequence[str], rows: Iterable[Row]
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has a word for."""
+    """Values that JSON can represent."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The report, its GPUs and quantities as JSON, which several documents have."""
+"""The report, its GPUs and quantities as JSON: parts that several documents have."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def quantity_document(quantity: Quantity) -> QuantityDocument:
 
 
 def finite(value: Number) -> tuple[Number | None, NonFinite | None]:
-    """A number as JSON can have it, and what else it is where JSON has no such number."""
+    """A number that JSON can represent, and the name of a value that it cannot (nan, inf)."""
     if isinstance(value, int) or math.isfinite(value):
         return value, None
     if math.isnan(value):

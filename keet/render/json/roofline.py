@@ -1,4 +1,4 @@
-"""`keet roofline --format json`: its types, and how rooflines become a document."""
+"""`keet roofline --format json`: the types of the document, and the code that fills it."""
 
 from __future__ import annotations
 
@@ -31,26 +31,30 @@ class BusiestDocument(Document):
 
 
 class CeilingDocument(Document):
-    id: str = field(description="`fp32`, `tensor_bf16`, `dram`")
+    id: str = field(description="For example `fp32`, `tensor_bf16` or `dram`.")
     label: str
     kind: Literal["compute", "memory"]
-    reached_pct: float = field(description="of the peak")
-    achieved: QuantityDocument | None = field(description="null: only the share was measured")
+    reached_pct: float = field(description="Per cent of the peak.")
+    achieved: QuantityDocument | None = field(
+        description="Null if only the percentage was measured."
+    )
     peak: QuantityDocument | None
-    source: str = field(description="where the peak comes from: the report or keet's catalog")
+    source: str = field(description="Where the peak comes from: the report or keet's catalog.")
     busiest: BusiestDocument | None = field(
-        description="a stage or pipe that is busier than bytes or operations tell"
+        description="A stage or pipe that is busier than the count of bytes or operations shows."
     )
     evidence: list[str]
 
 
 class IntensityDocument(Document):
-    arithmetic: str = field(description="id of the compute ceiling")
-    level: str = field(description="id of the memory ceiling")
-    value: float = field(description="operations a byte")
-    ridge: float = field(description="operations a byte from which on arithmetic is the limit")
-    attainable: QuantityDocument = field(description="the lower of both ceilings, there")
-    attained_pct: float = field(description="what was achieved, of what is attainable there")
+    arithmetic: str = field(description="Id of the compute ceiling.")
+    level: str = field(description="Id of the memory ceiling.")
+    value: float = field(description="Operations per byte.")
+    ridge: float = field(description="Operations per byte above which arithmetic is the limit.")
+    attainable: QuantityDocument = field(
+        description="The lower of the two ceilings at this intensity."
+    )
+    attained_pct: float = field(description="Per cent of `attainable` that was achieved.")
     evidence: list[str]
 
 
@@ -59,12 +63,12 @@ class RooflineLaunch(Document):
     kernel: str
     duration: QuantityDocument | None
     sm_clock: QuantityDocument | None
-    nearest: list[str] = field(description="ids of the nearest ceilings; several: they tie")
-    lead: str | None = field(description="id of the compute ceiling that is nearest")
+    nearest: list[str] = field(description="Ids of the nearest ceilings; several if they tie.")
+    lead: str | None = field(description="Id of the nearest compute ceiling.")
     ceilings: list[CeilingDocument]
     intensities: list[IntensityDocument]
     uncounted: BusiestDocument | None = field(
-        description="the busiest unit whose work is neither operations nor bytes"
+        description="The busiest unit whose work is neither operations nor bytes."
     )
     reading: str
     notes: list[str]

@@ -1,4 +1,4 @@
-"""The type of each JSON document, by the command that prints it (`keet schema`)."""
+"""The type of each JSON document, by the command that prints it (for `keet schema`)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Types that several JSON documents share; `keet schema` publishes them.
 
-Every document has a `schema_version` of its own. Fields are only ever added; a change that breaks
-readers of a document raises its version. `schema` lists the documents by command.
+Each document has its own `schema_version`. Fields are only added; a change that breaks readers of a
+document increases its version. `schema` lists the documents by command.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from keet.version import __version__
 
 Dimensions = tuple[int, int, int]
 NonFinite = Literal["nan", "inf", "-inf"]
-"""Numbers that ncu reports and JSON does not have: their value is null."""
+"""Values that ncu reports and JSON cannot represent: their value is null."""
 
 
 class Producer(Document):
@@ -24,18 +24,20 @@ class Producer(Document):
 
 class ReportDocument(Document):
     path: str
-    sha256: str = field(description="of the report's bytes, as they were read")
+    sha256: str = field(description="Hash of the report's bytes, as they were read.")
     format: Literal["ncu-rep", "ncu-repz", "ncu-csv", "ncu-text"]
-    size: int = field(description="bytes")
-    reader: str = field(description="the code that turned the bytes into numbers")
+    size: int = field(description="Bytes.")
+    reader: str = field(description="The reader that parsed the bytes.")
     ncu_version: str | None
     cuda_version: str | None
     driver_version: str | None
-    command_line: str | None = field(description="ncu's own, recorded since 2022.2")
-    created: str | None = field(description="ISO 8601, UTC")
+    command_line: str | None = field(
+        description="ncu's command line, which ncu records since version 2022.2."
+    )
+    created: str | None = field(description="ISO 8601, UTC.")
     launch_count: int
     snapshot: str | None = field(
-        default=None, description="the .keet.json that was read in its place"
+        default=None, description="The .keet.json file that was read instead of the report."
     )
     notes: list[str] = field(default=[])
 
@@ -45,51 +47,56 @@ class DeviceDocument(Document):
     compute_capability: str | None
     sm_count: int | None
     index: int | None = field(
-        default=None, description="which of the machine's GPUs, where recorded"
+        default=None, description="Index of the GPU in its machine, if recorded."
     )
 
 
 class QuantityDocument(Document):
-    value: Number | None = field(description="null: see `nonfinite`")
+    value: Number | None = field(description="Null if the number is not finite: see `nonfinite`.")
     unit: str
     nonfinite: NonFinite | None = None
 
 
 EVIDENCE_IDS = (
-    "by id: the metric, the source line if it belongs to one, and the launch, as in "
-    "`l2_hit_rate_pct#0` and `samples_share@flip.cu:31#0`; `#run`: of several launches"
+    "Numbers by id. An id consists of the metric, the source line if there is one, and the launch: "
+    "`l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. `#run` means several launches."
 )
 
 
 class EvidenceDocument(Document):
-    metric: str = field(description="ncu's name, or one of keet's own for what is computed")
+    metric: str = field(
+        description="ncu's name of the metric; for computed numbers, keet's own name."
+    )
     label: str
     value: Number
     unit: str
     line: str | None = None
     derived_from: list[str] | None = field(
-        default=None, description="ids of what it was computed from"
+        default=None, description="Ids of the numbers that it was computed from."
     )
 
 
 class RunKernelDocument(Document):
-    """One kernel in all its launch shapes."""
+    """One kernel of the run, in all its launch shapes."""
 
-    kernel: str = field(description="short stable name")
-    kernel_full: str = field(description="demangled, as far as the table knows it")
-    share_pct: float = field(description="per cent of the run's GPU time")
+    kernel: str = field(description="Short stable name.")
+    kernel_full: str = field(description="Demangled name, as far as the run table has it.")
+    share_pct: float = field(description="Per cent of the run's GPU time.")
     launches: int
     busy: QuantityDocument = field(
-        description="microseconds; its part of the GPU time: overlapping kernels share it"
+        description="The kernel's part of the GPU time in microseconds; overlapping kernels share "
+        "it."
     )
-    shortest: QuantityDocument | None = field(description="launch; null: only totals are known")
+    shortest: QuantityDocument | None = field(
+        description="Duration of the shortest launch; null if only totals are known."
+    )
     longest: QuantityDocument | None
-    profiled: list[int] = field(description="launches of the report that stand for it, by id")
-    evidence: list[str] = field(description="ids in the run's `evidence`")
+    profiled: list[int] = field(description="Ids of the launches in the report that represent it.")
+    evidence: list[str] = field(description="Ids in the run's `evidence`.")
 
 
 class SkippedKernelDocument(Document):
-    """A kernel that was to be profiled and could not be."""
+    """A kernel that was selected for profiling but could not be profiled."""
 
     kernel: str
     reason: str
@@ -97,46 +104,51 @@ class SkippedKernelDocument(Document):
 
 
 class MigrationsDocument(Document):
-    """What moved between host and GPU because of managed memory, over the whole run."""
+    """Data that managed memory moved between host and GPU, over the whole run."""
 
     to_gpu_bytes: int
     to_host_bytes: int
-    fault_groups: int = field(description="groups of page faults that kernels caused")
+    fault_groups: int = field(description="Groups of page faults caused by kernels.")
 
 
 class RunDocument(Document):
     """A run of the whole program without a profiler."""
 
     recorder: Literal["cupti", "nsys", "ncu", "file"]
-    recorded: str = field(description="how the times were measured, in words")
-    created: str | None = field(description="ISO 8601, UTC")
-    path: str | None = field(description="the table that was read; null: it is in the snapshot")
+    recorded: str = field(description="How the times were measured, in words.")
+    created: str | None = field(description="ISO 8601, UTC.")
+    path: str | None = field(
+        description="The run table that was read; null if it is part of the snapshot."
+    )
     launches: int
     busy: QuantityDocument = field(
-        description="microseconds in which the GPU ran at least one kernel, over all GPUs; the "
-        "sum of all durations where `overlap_known` is false"
+        description="Microseconds in which the GPU ran at least one kernel, over all GPUs. The sum "
+        "of all durations if `overlap_known` is false."
     )
     total: QuantityDocument = field(
-        description="sum of all durations; more than `busy` where kernels overlap"
+        description="Sum of all durations; more than `busy` if kernels overlap."
     )
     span: QuantityDocument | None = field(
-        description="from the start of the first kernel to the end of the last one"
+        description="Time from the start of the first kernel to the end of the last one."
     )
-    wall_seconds: float | None = field(description="of the whole program in that run")
+    wall_seconds: float | None = field(description="Wall time of the whole program in that run.")
     overlap_known: bool = field(
-        description="whether the table tells which kernels ran at the same time"
+        description="Whether the table shows which kernels ran at the same time."
     )
-    gpus: int | None = field(description="that ran kernels; null: not known")
+    gpus: int | None = field(description="Number of GPUs that ran kernels; null if not known.")
     covered_pct: float | None = field(
-        description="per cent of the GPU time that the launches of the report stand for; null: "
-        "the report holds ranges or graphs, and the table does not tell what is in them"
+        description="Per cent of the GPU time that the launches of the report represent. Null if "
+        "the report has ranges or graphs, because the table does not show what they "
+        "contain."
     )
-    kernels: list[RunKernelDocument] = field(description="the largest share first")
-    managed_bytes: int | None = field(description="managed memory that the program allocated")
+    kernels: list[RunKernelDocument] = field(description="The largest share comes first.")
+    managed_bytes: int | None = field(
+        description="Bytes of managed memory that the program allocated."
+    )
     migrations: MigrationsDocument | None
     skipped: list[SkippedKernelDocument]
     notes: list[str]
-    text: list[str] = field(description="sentences about the run")
+    text: list[str] = field(description="Sentences about the run.")
     evidence: dict[str, EvidenceDocument] = field(description=EVIDENCE_IDS)
 
 

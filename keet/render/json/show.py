@@ -1,4 +1,4 @@
-"""`keet show --format json`: its types, and how a profile becomes a document."""
+"""`keet show --format json`: the types of the document, and the code that fills it."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from keet.render.json.shared_types import (
 class GapDocument(Document):
     id: str
     label: str
-    gives: str = field(description="what it would tell")
-    launches: list[int] = field(description="which launches lack it")
+    gives: str = field(description="What it would show.")
+    launches: list[int] = field(description="Ids of the launches that lack it.")
     unavailable: bool = field(
-        default=False, description="ncu has none of it for this GPU or workload"
+        default=False, description="True if ncu cannot collect it for this GPU or workload."
     )
-    section: str | None = field(default=None, description="the ncu section that captures it")
+    section: str | None = field(default=None, description="The ncu section that captures it.")
     ncu_flag: str | None = None
     compile_flag: str | None = field(
-        default=None, description="what the program must be built with"
+        default=None, description="The compiler option that the program needs."
     )
 
 
@@ -39,32 +39,32 @@ class ShowLaunch(PartlyFilled):
     optional: ClassVar[frozenset[str]] = frozenset({"run_share_pct", "run_launches"})
 
     id: int
-    kernel: str = field(description="short stable name")
+    kernel: str = field(description="Short stable name.")
     kernel_full: str
     kernel_function: str
     kernel_mangled: str
     workload: Literal["kernel", "range", "cmdlist", "graph"]
-    device: int = field(description="index into `devices`")
+    device: int = field(description="Index into `devices`.")
     grid: Dimensions | None
     block: Dimensions | None
     cluster: Dimensions | None
     process: str | None
     stream: int | None
     context: int | None
-    nvtx: list[str] = field(description="open NVTX ranges as DOMAIN/RANGE, outermost first")
+    nvtx: list[str] = field(description="Open NVTX ranges as DOMAIN/RANGE, outermost first.")
     metric_count: int
     rule_results: int
     sections: list[str]
     values: dict[str, QuantityDocument] = field(
-        description="by catalog id; what the report does not hold is left out"
+        description="By catalog id; values that the report does not have are left out."
     )
     run_share_pct: float | None = field(
         default=None,
-        description="per cent of the run's GPU time, by the launches that this one stands for; "
-        "null: the run has no such kernel",
+        description="Per cent of the run's GPU time in the launches that this one represents; null "
+        "if the run does not have the kernel.",
     )
     run_launches: float | None = field(
-        default=None, description="of the run that this one stands for"
+        default=None, description="Number of launches in the run that this one represents."
     )
 
 
@@ -80,11 +80,11 @@ class ShowDocument(PartlyFilled):
     launches: list[ShowLaunch]
     holds: list[str]
     missing: list[GapDocument]
-    capture: str | None = field(description="the ncu command that would capture what is missing")
-    build: str | None = field(description="what to compile with first")
-    obstacle: str | None = field(default=None, description="why nothing more can be captured")
+    capture: str | None = field(description="The ncu command that would capture what is missing.")
+    build: str | None = field(description="Compiler options to build with first.")
+    obstacle: str | None = field(default=None, description="Why nothing more can be captured.")
     run: RunDocument | None = field(
-        default=None, description="the whole program; null: nobody recorded a run of it"
+        default=None, description="The run of the whole program; null if no run was recorded."
     )
 
 
@@ -102,7 +102,7 @@ SHOWN_VALUES = (
     "shared_memory_dynamic",
     "waves_per_sm",
 )
-"""What `keet show` tells of each launch, by catalog id."""
+"""Catalog ids of the values that `keet show` prints for each launch."""
 _NOTHING: dict[str, Any] = {}
 
 

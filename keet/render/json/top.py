@@ -1,4 +1,4 @@
-"""`keet top --format json`: its types. The other formats print this document too."""
+"""`keet top --format json`: the types of the document, which other formats print too."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from keet.render.json.shared_types import Producer
 
 Basis = Literal["run", "reports"]
 BASIS = (
-    "what times are of: `run`, whole runs, for reports with run tables; `reports`, the profiled "
-    "launches, each once"
+    "What the times cover. `run`: whole runs, for reports with run tables. `reports`: "
+    "the profiled launches, each counted once."
 )
 RUN_LAUNCHES = (
-    "launches of the runs that the profiled ones stand for, a fraction where several share them; "
-    "null: basis `reports`"
+    "Number of launches in the runs that the profiled ones represent; a fraction if "
+    "several share them. Null with basis `reports`."
 )
-REPLAY_GAPS = "launches whose times in the run and under the profiler differ by more than 1.5x"
+REPLAY_GAPS = (
+    "Number of launches whose times in the run and under the profiler differ by more than 1.5x."
+)
 
 
 class GainDocument(Document):
@@ -29,91 +31,113 @@ class GainDocument(Document):
 
 class OpportunityDocument(Document):
     rank: int = field(
-        description="from 1; groups of basis `run` first, then by `saved_us` plus `unknown_us`, as "
-        "a share of `total_us` of its GPU and basis"
+        description="Starts at 1. Groups of basis `run` come first; then by `saved_us` plus "
+        "`unknown_us`, as a share of `total_us` of the group's GPU and basis."
     )
-    kernel: str = field(description="short name; by finding or file: that of the longest time")
-    kernels: int = field(description="different ones in the group")
-    grid: str | None = field(description="blocks, `128x128x1`; null: by finding or file")
-    block: str | None = field(description="threads per block")
-    device: str | None = field(description="null: the reports do not say")
+    kernel: str = field(
+        description="Short name; when grouped by finding or file, of the kernel with the longest "
+        "time."
+    )
+    kernels: int = field(description="Number of different kernels in the group.")
+    grid: str | None = field(
+        description="Blocks, for example `128x128x1`; null when grouped by finding or file."
+    )
+    block: str | None = field(description="Threads per block.")
+    device: str | None = field(description="Null if the reports do not say.")
     compute_capability: str | None
     sm_count: int | None
-    launches: int = field(description="profiled ones")
-    untimed: int = field(description="launches without a measured duration, in no time here")
-    time_us: float | None = field(description="of all its launches; null: none was measured")
+    launches: int = field(description="Number of profiled launches.")
+    untimed: int = field(
+        description="Launches without a measured duration; they are not in any time here."
+    )
+    time_us: float | None = field(
+        description="Time of all its launches; null if none was measured."
+    )
     share: float | None = field(
-        description="of `total_us` of its GPU and basis, 0 to 1: the time of all launches there, "
-        "or of the whole runs, with kernels that were not profiled"
+        description="Share of `total_us` of its GPU and basis, 0 to 1: of the time of all launches "
+        "there, or of the whole runs including kernels that were not profiled."
     )
-    limiter: str | None = field(description="of most of the time of the launches with the finding")
+    limiter: str | None = field(
+        description="The limiter with most of the time, among the launches with the finding."
+    )
     finding: str | None = field(
-        description="id of the finding that would save the most; null: none was found"
+        description="Id of the finding that would save the most; null if there is none."
     )
-    finding_launches: int = field(description="launches whose first finding it is")
+    finding_launches: int = field(description="Number of launches whose first finding it is.")
     forecast: GainDocument | None = field(
-        description="of the launches that `saved_of_us` is the time of; null: not computed"
+        description="For the launches whose time is `saved_of_us`; null if not computed."
     )
     saved_us: float | None = field(
-        description="part of `saved_of_us`, by the likely forecast; null: not known"
+        description="Part of `saved_of_us` that would be saved according to the likely forecast; "
+        "null if not known."
     )
-    saved_share: float | None = field(description="the same, of what `share` is of, 0 to 1")
-    not_judged: int = field(description="launches without a metric that shows where the time goes")
-    path: str = field(description="the report that holds the launch with the most time of those")
-    launch: int = field(description="its number there")
-    gone: bool = field(description="that report is no longer at its path")
+    saved_share: float | None = field(
+        description="`saved_us` as a share of the same total as `share`, 0 to 1."
+    )
+    not_judged: int = field(
+        description="Launches without any metric that shows where the time goes."
+    )
+    path: str = field(
+        description="The report with the launch that takes the most time, of those with the finding."
+    )
+    launch: int = field(description="Id of that launch in the report.")
+    gone: bool = field(description="True if that report is no longer at its path.")
     basis: Basis = field(description=BASIS)
     run_launches: float | None = field(description=RUN_LAUNCHES)
     replay_gaps: int = field(description=REPLAY_GAPS)
     saved_of_us: float | None = field(
-        description="time that the forecast holds for: of the launches with the finding, without "
-        "those with a replay gap; of basis `run`, of launches that took between half and twice as "
-        "long as the profiled one, if the run table has that; null: no forecast"
+        description="Time that the forecast is for: of the launches with the finding, without "
+        "those with a replay gap. With basis `run`, only of launches that took between "
+        "half and twice as long as the profiled one, if the run table has their times. "
+        "Null without a forecast."
     )
     unknown_us: float | None = field(
-        description="part of `time_us` for which it is not known what a fix would save; null: "
-        "basis `reports`"
+        description="Part of `time_us` for which it is not known what a fix would save; null with "
+        "basis `reports`."
     )
     unlike_us: float | None = field(
-        description="part of `unknown_us` in launches of the run that took less than half or more "
-        "than twice as long as the profiled one; null: basis `reports`, or all have a replay gap"
+        description="Part of `unknown_us` in launches of the run that took less than half or more "
+        "than twice as long as the profiled one. Null with basis `reports`, or if all "
+        "have a replay gap."
     )
 
 
 class GapExampleDocument(Document):
-    """Of the launches with a replay gap, the one that stands for the most time."""
+    """The launch that represents the most time, among those with a replay gap."""
 
     path: str
-    launch: int = field(description="its number in that report")
+    launch: int = field(description="Id of the launch in that report.")
 
 
 class GpuDocument(Document):
-    """The chosen launches on one GPU, of one basis."""
+    """The selected launches on one GPU, with one basis."""
 
-    device: str | None = field(description="null: the reports do not say")
+    device: str | None = field(description="Null if the reports do not say.")
     compute_capability: str | None
     sm_count: int | None
-    launches: int = field(description="profiled ones")
+    launches: int = field(description="Number of profiled launches.")
     untimed: int
     time_us: float | None
     total_us: float | None = field(
-        description="of all its kernels, in runs also of those that were not profiled: what shares "
-        "are of"
+        description="Time of all its kernels; with basis `run` including those that were not "
+        "profiled. Shares are of this time."
     )
     basis: Basis = field(description=BASIS)
-    runs: int = field(description="reports with a run table, of all kernels")
+    runs: int = field(description="Number of reports with a run table of all kernels.")
     run_launches: float | None = field(description=RUN_LAUNCHES)
     not_profiled_us: float | None = field(
-        description="part of `total_us` in kernels that were not profiled; null: basis `reports`"
+        description="Part of `total_us` in kernels that were not profiled; null with basis "
+        "`reports`."
     )
     replay_gaps: int = field(description=REPLAY_GAPS)
     replay_gap_us: float | None = field(
-        description="their time in the runs, for which no saving is claimed; null: there are none"
+        description="Time of the launches with a replay gap in the runs; no saving is claimed for "
+        "it. Null if there are none."
     )
     gap_example: GapExampleDocument | None
     summed_runs: int = field(
-        description="of `runs`, those whose tables do not record which kernels overlapped: "
-        "their times are sums of durations, not GPU time"
+        description="Number of those `runs` whose tables do not record which kernels overlapped: "
+        "their times are sums of durations, not GPU time."
     )
 
 
@@ -124,24 +148,26 @@ class TopDocument(Document):
     producer: Producer = Producer()
     store: str
     by: Literal["kernel", "finding", "file"]
-    device: str | None = field(description="--device; null: all")
-    kernel: str | None = field(description="--kernel; null: all")
-    reports: int = field(description="that the launches are of; equal files are one")
-    failed: int = field(description="files of the whole store that could not be read")
-    launches: int = field(description="chosen ones")
-    untimed: int
-    time_us: float | None = field(description="null also where `gpus` has several entries")
-    gpus: list[GpuDocument] = field(
-        description="whole runs first, then those with most launches; one twice where the run is "
-        "known for some of its reports"
+    device: str | None = field(description="Value of --device; null for all.")
+    kernel: str | None = field(description="Value of --kernel; null for all.")
+    reports: int = field(
+        description="Number of reports with these launches; identical files count once."
     )
-    groups: int = field(description="all of them, also those that --top leaves out")
+    failed: int = field(description="Files in the whole store that could not be read.")
+    launches: int = field(description="Number of selected launches.")
+    untimed: int
+    time_us: float | None = field(description="Null also if `gpus` has several entries.")
+    gpus: list[GpuDocument] = field(
+        description="Whole runs first, then by number of launches. A GPU has two entries if the "
+        "run is known for only some of its reports."
+    )
+    groups: int = field(description="Number of all groups, including those that --top leaves out.")
     opportunities: list[OpportunityDocument]
     runs: int = field(
-        description="reports with launches whose time in the whole run is known; the others count "
-        "as profiled"
+        description="Number of reports with launches whose time in the whole run is known; the "
+        "other reports count as profiled."
     )
     known_runs: int = field(
-        description="reports with a run table: `runs`, and those without times of the profiled "
-        "launches, as a report of a range"
+        description="Number of reports with a run table: `runs`, plus those whose table has no "
+        "times of the profiled launches, such as a report of a range."
     )

@@ -1,4 +1,5 @@
-"""`keet verify --format json`: its types, and the verdict on every number and comparison."""
+"""`keet verify --format json`: the types of the document, and the verdict on each number and
+comparison."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ _Verdict = Literal["confirmed", "contradicted", "not_found"]
 class RelationSummary(Document):
     confirmed: int
     contradicted: int
-    not_found: int = field(description="keet does not know what is compared, or lacks the values")
+    not_found: int = field(
+        description="keet does not know what is compared, or does not have the values."
+    )
 
 
 class VerifySummary(Document):
@@ -31,27 +34,29 @@ class VerifySummary(Document):
 
 
 class NumberCheck(Document):
-    text: str = field(description="the number as written, with its unit")
-    start: int = field(description="position in the text, in characters")
+    text: str = field(description="The number as written, with its unit.")
+    start: int = field(description="Position in the text, in characters.")
     end: int
-    value: float | None = field(description="in `unit`; null for a shape such as 64x256")
-    unit: str = field(description="in keet's spelling; empty if the text has none")
+    value: float | None = field(description="Value in `unit`; null for a shape such as 64x256.")
+    unit: str = field(description="Unit as keet writes it; empty if the text has none.")
     sentence: str
     verdict: _Verdict
     reason: str
-    label: str | None = field(description="what it was compared with")
-    metric: str | None = field(description="ncu's name of it; null for values that keet computed")
+    label: str | None = field(description="Label of the value that it was compared with.")
+    metric: str | None = field(
+        description="ncu's name of that metric; null for values that keet computed."
+    )
     measured: QuantityDocument | None
     launch: int | None
-    line: str | None = field(description="file.cu:31, if it belongs to a source line")
+    line: str | None = field(description="For example file.cu:31, if it belongs to a source line.")
 
 
 class RelationDocument(Document):
-    """A comparison in the text (`exceeds`, `is the highest`), or a claim of a limiter (`is DRAM
-    bound`)."""
+    """A comparison in the text (`exceeds`, `is the highest`), or a claim about the limiter (`is
+    DRAM bound`)."""
 
     text: str
-    start: int = field(description="position in the text, in characters")
+    start: int = field(description="Position in the text, in characters.")
     end: int
     sentence: str
     verdict: _Verdict
@@ -65,9 +70,9 @@ class VerifyDocument(Document):
     producer: Producer = Producer()
     report: ReportDocument
     before: ReportDocument | None = field(
-        default=None, description="the report before, for a text that compares two"
+        default=None, description="The report before, for a text that compares two reports."
     )
-    text: str = field(description="the file that was checked; -: standard input")
+    text: str = field(description="The file that was checked; `-` is standard input.")
     summary: VerifySummary
     checks: list[NumberCheck]
     relations: list[RelationDocument]
@@ -76,7 +81,7 @@ class VerifyDocument(Document):
 def verify_document(
     profiles: Sequence[Profile], name: str, sentences: Iterable[CheckedSentence]
 ) -> VerifyDocument:
-    """`profiles`: one, or two that the text compares."""
+    """`profiles`: one report, or the two that the text compares."""
     sentences = list(sentences)
     checks, relations = list(_checks(sentences)), list(_relations(sentences))
     counts = Counter(check.verdict for check in checks)

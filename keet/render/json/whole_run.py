@@ -1,4 +1,4 @@
-"""The run of the whole program, and ncu's replay against it, as JSON."""
+"""The run of the whole program, and how ncu's replay differs from it, as JSON."""
 
 from __future__ import annotations
 
@@ -23,60 +23,62 @@ if TYPE_CHECKING:
 
 
 class InRunDocument(Document):
-    """What a launch of the report stands for in the run."""
+    """The launches of the run that a launch of the report represents."""
 
     launches: float = field(
-        description="of the run; a fraction where profiled launches share some that the table "
-        "does not tell apart"
+        description="Number of launches in the run; a fraction if several profiled launches share "
+        "launches that the table does not distinguish."
     )
     share_pct: float = field(
-        description="per cent of the run's GPU time (of all durations: see `run.overlap_known`)"
+        description="Per cent of the run's GPU time (of all durations if `run.overlap_known` is "
+        "false)."
     )
-    busy: QuantityDocument = field(description="microseconds: GPU time of these launches")
+    busy: QuantityDocument = field(description="GPU time of these launches, in microseconds.")
     plain_duration: QuantityDocument | None = field(
-        description="microseconds that this launch took in the run"
+        description="Microseconds that this launch took in the run."
     )
     known_by: Literal["launch", "shape", "kernel"] | None = field(
-        description="`plain_duration` is of the launch with this number, kernel and shape, or the "
-        "median (else the average) of launches with this kernel and shape, or of all launches of "
-        "the kernel"
+        description="Which launches of the run `plain_duration` is from. `launch`: the one with "
+        "this number, kernel and shape. `shape`: the median (else the average) of "
+        "launches with this kernel and shape. `kernel`: the same over all launches of "
+        "the kernel."
     )
     launches_of_shape: int | None = field(
-        description="of the run, with the shape of this launch; null: all of `launches`, or it "
-        "is not known"
+        description="Number of launches in the run with the shape of this launch; null if that is "
+        "all of `launches`, or if it is not known."
     )
     alike_pct: float | None = field(
-        description="per cent of `busy` in launches that took half to twice as long as this one; "
-        "null: not known"
+        description="Per cent of `busy` in launches that took between half and twice as long as "
+        "this one; null if not known."
     )
     warning: str | None = field(
-        description="set where `alike_pct` is below 50: findings may not hold for the others"
+        description="Set if `alike_pct` is below 50: findings may not apply to the other launches."
     )
-    evidence: list[str] = field(description="ids in the launch's `evidence`")
+    evidence: list[str] = field(description="Ids in the launch's `evidence`.")
 
 
 class ReplayReasonDocument(Document):
     id: Literal["managed_or_host_memory", "cold_caches", "clocks", "concurrency", "not_typical"]
     status: Literal["likely", "possible", "ruled_out"] = field(
-        description="`likely` has evidence for it, `ruled_out` against it"
+        description="`likely`: there is evidence for it. `ruled_out`: there is evidence against it."
     )
     text: str
     how_to_tell: str
-    evidence: list[str] = field(description="ids in the launch's `evidence`")
+    evidence: list[str] = field(description="Ids in the launch's `evidence`.")
 
 
 class ReplayDocument(Document):
-    """The replay of a launch took much longer or shorter than the launch in the run: what is said
-    of the launch explains the replay."""
+    """The replay of a launch took much longer or shorter than the launch in the run, so the
+    findings explain the replay."""
 
-    ratio: float = field(description="time in the run over time under replay")
-    replay_duration: QuantityDocument = field(description="microseconds")
-    plain_duration: QuantityDocument = field(description="microseconds")
+    ratio: float = field(description="Time in the run over time under replay.")
+    replay_duration: QuantityDocument = field(description="Microseconds.")
+    plain_duration: QuantityDocument = field(description="Microseconds.")
     text: str
     reasons: list[ReplayReasonDocument] = field(
-        description="all of a closed list, likely ones first, those that are ruled out last"
+        description="All reasons that keet knows: likely ones first, ruled-out ones last."
     )
-    evidence: list[str] = field(description="ids in the launch's `evidence`")
+    evidence: list[str] = field(description="Ids in the launch's `evidence`.")
 
 
 def run_document(run: WholeRun) -> RunDocument:

@@ -1,1 +1,1 @@
-"""How documents are declared, filled and written as text. Knows no command."""
+"""How JSON documents are declared, filled and written as text. Imports no module of a command."""

@@ -1,8 +1,8 @@
-"""Values made what a field of a document declares, by the text of its annotation.
+"""Converts values to the types that the fields of a document declare.
 
-Whole numbers become floats where a float is declared, so that 1 is printed as 1.0; tuples become
-lists, and mappings the documents that they have the fields of. Annotations are read as text:
-evaluating them would import `typing`'s machinery and take longer than writing most documents.
+Integers become floats if the field is a float, so that 1 is printed as 1.0. Tuples become lists,
+and mappings become documents. Annotations are read as text: evaluating them would import `typing`
+and take longer than writing most documents.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class _DocumentType(Protocol):
-        """The class of a document: what this module uses of `fields.Document`."""
+        """The methods of `fields.Document` that this module uses."""
 
         __name__: str
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 Converter = Callable[[Any], Any]
-"""Of a value that is not None."""
+"""Converts a value that is not None."""
 Names = Mapping[str, Any]
-"""Of the module that has the annotation."""
+"""What names mean in the module that contains the annotation."""
 
 
 def converter(kind: str, names: Names) -> Converter | None:
-    """None: values are kept as they are."""
+    """Returns None if values need no conversion."""
     options = [each for each in _split(kind, "|") if each != "None"]
     return _choice(options, names) if len(options) > 1 else _single(options[0], names)
 
@@ -46,7 +46,7 @@ def _single(kind: str, names: Names) -> Converter | None:
 
 
 def _choice(options: list[str], names: Names) -> Converter | None:
-    """Of several types: numbers are converted where there is no whole number among the types."""
+    """For a union of types: numbers become floats if the union has float but not int."""
     documents = [each for each in (_document(kind, names) for kind in options) if each]
     if documents:
         return _one_of(documents)
@@ -129,7 +129,7 @@ _NUMBERS: dict[str, Converter] = {"int": _int, "float": _float}
 
 
 def _split(text: str, separator: str) -> Iterator[str]:
-    """At separators that are in no brackets."""
+    """Splits at separators outside of brackets."""
     depth = start = 0
     for at, character in enumerate(text):
         if character == "[":

@@ -1,8 +1,9 @@
-"""What a JSON document is: a class that declares its fields, their types and what they mean.
+"""`Document`: the base class of JSON documents, which declare their fields, types and descriptions.
 
-Every command that prints JSON imports these classes, so they are plain ones that cost little to
-define. `models` makes pydantic's models of the declarations for `keet schema`, and for the tests,
-which check all types. Here names are checked, and numbers and lists become what is declared.
+Every command that prints JSON imports these classes, so they are plain classes that are cheap to
+define. `models` builds pydantic models from the declarations, for `keet schema` and for the tests
+that check all types. This module only checks names, and converts numbers and lists to the declared
+types.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ class Declared(NamedTuple):
     """One field of a document."""
 
     kind: str
-    """The annotation, as it stands in the source."""
+    """The annotation as written in the source."""
     module: str
-    """In which that is written."""
+    """Name of the module with the annotation."""
     default: Any
     description: str | None
 
@@ -34,21 +35,21 @@ class Declared(NamedTuple):
         return converter(self.kind, vars(sys.modules[self.module]))
 
 
-class _Told(NamedTuple):
-    """What `field` was given, until the class is made."""
+class _FieldArguments(NamedTuple):
+    """Arguments of `field`, until the class is created."""
 
     default: Any
     description: str | None
 
 
 def field(*, default: Any = _REQUIRED, description: str | None = None) -> Any:
-    """A field with what the schema says of it; required unless it has a default."""
-    return _Told(default, description)
+    """Declares a field with its description in the schema; required unless it has a default."""
+    return _FieldArguments(default, description)
 
 
 class Declarations:
-    """Of the class that is asked: read when they are first needed, as most commands use few of the
-    classes that they import."""
+    """The declared fields of a class. They are read on first use, because most commands use few of
+    the classes that they import."""
 
     def __get__(self, _: object, cls: type[Document]) -> dict[str, Declared]:
         found: dict[str, Declared] | None = cls.__dict__.get("_declared")
@@ -64,18 +65,18 @@ _Step = tuple[str, "Converter | None", Any]
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
 class Document:
-    """Has its fields in the order in which they are declared, whatever order they are given in.
+    """Base class. Fields are kept in the order of the declaration, not of the arguments.
 
-    Raises TypeError for a name that is not declared, and where a required field is missing.
+    Raises TypeError for a name that is not declared, and if a required field is missing.
     """
 
     declared: ClassVar[Declarations] = Declarations()
     """The fields, by name."""
     optional: ClassVar[frozenset[str]] = frozenset()
-    """Fields that are left out where nothing was set; see `PartlyFilled`."""
+    """Fields that are left out of the output if they were not set; see `PartlyFilled`."""
     _declared: ClassVar[dict[str, Declared]]
     _steps: ClassVar[tuple[_Step, ...] | None] = None
-    """How to fill it; made when the first one is."""
+    """How to fill the fields; computed for the first document of the class."""
 
     def __init_subclass__(cls) -> None:
         cls._steps = None
@@ -97,7 +98,7 @@ class Document:
 
     @classmethod
     def made_of(cls, value: Any) -> Self:
-        """Of a mapping of its fields, or of a record that has them as attributes."""
+        """From a mapping with its fields, or a record that has them as attributes."""
         if isinstance(value, cls):
             return value
         if isinstance(value, dict):
@@ -106,7 +107,7 @@ class Document:
 
     @classmethod
     def fits(cls, value: Any) -> bool:
-        """Whether a document can be made of the value: tells the types of a union apart."""
+        """Whether a document can be made of the value: selects the type from a union."""
         if not isinstance(value, dict):
             return isinstance(value, cls)
         declared = cls.declared
@@ -115,7 +116,7 @@ class Document:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """What JSON has of it: numbers, texts, lists and dicts."""
+        """As JSON types: numbers, texts, lists and dicts."""
         return {name: _plain(value) for name, value in self.__dict__.items()}
 
     def __eq__(self, other: object) -> bool:
@@ -136,17 +137,17 @@ class Document:
 
 
 def _own_fields(cls: type[Document]) -> dict[str, Declared]:
-    """Defaults become attributes of the class: fields that are left out have theirs from it."""
+    """Defaults become attributes of the class, so that fields that were left out have a value."""
     own = {}
     for name, kind in cls.__annotations__.items():
         if kind.startswith("ClassVar"):
             continue
-        told = cls.__dict__.get(name, _REQUIRED)
-        default, description = told if isinstance(told, _Told) else (told, None)
+        given = cls.__dict__.get(name, _REQUIRED)
+        default, description = given if isinstance(given, _FieldArguments) else (given, None)
         own[name] = Declared(kind, cls.__module__, default, description)
         if default is not _REQUIRED:
             setattr(cls, name, default)
-        elif isinstance(told, _Told):
+        elif isinstance(given, _FieldArguments):
             delattr(cls, name)
     return own
 
@@ -167,6 +168,6 @@ def _plain(value: Any) -> Any:
 
 
 class PartlyFilled(Document):
-    """Has fields that are left out where nothing was set: a report without a model or a table of
-    its run is printed as it was before there were such things. As attributes they have their
-    defaults."""
+    """A document with fields that are left out of the output if they were not set, so that a report
+    without a model or run table is printed as it was before these fields existed. As attributes
+    they have their defaults."""

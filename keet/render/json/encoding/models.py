@@ -1,7 +1,7 @@
-"""Pydantic's models of the documents: what `keet schema` publishes, and tests check types with.
+"""Pydantic models of the documents: `keet schema` publishes them, and tests check types with them.
 
-No other command needs them: importing pydantic and building the models takes longer than
-explaining a report.
+No other command needs them: importing pydantic and building the models takes longer than explaining
+a report.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MODELS: dict[type[Document], type[BaseModel]] = {
 
 
 def model_of(document: type[Document]) -> type[BaseModel]:
-    """With the fields, types and descriptions of the document, and of the documents in it."""
+    """A model with the fields, types and descriptions of the document and its nested documents."""
     if document not in _MODELS:
         _MODELS[document] = _made(document)
     return _MODELS[document]
@@ -68,8 +68,8 @@ def _field(document: type[Document], declared: Declared) -> tuple[Any, Any]:
 
 
 def _names(document: type[Document], declared: Declared) -> dict[str, Any]:
-    """What the names of the annotation mean, with models in place of documents. A document that
-    contains itself is named: its model is being made."""
+    """The names in the annotation and their meaning, with models in place of documents. A document
+    that contains itself is referred to by name, because its model does not exist yet."""
     known = vars(sys.modules[declared.module])
     found = {name: known[name] for name in re.findall(r"\w+", declared.kind) if name in known}
     for name, value in found.items():
@@ -83,5 +83,5 @@ def _default(value: Any) -> Any:
 
 
 def schema_of(document: type[Document]) -> dict[str, Any]:
-    """The JSON Schema of what is written."""
+    """The JSON Schema of the written document."""
     return model_of(document).model_json_schema(mode="serialization")

@@ -1,8 +1,8 @@
-"""Documents as text, whole or in pieces.
+"""Writes documents as JSON text, whole or in pieces.
 
-The text is the one that pydantic would write of its models (`models`), to the last digit: keet
-wrote its documents with pydantic at first, and stores and scripts have such texts. Where Python and
-pydantic write a number differently (1e-05, 0.00001), it is pydantic's way.
+The bytes are those that pydantic would write for its models (`models`), because stores and scripts
+have such texts. If Python and pydantic write a number differently (1e-05, 0.00001), pydantic's form
+is used.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ D = TypeVar("D", bound=Document)
 
 
 class Streamed(Generic[D]):
-    """A document that is made while it is written, so that it need not fit into memory.
+    """A document that is computed while it is written, so that it need not fit in memory.
 
-    `fields` are asked for one after the other, in the order of the document, and a field that is
-    an iterator gives the entries of a list in the same way: what is behind a list may depend on
-    entries that are gone. Fields with defaults may be left out.
+    `fields` yields the fields one by one, in the order of the document. A field may be an iterator
+    that yields the entries of a list in the same way; fields after a list may depend on entries
+    that were already written. Fields with defaults may be left out.
     """
 
     def __init__(self, kind: type[D], fields: Iterable[tuple[str, Any]]) -> None:
@@ -29,7 +29,7 @@ class Streamed(Generic[D]):
         self._fields = fields
 
     def document(self) -> D:
-        """All of it, in memory."""
+        """The whole document, in memory."""
         return self.kind(
             **{
                 name: list(value) if isinstance(value, Iterator) else value
@@ -38,7 +38,7 @@ class Streamed(Generic[D]):
         )
 
     def fields(self) -> Iterator[tuple[str, Any]]:
-        """Those that were left out, too. Raises TypeError where names are wrong or out of order."""
+        """Adds fields that were left out. Raises TypeError if names are wrong or out of order."""
         waiting = iter(self.kind.declared.items())
         for name, value in self._fields:
             yield from self._defaults_before(name, waiting)
@@ -62,17 +62,17 @@ class Streamed(Generic[D]):
 
 
 def json_text(document: Any) -> str:
-    """As the commands print it: one value per line, and a line end."""
+    """The format of the commands: one value per line, with a newline at the end."""
     return _text(document, "\n") + "\n"
 
 
 def json_line(document: Any) -> str:
-    """A document, or mappings and lists of which one could be made, in one line without its end."""
+    """A document, or mappings and lists that have its fields, on one line without a newline."""
     return _text(document, "")
 
 
 def json_pieces(document: Document | Streamed[Any], *, line: bool = False) -> Iterator[str]:
-    """The same texts in pieces, with a line end; `line`: all in one line."""
+    """The same text in pieces, with a newline at the end; `line`: all on one line."""
     if isinstance(document, Document):
         yield json_line(document) + "\n" if line else json_text(document)
         return
@@ -99,13 +99,14 @@ def _entries(values: Iterator[Any], line: str) -> Iterator[str]:
 
 
 def _inside(line: str) -> tuple[str, str]:
-    """What stands before each value within brackets that end on `line`, and behind a name."""
+    """The separators inside of brackets whose closing one is on `line`: before each value, and
+    after a name."""
     return (line + " ", ": ") if line else ("", ":")
 
 
 def _text(value: Any, line: str) -> str:
-    """`line`: a line end and the indentation of the line that the value ends on; empty: all of it
-    is on one line."""
+    """`line`: a newline and the indentation of the line that the value ends on; empty to write
+    everything on one line."""
     scalar = _SCALARS.get(type(value))
     if scalar is not None:
         return scalar(value)
@@ -130,8 +131,8 @@ def _list(values: Sequence[Any], line: str) -> str:
 
 
 def _mapping(fields: dict[str, Any], line: str) -> str:
-    """By a template where there may be others with the same names: most of the time of writing is
-    spent on objects with few fields, and names are quoted once."""
+    """Objects with few fields are written with a template that is cached by their names: most of
+    the time is spent on such objects, and their names are then quoted only once."""
     inner = line and line + " "
     parts = [
         write(value) if (write := _SCALARS.get(type(value))) else _text(value, inner)
@@ -158,7 +159,7 @@ def _template(names: tuple[str, ...], line: str) -> str:
 
 
 def _of_other_type(value: Any) -> str:
-    """Of a type that is a text or a number, too."""
+    """For subclasses of the scalar types."""
     for kind, write in _SCALARS.items():
         if isinstance(value, kind):
             return write(value)
@@ -169,11 +170,11 @@ def _float_text(value: float) -> str:
     text = float.__repr__(value)
     if "e-0" in text:
         return _small(text)
-    return "null" if "n" in text else text  # nan, inf: JSON has no such numbers
+    return "null" if "n" in text else text  # JSON has no nan or inf
 
 
 def _small(text: str) -> str:
-    """`1.5e-05` is `0.000015`, `1.5e-06` is `1.5e-6`."""
+    """As pydantic writes them: `1.5e-05` becomes `0.000015`, `1.5e-06` becomes `1.5e-6`."""
     digits, _, exponent = text.partition("e-0")
     if exponent != "5":
         return f"{digits}e-{exponent}"
@@ -182,7 +183,7 @@ def _small(text: str) -> str:
 
 
 _MOST_IN_TEMPLATE = 30
-"""Fields: mappings with more have names of their own, such as evidence."""
+"""Templates of larger mappings are not cached: their names rarely repeat, for example evidence."""
 _MOST_KEPT = 2000
 _TEMPLATES: dict[tuple[tuple[str, ...], str], str] = {}
 _SCALARS: dict[type, Callable[[Any], str]] = {
