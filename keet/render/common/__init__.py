@@ -1,2 +1,1 @@
-"""Texts, selections and rows that several formats print: one module per topic. Imports no format,
-rich or pydantic."""
+"""What several formats print: one module per topic. Never imports a format, rich or pydantic."""

@@ -1,4 +1,4 @@
-"""Where the time of a launch goes: which notes and units are printed, the evidence of a part."""
+"""The account of a launch's time: which notes and units are printed, and the evidence of a part."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _UNITS = 5
 
 
 def shown_notes(each: LaunchExplanation, *, everything: bool = False) -> Iterator[Note]:
-    """Notes that explain what limits the launch, without those that a finding or the headline
-    repeats."""
+    """Notes that explain what limits the launch, without those that repeat a finding or the
+    headline."""
     largest = max(each.account.parts, key=lambda part: float(part.share.value), default=None)
     first = next(iter(each.account.leading(1)), None)
     matters = {
@@ -33,7 +33,7 @@ def shown_notes(each: LaunchExplanation, *, everything: bool = False) -> Iterato
 
 
 def evidence_text(part: TimePart) -> str:
-    """`account_idle#0 from sm_active_cycles#0, elapsed_cycles#0`."""
+    """For example `account_idle#0 from sm_active_cycles#0, elapsed_cycles#0`."""
     sources = ", ".join(dict.fromkeys(piece.id for piece in part.evidence))
     return f"{part.share.id} from {sources}" if sources else part.share.id
 
@@ -45,7 +45,7 @@ def with_depth(parts: Sequence[TimePart], depth: int = 0) -> Iterator[tuple[Time
 
 
 def busiest_units(each: LaunchExplanation, most: int = _UNITS) -> list[Ceiling]:
-    """The busiest always; others where they do anything."""
+    """The busiest unit always; others only above a minimum share."""
     return [
         ceiling
         for place, ceiling in enumerate(distinct_units(each.ceilings)[:most])

@@ -64,7 +64,7 @@ def _lines(text: Prose) -> Iterator[tuple[list[ProseSentence], bool]]:
 
 
 def _line(sentences: list[ProseSentence]) -> Line:
-    """The mark of an item is in its first sentence."""
+    """The mark of a list item is at the start of its first sentence."""
     first, *others = sentences
     begin = first.parts[0] if first.parts and isinstance(first.parts[0], str) else ""
     mark = _MARK.match(begin)
@@ -75,10 +75,10 @@ def _line(sentences: list[ProseSentence]) -> Line:
 
 
 class Origin(NamedTuple):
-    """Where a number is from."""
+    """The launch that a number belongs to."""
 
     report: int
-    """Position among the reports that were asked about."""
+    """Position among the reports of the question."""
     explanation: Explanation
     launch: LaunchExplanation
 

@@ -1,4 +1,4 @@
-"""Computed numbers in a model's text: the result in the sentence, the computation apart."""
+"""Computed numbers in a model's text: the result in the sentence, the computation below it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def in_short(text: Prose) -> Prose:
-    """With results only; `computations` has how they were computed."""
+    """The text with results only; `computations` returns how they were computed."""
     return text._replace(sentences=tuple(map(short_sentence, text.sentences)))
 
 
@@ -22,18 +22,18 @@ def short_sentence(sentence: ProseSentence) -> ProseSentence:
 
 
 def computations(texts: Iterable[Prose]) -> dict[str, Reference]:
-    """`DRAM bytes read 537 MB / (N 4,096 × 4 B)`, each with its result, in the order of texts."""
+    """`DRAM bytes read 537 MB / (N 4,096 × 4 B)` and its result, in the order of the texts."""
     references = (ref for text in texts for each in text.sentences for ref in each.references)
     return {_computed(reference): reference for reference in references if reference.result}
 
 
-def computation_lines(text: Prose, said: set[str]) -> list[str]:
+def computation_lines(text: Prose, printed: set[str]) -> list[str]:
     """`32,768 = DRAM bytes read 537 MB / (N 4,096 × 4 B)`.
 
-    `said`: computations already printed on the page; they are not repeated.
+    `printed`: computations already printed on the page; they are not repeated.
     """
-    found = {how: ref for how, ref in computations([text]).items() if how not in said}
-    said.update(found)
+    found = {how: ref for how, ref in computations([text]).items() if how not in printed}
+    printed.update(found)
     return [f"{flat(reference.result)} = {how}" for how, reference in found.items()]
 
 

@@ -9,23 +9,24 @@ from itertools import accumulate
 from typing import Literal
 
 Detail = Literal["full", "middle", "brief"]
-"""`full`: everything. Then: the first two findings, others by name; the first finding alone."""
+"""`full`: everything. `middle`: the first two findings, others by name. `brief`: the first finding
+only."""
 MOST_LINES = 60
-"""Most lines of an explanation that leaves launches out."""
+"""Maximum number of lines of an explanation that leaves launches out."""
 FINDINGS: dict[Detail, int] = {"full": sys.maxsize, "middle": 2, "brief": 1}
-"""Findings that are printed with text, places and advice."""
+"""Number of findings that are printed with text, places and advice."""
 PLACES: dict[Detail, int] = {"full": 3, "middle": 2, "brief": 1}
-"""Source lines that a finding is printed with."""
+"""Number of source lines per finding."""
 NAMED = 3
-"""Findings that are printed by name alone."""
+"""Number of findings that are printed by name only."""
 
 
 def details_that_fit(
     launches: int, lines: Callable[[int, Detail], int], room: int
 ) -> tuple[Detail, ...]:
-    """The detail of each launch, the most important launch first.
+    """The level of detail of each launch, the most important launch first.
 
-    `lines`: how many lines the launch at this position takes. Launches are left out only if they do
+    `lines`: number of lines of the launch at this position. Launches are only left out if they do
     not fit in brief; one launch is always printed.
     """
     counted = cache(lines)
@@ -38,7 +39,7 @@ def details_that_fit(
 
 
 def plans_of(count: int) -> Iterator[tuple[Detail, ...]]:
-    """Details of so many launches, the most that can be said first."""
+    """Possible details of so many launches, the most detailed first."""
     full: Detail = "full"
     brief: Detail = "brief"
     others = [brief] * (count - 1)

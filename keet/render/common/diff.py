@@ -1,4 +1,4 @@
-"""A difference of two reports in words: which pairs are printed, cells of their table, the gate."""
+"""Texts of `keet diff` in all formats: which pairs are printed, cells of their table, the gate."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from keet.comparison.sentences import (
 from keet.formatting import capitalized, count_noun
 
 _EXPLAINS = ("fusion", "cause", "account", "unit")
-"""Kinds of attributions that say why; lines say where."""
+"""Kinds of attributions that explain why; lines only say where."""
 _MOST = 50.0
-"""Per cent of the change from which a cause is its main reason. A judgement: half."""
+"""Per cent of the change from which on a cause is its main reason. A judgement: half."""
 _SEVERITY = {"forbids": "not comparable", "weakens": "less certain", "note": "note"}
 
 
 def headline_parts(difference: Difference) -> tuple[str, str]:
-    """The verdict, and what to do where there is none: a heading is short."""
-    said, _, remedy = headline(difference).rstrip(".").partition("; ")
-    return said, f"{capitalized(remedy)}." if remedy else ""
+    """The verdict, and separately what to do if there is none, so that the heading is short."""
+    verdict, _, remedy = headline(difference).rstrip(".").partition("; ")
+    return verdict, f"{capitalized(remedy)}." if remedy else ""
 
 
 def is_alone(difference: Difference) -> bool:
-    """The verdict is that of the only kernel."""
+    """Whether there is only one kernel, so that the verdict is about it."""
     (only, *others) = difference.pairs or (None,)
     same = only is None or only.timing.word == difference.timing.word
     return not others and difference.rows == 1 and not difference.no_total and same
 
 
 def pairs_in_full(pairs: Sequence[PairDifference], top: int) -> list[PairDifference]:
-    """Those that changed, the largest change first; of a single pair, that."""
+    """The pairs that changed, the largest change first; a single pair always."""
     changed = [pair for pair in pairs if pair.timing.word in ("faster", "slower")]
     chosen = changed if len(pairs) > 1 else list(pairs)
     return sorted(chosen, key=lambda pair: -abs(pair.timing.saved))[:top]
 
 
 def main_reasons(pair: PairDifference) -> list[Attribution]:
-    """What explains most of a change, for a reader who wants one sentence. A cause says more than
-    the part of the time that it shows in, but only where it explains most of the change."""
+    """What explains most of a change, for a reader who wants one sentence. A cause is better than
+    the part of the time that it affects, but only if it explains most of the change."""
     if pair.timing.word not in ("faster", "slower"):
         return []
     found = [each for each in pair.attribution if each.kind in _EXPLAINS]
@@ -63,7 +63,7 @@ def main_reasons(pair: PairDifference) -> list[Attribution]:
 
 
 def _largest(found: Sequence[Attribution]) -> Attribution | None:
-    """Of those that went the way of the change."""
+    """The largest one with the same sign as the change."""
     return max((each for each in found if _share(each) > 0), key=_share, default=None)
 
 
@@ -72,7 +72,7 @@ def _share(each: Attribution) -> float:
 
 
 def side_name(side: Side) -> str:
-    """The report as the user named it, or the folder or baseline of several."""
+    """The report as the user named it; for several reports, their folder or baseline."""
     provenance = side.first.profile.provenance
     path = provenance.snapshot or provenance.path
     folder = PurePath(path).parent
@@ -87,7 +87,7 @@ def caveat_text(reason: Caveat) -> str:
 
 
 def numbers_of(groups: Sequence[KernelGroup]) -> str:
-    """`0-2`, `0, 4`: which launches of the report."""
+    """Which launches of the report: `0-2`, `0, 4`."""
     ids = sorted(launch.id for group in groups for launch in group.launches)
     spans: list[list[int]] = []
     for number in ids:
@@ -112,7 +112,7 @@ def time_headings(difference: Difference) -> tuple[str, str]:
 
 
 def shown_times(pair: PairDifference) -> tuple[str, str]:
-    """In cells of a table: `-` where a side has no such kernel, or no time."""
+    """Table cells: `-` if a side has no such kernel, or no time."""
     timing, time, known = pair.timing, pair.time, pair.known_time
     ends = (time.before, time.after) if time else (known, known)
     before = str(ends[0]) if ends[0] and timing.before is not None else "-"
@@ -121,14 +121,14 @@ def shown_times(pair: PairDifference) -> tuple[str, str]:
 
 
 def launch_cells(pair: PairDifference) -> list[str]:
-    """Of the runs; no cell where the times are not of runs."""
+    """Launches in the runs; no cells if the times are not of runs."""
     if pair.basis != "run":
         return []
     return [counted_launches(pair.counted, noun="") if pair.counted else "-"]
 
 
 def finding_words(pair: PairDifference) -> list[tuple[str, str]]:
-    """What became of the findings, in words."""
+    """Which findings were fixed, are new or remain, in words."""
     known = findings()
     outcome = pair.outcome
     groups = (
@@ -141,7 +141,7 @@ def finding_words(pair: PairDifference) -> list[tuple[str, str]]:
 
 
 def sources(difference: Difference) -> str:
-    """What the numbers are held to."""
+    """The values that the numbers of the text are checked against."""
     return "the reports and run tables" if difference.basis == "run" else "the reports"
 
 

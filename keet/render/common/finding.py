@@ -10,7 +10,7 @@ from keet.explanation.precedents import precedents_text
 
 
 def forecast_of(each: LaunchExplanation, finding: Finding) -> str:
-    """The forecast. If the replay differs from the run, it says that the gain is that of the
+    """The forecast. If the replay differs from the run, the text says that the gain is under
     replay."""
     forecast = forecast_text(finding)
     return f"{forecast} under replay" if each.replay else forecast
@@ -21,19 +21,19 @@ def confidence_of(each: LaunchExplanation, finding: Finding) -> str:
 
 
 def is_disputed(finding: Finding, each: LaunchExplanation) -> bool:
-    """Whether a model disputes the gain with true facts."""
+    """Whether a model disputes the gain with facts that are true."""
     statement = each.model_explanation
     if statement is None or any(cause.finding == finding.id for cause in statement.causes):
         return False
     return any(x.finding == finding.id and not x.problem for x in statement.objections)
 
 
-def new_remarks(finding: Finding, each: LaunchExplanation, said: set[str]) -> list[str]:
+def new_remarks(finding: Finding, each: LaunchExplanation, printed: set[str]) -> list[str]:
     """Why the confidence is low, if it is, and what the same fix gained in measured cases.
 
-    `said`: remarks printed for this launch so far. New ones are added, so that none is repeated.
+    `printed`: remarks printed for this launch so far. New ones are added, so that none is repeated.
     """
     texts = (why_low(finding, each.view, each.account), precedents_text(finding))
-    new = [text for text in texts if text and text not in said]
-    said.update(new)
+    new = [text for text in texts if text and text not in printed]
+    printed.update(new)
     return new

@@ -1,4 +1,4 @@
-"""What `keet finding` says about one finding: catalog, parameters and casebook joined."""
+"""The contents of `keet finding` for one finding: catalog, parameters and casebook combined."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ class FindingReference(NamedTuple):
     judging: Judging
     parameters: tuple[tuple[str, AnalystParameter], ...]
     measured: Precedents | None
-    """None: no gain was measured for it."""
+    """None if no gain was measured."""
     best: tuple[CaseEntry, ...]
-    """The largest gains. Of work families: those who develop keet must not see the locked ones."""
+    """The cases with the largest gains. Only from work families: developers of keet must not see
+    the locked ones."""
     lookalikes: tuple[CaseEntry, ...]
 
     @property
     def similar(self) -> list[tuple[FindingSpec, str]]:
-        """Findings that look like it, and how they are told apart."""
+        """Similar findings, and how to distinguish them from this one."""
         return [(findings()[other], text) for other, text in self.judging.unlike.items()]
 
 
@@ -45,7 +46,7 @@ def finding_reference(finding: str) -> FindingReference:
 
 
 def reported_text(reference: FindingReference) -> str:
-    """From when on it is a finding."""
+    """The gain from which on it is reported."""
     worth = f"{parameter('worth'):g}x"
     if reference.spec.family == "healthy":
         return f"It is reported only where no cause is expected to gain {worth} or more."
@@ -53,18 +54,18 @@ def reported_text(reference: FindingReference) -> str:
 
 
 def code_text(reference: FindingReference) -> str:
-    """Which code computes its gain; empty where there is none to compute."""
+    """Which code computes its gain; empty if no gain is computed."""
     checks = ", ".join(reference.judging.checks)
     return f"Code: {CODE} ({checks})." if checks and reference.spec.family != "healthy" else ""
 
 
 def cases_text(reference: FindingReference) -> str:
-    """What its fix gained where it was measured."""
+    """What its fix gained in measured cases."""
     if reference.measured is None:
         return "The casebook has no measured case of it."
     return measured_text(reference.measured)
 
 
 def rules_text(spec: FindingSpec) -> str:
-    """Empty where Nsight Compute has no rule for it."""
+    """Empty if Nsight Compute has no rule for it."""
     return f"Rules of Nsight Compute on it: {', '.join(spec.rules)}." if spec.rules else ""

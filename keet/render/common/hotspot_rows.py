@@ -1,7 +1,7 @@
 """Results of the machine-code analysis for each row of `keet hotspots`, and for each pointer.
 
-A row is what `find_hotspots` made it: all instructions of a source line, or one instruction. So the
-samples of its waits are part of the samples of the row.
+A row is one that `find_hotspots` returned: all instructions of a source line, or one instruction.
+So the samples of its waits are part of the samples of the row.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Examined(NamedTuple):
-    """One launch, as `keet hotspots` knows it."""
+    """One launch, and the analysis of its machine code."""
 
     launch: Launch
     spots: Hotspots | Absent
@@ -42,7 +42,7 @@ def examined(launch: Launch, spots: Hotspots | Absent, *, has_sass: bool) -> Exa
 
     if not has_sass:
         return Examined(launch, spots)
-    if isinstance(spots, Absent):  # without numbers per instruction the text is of no use
+    if isinstance(spots, Absent):  # without numbers per instruction the listing is not useful
         return Examined(launch, spots, spots)
     code = machine_code(launch)
     if not isinstance(code, Absent) and not code.program.executed:
@@ -55,7 +55,7 @@ RowKey = Location | int | None
 
 
 class RowWait(NamedTuple):
-    """Samples of a row that wait for one reason for what one line started."""
+    """Samples of a row with the same stall reason that wait for instructions of the same line."""
 
     reason: str
     samples: int
@@ -69,7 +69,7 @@ class RowCode(NamedTuple):
     purposes: list[tuple[Purpose, float]]
     """Shares of the row's executed warp instructions, the largest first."""
     waits: list[RowWait]
-    """Most samples first. Samples of warps that issue are left out."""
+    """Most samples first. Samples of issuing warps are left out."""
 
 
 NO_CODE = RowCode([], [])
@@ -80,7 +80,7 @@ def row_key(spot: Spot) -> RowKey:
 
 
 def code_by_row(code: MachineCode | Absent | None, by: Grouping) -> dict[RowKey, RowCode]:
-    """Empty where there is no analysis."""
+    """Empty without an analysis."""
     if code is None or isinstance(code, Absent):
         return {}
     waits = _waits_by_row(code, by)
@@ -128,21 +128,21 @@ def _waits_by_row(code: MachineCode, by: Grouping) -> dict[RowKey, list[RowWait]
 
 
 def first_wait(waits: Iterable[RowWait], reason: str) -> RowWait | None:
-    """The wait with most samples of one reason."""
+    """The wait with most samples for this stall reason."""
     return next((wait for wait in waits if wait.reason == reason), None)
 
 
 class PointerRow(NamedTuple):
-    """What is read through one pointer argument."""
+    """The data that is read through one pointer argument."""
 
     reuse: PointerReuse
     name: str
     parameter: str | None
-    """`param+0x10`; `None` for pointers that are no arguments."""
+    """For example `param+0x10`; `None` for pointers that are not arguments."""
     lines: list[Location]
     """Lines of its loads, most requested bytes first."""
     why_unknown: str
-    """Why the distinct bytes are not known; empty where they are."""
+    """Why the distinct bytes are not known; empty if they are."""
 
 
 def pointer_rows(code: MachineCode) -> list[PointerRow]:
@@ -184,6 +184,6 @@ def why_unbounded(accesses: Sequence[Access]) -> str:
 
 
 def executed_share(code: MachineCode, positions: Sequence[int]) -> float:
-    """Of the launch's executed warp instructions."""
+    """Share of the launch's executed warp instructions."""
     total = sum(code.program.counts) or 1
     return sum(code.program.counts[each] for each in positions) / total

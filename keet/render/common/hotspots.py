@@ -1,4 +1,4 @@
-"""Words about hotspots: what the samples of a row wait for, what was counted, what is missing."""
+"""Texts about hotspots: stall reasons of a row, what was counted, what is missing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from keet.profile.names import file_name
 
 _STALLS_SHOWN = 2
 _STALL_SHARE = 0.05
-"""Below this a reason is noise beside the largest one."""
+"""Smaller stall reasons are not printed."""
 
 
 def launch_list(launches: Sequence[Launch]) -> str:
@@ -29,7 +29,7 @@ def hotspots_summary(found: Hotspots) -> str:
 
 
 def _rows(found: Hotspots) -> str:
-    """Instructions without a line are one row, but no line."""
+    """All instructions without a line are one row, but not a line."""
     if found.by == "instruction":
         return count_noun(len(found.spots), "instruction")
     lines = sum(spot.location is not None for spot in found.spots)
@@ -39,9 +39,10 @@ def _rows(found: Hotspots) -> str:
 
 
 def chance_error(share: float, total: int) -> float:
-    """How far a share of samples may be off by chance, if samples are drawn one by one.
+    """How far a share of samples may be off by chance, if samples are independent.
 
-    The farther end of Wilson's interval of two standard deviations: it holds near 0 and 1, too.
+    The farther end of Wilson's interval of two standard deviations, which is also valid near 0 and
+    1.
     """
     spread = 4 / total
     middle = (share + spread / 2) / (1 + spread)
@@ -52,7 +53,7 @@ def chance_error(share: float, total: int) -> float:
 def hotspots_notes(
     launch: Launch, found: Hotspots, lines: Mapping[str, Sequence[str]], *, for_tool: bool = False
 ) -> list[str]:
-    """How to get what is missing. `for_tool`: without command-line options."""
+    """How to get the data that is missing. `for_tool`: without command-line options."""
     if not launch.locations:
         see = "list_reports" if for_tool else "keet show"
         return [f"no line information: build with nvcc -lineinfo, and see: {see}"]
@@ -66,7 +67,7 @@ def hotspots_notes(
 
 
 def stall_reasons(spot: Spot) -> list[str]:
-    """The stall reasons that matter for a spot, the largest first."""
+    """The important stall reasons of a spot, the largest first."""
     known = stalls()
     shares = spot.stall_shares()
     return [r for r, share in shares if known[r].counts_as_stall and share >= _STALL_SHARE]

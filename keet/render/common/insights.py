@@ -56,17 +56,17 @@ def shown_file(kernel: ClusterKernelDocument) -> str:
 
 
 def unit_names(sweep: SweepDocument) -> list[str]:
-    """Hardware units of which a point has a share of peak, in the order in which they appear."""
+    """Hardware units for which a point has a share of peak, in the order of their appearance."""
     return list(dict.fromkeys(unit for point in sweep.points for unit in point.units))
 
 
 def compared(point: CurvePointDocument) -> float:
-    """What points are compared by: the time, or the time per unit of work, in us."""
+    """The value by which points are compared: the time, or the time per unit of work, in us."""
     return point.time_us if point.cost is None else point.cost
 
 
 MOST_HISTORY = 60
-"""Files of a history that are shown, around the change."""
+"""Maximum number of files of a history that are shown, around the change."""
 
 
 def shown_history(change: ChangeDocument) -> range:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def known_runs_text(runs: int, timed: int, of_all: str) -> str:
-    """`timed`: how many of these run tables have times of the profiled launches."""
+    """`timed`: number of these run tables that have times of the profiled launches."""
     have = f"{runs:,} of {of_all} {'has' if runs == 1 else 'have'} a run table"
     if timed == runs:
         return have

@@ -1,4 +1,4 @@
-"""Everything that the analysis knows about the instructions of one source line."""
+"""Everything that the machine-code analysis knows about the instructions of one source line."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class InstructionFacts(NamedTuple):
     purpose: Purpose
     executed: int
     samples: int
-    """Of all reasons, those of warps that issue included."""
+    """Samples of all stall reasons, including those of issuing warps."""
     waits: list[Wait]
     """Most samples first."""
 
 
 class Awaited(NamedTuple):
-    """Samples at another line that wait for this one."""
+    """Samples at another line that wait for this line."""
 
     line: Location | None
     reason: str
@@ -43,10 +43,11 @@ class Awaited(NamedTuple):
 
 
 class RoutineFacts(NamedTuple):
-    """Instructions of a routine with one caller, such as a division that the compiler calls."""
+    """Instructions of a routine with a single caller, such as a division routine of the
+    compiler."""
 
     line: Location | None
-    """The other end: where they are counted, or who calls them."""
+    """The other line: where the instructions are counted, or which line calls them."""
     instructions: int
     executed: int
     samples: int
@@ -55,7 +56,7 @@ class RoutineFacts(NamedTuple):
 class LoopFacts(NamedTuple):
     loop: Loop
     line: Location | None
-    """Of the first instruction of the loop's header."""
+    """Line of the first instruction of the loop's header."""
     chains: LoopChains | None
     """`None` for a loop that ran once per entry."""
 
@@ -63,7 +64,8 @@ class LoopFacts(NamedTuple):
 class LineFacts(NamedTuple):
     line: Location
     instructions: list[InstructionFacts]
-    """In the order of the code: those that were executed or sampled, as in the line's row."""
+    """Instructions that were executed or sampled, in the order of the code, as in the line's row.
+    """
     executed_share: float
     purposes: list[tuple[Purpose, float]]
     awaited: list[Awaited]
@@ -73,11 +75,12 @@ class LineFacts(NamedTuple):
     loops: list[LoopFacts]
     """Loops around the instructions of the line, outermost first."""
     invariants: list[Invariant]
-    """Cut down to the positions of the line; shares are those of the cut."""
+    """Restricted to the instructions of the line; so are the shares."""
     calls: list[RoutineFacts]
-    """Routines that only this line calls, by the line at which the report counts them."""
+    """Routines that only this line calls, with the line at which the report counts them."""
     callers: list[RoutineFacts]
-    """Instructions of this line that are routines of one caller, by the line that calls them."""
+    """Instructions of this line that are routines with a single caller, with the line that calls
+    them."""
 
 
 def line_facts(code: MachineCode, line: Location) -> LineFacts:
@@ -85,7 +88,7 @@ def line_facts(code: MachineCode, line: Location) -> LineFacts:
 
 
 class CodeByLine:
-    """The code of one launch, sorted by source line once: a listing asks for hundreds of lines."""
+    """The code of one launch, indexed by source line: a listing asks for hundreds of lines."""
 
     def __init__(self, code: MachineCode) -> None:
         self.code = code
@@ -179,7 +182,7 @@ class CodeByLine:
 
     @cached_property
     def _routines(self) -> Mapping[Location | None, tuple[list[RoutineFacts], list[RoutineFacts]]]:
-        """By line: what it calls, and what calls it."""
+        """By line: the routines that it calls, and the lines that call its routines."""
         moved: dict[tuple[Location | None, Location | None], list[int]] = {}
         for line, own in self.positions.items():
             for position in own:
@@ -228,11 +231,11 @@ class CodeByLine:
 
 
 Numbers = Mapping[int, list[int]]
-"""By the position of an instruction: which items of a list are about it."""
+"""Indices of the list items that concern an instruction, by the position of the instruction."""
 
 
 def _numbers(positions: Iterable[Iterable[int]]) -> Numbers:
-    """From the positions that each item of the list is about."""
+    """`positions`: for each list item, the instructions that it concerns."""
     found: dict[int, list[int]] = {}
     for number, own in enumerate(positions):
         for position in own:
@@ -241,17 +244,17 @@ def _numbers(positions: Iterable[Iterable[int]]) -> Numbers:
 
 
 def _at(own: Iterable[int], numbers: Numbers, items: Sequence[_T]) -> list[_T]:
-    """The items about some instructions, in the order of the list."""
+    """The items that concern the given instructions, in the order of the list."""
     wanted = {number for position in own for number in numbers.get(position, ())}
     return [items[number] for number in sorted(wanted)]
 
 
-_UNSETTLED = frozenset(("data", "path", "unknown"))
-"""What may differ between the lanes of a warp in a way that the form does not show."""
+_LANE_DEPENDENT = frozenset(("data", "path", "unknown"))
+"""Dependences that may differ between the lanes of a warp in a way that the form does not show."""
 
 
 def known_stride(access: Access) -> int | None:
-    """Bytes between the accesses of neighbouring threads; `None` where that is not known."""
-    if access.shape is None or access.offset.depends & _UNSETTLED:
+    """Bytes between the accesses of neighbouring threads; `None` if not known."""
+    if access.shape is None or access.offset.depends & _LANE_DEPENDENT:
         return None
     return lane_stride(access.offset)

@@ -1,4 +1,4 @@
-"""Which source line `--line FILE:LINE` means, and which launches have code for it."""
+"""Resolves `--line FILE:LINE` to a source line, and to the launches that have code for it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from keet.profile.names import file_name
 from keet.render.common.machine_code import line_text
 
 _NEAREST = 4
-"""Lines, or files, that an error names."""
+"""Number of lines or files that an error message suggests."""
 
 
 class NoSuchLine(UsageError):
-    """`--line` means no line, or several."""
+    """`--line` matches no line, or several."""
 
     def __init__(self, wanted: tuple[str, int], problem: str, *, is_empty: bool) -> None:
         self.place = f"{one_line(wanted[0])}:{wanted[1]}"

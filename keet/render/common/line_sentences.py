@@ -1,4 +1,4 @@
-"""Sentences about the instructions of one source line: accesses, loops, what could be changed."""
+"""Sentences about the instructions of one source line: accesses, loops, possible changes."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from keet.units import format_number
 _ACCESSES = 12
 _CONSTANTS = 4
 _POSITIONS = 8
-"""Offsets that are listed."""
+"""Maximum number of offsets that are listed."""
 
 
 Item = tuple[str, str]
-"""A label, and what is said about it."""
+"""A label and a text."""
 
 
 def access_items(
     code: MachineCode, facts: LineFacts, words: FormWords, offset: Offset
 ) -> list[Item]:
-    """Where accesses go, and how many bytes that is: those with most bytes, in code order.
+    """Addresses and bytes of the accesses with most bytes, in the order of the code.
 
-    Accesses that differ by a constant only are one item.
+    Accesses that differ only by a constant are combined.
     """
     groups: dict[object, list[Access]] = {}
     for access in facts.accesses:
@@ -189,7 +189,7 @@ BEHIND_EXIT = (
 
 
 def drain_items(code: MachineCode, facts: LineFacts, offset: Offset) -> list[Item]:
-    """What samples at an instruction that nobody executes mean."""
+    """Explains samples at an instruction that no warp executes."""
     return [
         (offset(each.position), BEHIND_EXIT)
         for each in facts.instructions

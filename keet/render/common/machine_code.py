@@ -1,4 +1,4 @@
-"""Results of the machine-code analysis in words: instruction mix, waits, sizes, access patterns."""
+"""Results of the machine-code analysis as text: instruction mix, waits, sizes, access patterns."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from keet.analysis.sass.polynomials.polynomial import Polynomial
 
 Offset = Callable[[int], str]
-"""The offset from the start of its function, of the instruction at a position."""
+"""Returns the offset of the instruction at a position from the start of its function."""
 _LEAST_SHARE = 0.005
-"""Shares below this would be printed as 0 %."""
+"""Smaller shares would be printed as 0 %."""
 
 
 def mix_text(mix: Iterable[tuple[Purpose, float]]) -> str:
-    """In the words of the account: `addresses and indices 77%, loads and stores 10%`."""
+    """With the labels of the account: `addresses and indices 77%, loads and stores 10%`."""
     return ", ".join(
         f"{PURPOSES[purpose.value]} {share_text(share)}"
         for purpose, share in mix
@@ -57,7 +57,7 @@ _NOUNS = {
     "CONSTANT": "constant load",
     "SYNC": "barrier",
 }
-"""By the name of the role: most commands print rows without having loaded the analysis."""
+"""By the name of the role, so that printing rows does not import the analysis."""
 
 
 def noun(each: Instruction) -> str:
@@ -75,9 +75,9 @@ def noun(each: Instruction) -> str:
 def waits_for(
     code: MachineCode, wait: RowWait | None, line: Location | None, offset: Offset | None = None
 ) -> str:
-    """` for the load at slow.cu:19`; empty where there is no other instruction to look at.
+    """For example ` for the load at slow.cu:19`; empty if no other instruction is waited for.
 
-    `offset` is given where rows are instructions: the producer is then named by its offset.
+    `offset` is given if rows are instructions: the producer is then named by its offset.
     """
     if wait is None or wait.producer_position is None or wait.reason == "wait":
         return ""
@@ -107,7 +107,7 @@ def distinct_text(
 
 
 def _times_text(requested: int | None, distinct: int) -> str:
-    """How often each byte is asked for."""
+    """How often each byte is requested."""
     if not distinct or not requested:
         return ""
     return f" ({times_text(requested / distinct)})"
@@ -123,13 +123,13 @@ _PARAMETER = regex(r"\bparam\+0x[0-9a-f]+")
 
 _WORD = regex(r"tid|choice|unknown|loop|last|loaded|result")
 _CUT = "..."
-"""Ends a name that is too long to be of use."""
+"""Ends a name that is cut because it is too long."""
 
 
 class FormWords:
-    """Address forms of one launch in words that users know.
+    """Address forms of one launch as text that users understand.
 
-    The names that keet gives to what it cannot express are numbered in the order of their use.
+    Names for terms that keet cannot express are numbered in the order of their use.
     """
 
     def __init__(self, code: MachineCode, offset: Offset) -> None:
@@ -174,7 +174,7 @@ class FormWords:
 
     @property
     def legend(self) -> list[tuple[str, str]]:
-        """The words that were used, and what they stand for."""
+        """The words that were used, and their meaning."""
         return [(label, text) for word, label, text in _WORDS if word in self._used]
 
 
@@ -191,7 +191,8 @@ _WORDS = [
 
 
 def offset_in_function(launch: Launch, code: MachineCode) -> Offset:
-    """Writes positions of a code as offsets from the start of the function: as in cuobjdump."""
+    """Formats positions of the code as offsets from the start of the function, as cuobjdump
+    does."""
     starts = function_starts(launch)
 
     def offset(position: int) -> str:
@@ -202,9 +203,9 @@ def offset_in_function(launch: Launch, code: MachineCode) -> Offset:
 
 
 def sass_text(each: Instruction, starts: Sequence[int]) -> str:
-    """An instruction with the target of a branch as an offset, as the rows of the code have it.
+    """An instruction with the target of a branch as an offset, as in the rows of the code.
 
-    `starts`: of the functions. A target in another function stays an address.
+    `starts`: start addresses of the functions. A target in another function stays an address.
     """
     text = " ".join(each.text.split())
     before, _, target = text.rpartition("0x")
@@ -215,13 +216,13 @@ def sass_text(each: Instruction, starts: Sequence[int]) -> str:
 
 
 def function_start(starts: Sequence[int], address: int) -> int:
-    """Of the function that an address lies in; `starts`: see `function_starts`."""
+    """Start of the function that contains the address; `starts`: see `function_starts`."""
     at = bisect_right(starts, address)
     return starts[at - 1] if at else 0
 
 
 def function_starts(launch: Launch) -> list[int]:
-    """Where the launch's functions begin, in order: people know an instruction by its offset from
-    there."""
+    """Start addresses of the launch's functions, in order: tools print instructions as offsets from
+    them."""
     starts = launch.instances("launch__function_pcs")
     return sorted(int(pc) for pc in starts.values if isinstance(pc, (int, float))) if starts else []

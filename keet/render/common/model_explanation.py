@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from keet.prose.text import Prose
 
 MARKS = {"confirmed": "✓", "refuted": "✗", "inconclusive": "?"}
-"""Always printed with the word: a terminal without these signs shows `?` for each."""
+"""Always printed with the word, because a terminal without these characters shows `?` for each."""
 BY_MODEL = "model, computed by keet"
 """Author of the headline if it is a model's cause."""
 OWN_WORDS = (
@@ -35,17 +35,17 @@ _CHANGED = regex(r"(?:@@|[-+])")
 
 
 def flat(text: str) -> str:
-    """The text on one line; characters that can't be printed are escaped."""
+    """The text on one line; unprintable characters are escaped."""
     return one_line(" ".join(text.split()))
 
 
 def plain(text: Prose) -> str:
-    """On one line, with unchecked sentences marked."""
+    """The text on one line, with unchecked sentences marked."""
     return flat(str(text))
 
 
 def code_lines(code: str) -> list[str]:
-    """Without the blank lines around it; the indent is kept."""
+    """Without leading and trailing blank lines; the indentation is kept."""
     return code.expandtabs(4).strip("\r\n").splitlines()
 
 
@@ -65,9 +65,9 @@ def title_of(finding: str) -> str:
 
 
 def first_sentences(text: Prose, most: int) -> Prose:
-    """Sentences are never cut."""
-    said = [each for each in text.sentences if each.text.strip()]
-    return text._replace(sentences=tuple(said[:most]))
+    """Whole sentences only."""
+    sentences = [each for each in text.sentences if each.text.strip()]
+    return text._replace(sentences=tuple(sentences[:most]))
 
 
 # --- causes
@@ -105,7 +105,7 @@ def leading_causes(each: LaunchExplanation) -> tuple[ModelCause, ...]:
 
 
 def leading_objections(each: LaunchExplanation) -> tuple[ModelCause, ...]:
-    """Empty if the model names the finding as a cause itself."""
+    """Empty if the model itself names the finding as a cause."""
     if not each.findings or leading_causes(each):
         return ()
     return objections_to(each, each.findings[0].id)
@@ -139,8 +139,8 @@ def claim_notes(cause: ModelCause) -> list[str]:
 
 
 def next_limiter_text(each: LaunchExplanation) -> str:
-    """A sentence on the limiter after the fix if the headline is the model's; empty if not
-    known."""
+    """A sentence about the limiter after the fix, if the headline is the model's; empty if it is
+    not known."""
     if not (each.model_explanation and each.model_explanation.leads):
         return ""
     claims = [cause.claim for cause in leading_causes(each) if cause.claim]
@@ -152,7 +152,7 @@ def next_limiter_text(each: LaunchExplanation) -> str:
 
 
 def leading_edit(each: LaunchExplanation) -> Edit | None:
-    """The edit that is printed in full: preferably for the first finding, and one that applies and
+    """The edit that is printed in full: preferably one for the first finding that applies and
     compiles."""
     edits = each.model_explanation.edits if each.model_explanation else ()
     first = each.findings[0].id if each.findings else None
@@ -164,8 +164,8 @@ def leading_edit(each: LaunchExplanation) -> Edit | None:
 
 
 def edit_replaces_advice(each: LaunchExplanation, finding: str) -> bool:
-    """keet's own advice may contradict the edit that is printed. For a cause that a model claims,
-    it is general advice anyway."""
+    """Whether the printed edit replaces keet's own advice, which may contradict it. For a cause
+    that a model claims, that advice is general anyway."""
     edit = leading_edit(each)
     claimed = any(found.id == finding and found.origin == "model" for found in each.findings)
     return edit is not None and (edit.finding == finding or (claimed and bool(edit.diff)))
@@ -178,14 +178,14 @@ def other_edits(each: LaunchExplanation) -> list[Edit]:
 
 
 def places_of(edit: Edit) -> str:
-    """`slow.cu:5, 18-27`: a file is named once."""
-    told: list[str] = []
+    """`slow.cu:5, 18-27`: each file is named once."""
+    names: list[str] = []
     before = ""
     for place in map(flat, edit.places):
         file, colon, lines = place.rpartition(":")
-        told.append(lines if colon and file == before else place)
+        names.append(lines if colon and file == before else place)
         before = file
-    return ", ".join(told)
+    return ", ".join(names)
 
 
 def patch_lines(edit: Edit) -> list[str]:
@@ -205,7 +205,7 @@ def edit_status(edit: Edit) -> str:
 
 
 def _build(edit: Edit) -> str:
-    """Most texts of the compile step already contain the outcome."""
+    """Most results of the compile step already contain the outcome."""
     text, outcome = flat(edit.build_text), _OUTCOMES[edit.build]
     if not text or _SAYS_OUTCOME.search(text):
         return text or outcome
@@ -230,21 +230,21 @@ def cited(each: LaunchExplanation, *, everything: bool = True) -> list[Evidence]
 
     Without `everything`, evidence of hypotheses, purpose and mapping is left out.
     """
-    said = each.model_explanation
-    if said is None:
+    model = each.model_explanation
+    if model is None:
         return []
-    said = without_guesses(said, everything=everything)
+    model = without_guesses(model, everything=everything)
     known = {evidence.id: evidence for evidence in each.evidence}
-    return [known[entry] for entry in said.ids if entry in known]
+    return [known[entry] for entry in model.ids if entry in known]
 
 
-def without_guesses(said: ModelExplanation, *, everything: bool) -> ModelExplanation:
+def without_guesses(model: ModelExplanation, *, everything: bool) -> ModelExplanation:
     """Unless `everything`, without hypotheses, purpose and mapping."""
     if everything:
-        return said
+        return model
     from keet.prose.text import Prose
 
-    return said._replace(hypotheses=(), purpose=Prose(), mapping=Prose())
+    return model._replace(hypotheses=(), purpose=Prose(), mapping=Prose())
 
 
 # --- the closing lines

@@ -1,4 +1,4 @@
-"""What limits the occupancy of a launch, in words."""
+"""What limits the occupancy of a launch, as text."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _BLOCK_LIMITS = {
 
 
 def occupancy_limit(launch: Launch) -> str:
-    """`registers allow 2 blocks per SM`: what allows the fewest. Empty where all warps fit, or the
-    report does not tell."""
+    """The resource that allows the fewest blocks: `registers allow 2 blocks per SM`. Empty if all
+    warps fit, or if the report does not have the data."""
     possible = launch.get("theoretical_occupancy_pct")
     if not possible or possible.value >= 100:
         return ""

@@ -1,4 +1,4 @@
-"""Source lines of a finding in words: what share of the whole effect each has."""
+"""The source lines of a finding as text: which share of the whole effect each line has."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from keet.analysis.findings import Place
 from keet.formatting import share_text
 
 _DECLARED = {"launches": "launched here", "shared arrays": "declared here"}
-"""Places found in the source text, without a counter."""
+"""Places that were found in the source text, without a counter."""
 _MATTERS = 0.05
-"""A smaller share without a source line is not worth a row."""
+"""Smaller shares without a source line are not printed."""
 
 
 _ENDS = {"waits for data": "for", "samples that wait for data": "at"}
-"""Both ends of a wait have lines: the load that is waited for, and where warps wait."""
+"""Waits have two lines: that of the load that is waited for, and the one where warps wait."""
 
 
 def place_shares(places: Sequence[Place], behind: str = "") -> list[str]:
-    """`41% of all samples`. Where a list has both ends of waits, each says which it is: `94% of all
-    waits for data are for`, `72% of all waits for data are at`. Empty where nothing was measured.
+    """For example `41% of all samples`. If a list has both lines of waits, each text says which one
+    it is: `94% of all waits for data are for`, `72% of all waits for data are at`. Empty if nothing
+    was measured.
 
-    `behind`: stands for the line, where that is not named next.
+    `behind`: word for the line, if the line does not follow the text.
     """
     has_both = {place.of for place in places} >= {*_ENDS}
     ends = (_ENDS.get(place.of) if has_both else None for place in places)
@@ -41,7 +42,7 @@ def _share(place: Place, end: str) -> str:
 
 
 def unplaced_shares(places: Sequence[Place]) -> Iterator[str]:
-    """`26% of all samples`: the share without a source line, once per kind of share."""
+    """For example `26% of all samples`: the share without a source line, once per kind of share."""
     for of, share in {place.of: place.unplaced for place in places}.items():
         if share >= _MATTERS:
             yield f"{share_text(share)} of all {of}"

@@ -1,4 +1,4 @@
-"""The program in words: rows of its table, which launches are printed, closing lines."""
+"""Texts about the program: rows of its table, which launches are printed, closing lines."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from keet.units import Quantity
 from keet.verification.explanation_check import ExplanationCheck
 
 ROWS = 8
-"""Kernels that an explanation lists."""
+"""Maximum number of kernels in an explanation."""
 _SMALL = 1.0
-"""Percentage of the time: smaller rows are combined."""
+"""Per cent of the time: smaller rows are combined."""
 _SPREAD = 1.2
-"""Longest launch over shortest from which both are printed."""
+"""Both times are printed if the longest launch takes this many times as long as the shortest."""
 _ACROSS = 3
-"""Cross-launch findings that a person is shown; JSON has all of them."""
+"""Maximum number of printed cross-launch findings; JSON has all of them."""
 _NAMED = 3
-"""Launches that a row names."""
+"""Maximum number of launches that a row names."""
 _WORTH = 1.02
-"""Times faster, from which a gain is printed."""
+"""Smaller gains (times faster) are not printed."""
 _IDS = 10
-"""Launches without a measurement that are named."""
+"""Maximum number of named launches without a measurement."""
 LEAST_NAME = 16
-"""Characters that a name is not cut below."""
+"""Names are not cut below this number of characters."""
 HEADINGS = ("Share", "Launches", "Time", "Kernel", "Gain", "First finding")
 
 
@@ -90,7 +90,7 @@ def detail_text(row: ProgramRow, repeated: Counter[str]) -> str:
 
 
 def figures(row: ProgramRow, program: ProgramExplanation) -> tuple[str, str, str]:
-    """Share, launches and time; a dash where the report has no durations."""
+    """Share, launches and time; a dash if the report has no durations."""
     if not program.total.value:
         return "-", count_text(row.launches), "-"
     return time_share_text(row.share), count_text(row.launches), str(row.total)
@@ -101,7 +101,7 @@ def gain_text(row: ProgramRow) -> str:
 
 
 def answer_text(row: ProgramRow) -> str:
-    """The first finding of the launch that stands for the row."""
+    """The first finding of the launch that represents the row."""
     if row.members:
         return _profiled_members(row)
     if row.not_explained:
@@ -113,7 +113,10 @@ def answer_text(row: ProgramRow) -> str:
 
 
 def is_profiled(row: ProgramRow) -> bool:
-    """Why a row has no finding: its launch is not explained here, or it may be inside a range."""
+    """Whether a launch of the row is in the report, on its own or possibly inside a range.
+
+    It decides what is printed for a row without a finding.
+    """
     return bool(row.profiled) or bool(row.run_row and row.run_row.in_range)
 
 
@@ -124,7 +127,7 @@ def _profiled_members(row: ProgramRow) -> str:
 
 
 def stands_for_text(program: ProgramExplanation | None, each: LaunchExplanation) -> str:
-    """`; it stands for 13 launches of this shape`, where there are more."""
+    """`; it stands for 13 launches of this shape`, if there is more than one."""
     group = program.standing.get(each.launch.id) if program else None
     members = len(group.launches) if group else 1
     if group is None or members < 2:
@@ -140,7 +143,8 @@ def stands_for_text(program: ProgramExplanation | None, each: LaunchExplanation)
 def shown_launches(
     explanation: Explanation, program: ProgramExplanation | None, *, everything: bool
 ) -> Sequence[LaunchExplanation]:
-    """Those that are printed: all, those that a model explains, or those that matter."""
+    """The launches that are printed: all, those that a model explains, or the most important
+    ones."""
     by_model = [each for each in explanation.launches if each.model_explanation]
     if everything or program is None:
         return explanation.launches
@@ -162,7 +166,7 @@ def is_cut(explanation: Explanation, shown: Sequence[LaunchExplanation]) -> bool
 
 
 def hidden_text(explanation: Explanation, shown: Sequence[LaunchExplanation]) -> str:
-    """How to see the launches that are not explained above; empty where all are."""
+    """How to see the launches that are not explained above; empty if all are."""
     hidden = len(explanation.asked) - len(shown)
     if not hidden:
         return ""
@@ -172,7 +176,7 @@ def hidden_text(explanation: Explanation, shown: Sequence[LaunchExplanation]) ->
 
 
 def whose_text(ids: Sequence[int], explanation: Explanation) -> str:
-    """Which launches lack something; empty where all of the report do."""
+    """Which launches lack something; empty if all launches of the report do."""
     if len(ids) == len(explanation.launches):
         return " (in the launches that are explained)" if explanation.is_sample else ""
     more = ", …" if len(ids) > _IDS else ""
@@ -180,7 +184,7 @@ def whose_text(ids: Sequence[int], explanation: Explanation) -> str:
 
 
 def verified_text(explanation: Explanation, own: ExplanationCheck) -> str:
-    """Whether the printed numbers were confirmed by what they are about, and where to read on."""
+    """Whether the printed numbers were confirmed by the report, and where to read more."""
     table = " and the table of the run" if explanation.whole_run else ""
     if missing := own.numbers - own.verified:
         return f"The report{table} does not confirm {missing} of these numbers."
@@ -188,7 +192,7 @@ def verified_text(explanation: Explanation, own: ExplanationCheck) -> str:
 
 
 def without_code_text(explanation: Explanation, shown: Sequence[LaunchExplanation]) -> str:
-    """Which launches were explained with their machine code, where only some of these were."""
+    """Which launches were explained with their machine code, if only some were."""
     off = sum(each.view.code_state == "off" for each in shown)
     if not off or not explanation.reads_code:
         return ""
@@ -199,7 +203,7 @@ def without_code_text(explanation: Explanation, shown: Sequence[LaunchExplanatio
 
 
 def cases_text(shown: Sequence[LaunchExplanation]) -> str:
-    """How to see the measured cases of the first finding; empty where there are none."""
+    """How to see the measured cases of the first finding; empty if there are none."""
     first = next((finding for each in shown for finding in each.findings[:1]), None)
     if first is None or precedents_of(first) is None:
         return ""

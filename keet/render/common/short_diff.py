@@ -9,14 +9,14 @@ from keet.lazy_regex import regex
 from keet.records import NamedTuple
 
 HUNK = regex(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@")
-"""The head of a hunk: its first line before, and how many lines before and after."""
+"""The header of a hunk: its first line before, and the number of lines before and after."""
 
 
 class DiffLine(NamedTuple):
     number: str
-    """In the source as it is; empty for what is added, and for names of files."""
+    """Line number in the current source; empty for added lines and file names."""
     text: str
-    """With its sign."""
+    """With the sign of the diff."""
 
     @property
     def is_changed(self) -> bool:
@@ -24,9 +24,10 @@ class DiffLine(NamedTuple):
 
 
 def short_diff(diff: str, most: int) -> list[DiffLine]:
-    """Names of files only where there are several. All of a text that is not a diff.
+    """File names are only included if there are several. A text that is not a diff is returned
+    unchanged.
 
-    `most`: where it has more lines, context is left out that a reader can do without.
+    `most`: if there are more lines, unimportant context is left out.
     """
     lines = diff.expandtabs(4).strip("\r\n").splitlines()
     hunks = list(_hunks(lines))
@@ -51,7 +52,8 @@ def _shown(
 
 
 def _hunks(lines: Sequence[str]) -> Iterator[tuple[str, list[DiffLine]]]:
-    """Each with the file that it changes. Counted, since `--- x` may be a line that is removed."""
+    """The hunks, each with its file. Lines are counted, because `--- x` may also be a removed
+    line."""
     file, place = "", 0
     while place < len(lines):
         line = lines[place]
@@ -83,15 +85,16 @@ def _is_changed(hunk: Sequence[DiffLine], place: int) -> bool:
 
 
 def _is_near(hunk: Sequence[DiffLine], place: int) -> bool:
-    """A changed line, or one beside it. A blank one there says nothing, but between two changes it
-    is part of the code."""
+    """A changed line, or a line next to one. A blank line is left out there, unless it is between
+    two changes."""
     beside = [_is_changed(hunk, place - 1), _is_changed(hunk, place + 1)]
     has_text = bool(hunk[place].text.strip())
     return hunk[place].is_changed or all(beside) or (any(beside) and has_text)
 
 
 def _says_where(hunk: Sequence[DiffLine], place: int) -> bool:
-    """A changed line, or the one behind which lines are only added: those have no number."""
+    """A changed line, or the line after which lines are only added, because added lines have no
+    number."""
     if hunk[place].is_changed:
         return True
     changes = list(takewhile(lambda line: line.is_changed, hunk[place + 1 :]))

@@ -1,4 +1,4 @@
-"""The text of source lines, where the report or --source has it."""
+"""The text of source lines, if the report or --source has it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from keet.safe_text import bounded_lines
 
 
 def source_lines(launch: Launch) -> Mapping[str, Sequence[str]]:
-    """The lines of each source file whose text is at hand."""
+    """The lines of each source file whose text is available."""
     return _SourceLines({path: text for path, text in launch.source_files.items() if text})
 
 
 class _SourceLines(Mapping[str, Sequence[str]]):
-    """Splits a file when its lines are asked for: most answers need few lines of one file."""
+    """Splits a file on first access: most commands need lines of few files."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts
@@ -34,7 +34,7 @@ class _SourceLines(Mapping[str, Sequence[str]]):
 
 
 def source_line(spot: Spot, lines: Mapping[str, Sequence[str]]) -> str | None:
-    """The text of a spot's line; `None` where the file is not at hand or is shorter than that."""
+    """The text of a spot's line; `None` if the file is not available or too short."""
     where = spot.location
     if where is None:
         return None

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from keet.render.json.top import GainDocument, GpuDocument, OpportunityDocument, TopDocument
 
 _MOST_GPUS = 5
-"""GPUs that have a line above the list."""
+"""Maximum number of GPUs with a line above the list."""
 _ORDER = (
     "Shares are of the time on the group's own GPU; groups are ranked by the share that a fix "
     "would save."
@@ -39,13 +39,14 @@ _ORDER = (
 
 
 def about_times(top: TopDocument) -> list[str]:
-    """What times and shares are of."""
+    """What times and shares cover."""
     order = [_ORDER] if len(top.gpus) > 1 else []
     return about_runs(top) if top.runs else [about_no_runs(top), *order]
 
 
 def top_heading(top: TopDocument) -> str:
-    """Failed files are counted only without --device and --kernel: what is in them is not known."""
+    """Failed files are counted only without --device and --kernel, because their contents are not
+    known."""
     whole = top.device is None and top.kernel is None
     failed = f" ({top.failed:,} more failed)" if top.failed and whole else ""
     launches = count_noun(top.launches, "launch")
@@ -94,15 +95,15 @@ def launch_shape(each: OpportunityDocument) -> str:
 
 
 def _stored(shape: str | None) -> str:
-    """The store has `256x1024x1`."""
+    """The store has the form `256x1024x1`."""
     sizes = shape.split("x") if shape else []
-    if not all(map(str.isdecimal, sizes)):  # a store that keet did not write
+    if not all(map(str.isdecimal, sizes)):  # a store that was not written by keet
         return one_line(shape or "")
     return shape_text([*map(int, sizes)], "-")
 
 
 def saving_text(top: TopDocument, each: OpportunityDocument) -> str:
-    """The time saved. With several GPUs also its share, which groups are ranked by."""
+    """The time saved. With several GPUs also its share, which is the ranking criterion."""
     if not each.finding:
         return "-"
     part, share = saved_of(each), ""
@@ -120,18 +121,18 @@ def no_saving_text(each: OpportunityDocument) -> str:
 
 
 def group_finding(each: OpportunityDocument) -> str:
-    """By its label, as `keet explain` has it."""
+    """By its label, as in `keet explain`."""
     if each.finding is None:
         return _no_finding(each)
     spec = findings().get(each.finding)
-    label = spec.label if spec else one_line(each.finding)  # a store that keet did not write
+    label = spec.label if spec else one_line(each.finding)  # a store that was not written by keet
     if each.finding_launches == each.launches:
         return label
     return f"{label} (in {each.finding_launches:,} of {each.launches:,} launches)"
 
 
 def _no_finding(each: OpportunityDocument) -> str:
-    """A launch without metrics was not checked, which is not the same as no finding."""
+    """A launch without metrics was not checked, which is different from having no finding."""
     if not each.not_judged:
         return "no finding"
     lacks = "no metric shows where the time goes"

@@ -1,4 +1,4 @@
-"""Texts of `keet top` about times: what times and shares are of, what a saving is claimed for."""
+"""Texts of `keet top` about times: what times, shares and claimed savings cover."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def launches_cell(each: OpportunityDocument) -> str:
 
 
 def _amount(number: float | None) -> str:
-    """May be a fraction: profiled launches of one kernel share the launches of the run evenly."""
+    """May be a fraction: profiled launches of one kernel share the launches of the run equally."""
     if number is None:
         return "-"
     return f"{number:,.0f}" if abs(number - round(number)) < 0.05 else f"{number:,.1f}"
@@ -61,7 +61,7 @@ def _amount(number: float | None) -> str:
 
 class Section(NamedTuple):
     title: str | None
-    """None: the only list."""
+    """None if there is only one list."""
     opportunities: list[OpportunityDocument]
 
 
@@ -79,7 +79,7 @@ _TITLES: Mapping[str, str] = {
 }
 
 
-# --- what times and shares are of
+# --- what times and shares cover
 
 
 def whole_runs(gpu: GpuDocument) -> str:
@@ -145,7 +145,7 @@ def _known_runs(top: TopDocument) -> str:
 
 
 def about_no_runs(top: TopDocument) -> str:
-    """If no launch has a time in a run."""
+    """For stores in which no launch has a time in a run."""
     once = "each launch counts once, as profiled"
     if top.known_runs:
         return f"{_known_runs(top)}: {once}."
@@ -156,7 +156,7 @@ def about_no_runs(top: TopDocument) -> str:
 
 
 def _about_sums(top: TopDocument) -> list[str]:
-    """If run tables have nothing but durations."""
+    """For run tables that only have durations."""
     number, runs = sum(gpu.summed_runs for gpu in top.gpus), sum(gpu.runs for gpu in top.gpus)
     if not number:
         return []
@@ -188,7 +188,7 @@ def _about_one(gpu: GpuDocument) -> str:
 
 
 def shared_time(top: TopDocument, each: OpportunityDocument) -> str:
-    """What the share of a group is of."""
+    """What the share of a group is a share of."""
     where = " on its GPU" if gpu_count(top) > 1 else ""
     if each.basis == "run":
         whose = "run's" if top.runs == 1 else "runs'"
@@ -206,10 +206,10 @@ _LEAST = 0.01
 
 def saved_of(each: OpportunityDocument) -> str:
     """The part of the group's time that the forecast is for, if that is not all of it."""
-    told = duration(each.saved_of_us)
-    if each.basis == "reports" or not each.saved_us or told == duration(each.time_us):
+    basis_time = duration(each.saved_of_us)
+    if each.basis == "reports" or not each.saved_us or basis_time == duration(each.time_us):
         return ""
-    return f" of {told}"
+    return f" of {basis_time}"
 
 
 def is_unlike(each: OpportunityDocument) -> bool:

@@ -1,5 +1,4 @@
-"""The run of the whole program in words: which rows its table has, what the profiled launches stand
-for, and why ncu's replay differs from the run."""
+"""Texts about the whole run: its table, what profiled launches represent, replay differences."""
 
 from __future__ import annotations
 
@@ -16,13 +15,13 @@ if TYPE_CHECKING:
 
 
 ROWS = 8
-"""Kernels that an explanation lists."""
+"""Maximum number of kernels in an explanation."""
 _SMALL = 1.0
-"""Per cent of the run: kernels below it are listed together."""
+"""Per cent of the run: smaller kernels are combined."""
 _SPREAD = 2.0
-"""Longest launch over shortest from which both are told."""
+"""Both times are printed if the longest launch takes this many times as long as the shortest."""
 _NAMED = 3
-"""Launches of the report that a row names."""
+"""Maximum number of launches of the report that a row names."""
 
 
 def rows_of(run: WholeRun, most: int) -> list[KernelRow]:
@@ -39,7 +38,7 @@ def rows_of(run: WholeRun, most: int) -> list[KernelRow]:
 
 
 def profiled_text(row: KernelRow) -> str:
-    """`#0, #3`: the launches of the report that stand for the row."""
+    """`#0, #3`: the launches of the report that represent the row."""
     if not row.profiled:
         return "-" if row.in_range else "not profiled"
     if row.members:
@@ -49,7 +48,7 @@ def profiled_text(row: KernelRow) -> str:
 
 
 def spread_text(row: KernelRow) -> str:
-    """`2.10 us to 1.20 ms per launch`, where launches differ much."""
+    """`2.10 us to 1.20 ms per launch`, if launches differ much."""
     if not row.shortest or not row.longest:
         return ""
     if row.longest.value <= _SPREAD * row.shortest.value:
@@ -72,7 +71,8 @@ def skipped_texts(run: WholeRun) -> Iterator[str]:
 
 
 def reason_texts(replay: ReplayDiffers) -> Iterator[tuple[str, str, str]]:
-    """Of each reason that is not ruled out: a heading, what speaks for it, how to find out."""
+    """For each reason that is not ruled out: a heading, the evidence for it, and how to find
+    out."""
     if replay.as_for is not None:
         yield "Why:", f"as for #{replay.as_for}.", ""
         return
@@ -84,5 +84,5 @@ def reason_texts(replay: ReplayDiffers) -> Iterator[tuple[str, str, str]]:
 
 
 def _upper(text: str) -> str:
-    """`ncu` begins a sentence as it is."""
+    """Capitalised, except for `ncu`."""
     return text if text.startswith("ncu ") else capitalized(text)

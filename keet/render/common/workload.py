@@ -1,4 +1,4 @@
-"""What was profiled, in words: a launch, a range of several, a graph."""
+"""What was profiled, as text: a launch, a range of several launches, or a graph."""
 
 from __future__ import annotations
 

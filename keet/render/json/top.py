@@ -78,7 +78,8 @@ class OpportunityDocument(Document):
         description="Launches without any metric that shows where the time goes."
     )
     path: str = field(
-        description="The report with the launch that takes the most time, of those with the finding."
+        description="The report with the launch that takes the most time among those with the "
+        "finding."
     )
     launch: int = field(description="Id of that launch in the report.")
     gone: bool = field(description="True if that report is no longer at its path.")

@@ -1,2 +1,1 @@
-"""Markdown for pull requests, chats and prompts: one module per command. `markup` escapes and makes
-tables."""
+"""Markdown output: one module per command. `markup` escapes text and makes tables."""

@@ -24,9 +24,9 @@ def account_markdown(each: LaunchExplanation, *, verbose: bool = False) -> Itera
         yield f"**{HEADING}:**\n\n" + "\n".join(rows)
     units = ", ".join(f"{c.name} {c.reached:.0f}" for c in busiest_units(each))
     notes = [note.text for note in shown_notes(each, everything=verbose)]
-    told = [*([f"Units, share of peak: {units}."] if units else []), *notes]
-    if told:
-        yield prose(" ".join(told))
+    texts = [*([f"Units, share of peak: {units}."] if units else []), *notes]
+    if texts:
+        yield prose(" ".join(texts))
 
 
 def account_line_markdown(each: LaunchExplanation) -> Iterator[str]:

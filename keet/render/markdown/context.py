@@ -1,4 +1,4 @@
-"""`keet context`: one launch explained for the person or model that will change its code."""
+"""`keet context`: explains one launch to the person or model that will change its code."""
 
 from __future__ import annotations
 
@@ -42,22 +42,23 @@ _OF_REPLAY = {
     _TIME: "## Where the time of this launch goes under replay",
     _CAUSES: "## Causes seen under replay only",
 }
-"""Instead of the headings above, where the replay is not what happened in the run."""
+"""Replaces the headings above if the replay differs from the run."""
 _WHY = "why"
-"""The group of the first reason: causes of the replay alone would mislead."""
+"""The group of the first reason. Causes under replay are not printed without it, as they would
+mislead."""
 _EVIDENCE = 6
-"""Numbers of a finding that are told."""
+"""Maximum number of values printed per finding."""
 _UNITS = 6
 _PLACES = 3
 _ROWS = 6
-"""Parts of the time that are told."""
+"""Maximum number of account rows."""
 
 
 def context_of(
     profile: Profile, chosen: Sequence[Launch], budget: int, *, causes: int = 5, sass: bool = True
 ) -> str:
-    """Explains the launch that matters most of those chosen: the one that stands for the most time
-    of the run where that is known, else the longest."""
+    """Explains the most important of the selected launches: the one that represents the most time
+    of the run if that is known, else the longest."""
     launch = profile.by_run_time(chosen)[0] if profile.run else longest(chosen)
     return context_text(explain(profile, [launch], causes, sass=sass), budget, of=len(chosen))
 
@@ -65,9 +66,10 @@ def context_of(
 def context_text(
     explanation: Explanation, budget: int, of: int = 1, hotspots: Hotspots | Absent | None = None
 ) -> str:
-    """The first launch of an explanation in at most `budget` tokens; `of`: launches chosen from.
+    """The first launch of an explanation in at most `budget` tokens; `of`: number of selected
+    launches.
 
-    `hotspots`: of that launch, where they were found before.
+    `hotspots`: hotspots of that launch, if they were computed before.
     """
     each = explanation.launches[0]
     found = hotspots or find_hotspots(each.launch, table=each.view.table)
@@ -75,7 +77,7 @@ def context_text(
     headings = _HEADINGS | (_OF_REPLAY if each.replay else {})
 
     def compose(number: int, pieces: Sequence[TextPiece]) -> str:
-        # Pieces come by worth; a reader wants cause 1 whole before cause 2.
+        # Pieces are ordered by importance, but cause 1 must be complete before cause 2 begins.
         texts = [p.text for p in sorted(pieces, key=lambda p: p.group) if p.text]
         shown = source.text({line for piece in pieces for line in piece.lines})
         heading = [headings[number]] if number in headings else []
@@ -87,7 +89,7 @@ def context_text(
 def _pieces(
     explanation: Explanation, each: LaunchExplanation, source: CostedSource, of: int
 ) -> Iterator[TextPiece]:
-    """Everything that could be told, the most useful first."""
+    """All pieces that could be printed, the most useful first."""
     first, rest = each.findings[:1], each.findings[1:]
     start = _first_rank(each)
     yield TextPiece(_VERDICT, _title(each), group="0")
@@ -120,11 +122,12 @@ def _pieces(
     yield from _rings(source, [p for f in each.findings for p in f.places], (2, 4, 8, 16))
 
 
-# --- what is told
+# --- pieces of text
 
 
 def _opinion(each: LaunchExplanation) -> Iterator[TextPiece]:
-    """Groups are printed in alphabetical order: above the causes, or below them."""
+    """Groups are printed in alphabetical order, so the name of the group decides whether it is
+    above or below the causes."""
     if each.second_opinion:
         group = "above" if precedes_findings(each.second_opinion) else "second opinion"
         yield TextPiece(_CAUSES, one_line(each.second_opinion), group=group)
@@ -140,22 +143,23 @@ def _title(each: LaunchExplanation) -> str:
 
 
 def _first_rank(each: LaunchExplanation) -> int:
-    """Of the findings: likely reasons why the run differs from the replay come before them."""
+    """Rank of the first finding: likely reasons why the run differs from the replay come before
+    it."""
     return 1 + (len(each.replay.likely_reasons) if each.replay else 0)
 
 
 def _reasons(each: LaunchExplanation) -> Iterator[TextPiece]:
-    """Why the run differs from the replay, before what the replay shows."""
+    """Why the run differs from the replay; comes before the findings."""
     if each.replay is None:
         return
     from keet.render.common.whole_run import reason_texts
 
     likely = len(each.replay.likely_reasons)
-    for rank, (heading, text, tell) in enumerate(reason_texts(each.replay), 1):
+    for rank, (heading, text, how_to_tell) in enumerate(reason_texts(each.replay), 1):
         mark = f"{rank}." if rank <= likely else "-"
         group = _WHY if rank == 1 else f"{_WHY} {rank}"
         yield TextPiece(_REASONS, one_line(f"{mark} {heading} {text}"), group=group)
-        yield TextPiece(_REASONS, f"   {one_line(tell)}", group=group)
+        yield TextPiece(_REASONS, f"   {one_line(how_to_tell)}", group=group)
 
 
 def _facts(each: LaunchExplanation, of: int) -> str:
@@ -188,14 +192,14 @@ def _run(explanation: Explanation, each: LaunchExplanation) -> Iterator[TextPiec
 
 
 def _account(each: LaunchExplanation) -> Iterator[TextPiece]:
-    """All rows or none: they add up."""
+    """All rows or none, because they add up."""
     if each.verdict.not_judged:
         return
     rows = account_rows(each.view, each.account, _ROWS)
     needs = _WHY if each.replay else ""
-    told = [f"{'  ' * row.depth}- {row.share:.0f}{_took(row)}: {row.label}" for row in rows]
-    if told:
-        yield TextPiece(_TIME, "\n".join(told), group="time 0", needs=needs)
+    lines = [f"{'  ' * row.depth}- {row.share:.0f}{_took(row)}: {row.label}" for row in rows]
+    if lines:
+        yield TextPiece(_TIME, "\n".join(lines), group="time 0", needs=needs)
     for note in each.notes:
         yield TextPiece(_TIME, f"- {one_line(note.text)}", group="time 1", needs=needs)
 
@@ -205,10 +209,10 @@ def _took(row: AccountRow) -> str:
 
 
 def _across(explanation: Explanation, each: LaunchExplanation) -> Iterator[TextPiece]:
-    """What this launch and others show together, unless a cause says it."""
-    said = {finding.text for finding in each.findings}
+    """Findings across launches that concern this one, unless a cause already states them."""
+    stated = {finding.text for finding in each.findings}
     for found in explanation.across:
-        if each.launch.id in found.launches and found.text not in said:
+        if each.launch.id in found.launches and found.text not in stated:
             yield TextPiece(_ACROSS, f"- {one_line(found.text)}", group="across")
 
 
@@ -219,7 +223,7 @@ def _cause(rank: int, finding: Finding, each: LaunchExplanation) -> Iterator[Tex
     shares = zip(places, place_shares(places, "it"))
     named = (one_line(place.where) + (f" ({share})" if share else "") for place, share in shares)
     where = ", ".join((*named, *unplaced))
-    told = [
+    lines = [
         f"{rank}. {finding.title}: {gain}",
         f"   Do: {one_line(finding.action)}",
         f"   Where: {where}" if where else "",
@@ -227,23 +231,23 @@ def _cause(rank: int, finding: Finding, each: LaunchExplanation) -> Iterator[Tex
         one_line(f"   {_why_low(finding, each)}".rstrip()),
     ]
     needs = _WHY if each.replay else ""
-    yield from (TextPiece(_CAUSES, x, group=f"cause {rank}", needs=needs) for x in told if x)
+    yield from (TextPiece(_CAUSES, x, group=f"cause {rank}", needs=needs) for x in lines if x)
 
 
 def _why_low(finding: Finding, each: LaunchExplanation) -> str:
-    """Empty where a cause before it has said the same."""
+    """Why the confidence is low; empty if an earlier cause gave the same reason."""
     before = each.findings[: each.findings.index(finding)]
-    said = [why_low(other, each.view, each.account) for other in before]
-    told = why_low(finding, each.view, each.account)
-    return "" if told in said else told
+    earlier = [why_low(other, each.view, each.account) for other in before]
+    reason = why_low(finding, each.view, each.account)
+    return "" if reason in earlier else reason
 
 
 def _evidence(each: LaunchExplanation) -> Iterator[TextPiece]:
     for rank, finding in enumerate(each.findings, _first_rank(each)):
         numbers = list(dict.fromkeys(f"{e.label} {e}" for e in finding.evidence))[:_EVIDENCE]
         if numbers:
-            told = f"   Evidence: {one_line('; '.join(numbers))}"
-            yield TextPiece(_CAUSES, told, group=f"cause {rank}")
+            line = f"   Evidence: {one_line('; '.join(numbers))}"
+            yield TextPiece(_CAUSES, line, group=f"cause {rank}")
         gained = precedents_text(finding)
         if gained:
             yield TextPiece(_CAUSES, f"   Precedents: {gained}", group=f"cause {rank}")
@@ -251,9 +255,9 @@ def _evidence(each: LaunchExplanation) -> Iterator[TextPiece]:
 
 def _constraints(each: LaunchExplanation) -> Iterator[TextPiece]:
     launch = each.launch
-    for number, told in enumerate((_shape(launch), _resources(launch), _occupancy(launch))):
-        if told:
-            yield TextPiece(_LIMITS, f"- {told}", group=f"limit {number}")
+    for number, text in enumerate((_shape(launch), _resources(launch), _occupancy(launch))):
+        if text:
+            yield TextPiece(_LIMITS, f"- {text}", group=f"limit {number}")
     for note in each.healthy:
         yield TextPiece(_LIMITS, f"- Keep: {one_line(note.text)}", group="limit 4")
     busiest = distinct_units(each.ceilings)[:_UNITS]
@@ -265,8 +269,8 @@ def _constraints(each: LaunchExplanation) -> Iterator[TextPiece]:
 
 def _shape(launch: Launch) -> str:
     shapes = shape_parts(grid=launch.grid, block=launch.block, cluster=launch.cluster)
-    told = ", ".join(shapes)
-    return f"Launch: {told}" if told else ""
+    text = ", ".join(shapes)
+    return f"Launch: {text}" if text else ""
 
 
 def _resources(launch: Launch) -> str:
@@ -275,43 +279,43 @@ def _resources(launch: Launch) -> str:
         "static shared memory": launch.get("shared_memory_static"),
         "dynamic shared memory": launch.get("shared_memory_dynamic"),
     }
-    told = [f"{name} {amount}" for name, amount in known.items() if amount is not None]
-    return f"Resources: {', '.join(told)}" if told else ""
+    amounts = [f"{name} {amount}" for name, amount in known.items() if amount is not None]
+    return f"Resources: {', '.join(amounts)}" if amounts else ""
 
 
 def _occupancy(launch: Launch) -> str:
     achieved, possible = (
         launch.get(f"{which}_occupancy_pct") for which in ("achieved", "theoretical")
     )
-    told = [
+    amounts = [
         f"{name} {amount}" for name, amount in (("achieved", achieved), ("possible", possible))
         if amount is not None
     ]  # fmt: skip
-    if not told:
+    if not amounts:
         return ""
     limit = occupancy_limit(launch)
-    return f"Occupancy: {'; '.join(filter(None, (', '.join(told), limit)))}"
+    return f"Occupancy: {'; '.join(filter(None, (', '.join(amounts), limit)))}"
 
 
 def _check(each: LaunchExplanation) -> Iterator[TextPiece]:
     yield TextPiece(_CHECK, "- The results are the same on the same inputs.", group="check 0")
-    if told := _faster(each):
+    if line := _faster(each):
         yield TextPiece(
-            _CHECK, f"- Profile again (keet profile -- COMMAND): {told}.", group="check 1"
+            _CHECK, f"- Profile again (keet profile -- COMMAND): {line}.", group="check 1"
         )
     first = (e for f in each.findings[:1] for e in f.evidence)
     moved = list(dict.fromkeys(f"{e.label} (now {e})" for e in first))[:3]
     if moved:
         numbers, rank = one_line("; ".join(moved)), _first_rank(each)
-        told = f"- If cause {rank} is gone, these have moved: {numbers}."
-        yield TextPiece(_CHECK, told, group="check 2")
+        line = f"- If cause {rank} is gone, these have moved: {numbers}."
+        yield TextPiece(_CHECK, line, group="check 2")
     if each.healthy:
         yield TextPiece(_CHECK, "- What is marked Keep above is unchanged.", group="check 3")
 
 
 def _faster(each: LaunchExplanation) -> str | None:
-    """The time to beat: that of the run where it is known. One launch that does the work of many
-    takes longer than each of them."""
+    """The time to beat: that of the run if it is known. It is the sum over the launches, because
+    one launch that does the work of many takes longer than each of them."""
     if each.replay is None and each.in_run and not each.in_run.unlike:
         launches = launches_text(each.in_run.launches)
         return f"what these {launches} do takes less than {each.in_run.busy} in the run"
@@ -332,8 +336,8 @@ def _gaps(
     if hints.lacking:
         yield TextPiece(_GAPS, f"- Not in the report: {', '.join(hints.lacking)}", group="gap")
     if hints.command:
-        told = one_line(f"{hints.introduction} {hints.command}")
-        yield TextPiece(_GAPS, f"- {told}", group="remedy")
+        line = one_line(f"{hints.introduction} {hints.command}")
+        yield TextPiece(_GAPS, f"- {line}", group="remedy")
     for sentence in hints.sentences:
         yield TextPiece(_GAPS, f"- {one_line(sentence)}", group="remedy")
     for claim in ExplanationCheck(explanation).unchecked:
@@ -344,7 +348,7 @@ def _gaps(
 
 
 def _lines(places: Sequence[Place]) -> Iterator[TextPiece]:
-    """Each line on its own: a few fit where many do not."""
+    """One piece per line, so that a few are printed if not all fit."""
     for place in places:
         yield TextPiece(_SOURCE, lines=((place.file, place.line),), group="source")
 
@@ -352,7 +356,7 @@ def _lines(places: Sequence[Place]) -> Iterator[TextPiece]:
 def _rings(
     source: CostedSource, places: Sequence[Place], radii: Sequence[int]
 ) -> Iterator[TextPiece]:
-    """Code around lines that matter, wider and wider."""
+    """Lines around the important ones, with increasing radius."""
     for radius in radii:
         lines = source.around(places, radius)
         if lines:

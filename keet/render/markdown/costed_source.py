@@ -18,14 +18,14 @@ from keet.render.markdown.markup import fence
 
 _HOTTEST = 10
 _LEAST = 0.01
-"""Of the samples: a line below it costs nothing to speak of."""
+"""Share of the samples: the cost of a line below it is not printed."""
 _LONGEST = 160
-"""Characters of a line of code: generated code has longer ones."""
+"""Maximum number of characters per line of code; generated code has longer lines."""
 _NO_TEXT = "(no text)"
 
 
 class CostedSource:
-    """The source of one launch."""
+    """The source lines of one launch, with their costs."""
 
     def __init__(self, launch: Launch, found: Hotspots | Absent) -> None:
         self._found = found
@@ -42,7 +42,7 @@ class CostedSource:
 
     @cached_property
     def hottest(self) -> Sequence[Place]:
-        """Lines by samples."""
+        """The lines with most samples, in descending order."""
         ranked = [(where, spot.share or 0.0) for where, spot in self._spots.items()]
         return [
             Place(file, line, share, "samples")
@@ -52,7 +52,7 @@ class CostedSource:
 
     @cached_property
     def notes(self) -> list[str]:
-        """What is to be known of these costs, and what to do about it."""
+        """What limits these costs, and how to get better ones."""
         if isinstance(self._found, Absent):
             return []
         partial = self._found.partial
@@ -70,7 +70,7 @@ class CostedSource:
         return found
 
     def text(self, lines: Collection[tuple[str, int]]) -> list[str]:
-        """These lines, file by file, each with its share of the samples and what else it cost."""
+        """The given lines, file by file, each with its share of the samples and its other costs."""
         key = frozenset(lines)
         if key not in self._written:
             self._written[key] = list(self._blocks(key))
@@ -81,8 +81,8 @@ class CostedSource:
             numbers = sorted(number for path, number in lines if path == file)
             ranked = "" if isinstance(self._found, Absent) else self._found.ranked_by
             costs = {"samples": "share of warp samples", "executed": "share of instructions"}
-            told = f" ({costs[ranked]} before the code)" if ranked else ""
-            yield f"{file_name(file)}{told}:"
+            unit = f" ({costs[ranked]} before the code)" if ranked else ""
+            yield f"{file_name(file)}{unit}:"
             yield fence(list(self._rows(file, numbers)), language(file))
 
     def _rows(self, file: str, numbers: Sequence[int]) -> Iterator[str]:
@@ -111,9 +111,9 @@ class CostedSource:
 
 class _Line(NamedTuple):
     code: str | None
-    """Without tabs. `None`: the text is not at hand."""
+    """Without tabs. `None`: the source text is not available."""
     indent: int | None
-    """`None`: the line is empty, or not at hand."""
+    """`None`: the line is empty, or its text is not available."""
     share: str
     cost: str
 
@@ -128,7 +128,7 @@ def _share(spot: Spot | None) -> str:
 
 
 def _cost(spot: Spot) -> str:
-    """What the line's warps wait for and what it moves, where that is worth a line."""
+    """What the line's warps wait for and how much it transfers; empty if it costs little."""
     if (spot.share or 0.0) < _LEAST and not spot.sectors_global_excess:
         return ""
     parts = [f"waits: {waiting}"] if (waiting := waiting_for(spot)) else []

@@ -41,7 +41,7 @@ _MARK = {"faster": "🟢", "slower": "🔴", "unchanged": "⚪", "inconclusive":
 _ROWS = 20
 _GROUPS = {"Why": ("fusion", "cause"), "Where the time changed": ("account",), "Lines": ("line",)}
 _FOLDED = ("unit", "work")
-"""Details that support the rest."""
+"""Details that are folded."""
 
 
 def diff_markdown(
@@ -50,7 +50,7 @@ def diff_markdown(
     top: int,
     page: Sequence[PairDifference] | None = None,
 ) -> str:
-    """`top`: kernels told in full. `page`: the kernels that are printed, of a tool with pages."""
+    """`top`: kernels printed in full. `page`: the kernels to print, for a tool with pages."""
     blocks = [_heading(difference, gate), _sides(difference)]
     about = (headline_parts(difference)[1], basis_text(difference), span_text(difference))
     blocks += [prose(each) for each in about if each]
@@ -65,11 +65,11 @@ def diff_markdown(
 
 
 def _heading(difference: Difference, gate: Gate | None) -> str:
-    """What decides comes first."""
-    told = prose(headline_parts(difference)[0])
+    """The result of the gate comes first, if there is a gate."""
+    verdict = prose(headline_parts(difference)[0])
     if gate is None:
-        return f"## {_MARK[difference.timing.word]} keet: {told}"
-    return f"## {'❌' if gate.failed else '✅'} keet: {prose(gate_verdict(gate))}; {told}"
+        return f"## {_MARK[difference.timing.word]} keet: {verdict}"
+    return f"## {'❌' if gate.failed else '✅'} keet: {prose(gate_verdict(gate))}; {verdict}"
 
 
 def _sides(difference: Difference) -> str:
@@ -93,9 +93,9 @@ def _table(difference: Difference, page: Sequence[PairDifference] | None) -> str
     launches = ["launches"] if difference.basis == "run" else []
     if rest := difference.not_profiled:
         rows.append([NOT_PROFILED, "", str(rest.before), str(rest.after), "", ""])
-    told = table(["kernel", *launches, *time_headings(difference), "change", "noise"], rows)
+    kernels = table(["kernel", *launches, *time_headings(difference), "change", "noise"], rows)
     more = len(difference.pairs) - _ROWS if page is None else 0
-    return f"{told}\n\nand {more} more kernels" if more > 0 else told
+    return f"{kernels}\n\nand {more} more kernels" if more > 0 else kernels
 
 
 def _row(pair: PairDifference) -> list[str]:
@@ -111,8 +111,8 @@ def _row(pair: PairDifference) -> list[str]:
 
 
 def _pair(pair: PairDifference, *, alone: bool) -> Iterator[str]:
-    said = limits(pair) if alone else pair_headline(pair)
-    yield f"### {code(pair.kernel)}" + (f": {prose(said)}" if said else "")
+    headline = limits(pair) if alone else pair_headline(pair)
+    yield f"### {code(pair.kernel)}" + (f": {prose(headline)}" if headline else "")
     if how := how_paired(pair):
         yield f"*{prose(how)}*"
     for heading, kinds in _GROUPS.items():

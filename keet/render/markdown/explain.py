@@ -52,16 +52,16 @@ from keet.verification.explanation_check import ExplanationCheck
 from keet.version import __version__
 
 _RADIUS = 2
-"""Lines of code before and after those that matter."""
+"""Lines of code before and after the important ones."""
 
 
 def explain_markdown(
     explanation: Explanation, *, everything: bool = False, verbose: bool = False
 ) -> str:
-    """`everything`: each launch in full. Otherwise the program, and the launches that matter.
+    """`everything`: each launch in full. Otherwise the program and the most important launches.
 
     `verbose`: the whole account of each launch that is printed in full, with evidence ids, and what
-    a model expected before it saw a number.
+    a model expected before it saw any numbers.
     """
     program = program_of(explanation)
     shown = shown_launches(explanation, program, everything=everything)
@@ -88,11 +88,11 @@ def explain_markdown(
 def page_markdown(
     explanation: Explanation, shown: Sequence[LaunchExplanation], room: int, *, is_first: bool
 ) -> str:
-    """Some launches of an explanation, of a tool with pages: all of them, in as much detail as fits
-    into `room` characters. The program stands before them on the first page."""
+    """A page of an explanation, for a tool with pages: all of the given launches, in as much detail
+    as fits into `room` characters. The first page begins with the program."""
     program = program_of(explanation)
     if program and not is_first:
-        program = program._replace(across=())  # nothing of the program is above
+        program = program._replace(across=())  # this page has no program above the launches
     head = [*_heading(explanation), *(program_markdown(program) if program and is_first else ())]
     own = explanation._replace(launches=tuple(shown))
     caution = caution_about(own.capture_hints.command)
@@ -111,7 +111,7 @@ def page_markdown(
 
 
 def _lines(*blocks: str) -> int:
-    """With the blank line after each."""
+    """Each block, followed by a blank line."""
     return sum(block.count("\n") + 2 for block in blocks)
 
 
@@ -158,11 +158,11 @@ def _with_model(
     each: LaunchExplanation, program: ProgramExplanation | None, *, verbose: bool
 ) -> Iterator[str]:
     """The first cause and how to fix it, then everything else."""
-    said: set[str] = set()
-    yield from _findings(each, program, "full", said, slice(1))
+    printed: set[str] = set()
+    yield from _findings(each, program, "full", printed, slice(1))
     yield from edits_markdown(each)
     yield from _account(each, "full", verbose=verbose)
-    yield from _findings(each, program, "full", said, slice(1, None))
+    yield from _findings(each, program, "full", printed, slice(1, None))
     yield from model_markdown(each, verbose=verbose)
 
 
@@ -177,13 +177,14 @@ def _findings(
     each: LaunchExplanation,
     program: ProgramExplanation | None,
     detail: Detail,
-    said: set[str],
+    printed: set[str],
     which: slice = slice(None),
 ) -> Iterator[str]:
-    """`said`: remarks on this launch so far. `which`: of those that this detail prints."""
-    told = FINDINGS[detail]
+    """`printed`: remarks printed for this launch so far. `which`: selects from the findings of this
+    level of detail."""
+    in_full = FINDINGS[detail]
     lines = source_lines(each.launch) if detail != "brief" else {}
-    for rank, finding in list(enumerate(each.findings[:told], 1))[which]:
+    for rank, finding in list(enumerate(each.findings[:in_full], 1))[which]:
         forecast, confidence = prose(forecast_of(each, finding)), confidence_of(each, finding)
         yield f"#### {rank}. {prose(finding.title)}: {forecast}, confidence {confidence}"
         yield prose(unlinked(finding_text(finding, program)))
@@ -191,11 +192,11 @@ def _findings(
         if not edit_replaces_advice(each, finding.id):
             yield f"**Do:** {prose(finding.action)}"
         if detail != "brief":
-            yield from _remarks(finding, each, said)
+            yield from _remarks(finding, each, printed)
         yield from why_markdown(each, finding.id)
     named = [
         f"- {prose(finding.title)}: {prose(forecast_of(each, finding))}"
-        for finding in each.findings[told:][:NAMED]
+        for finding in each.findings[in_full:][:NAMED]
     ]
     if named:
         yield "\n".join(["Also:", "", *named])
@@ -226,14 +227,14 @@ def _places(finding: Finding, lines: Mapping[str, Sequence[str]], detail: Detail
         yield from _excerpt(file, places, lines.get(file, ()))
 
 
-def _remarks(finding: Finding, each: LaunchExplanation, said: set[str]) -> Iterator[str]:
-    """`said`: of the same launch; nothing is said twice."""
-    if remarks := new_remarks(finding, each, said):
+def _remarks(finding: Finding, each: LaunchExplanation, printed: set[str]) -> Iterator[str]:
+    """`printed`: remarks printed for this launch so far; none is repeated."""
+    if remarks := new_remarks(finding, each, printed):
         yield prose(" ".join(remarks))
 
 
 def _excerpt(file: str, places: Sequence[Place], text: Sequence[str]) -> Iterator[str]:
-    """The lines of one file, marked, with those around them."""
+    """The given lines of one file, marked, with the lines around them."""
     marked = {place.line for place in places if place.file == file and place.line <= len(text)}
     shown = around(marked, _RADIUS, len(text))
     if not shown:
@@ -250,7 +251,7 @@ def _excerpt(file: str, places: Sequence[Place], text: Sequence[str]) -> Iterato
 
 
 def _not_judged(explanation: Explanation) -> Iterator[str]:
-    """What all launches lack is said once."""
+    """What all launches lack is printed once."""
     lacking: dict[tuple[str, str], list[int]] = {}
     for each in explanation.launches:
         for skipped in each.skipped:

@@ -1,4 +1,4 @@
-"""`keet finding --format markdown`: the list of findings, and one of them in full."""
+"""`keet finding --format markdown`: the list of findings, or one finding in full."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def finding_markdown(reference: FindingReference) -> str:
 
 
 def _computed(reference: FindingReference) -> Iterator[str]:
-    """For those who want to check or change keet: last."""
+    """For readers who want to check or change keet, so it comes last."""
     code_of = code_text(reference)
     if code_of or reference.parameters:
         yield "## How the gain is computed"

@@ -1,4 +1,4 @@
-"""Markdown as GitHub and chats read it: escaping, tables and code blocks."""
+"""Markdown as GitHub and chats render it: escaping, tables and code blocks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from keet.lazy_regex import regex
 
 _SPAN = regex(r"`([^`]+)`")
 _MARKUP = regex(r"[\\`*\[\]<>|~$&]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
-"""Underscores inside of words are no emphasis, and read better bare."""
+"""Underscores inside of words are not emphasis, so they are not escaped."""
 _LINE_START = regex(r"^(\s*)([#+=-]|\d+(?=[.)]\s))")
 _BACKTICKS = regex(r"`+")
 
 
 def prose(text: str) -> str:
-    """A sentence that means itself, whatever names are in it; code in backticks stays code."""
-    # A split at a group gives text and code by turns.
+    """A sentence without markup, whatever names it contains; code in backticks stays code."""
+    # A split at a group alternates text and code.
     parts = _SPAN.split(one_line(text))
     return "".join(code(part) if i % 2 else _escape(part) for i, part in enumerate(parts))
 
@@ -28,12 +28,12 @@ def _escape(text: str) -> str:
 
 
 def _escape_start(match: re.Match[str]) -> str:
-    """`1.` and `-` begin lists: a number is escaped behind it, a sign before it."""
+    """`1.` and `-` begin lists, so the dot after a number and a leading sign are escaped."""
     return f"{match[1]}{match[2]}\\" if match[2].isdigit() else f"{match[1]}\\{match[2]}"
 
 
 def code(text: str) -> str:
-    """A name as a code span: the backticks around it outnumber those in it."""
+    """A name as a code span, with more backticks around it than it contains."""
     inside = one_line(text)
     ticks = "`" * (_longest(inside) + 1)
     pad = " " if not inside.strip() or "`" in (inside[0], inside[-1]) else ""
@@ -41,7 +41,7 @@ def code(text: str) -> str:
 
 
 def cell(text: str) -> str:
-    """What is markdown already, in a table: a pipe there ends the cell even within code."""
+    """Markdown for a table cell: pipes are escaped, even within code."""
     return re.sub(r"(?<!\\)\|", r"\\|", text)
 
 
@@ -53,7 +53,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def fence(lines: Sequence[str], language: str = "") -> str:
-    """A block of code: one line each, and a fence that none of them can close."""
+    """A code block with a fence that no line of the code can close."""
     inert = [one_line(line.expandtabs(4)) for line in lines]
     ticks = "`" * max(3, 1 + max(map(_longest, inert), default=0))
     return "\n".join([f"{ticks}{language}", *inert, ticks])
@@ -64,5 +64,5 @@ def _longest(text: str) -> int:
 
 
 def unlinked(text: str) -> str:
-    """`#3` would be a link to an issue."""
+    """`#3` would become a link to an issue."""
     return text.replace("#", "launch ")

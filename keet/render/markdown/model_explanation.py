@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
 
 def words(text: Prose) -> str:
-    """A paragraph; unchecked sentences in italics, with the reason. Computed numbers show only the
-    result: the table of numbers has the computation."""
+    """A paragraph; unchecked sentences are in italics, with the reason. For computed numbers only
+    the result is printed: the table of numbers has the computation."""
     shown = (each for each in in_short(text).sentences if each.text.strip())
     return " ".join(map(sentence_markdown, shown))
 
@@ -64,11 +64,11 @@ def sentence_markdown(sentence: ProseSentence) -> str:
 
 
 def headline_markdown(each: LaunchExplanation) -> Iterator[str]:
-    said = each.model_explanation
-    mark = f" ({BY_MODEL})" if said and said.leads else ""
+    model = each.model_explanation
+    mark = f" ({BY_MODEL})" if model and model.leads else ""
     yield f"**{prose(each.verdict.headline)}**{mark}"
-    if said and said.summary:
-        yield f"**Model:** {words(said.summary)}"
+    if model and model.summary:
+        yield f"**Model:** {words(model.summary)}"
 
 
 def why_markdown(each: LaunchExplanation, finding: str) -> Iterator[str]:
@@ -83,8 +83,8 @@ def _notes(cause: ModelCause, known: str) -> str:
     """keet's remarks."""
     notes = "; ".join([*filter(None, [known]), *claim_notes(cause)])
     facts = ", ".join(flat(reference.text) for reference in cause.because)
-    told = f" ({prose(notes)})" if notes else ""
-    return f"{told} Based on: {prose(facts)}." if facts else told
+    text = f" ({prose(notes)})" if notes else ""
+    return f"{text} Based on: {prose(facts)}." if facts else text
 
 
 def edits_markdown(each: LaunchExplanation) -> Iterator[str]:
@@ -119,7 +119,7 @@ def _edit_notes(edit: Edit) -> Iterator[str]:
 
 
 def model_markdown(each: LaunchExplanation, *, verbose: bool) -> Iterator[str]:
-    """What is not printed with the findings and edits."""
+    """The parts of the model's explanation that are not printed with the findings and edits."""
     if each.model_explanation is None:
         return
     also = [_cause(cause, standing(cause, each)) for cause in causes_beyond(each)]
@@ -170,14 +170,14 @@ def _hypothesis(guess: Hypothesis) -> str:
     return f"- {verdict}: {words(guess.text)}" + (f"\\\n  {reason}" if reason else "")
 
 
-# --- what an answer shares with an explanation
+# --- shared by `keet ask` and `keet explain`
 
 
 def numbers_markdown(
     evidence: Sequence[Evidence], texts: Sequence[Prose], launches: Sequence[str] = ()
 ) -> Iterator[str]:
-    """Numbers that `texts` refer to, and numbers computed from them. `launches`: the launch of each
-    number, if there are several."""
+    """The numbers that `texts` refer to, and the numbers computed from them. `launches`: the launch
+    of each number, if there are several."""
     head = ["number", "value", "metric", "place", *(["launch"] if launches else []), "id"]
     rows = [
         [prose(flat(entry.label)), prose(str(entry)), code(flat(entry.metric)), _place(entry),
@@ -204,10 +204,10 @@ def unsupported_markdown(claims: Sequence[str]) -> Iterator[str]:
 
 
 def author_markdown(
-    author: Authorship, told: str, *, answered: bool, part: str = "part"
+    author: Authorship, introduction: str, *, answered: bool, part: str = "part"
 ) -> Iterator[str]:
     if author.problem:
         lacking = "incomplete" if answered else "missing"
         yield f"**The model's {part} is {lacking}:** {prose(flat(author.problem))}"
-    sentences = " ".join(filter(None, [told, OWN_WORDS if answered else ""]))
+    sentences = " ".join(filter(None, [introduction, OWN_WORDS if answered else ""]))
     yield f"*{sentences} keet {__version__}; {prose(usage_text(author))}*"

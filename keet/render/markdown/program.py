@@ -22,8 +22,8 @@ from keet.render.markdown.markup import code, prose, table, unlinked
 
 def program_markdown(program: ProgramExplanation) -> Iterator[str]:
     run = program.run
-    said = [text for text, launch in (run.sentences if run else ()) if launch is None]
-    yield prose(unlinked(" ".join((*said, *program.sentences))))
+    sentences = [text for text, launch in (run.sentences if run else ()) if launch is None]
+    yield prose(unlinked(" ".join((*sentences, *program.sentences))))
     rows = listed_rows(program)
     repeated = Counter(row.kernel for row in rows)
     headings = [heading.lower() for heading in (HEADINGS[3], *HEADINGS[:3], *HEADINGS[4:])]

@@ -1,5 +1,4 @@
-"""The run of the whole program in Markdown: where ncu's replay differs from it, and a list of its
-kernels for a prompt."""
+"""The whole run in Markdown: where ncu's replay differs from it, and its kernels for a prompt."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ def replay_markdown(replay: ReplayDiffers) -> Iterator[str]:
 
 
 def run_lines(run: WholeRun, launch: int) -> Iterator[str]:
-    """A line per kernel; `launch`: the one that the prompt is about."""
+    """One line per kernel; `launch`: the launch that the prompt is about."""
     for row in rows_of(run, ROWS):
         own = ", this kernel" if launch in row.profiled and row.full else ""
         spread = spread_text(row)

@@ -16,16 +16,17 @@ from keet.render.common.account import (
 from keet.render.terminal.layout import Indented, Renderable, Table, Text
 
 _ROWS, _ROWS_WITH_NOTES = 7, 6
-"""So that the first finding is on the first screen of 24 lines."""
+"""Rows of the account, without and with notes: the first finding must fit on a screen of 24 lines.
+"""
 _UNIT_BAR = 10
 _NARROW, _WIDE = 12, 24
-"""Characters of a bar, on a terminal of 80 columns and on a wide one."""
+"""Length of a bar in characters, on a terminal of 80 columns and on a wide one."""
 
 
 def account_view(
     each: LaunchExplanation, width: int, *, verbose: bool = False
 ) -> Iterator[Renderable]:
-    """The account, what it shows beyond its parts, and the busiest units."""
+    """The account, its notes, and the busiest units."""
     if each.verdict.not_judged:
         return
     notes = [Text(note.text) for note in shown_notes(each, everything=verbose)]
@@ -65,7 +66,7 @@ def _bar(share: float, room: int, style: str) -> Text:
 
 
 def _tree(each: LaunchExplanation) -> Table:
-    """Every part, with the ids of its share and of what that was computed from."""
+    """Every part, with the ids of its share and of the numbers that it was computed from."""
     grid = Table.grid(padding=(0, 1))
     for _ in range(2):
         grid.add_column(justify="right", no_wrap=True)
@@ -78,7 +79,7 @@ def _tree(each: LaunchExplanation) -> Table:
 
 
 def units_line(each: LaunchExplanation, width: int) -> Iterator[Text]:
-    """As many units as one line has room for."""
+    """As many units as fit on one line."""
     line = Text("Units, share of peak:", style="dim")
     for place, ceiling in enumerate(busiest_units(each)):
         bar = _bar(ceiling.share, _UNIT_BAR, "red" if ceiling.share >= 0.6 else "cyan")

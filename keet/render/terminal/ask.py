@@ -19,7 +19,8 @@ _WIDEST_MARK = 5
 
 
 def ask_view(answered: AnsweredQuestion, *, verbose: bool = False) -> Group:
-    """`verbose`: with the numbers that the answer refers to, and why sentences are unchecked."""
+    """`verbose`: also prints the numbers that the answer refers to, and why sentences are
+    unchecked."""
     return Group(
         *_heading(answered),
         *_answer(answered, verbose=verbose),
@@ -31,17 +32,17 @@ def ask_view(answered: AnsweredQuestion, *, verbose: bool = False) -> Group:
 
 def _heading(answered: AnsweredQuestion) -> Iterator[Renderable]:
     several = len(answered.explanations) > 1
-    for number, told in enumerate(answered.explanations):
-        devices = ", ".join(describe_device(device) for device in told.profile.devices)
+    for number, explanation in enumerate(answered.explanations):
+        devices = ", ".join(describe_device(device) for device in explanation.profile.devices)
         prefix = f"report {number}: " if several else ""
-        yield Text.assemble(prefix, (told.profile.provenance.path, "bold"), f" on {devices}")
+        yield Text.assemble(prefix, (explanation.profile.provenance.path, "bold"), f" on {devices}")
     yield ""
     yield Text(flat(answered.question), "bold cyan")
 
 
 def _answer(answered: AnsweredQuestion, *, verbose: bool) -> Iterator[Renderable]:
     """Without `verbose`, how numbers were computed is printed below the paragraph or list."""
-    said: set[str] = set()
+    printed: set[str] = set()
     for block in blocks_of(answered.text):
         yield ""
         if block.code:
@@ -50,16 +51,16 @@ def _answer(answered: AnsweredQuestion, *, verbose: bool) -> Iterator[Renderable
             yield from map(_line, block.lines)
         else:
             yield from (_line(line._replace(text=in_short(line.text))) for line in block.lines)
-            yield from _computations(block, said)
+            yield from _computations(block, printed)
 
 
-def _computations(block: Block, said: set[str]) -> Iterator[Renderable]:
+def _computations(block: Block, printed: set[str]) -> Iterator[Renderable]:
     for line in block.lines:
-        yield from (Text(told, "dim") for told in computation_lines(line.text, said))
+        yield from (Text(computed, "dim") for computed in computation_lines(line.text, printed))
 
 
 def _line(line: Line) -> Renderable:
-    """Lines of a list item are aligned behind its mark."""
+    """Lines of a list item are aligned after its mark."""
     if not line.mark:
         return words(line.text)
     grid = Table.grid()
@@ -77,7 +78,7 @@ def _numbers(answered: AnsweredQuestion) -> Iterator[Renderable]:
 
 
 def _table(answered: AnsweredQuestion) -> Table:
-    """Without the column of source lines if no number has one."""
+    """The column of source lines is left out if no number has one."""
     has_lines = any(entry.line for entry in answered.evidence)
     table = Table(padding=(0, 2), heading_style="dim")
     table.add_column("number", overflow="fold")

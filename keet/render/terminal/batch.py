@@ -12,12 +12,13 @@ from keet.render.common.known_runs import known_runs_text
 from keet.safe_text import terminal_stream
 
 _PLAIN_SECONDS = 10.0
-"""Between lines in a log, which must stay readable after a long batch."""
+"""Seconds between lines in a log, which must stay readable after a long batch."""
 _TERMINAL_SECONDS = 0.2
 
 
 class BatchCounts(Protocol):
-    """The state of a batch: `BatchProgress` of keet.corpus, which render can't import."""
+    """The state of a batch, as a protocol: `BatchProgress` of keet.corpus, which render cannot
+    import."""
 
     @property
     def files(self) -> int: ...
@@ -48,7 +49,7 @@ class BatchCounts(Protocol):
 
 
 class ProgressLine:
-    """One line that changes on a terminal; a line every few seconds in a log."""
+    """One line that is rewritten on a terminal; in a log, a line every few seconds."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = terminal_stream(stream or sys.stderr)
@@ -75,7 +76,7 @@ class ProgressLine:
 
 
 def _fitted(text: str, terminal: TextIO) -> str:
-    """Filled to the width of the terminal, so that nothing of the previous line is left."""
+    """Padded to the width of the terminal, so that nothing of the previous line remains."""
     from keet.render.terminal.console import console_width
     from keet.render.terminal.layout.cells import set_cell_len
 

@@ -29,9 +29,10 @@ def cases_view(
     of: Sequence[CaseEntry] | None = None,
     in_full: str = "keet cases CASE",
 ) -> Group:
-    """Grouped by finding: an id stays on its line, to be copied.
+    """Grouped by finding. An id is never wrapped, so that it can be copied.
 
-    `of`: all cases, of which the entries are a page. `in_full`: how to see one of them.
+    `of`: number of all cases, if the entries are only a page of them. `in_full`: how to see one
+    case in full.
     """
     columns = (
         "Columns: case, speed-up of the fix, time before the fix. (like): a look-alike. "
@@ -48,7 +49,7 @@ def cases_view(
 
 
 def heading(entries: Sequence[CaseEntry]) -> str:
-    """The answer first: how many there are, and what their fixes gained."""
+    """The first line: how many cases there are, and what their fixes gained."""
     families = len({entry.family for entry in entries})
     gains = [gain_of_cause(entry) for entry in entries if not entry.lookalike]
     alike = len(entries) - len(gains)
@@ -81,7 +82,7 @@ def _table(entries: Sequence[CaseEntry], width: int) -> Table:
 
 
 def _gain(entry: CaseEntry) -> Text:
-    """Of the cause that the case is listed under, then of all causes that it has."""
+    """The gain of the cause that the case is listed under, then of all its causes."""
     if entry.lookalike:
         return Text(f"{speedup_text(entry.speedup)} (like)", style="dim")
     alone = Text(f"{speedup_text(gain_of_cause(entry))}", style="bold green")
@@ -165,7 +166,7 @@ def _steps(entry: CaseEntry) -> list[Text]:
 
 
 def _others(entry: CaseEntry) -> list[Text]:
-    """Causes that are there as well and that no step fixes."""
+    """Causes that are also present and that no step fixes."""
     left = [name for name in entry.also if name not in {step.finding for step in entry.steps}]
     labels = ", ".join(findings()[name].label for name in left)
     lines = [Text(f"Also present, not fixed: {labels}.")] if left else []

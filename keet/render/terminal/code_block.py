@@ -18,10 +18,10 @@ def code_block(
     most: int | None = None,
     numbers: Sequence[str] = (),
 ) -> Renderable:
-    """Behind a bar: keet says where it begins and ends, whatever the code holds.
+    """Code after a vertical bar, so that its end is visible whatever the code contains.
 
-    `most`: lines that are printed; each is cut at the right edge then, instead of folded.
-    `numbers`: of the lines, before the bar.
+    `most`: maximum number of lines; if given, long lines are cut at the right edge instead of
+    folded. `numbers`: line numbers, printed before the bar.
     """
     grid = Table.grid(padding=(0, 1))
     if any(numbers):
@@ -29,7 +29,7 @@ def code_block(
     grid.add_column(width=1)
     grid.add_column(overflow="fold")
     colours = _COLOURS if is_diff else {}
-    # One line more is as short as saying that there is one.
+    # Printing one more line is as short as a note that there is one.
     shown = lines if most is None or len(lines) <= most + 1 else lines[:most]
     for place, line in enumerate(shown):
         code = Text(one_line(line), colours.get(line[:1], ""))

@@ -1,4 +1,4 @@
-"""Prints views: the one place that decides width and colour."""
+"""Prints views: the only module that decides width and colour."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from keet.render.terminal.layout.styles import escapes
 from keet.safe_text import one_line, terminal_stream
 
 _PIPED_WIDTH = 120
-"""Wide enough that nothing is folded away from `grep`, narrow enough for a pager."""
+"""Wide enough that `grep` finds text on one line, narrow enough for a pager."""
 _DUMB_WIDTH = 80
-"""Of a terminal that can't say how wide it is."""
+"""Width of a terminal that does not report its width."""
 
 
 def console_width(file: TextIO) -> int:
-    """COLUMNS where it is set, else the terminal's width, else room for a pipe."""
+    """COLUMNS if it is set, else the width of the terminal, else `_PIPED_WIDTH` for a pipe."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isascii() and columns.isdigit() and columns[0] != "0" and len(columns) <= 4:
         return int(columns)
     if not file.isatty():
         return _PIPED_WIDTH
-    import shutil  # which loads compression libraries that nothing else here needs
+    import shutil  # imports compression libraries that nothing else here needs
 
     return shutil.get_terminal_size().columns
 
 
 class Console:
-    """A stream that may be a terminal. It prints escapes of its own, and none from the text that it
-    is given."""
+    """A stream that may be a terminal. It prints its own escape sequences, but none that are
+    contained in the text."""
 
     def __init__(self, file: TextIO) -> None:
         self._stream = terminal_stream(file)
@@ -61,7 +61,7 @@ class Console:
 
 
 def _is_terminal(stream: TextIO) -> bool:
-    """As its environment says (force-color.org), else as the stream does."""
+    """By the environment variables of force-color.org, else by the stream."""
     compatible = os.environ.get("TTY_COMPATIBLE")
     if compatible in ("0", "1"):
         return compatible == "1"
@@ -78,8 +78,8 @@ def _plain(line: Line) -> str:
 
 
 def plain_lines(view: Renderable, width: int) -> Iterator[str]:
-    """What a console of that width would show, without colour and without blanks at the end of a
-    line; at least one line."""
+    """The lines that a console of that width would print, without colour and trailing blanks; at
+    least one line."""
     is_empty = True
     for line in lines_of(view, width, Setting()):
         is_empty = False
@@ -89,5 +89,5 @@ def plain_lines(view: Renderable, width: int) -> Iterator[str]:
 
 
 def to_text(view: Renderable, width: int) -> str:
-    """The lines of `plain_lines`: for files and for tests."""
+    """The lines of `plain_lines` as one text, for files and tests."""
     return "".join(plain_lines(view, width))

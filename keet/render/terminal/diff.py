@@ -59,12 +59,12 @@ _SHARES = (
 )
 _INDENT = 9
 _ROWS = 20
-"""Kernels in the table; the others are counted."""
+"""Kernels in the table; the others are only counted."""
 
 
 def diff_view(difference: Difference, gate: Gate | None, top: int, width: int) -> Group:
-    said = Text(headline(difference), style=_STYLE[difference.timing.word])
-    parts: list[Renderable] = [said, _heading(difference)]
+    verdict = Text(headline(difference), style=_STYLE[difference.timing.word])
+    parts: list[Renderable] = [verdict, _heading(difference)]
     parts += [Text(each) for each in (basis_text(difference), span_text(difference)) if each]
     parts += _reasons(difference.all_caveats)
     if difference.rows > 1:
@@ -128,9 +128,9 @@ def _row(pair: PairDifference) -> list[Renderable]:
 
 
 def _pair(pair: PairDifference, *, alone: bool) -> Iterator[Renderable]:
-    """Of a single kernel, the times were said already."""
-    said = limits(pair) or "" if alone else pair_headline(pair)
-    yield Text.assemble((pair.kernel, "bold"), f": {said}" if said else "")
+    """If there is only one kernel, its times are already in the heading."""
+    summary = limits(pair) or "" if alone else pair_headline(pair)
+    yield Text.assemble((pair.kernel, "bold"), f": {summary}" if summary else "")
     if how := how_paired(pair):
         yield Indented(Text(how, style="dim"), 2)
     last = ""
@@ -154,19 +154,19 @@ def _attribution(heading: str, each: Attribution) -> Table:
 
 def _findings(pair: PairDifference) -> Iterator[Renderable]:
     styles = {"fixed": "green", "new": "red"}
-    told = [
+    texts = [
         Text.assemble((f"{word}: ", styles.get(word, "dim")), ids)
         for word, ids in finding_words(pair)
     ]
-    if told:
+    if texts:
         line = Table.grid(padding=(0, 1))
         line.add_column(width=_INDENT - 1, style="cyan", justify="right")
         line.add_column()
-        line.add_row("findings", Text("; ").join(told))
+        line.add_row("findings", Text("; ").join(texts))
         yield line
 
 
-def _closing(difference: Difference, told: Sequence[PairDifference]) -> Iterator[Renderable]:
+def _closing(difference: Difference, printed: Sequence[PairDifference]) -> Iterator[Renderable]:
     if share := unprofiled_text(difference):
         yield Text(f"{share}.")
     step = difference.next_step
@@ -178,7 +178,9 @@ def _closing(difference: Difference, told: Sequence[PairDifference]) -> Iterator
         yield Text.assemble(("Next: ", "bold"), nothing_next(difference))
     checked = check_sentences(difference)
     verified = f"{len(checked.verified)} of {checked.numbers} numbers verified against "
-    shares = f" {_SHARES}" if any(each.share for pair in told for each in pair.attribution) else ""
+    shares = (
+        f" {_SHARES}" if any(each.share for pair in printed for each in pair.attribution) else ""
+    )
     yield Text(f"{verified}{sources(difference)}.{shares}", style="dim")
 
 

@@ -11,7 +11,7 @@ _MARKS = {"ok": ("ok", "green"), "missing": ("missing", "yellow"), "broken": ("b
 
 
 class Check(Protocol):
-    """What a check found; made by `keet.cli.doctor_checks`."""
+    """The result of a check, as a protocol; created by `keet.cli.doctor_checks`."""
 
     @property
     def name(self) -> str: ...

@@ -38,18 +38,19 @@ from keet.render.terminal.whole_run import replay_view, unlike_view
 from keet.verification.explanation_check import ExplanationCheck
 
 _SCREEN, _COLUMNS = 45, 100
-"""Lines of one launch that a model explains, on a terminal of so many columns."""
+"""Lines for one launch that a model explains, and the columns of the terminal that this is computed
+for."""
 _SEVERAL = 32
-"""Lines of each launch where a model explains several."""
+"""Lines per launch if a model explains several."""
 
 
 def explain_view(
     explanation: Explanation, width: int, *, everything: bool = False, verbose: bool = False
 ) -> Group:
-    """`everything`: each launch in full. Otherwise the program, and the launches that matter.
+    """`everything`: each launch in full. Otherwise the program and the most important launches.
 
     `verbose`: the whole account of each launch that is printed in full, with evidence ids, and
-    everything that a model said.
+    everything that a model wrote.
     """
     program = program_of(explanation)
     shown = shown_launches(explanation, program, everything=everything)
@@ -69,8 +70,8 @@ def explain_view(
             len(shown), lambda *which: line_count(block(*which), width), room
         )
         if len(details) < len(shown):
-            told = shown[: len(details)]
-            foot = ["", *_closing(explanation, program, told, width), *missing]
+            printed = shown[: len(details)]
+            foot = ["", *_closing(explanation, program, printed, width), *missing]
     blocks = [part for which in enumerate(details) for part in block(*which)]
     return Group(*head, *blocks, *foot)
 
@@ -83,7 +84,7 @@ def _with_model(
     *,
     verbose: bool,
 ) -> Group:
-    """Launches that a model explains have a screen each, everything with `verbose`."""
+    """Each launch that a model explains gets a screen; with `verbose`, everything is printed."""
     head = _head(explanation, program, width)
     unchecked = sum(
         len(each.model_explanation.unchecked) for each in shown if each.model_explanation
@@ -100,7 +101,7 @@ def _with_model(
             blocks += _screen(each, program, room, width)
         else:
             blocks += _launch(each, width, program, "full", verbose=verbose)
-    if unchecked and not verbose:  # some may be in parts that are not printed
+    if unchecked and not verbose:  # some launches may be in parts that are not printed
         unchecked = to_text(Group(*blocks), _COLUMNS).count("[unchecked]")
         by_model = _model_closing(explanation, unchecked)
     return Group(*head, *blocks, *foot, *by_model)
@@ -129,7 +130,7 @@ def _stands_for(each: LaunchExplanation, program: ProgramExplanation | None) -> 
 
 
 def _heading(explanation: Explanation, width: int) -> list[Renderable]:
-    """A path that does not fit stays whole, so that it can be copied."""
+    """A path that does not fit is not wrapped, so that it can be copied."""
     profile = explanation.profile
     devices = ", ".join(describe_device(device) for device in profile.devices)
     path = Text(profile.provenance.path, "bold", no_wrap=True, overflow="ignore")
@@ -154,21 +155,21 @@ def _launch(
     if precedes_findings(each.second_opinion) and detail != "brief":
         yield ""
         yield Text(each.second_opinion or "")
-    told = FINDINGS[detail]
-    said: set[str] = set()
-    for number, finding in enumerate(each.findings[:told], 1):
+    in_full = FINDINGS[detail]
+    printed: set[str] = set()
+    for number, finding in enumerate(each.findings[:in_full], 1):
         yield ""
         yield finding_name(number, finding, each)
         yield indented(Text(finding_text(finding, program)))
         yield from places_view(finding, each, PLACES[detail], width)
         yield action_view(finding)
         if detail != "brief":
-            yield from remarks_view(finding, each, said)
+            yield from remarks_view(finding, each, printed)
         if each.model_explanation:
             from keet.render.terminal.model_verbose import why_view
 
             yield from why_view(each, finding.id)
-    for number, finding in enumerate(each.findings[told:][:NAMED], told + 1):
+    for number, finding in enumerate(each.findings[in_full:][:NAMED], in_full + 1):
         yield finding_name(number, finding, each)
     if each.model_explanation:
         from keet.render.terminal.model_verbose import model_view
@@ -199,13 +200,15 @@ def _verdict(each: LaunchExplanation) -> Iterator[Renderable]:
 
 
 def _title(each: LaunchExplanation, stands_for: str) -> Text:
-    """`stands_for`: what else the launch is an example of."""
+    """`stands_for`: the other launches that this one represents."""
     launch = each.launch
     duration = launch.get("duration")
     facts = [*shape_parts(grid=launch.grid, block=launch.block)]
     facts += [str(duration)] if duration else []
-    told = f": {', '.join(facts)}" if facts else ""
-    return Text.assemble((f"#{launch.id} ", "dim"), (launch.kernel, "bold"), f"{told}{stands_for}")
+    details = f": {', '.join(facts)}" if facts else ""
+    return Text.assemble(
+        (f"#{launch.id} ", "dim"), (launch.kernel, "bold"), f"{details}{stands_for}"
+    )
 
 
 def _rest(each: LaunchExplanation) -> Iterator[Renderable]:
@@ -235,7 +238,7 @@ def _closing(
 def _model_closing(
     explanation: Explanation, unchecked: int = 0, *, verbose: bool = False
 ) -> list[Renderable]:
-    """`unchecked`: sentences of a model that are printed with that mark."""
+    """`unchecked`: number of printed sentences with that mark."""
     if explanation.author is None:
         return []
     from keet.render.terminal.model_explanation import model_closing

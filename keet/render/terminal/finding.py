@@ -13,7 +13,7 @@ from keet.render.terminal.layout import Indented, Renderable, Text
 
 INDENT = 3
 _LEAST_CODE = 12
-"""Characters of a source line that are worth printing."""
+"""A source line is only printed if at least this many characters fit."""
 _STYLE = {"high": "bold green", "medium": "bold yellow", "low": "bold"}
 
 
@@ -32,7 +32,7 @@ def _objection(finding: Finding, each: LaunchExplanation) -> str:
 def places_view(
     finding: Finding, each: LaunchExplanation, most: int, width: int
 ) -> Iterator[Renderable]:
-    """The first source lines, and how much of the effect has none."""
+    """The first source lines, and how much of the effect has no line."""
     lines = source_lines(each.launch)
     places = finding.places[:most]
     for place, share in zip(places, place_shares(places)):
@@ -45,9 +45,11 @@ def action_view(finding: Finding) -> Renderable:
     return indented(Text.assemble(("→ ", "bold"), finding.action))
 
 
-def remarks_view(finding: Finding, each: LaunchExplanation, said: set[str]) -> Iterator[Renderable]:
-    """`said`: of the same launch; nothing is said twice."""
-    yield from (indented(Text(text, style="dim")) for text in new_remarks(finding, each, said))
+def remarks_view(
+    finding: Finding, each: LaunchExplanation, printed: set[str]
+) -> Iterator[Renderable]:
+    """`printed`: remarks printed for this launch so far; none is repeated."""
+    yield from (indented(Text(text, style="dim")) for text in new_remarks(finding, each, printed))
 
 
 def indented(content: Renderable, indent: int = INDENT) -> Indented:
@@ -55,10 +57,10 @@ def indented(content: Renderable, indent: int = INDENT) -> Indented:
 
 
 def _place(place: Place, share: str, lines: Mapping[str, Sequence[str]], width: int) -> Text:
-    """On one line: code that does not fit is cut."""
+    """One line; code that does not fit is cut."""
     text = lines.get(place.file, ())
     code = text[place.line - 1].strip() if 1 <= place.line <= len(text) else ""
-    if code == "}":  # the compiler counts subroutines of its own there
+    if code == "}":  # the compiler counts its own subroutines there
         code = "} (end of the function, or a routine of the compiler)"
     where = Text.assemble((f"{share}  " if share else "", "dim"), (place.where, "cyan"))
     room = width - where.cell_len - INDENT - 2

@@ -19,7 +19,7 @@ from keet.render.terminal.layout import Group, Indented, Renderable, Table, Text
 
 
 def findings_view() -> Group:
-    """One line each."""
+    """One line per finding."""
     parts: list[Renderable] = []
     for family, title in FAMILIES.items():
         parts.append(Text(title, style="bold"))
@@ -53,7 +53,7 @@ def _judged(reference: FindingReference) -> Iterator[Renderable]:
 
 
 def _computed(reference: FindingReference) -> Iterator[Renderable]:
-    """For those who want to check or change keet: last."""
+    """For readers who want to check or change keet, so it comes last."""
     code = code_text(reference)
     if code or reference.parameters:
         yield from _heading("How the gain is computed")

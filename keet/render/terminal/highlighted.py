@@ -30,7 +30,7 @@ def _coloured(diff: str) -> Text:
     from rich.console import Console
     from rich.syntax import Syntax
 
-    # Colours of a theme are the nearest ones that the terminal has.
+    # Theme colours are mapped to the nearest colours of the terminal.
     named = Console(force_terminal=True).color_system or "standard"
     system = {"256": ColorSystem.EIGHT_BIT, "truecolor": ColorSystem.TRUECOLOR}.get(
         named, ColorSystem.STANDARD

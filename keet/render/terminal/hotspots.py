@@ -41,15 +41,15 @@ from keet.render.terminal.layout import Group, Renderable, Table, Text
 from keet.units import format_number
 
 _CODE_WIDTH = 24
-"""Room for code below which it gets a line of its own."""
+"""If fewer characters are left for the code, it gets a line of its own."""
 _EXPLAINED = 3
-"""Rows whose first stall reason is put into words."""
+"""Rows whose first stall reason is explained in words."""
 
 
 def hotspots_view(
     found: Iterable[Examined], width: int, top: int, *, page_at: int | None = None
 ) -> Group:
-    """`page_at`: of a tool with pages, the place of the first row that is printed."""
+    """`page_at`: position of the first printed row, for a tool with pages."""
     parts: list[Renderable] = []
     silent: dict[Absent, list[Launch]] = {}
     opaque: dict[Absent, list[Launch]] = {}
@@ -124,7 +124,7 @@ def _launch_view(
 
 
 def _legend(reasons: Iterable[str]) -> list[Renderable]:
-    """What the leading stall reasons stand for, in words."""
+    """Explains the leading stall reasons in words."""
     known = stalls()
     lines: list[Renderable] = [
         Text.assemble(
@@ -136,17 +136,18 @@ def _legend(reasons: Iterable[str]) -> list[Renderable]:
 
 
 class _Row(NamedTuple):
-    """One spot, as text."""
+    """One spot (source line or instruction), as text."""
 
     share: str
     weight: str
     place: str
     code: str
     waiting: tuple[str, str, str, str]
-    """What its samples wait for: two reasons with their producers, with the first one's; one reason
-    with its producer; two reasons without."""
+    """What its samples wait for, in four variants from long to short: two reasons with both
+    producers; two reasons, only the first with its producer; one reason with its producer; two
+    reasons without."""
     elsewhere: str
-    """The first reason, with its producer if that is another line."""
+    """The first reason, with its producer if that is on another line."""
     purposes: str
     excess: str
     traffic: tuple[str, ...]
@@ -184,7 +185,7 @@ def _rows(
 def _purposes(spot: Spot, own: RowCode) -> str:
     if spot.address is None or not own.purposes:
         return purposes_text(own.purposes)
-    return own.purposes[0][0].value  # of a single instruction
+    return own.purposes[0][0].value  # only for a single instruction
 
 
 def _is_elsewhere(spot: Spot, own: RowCode) -> bool:
@@ -217,11 +218,11 @@ _TRAFFIC = {
     "Shared wavefr.": "wavefronts_shared",
     "excess ": "wavefronts_shared_excess",
 }
-"""Columns of the wide table; the blank tells the two excesses apart."""
+"""Columns of the wide table; the blank distinguishes the two excess columns."""
 
 
 def _excess(spot: Spot) -> str:
-    """What coalescing and banks cost the line; nothing where they cost nothing."""
+    """The cost of uncoalesced accesses and bank conflicts; empty if there is none."""
     parts = []
     if spot.sectors_global_excess and spot.sectors_global:
         share = spot.sectors_global_excess / spot.sectors_global
@@ -235,7 +236,8 @@ def _excess(spot: Spot) -> str:
 
 
 def _narrow(rows: Sequence[_Row], width: int) -> list[Text]:
-    """Several lines per spot: the numbers, then the code and the excess over the whole width."""
+    """Several lines per spot: the numbers, then the code and the excess, which may use the whole
+    width."""
     share = max(len(row.share) for row in rows)
     weight = max(len(row.weight) for row in rows)
     indent = " " * (share + weight + 4)
@@ -257,7 +259,8 @@ def _narrow(rows: Sequence[_Row], width: int) -> list[Text]:
 
 
 def _heading(row: _Row, head: Text, width: int, *, is_leading: bool) -> tuple[Text, list[Text]]:
-    """The first line of a spot; below it the producer of a leading spot that did not fit there."""
+    """The first line of a spot. For a leading spot, the producer follows on a second line if it did
+    not fit."""
     left = width - len(head) - 2
     shortest = row.waiting[3].partition(",")[0]
     waiting = next((way for way in row.waiting if len(way) <= left), shortest)
@@ -270,7 +273,8 @@ def _heading(row: _Row, head: Text, width: int, *, is_leading: bool) -> tuple[Te
 
 
 def _under(row: _Row, room: int, *, is_leading: bool) -> Iterator[Text]:
-    """The code with what it is for behind it, in a line of its own for leading rows."""
+    """The code and its purpose. If they do not fit on one line, the purpose is only printed for
+    leading rows, on its own line."""
     for_code = room - len(row.purposes) - 3 if row.purposes else room
     is_apart = bool(row.purposes) and (
         len(row.code) > for_code if is_leading else for_code < _CODE_WIDTH
@@ -289,7 +293,7 @@ def _under(row: _Row, room: int, *, is_leading: bool) -> Iterator[Text]:
 
 
 def _wide(rows: Sequence[_Row], found: Hotspots, width: int) -> list[Renderable]:
-    """One line per spot, where the numbers leave room for the code; else nothing."""
+    """One line per spot; empty if the numbers leave no room for the code."""
     longest = max(len(row.code) for row in rows)
     traffic = {
         heading: [row.traffic[i] for row in rows]
@@ -355,7 +359,8 @@ def _count(value: int | None) -> str:
 
 
 def _place(spot: Spot, entries: Sequence[int]) -> str:
-    """`tour.cu:21`; an instruction's offset in its function stands before it, as in cuobjdump."""
+    """`tour.cu:21`; for an instruction, after its offset in the function, as cuobjdump prints
+    it."""
     line = f"{file_name(spot.location.file)}:{spot.location.line}" if spot.location else ""
     if spot.address is None:
         return line or "no source line"

@@ -13,9 +13,9 @@ from keet.render.common.machine_code import distinct_text, mix_text, size_text
 from keet.render.terminal.layout import Renderable, Table, Text
 
 _POINTERS = 3
-"""Pointers per launch: the rest has fewer bytes, and is in the JSON."""
+"""Pointers listed per launch; the JSON has all of them."""
 _WIDE = 100
-"""Columns from which on there is room for the bytes that L2 delivered."""
+"""Columns from which on there is room for the bytes from L2."""
 
 
 def mix_lines(code: MachineCode) -> list[Renderable]:
@@ -28,7 +28,7 @@ def mix_lines(code: MachineCode) -> list[Renderable]:
 
 
 def pointer_table(code: MachineCode, width: int) -> list[Renderable]:
-    """One row per pointer that is read, most requested bytes first; nothing if none is."""
+    """One row per pointer that is read, most requested bytes first; empty if none is read."""
     rows = pointer_rows(code)
     if not rows:
         return []
@@ -66,7 +66,7 @@ _LINES = 3
 
 
 def lines_text(lines: Sequence[Location]) -> str:
-    """`slow.cu:19, 27, other.cuh:5`: the file is named once."""
+    """`slow.cu:19, 27, other.cuh:5`: each file is named once."""
     parts: list[str] = []
     before = None
     for line in lines[:_LINES]:

@@ -38,7 +38,7 @@ from keet.render.terminal.hotspots import opaque_notes
 from keet.render.terminal.layout import Group, Renderable, Table, Text
 
 _AWAITED = 5
-"""Waiting lines that are listed."""
+"""Number of waiting lines that are listed."""
 
 
 def line_view(
@@ -49,9 +49,9 @@ def line_view(
     has_sass: bool,
     instructions: slice = slice(None),
 ) -> Renderable:
-    """In full for the launches that were chosen, else for the one with most samples on the line.
+    """In full for the selected launches, else for the launch with most samples on the line.
 
-    `instructions`: those that are listed.
+    `instructions`: maximum number of listed instructions.
     """
     every = [Examined(launch, spots) for launch, spots in found]
     ranked = every if is_chosen else sorted(every, key=_rank)
@@ -188,7 +188,7 @@ def _instruction_text(
 
 
 def _wait_text(code: MachineCode, line: Location, wait: Wait, offsets: Offset) -> str:
-    """`Long Scoreboard 92 for the load at 0x0ab0 (slow.cu:19)`"""
+    """For example `Long Scoreboard 92 for the load at 0x0ab0 (slow.cu:19)`."""
     text = f"{stalls()[wait.reason].label} {wait.samples:,}"
     if not wait.producers:
         return text

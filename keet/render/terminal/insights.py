@@ -135,7 +135,7 @@ def _bar(share: float, width: int) -> str:
 
 
 def _kernels(cluster: ClusterDocument, width: int) -> Table:
-    """A narrow table has fewer columns; the text below has the ranges."""
+    """A narrow table has fewer columns; the text below it has the ranges."""
     wide = width >= _WIDE_ENOUGH
     names = ("file", "launches", "time", "of GPU") if wide else ("file", "time")
     table = _table("kernel", *names, "would save")
@@ -178,7 +178,7 @@ def _table(first: str, *others: str) -> Table:
 
 
 def _history(change: ChangeDocument) -> Text:
-    """A sparkline with one character per file, and a bar at the change."""
+    """A sparkline with one character per file, and a bar where the time changed."""
     times = [dated.time_us for dated in change.history]
     cut, shown = change.last_before + 1, shown_history(change)
     first, last = shown.start, shown.stop

@@ -1,4 +1,4 @@
-"""How many lines a view takes."""
+"""Counts the lines that a view takes, without printing it."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ _PLAIN = Setting()
 
 
 def line_count(parts: Iterable[Renderable], width: int) -> int:
-    """Lines of what is printed one below the other."""
+    """Number of lines of parts that are printed one below the other."""
     return sum(1 for part in parts for _ in lines_of(part, width, _PLAIN))

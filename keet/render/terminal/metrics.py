@@ -14,16 +14,17 @@ from keet.render.terminal.layout import Group, Renderable, Text
 from keet.units import Quantity, format_number, symbol
 
 _LABEL_WIDTH = 34
-"""Room that labels need at least: so many launches are shown as fit beside it."""
+"""Minimum width of labels; it decides how many launches fit beside them."""
 _SHORTEST_LABEL = 12
 _TEXT_WIDTH = 16
 _EXPLAIN_UP_TO = 12
-"""So many metrics are explained at once; more would bury the numbers."""
+"""Up to this number of metrics are printed with an explanation; for more it would hide the numbers.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """One metric over the launches, ready to print."""
+    """One metric over all launches, as text."""
 
     name: str
     spec: MetricSpec | None
@@ -34,8 +35,8 @@ class _Line:
 def metrics_view(
     tables: Sequence[LaunchRows], width: int, *, explain: bool | None, names: bool, more: int = 0
 ) -> Group:
-    """One table for all launches: what differs between them stands side by side. `more`: launches
-    that are not among the tables."""
+    """One table for all launches, so that differences are side by side. `more`: number of launches
+    that are not in the tables."""
     launches = [launch for launch, _ in tables]
     lines = _lines(tables)
     if explain is None:
@@ -54,11 +55,11 @@ def metrics_view(
 
 
 def _lines(tables: Sequence[LaunchRows]) -> list[_Line]:
-    """Rows by metric over launches, whatever name a launch has it under; sections together."""
+    """One row per metric, even if launches have it under different names; sorted by section."""
     found: dict[str, tuple[str, MetricSpec | None, dict[int, Metric]]] = {}
     for launch, table in tables:
         for metric, spec in table:
-            # Two names of one metric in one launch stay two rows: nothing is hidden.
+            # Two names of one metric in the same launch stay two rows, so that nothing is hidden.
             key = spec.id if spec else metric.name
             if key in found and launch.id in found[key][2]:
                 key = metric.name
@@ -73,7 +74,7 @@ def _lines(tables: Sequence[LaunchRows]) -> list[_Line]:
 
 
 INTERNAL = ("group:", "breakdown:", "regex:", "derived_tempMetric")
-"""Lists and scratch values of ncu's section files: printed in CSV and JSON only."""
+"""Lists and temporary values of ncu's section files: printed in CSV and JSON only."""
 
 
 def _cells(
@@ -82,7 +83,7 @@ def _cells(
     spec: MetricSpec | None,
     values: Mapping[int, Metric],
 ) -> tuple[tuple[str, ...], str]:
-    """A row's cells and their unit. A metric that is nothing but its parts shows their number."""
+    """The cells of a row and their unit. For a metric that has only parts, the number of parts."""
     found = [values.get(launch.id) for launch, _ in tables]
     if spec is not None and not spec.total:
         return tuple(_points(launch, name) for launch, _ in tables), ""
@@ -124,7 +125,7 @@ def _column_width(lines: Sequence[_Line], column: int) -> int:
 def _table(
     lines: Sequence[_Line], launches: Sequence[Launch], width: int, *, explain: bool, names: bool
 ) -> list[Text]:
-    """Rows of a label and its values, under which names and meanings get the whole width."""
+    """Rows of a label and its values; names and meanings below a row use the whole width."""
     cells = [max(_column_width(lines, c), len(f"#{x.id}")) for c, x in enumerate(launches)]
     units = max((len(line.unit) for line in lines), default=0)
     room = width - sum(cells) - 2 * len(cells) - 2 - units
@@ -139,7 +140,7 @@ def _table(
             rows.append(Text(section, style="bold cyan"))
         values = "".join(f"  {cell:>{size}}" for cell, size in zip(line.cells, cells))
         first, *rest = textwrap.wrap(_name(line), label - 2, break_long_words=False) or [""]
-        if len(first) > label - 2:  # a name that must stay whole to be copied
+        if len(first) > label - 2:  # a name is never wrapped, so that it can be copied
             rows.append(Text(f"  {first}", no_wrap=True, overflow="ignore"))
             first = ""
         rows.append(Text(f"  {first:{label - 2}}{values}  {line.unit}".rstrip()))
@@ -153,7 +154,7 @@ def _name(line: _Line) -> str:
 
 
 def _notes(line: _Line, width: int, *, explain: bool, names: bool) -> list[Text]:
-    """ncu's name and what the metric means, under its row."""
+    """ncu's name and the meaning of the metric, below its row."""
     if line.spec is None:
         return []
     notes = [Text(f"    {line.name}", style="dim")] if names or explain else []
@@ -164,11 +165,12 @@ def _notes(line: _Line, width: int, *, explain: bool, names: bool) -> list[Text]
 
 
 _SPREAD = 1e4
-"""Values further apart than this get a unit each: 0.00000595 s is no way to write 5.95 us."""
+"""Values whose ratio is larger than this get separate units, so that 5.95 us is not printed as
+0.00000595 s."""
 
 
 def _aligned(found: list[Metric | None]) -> tuple[tuple[str, ...], str]:
-    """The values of one row in one unit, so that they can be compared by eye."""
+    """The values of one row in one unit, so that they are easy to compare."""
     quantities = [metric.quantity if metric else None for metric in found]
     sizes = [abs(q.value) for q in quantities if q and math.isfinite(q.value) and q.value]
     if sizes and max(sizes) > _SPREAD * min(sizes):

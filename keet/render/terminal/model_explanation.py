@@ -47,7 +47,7 @@ def summary_view(summary: Prose) -> Renderable:
 
 
 def edit_head(number: int, edit: Edit, each: LaunchExplanation) -> Text:
-    """Title of an edit; what it changes follows."""
+    """Title of an edit."""
     place, aim = places_of(edit), aim_of(edit, each)
     at = Text.assemble(" at ", (place, "cyan")) if place else ""
     other = f", instead of edit {edit.instead_of}" if edit.instead_of else ""
@@ -66,15 +66,16 @@ def edit_status_view(edit: Edit) -> Iterator[Renderable]:
 def model_closing(
     explanation: Explanation, author: Authorship, unchecked: int, *, verbose: bool
 ) -> Iterator[Renderable]:
-    """Which part is the model's, and what it cost. `unchecked`: number of marked sentences."""
-    told = any(each.model_explanation for each in explanation.launches)
-    if told:
+    """Which parts are written by the model, and what they cost. `unchecked`: number of marked
+    sentences."""
+    answered = any(each.model_explanation for each in explanation.launches)
+    if answered:
         yield from own_words_view(unchecked)
     if verbose:
         yield from reasons_view(list(unchecked_lines(explanation)))
-    elif told:
+    elif answered:
         yield Text("Everything the model wrote, and the numbers it refers to: --verbose", "dim")
-    yield from author_view(author, answered=told)
+    yield from author_view(author, answered=answered)
 
 
 def own_words_view(unchecked: int) -> Iterator[Renderable]:

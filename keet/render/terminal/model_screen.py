@@ -55,7 +55,7 @@ class _Room(NamedTuple):
     """How much of each element is printed."""
 
     summary: int = _ALL
-    """Number of sentences, as for the other texts."""
+    """Number of sentences; the same for the other texts."""
     cause: int = _ALL
     objection: int = 1
     what: int = _ALL
@@ -68,10 +68,10 @@ class _Room(NamedTuple):
     """What limits the kernel after the fix, if the headline is the model's."""
     advice: bool = True
     code: int = 16
-    """Lines."""
+    """Number of code lines."""
     account: bool = True
     others: int = 4
-    """Further findings, causes and edits: this many of each."""
+    """Maximum number of further findings, causes and edits, each."""
 
 
 _STEPS = (
@@ -212,8 +212,8 @@ class _Screen:
     def _others(self) -> Iterator[Renderable]:
         """Further findings, causes and edits in a line each; their texts need --verbose."""
         each, most = self._each, self._room.others
-        told = leading_causes(each)
-        also = [cause for cause in causes_beyond(each) if cause not in told]
+        leading = leading_causes(each)
+        also = [cause for cause in causes_beyond(each) if cause not in leading]
         lines = [
             [self._other(rank, other) for rank, other in enumerate(each.findings[1:], 2)],
             [_also(cause, each) for cause in also],

@@ -50,7 +50,7 @@ def why_view(each: LaunchExplanation, finding: str) -> Iterator[Renderable]:
 
 
 def model_view(each: LaunchExplanation) -> Iterator[Renderable]:
-    """What is not printed with the findings."""
+    """The parts of the model's explanation that are not printed with the findings."""
     if each.model_explanation is None:
         return
     yield from _edits(each)
@@ -65,11 +65,11 @@ def model_view(each: LaunchExplanation) -> Iterator[Renderable]:
 
 
 def _notes(cause: ModelCause, known: str) -> Text:
-    """keet's remarks, behind the model's words in another style."""
+    """keet's remarks, after the model's text in another style."""
     notes = "; ".join([*filter(None, [known]), *claim_notes(cause)])
     facts = ", ".join(flat(reference.text) for reference in cause.because)
-    told = [f" ({notes})" if notes else "", f" Based on: {facts}." if facts else ""]
-    return Text.assemble((told[0], "yellow"), (told[1], "dim"))
+    texts = [f" ({notes})" if notes else "", f" Based on: {facts}." if facts else ""]
+    return Text.assemble((texts[0], "yellow"), (texts[1], "dim"))
 
 
 def _edits(each: LaunchExplanation) -> Iterator[Renderable]:
@@ -154,7 +154,7 @@ def _section(title: str) -> Iterator[Renderable]:
 
 
 def _grid(width: int, rows: Iterable[tuple[Text, Text]]) -> Table:
-    """A narrow column of names, and text beside it."""
+    """A grid with a narrow column of names, and text beside it."""
     grid = Table.grid(padding=(0, 1))
     grid.add_column(width=width, no_wrap=True)
     grid.add_column(overflow="fold")

@@ -25,9 +25,9 @@ from keet.render.common.whole_run import skipped_texts
 from keet.render.terminal.layout import Renderable, Table, Text
 
 _GAIN, _GAP = 5, 2
-"""Characters for `12.3x`, and between columns."""
+"""Characters of `12.3x`, and between columns."""
 _NAME, _LEAST_FINDING = 30, 20
-"""Characters that a name has before findings are folded, and the least of a finding."""
+"""Minimum width of a name before findings are folded, and minimum width of a finding."""
 
 
 def program_view(program: ProgramExplanation, width: int) -> Iterator[Renderable]:
@@ -51,12 +51,12 @@ def _bullets(texts: Sequence[str]) -> Table:
 
 
 def _sentences(program: ProgramExplanation) -> Iterator[Text]:
-    said = [
+    sentences = [
         (text, launch is not None)
         for text, launch in (program.run.sentences if program.run else ())
     ]
-    said += [(text, False) for text in program.sentences]
-    for number, (text, warns) in enumerate(said):
+    sentences += [(text, False) for text in program.sentences]
+    for number, (text, warns) in enumerate(sentences):
         yield Text(text, style="yellow" if warns else "" if number else "bold")
 
 
@@ -71,17 +71,17 @@ def _table(program: ProgramExplanation, width: int) -> Table:
     shown.add_column(HEADINGS[3], overflow="fold", max_width=room)
     shown.add_column(HEADINGS[4], justify="right", no_wrap=True, min_width=_GAIN)
     shown.add_column(HEADINGS[5], overflow="fold", max_width=finding)
-    for row, told in zip(rows, numbers):
+    for row, cells in zip(rows, numbers):
         style = "" if is_profiled(row) or row.members else "yellow"
         name = _kernel(row, detail_text(row, repeated), room)
-        shown.add_row(*told, name, gain_text(row), Text(answer_text(row), style=style))
+        shown.add_row(*cells, name, gain_text(row), Text(answer_text(row), style=style))
     return shown
 
 
 def _widths(
     rows: Sequence[ProgramRow], numbers: Sequence[tuple[str, str, str]], width: int
 ) -> tuple[int, int]:
-    """Of names and findings, so that a row takes one line where that is possible: names give way
+    """Widths of names and findings, so that a row takes one line if possible. Names are shortened
     first, then findings."""
     fixed = sum(max(map(len, column)) + _GAP for column in zip(HEADINGS[:3], *numbers))
     left = width - fixed - _GAIN - 2 * _GAP

@@ -12,7 +12,7 @@ from keet.errors import one_line
 from keet.render.terminal.layout import Group, Renderable, Text
 
 _NARROWEST = 12
-"""Characters of a name that are worth showing."""
+"""Minimum number of characters of a name."""
 _WIDEST = 60
 _GAP = 2
 
@@ -31,10 +31,10 @@ def query_view(columns: Sequence[str], rows: Sequence[Row], width: int, *, more:
         parts = [*_table(columns, cells, sizes, numeric)]
     else:
         parts = [*_records(columns, cells, width)]
-    return Group(*parts, Text(_told(len(rows), more=more), style="dim"))
+    return Group(*parts, Text(_row_count_text(len(rows), more=more), style="dim"))
 
 
-def _told(count: int, *, more: bool) -> str:
+def _row_count_text(count: int, *, more: bool) -> str:
     rows = f"{count:,} {'row' if count == 1 else 'rows'}"
     return f"{rows}, and there are more: use --limit N, or --format csv for all" if more else rows
 
@@ -65,7 +65,8 @@ def _is_numeric(rows: Sequence[Row], at: int) -> bool:
 
 
 def _fitted(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> list[int] | None:
-    """Widths that fit, the longest columns cut first; None if too little would be left."""
+    """Widths that fit on the terminal, cutting the longest columns first; None if too little would
+    be left."""
     lengths = [
         max([len(name), *(len(row[at]) for row in cells)]) for at, name in enumerate(columns)
     ]
@@ -97,7 +98,8 @@ def _line(texts: Sequence[str], sizes: Sequence[int], numeric: Sequence[bool]) -
 
 
 def _cut(text: str, size: int, kept: float = 1.0) -> str:
-    """`kept`: how much of what is left is of the beginning."""
+    """Cuts the middle. `kept`: share of the remaining characters that are taken from the
+    beginning."""
     if len(text) <= size:
         return text
     head = round((size - 1) * kept)
@@ -108,7 +110,7 @@ _RIGHT, _MIDDLE, _LEFT = 1.0, 0.35, 0.0
 
 
 def _cut_apart(texts: Sequence[str], size: int) -> list[str]:
-    """A column, cut where what is left tells most cells apart: paths differ at their ends."""
+    """Cuts a column so that most cells stay different: paths differ at their ends."""
     prose = all(" " in text for text in texts if len(text) > size)
     ways = (_RIGHT, _MIDDLE, _LEFT) if prose else (_MIDDLE, _LEFT, _RIGHT)
     columns = [[_cut(text, size, kept) for text in texts] for kept in ways]
@@ -126,7 +128,7 @@ def _records(columns: Sequence[str], cells: Sequence[Row], width: int) -> Iterat
 
 
 def views_view(views: Mapping[str, Sequence[Column]], examples: Sequence[str], width: int) -> Group:
-    """What can be asked for."""
+    """The views of a store and their columns."""
     parts: list[Text] = []
     for view, columns in views.items():
         parts += [Text(view, style="bold cyan"), *_columns(columns, width), Text("")]
@@ -137,7 +139,7 @@ def views_view(views: Mapping[str, Sequence[Column]], examples: Sequence[str], w
 def _columns(columns: Sequence[Column], width: int) -> Iterator[Text]:
     names = max(len(name) for name, *_ in columns)
     for name, kind, unit, meaning in columns:
-        told = f"{meaning} [{unit}]" if unit else meaning
-        first, *rest = textwrap.wrap(told, max(20, width - names - 15))
+        text = f"{meaning} [{unit}]" if unit else meaning
+        first, *rest = textwrap.wrap(text, max(20, width - names - 15))
         yield Text.assemble(f"  {name:{names}}  ", (f"{kind:9}  ", "dim"), first)
         yield from (Text(f"{'':{names + 15}}{line}") for line in rest)

@@ -52,7 +52,7 @@ def _launch_view(roofline: Roofline, width: int) -> list[Renderable]:
 
 
 def _shown(roofline: Roofline) -> tuple[Ceiling, ...]:
-    """Arithmetic that did not happen has no bar; a memory level that was idle has."""
+    """Arithmetic that was not executed has no bar; an idle memory level has one."""
     return tuple(
         c
         for c in roofline.ceilings
@@ -92,7 +92,7 @@ def _from_catalog(ceiling: Ceiling) -> bool:
 
 
 def _rates(ceiling: Ceiling) -> tuple[str, str]:
-    """Both in the unit of the peak, so that they can be compared at a glance."""
+    """Both in the unit of the peak, so that they are easy to compare."""
     if ceiling.achieved is None or ceiling.peak is None:
         return "no bytes", ""
     unit = Quantity(ceiling.peak.value, ceiling.peak.unit).scaled_unit()
@@ -109,7 +109,7 @@ def _in(evidence: Evidence, unit: str) -> Quantity:
 
 
 def _intensity(roofline: Roofline, ceiling: Ceiling) -> str:
-    """Operations of the leading arithmetic over the bytes of the level."""
+    """Operations of the leading arithmetic per byte of the memory level."""
     for entry in roofline.lead_intensities():
         if entry.level == ceiling.id:
             unit = "OP/B" if entry.value.unit.startswith("op") else "FLOP/B"
@@ -118,7 +118,7 @@ def _intensity(roofline: Roofline, ceiling: Ceiling) -> str:
 
 
 def _bar(share: float, width: int) -> str:
-    """Eighths of a column are as fine as a terminal gets; more than all of it is a full bar."""
+    """Drawn in eighths of a character; more than 100 % is a full bar."""
     eighths = round(min(max(share, 0.0), 1.0) * width * 8)
     whole, rest = divmod(eighths, 8)
     drawn = "█" * whole + (_EIGHTHS[rest] if rest else "")

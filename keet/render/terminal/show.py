@@ -21,7 +21,7 @@ from keet.render.terminal.layout import Group, Renderable, Table, Text
 from keet.units import Quantity, format_number
 
 WIDE = 120
-"""Columns from which a launch gets one row with its shape beside it."""
+"""Columns from which on the shape of a launch is in the same row."""
 
 RUN_ROWS = 20
 """Kernels of the run that are listed."""
@@ -31,13 +31,14 @@ _PEAKS = {
     "L2": ("l2_throughput_pct",),
     "DRAM": ("dram_throughput_pct", "fb_throughput_pascal_pct"),
 }
-"""Columns and their metrics, by catalog id: Pascal's of 2019 have names of their own."""
+"""Columns and their metrics by catalog id; reports of Pascal from 2019 have other names."""
 
 
 def show_view(
     profile: Profile, coverage: Coverage, launches: Sequence[Launch], width: int, *, cut: int = 0
 ) -> Group:
-    """The report, and a table of those launches in the order given; `cut` more were too many."""
+    """The report, and a table of the launches in the order given; `cut`: number of launches left
+    out."""
     known = profile.in_run if profile.run and profile.run.busy_ns else None
     table = _launch_table(launches, width, known)
     parts: list[Renderable] = [_heading(profile), *_run(profile), table]
@@ -110,7 +111,7 @@ def _launch_table(
 
 
 def _run_share(launch: Launch, positions: RunPositions) -> str:
-    """Of the run's GPU time, by the launches that this one stands for."""
+    """Share of the run's GPU time in the launches that this one represents."""
     position, whole = positions.of(launch.id), positions.table.busy_ns
     return f"{100 * position.busy_ns / whole:.1f}" if position and whole else "-"
 
@@ -139,7 +140,7 @@ def _launch_row(launch: Launch, *, wide: bool) -> list[Renderable]:
 
 
 def _peaks(launch: Launch) -> Iterator[Quantity | None]:
-    """As `keet explain` has them: ncu's own share of L1 is over its active cycles."""
+    """The values of `keet explain`: ncu's own percentage of L1 is over its active cycles."""
     ceilings = Ceilings(LaunchLedger(launch))
     for unit, metric_ids in _PEAKS.items():
         reached = ceilings.reached(unit)
@@ -154,7 +155,7 @@ def _shape_line(launch: Launch) -> str:
 
 
 def _shared(launch: Launch) -> Quantity | None:
-    """Shared memory that the kernel asks for; what the driver adds is not its doing."""
+    """Shared memory that the kernel requests, without what the driver adds."""
     parts = [launch.reported("shared_memory_static"), launch.reported("shared_memory_dynamic")]
     known = [part.value for part in parts if part is not None]
     return Quantity(sum(known), "byte") if known else None
@@ -196,7 +197,7 @@ def _footnotes(profile: Profile, cut: int, width: int) -> list[str]:
 
 
 def _totals(profile: Profile) -> list[str]:
-    """The time of all launches, and which takes most of it."""
+    """The time of all launches, and the launch that takes most of it."""
     known = [(d.value, x) for x in profile.launches if (d := x.get("duration")) and d.value > 0]
     if len(known) < 2:
         return []
@@ -230,8 +231,8 @@ def _coverage(coverage: Coverage, width: int) -> list[Renderable]:
 
 
 def command_view(command: str, width: int) -> list[Renderable]:
-    """A command on lines of its own, to be copied."""
-    # A word longer than the terminal stays whole: the terminal folds it, and it can be copied.
+    """A command on separate lines, so that it can be copied."""
+    # A word longer than the terminal is not wrapped by keet, so that it can be copied.
     return [
         Text(line, style="cyan", no_wrap=True, overflow="ignore")
         for line in _shell_lines(command, width)
@@ -239,7 +240,7 @@ def command_view(command: str, width: int) -> list[Renderable]:
 
 
 def _shell_lines(command: str, width: int) -> list[str]:
-    """A long command broken where a shell can be told to read on, so that it can be copied."""
+    """Breaks a long command at places where a shell continues it, so that it can be copied."""
     lines: list[str] = []
     line = " "
     for word in _WORD.findall(command):
@@ -254,7 +255,7 @@ _WORD = regex(
     r"""--(?:section|set|import-source)\ \S+ | (?: "[^"]*" | '[^']*' | [^\s"'] )+ | \S+""",
     re.VERBOSE,
 )
-"""A word of a command: quotes hold it together, and an option keeps its value."""
+"""A word of a command: quoted text stays together, and an option keeps its value."""
 
 
 def _gap_line(gap: Gap) -> Text:

@@ -35,7 +35,7 @@ from keet.render.json.top import OpportunityDocument, TopDocument
 from keet.render.terminal.layout import Group, Indented, Renderable, Table, Text
 
 _WIDE = 140
-"""Columns from which limiter, finding and GPU have columns of their own."""
+"""Columns from which on limiter, finding and GPU have their own columns."""
 
 
 def top_view(top: TopDocument, width: int) -> Group:
@@ -56,12 +56,12 @@ def _gaps(top: TopDocument) -> list[Text]:
 
 
 def _unbroken(text: str, style: str = "") -> Text:
-    """A line to be copied: the terminal may wrap it, keet does not."""
+    """A line to be copied: the terminal may wrap it, but keet does not."""
     return Text(text, style=style, no_wrap=True, overflow="ignore")
 
 
 def _wide(top: TopDocument) -> list[Renderable]:
-    """One row each, and under them all how to see more of each."""
+    """One row per group, and below the table the command for each group."""
     grids: list[Renderable] = []
     for title, some in sections(top):
         grids += [*_title(title), _grid(top, some), Text("")]
@@ -95,7 +95,7 @@ def _grid(top: TopDocument, some: Sequence[OpportunityDocument]) -> Table:
 
 
 def _blocks(top: TopDocument) -> list[Renderable]:
-    """A few lines each, for eighty columns."""
+    """A few lines per group, for 80 columns."""
     parts: list[Renderable] = []
     for title, some in sections(top):
         parts += _title(title)
@@ -107,7 +107,7 @@ def _blocks(top: TopDocument) -> list[Renderable]:
 def _block(top: TopDocument, each: OpportunityDocument, device: str) -> list[Renderable]:
     saves = f"could save {saving_text(top, each)}" if each.saved_us else no_saving_text(each)
     gain = each.forecast
-    told = f": {range_text(each.finding, gain.low, gain.likely, gain.high)}" if gain else ""
+    forecast = f": {range_text(each.finding, gain.low, gain.likely, gain.high)}" if gain else ""
     first = Table.grid()
     first.add_column(min_width=4)
     first.add_row(
@@ -117,7 +117,7 @@ def _block(top: TopDocument, each: OpportunityDocument, device: str) -> list[Ren
     by_finding = top.by == "finding"
     rest = [
         Text.assemble((group_name(top, each), "" if by_finding else "bold"), _aside(top, each)),
-        Text.assemble((group_finding(each), "bold" if by_finding else ""), told, remarks(each)),
+        Text.assemble((group_finding(each), "bold" if by_finding else ""), forecast, remarks(each)),
         Text(f"limiter: {each.limiter or 'not known'}, on {device}"),
     ]
     if by_finding:
@@ -127,7 +127,7 @@ def _block(top: TopDocument, each: OpportunityDocument, device: str) -> list[Ren
 
 
 def _aside(top: TopDocument, each: OpportunityDocument) -> str:
-    """What else tells the group from others."""
+    """What else distinguishes the group from others."""
     if top.by == "file":
         return f"  {one_line(each.kernel)}"
     return f"  {launch_shape(each)}" if each.grid else ""

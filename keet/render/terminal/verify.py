@@ -37,10 +37,11 @@ def verify_view(
 ) -> Group:
     """Sentences without anything to check are left out.
 
-    `shown`: those of a page; the counts are of all. `advice`: by what was found.
+    `shown`: the sentences of one page; counts are over all sentences. `advice`: what to do,
+    depending on the result.
     """
-    told = found if shown is None else shown
-    parts: list[Renderable] = [_sentence(checked) for checked in told if checked.verdicts]
+    sentences = found if shown is None else shown
+    parts: list[Renderable] = [_sentence(checked) for checked in sentences if checked.verdicts]
     if parts:
         parts.append("")
     counts = Counter(check.verdict for checked in found for check in checked.checks)
@@ -56,10 +57,10 @@ def verify_view(
 
 
 def _sentence(checked: CheckedSentence) -> Table:
-    """A mark, and beside it the sentence with what is to be said of its numbers below."""
+    """A mark, the sentence, and below it the remarks on its numbers."""
     mark, style = _MARKS[next(verdict for verdict in _WORST if verdict in checked.verdicts)]
     if mark == "ok" and checked.checks:
-        mark = "numbers ok"  # what else the sentence says was not checked
+        mark = "numbers ok"  # the rest of the sentence was not checked
     table = Table.grid(padding=(0, 1))
     table.add_column(width=10, no_wrap=True)
     table.add_column(overflow="fold")
@@ -70,7 +71,7 @@ def _sentence(checked: CheckedSentence) -> Table:
 
 
 def _marked(checked: CheckedSentence) -> Text:
-    """The sentence on one line, numbers and comparisons in the colour of their verdict."""
+    """The sentence on one line, with numbers and comparisons in the colour of their verdict."""
     sentence, text, position = checked.sentence, Text(), 0
     for start, end, verdict in sorted(_spans(checked)):
         if start >= position:
@@ -82,7 +83,7 @@ def _marked(checked: CheckedSentence) -> Text:
 
 
 def _spans(checked: CheckedSentence) -> Iterator[tuple[int, int, ClaimVerdict]]:
-    """In the sentence. A number inside a comparison has the colour of the comparison."""
+    """Positions in the sentence. A number inside a comparison gets the colour of the comparison."""
     by = checked.sentence.start
     for each in checked.relations:
         yield each.start - by, each.end - by, each.verdict
@@ -92,7 +93,7 @@ def _spans(checked: CheckedSentence) -> Iterator[tuple[int, int, ClaimVerdict]]:
 
 
 def _belongs(check: CheckedNumber, relations: Sequence[RelationCheck]) -> bool:
-    """`ten times higher than`: the comparison says it all."""
+    """Whether the number is part of the comparison, as in `ten times higher than`."""
     return any(each.start <= check.number.start < each.end for each in relations)
 
 
@@ -102,9 +103,9 @@ def _flat(text: str) -> str:
 
 def _notes(checked: CheckedSentence) -> Iterator[Text]:
     numbers = [c for c in checked.checks if not _belongs(c, checked.relations)]
-    said = [(check.number.text, check.verdict, check.reason) for check in numbers]
-    said += [(each.text, each.verdict, each.reason) for each in checked.relations]
-    for words, verdict, reason in said:
+    remarks = [(check.number.text, check.verdict, check.reason) for check in numbers]
+    remarks += [(each.text, each.verdict, each.reason) for each in checked.relations]
+    for words, verdict, reason in remarks:
         if verdict is not ClaimVerdict.CONFIRMED:
             yield Text.assemble((_flat(words), _MARKS[verdict][1]), f": {reason}")
 
@@ -112,9 +113,9 @@ def _notes(checked: CheckedSentence) -> Iterator[Text]:
 def _summary(numbers: Counter[ClaimVerdict], relations: Counter[ClaimVerdict]) -> Text:
     if not numbers and not relations:
         return Text("the text contains no number to check")
-    told = [_counted(numbers, "number", "not found")] if numbers else []
-    told += [_counted(relations, "comparison", "not checked")] if relations else []
-    return Text("\n".join(told), "bold")
+    lines = [_counted(numbers, "number", "not found")] if numbers else []
+    lines += [_counted(relations, "comparison", "not checked")] if relations else []
+    return Text("\n".join(lines), "bold")
 
 
 def _counted(counts: Counter[ClaimVerdict], noun: str, unknown: str) -> str:

@@ -58,7 +58,7 @@ def _kernel(row: KernelRow) -> Text:
 
 
 def unlike_view(found: LaunchInRun | None) -> Iterator[Renderable]:
-    """That the launch stands for others which took much longer or shorter."""
+    """Says that the launch represents others that took much longer or shorter."""
     if found and found.unlike:
         yield _indented(Text(found.unlike, style="bold yellow"))
         yield ""

@@ -1,7 +1,7 @@
-"""Which characters take no cell of a terminal, and which take two: Unicode 17.0.
+"""Tables of characters that take no terminal cell or two cells, for Unicode 17.0.
 
-From the tables of wcwidth (MIT licence), as rich 15 has them; a test compares the two. Python's
-`unicodedata` says the same for most characters, for an older version of Unicode.
+The tables are those of wcwidth (MIT licence), as in rich 15; a test compares them. Python's
+`unicodedata` agrees for most characters, but has an older version of Unicode.
 """
 
 ZERO = (
@@ -67,7 +67,7 @@ ZERO = (
     0x1e5ee, 0x1e5f0, 0x1e6e3, 0x1e6e4, 0x1e6e6, 0x1e6e7, 0x1e6ee, 0x1e6f0, 0x1e6f5, 0x1e6f6,
     0x1e8d0, 0x1e8d7, 0x1e944, 0x1e94b, 0x1f3fb, 0x1f400, 0xe0000, 0xe1000,
 )  # fmt: skip
-"""Starts and ends (exclusive) of ranges, in turns."""
+"""Starts and ends (exclusive) of ranges, alternating."""
 
 DOUBLE = (
     0x1100, 0x1160, 0x231a, 0x231c, 0x2329, 0x232b, 0x23e9, 0x23ed, 0x23f0, 0x23f1, 0x23f3,
@@ -118,4 +118,4 @@ WIDENED = frozenset(
     "\U0001f6cb\U0001f6cd\U0001f6ce\U0001f6cf\U0001f6e0\U0001f6e1\U0001f6e2\U0001f6e3\U0001f6e4"
     "\U0001f6e5\U0001f6e9\U0001f6f0\U0001f6f3"
 )
-"""One cell wide; two before U+FE0F, which asks for the emoji."""
+"""One cell wide; two cells before U+FE0F, which selects the emoji."""

@@ -1,19 +1,20 @@
-"""How many cells of a terminal a text takes, and texts cut to a number of cells."""
+"""Counts the terminal cells of a text, and cuts texts to a number of cells."""
 
 from __future__ import annotations
 
 from bisect import bisect
 
 _JOINER, _EMOJI = "\u200d", "\ufe0f"
-"""The character behind a joiner takes no cell; the other makes the one before it an emoji."""
+"""The character after a joiner takes no cell. U+FE0F turns the character before it into an emoji.
+"""
 
 Grapheme = tuple[int, int, int]
-"""Start, end and cells of what is drawn as one character."""
+"""Start, end and number of cells of a unit that is drawn as one character."""
 
 
 def is_narrow(text: str) -> bool:
-    """Whether every character is printable and takes one cell: for most texts, the answer of two
-    checks in C."""
+    """Whether every character is printable and takes one cell. Two checks in C are enough for most
+    texts."""
     if text.isascii():
         return text.isprintable()
     return _WIDTHS.narrow.issuperset(text) or _has_only_narrow(text)
@@ -30,12 +31,14 @@ def cell_len(text: str) -> int:
 
 
 def is_joined(text: str) -> bool:
-    """Whether characters have to be taken together, to know how many cells they take."""
+    """Whether the text has characters that combine, so that their cells cannot be counted
+    separately."""
     return _JOINER in text or _EMOJI in text
 
 
 def set_cell_len(text: str, cells: int) -> str:
-    """Cut at the right, or filled with blanks; half a character is a blank."""
+    """Cut at the right, or padded with blanks. A wide character that is cut in half becomes a
+    blank."""
     if is_narrow(text):
         return text[:cells].ljust(cells)
     if cells <= 0:
@@ -53,7 +56,7 @@ def _cut(text: str, cells: int) -> str:
 
 
 def folded(text: str, cells: int) -> list[str]:
-    """The text in pieces of at most so many cells."""
+    """Splits the text into pieces of at most so many cells."""
     if is_narrow(text):
         return [text[at : at + cells] for at in range(0, len(text), cells)]
     pieces, first, used = [], 0, 0
@@ -66,7 +69,7 @@ def folded(text: str, cells: int) -> list[str]:
 
 
 class _Widths(dict[str, int]):
-    """Cells of each character that was asked for."""
+    """Cache of the cells per character."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,14 +92,14 @@ _WIDTHS = _Widths()
 
 
 def _has_only_narrow(text: str) -> bool:
-    """Asks for the characters that were not met before."""
+    """Whether every character takes one cell; fills the cache for those that are new."""
     for character in {*text}:
         _ = _WIDTHS[character]
     return _WIDTHS.narrow.issuperset(text)
 
 
 def _graphemes(text: str) -> list[Grapheme]:
-    """All of the text: what takes no cell belongs to the character before it."""
+    """Splits the whole text: a character that takes no cell belongs to the one before it."""
     from keet.render.terminal.layout.cell_widths import WIDENED
 
     found: list[Grapheme] = []

@@ -1,4 +1,4 @@
-"""Lines of what can be laid out, made to fit a width."""
+"""Lines of layout elements, fitted to a width."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keet.render.terminal.layout.text import Line, Piece, Setting, Text
 
 
 class Element(Protocol):
-    """What has lines at a width."""
+    """Protocol: anything that can be laid out as lines."""
 
     def lines(self, width: int, how: Setting) -> Iterable[Line]: ...
 
@@ -20,14 +20,14 @@ Renderable = str | Text | Element
 
 
 def lines_of(part: Renderable, width: int, how: Setting) -> Iterable[Line]:
-    """Nothing where there is no room at all."""
+    """Empty if the width is zero."""
     if width < 1:
         return ()
     return (Text(part) if isinstance(part, str) else part).lines(width, how)
 
 
 def widest(part: Renderable, width: int) -> int:
-    """Cells that a part takes on a terminal of that width."""
+    """Number of cells that a part takes on a terminal of that width."""
     if width < 1:
         return 0
     if isinstance(part, str):
@@ -39,7 +39,7 @@ def widest(part: Renderable, width: int) -> int:
 
 
 def filled(line: Line, width: int) -> Line:
-    """Exactly so many cells: with blanks at the end, or cut."""
+    """Cut or padded to exactly so many cells."""
     missing = width - sum(cell_len(text_of(piece)) for piece in line)
     if missing > 0:
         return [*line, " " * missing]
@@ -66,7 +66,7 @@ def _with_text(piece: Piece, text: str) -> Piece:
 
 
 def over_style(line: Line, style: Style) -> Line:
-    """The line on a ground of that style."""
+    """Adds the style below the styles of the line's parts."""
     return [
         (piece, style) if isinstance(piece, str) else (piece[0], over(style, piece[1]) or style)
         for piece in line

@@ -1,4 +1,4 @@
-"""Styles by name (`bold cyan`, `dim not bold`), and the escapes that a terminal has for them."""
+"""Parses style names (`bold cyan`, `dim not bold`) and makes their terminal escape sequences."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _COLOURS = {
 
 
 class Style(NamedTuple):
-    """What a name stands for. A style that says nothing is none at all: `None`."""
+    """A parsed style. The empty style is represented by `None`."""
 
     given: int = 0
-    """Attributes that it speaks of, as bits."""
+    """Bits of the attributes that the style sets, on or off."""
     on: int = 0
-    """Those of them that are on: `not bold` gives bold, and turns it off."""
+    """Bits of the attributes that are on: `not bold` sets bold, and turns it off."""
     colour: str = ""
-    """Codes of a terminal, as of the background."""
+    """Terminal codes of the foreground; the next field has those of the background."""
     background: str = ""
 
 
 StyleName = str | Style
-"""By name, or made of something else: colours of a theme."""
+"""A name, or a style built in code, such as a colour of a theme."""
 
 
 @cache
@@ -49,7 +49,7 @@ def style_of(name: StyleName) -> Style | None:
 
 @cache
 def over(below: Style | None, above: Style | None) -> Style | None:
-    """The second on top of the first: what it does not speak of stays."""
+    """The second style over the first: attributes that the second does not set are kept."""
     if below is None or above is None:
         return above or below
     return Style(
@@ -62,7 +62,8 @@ def over(below: Style | None, above: Style | None) -> Style | None:
 
 @cache
 def escapes(style: Style, *, colours: bool) -> tuple[str, str]:
-    """What to print before and after a text; `colours`: also those, besides attributes."""
+    """The texts to print before and after a styled text; `colours`: include colours, not only
+    attributes."""
     codes = [code for bit, code in _CODES.items() if style.on & bit]
     if colours:
         codes += filter(None, (style.colour, style.background))

@@ -1,4 +1,4 @@
-"""Tables: columns side by side, as wide as their cells need, or narrower where the terminal is."""
+"""Tables: columns as wide as their cells need, or narrower if the terminal is."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _CAPTION = "dim italic"
 
 
 class _Box(NamedTuple):
-    """Characters of the lines of a table: left, between, at a border of columns, right."""
+    """Characters of the lines of a table: left, between, at a column border, right."""
 
     top: str = "    "
     head: str = "    "
     rule: str = " ── "
-    """Below the headings."""
+    """The line below the headings."""
     row: str = "    "
     last: str = "    "
-    """The last row."""
+    """The frame of the last row."""
     bottom: str = "    "
 
 
 _RULED = _Box()
 _ASCII = _Box(top="+--+", head="| ||", rule="|-+|", row="| ||", last="| ||", bottom="+--+")
-"""For terminals that can't print the line below the headings."""
+"""For terminals without Unicode."""
 
 
 class Column(NamedTuple):
@@ -38,16 +38,16 @@ class Column(NamedTuple):
     overflow: Overflow = "ellipsis"
     no_wrap: bool = False
     width: int | None = None
-    """Of its cells, without the blanks at their sides; None: as wide as they need."""
+    """Width of the cells without padding; None for as wide as needed."""
     min_width: int | None = None
     max_width: int | None = None
 
 
 class _Place(NamedTuple):
-    """A column on the page."""
+    """A column with its computed width."""
 
     width: int
-    """With the blanks at its sides."""
+    """Including the padding."""
     inner: int
     left: str
     right: str
@@ -70,9 +70,9 @@ class Table:
         padding: tuple[int, int] = (1, 1),
         pads_edge: bool = False,
     ) -> None:
-        """`is_ruled`: a line below the headings. `has_edge`: of a ruled table, an empty line above
+        """`is_ruled`: a line below the headings. `has_edge`: a ruled table has an empty line above
         and below it, and a blank at its sides. `padding`: blanks at the left and right of cells;
-        at the edges of the table only with `pads_edge`."""
+        only with `pads_edge` also at the edges of the table."""
         self.columns = [Column(heading) for heading in headings]
         self.rows: list[tuple[Renderable, ...]] = []
         self.caption: str | None = None
@@ -87,7 +87,7 @@ class Table:
 
     @classmethod
     def grid(cls, padding: tuple[int, int] = (0, 0)) -> Table:
-        """Without headings."""
+        """A table without headings."""
         return cls(has_heading=False, padding=padding)
 
     def add_column(  # noqa: PLR0913 - the fields of a column
@@ -106,7 +106,7 @@ class Table:
         self.columns.append(column)
 
     def add_row(self, *cells: Renderable) -> None:
-        """Cells without a column get one; cells that are missing are empty."""
+        """Adds columns if there are more cells than columns; missing cells are empty."""
         self.columns += [Column() for _ in cells[len(self.columns) :]]
         self.rows.append(cells)
 
@@ -129,18 +129,18 @@ class Table:
             yield from lines_of(caption, whole, how._replace(justify="center"))
 
     def room(self, width: int) -> int:
-        """Cells that it takes."""
+        """Total number of cells of its width."""
         available = sum(self._widths(max(0, width - self._beside())))
         return sum(self._needed(at, available) for at in range(len(self.columns))) + self._beside()
 
     # --- widths
 
     def _beside(self) -> int:
-        """Cells of the lines between and beside columns."""
+        """Cells taken by the lines between and beside columns."""
         return len(self.columns) - 1 + 2 * self.has_edge if self.is_ruled else 0
 
     def _sides(self, at: int) -> tuple[int, int]:
-        """Blanks at the left and right of the cells of a column."""
+        """Blanks at the left and right of a column's cells."""
         left, right = self.padding
         is_last = at == len(self.columns) - 1
         return (
@@ -149,7 +149,7 @@ class Table:
         )
 
     def _widths(self, width: int) -> list[int]:
-        """Of the columns, with the blanks at their sides."""
+        """Widths of the columns, including padding."""
         every = range(len(self.columns))
         widths = [self._needed(at, width) or 1 for at in every]
         if sum(widths) > width:
@@ -161,7 +161,7 @@ class Table:
         return widths
 
     def _needed(self, at: int, width: int) -> int:
-        """Cells that a column needs, of so many."""
+        """Cells that a column needs, at most `width`."""
         if width < 1:
             return 0
         column, sides = self.columns[at], sum(self._sides(at))
@@ -174,7 +174,7 @@ class Table:
         return needed if column.max_width is None else min(needed, column.max_width + sides)
 
     def _natural(self) -> list[int | None]:
-        """Cells that each column needs with all the room there is; None: it has no cells."""
+        """Cells that each column needs with unlimited width; None for a column without cells."""
         if self._measured[0] != len(self.rows):
             self._measured = len(self.rows), [*map(self._longest, range(len(self.columns)))]
         return self._measured[1]
@@ -219,14 +219,14 @@ class Table:
             yield from _row(row, places, last if number == len(self.rows) else frame)
 
     def _frame(self, drawn: str) -> _Frame:
-        """What stands left of, between and right of the cells of a row."""
+        """The texts left of, between and right of the cells of a row."""
         if not self.is_ruled:
             return "", "", ""
         return (drawn[0], drawn[2], drawn[3]) if self.has_edge else ("", drawn[2], "")
 
 
 _ANY = 1 << 30
-"""A width that every text has room on."""
+"""A width that is enough for every text."""
 
 
 def _drawn(line: str, places: Sequence[_Place], *, has_edge: bool) -> str:
@@ -241,7 +241,7 @@ def _row(
     *,
     is_heading: bool = False,
 ) -> Iterator[Line]:
-    """As many lines as the highest cell has. Headings stand on the last of them."""
+    """As many lines as the highest cell has. Headings are aligned at the bottom."""
     left, between, right = frame
     columns = [_cell(cell, place) for cell, place in zip(cells, places)]
     columns += [_cell("", place) for place in places[len(columns) :]]
@@ -260,10 +260,10 @@ def _row(
 
 
 def _cell(cell: Renderable, place: _Place) -> list[Line]:
-    """Its lines, each as wide as the column."""
+    """The lines of the cell, each as wide as the column."""
     inner, style = place.inner, place.style
     if type(cell) is str and 0 < inner >= len(cell) and not style and is_narrow(cell):
-        # Most cells of a large table.
+        # Fast path: most cells of a large table.
         text = cell.rstrip().rjust(inner) if place.is_right else cell.ljust(inner)
         return [[f"{place.left}{text}{place.right}"]]
     lines = [
@@ -275,7 +275,7 @@ def _cell(cell: Renderable, place: _Place) -> list[Line]:
 def _heightened(
     column: list[Line], height: int, place: _Place, *, is_heading: bool, is_styled: bool
 ) -> list[Line]:
-    """With empty lines: below the others, or above those of a heading."""
+    """Adds empty lines: below the others, or above those of a heading."""
     blanks = " " * place.width
     empty: Line = [(blanks, place.style) if place.style and is_styled else blanks]
     missing = [empty] * (height - len(column))
@@ -283,7 +283,7 @@ def _heightened(
 
 
 def _narrowed(widths: list[int], can_shrink: Sequence[bool], width: int) -> list[int]:
-    """The widest of the columns that can shrink give way, until all have room."""
+    """Repeatedly shrinks the widest of the columns that can shrink, until all fit."""
     excess = sum(widths) - width
     while excess > 0 and any(can_shrink):
         most = max(size for size, shrinks in zip(widths, can_shrink) if shrinks)
@@ -300,7 +300,7 @@ def _narrowed(widths: list[int], can_shrink: Sequence[bool], width: int) -> list
 def _reduced(
     excess: int, chosen: Sequence[int], limits: Sequence[int], widths: Sequence[int]
 ) -> list[int]:
-    """Takes the excess from the columns chosen, evenly, of each at most its limit."""
+    """Takes the excess evenly from the selected columns, from each at most its limit."""
     left = sum(share for share, limit in zip(chosen, limits) if limit)
     reduced = []
     for share, limit, width in zip(chosen, limits, widths):

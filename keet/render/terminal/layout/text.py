@@ -14,7 +14,7 @@ from keet.render.terminal.layout.styles import Style, StyleName, over, style_of
 
 Justify = Literal["left", "right", "center"]
 Overflow = Literal["fold", "ellipsis", "ignore"]
-"""Of a word that is longer than the line: folded, cut, or left to the terminal."""
+"""What happens to a word that is longer than the line: folded, cut, or left to the terminal."""
 
 Piece = str | tuple[str, Style]
 Line = list[Piece]
@@ -28,19 +28,19 @@ _WORD = regex(r"\s*\S+\s*")
 
 
 class Setting(NamedTuple):
-    """How texts are laid out, where they do not say it themselves."""
+    """Defaults for texts that do not set these options themselves."""
 
     styled: bool = False
-    """With styles; they are left out where nobody would see them."""
+    """Whether styles are computed; they are left out if the output has none."""
     ascii_only: bool = False
     justify: Justify | None = None
-    """None: as `left`, without blanks at the end."""
+    """None: as `left`, without trailing blanks."""
     overflow: Overflow | None = None
     no_wrap: bool = False
 
 
 class Text:
-    """Text in a style, parts of it in others."""
+    """A text with a style, and parts that have other styles."""
 
     __slots__ = ("no_wrap", "overflow", "plain", "spans", "style")
 
@@ -60,7 +60,7 @@ class Text:
 
     @classmethod
     def assemble(cls, *parts: str | Text | tuple[str, StyleName]) -> Text:
-        """Of parts that have a style each."""
+        """Joins parts that have one style each."""
         text = cls()
         for part in parts:
             if isinstance(part, tuple):
@@ -90,7 +90,7 @@ class Text:
         return self
 
     def join(self, texts: Iterable[Text]) -> Text:
-        """The texts, with this one between them."""
+        """Joins the texts, with this one as separator."""
         joined = Text()
         for number, text in enumerate(texts):
             if number:
@@ -99,7 +99,7 @@ class Text:
         return joined
 
     def stylize(self, style: StyleName) -> None:
-        """On top of the styles that its parts have."""
+        """Adds a style over the styles of its parts."""
         if self.plain:
             self.spans.append((0, len(self.plain), style))
 
@@ -107,7 +107,7 @@ class Text:
         self._shorten(self.plain[:-count])
 
     def truncate(self, width: int, overflow: Overflow) -> bool:
-        """Whether it was too long."""
+        """Cuts the text; returns whether it was too long."""
         if overflow == "ignore" or cell_len(self.plain) <= width:
             return False
         has_mark = overflow == "ellipsis"
@@ -116,7 +116,7 @@ class Text:
         return True
 
     def widest(self) -> int:
-        """Cells of its longest line."""
+        """Number of cells of its longest line."""
         if is_narrow(self.plain):
             return len(self.plain)
         return max(map(cell_len, self.plain.splitlines()), default=0)
@@ -124,19 +124,19 @@ class Text:
     def lines(self, width: int, how: Setting) -> list[Line]:
         plain, is_styled = self.plain, how.styled
         if len(plain) <= width and is_narrow(plain) and not (is_styled and self.spans):
-            # By far the most texts: they fit as they are.
+            # Fast path: most texts fit as they are.
             fitting = _justified(plain, width, None if self._is_ignored(how) else how.justify)
             style = style_of(self.style) if is_styled else None
             return [[(fitting, style) if style else fitting]]
         return [_pieces(line) for line in self._wrapped(width, how)]
 
-    # --- how it is done
+    # --- implementation
 
     def _is_ignored(self, how: Setting) -> bool:
         return (self.overflow or how.overflow) == "ignore"
 
     def _shorten(self, plain: str) -> None:
-        """Spans of what is gone go as well."""
+        """Also removes the styles of the part that was cut."""
         end = len(plain)
         if end < len(self.plain):
             self.spans = [
@@ -165,7 +165,7 @@ class Text:
 
 
 def _justified(text: str, width: int, justify: Justify | None) -> str:
-    """Of a text that fits, and whose characters take a cell each."""
+    """For a text that fits and whose characters take one cell each."""
     if justify == "left":
         return text.ljust(width)
     if justify == "right":
@@ -181,7 +181,7 @@ def _justify(line: Text, width: int, justify: Justify | None, overflow: Overflow
         line._shorten(line.plain.rstrip())
     is_cut = line.truncate(width, overflow)
     missing = width - cell_len(line.plain)
-    # What is cut may come out too short, where characters are joined: the text has no blanks then.
+    # A cut text may come out too short if characters are joined: it is not padded then.
     if justify is None or missing <= 0 or (justify == "left" and is_cut):
         return
     left = {"left": 0, "right": missing, "center": missing // 2}[justify]
@@ -190,7 +190,7 @@ def _justify(line: Text, width: int, justify: Justify | None, overflow: Overflow
 
 
 def _strip_end(line: Text, width: int) -> None:
-    """Blanks at the end that do not fit."""
+    """Removes trailing blanks that do not fit."""
     excess = len(line.plain) - width
     if excess > 0:
         blanks = len(line.plain) - len(line.plain.rstrip())
@@ -199,7 +199,7 @@ def _strip_end(line: Text, width: int) -> None:
 
 
 def _split(text: Text) -> list[Text]:
-    """At newlines."""
+    """Splits at newlines."""
     at = _places(text.plain, "\n")
     parts = _divided(text, [each for place in at for each in (place, place + 1)])
     return parts[::2]
@@ -210,7 +210,7 @@ def _places(text: str, character: str) -> list[int]:
 
 
 def _divided(text: Text, places: list[int]) -> list[Text]:
-    """The text between places, which may be the same."""
+    """Splits the text at the given positions, which may repeat."""
     if not places:
         return [_copy(text)]
     starts, ends = [0, *places], [*places, len(text.plain)]
@@ -230,7 +230,7 @@ def _copy(text: Text) -> Text:
 
 
 def _without_tabs(line: Text) -> Text:
-    """Blanks in place of tabs, in the style of the text before them."""
+    """Replaces tabs with blanks, in the style of the text before them."""
     if "\t" not in line.plain:
         return line
     position = 0
@@ -255,7 +255,7 @@ def _fill_tab(part: Text, position: int) -> None:
 
 
 def _breaks(text: str, width: int, *, fold: bool) -> list[int]:
-    """Where lines begin, but for the first one."""
+    """Positions where lines begin, except for the first line."""
     if is_narrow(text) and (easy := _breaks_at_blanks(text, width)) is not None:
         return easy
     breaks: list[int] = []
@@ -280,7 +280,8 @@ def _breaks(text: str, width: int, *, fold: bool) -> list[int]:
 
 
 def _breaks_at_blanks(text: str, width: int) -> list[int] | None:
-    """Of a text of words with one blank between them, each of which fits; None: it is not one."""
+    """Fast version for words that are separated by single blanks and fit on a line; None for other
+    texts."""
     if "  " in text or text[:1] == " " or text[-1:] == " ":
         return None if len(text) > width else []
     breaks, start = [], 0
@@ -293,7 +294,7 @@ def _breaks_at_blanks(text: str, width: int) -> list[int] | None:
 
 
 def _pieces(line: Text) -> Line:
-    """Split where a style begins or ends."""
+    """Splits the text where a style begins or ends."""
     own = style_of(line.style)
     if not line.spans:
         return [(line.plain, own) if own else line.plain]
