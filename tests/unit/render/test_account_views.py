@@ -1,4 +1,4 @@
-"""Where the time goes, as people see it: on the first screen, and whole on request."""
+"""The account of the time as users see it: on the first screen, and complete with --verbose."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_first_finding_is_on_the_first_screen(sample: str) -> None:
 
 @each_row("width", [40, 80, 120, 200])
 def test_rows_fit_any_terminal(width: int) -> None:
-    _path, *lines = printed("decay_ratios", width).splitlines()  # a path stays whole
+    _path, *lines = printed("decay_ratios", width).splitlines()  # paths are not wrapped
     assert max(map(len, lines)) <= width
 
 
@@ -82,14 +82,14 @@ def test_without_verbose_small_parts_are_summed() -> None:
 
 
 def test_a_launch_without_measurements_has_no_account() -> None:
-    told = explained("matrix_flip")
-    (each,) = told.launches
+    explanation = explained("matrix_flip")
+    (each,) = explanation.launches
     failed = each._replace(verdict=each.verdict._replace(not_judged=True))
-    told = told._replace(launches=(failed,))
+    explanation = explanation._replace(launches=(failed,))
     for text in (
-        to_text(explain_view(told, 80), 80),
-        explain_markdown(told),
-        context_text(told, 2000),
+        to_text(explain_view(explanation, 80), 80),
+        explain_markdown(explanation),
+        context_text(explanation, 2000),
     ):
         assert "time of this launch goes" not in text
         assert "Where the time goes" not in text
@@ -119,13 +119,13 @@ def test_each_finding_says_what_its_fix_gained() -> None:
 @pytest.mark.parametrize("sample", ["matrix_flip", "gas_state", "sparse_apply"])
 @pytest.mark.slow
 def test_verify_confirms_what_is_printed(sample: str) -> None:
-    told = explained(sample, sass=True)
-    known = ComputedValues(LaunchValues(told.profile).sources)
-    terminal = to_text(explain_view(told, 80), 80)
-    for text in (terminal, explain_markdown(told), context_text(told, 2000)):
+    explanation = explained(sample, sass=True)
+    known = ComputedValues(LaunchValues(explanation.profile).sources)
+    terminal = to_text(explain_view(explanation, 80), 80)
+    for text in (terminal, explain_markdown(explanation), context_text(explanation, 2000)):
         checks = [
             check
-            for each in verify_text(text, told.profile.launches, known=known)
+            for each in verify_text(text, explanation.profile.launches, known=known)
             for check in each.checks
         ]
         assert len(checks) >= 15

@@ -1,4 +1,4 @@
-"""An answer to a question: its words, the numbers that they refer to, and nothing else."""
+"""Output of `keet ask`: the answer and the numbers that it refers to."""
 
 import json
 import re
@@ -59,9 +59,9 @@ def answer_text() -> Prose:
     (each,) = explained()[0].launches
     names = Names((piece.slug, piece) for piece in each.evidence)
     read = read_prose(TEXT, names, Allowed()).sentences
-    told = [sentence._replace(problem=None) for sentence in read]
-    last = told[-1]._replace(ends="\n\n")
-    return Prose((*told[:-1], last, CODE, UNCHECKED))
+    checked = [sentence._replace(problem=None) for sentence in read]
+    last = checked[-1]._replace(ends="\n\n")
+    return Prose((*checked[:-1], last, CODE, UNCHECKED))
 
 
 def answered(reports: int = 1) -> AnsweredQuestion:
@@ -97,14 +97,14 @@ def test_output(golden: Callable[[str, str], None]) -> None:
 
 
 def test_each_number_names_its_launch() -> None:
-    told = document(answered(2))
-    places = [(entry["report"], entry["launch"]) for entry in told["evidence"].values()]
+    printed = document(answered(2))
+    places = [(entry["report"], entry["launch"]) for entry in printed["evidence"].values()]
     assert places == [(0, 0), (0, 0), (0, 0), (1, 0)]
-    names = [Path(report["path"]).name for report in told["reports"]]
+    names = [Path(report["path"]).name for report in printed["reports"]]
     assert names == ["slow.ncu-rep", "fast.ncu-rep"]
 
 
-def test_a_number_of_no_launch() -> None:
+def test_number_without_a_launch() -> None:
     change = Evidence("duration_change#run", "duration_change", 2.0, "x", "slow over fast")
     answer = answered(2)._replace(evidence=(change,))
     assert origin_of(change, answer) is None
@@ -116,20 +116,20 @@ def test_a_number_of_no_launch() -> None:
     )
 
 
-def test_the_shape_that_others_rely_on() -> None:
-    told = document(answered())
-    assert told["schema_version"] == 2
-    assert (told["author"], told["problem"]) == ("model:openai:gpt-5", None)
-    assert told["grounding"]["numbers"] == told["grounding"]["verified"] == 3
-    assert told["grounding"]["unchecked"] == [
+def test_json_fields_that_scripts_rely_on() -> None:
+    printed = document(answered())
+    assert printed["schema_version"] == 2
+    assert (printed["author"], printed["problem"]) == ("model:openai:gpt-5", None)
+    assert printed["grounding"]["numbers"] == printed["grounding"]["verified"] == 3
+    assert printed["grounding"]["unchecked"] == [
         "answer: “L1 hits 12 % of the time.” (`12` is outside of braces)"
     ]
-    assert told["unchecked"] == [
+    assert printed["unchecked"] == [
         {"where": "answer", "text": UNCHECKED.text, "reason": UNCHECKED.problem}
     ]
-    assert list(told["evidence"]) == list(answer_text().ids)
-    assert told["usage"]["cost"] == "unknown"
-    assert set(told) == set(schema_of(AskDocument)["properties"])
+    assert list(printed["evidence"]) == list(answer_text().ids)
+    assert printed["usage"]["cost"] == "unknown"
+    assert set(printed) == set(schema_of(AskDocument)["properties"])
 
 
 def test_no_answer() -> None:
@@ -197,7 +197,7 @@ def test_an_item_keeps_its_references() -> None:
     assert items.lines[0].text.ids == ("theoretical_occupancy_pct#0.0",)
 
 
-# --- texts by a stranger
+# --- hostile texts
 
 HOSTILE = [
     "[bold red]all is well[/bold red] [/]",
@@ -212,8 +212,8 @@ HOSTILE = [
 @each_row("text", HOSTILE)
 def test_hostile_answers(text: str) -> None:
     author = Authorship(text, AUTHOR.usage, text, text)
-    told = Prose((ProseSentence((text,), None, "\n\n"), ProseSentence((text,), text, "\n")))
-    answer = AnsweredQuestion(text, told, (), explained()[:1], author, (text,))
+    prose = Prose((ProseSentence((text,), None, "\n\n"), ProseSentence((text,), text, "\n")))
+    answer = AnsweredQuestion(text, prose, (), explained()[:1], author, (text,))
     views = (terminal(answer), terminal(answer, 40, verbose=True), ask_markdown(answer))
     for out in views:
         assert all(char == "\n" or char.isprintable() for char in out)

@@ -1,4 +1,4 @@
-"""Pages keep to their size, and cost no more than what they show, however large reports are."""
+"""Pages of large reports: limits on their size, and on the work to make them."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def one(path: Path, lines_added: int) -> LaunchExplanation:
 
 class TestSourceText:
     @pytest.mark.slow
-    def test_many_kernels_of_one_long_file_keep_to_the_size_of_a_page(self) -> None:
-        """The file alone, once for each kernel, would take 13 MB."""
+    def test_many_kernels_of_one_long_file_stay_below_the_page_size(self) -> None:
+        """Listing the file once per kernel would take 13 MB."""
         assert 45 * 4_800 * len(COLD) > 13_000_000
         page = explain_page(explained(PHYSICS, 45, 4_800, sass=True), everything=True)
         assert len(page.encode()) < 6_000_000
@@ -61,12 +61,12 @@ class TestSourceText:
         assert broken_links(parts) == []
         assert parts.text.count("lines, of which the text near executed lines is shown") == 45
 
-    def test_a_page_of_few_launches_has_all_of_it(self) -> None:
+    def test_page_of_few_launches_lists_the_whole_file(self) -> None:
         page = explain_page(explained(FLIP, 2, 1_000), everything=True)
         assert len(re.findall("<li>[^<]*<i>// nothing runs this", page)) == 2_000
 
-    def test_listings_keep_to_their_room(self) -> None:
-        """But for what all listings have: legend, headings, the rows of some lines."""
+    def test_listings_stay_within_their_limit(self) -> None:
+        """Except for what every listing has: legend, headings, the rows of some lines."""
         each, least = one(PHYSICS, 4_800), 30_000
         sizes = []
         for room in (40_000, 100_000, 400_000, 1_500_000):
@@ -76,7 +76,7 @@ class TestSourceText:
             sizes.append(len(listing.html))
         assert sizes == sorted(sizes)
 
-    def test_without_room_the_hottest_lines_have_a_row(
+    def test_without_room_only_the_hottest_lines_have_a_row(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(panels, "_FEWEST", 5)
@@ -91,7 +91,7 @@ class TestSourceText:
         assert sorted(map(int, rows)) == sorted(line.line for line in hot[:5])
         assert f"the samples of {len(hot) - 5} lines" in listing.note
 
-    def test_what_is_shown_shrinks_to_the_hottest_lines(self) -> None:
+    def test_listing_shrinks_to_the_hottest_lines(self) -> None:
         text = [f"float value_{n} = table[{n}];" for n in range(1, 2_001)]
         file = FileLines(text, [1_000, 1_500, *range(1, 400, 7)], [1_700])
         must = {1_000, 1_500, 1_700, *range(1, 400, 7)}
@@ -110,7 +110,7 @@ class TestSourceText:
 
 
 class TestWork:
-    """Counts of what is done, not of seconds."""
+    """Counts calls instead of measuring time."""
 
     def test_only_lines_that_are_shown_are_marked(self, monkeypatch: pytest.MonkeyPatch) -> None:
         made = _counted(monkeypatch, comments, "_content")
@@ -120,7 +120,7 @@ class TestWork:
         assert 0 < len(made) < 100
         assert len(looked_at) < 200
 
-    def test_comments_of_lines_that_are_not_shown_go_on(self) -> None:
+    def test_comment_continues_over_hidden_lines(self) -> None:
         lines = ["int a; /* begins", "goes on", "and on", "ends */ int b;", "int c; // d"]
         for number, wanted in ((3, True), (5, False)):
             found = comments.marked(lines, "k.cu", [number])
@@ -131,13 +131,13 @@ class TestWork:
     def test_a_file_is_split_once_and_only_if_it_is_shown(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        told = explained(FLIP, 12, 2_001)
+        explanation = explained(FLIP, 12, 2_001)
         bounded_lines.cache_clear()
         split = _counted(monkeypatch, safe_text, "code_lines")
-        explain_page(told, everything=True)
+        explain_page(explanation, everything=True)
         assert len(split) == 1
         bounded_lines.cache_clear()
-        in_entries = [brief_entry(each, LaunchParts(Anchors())) for each in told.launches]
+        in_entries = [brief_entry(each, LaunchParts(Anchors())) for each in explanation.launches]
         assert "out[x * n + y] = in[y * n + x];" in in_entries[-1]
         assert len(split) == 1
 
@@ -154,7 +154,7 @@ class TestWork:
         assert found == [0, 0x100, 0x100, 0x200, 0x300]
         assert function_start([], 5) == 0
 
-    def test_rooflines_of_launches_that_are_drawn(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_only_drawn_launches_compute_a_roofline(self, monkeypatch: pytest.MonkeyPatch) -> None:
         found = _counted(monkeypatch, roofline, "find_roofline")
         page = PageParts(explain_page(explained(FLIP, 40)))
         assert len(found) == 30
@@ -162,7 +162,7 @@ class TestWork:
 
 
 class TestMany:
-    def test_counts_are_of_all_launches(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_counts_cover_all_launches(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(explain_module, "MOST_ROWS", 10)
         page = PageParts(explain_page(explained(FLIP, 40)))
         left = 40 - sum(key.endswith("-source") for key in page.ids)
@@ -175,10 +175,10 @@ class TestMany:
 
     @pytest.mark.slow
     def test_long_names_are_cut(self) -> None:
-        told, plain = explained(FLIP, 6, template=TEMPLATES), explained(FLIP, 6)
-        assert len(told.launches[0].launch.name.full) > 30_000
+        templated, plain = explained(FLIP, 6, template=TEMPLATES), explained(FLIP, 6)
+        assert len(templated.launches[0].launch.name.full) > 30_000
         for everything in (False, True):
-            page, short = (explain_page(each, everything=everything) for each in (told, plain))
+            page, short = (explain_page(each, everything=everything) for each in (templated, plain))
             assert len(page) < len(short) + 6 * 4_000
             titles = [found.get("title") or "" for _, found in PageParts(page).elements]
             assert max(map(len, titles)) == 500
@@ -186,7 +186,8 @@ class TestMany:
 
 class TestDifference:
     def test_files_are_compared_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Files of one path are not compared with others, and what is matched stays matched."""
+        """Files with the same path are not compared with others, and a matched file is not matched
+        again."""
         telling = _counted(monkeypatch, line_changes, "distinctive_lines")
         aligned = _counted(monkeypatch, line_changes, "align")
         before, after = _side(40, "a", ""), _side(40, "b", "")
@@ -201,7 +202,7 @@ class TestDifference:
         assert all(b.file[4:] == a.file[4:] and b.line == a.line for b, a in renamed.items())
         assert len(renamed) == 40 * 30
 
-    def test_kernels_of_many_files_read_each_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_each_file_is_read_once_for_many_kernels(self, monkeypatch: pytest.MonkeyPatch) -> None:
         launch = one(FLIP, 0).launch
         read = _counted(monkeypatch, code_similarity, "distinctive_lines")
         files = {f"f{n}.cu": f"other_{n}(first);\n" * 3 for n in range(30)}

@@ -1,4 +1,4 @@
-"""How a report was captured: settings of ncu by its version, clocks, what ranges can't have."""
+"""The page's section about the capture: ncu settings by version, clocks, limits of ranges."""
 
 from __future__ import annotations
 
@@ -29,14 +29,16 @@ def flip() -> Profile:
 
 def captured(profile: Profile, command: str | None, version: str | None) -> str:
     origin = profile.provenance._replace(command_line=command, ncu_version=version)
-    told = explain(replace(profile, provenance=origin), profile.launches[:1], 1, sass=False)
-    return PageParts(capture_section(told, told.launches, Anchors())).text_of("capture")
+    explanation = explain(replace(profile, provenance=origin), profile.launches[:1], 1, sass=False)
+    return PageParts(capture_section(explanation, explanation.launches, Anchors())).text_of(
+        "capture"
+    )
 
 
 # --- settings
 
 
-def test_the_default_of_the_clocks_is_that_of_the_version(flip: Profile) -> None:
+def test_default_clock_control_depends_on_the_ncu_version(flip: Profile) -> None:
     old = captured(flip, "ncu -o x ./app", "2025.4.1.0")
     assert "base (ncu's default; ncu asks for the base clock; power and temperature" in old
     assert "boost" not in old
@@ -47,7 +49,7 @@ def test_the_default_of_the_clocks_is_that_of_the_version(flip: Profile) -> None
     assert "Cache control all" in captured(flip, "ncu -o x ./app", None)
 
 
-def test_settings_that_were_asked_for(flip: Profile) -> None:
+def test_settings_given_on_the_command_line(flip: Profile) -> None:
     text = captured(flip, "ncu --clock-control=force-boost --cache-control none ./app", "2026.1")
     assert "force-boost (ncu asks for the boost clock in any case; power" in text
     assert "none (caches as they were left)" in text
@@ -61,7 +63,7 @@ def test_options_of_the_program_are_not_those_of_ncu(flip: Profile) -> None:
     assert "Replay mode kernel (ncu's default)" in text
 
 
-def test_nothing_is_said_without_a_command_line(flip: Profile) -> None:
+def test_no_settings_without_a_command_line(flip: Profile) -> None:
     text = captured(flip, None, "2025.3.1.0")
     assert "Clock control" not in text
     assert "Nsight Compute 2025.3.1.0" in text
@@ -90,7 +92,7 @@ def test_launches_at_different_clocks_are_not_compared_by_time(flip: Profile) ->
     assert "elapsed cycles over duration" in clock_warning(short)
 
 
-def test_a_range_of_clocks() -> None:
+def test_clocks_that_differ_are_printed_as_a_range() -> None:
     clocks = [Quantity(1.2e9, "hz"), None, Quantity(5.54e8, "hz")]
     assert range_text(clocks) == "554 MHz to 1.20 GHz"
     assert range_text([None]) == ""
@@ -134,12 +136,14 @@ def test_what_the_report_lacks_is_left_out(profile_of: Callable[[str], Profile])
 
 
 @pytest.mark.parametrize("name", ["range.ncu-rep", "graph.ncu-rep"])
-def test_numbers_of_instructions_are_not_asked_for_again(
+def test_numbers_that_ranges_lack_are_not_requested(
     name: str, profile_of: Callable[[str], Profile]
 ) -> None:
     profile = profile_of(name)
-    told = explain(profile, profile.launches, 5)
-    text = PageParts(capture_section(told, told.launches, Anchors())).text_of("capture")
+    explanation = explain(profile, profile.launches, 5)
+    text = PageParts(capture_section(explanation, explanation.launches, Anchors())).text_of(
+        "capture"
+    )
     assert "stall samples: " in text
     assert "stall samples: not collected" not in text
     assert "machine code: a range or a graph has none of its own" in text

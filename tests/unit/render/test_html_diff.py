@@ -1,4 +1,4 @@
-"""The page of a difference: rows that add up, lines that are aligned, links that lead somewhere."""
+"""The page of `keet diff`: rows that add up, aligned lines, links that lead somewhere."""
 
 from __future__ import annotations
 
@@ -76,22 +76,22 @@ def plain(text: str) -> str:
 
 @pytest.mark.parametrize("name", ["matrix_flip", "pipeline"])
 def test_the_page_says_what_the_terminal_says(name: str) -> None:
-    told = difference(name)
-    text = text_of(diff_page(told, None, 5)).replace(" ", "")
-    said = [*filter(None, headline_parts(told))]
-    for pair in told.pairs:
+    compared = difference(name)
+    text = text_of(diff_page(compared, None, 5)).replace(" ", "")
+    expected = [*filter(None, headline_parts(compared))]
+    for pair in compared.pairs:
         if pair.timing.word == "unchanged":
             continue
-        said += [each.what for each in pair.attribution]
-        said += [label for _, labels in finding_words(pair) for label in labels.split(", ")]
-        said += [pair_headline(pair)] if len(told.pairs) > 1 else []
-    missing = [each for each in said if plain(each).replace(" ", "") not in text]
-    assert len(said) > 10
+        expected += [each.what for each in pair.attribution]
+        expected += [label for _, labels in finding_words(pair) for label in labels.split(", ")]
+        expected += [pair_headline(pair)] if len(compared.pairs) > 1 else []
+    missing = [each for each in expected if plain(each).replace(" ", "") not in text]
+    assert len(expected) > 10
     assert not missing
 
 
 @pytest.mark.parametrize("name", ["matrix_flip", "pipeline"])
-def test_links_lead_to_ids_that_are_there_once(name: str) -> None:
+def test_links_lead_to_unique_ids(name: str) -> None:
     for page in (
         diff_page(difference(name), None, 5),
         diff_section(difference(name), None, 5, Anchors("r1")),
@@ -104,16 +104,16 @@ def test_links_lead_to_ids_that_are_there_once(name: str) -> None:
 
 
 def test_each_changed_line_is_a_link_to_its_row() -> None:
-    told = difference("matrix_flip")
-    page = diff_page(told, None, 5)
-    lines = [each for each in told.pairs[0].attribution if each.kind == "line"]
+    compared = difference("matrix_flip")
+    page = diff_page(compared, None, 5)
+    lines = [each for each in compared.pairs[0].attribution if each.kind == "line"]
     linked = re.findall(r'<li><b class="number">[^<]*</b> <a href="#([^"]*)"><code>([^<]*)</', page)
     assert [where for _, where in linked] == [each.where for each in lines]
     for (target, _), each in zip(linked, lines, strict=True):
         number = re.search(rf'id="{target}">(\d+)<', page)
         assert number
         assert int(number[1]) in {place.line for place in each.place or () if place}
-        # The page's script brings what has this class to the middle of the window.
+        # The page's script scrolls elements with this class to the middle of the window.
         assert re.search(rf'class="no (before|after) line" id="{target}"', page)
 
 
@@ -122,7 +122,7 @@ def test_the_page_is_the_same_every_time() -> None:
     assert len(pages) == 1
 
 
-def test_a_part_of_another_page_has_its_ids_behind_its_prefix() -> None:
+def test_embedded_page_prefixes_its_ids() -> None:
     part = diff_section(difference("pipeline"), None, 5, Anchors("r1"))
     assert all(name.startswith("r1-diff") for name in re.findall(r' id="([^"]*)"', part))
     levels = [int(level) for level in re.findall(r"<h(\d)", part)]
@@ -191,7 +191,7 @@ def test_hot_and_edited_lines_are_never_folded(name: str) -> None:
     assert any(part.folded for part in stretches(files_of("column_physics")[0]))
 
 
-def test_lines_that_changed_places_are_told_and_do_not_cross() -> None:
+def test_moved_lines_are_marked_and_links_do_not_cross() -> None:
     assert in_order([(0, 3), (1, 0), (2, 1), (3, 2)]) == [(1, 0), (2, 1), (3, 2)]
     assert in_order([]) == []
     one, two, three = "int first = one(1);", "float second = two(2);", "long third = three(3);"
@@ -211,7 +211,7 @@ def _side(lines: tuple[str, ...], file: str = "k.cu") -> SideLines:
     return SideLines({file: lines}, costs, 100.0 * len(lines))
 
 
-def test_of_long_files_only_what_is_hot_or_edited_is_written() -> None:
+def test_long_files_list_only_hot_or_edited_lines() -> None:
     lines = tuple(f"float value_{n} = table[{n}];" for n in range(5_000))
     cost = {Location("k.cu", 2_500): LineCost(100.0, 1.0)}
     side = SideLines({"k.cu": lines}, cost, 100.0)
@@ -238,7 +238,7 @@ def test_times_of_the_rows_are_those_of_the_samples() -> None:
 
 
 def _rows_with_change(before: LineCost, after: LineCost) -> tuple[str, str]:
-    """Of a line that both sides have: what its change is, and the class of that."""
+    """Rows of lines that both sides have: the change and its CSS class."""
     line = "float sum = table[threadIdx.x] * factor;"
     rest = {Location("k.cu", 2): LineCost(9e5, 1e4, 900)}
     sides = [
@@ -252,35 +252,35 @@ def _rows_with_change(before: LineCost, after: LineCost) -> tuple[str, str]:
     return found[2], found[1]
 
 
-def test_a_change_counts_the_side_that_is_too_cold_to_be_shown() -> None:
+def test_change_includes_a_side_too_short_to_be_shown() -> None:
     cold, hot = LineCost(4e3, 2e3, 4), LineCost(6e3, 2.4e3, 6)
     assert cold.ns / 1e6 < HOT <= hot.ns / 1e6
     assert _rows_with_change(cold, hot) == ("+2.0 us", "muted")
     assert _rows_with_change(hot, cold) == ("−2.0 us", "muted")
-    # Wrong by sign in this sample: line 3 before has a sample that stands for 3.9 us.
+    # Wrong sign in this sample: line 3 before has a sample that represents 3.9 us.
     html = source_sides(*difference("matrix_flip").pairs[0].weighted, Anchors("x")).html
     row = html.partition('-before-launch-0-file-0-line-3">')[2].partition("</div>")[0]
     assert '<span class="muted">−2.9 us</span>' in row
     assert "1 of 264 samples" in row
 
 
-def test_what_no_sample_hit_is_below_three_samples_and_not_nothing() -> None:
+def test_line_without_samples_is_below_three_samples_not_zero() -> None:
     pair = difference("hydro_element").pairs[0]
     html = source_sides(*pair.weighted, Anchors("x")).html
     assert "264 samples, one is about 1.9 us" in html
     assert "132 samples, one is about 1.1 us" in html
     assert 'title="0 of 132 samples">&lt; <b>3.3 us</b>' in html
-    said = text_of(f"<body>{html}")
-    assert "Few samples: 264 before and 132 after." in said
-    assert "took below about 5.8 us before and 3.3 us after (rule of three" in said
-    assert "where SMs run in step: their samples are then not independent" in said
+    shown_text = text_of(f"<body>{html}")
+    assert "Few samples: 264 before and 132 after." in shown_text
+    assert "took below about 5.8 us before and 3.3 us after (rule of three" in shown_text
+    assert "where SMs run in step: their samples are then not independent" in shown_text
     line = next(each for each in pair.attribution if each.where == "slow.cu:94 → fast.cu:97")
     assert line.what == "slow.cu:94 → fast.cu:97 94 us → below about 3.3 us"
     assert line.samples == (48, 0)
-    assert "0 ns" not in said
+    assert "0 ns" not in shown_text
 
 
-def test_many_samples_are_no_warning() -> None:
+def test_no_warning_with_many_samples() -> None:
     costs = {Location("k.cu", 1): LineCost(100.0, 1.0, 1_000)}
     few, many = (
         SideLines({"k.cu": ("x",)}, costs, 100.0, True, n, 100.0 / n) for n in (999, 1_000)
@@ -306,41 +306,41 @@ def test_lines_of_a_part_of_the_launch_have_shares_and_no_times(
 
 def test_without_source_lines_the_hottest_instructions_of_both_sides_are_listed() -> None:
     before, after = (profile(REPORTS / x) for x in ("tour_nolines.ncu-repz", "tour_full.ncu-rep"))
-    told = _compared(before, after)
-    html = source_sides(*told.pairs[0].weighted, Anchors("x")).html
+    compared = _compared(before, after)
+    html = source_sides(*compared.pairs[0].weighted, Anchors("x")).html
     assert "can&#39;t be shown side by side: no source lines before." in html
     assert html.count("<table>") + html.count("; profile again with") == 2
 
 
-# --- what a reader must know besides
+# --- notes for the reader
 
 
-def test_why_is_what_explains_most() -> None:
+def test_why_names_what_explains_most_of_the_change() -> None:
     pair = difference("hydro_element").pairs[0]
     causes = [each for each in pair.attribution if each.kind == "cause"]
     assert main_reasons(pair) == causes[:1]  # 70 % of the change, though a part has 91 %
     small = [each._replace(share=each.share and each.share._replace(value=17)) for each in causes]
     work = causes[0]._replace(what="fewer instructions", share=None)
     others = [each for each in pair.attribution if each.kind != "cause"]
-    told = main_reasons(pair._replace(attribution=(*small, work, *others)))
-    assert [each.kind for each in told] == ["account", "cause"]
-    assert told[1].what == "fewer instructions"
+    main = main_reasons(pair._replace(attribution=(*small, work, *others)))
+    assert [each.kind for each in main] == ["account", "cause"]
+    assert main[1].what == "fewer instructions"
     undecided = pair._replace(timing=pair.timing._replace(undecided=True))
     assert undecided.timing.word == "inconclusive"
     assert main_reasons(undecided) == []
 
 
 def test_an_inconclusive_kernel_has_no_why() -> None:
-    told = difference("pipeline")
-    pair = told.pairs[1]
+    compared = difference("pipeline")
+    pair = compared.pairs[1]
     assert pair.attribution
     undecided = pair._replace(timing=pair.timing._replace(undecided=True))
-    page = diff_page(told._replace(pairs=(told.pairs[0], undecided)), None, 5)
+    page = diff_page(compared._replace(pairs=(compared.pairs[0], undecided)), None, 5)
     row = page.partition("<tbody>")[2].partition("</tbody>")[0].split("<tr>")[2]
     assert row.endswith("<td></td></tr>")
 
 
-def test_the_verdict_says_what_was_not_compared_and_where_noise_is_from() -> None:
+def test_verdict_names_what_was_not_compared_and_the_noise_source() -> None:
     text = text_of(diff_page(difference("matrix_flip"), None, 5))
     assert "Only these launches were compared; the program's total time is not known." in text
     assert "Not compared only 1 kernel was compared; what changed in other kernels" in text
@@ -351,7 +351,7 @@ def test_the_verdict_says_what_was_not_compared_and_where_noise_is_from() -> Non
     assert "from how much the launches of one kernel differ" in whole
 
 
-def test_the_verdict_is_said_once() -> None:
+def test_verdict_is_printed_once() -> None:
     page = diff_page(difference("pipeline"), None, 5)
     assert not re.search(r'class="badge[^>]*>(faster|slower|unchanged|inconclusive)<', page)
 
@@ -359,16 +359,16 @@ def test_the_verdict_is_said_once() -> None:
 def test_each_group_says_what_its_percentages_are() -> None:
     text = text_of(diff_page(difference("hydro_element"), None, 5))
     assert "Percentages are of the time saved." in text
-    for said in (
+    for sentence in (
         "Why (estimates:",
         "Where the time changed (",
         "Lines (by their share",
         "overlap)",
     ):
-        assert said in text
+        assert sentence in text
 
 
-def test_what_was_forecast_stands_beside_what_was_measured() -> None:
+def test_forecast_is_beside_the_measured_speedup() -> None:
     text = text_of(diff_page(difference("hydro_element"), None, 5))
     assert "fixed: local memory 2.0x, uncoalesced global access 1.2x, each on its own." in text
     assert "Measured, with all changes of the code together: 3.51x faster." in text
@@ -388,7 +388,7 @@ def test_a_file_name_has_no_place_to_break_at_its_hyphen() -> None:
     assert "<span>slow.ncu-rep</span></code> → " in page
 
 
-# --- whatever a report contains
+# --- hostile reports
 
 
 def test_hostile_names_and_lines_are_text() -> None:
@@ -397,13 +397,13 @@ def test_hostile_names_and_lines_are_text() -> None:
         _renamed(profile(SAMPLES / "matrix_flip" / f"{side}.ncu-rep"), nasty)
         for side in ("slow", "fast")
     )
-    told = _compared(before, after)
-    (pair,) = told.pairs
+    compared = _compared(before, after)
+    (pair,) = compared.pairs
     attribution = tuple(
         each._replace(what=f"{each.where}{nasty}", code=nasty) for each in pair.attribution
     )
     hostile = pair._replace(attribution=attribution)
-    page = diff_page(told._replace(pairs=(hostile, pair)), None, 5)
+    page = diff_page(compared._replace(pairs=(hostile, pair)), None, 5)
     assert nasty not in page
     assert page.count("<script") == 1
     assert "<img" not in page
@@ -431,9 +431,9 @@ def _named(launch: Launch, number: int, name: str, factor: float = 1.0) -> Launc
 def test_150_pairs_stay_below_the_size_of_a_page() -> None:
     base = profile(REPORTS / "pipeline_before.ncu-repz")
     sides = [_of_150(base, factor) for factor in (1.0, 1.5)]
-    told = _compared(*sides)
-    assert len(told.pairs) == 150
-    page = diff_page(told, None, 5)
+    compared = _compared(*sides)
+    assert len(compared.pairs) == 150
+    page = diff_page(compared, None, 5)
     assert len(page.encode()) < 6_000_000
     assert page.partition("<tbody>")[2].partition("</tbody>")[0].count("<tr>") == 150
 

@@ -1,5 +1,5 @@
-"""Numbers of a page of `keet diff`: those of the document, and times of lines as both sides'
-samples tell them."""
+"""Numbers on a page of `keet diff`: they match the JSON document, and times of lines match the
+samples."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def page_of(name: str) -> ET.Element:
 
 
 def test_kernels_are_sorted_by_the_times_of_the_document() -> None:
-    told = diff_document(difference("pipeline"), None).pairs
+    pairs = diff_document(difference("pipeline"), None).pairs
     rows = _kernels(page_of("pipeline"))
-    assert len(rows) == len(told) > 3
-    for row, pair in zip(rows, told, strict=True):
+    assert len(rows) == len(pairs) > 3
+    for row, pair in zip(rows, pairs, strict=True):
         times = _times(pair)
         assert words(row["Kernel"]) == pair.kernel
         shown = [value_of(row[name]) for name in ("Before", "After")]
@@ -70,8 +70,8 @@ def test_where_there_are_many_kernels_the_longest_are_listed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("keet.render.html.diff._ROWS", 2)
-    told = diff_document(difference("pipeline"), None).pairs
-    longest = sorted(told, key=lambda pair: -max(time or 0.0 for time in _times(pair)))
+    pairs = diff_document(difference("pipeline"), None).pairs
+    longest = sorted(pairs, key=lambda pair: -max(time or 0.0 for time in _times(pair)))
     rows = _kernels(page_tree(diff_page(difference("pipeline"), None, 5)))
     assert [words(row["Kernel"]) for row in rows] == [pair.kernel for pair in longest[:2]]
 
@@ -102,7 +102,7 @@ class Listed(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """What the samples tell of one side."""
+    """The times of one side's lines, from its samples."""
 
     file: str
     ns: dict[int, float]
@@ -167,7 +167,7 @@ def _side(launches: object) -> Lines:
 
 @cache
 def matched(name: str) -> set[tuple[int, int]]:
-    """Numbers of lines that are one line, edited or not."""
+    """Numbers of matched lines, edited or not."""
     before, after = sides(name)
     return {(one.line, other.line) for one, other in match_lines(before.of, after.of).items()}
 
@@ -176,7 +176,7 @@ NAMES = ["matrix_flip", "column_physics", "score_tiles"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_lines_that_are_gone_and_new_are_marked_on_their_side(name: str) -> None:
+def test_removed_and_added_lines_are_marked_on_their_side(name: str) -> None:
     both, seen = sides(name), set()
     for row in listed(name):
         for side, number, code in zip(both, row.numbers, row.codes, strict=True):
@@ -193,7 +193,7 @@ def test_lines_that_are_gone_and_new_are_marked_on_their_side(name: str) -> None
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_change_of_a_line_is_its_time_after_less_its_time_before(name: str) -> None:
-    """With the times of both sides, also of one that is too short to be shown."""
+    """Computed from the times of both sides, even if one is too short to be shown."""
     before, after = sides(name)
     words_seen: set[str] = set()
     for row in listed(name):

@@ -53,7 +53,7 @@ def flip() -> Explanation:
 # --- evidence and rules
 
 
-def test_evidence_comes_with_all_that_it_was_computed_from() -> None:
+def test_evidence_includes_its_inputs() -> None:
     def piece(name: str, *sources: str) -> Evidence:
         return Evidence(name, name, 1, "", name, derived_from=sources or None)
 
@@ -75,7 +75,7 @@ def test_messages_of_rules_are_plain_text(message: str, text: str) -> None:
     assert message_text(message) == text
 
 
-def test_every_rule_is_on_the_page_with_what_keet_makes_of_it() -> None:
+def test_every_rule_is_on_the_page_with_keets_assessment() -> None:
     (each,) = flip().launches
     page = PageParts(rules_section(each, Anchors()) or "")
     for rule in each.launch.rules:
@@ -95,7 +95,7 @@ def test_a_rule_about_a_finding_that_is_not_listed_is_not_linked() -> None:
     assert page.targets == []
 
 
-def test_an_estimate_that_is_no_number_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_non_numeric_estimate_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     (each,) = flip().launches
     speedup = SpeedupEstimate(SpeedupScope.GLOBAL, float("nan"))
     rule = RuleResult("Rule", "R", "S", RuleKind.OPTIMIZATION, "", "text", speedup)
@@ -105,7 +105,7 @@ def test_an_estimate_that_is_no_number_is_left_out(monkeypatch: pytest.MonkeyPat
     assert "nan" not in text
 
 
-def test_a_local_estimate_is_not_one_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_estimate_is_not_printed_as_time(monkeypatch: pytest.MonkeyPatch) -> None:
     (each,) = flip().launches
     speedup = SpeedupEstimate(SpeedupScope.LOCAL, 93.0)
     rule = RuleResult("CPIStall", "Warp Stall", "S", RuleKind.OPTIMIZATION, "Long", "text", speedup)
@@ -115,21 +115,21 @@ def test_a_local_estimate_is_not_one_of_time(monkeypatch: pytest.MonkeyPatch) ->
     assert "saves" not in text
 
 
-def test_a_rule_has_one_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the sentence above the list, and in the list."""
+def test_rule_has_the_same_name_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the sentence above the list and in the list."""
     (each,) = flip().launches
     speedup = SpeedupEstimate(SpeedupScope.GLOBAL, 60.0)
     rule = RuleResult("CPIStall", "Warp Stall", "S", RuleKind.OPTIMIZATION, "Long", "text", speedup)
     monkeypatch.setattr(each.launch, "rules", (rule,), raising=False)
     monkeypatch.setattr(each.launch, "leading_rule", rule, raising=False)
-    said = second_opinion(each.launch, each.findings, each.minor, 0.0)
-    each = each._replace(second_opinion=said)
+    opinion = second_opinion(each.launch, each.findings, each.minor, 0.0)
+    each = each._replace(second_opinion=opinion)
     text = PageParts(rules_section(each, Anchors()) or "").text
     assert text.count("CPIStall (Long)") == 2
     assert "Warp Stall" not in text
 
 
-def test_numbers_that_no_report_has_say_where_they_are_from() -> None:
+def test_numbers_that_are_not_in_the_report_name_their_source() -> None:
     pieces = [
         Evidence("dram_bytes#0", "dram__bytes.sum", 1, "byte", "bytes"),
         Evidence("executed#0", "inst_executed", 1, "inst", "executed"),
@@ -165,7 +165,7 @@ def test_an_effect_that_looks_good_is_not_listed() -> None:
 
 
 @pytest.mark.parametrize("name", ["matrix_flip", "column_physics", "row_norms", "gas_state"])
-def test_no_effect_contradicts_what_looks_good(name: str) -> None:
+def test_no_effect_contradicts_the_list_of_what_looks_good(name: str) -> None:
     (each, *_) = explained(SAMPLES / name / "slow.ncu-rep").launches
     text = PageParts(launch_section(each, LaunchParts(Anchors()))).text
     listed = text.partition("smaller effect")[2].partition("Looks good")[0]
@@ -178,13 +178,13 @@ def test_no_effect_contradicts_what_looks_good(name: str) -> None:
 
 
 def test_a_cause_without_a_line_says_why() -> None:
-    """The report has no numbers of single instructions."""
+    """The report has no numbers per instruction."""
     (each, *_) = explained(REPORTS / "tour_basic.ncu-rep").launches
     assert each.findings
     assert not each.findings[0].places
     page = PageParts(launch_section(each, LaunchParts(Anchors(), source="none")))
-    told = page.text_of("launch-0").partition("Where ")[2].partition(" Why")[0]
-    assert told == (
+    where = page.text_of("launch-0").partition("Where ")[2].partition(" Why")[0]
+    assert where == (
         "no source line (the report has no numbers for single instructions; see Source)"
     )
     assert "launch-0-source" in page.targets
@@ -195,9 +195,9 @@ def test_a_cause_of_the_whole_launch_links_the_hottest_line() -> None:
     whole = each._replace(findings=(replace(each.findings[0], places=()),))
     lines = Lines(0, frozenset((place.file, place.line) for place in each.findings[0].places))
     page = PageParts(launch_section(whole, LaunchParts(Anchors(), lines=lines)))
-    told = page.text_of("launch-0").partition("Where ")[2].partition(" Why")[0]
-    assert told.startswith("no single source line; hottest line: slow.cu:")
-    assert told.endswith("% of samples")
+    where = page.text_of("launch-0").partition("Where ")[2].partition(" Why")[0]
+    assert where.startswith("no single source line; hottest line: slow.cu:")
+    assert where.endswith("% of samples")
 
 
 # --- ranges and graphs
@@ -224,13 +224,13 @@ def test_the_heading_is_the_file_and_the_folder_is_beside_it() -> None:
 
 
 def test_the_index_has_the_words_of_the_headline() -> None:
-    told = [flip(), explained(SAMPLES / "column_physics" / "slow.ncu-rep")]
-    index = PageParts(reports_page(told)).text_of("reports")
-    for each in told:
+    explanations = [flip(), explained(SAMPLES / "column_physics" / "slow.ncu-rep")]
+    index = PageParts(reports_page(explanations)).text_of("reports")
+    for each in explanations:
         assert each.launches[0].verdict.headline.replace("`", "") in index
 
 
-def test_launches_of_a_kernel_tell_their_spread() -> None:
+def test_launches_of_a_kernel_show_their_spread() -> None:
     program = program_of(zoo_thrice())
     assert program is not None
     group = max(program.groups, key=lambda group: len(group.members))
@@ -245,11 +245,11 @@ def test_launches_of_a_kernel_tell_their_spread() -> None:
 
 
 def test_launches_of_one_shape_share_the_listing_of_one() -> None:
-    told = zoo_thrice()
-    program = program_of(told)
+    explanation = zoo_thrice()
+    program = program_of(explanation)
     assert program is not None
     groups = {each.launch.id: group for group in program.groups for each in group.members}
-    owners = listing_owners(told.launches, groups)
+    owners = listing_owners(explanation.launches, groups)
     assert {n: owner.launch.id for n, owner in owners.items()} == {
         n: group.first.launch.id for n, group in groups.items()
     }
@@ -258,12 +258,12 @@ def test_launches_of_one_shape_share_the_listing_of_one() -> None:
     assert {owner.launch.id for owner in alone.values()} == {last.launch.id}
 
 
-def test_the_room_of_a_page_goes_to_launches_that_take_time() -> None:
-    told = zoo_thrice()
-    program = program_of(told)
+def test_longer_launches_get_more_room_on_a_page() -> None:
+    explanation = zoo_thrice()
+    program = program_of(explanation)
     assert program is not None
     groups = {each.launch.id: group for group in program.groups for each in group.members}
-    rooms = shared_room(listing_owners(told.launches, groups), groups, 1_000_000)
+    rooms = shared_room(listing_owners(explanation.launches, groups), groups, 1_000_000)
     assert abs(sum(rooms.values()) - 1_000_000) < len(rooms)
     by_time = [group.first.launch.id for group in program.groups if group.first.launch.id in rooms]
     assert list(dict.fromkeys(sorted(rooms, key=lambda n: -rooms[n]))) == by_time
@@ -282,21 +282,21 @@ def test_source_text_counts_on_pages_of_more_than_five_launches() -> None:
 
 
 def test_all_launches_are_on_the_page_and_links_lead_somewhere() -> None:
-    told = zoo_thrice()
-    page = PageParts(explain_page(told, everything=True))
+    explanation = zoo_thrice()
+    page = PageParts(explain_page(explanation, everything=True))
     assert broken_links(page) == []
-    assert {f"launch-{each.launch.id}" for each in told.launches} <= set(page.ids)
-    program = program_of(told)
+    assert {f"launch-{each.launch.id}" for each in explanation.launches} <= set(page.ids)
+    program = program_of(explanation)
     assert program is not None
     first = program.groups[0].first.launch.id
     other = next(e.launch.id for e in program.groups[0].members if e.launch.id != first)
     assert f"The same code, with the samples of #{first} " in page.text_of(f"launch-{other}-source")
 
 
-def test_launches_that_matter_less_are_short_and_can_be_linked_to() -> None:
-    told = zoo_thrice()
-    page = PageParts(explain_page(told))
-    program = program_of(told)
+def test_less_important_launches_are_short_and_have_anchors() -> None:
+    explanation = zoo_thrice()
+    page = PageParts(explain_page(explanation))
+    program = program_of(explanation)
     assert program is not None
     firsts = {group.first.launch.id for group in program.groups}
     assert {f"launch-{n}" for n in firsts} <= set(page.ids)
@@ -307,7 +307,7 @@ def test_launches_that_matter_less_are_short_and_can_be_linked_to() -> None:
     assert broken_links(page) == []
 
 
-# --- reports that lack things
+# --- incomplete reports
 
 
 @pytest.mark.parametrize("name", ["graph.ncu-rep", "range.ncu-rep", "metrics_only.ncu-rep"])
@@ -337,8 +337,8 @@ def test_a_page_of_a_sample_is_small() -> None:
 @pytest.mark.parametrize("everything", [False, True])
 def test_a_page_of_150_launches_is_at_most_6_mb(*, everything: bool) -> None:
     profile = repeated(read_profile(REPORTS / "zoo.ncu-repz"), 19)
-    told = explain(profile, profile.launches, 5)
-    page = explain_page(told, everything=everything)
-    assert len(told.launches) >= 150
+    explanation = explain(profile, profile.launches, 5)
+    page = explain_page(explanation, everything=everything)
+    assert len(explanation.launches) >= 150
     assert len(page.encode()) <= 6_000_000
     assert broken_links(PageParts(page)) == []

@@ -53,7 +53,7 @@ def sample(name: str) -> LaunchExplanation:
 
 
 def tree(html: Html) -> ET.Element:
-    """What `element` writes is well-formed, but for names of attributes without a value."""
+    """Parses what `element` writes: well-formed XML, except for attributes without a value."""
     text = re.sub(r" (hidden|data-[a-z]+)(?=[ >])", r' \1=""', html)
     return ET.fromstring(f"<div>{text}</div>")
 
@@ -77,7 +77,7 @@ def percent(text: str | None) -> float:
 
 @each_row("name", EVERY, few=6)
 def test_the_bar_adds_up(name: str) -> None:
-    """Outermost parts to the whole time, and what is within a part to that part."""
+    """Outermost parts add up to the whole time, and the children of a part to the part."""
     each = sample(name)
     segments = segments_of(account_rows(each.view, each.account, 16))
     assert sum(segment.share for segment in segments) == pytest.approx(100, abs=0.06)
@@ -89,7 +89,7 @@ def test_the_bar_adds_up(name: str) -> None:
 
 @each_row("name", EVERY, few=6)
 def test_parts_stand_side_by_side(name: str) -> None:
-    """In each row of the bar, one begins where the one before ends."""
+    """In each row of the bar, a part begins where the previous one ends."""
     each = sample(name)
     bar = tree(account_bar(segments_of(account_rows(each.view, each.account, 16)), name="x"))
     for row in ("0", "34"):
@@ -106,16 +106,16 @@ def test_the_table_has_the_numbers_of_the_terminal(name: str) -> None:
     figure = tree(account_figure(each))
     rows = account_rows(each.view, each.account, 16)
     table = by_class(figure, "account-table")[0]
-    told = [text_of(row) for row in table.iter("tr")]
-    own = [row for row in told[1:-1] if not row.startswith("smaller parts")]
+    rows_text = [text_of(row) for row in table.iter("tr")]
+    own = [row for row in rows_text[1:-1] if not row.startswith("smaller parts")]
     assert own == [f"{r.label}{r.share:.0f}{r.time}" for r in rows]
     duration = each.launch.get("duration")
-    assert told[-1] == f"Whole launch100%{duration}"
+    assert rows_text[-1] == f"Whole launch100%{duration}"
 
 
 @each_row("name", EVERY, few=6)
 def test_rows_within_a_part_add_up_to_it(name: str) -> None:
-    """But for rounding: of each row by half a per cent."""
+    """Within the rounding error of half a per cent per row."""
     each = sample(name)
     table = by_class(tree(account_figure(each)), "account-table")[0]
     whole, within = 0.0, [0.0]
@@ -131,7 +131,7 @@ def test_rows_within_a_part_add_up_to_it(name: str) -> None:
         whole, within = percent(cells[1]), []
 
 
-def test_what_is_too_small_for_a_row_is_summed_up() -> None:
+def test_small_parts_are_summed_in_one_row() -> None:
     table = by_class(tree(account_figure(sample("matrix_flip"))), "account-table")[0]
     assert "smaller parts1%11.88 us" in [text_of(row) for row in table.iter("tr")]
 
@@ -145,7 +145,7 @@ def test_every_part_has_its_evidence() -> None:
 
 
 @each_row("name", EVERY, few=6)
-def test_a_part_has_a_colour(name: str) -> None:
+def test_every_part_has_a_colour(name: str) -> None:
     """No part of a sample falls back to the colour of unknown ids, and each colour exists."""
     for part in sample(name).account.all():
         kind = kind_of(part.id)
@@ -153,14 +153,14 @@ def test_a_part_has_a_colour(name: str) -> None:
         assert f".k-{kind} " in STYLE
 
 
-def test_ids_that_nobody_knows_have_a_neutral_colour() -> None:
+def test_unknown_part_ids_have_a_neutral_colour() -> None:
     assert kind_of("waiting_room.dram") == OTHER
     assert kind_of("waiting.busy.new_unit") == "pipe"
     assert kind_of("active.busy.dram") == kind_of("waiting.busy.dram") == "dram"
     assert kind_of("waiting.unknown") == kind_of("active.unknown") == UNKNOWN
 
 
-def test_what_is_not_known_is_hatched() -> None:
+def test_unknown_parts_are_hatched() -> None:
     """The report has no warp states."""
     (each, *_) = launches_of(REPORTS / "tour_basic.ncu-rep")
     bar = tree(account_figure(each))
@@ -169,7 +169,7 @@ def test_what_is_not_known_is_hatched() -> None:
 
 
 def labels_at(bar: ET.Element, width: int) -> list[tuple[str, float]]:
-    """Labels that the style shows on a bar of so many pixels, and the room of each."""
+    """Labels that the style shows on a bar of so many pixels, and the width available for each."""
     steps = [
         int(w) for w in re.findall(r"@container account \(min-width: (\d+)px\) \{ .acc", STYLE)
     ]
@@ -186,7 +186,7 @@ def labels_at(bar: ET.Element, width: int) -> list[tuple[str, float]]:
 
 @each_row("width", [330, 560, 1100, 1700])
 def test_labels_fit_into_their_parts(width: int) -> None:
-    """At 6.5 pixels per letter: a wide face of 12 pixels."""
+    """At 6.5 pixels per letter, as in a wide font of 12 pixels."""
     for name in ("column_physics", "score_tiles", "half_dense", "xs_lookup"):
         each = sample(name)
         bar = tree(account_bar(segments_of(account_rows(each.view, each.account, 16)), name="x"))
@@ -204,8 +204,8 @@ def test_wider_bars_have_longer_labels() -> None:
     assert "63%" not in long
 
 
-def test_bars_of_different_times() -> None:
-    """The length is a share of the place, so that two bars have one scale."""
+def test_bars_of_different_times_have_one_scale() -> None:
+    """The length is relative to the container, so that two bars have the same scale."""
     segments = [Segment("a", 60.0, "", "dram", "a"), Segment("b", 40.0, "", "idle", "b")]
     marks = by_class(tree(account_bar(segments, length=50, name="before")), "part")
     assert [(m.get("x"), m.get("width")) for m in marks] == [
@@ -214,16 +214,16 @@ def test_bars_of_different_times() -> None:
     ]
 
 
-def test_busy_units() -> None:
+def test_units_near_their_peak_are_marked() -> None:
     figure = tree(account_figure(sample("column_physics")))
     (units,) = by_class(figure, "units")
     assert text_of(units).startswith("L282%busiest stage: Crossbar to L2")
     first = by_class(units, "fill")[0]
     assert percent(first.get("width")) == pytest.approx(82.3, abs=0.1)
-    assert "near" in first.get("class", "")  # at 60 % and more of its peak
+    assert "near" in first.get("class", "")  # from 60 % of its peak
 
 
-def test_a_launch_that_is_not_judged_has_no_account() -> None:
+def test_launch_without_measurements_has_no_account() -> None:
     each = sample("column_physics")
     verdict = each.verdict._replace(not_judged=True)
     assert account_figure(each._replace(verdict=verdict)) == ""
@@ -279,7 +279,7 @@ def test_a_launch_without_arithmetic_has_no_empty_chart() -> None:
     assert "No chart: nothing that these launches compute is counted" in text_of(figure)
 
 
-def test_a_share_by_bytes_is_called_that() -> None:
+def test_share_by_bytes_is_labelled() -> None:
     """L2 is at 83 % on the same page: its busiest stage, not its bytes."""
     figure = tree(roofline_figure([sample("matrix_flip").launch], Anchors()))
     (row,) = list(figure.iter("tr"))[1:]
@@ -293,7 +293,7 @@ def test_words_of_the_narrow_scale_are_beside_its_numbers() -> None:
 
 
 def test_the_page_has_one_sm_clock() -> None:
-    """Where peaks are at another one, that is said."""
+    """If peaks are at another clock, the page says so."""
     launch = copy(sample("half_dense").launch)
     same = text_of(tree(roofline_figure([launch], Anchors())))
     assert f"SM clock {launch.get('sm_frequency')}" in same
@@ -308,7 +308,7 @@ def test_peaks_at_another_clock_are_explained(profile_of: Callable[[str], Profil
     assert f"Peaks of arithmetic are those at {launch.get('sm_clock')}, as in" in text
 
 
-def test_the_report_tells_what_is_missing(profile_of: Callable[[str], Profile]) -> None:
+def test_roofline_names_what_the_report_lacks(profile_of: Callable[[str], Profile]) -> None:
     figure = roofline_figure(profile_of("tour_basic.ncu-rep").launches, Anchors())
     assert "Not known: FP64 operations are not counted" in figure
 

@@ -1,4 +1,4 @@
-"""The page of `keet insights`: every insight, point and number is there, once it is escaped."""
+"""The page of `keet insights`: every insight, point and number is there, escaped once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EVIL = "evil<script>alert(1)</script>&\"'\x1b[31m`|"
 
 
 class Read(HTMLParser):
-    """What a browser makes of a page, as far as tests ask."""
+    """The elements of a parsed page that the tests use."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ def samples() -> InsightsDocument:
 
 @cache
 def every_kind() -> InsightsDocument:
-    """Planted: a sweep with changes of the limiter, a cluster, a change over time, an outlier."""
+    """Generated: a sweep with changes of the limiter, a cluster, a change over time, an outlier."""
     shares = {32: ("latency", 30.0, 20.0), 64: ("DRAM", 80.0, 40.0), 128: ("L2", 50.0, 81.0)}
     launches = [
         launch(
@@ -110,7 +110,7 @@ def every_kind() -> InsightsDocument:
 
 
 def changed(document: InsightsDocument, **sweep: object) -> InsightsDocument:
-    """With the first sweep alone, and other fields of it."""
+    """With the first sweep only, and some of its fields replaced."""
     first = next(each for each in document.insights if each.sweep)
     assert first.sweep is not None
     other = replaced(first, sweep=replaced(first.sweep, **sweep))
@@ -118,15 +118,15 @@ def changed(document: InsightsDocument, **sweep: object) -> InsightsDocument:
 
 
 @pytest.mark.parametrize("document", [samples, every_kind])
-def test_every_insight_is_on_the_page_with_all_it_says(document) -> None:
+def test_every_insight_is_on_the_page_with_its_texts(document) -> None:
     made = document()
     page = Read(insights_page(made))
     shown = squeezed(page.text)
     missing = [
-        said
+        sentence
         for insight in made.insights
-        for said in (insight.title, *insight.text, insight.adds)
-        if squeezed(one_line(said)) not in shown
+        for sentence in (insight.title, *insight.text, insight.adds)
+        if squeezed(one_line(sentence)) not in shown
     ]
     assert made.insights
     assert missing == []
@@ -134,7 +134,7 @@ def test_every_insight_is_on_the_page_with_all_it_says(document) -> None:
 
 
 def squeezed(text: str) -> str:
-    """Elements stand for backticks, and between their texts may be any space."""
+    """Without backticks and white space, which the page replaces by elements."""
     return re.sub(r"[\s`]", "", text)
 
 
@@ -145,7 +145,7 @@ def test_links_stay_on_the_page_and_lead_somewhere(document) -> None:
     assert [link for link in page.links if link.removeprefix("#") not in page.ids] == []
 
 
-def test_the_kinds_of_the_planted_set_are_all_there() -> None:
+def test_planted_set_has_every_kind_of_insight() -> None:
     kinds = {each.kind for each in every_kind().insights}
     assert kinds == {"sweep", "cluster", "change", "outliers"}
     ids = Read(insights_page(every_kind())).ids
@@ -184,15 +184,15 @@ def test_each_change_of_the_limiter_has_a_letter_and_words() -> None:
     changes = [change for sweep in sweeps for change in sweep.changes]
     assert len(changes) == 3
     assert len(page.of_class("change")) == len(changes)
-    said = [f"between {c.after} and {c.until}: the limiter was {c.was}" for c in changes]
-    assert [words for words in said if words not in page.text] == []
+    expected = [f"between {c.after} and {c.until}: the limiter was {c.was}" for c in changes]
+    assert [words for words in expected if words not in page.text] == []
 
 
-def test_letters_go_on_after_z() -> None:
+def test_letters_continue_after_z() -> None:
     assert [letter(number) for number in (0, 25, 26, 53)] == ["A", "Z", "A1", "B2"]
 
 
-def test_names_of_strangers_are_text() -> None:
+def test_hostile_names_are_escaped() -> None:
     page = insights_page(every_kind())
     assert "<script>alert" not in page
     assert "\x1b" not in page
@@ -213,7 +213,7 @@ def test_a_sweep_of_one_point_without_units_is_drawn() -> None:
     assert "share of peak over the elapsed cycles" not in page.text
 
 
-def test_every_unit_is_drawn_however_many() -> None:
+def test_every_unit_is_drawn() -> None:
     first = samples().insights[0].sweep
     assert first is not None
     units = {f"unit {number}": 5.0 * number for number in range(14)}
@@ -224,7 +224,7 @@ def test_every_unit_is_drawn_however_many() -> None:
     )  # and the bar's
 
 
-def test_what_is_missing_is_said_where_there_is_no_sweep() -> None:
+def test_page_without_a_sweep_says_what_is_missing() -> None:
     none = replaced(samples(), insights=[])
     words = NO_SWEEP.partition("`")[0].strip()
     assert words in (text := Read(insights_page(none)).text)
@@ -237,7 +237,7 @@ def test_what_is_missing_is_said_where_there_is_no_sweep() -> None:
 
 
 @pytest.mark.slow
-def test_many_insights_fold_but_stay_whole() -> None:
+def test_many_insights_are_folded_but_complete() -> None:
     (one,) = [each for each in samples().insights if each.sweep and each.sweep.knob == "BLOCK"]
     many = [replaced(one, id=f"sweep-{number}") for number in range(1, 21)]
     page = Read(insights_page(replaced(samples(), insights=many)))
@@ -247,7 +247,7 @@ def test_many_insights_fold_but_stay_whole() -> None:
     assert [link for link in page.links if link.removeprefix("#") not in page.ids] == []
 
 
-def test_the_models_words_are_marked_and_its_faults_told() -> None:
+def test_model_text_is_marked_and_its_problems_are_listed() -> None:
     written = {"text": "[unchecked] It takes 7 us.", "unchecked": []}
     written["unchecked"] = [{"text": "It takes 7 us.", "reason": "no fact has this number"}]
     first = samples().insights[0].to_dict() | {"written": written}
@@ -311,7 +311,7 @@ def test_meters_of_a_sweep_are_as_long_as_the_times() -> None:
     assert len({point.time_us for point in sweep.points}) > 2
 
 
-def test_a_change_is_drawn_between_the_files_that_it_is_between() -> None:
+def test_change_is_drawn_between_its_two_files() -> None:
     (change,) = [each.change for each in every_kind().insights if each.change]
     (drawing,) = with_class(page_tree(insights_page(every_kind())), "history-drawing")
     bars, (line,) = [*with_class(drawing, "time-bar")], with_class(drawing, "change")

@@ -1,4 +1,4 @@
-"""Markup that is escaped by construction, and the page around it."""
+"""Markup is escaped by construction; and the page around it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ANY_TEXT = st.text(max_size=60) | st.sampled_from(
 
 
 class Parsed(HTMLParser):
-    """What a browser makes of a text."""
+    """The elements of a parsed text."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -60,7 +60,7 @@ def test_attributes_keep_their_value(text: str) -> None:
 
 @given(ANY_TEXT)
 def test_markup_that_was_formatted_is_text_again(text: str) -> None:
-    """`f"{html}{text}"` is a mistake, and must not let the text through."""
+    """`f"{html}{text}"` is a mistake: the result is escaped, so that the text is not markup."""
     inner = element("b", "bold")
     for mistake in (f"{inner}{text}", inner + text, "".join([inner, text])):
         parsed = Parsed(element("p", mistake))
@@ -80,16 +80,16 @@ def test_attributes_without_a_value() -> None:
     assert element("rect", width=1 / 3, x="5%") == '<rect width="0.3333" x="5%"></rect>'
 
 
-def test_what_is_sorted_by_keeps_all_digits() -> None:
+def test_sort_values_keep_all_digits() -> None:
     assert element("td", data_value=123456.789) == '<td data-value="123456.789"></td>'
 
 
-def test_returns_are_references_which_parsers_keep() -> None:
-    """CR LF as such would come back as LF: a copied patch would not apply."""
+def test_carriage_returns_are_written_as_references() -> None:
+    """Parsers turn CR LF into LF, and a copied patch would not apply."""
     assert element("pre", "-a\r\n+b\r\n") == "<pre>-a&#13;\n+b&#13;\n</pre>"
 
 
-def test_what_could_run_or_load_something_is_refused() -> None:
+def test_markup_that_could_run_or_load_something_is_refused() -> None:
     for name in ("script", "style", "iframe", "img", "object", "form", "base", "meta", "link"):
         assert name not in ELEMENTS
         with pytest.raises(ValueError, match="not an element"):
@@ -129,7 +129,7 @@ def test_every_style_is_part_of_the_page() -> None:
     assert stored == set(STYLES)
 
 
-def test_anchors_tell_reports_launches_files_and_lines_apart() -> None:
+def test_anchors_are_unique_per_report_launch_file_and_line() -> None:
     one, other = Anchors("report-1"), Anchors("report-2")
     made = [
         each

@@ -1,5 +1,5 @@
-"""What a model says, on a page: the same words as elsewhere, links that lead somewhere, patches
-that can be copied, and nothing of it as markup."""
+"""A model's explanation on a page: same text as on a terminal, working links, patches that can be
+copied, everything escaped."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def words_in(html: Html) -> str:
 
 
 def only(explanation: Explanation, **changes: object) -> Html:
-    """The section with other parts of what the model says."""
+    """The section with some parts of the model's explanation replaced."""
     (each,) = explanation.launches
     assert each.model_explanation is not None
-    said = each.model_explanation._replace(**changes)
-    made = model_section(each._replace(model_explanation=said), Anchors())
+    changed = each.model_explanation._replace(**changes)
+    made = model_section(each._replace(model_explanation=changed), Anchors())
     assert made is not None
     return made
 
@@ -56,16 +56,16 @@ def only(explanation: Explanation, **changes: object) -> Html:
 
 
 def test_the_page_says_what_the_terminal_says() -> None:
-    """All words of `--verbose` about the model's part, in whatever order."""
+    """All words of `--verbose` about the model's part, in any order."""
     terminal = to_text(explain_view(column_physics(), 400, verbose=True), 400)
     shown = words_in(section())
-    said = physics()
-    for _, text in said.texts:
+    statement = physics()
+    for _, text in statement.texts:
         for sentence in text.sentences:
             plain = " ".join(sentence.text.split())
             assert plain in " ".join(terminal.split())
             assert plain.replace("`", "") in shown
-    for edit in said.edits:
+    for edit in statement.edits:
         status = edit_status(edit)
         assert status[:1].upper() + status[1:] in shown
         assert status in terminal
@@ -79,10 +79,10 @@ def test_keets_remark_follows_the_cause() -> None:
 
 
 def test_a_leading_claim() -> None:
-    explanation, said = leading()
+    explanation, statement = leading()
     shown = words_in(section(leads=True))
     assert "then limited by the LSU pipe" in shown
-    assert f"Without the model, keet's headline is: {said.analyst_headline}" in shown
+    assert f"Without the model, keet's headline is: {statement.analyst_headline}" in shown
     assert explanation.launches[0].findings[0].id == "redundant_traffic"
 
 
@@ -120,9 +120,9 @@ def test_places_link_to_lines_that_the_listing_has() -> None:
     (each,) = column_physics().launches
     anchors = Anchors()
     lines = Lines(each.launch.id, {("/src/slow.cu", 96), ("/src/slow.cu", 33)})
-    said = physics()
-    edit = said.edits[1]._replace(places=("slow.cu:31-34",))
-    changed = each._replace(model_explanation=said._replace(edits=(edit,)))
+    statement = physics()
+    edit = statement.edits[1]._replace(places=("slow.cu:31-34",))
+    changed = each._replace(model_explanation=statement._replace(edits=(edit,)))
     made = model_section(changed, anchors, lines)
     assert made is not None
     links = {text_of(a): a.get("href") for a in tree(made).iter("a")}
@@ -152,7 +152,7 @@ def test_the_copy_button_copies_the_patch() -> None:
     assert [button.text for button in buttons] == ["Copy patch", "Copy code"]
 
 
-def test_lines_of_a_patch_by_what_they_do() -> None:
+def test_patch_lines_are_classified() -> None:
     """A removed line may look like the name of a file."""
     diff = (
         "--- a/x.cu\n+++ b/x.cu\n@@ -1,3 +1,3 @@\n int i = 2;\n--- i;\n+++ i;\n }\n"
@@ -192,7 +192,7 @@ def test_the_footer() -> None:
     assert OWN_WORDS in shown
     assert "1 sentence marked [unchecked] contains numbers" in shown
     assert "openai:gpt-5: 3 calls (1 more from the cache), 8,214 tokens in" in shown
-    assert "/tmp/keet" not in shown  # a page is for others: no file of this machine
+    assert "/tmp/keet" not in shown  # a page may be shared: it names no local file
 
 
 def test_a_model_that_failed() -> None:
@@ -211,15 +211,15 @@ def test_a_model_that_failed() -> None:
 HOSTILE = "</pre><script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m"
 
 
-def test_words_of_a_model_are_never_markup() -> None:
-    said = physics()
+def test_model_text_is_escaped() -> None:
+    statement = physics()
     text = Prose((ProseSentence((HOSTILE,), problem=HOSTILE),))
-    edit = said.edits[1]._replace(
+    edit = statement.edits[1]._replace(
         what=text, risk=text, check=text, diff=f"--- a\n+++ b\n@@ -1 +1 @@\n-x\n+{HOSTILE}\n",
         places=(f"{HOSTILE}:3",), build_text=HOSTILE,
     )  # fmt: skip
-    cause = said.causes[0]._replace(text=text, where=HOSTILE, finding=HOSTILE, problem=HOSTILE)
-    guess = said.hypotheses[0]._replace(text=text, reason=text)
+    cause = statement.causes[0]._replace(text=text, where=HOSTILE, finding=HOSTILE, problem=HOSTILE)
+    guess = statement.hypotheses[0]._replace(text=text, reason=text)
     html = only(
         column_physics(), summary=text, purpose=text, mapping=text, causes=(cause,),
         objections=(cause,), edits=(edit,), hypotheses=(guess,),

@@ -1,5 +1,7 @@
-"""Numbers of a page of `keet explain`: those of the JSON documents and of the analysis, each beside
-what it belongs to. Those of source lines are in test_html_source_numbers.py."""
+"""Numbers on a page of `keet explain`: they match the JSON documents and the analysis.
+
+Numbers of source lines are tested in test_html_source_numbers.py.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ ZOO = REPORTS / "zoo.ncu-repz"
 
 @cache
 def explained(path: Path, times: int = 1) -> Explanation:
-    """`times`: each launch so many times."""
+    """`times`: how often each launch is repeated."""
     profile = read_profile(path)
     profile = repeated(profile, times) if times > 1 else profile
     return explain(profile, profile.launches, 5)
@@ -77,13 +79,13 @@ def test_rows_of_the_program_sort_by_the_numbers_of_the_document(path: Path, tim
     rows, wanted = table_rows(section), program(path, times).rows
     assert "data-sortable" in next(section.iter("table")).attrib
     assert len(rows) == len(wanted) > 2
-    for row, told in zip(rows, wanted, strict=True):
-        assert row["Kernel"].get("data-value") == told.kernel
-        assert links_in(row["Kernel"]) == [f"launch-{told.representative}"]
-        assert value_of(row["Share"]) == pytest.approx(100 * told.share)
-        assert value_of(row["Time"]) == pytest.approx(1000 * told.us_total)
-        assert value_of(row["Launches"]) == told.count == int(words(row["Launches"]))
-        gain = told.gain.likely if told.gain and told.gain.likely >= 1.02 else None
+    for row, expected in zip(rows, wanted, strict=True):
+        assert row["Kernel"].get("data-value") == expected.kernel
+        assert links_in(row["Kernel"]) == [f"launch-{expected.representative}"]
+        assert value_of(row["Share"]) == pytest.approx(100 * expected.share)
+        assert value_of(row["Time"]) == pytest.approx(1000 * expected.us_total)
+        assert value_of(row["Launches"]) == expected.count == int(words(row["Launches"]))
+        gain = expected.gain.likely if expected.gain and expected.gain.likely >= 1.02 else None
         assert value_of(row["Gain"]) == (gain and pytest.approx(gain))
         assert words(row["Gain"]) == (times_text(gain) if gain else "")
     shares = [value_of(row["Share"]) for row in rows]
@@ -99,7 +101,7 @@ def test_meters_are_as_long_as_the_shares() -> None:
 
 
 @pytest.mark.parametrize(("path", "times"), [(TOUR, 1), (ZOO, 3)])
-def test_the_copy_button_is_that_of_the_launch_that_takes_most_time(path: Path, times: int) -> None:
+def test_copy_button_copies_the_command_for_the_longest_launch(path: Path, times: int) -> None:
     (button,) = next(page_of(path, times).iter("header")).iter("button")
     most = max(program(path, times).rows, key=lambda row: row.us_total)
     assert button.get("data-copy") == f"launch-{most.representative}-context"
@@ -145,16 +147,16 @@ def test_a_gain_of_less_than_two_per_cent_is_not_printed() -> None:
 @pytest.mark.parametrize("path", [FLIP, PHYSICS, TOUR])
 def test_numbers_are_linked_to_those_they_were_computed_from(path: Path) -> None:
     followed = 0
-    for each, told in zip(explained(path).launches, document(path).launches, strict=True):
+    for each, expected in zip(explained(path).launches, document(path).launches, strict=True):
         values = {piece.id: str(piece) for piece in each.evidence}
-        for finding in told.findings:
-            article = with_id(page_of(path), f"launch-{told.id}-finding-{finding.rank}")
+        for finding in expected.findings:
+            article = with_id(page_of(path), f"launch-{expected.id}-finding-{finding.rank}")
             rows = list(_evidence_rows(article))
             keys = {name: key for name, key, *_ in rows}
             assert {*finding.evidence} <= {*keys}
             for name, _, value, links in rows:
                 assert value == values[name]
-                sources = told.evidence[name].derived_from or []
+                sources = expected.evidence[name].derived_from or []
                 assert {*sources} <= {*keys}
                 assert links == [keys[source] for source in dict.fromkeys(sources)]
                 followed += len(links)
@@ -173,15 +175,15 @@ def _evidence_rows(finding: ET.Element) -> Iterator[tuple[str, str, str, list[st
 # --- how it was captured
 
 
-def test_what_differs_between_launches_has_both_ends() -> None:
+def test_settings_that_differ_between_launches_are_ranges() -> None:
     found = explained(ZOO, 3)
     section = page_tree(capture_section(found, found.launches, Anchors()))
-    told, launches = [words(fact) for fact in section.iter("dd")], found.profile.launches
+    facts, launches = [words(fact) for fact in section.iter("dd")], found.profile.launches
     for metric in ("sm_frequency", "dram_frequency"):
         clocks = [clock for launch in launches if (clock := launch.get(metric))]
         low, *_, high = sorted(clocks, key=lambda clock: clock.value)
         assert str(low) != str(high)
-        assert [text for text in told if f"{low} to {high}" in text]
+        assert [text for text in facts if f"{low} to {high}" in text]
 
 
 # --- launches and findings
@@ -194,11 +196,11 @@ RUN = RunTable(
 """A kernel that takes 14.69 us under replay, and 2.41 ms in the run."""
 
 
-def test_a_replay_that_differs_from_the_run_is_told_before_the_answer() -> None:
+def test_replay_gap_is_printed_before_the_answer() -> None:
     profile = replace(read_profile(TOUR), run=RUN)
-    told = explain(profile, profile.launches, 5)
-    page = page_tree(explain_page(told, everything=True))
-    for each in told.launches:
+    explanation = explain(profile, profile.launches, 5)
+    page = page_tree(explain_page(explanation, everything=True))
+    for each in explanation.launches:
         section = with_id(page, f"launch-{each.launch.id}")
         (answer,) = with_class(section, "answer")
         before = "\n".join(words(child) for child in [*section][: [*section].index(answer)])
@@ -207,12 +209,12 @@ def test_a_replay_that_differs_from_the_run_is_told_before_the_answer() -> None:
             assert each.replay.text in before
             assert each.replay.open_reasons
             assert all(reason.text[1:] in before for reason in each.replay.open_reasons)
-    assert [each.launch.id for each in told.launches if each.replay] == [2]
+    assert [each.launch.id for each in explanation.launches if each.replay] == [2]
 
 
 @pytest.mark.parametrize("path", [FLIP, PHYSICS, TOUR])
 def test_places_of_a_finding_show_their_code(path: Path) -> None:
-    """A closing brace says nothing by itself."""
+    """A closing brace is not informative on its own."""
     braces = 0
     for each in explained(path).launches:
         for number, finding in enumerate(each.findings, 1):
@@ -229,7 +231,7 @@ def test_places_of_a_finding_show_their_code(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [FLIP, PHYSICS, TOUR])
 def test_rules_with_the_largest_estimate_come_first(path: Path) -> None:
-    """Estimates of the whole launch before those of a part."""
+    """Estimates for the whole launch come before estimates for a part."""
     for each in explained(path).launches:
         (section,) = with_class(with_id(page_of(path), f"launch-{each.launch.id}"), "rules")
         advice = next(section.iter("details")).iter("li")
@@ -239,7 +241,7 @@ def test_rules_with_the_largest_estimate_come_first(path: Path) -> None:
 
 
 def _estimate(launch: Launch, item: str) -> tuple[bool, float]:
-    """Whether it is of the whole launch, and its percentage, which the item names."""
+    """Whether the estimate is for the whole launch, and its percentage."""
     (rule,) = [r for r in launch.rules if " ".join(message_text(r.message).split()) in item]
     if rule.speedup is None:
         return False, 0.0
@@ -254,10 +256,10 @@ def _estimate(launch: Launch, item: str) -> tuple[bool, float]:
 def test_the_roofline_is_sorted_by_the_numbers_of_the_document(path: Path) -> None:
     profile = read_profile(path)
     figure = page_tree(roofline_figure(profile.launches, Anchors()))
-    told = roofline_document(profile, map(find_roofline, profile.launches)).launches
+    launches = roofline_document(profile, map(find_roofline, profile.launches)).launches
     rows = {int(words(r["#"])): r for r in table_rows(figure)}
-    assert {*rows} == {each.id for each in told}
-    for each in told:
+    assert {*rows} == {each.id for each in launches}
+    for each in launches:
         row = rows[each.id]
         reached = {ceiling.id: ceiling.reached_pct for ceiling in each.ceilings}
         at_dram = [

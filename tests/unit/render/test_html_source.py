@@ -55,7 +55,7 @@ class Node(NamedTuple):
 
 
 class Tree(HTMLParser):
-    """All elements of some markup."""
+    """All elements of a parsed text."""
 
     def __init__(self, markup: str) -> None:
         super().__init__()
@@ -121,13 +121,13 @@ class TestLines:
                 continue
             row = tree.ids[Anchors().launch(0, _row_id(path, *spot.location))]
             assert (spot.location.file, spot.location.line) in listing.lines
-            told = f"{spot.samples:,} of the {found.total:,} samples of this launch"
-            assert told in row.text
+            expected = f"{spot.samples:,} of the {found.total:,} samples of this launch"
+            assert expected in row.text
             (share,) = [n.text for n in tree.having("span", "share") if row in n.around]
             assert share == (f"{spot.share:.1%}" if spot.share else "")
 
     def test_the_whole_text_is_there(self, path: Path) -> None:
-        """Line by line, folded or not."""
+        """Every line is there, folded or not."""
         (_, tree), launch = listed(path), explained(path).launch
         texts = [
             [line.expandtabs(4).strip() for line in own] for own in source_lines(launch).values()
@@ -146,7 +146,7 @@ class TestLines:
         assert named == {key for key in tree.ids if "-line-" in key}
 
     def test_findings_are_marked_where_they_are_seen(self, path: Path) -> None:
-        """Each place of a finding links back to it; no fold hides one."""
+        """Each place of a finding links back to it and is not folded."""
         each, (listing, tree) = explained(path), listed(path)
         for number, finding in enumerate(each.findings, 1):
             for place in finding.places:
@@ -160,7 +160,7 @@ class TestLines:
 
 
 def _row_id(path: Path, file: str, line: int) -> str:
-    """The part of a row's id; files are numbered as the listing asks for them."""
+    """The part of a row's id for its line; files are numbered in the order of the listing."""
     numbers = _file_numbers(path)
     return f"file-{numbers[file]}-line-{line}"
 
@@ -173,7 +173,7 @@ def _file_numbers(path: Path) -> dict[str, int]:
 
 
 def _code_in(tree: Tree, section: Node) -> list[str]:
-    """The lines of one file, without the links to findings behind them."""
+    """The lines of one file, without the links to findings after them."""
     cells = [n for n in tree.nodes if section in n.around and _is_code(n)]
     return [re.sub(r"( finding \d+)+$", "", cell.text).strip() for cell in cells]
 
@@ -190,15 +190,15 @@ def _all_code(tree: Tree) -> str:
 
 
 def test_parts_of_the_files_add_up() -> None:
-    """Samples of all rows are those of the launch."""
+    """The samples of all rows add up to those of the launch."""
     path = SAMPLES / "column_physics/slow.ncu-rep"
     (_, tree), total = listed(path), hotspots_of(path).total
-    said = [dd.text for dd in tree.having("dd") if "samples of this launch" in dd.text]
-    assert sum(int(text.split(" ")[0].replace(",", "")) for text in said) == total
+    totals = [dd.text for dd in tree.having("dd") if "samples of this launch" in dd.text]
+    assert sum(int(text.split(" ")[0].replace(",", "")) for text in totals) == total
 
 
 def test_both_ends_of_a_wait_are_linked() -> None:
-    """The line that waits names the one that loads, and the other way round."""
+    """The waiting line links to the loading line, and vice versa."""
     path = SAMPLES / "column_physics/slow.ncu-rep"
     _, tree = listed(path)
     anchors, file = Anchors(), next(iter(_file_numbers(path)))
@@ -213,7 +213,7 @@ def test_both_ends_of_a_wait_are_linked() -> None:
     assert "Waited for by" in tree.ids[loading].text
 
 
-def test_sass_stands_behind_its_line() -> None:
+def test_sass_follows_its_line() -> None:
     path = SAMPLES / "matrix_flip/slow.ncu-rep"
     _, tree = listed(path)
     code = explained(path).view.code
@@ -229,7 +229,7 @@ def test_sass_stands_behind_its_line() -> None:
 class TestRoom:
     PATH = SAMPLES / "column_physics/slow.ncu-rep"
 
-    def test_panels_keep_to_it_and_the_hottest_come_first(self) -> None:
+    def test_panels_stay_within_the_limit_hottest_first(self) -> None:
         hottest = hotspots_of(self.PATH).spots[0].location
         assert hottest is not None
         for room in (50_000, 70_000):  # rows and ids take 15,000
@@ -240,7 +240,7 @@ class TestRoom:
             row = tree.ids[Anchors().launch(0, _row_id(self.PATH, *hottest))]
             assert row.name == "details"
 
-    def test_what_is_left_out_is_said(self) -> None:
+    def test_omissions_are_stated(self) -> None:
         listing, tree = listed(self.PATH, 20_000)
         command = "keet hotspots REPORT --launch 0 --line FILE:LINE"
         assert command in listing.note
@@ -269,23 +269,23 @@ class TestWithoutLines:
         assert tree.links
         assert listing.lines == frozenset()
 
-    def test_how_to_get_lines_is_said(self) -> None:
+    def test_listing_says_how_to_get_source_lines(self) -> None:
         _, tree = listed(self.PATH)
         assert any("nvcc -lineinfo" in node.text for node in tree.having("p", "note"))
 
-    def test_details_keep_to_the_room(self) -> None:
+    def test_details_stay_within_the_limit(self) -> None:
         listing, tree = listed(self.PATH, 16_000)
         assert 0 < len(tree.having("details", "line")) < len(hotspots_of(self.PATH).spots)
         assert "--by instruction" in listing.note
 
 
 def test_a_report_without_numbers_says_what_to_do() -> None:
-    told = source_listing(explained(REPORTS / "tour_basic.ncu-rep"), Anchors(), ROOM)
-    assert isinstance(told, Absent)
-    assert "SourceCounters" in told.remedy
+    listing = source_listing(explained(REPORTS / "tour_basic.ncu-rep"), Anchors(), ROOM)
+    assert isinstance(listing, Absent)
+    assert "SourceCounters" in listing.remedy
 
 
-def test_code_that_was_not_to_be_read_is_not_read() -> None:
+def test_code_is_not_read_if_switched_off() -> None:
     each = explained(SAMPLES / "matrix_flip/slow.ncu-rep", sass=False)
     listing = source_listing(each, Anchors(), ROOM)
     assert isinstance(listing, Listing)
@@ -294,7 +294,7 @@ def test_code_that_was_not_to_be_read_is_not_read() -> None:
 
 
 class TestOtherText:
-    """Files that the samples do not have."""
+    """Source texts that no sample has."""
 
     @staticmethod
     def _with_text(text: str) -> tuple[Listing, Tree]:
@@ -314,12 +314,12 @@ class TestOtherText:
         assert not tree.having("img")
         assert hostile in _all_code(tree)
 
-    def test_no_text_leaves_the_lines(self) -> None:
+    def test_lines_are_listed_without_source_text(self) -> None:
         listing, tree = self._with_text("")
         assert len(listing.lines) == len(tree.having("details", "line")) == 6
         assert "the text is not in the report" in tree.having("h4")[0].text
 
-    def test_a_file_that_ends_early_leaves_the_lines(self) -> None:
+    def test_lines_beyond_the_end_of_the_file_are_listed(self) -> None:
         listing, tree = self._with_text("int a;\nint b;\n")
         assert len(listing.lines) == len(tree.having("details", "line")) == 6
 
@@ -351,7 +351,7 @@ def test_every_stall_reason_has_a_group() -> None:
 
 
 def test_a_bar_is_as_long_as_its_samples() -> None:
-    """Its pieces are those of the groups, one after the other."""
+    """It consists of one piece per stall group."""
     found = hotspots_of(SAMPLES / "matrix_flip/slow.ncu-rep")
     most = max(spot.samples or 0 for spot in found.spots)
     for spot in found.spots:

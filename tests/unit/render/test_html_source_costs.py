@@ -1,4 +1,4 @@
-"""What a listing says about a line: the same instructions in every number, in words that hold."""
+"""What a listing says about a line: all its numbers are over the same instructions."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def by_line(path: Path) -> CodeByLine:
 
 
 def panel(path: Path, line: int) -> str:
-    """The row and what it shows when opened, of a line of the only file."""
+    """The row of a line of the only file, and its opened panel."""
     (key,) = [key for key in page_of(path).ids if key.endswith(f"-line-{line}")]
     return page_of(path).raw_text_of(key)
 
 
 class TestTheSameInstructions:
-    """The instructions behind a line are those that its row adds up."""
+    """The instructions listed for a line are those that its row sums up."""
 
     def test_samples_and_executions_of_every_line(self) -> None:
         wrong = []
@@ -80,13 +80,13 @@ class TestTheSameInstructions:
         assert not wrong
 
     def test_samples_behind_the_last_instruction_are_shown(self) -> None:
-        """BRA behind EXIT is executed by no warp: all samples of the closing brace are there."""
+        """No warp executes the BRA after EXIT, but all samples of the closing brace are there."""
         assert re.search(r"^> 0x0170 +0 +110 +BRA .* Drain for the store", panel(FLIP, 9), re.M)
         assert "hardware counts these samples at the instruction behind EXIT" in panel(FLIP, 9)
         assert "behind EXIT" not in panel(FLIP, 7)
 
     def test_a_routine_stays_at_its_line_and_names_its_caller(self) -> None:
-        """31 instructions of a routine at line 172 are called from line 58 alone."""
+        """31 instructions of a routine at line 172 are only called from line 58."""
         (called,) = by_line(PHYSICS).facts(_line(PHYSICS, 58)).calls
         (calling,) = by_line(PHYSICS).facts(_line(PHYSICS, 172)).callers
         assert called[1:] == calling[1:] == (31, 124, 0)
@@ -105,11 +105,11 @@ def _line(path: Path, number: int) -> Location:
 
 
 class TestWords:
-    def test_executions_of_an_instruction_are_no_warps(self) -> None:
-        said = re.findall(r"Executed ([^;]*);", page_of(NO_LINES).text)
-        assert said
+    def test_executions_are_not_called_warps(self) -> None:
+        executed = re.findall(r"Executed ([^;]*);", page_of(NO_LINES).text)
+        assert executed
         assert [
-            text for text in said if not re.fullmatch(r"[\d,]+ times? \(warp instru.*", text)
+            text for text in executed if not re.fullmatch(r"[\d,]+ times? \(warp instru.*", text)
         ] == []
 
     def test_sectors_are_those_before_l1(self) -> None:
@@ -120,7 +120,7 @@ class TestWords:
         assert "not the traffic of L2 or DRAM" in page_of(FLIP).text
 
     def test_targets_of_branches_are_offsets(self) -> None:
-        """As the rows: no address of the code is left in it."""
+        """No address is left in the code, as in the rows."""
         for path in (FLIP, NO_LINES):
             code = explained(path).view.code
             assert code is not None
@@ -162,7 +162,7 @@ class TestFewSamples:
         rows = {(0.5, 100): 0.098, (1.0, 9): 0.308, (1.0, 100): 0.038, (0.417, 264): 0.061}
         assert {row: round(chance_error(*row), 3) for row in rows} == rows
 
-    def test_what_is_said(self) -> None:
+    def test_warning_about_few_samples_states_the_error(self) -> None:
         assert few_samples(hotspots_of(FLIP)) == (
             "Only 264 samples: the share of the hottest row may be off by up to about 6 percentage "
             "points by chance, more if samples of different SMs are not independent."
@@ -174,8 +174,8 @@ class TestFewSamples:
         assert few_samples(found._replace(total=900)) is None
 
 
-def test_groups_are_those_of_the_account() -> None:
-    """Reasons that are one part of the account are one group, and each is where it belongs."""
+def test_stall_groups_match_the_account() -> None:
+    """Stall reasons in the same part of the account are in the same group."""
     sampled = [name for name, each in stalls().items() if any("pcsamp" in m for m in each.metrics)]
     by_kind: dict[str, set[str]] = {}
     for reason in sampled:
@@ -194,8 +194,8 @@ def test_groups_are_those_of_the_account() -> None:
     assert {reason: group_of(reason) for reason in wanted} == wanted
 
 
-def test_a_call_that_never_returns_is_no_routine() -> None:
-    """Compilers end kernels with one: it is a jump, and what follows is not called."""
+def test_call_that_never_returns_is_not_a_routine() -> None:
+    """Compilers end kernels with such a call: it is a jump, and the code after it is not called."""
     jump = "@!P3 CALL.REL.NOINC end\nMOV R2, R3\n"
     for end, wanted in (("end: EXIT", 0), ("end: MOV R4, R5\nRET.REL.NODEC R20, 0x0", 1)):
         texts = assembled(jump + "EXIT\n" + end)
@@ -206,7 +206,8 @@ def test_a_call_that_never_returns_is_no_routine() -> None:
 
 
 def test_a_row_says_how_much_of_a_reason_waits_for_one_thing() -> None:
-    """`Long Scoreboard 50% for its own load` is wrong where most of these wait for another line."""
+    """`Long Scoreboard 50% for its own load` is wrong if most of these samples wait for another
+    line."""
     path = SAMPLES / "hydro_element/slow.ncu-rep"
     data = SourceData(explained(path), hotspots_of(path), Anchors())
     shares = {}

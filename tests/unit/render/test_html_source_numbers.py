@@ -1,5 +1,4 @@
-"""Numbers of a source listing: those of `find_hotspots` and of the analysis of the machine code,
-each at the line or instruction that it belongs to."""
+"""Numbers of a source listing: they match `find_hotspots` and the machine-code analysis."""
 
 from __future__ import annotations
 
@@ -59,7 +58,7 @@ def spots_of(launch: Launch) -> tuple[Spot, ...]:
 
 
 def row_of(root: ET.Element, spot: Spot) -> ET.Element:
-    """The row of a line of the only file, or of an instruction, with what it shows when opened."""
+    """The row of a line of the only file, or of an instruction, with its opened panel."""
     end = f"-at-{spot.address:x}" if spot.location is None else f"-line-{spot.location.line}"
     (row,) = [node for node in root.iter() if node.get("id", "").endswith(end)]
     return row
@@ -70,8 +69,8 @@ def facts_of(row: ET.Element) -> dict[str, ET.Element]:
     return {words(name): fact for name, fact in zip(facts[::2], facts[1::2], strict=True)}
 
 
-def test_where_room_is_short_lines_of_findings_have_details_first() -> None:
-    """Before lines with more samples, and of those the hottest first."""
+def test_with_little_room_lines_of_findings_get_details_first() -> None:
+    """They come before lines with more samples; among them, the hottest come first."""
     each = _first(FLIP, sass=True)
     *_, coldest = [spot.location for spot in spots_of(each.launch) if spot.location]
     places = (Place(*coldest, 1.0, "samples"), *each.findings[0].places)
@@ -84,7 +83,7 @@ def test_where_room_is_short_lines_of_findings_have_details_first() -> None:
 
 
 def _first_opened(each: LaunchExplanation) -> int:
-    """The line that has details when there is room for no more than one."""
+    """The line that gets details if there is only room for one."""
     for room in range(500, 20_000, 250):
         rows = with_class(listed(each, room), "line")
         if opened := [row for row in rows if row.tag == "details"]:
@@ -94,7 +93,7 @@ def _first_opened(each: LaunchExplanation) -> int:
 
 
 def test_excess_is_that_of_the_line() -> None:
-    """Shares of rows and panels, and what ideal accesses would take."""
+    """Shares of rows and panels, and the traffic of ideal accesses."""
     seen: Counter[str] = Counter()
     for path in (FLIP, ELEMENT, TILES, NO_LINES):
         root = listing_of(path, sass=path is NO_LINES)
@@ -108,10 +107,10 @@ def test_excess_is_that_of_the_line() -> None:
             ):
                 if not whole:
                     continue
-                told, share = words(facts_of(row)[name]), (excess or 0) / whole
-                assert told.startswith(f"{whole:,} ")
-                assert re.findall(r"(\d+)%", told) == ([f"{100 * share:.0f}"] if excess else [])
-                assert not excess or f" {whole - excess:,} " in told
+                shown, share = words(facts_of(row)[name]), (excess or 0) / whole
+                assert shown.startswith(f"{whole:,} ")
+                assert re.findall(r"(\d+)%", shown) == ([f"{100 * share:.0f}"] if excess else [])
+                assert not excess or f" {whole - excess:,} " in shown
                 marks += [f"{share:.0%}"] if share >= 0.1 else []
                 seen[f"{name} {'marked' if share >= 0.1 else 'some' if excess else 'none'}"] += 1
             (traffic,) = with_class(row, "traffic")
@@ -121,7 +120,7 @@ def test_excess_is_that_of_the_line() -> None:
 
 
 @pytest.mark.parametrize("path", [PHYSICS, TOUR])
-def test_what_waits_for_a_line_is_told_at_that_line(path: Path) -> None:
+def test_line_lists_what_waits_for_it(path: Path) -> None:
     each = _first(path, sass=True)
     code, found = each.view.code, 0
     assert code is not None
@@ -130,17 +129,19 @@ def test_what_waits_for_a_line_is_told_at_that_line(path: Path) -> None:
             continue
         row = row_of(listing_of(path), spot)
         waiting = line_document(each.launch, code, spot.location).waited_for_by
-        told = facts_of(row).get("Waited for by")
-        assert (told is None) == (not waiting)
-        if told is not None:
-            lines = [int(link.rpartition("-")[2]) for link in links_in(told)]
+        waited_for_by = facts_of(row).get("Waited for by")
+        assert (waited_for_by is None) == (not waiting)
+        if waited_for_by is not None:
+            lines = [int(link.rpartition("-")[2]) for link in links_in(waited_for_by)]
             assert lines == [other.line for other in waiting if other.line][: len(lines)]
-            assert words(told).startswith(f"{sum(other.samples for other in waiting):,} sample")
+            assert words(waited_for_by).startswith(
+                f"{sum(other.samples for other in waiting):,} sample"
+            )
             found += 1
     assert found
 
 
-def test_what_waits_for_an_instruction_is_told_at_that_instruction() -> None:
+def test_instruction_lists_what_waits_for_it() -> None:
     each, root = _first(NO_LINES, sass=True), listing_of(NO_LINES)
     code, known = each.view.code, stalls()
     assert code is not None
@@ -154,11 +155,11 @@ def test_what_waits_for_an_instruction_is_told_at_that_instruction() -> None:
             pairs.setdefault(producer, Counter())[waiter] += wait.samples
     assert len(pairs) > 2
     for spot in spots_of(each.launch):
-        told = facts_of(row_of(root, spot)).get("Waited for by")
+        waited_for_by = facts_of(row_of(root, spot)).get("Waited for by")
         wanted = pairs.get(spot.address or 0, Counter())
-        assert (told is None) == (not wanted)
-        if told is not None:
-            shown = [int(link.rpartition("-")[2], 16) for link in links_in(told)]
+        assert (waited_for_by is None) == (not wanted)
+        if waited_for_by is not None:
+            shown = [int(link.rpartition("-")[2], 16) for link in links_in(waited_for_by)]
             assert {*shown} <= {*wanted}
             assert shown[0] in {a for a, n in wanted.items() if n == max(wanted.values())}
-            assert words(told).startswith(f"{wanted.total():,} sample")
+            assert words(waited_for_by).startswith(f"{wanted.total():,} sample")

@@ -1,4 +1,4 @@
-"""Documents: what their declarations promise, and how values become what is declared."""
+"""The base class of JSON documents: declared fields, and conversion to the declared types."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_fields_are_in_the_order_of_the_declaration() -> None:
     ]
 
 
-def test_what_is_left_out_has_its_default_as_attribute_only() -> None:
+def test_field_left_out_has_its_default_only_as_attribute() -> None:
     outer = Outer(inner=Inner(name="a"))
     assert (outer.late, outer.lists) == (None, [])
     assert outer.to_dict() == {
@@ -59,7 +59,7 @@ def test_a_default_list_is_not_shared() -> None:
     assert Outer(inner=Inner(name="a")).others == []
 
 
-def test_wrong_names_fail() -> None:
+def test_unknown_and_missing_fields_fail() -> None:
     with pytest.raises(TypeError, match="Inner has no field 'nmae'"):
         Inner(name="a", nmae="b")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="Inner lacks its field 'name'"):
@@ -72,7 +72,7 @@ def test_wrong_names_fail() -> None:
         del Inner(name="a").share
 
 
-def test_documents_compare_print_and_travel() -> None:
+def test_documents_compare_print_and_pickle() -> None:
     one = Inner(name="a", share=1.0)
     assert one == Inner(share=1.0, name="a")
     assert one != Inner(name="a")
@@ -124,21 +124,21 @@ NAMES = {"Inner": Inner, "Other": Other, "Number": int | float}
         ("bool", True, True),
     ],
 )  # fmt: skip
-def test_values_become_what_is_declared(kind: str, value: Any, expected: Any) -> None:
+def test_values_are_converted_to_the_declared_type(kind: str, value: Any, expected: Any) -> None:
     convert = converter(kind, NAMES)
     found = convert(value) if convert else value
     assert (found, type(found)) == (expected, type(expected))
     assert repr(found) == repr(expected), "1 is not 1.0"
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_values_of_other_types_are_refused() -> None:
     with pytest.raises(TypeError, match=r"not a whole number: 1\.5"):
         (converter("int", NAMES) or repr)(1.5)
     with pytest.raises(TypeError, match="neither of Inner, Other"):
         (converter("Inner | Other", NAMES) or repr)({"size": 1})
 
 
-def test_the_model_says_what_the_declaration_says() -> None:
+def test_pydantic_model_matches_the_declaration() -> None:
     schema = model_of(Outer).model_json_schema(mode="serialization")
     assert schema["description"] == "Has everything."
     assert schema["required"] == ["inner"]

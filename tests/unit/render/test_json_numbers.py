@@ -1,4 +1,4 @@
-"""Evidence as JSON: all of a launch in one go, and one by one."""
+"""Evidence as JSON: `numbers_by_id` gives the same result as `number` for each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from keet.render.json.encoding.writing import json_line
 from keet.render.json.evidence import NumberDocument, number, numbers_by_id
 
 
-def test_all_in_one_go_are_the_same_as_each_alone() -> None:
+def test_numbers_by_id_equals_number_for_each() -> None:
     values = [1, 2.5, 0.0, math.nan, math.inf, -math.inf, 1 << 60]
     evidence = [
         Evidence(f"m_{at}#0", f"m_{at}", value, "%", f"label {at}", None, (f"m_{at - 1}#0",))

@@ -1,4 +1,4 @@
-"""JSON as text: the bytes that pydantic writes, whole and in pieces."""
+"""JSON text has the same bytes as pydantic's, whether written whole or in pieces."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_every_value_is_written_as_pydantic_writes_it(value: Any) -> None:
 
 
 @given(NUMBERS)
-def test_every_number(value: float) -> None:
+def test_floats_are_written_as_pydantic_writes_them(value: float) -> None:
     assert json_line(value) == to_json(value, inf_nan_mode="null").decode()
 
 
@@ -52,7 +52,7 @@ def test_a_mapping_with_many_names() -> None:
     assert json_text(value) == to_json(value, indent=1).decode() + "\n"
 
 
-def test_types_of_their_own() -> None:
+def test_subclasses_of_scalar_types() -> None:
     class Word(StrEnum):
         FASTER = "faster"
 
@@ -97,7 +97,7 @@ def test_pieces_are_the_text_of_the_document(count: int) -> None:
     assert lines == "".join(json_pieces(whole, line=True)) == json_line(whole) + "\n"
 
 
-def test_what_is_behind_a_list_is_made_when_the_list_was_written() -> None:
+def test_fields_after_a_list_are_computed_after_it_was_written() -> None:
     made: list[str] = []
 
     def launches() -> Iterator[Launch]:
@@ -105,19 +105,19 @@ def test_what_is_behind_a_list_is_made_when_the_list_was_written() -> None:
             made.append(f"launch {number}")
             yield Launch(id=number, share=1.0)
 
-    def told() -> Iterator[tuple[str, Any]]:
+    def fields() -> Iterator[tuple[str, Any]]:
         yield "path", "a"
         yield "launches", launches()
         made.append("total")
         yield "total", 3.0
 
     seen = []
-    for piece in json_pieces(Streamed(Report, told())):
+    for piece in json_pieces(Streamed(Report, fields())):
         seen.append((piece.count('"id"'), len(made)))
     assert made == ["launch 0", "launch 1", "launch 2", "total"]
     assert [entry for entry in seen if entry[0]] == [(1, 1), (1, 2), (1, 3)], "one at a time"
     made.clear()
-    Streamed(Report, told()).document()
+    Streamed(Report, fields()).document()
     assert made == ["launch 0", "launch 1", "launch 2", "total"], "in memory, too"
 
 
@@ -134,6 +134,6 @@ WHOLE: list[tuple[str, Any]] = [("path", "a"), ("launches", []), ("total", 1.0)]
         ([*WHOLE, ("path", "b")], "has no field 'path'"),
     ],
 )
-def test_fields_out_of_place_fail(given_fields: list[tuple[str, Any]], problem: str) -> None:
+def test_fields_out_of_order_fail(given_fields: list[tuple[str, Any]], problem: str) -> None:
     with pytest.raises(TypeError, match=problem):
         list(json_pieces(Streamed(Report, given_fields)))

@@ -1,4 +1,4 @@
-"""Lines are counted without printing them: as many as are printed, by keet and by rich."""
+"""The number of lines of a view equals the lines that keet and rich print."""
 
 from collections.abc import Callable
 
@@ -24,7 +24,7 @@ WIDTHS = [60, 80, 120, 160]
 
 @each_row("width", WIDTHS)
 @pytest.mark.slow
-def test_real_views(profile_of: Callable[[str], Profile], width: int) -> None:
+def test_line_count_of_real_views(profile_of: Callable[[str], Profile], width: int) -> None:
     profile = profile_of("tour_full.ncu-rep")
     explanation = explain(profile, profile.launches, 5, sass=False)
     program = program_of(explanation)
@@ -40,7 +40,9 @@ def test_real_views(profile_of: Callable[[str], Profile], width: int) -> None:
 
 @each_row("width", WIDTHS)
 @pytest.mark.slow
-def test_real_views_on_a_terminal(profile_of: Callable[[str], Profile], width: int) -> None:
+def test_line_count_of_real_views_on_a_terminal(
+    profile_of: Callable[[str], Profile], width: int
+) -> None:
     from keet.analysis.capture.coverage import find_coverage
 
     profile = profile_of("tour_full.ncu-rep")
@@ -66,8 +68,10 @@ COMMANDS = [
 
 @each_row("command", COMMANDS)
 @pytest.mark.slow
-def test_views_of_commands(command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each view that a command prints, by both."""
+def test_line_count_of_command_views(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each view that a command prints, compared with both."""
     shown: list[tuple[Renderable, int]] = []
 
     def keep(view: Renderable, width: int) -> list[str]:
@@ -86,7 +90,7 @@ def test_views_of_commands(command: tuple[str, ...], monkeypatch: pytest.MonkeyP
         assert printed(view, width, Terminal(), TERM="xterm") == expected
 
 
-def test_parts() -> None:
+def test_line_count_of_parts() -> None:
     grid = Table.grid(padding=(0, 1))
     grid.add_row("12%", Text("waiting"))
     grid.add_row("5%", "issuing\nand more")

@@ -1,4 +1,4 @@
-"""Words for the machine-code analysis."""
+"""Texts about the machine-code analysis."""
 
 from keet.analysis.sass.analyses.purpose import Purpose
 from keet.analysis.sass.instructions.instruction import parse
@@ -21,7 +21,7 @@ class FakeInstruction:
 
 
 class FakeCode:
-    """As much of `MachineCode` as names need: the instruction at position 1 is a load."""
+    """The part of `MachineCode` that names need: the instruction at position 1 is a load."""
 
     def __init__(self) -> None:
         from keet.analysis.sass.instructions.opcodes import Role
@@ -57,7 +57,7 @@ def form_of(*terms: tuple[int, str]) -> Polynomial:
         (form_of((1, "min(a...")), "an expression of parameters"),
     ],
 )
-def test_forms(form: Polynomial, text: str) -> None:
+def test_address_forms_as_text(form: Polynomial, text: str) -> None:
     words = FormWords(FakeCode(), lambda position: f"{16 * position:#06x}")  # type: ignore[arg-type]
     assert words.text(form) == text
 
@@ -68,7 +68,7 @@ def test_only_words_that_were_used_are_explained() -> None:
     assert [label for label, _ in words.legend] == ["tid, ctaid", "loaded[X]"]
 
 
-def test_bounds_and_estimates_are_told_apart() -> None:
+def test_bounds_and_estimates_are_worded_differently() -> None:
     assert distinct_text(1000, "bound", 4000, "") == "at most 1 kB (4.0x)"
     assert distinct_text(1000, "estimate", 25_000, "") == "about 1 kB (25x)"
     assert distinct_text(None, None, 25_000, "depends on loaded data") == (

@@ -1,4 +1,4 @@
-"""What must not be taken for markup is not."""
+"""Markdown: text that is not markup is escaped."""
 
 import re
 
@@ -54,7 +54,7 @@ def test_a_cell_stays_in_its_column(names: list[str]) -> None:
 
 
 @given(st.lists(SIGNS, max_size=5))
-def test_no_line_closes_its_fence(lines: list[str]) -> None:
+def test_no_code_line_closes_the_fence(lines: list[str]) -> None:
     first, *inside, last = fence(lines, "cuda").splitlines()
     assert first == f"{last}cuda"
     assert len(inside) == len(lines)

@@ -1,4 +1,4 @@
-"""An explanation with a model's part: the answer first, marked as the model's, and inert."""
+"""Explanations with a model's part in all formats: answer first, marked as the model's, escaped."""
 
 import difflib
 import json
@@ -54,9 +54,9 @@ def explained(sample: str) -> Explanation:
 PROBLEM = "`40` is a number outside of braces; write it as {name}"
 
 
-def said(sample: str, text: str) -> Prose:
-    """A model's text, its references resolved against the report. Sentences with `!` before them
-    are unchecked, whatever the rules for numbers say."""
+def resolved_prose(sample: str, text: str) -> Prose:
+    """A model's text with its references resolved against the report. Sentences that start with `!`
+    are unchecked, regardless of the rules for numbers."""
     (each,) = explained(sample).launches
     names = Names((piece.slug, piece) for piece in each.evidence)
     return Prose(tuple(map(_judged, read_prose(text, names, Allowed()).sentences)))
@@ -79,46 +79,46 @@ def change_of(sample: str, old: str, new: str) -> str:
 
 @cache
 def physics() -> ModelExplanation:
-    def told(text: str) -> Prose:
-        return said("column_physics", text)
+    def prose(text: str) -> Prose:
+        return resolved_prose("column_physics", text)
 
     return ModelExplanation(
-        summary=told(
+        summary=prose(
             "The spectrum of drops lives in local memory because `regime.mode` and `regime.hop` are "
             "computed per cell. Every growth and break-up step reads and writes it through L2, "
             "{l2_throughput_pct}, while arithmetic idles."
         ),
-        purpose=told("One step of cloud physics in each air column."),
-        mapping=told("One thread walks one column from the top down."),
+        purpose=prose("One step of cloud physics in each air column."),
+        mapping=prose("One thread walks one column from the top down."),
         hypotheses=(
             Hypothesis(
-                told("`drops` is indexed with values known only at run time."),
+                prose("`drops` is indexed with values known only at run time."),
                 "local_memory_spill", "confirmed",
-                told("{local_share}, nearly all of it at the lines that index `drops`."),
+                prose("{local_share}, nearly all of it at the lines that index `drops`."),
             ),
             Hypothesis(
-                told("The many `expf` and `powf` saturate the special-function pipe."),
-                "sfu_bound", "refuted", told("{inst_pipe_xu_pct}."),
+                prose("The many `expf` and `powf` saturate the special-function pipe."),
+                "sfu_bound", "refuted", prose("{inst_pipe_xu_pct}."),
             ),
             Hypothesis(
-                told("Columns with little cloud end early."), "warp_divergence", "inconclusive",
-                told("The report has the average of active threads only."),
+                prose("Columns with little cloud end early."), "warp_divergence", "inconclusive",
+                prose("The report has the average of active threads only."),
             ),
         ),
         causes=(
             ModelCause(
                 "local_memory_spill",
-                told(
+                prose(
                     "`Spectrum::mass` is a private array, and `k + regime.hop` differs from cell to "
                     "cell: the compiler has no register to name, and puts it into local memory. The "
                     "launch bounds are not what spills: there is no other local access."
                 ),
-                told("{local_share > 90 %}").sentences[0].references,
+                prose("{local_share > 90 %}").sentences[0].references,
                 "slow.cu:96",
             ),
             ModelCause(
                 "occupancy_limited_registers",
-                told(
+                prose(
                     "`__launch_bounds__` holds the occupancy down: {theoretical_occupancy_pct}. "
                     "!About 40 KB per block would be free."
                 ),
@@ -128,20 +128,20 @@ def physics() -> ModelExplanation:
         objections=(
             ModelCause(
                 "local_memory_spill",
-                told("Registers alone do not help. The compiler spilled nothing: {spilling_requests}."),
+                prose("Registers alone do not help. The compiler spilled nothing: {spilling_requests}."),
                 (), None, "the report has no count of spilled registers",
             ),
-            ModelCause("latency_bound", told("The waits are for L2 and nothing else."), ()),
+            ModelCause("latency_bound", prose("The waits are for L2 and nothing else."), ()),
         ),
         edits=(
             Edit(
-                None, told("Fuse `grow_drops` and `break_drops`."), "", (),
+                None, prose("Fuse `grow_drops` and `break_drops`."), "", (),
                 "for (int k : classes) { grow(k); shed(k); }", "the old lines are not in slow.cu",
                 "not checked", "", Prose(), Prose(),
             ),
             Edit(
                 "local_memory_spill",
-                told(
+                prose(
                     "Keep the spectrum in shared memory, one column per thread: the stride of "
                     "`kThreads` puts the threads of a warp into different banks."
                 ),
@@ -151,8 +151,8 @@ def physics() -> ModelExplanation:
                     "    __device__ float& operator[](int k) { return mass[k * kThreads]; }\n",
                 ),
                 ("slow.cu:32",), "", None, "compiles", "registers 32 → 40, no spills",
-                told("Shared memory grows with `kClasses`; fewer blocks fit on an SM."),
-                told("Local sectors go to zero, now {local_sectors}."),
+                prose("Shared memory grows with `kClasses`; fewer blocks fit on an SM."),
+                prose("Local sectors go to zero, now {local_sectors}."),
             ),
         ),
         sent_back=1,
@@ -161,9 +161,9 @@ def physics() -> ModelExplanation:
 
 @cache
 def leading() -> tuple[Explanation, ModelExplanation]:
-    """A model's claim leads: the agent has put it before the findings of the analyst."""
-    told = explained("column_physics")
-    (each,) = told.launches
+    """An explanation whose headline is a model's claim, ranked before keet's own findings."""
+    explanation = explained("column_physics")
+    (each,) = explanation.launches
     first = each.findings[0]
     forecast = Forecast(1.4, 1.8, 2.2)
     claimed = replace(
@@ -176,7 +176,7 @@ def leading() -> tuple[Explanation, ModelExplanation]:
         "The columns need 126 MB.", None, 2.2, 1.8, forecast, (floor,), floor, "the LSU pipe", True,
     )  # fmt: skip
     cause = ModelCause(
-        "redundant_traffic", said("column_physics", "Each column is read again for sunlight."),
+        "redundant_traffic", resolved_prose("column_physics", "Each column is read again for sunlight."),
         (), "slow.cu:140", None, claim,
     )  # fmt: skip
     statement = physics()._replace(
@@ -185,15 +185,17 @@ def leading() -> tuple[Explanation, ModelExplanation]:
     )  # fmt: skip
     verdict = each.verdict._replace(headline="DRAM traffic: redundant traffic at slow.cu:140.")
     each = each._replace(verdict=verdict, findings=(claimed, first), model_explanation=statement)
-    return told._replace(launches=(each,), author=AUTHOR), statement
+    return explanation._replace(launches=(each,), author=AUTHOR), statement
 
 
 def with_model(
     sample: str, statement: ModelExplanation | None = None, author: Authorship = AUTHOR
 ) -> Explanation:
-    told = explained(sample)
-    (each,) = told.launches
-    return told._replace(launches=(each._replace(model_explanation=statement),), author=author)
+    explanation = explained(sample)
+    (each,) = explanation.launches
+    return explanation._replace(
+        launches=(each._replace(model_explanation=statement),), author=author
+    )
 
 
 def column_physics() -> Explanation:
@@ -205,7 +207,7 @@ def terminal(explanation: Explanation, width: int = 80, *, verbose: bool = False
 
 
 def flowing(explanation: Explanation, **how: Any) -> str:
-    """Without line breaks."""
+    """The output without line breaks."""
     return " ".join(terminal(explanation, **how).split())
 
 
@@ -215,7 +217,7 @@ def document(explanation: Explanation) -> dict:
     return json.loads(text)
 
 
-# --- as people and programs see it
+# --- output of all formats
 
 
 def test_terminal(golden: Callable[[str, str], None]) -> None:
@@ -233,17 +235,17 @@ def test_markdown(golden: Callable[[str, str], None]) -> None:
 
 
 def test_json(golden: Callable[[str, str], None]) -> None:
-    told = document(column_physics())
-    (launch,) = told["launches"]
-    launch["evidence"] = {}  # the analyst's golden has that
-    golden("explain.model.column_physics.json", json.dumps(told, indent=1, ensure_ascii=False))
+    printed = document(column_physics())
+    (launch,) = printed["launches"]
+    launch["evidence"] = {}  # the golden without a model has it
+    golden("explain.model.column_physics.json", json.dumps(printed, indent=1, ensure_ascii=False))
 
 
 @each_row("width", [40, 60, 80, 120])
 @each_row("verbose", [False, True])
 def test_nothing_is_wider_than_the_terminal(width: int, verbose: bool) -> None:
     text = terminal(column_physics(), width, verbose=verbose)
-    assert max(map(len, text.splitlines()[1:])) <= width  # the path stays whole
+    assert max(map(len, text.splitlines()[1:])) <= width  # paths are not wrapped
 
 
 # --- the first screen
@@ -257,21 +259,21 @@ SCREENS = ["column_physics", "half_dense", "score_tiles", "softmax_rows", "spars
 
 
 def long_statement(sample: str) -> ModelExplanation:
-    """Everything that a model may say, at length."""
-    told = said(sample, LONG)
+    """A model's explanation with every part, at maximum length."""
+    prose = resolved_prose(sample, LONG)
     findings = [finding.id for finding in explained(sample).launches[0].findings]
     first = findings[0] if findings else "latency_bound"
     diff = "--- a/slow.cu\n+++ b/slow.cu\n@@ -1,0 +1,60 @@\n" + "+line();\n" * 60
     edit = Edit(
-        first, told, diff, ("slow.cu:1-60",), "", None, "compiles",
-        "registers 32 → 40, no spills", told, told,
+        first, prose, diff, ("slow.cu:1-60",), "", None, "compiles",
+        "registers 32 → 40, no spills", prose, prose,
     )  # fmt: skip
     edits = tuple(edit._replace(places=(f"slow.cu:{line}",)) for line in range(1, 8))
     others = ("latency_bound", "tail_effect", "sfu_bound")
-    causes = [ModelCause(finding, told, (), "slow.cu:30") for finding in (first, *others)]
-    objections = (ModelCause(first, told, ()), ModelCause("warp_divergence", told, ()))
-    guess = Hypothesis(told, first, "confirmed", told)
-    return ModelExplanation(told, told, told, (guess,) * 3, tuple(causes), objections, edits)
+    causes = [ModelCause(finding, prose, (), "slow.cu:30") for finding in (first, *others)]
+    objections = (ModelCause(first, prose, ()), ModelCause("warp_divergence", prose, ()))
+    guess = Hypothesis(prose, first, "confirmed", prose)
+    return ModelExplanation(prose, prose, prose, (guess,) * 3, tuple(causes), objections, edits)
 
 
 BYTES = "DRAM bytes read 201.3 MB / (N 12,288 × 4 B)"
@@ -293,48 +295,48 @@ def test_results_in_the_sentence_and_how_they_were_computed_below() -> None:
         )
     )
     cause = physics().causes[0]._replace(text=again)
-    told = with_model("column_physics", physics()._replace(summary=summary, causes=(cause,)))
-    text = terminal(told, 100)
+    explanation = with_model("column_physics", physics()._replace(summary=summary, causes=(cause,)))
+    text = terminal(explanation, 100)
     assert f"  Model: A thread holds 128 values.\n  128 = {BYTES}\n" in text
     assert "Why (model): It spills 128 values, 2.5 each.\n   2.5 = a / b\n" in text
     assert text.count(BYTES) == 1
-    assert f"A thread holds 128 ({BYTES}) values." in flowing(told, verbose=True)
-    model = document(told)["launches"][0]["model"]
+    assert f"A thread holds 128 ({BYTES}) values." in flowing(explanation, verbose=True)
+    model = document(explanation)["launches"][0]["model"]
     assert model["summary"] == f"A thread holds 128 ({BYTES}) values."
-    markdown = explain_markdown(told)
+    markdown = explain_markdown(explanation)
     assert "**Model:** A thread holds 128 values.\n" in markdown
     assert f"| {BYTES} | 128 | computed |  | `dram_bytes_read#0` |\n| a / b | 2.5 |" in markdown
 
 
 def test_how_a_hidden_number_was_computed_is_hidden_too() -> None:
     hypothesis = physics().hypotheses[0]._replace(text=Prose((ProseSentence((computed(),)),)))
-    told = with_model("column_physics", physics()._replace(hypotheses=(hypothesis,)))
-    assert BYTES not in terminal(told, 100)
-    assert BYTES not in explain_markdown(told)
-    assert BYTES in explain_markdown(told, verbose=True)
+    explanation = with_model("column_physics", physics()._replace(hypotheses=(hypothesis,)))
+    assert BYTES not in terminal(explanation, 100)
+    assert BYTES not in explain_markdown(explanation)
+    assert BYTES in explain_markdown(explanation, verbose=True)
 
 
-def test_arithmetic_as_it_is_read() -> None:
-    text = said(
+def test_arithmetic_is_printed_as_a_formula() -> None:
+    text = resolved_prose(
         "column_physics", "It has {l2_throughput_pct / 2} of it, {l2_throughput_pct > 80 %}."
     )
-    told = with_model("column_physics", physics()._replace(summary=text))
-    shown = flowing(told, width=100)
+    explanation = with_model("column_physics", physics()._replace(summary=text))
+    shown = flowing(explanation, width=100)
     assert re.search(
         r"Model: It has 41\.\d+ ?% of it, [^=]*82\.3% > 80%[^=]*\. 41\.\d+ ?% = ", shown
     )
 
 
-def test_a_place_without_samples() -> None:
-    told = column_physics()
-    (each,) = told.launches
+def test_place_without_samples_has_no_share() -> None:
+    explanation = column_physics()
+    (each,) = explanation.launches
     first = each.findings[0]
     place = first.places[0]._replace(share=0.0)
     each = each._replace(findings=(replace(first, places=(place,)), *each.findings[1:]))
-    told = told._replace(launches=(each,))
-    assert "\n   slow.cu:96  drops" in terminal(told)
-    assert "0% of all" not in terminal(told)
-    assert "\n- `slow.cu:96`\n" in explain_markdown(told)
+    explanation = explanation._replace(launches=(each,))
+    assert "\n   slow.cu:96  drops" in terminal(explanation)
+    assert "0% of all" not in terminal(explanation)
+    assert "\n- `slow.cu:96`\n" in explain_markdown(explanation)
 
 
 def count_of(text: str, part: str) -> int:
@@ -344,13 +346,13 @@ def count_of(text: str, part: str) -> int:
 @each_row("sample", SCREENS)
 @pytest.mark.slow
 def test_a_kernel_fits_on_a_screen(sample: str) -> None:
-    told = with_model(sample, long_statement(sample))
-    text = terminal(told, 100)
+    explanation = with_model(sample, long_statement(sample))
+    text = terminal(explanation, 100)
     assert text.count("\n") <= 45
     assert "more lines: --patch FILE or --format markdown" in text
     assert re.search(r"\d more edits: --verbose", text)
     more = "(more: --verbose)"  # sentences are left out at the same places
-    assert count_of(text, more) == count_of(terminal(told, 80), more) > 0
+    assert count_of(text, more) == count_of(terminal(explanation, 80), more) > 0
 
 
 def one_sentence(words: int) -> Prose:
@@ -359,9 +361,9 @@ def one_sentence(words: int) -> Prose:
 
 @each_row("words", [10, 60, 120, 300])
 def test_no_sentence_is_cut(words: int) -> None:
-    """Each text is there with whole sentences, or not at all; the summary always is."""
-    told = one_sentence(words)
-    both = Prose((*told.sentences, ProseSentence(("A second one ends here.",))))
+    """Each text is printed with whole sentences, or not at all; the summary always is."""
+    sentence = one_sentence(words)
+    both = Prose((*sentence.sentences, ProseSentence(("A second one ends here.",))))
     edits = tuple(each._replace(what=both, risk=both, check=both) for each in physics().edits)
     causes = tuple(cause._replace(text=both) for cause in physics().causes)
     objections = tuple(cause._replace(text=both) for cause in physics().objections)
@@ -370,12 +372,12 @@ def test_no_sentence_is_cut(words: int) -> None:
     assert f"Model: {both}" in text
     runs = re.findall(r"(?:word )+", text)
     assert {run.count("word") for run in runs} == {words}
-    assert text.count("word ") == text.count(str(told)) * words
+    assert text.count("word ") == text.count(str(sentence)) * words
 
 
 @pytest.mark.slow
-def test_what_is_left_out_first() -> None:
-    """Second sentences of risk and check go before that of the cause, and this before the diff."""
+def test_order_in_which_elements_are_left_out() -> None:
+    """The second sentences of risk and check go first, then that of the cause, then the diff."""
     two = Prose(tuple(ProseSentence((f"{'word ' * 18}{end}.",)) for end in ("one", "two")))
     diff = "--- a/x.cu\n+++ b/x.cu\n@@ -0,0 +1,10 @@\n" + "+line();\n" * 10
     edit = physics().edits[1]._replace(risk=two, check=two, diff=diff)
@@ -387,7 +389,10 @@ def test_what_is_left_out_first() -> None:
         text = terminal(with_model("column_physics", statement), 100)
         assert text.count("\n") <= 45
         texts = [f"{name}: {two}" for name in ("Check", "Risk", "Why (model)")]
-        return [*(count_of(text, told) == 1 for told in texts), text.count("+line();") == 10]
+        return [
+            *(count_of(text, each_text) == 1 for each_text in texts),
+            text.count("+line();") == 10,
+        ]
 
     seen = [whole(words) for words in range(10, 300, 10)]
     first_cut = [parts.index(False) for parts in zip(*seen)]
@@ -396,12 +401,12 @@ def test_what_is_left_out_first() -> None:
     assert first_cut[0] < first_cut[-1]
 
 
-def test_a_report_that_lacks_much_fits_too() -> None:
-    """What it lacks, and the command that brings it, take lines as well."""
+def test_screen_fits_if_the_report_lacks_much() -> None:
+    """The list of what it lacks, and the command to capture it, take lines too."""
     profile = read_profile("tests/data/reports/tour_basic.ncu-rep")
-    told = explain(profile, profile.launches[:1], 5)
-    each = told.launches[0]._replace(model_explanation=long_statement("column_physics"))
-    text = terminal(told._replace(launches=(each,), author=AUTHOR), 100)
+    explanation = explain(profile, profile.launches[:1], 5)
+    each = explanation.launches[0]._replace(model_explanation=long_statement("column_physics"))
+    text = terminal(explanation._replace(launches=(each,), author=AUTHOR), 100)
     assert "Not checked, because the report lacks" in text
     assert text.count("\n") <= 45
 
@@ -450,8 +455,8 @@ def test_no_ids_on_the_first_screen() -> None:
     assert not re.search(r"\[E\d|\d+ of \d+ numbers", text)
 
 
-def test_the_edit_that_works_comes_first() -> None:
-    """The first of them is a sketch without a place."""
+def test_edit_that_applies_and_compiles_comes_first() -> None:
+    """The first edit is a sketch without a place."""
     fails = physics().edits[1]._replace(build="fails", build_text="`x` is not defined")
     for edits, first in (
         (physics().edits, "at slow.cu:32"),
@@ -482,7 +487,7 @@ def test_the_edit_that_works_comes_first() -> None:
         ("not checked", "took too long", "applies; not compiled: took too long"),
     ],
 )  # fmt: skip
-def test_what_the_compiler_said(build: Any, build_text: str, status: str) -> None:
+def test_compile_result_is_printed(build: Any, build_text: str, status: str) -> None:
     edit = physics().edits[1]._replace(build=build, build_text=build_text)
     assert edit_status(edit) == status
 
@@ -497,48 +502,51 @@ def test_keets_advice_stays_where_no_edit_replaces_it() -> None:
     assert action not in flowing(with_model("column_physics", physics()._replace(edits=(sketch,))))
 
 
-def test_a_model_that_finds_what_keet_does_not() -> None:
-    told = column_physics()
-    each = told.launches[0]._replace(findings=())
-    text = flowing(told._replace(launches=(each,)))
+def test_model_cause_without_keet_findings() -> None:
+    explanation = column_physics()
+    each = explanation.launches[0]._replace(findings=())
+    text = flowing(explanation._replace(launches=(each,)))
     assert "Local memory (model) at slow.cu:96: `Spectrum::mass` is a private array" in text
     assert "(not among keet's findings: no forecast)" in text
 
 
-def test_several_launches() -> None:
-    told = column_physics()
-    twice = told._replace(launches=told.launches * 2)
+def test_each_of_several_launches_has_its_model_part() -> None:
+    explanation = column_physics()
+    twice = explanation._replace(launches=explanation.launches * 2)
     assert flowing(twice).count("Why (model): ") == 2
     reasons = flowing(twice, verbose=True)
     assert "launch 0, causes[1].text: “About 40 KB per block would be free.”" in reasons
 
 
-# --- the model leads
+# --- the headline is the model's
 
 
-def test_the_model_leads() -> None:
-    told, statement = leading()
+def test_headline_of_the_model() -> None:
+    explanation, statement = leading()
     assert statement.analyst_headline
-    for text in (flowing(told, width=100), " ".join(explain_markdown(told).split())):
+    for text in (flowing(explanation, width=100), " ".join(explain_markdown(explanation).split())):
         assert re.search(
             r"redundant traffic at slow\.cu:140\.(\*\*)? \(model, computed by keet\)", text
         )
-    assert statement.analyst_headline not in flowing(told)
-    for text in (flowing(told, verbose=True), " ".join(explain_markdown(told).split())):
+    assert statement.analyst_headline not in flowing(explanation)
+    for text in (
+        flowing(explanation, verbose=True),
+        " ".join(explain_markdown(explanation).split()),
+    ):
         assert f"Without the model, keet's headline is: {statement.analyst_headline}" in text
         assert "needs at least 3.95 ms; then limited by the LSU pipe" in text
     limiter = "it reads 208.3 MB. After the fix it is limited by the LSU pipe."
-    assert limiter in flowing(told, width=100)
+    assert limiter in flowing(explanation, width=100)
     assert "After the fix" not in flowing(column_physics())
 
 
 @pytest.mark.parametrize("explanation", [column_physics, lambda: leading()[0]])
 def test_json_and_text_agree(explanation: Callable[[], Explanation]) -> None:
-    told = explanation()
-    (launch,) = document(told)["launches"]
+    given = explanation()
+    (launch,) = document(given)["launches"]
     verdict, first = launch["verdict"], launch["findings"][0]
-    (title,) = re.findall(r"^1\. (.*?)  ", terminal(told, 100), re.MULTILINE)
-    for text in (flowing(told, width=100), " ".join(explain_markdown(told).split())):
+    (title,) = re.findall(r"^1\. (.*?)  ", terminal(given, 100), re.MULTILINE)
+    for text in (flowing(given, width=100), " ".join(explain_markdown(given).split())):
         assert verdict["headline"] in text
         assert first["text"] in text
         assert ("(model, computed by keet)" in text) == (verdict["by"] == "model, computed by keet")
@@ -548,7 +556,7 @@ def test_json_and_text_agree(explanation: Callable[[], Explanation]) -> None:
     assert ("analyst_headline" in verdict) == leads == (first["origin"] == "model")
 
 
-def test_a_claim_in_json() -> None:
+def test_claim_in_json() -> None:
     (launch,) = document(leading()[0])["launches"]
     assert launch["model"]["causes"][0]["claim"] == {
         "supported": True,
@@ -560,14 +568,14 @@ def test_a_claim_in_json() -> None:
     }
 
 
-# --- the contract
+# --- JSON fields that scripts rely on
 
 
 def test_the_models_part_is_separate_in_json() -> None:
-    told = document(column_physics())
-    (launch,) = told["launches"]
-    assert told["author"] == "model:openai:gpt-5"
-    assert (told["problem"], told["transcript"]) == (None, "/tmp/keet/run.jsonl")
+    printed = document(column_physics())
+    (launch,) = printed["launches"]
+    assert printed["author"] == "model:openai:gpt-5"
+    assert (printed["problem"], printed["transcript"]) == (None, "/tmp/keet/run.jsonl")
     assert [finding["why"] for finding in launch["findings"]] == [str(physics().causes[0].text)]
     causes = launch["model"]["causes"]
     assert [cause["raised_by_analyst"] for cause in causes] == [True, False]
@@ -613,31 +621,31 @@ def test_unchecked_sentences_are_marked_and_counted() -> None:
     line = (
         "1 sentence marked [unchecked] contains numbers or comparisons that keet could not check."
     )
-    assert "[unchecked]" not in terminal(column_physics())  # it stands behind --verbose
+    assert "[unchecked]" not in terminal(column_physics())  # only printed with --verbose
     assert line in flowing(column_physics(), verbose=True)
-    summary = said("column_physics", "!L2 is at 82 %. The XU pipe idles.")
-    told = with_model("column_physics", physics()._replace(summary=summary))
-    text = flowing(told)
+    summary = resolved_prose("column_physics", "!L2 is at 82 %. The XU pipe idles.")
+    explanation = with_model("column_physics", physics()._replace(summary=summary))
+    text = flowing(explanation)
     assert "Model: [unchecked] L2 is at 82 %. The XU pipe idles." in text
     assert line in text
     assert "*L2 is at 82 %.* (unchecked: `40` is a number outside of braces)" in explain_markdown(
-        told
+        explanation
     )
-    model = document(told)["launches"][0]["model"]
+    model = document(explanation)["launches"][0]["model"]
     assert model["summary"].startswith("[unchecked] L2 is at 82 %.")
     assert [each["where"] for each in model["unchecked"]] == ["summary", "causes[1].text"]
 
 
 def test_a_cause_beyond_the_findings_has_no_forecast() -> None:
-    told = column_physics()
-    (each,) = told.launches
+    explanation = column_physics()
+    (each,) = explanation.launches
     (finding,) = each.findings[:1]
     small = replace(finding, id="occupancy_limited_registers")
     for minor, standing in (
         ((), "(not among keet's findings: no forecast)"),
         ((small,), "(according to keet's account, fixing it alone would gain less than 10 %)"),
     ):
-        one = told._replace(launches=(each._replace(minor=minor),))
+        one = explanation._replace(launches=(each._replace(minor=minor),))
         for text in (terminal(one, 160), explain_markdown(one)):
             assert standing in text
 
@@ -661,49 +669,53 @@ def test_the_first_sentences(most: int, text: str) -> None:
     assert str(first_sentences(prose, most)) == text
 
 
-# --- without a model, or with half of one
+# --- missing or incomplete model part
 
 
 def test_without_a_model_nothing_changes() -> None:
-    told = explained("column_physics")
-    plain = document(told)
+    explanation = explained("column_physics")
+    plain = document(explanation)
     assert not {"problem", "transcript"} & set(plain)
     (launch,) = plain["launches"]
     assert not {"hypotheses", "model"} & set(launch)
     assert not {"why", "origin"} & set(launch["findings"][0])
     assert set(launch["verdict"]) == {"limiter", "reached_pct", "headline"}
-    assert "odel" not in terminal(told)
-    assert explain_markdown(told).endswith(", no model*\n")
+    assert "odel" not in terminal(explanation)
+    assert explain_markdown(explanation).endswith(", no model*\n")
 
 
 def test_a_missing_model_part_changes_nothing_else() -> None:
     problem = "api.example.org can't be reached; check --base-url"
     author = AUTHOR._replace(usage=Usage(0, 0, 0, 0, None, 0.2), problem=problem, transcript=None)
-    told = with_model("column_physics", None, author)
-    as_json = document(told)
+    explanation = with_model("column_physics", None, author)
+    as_json = document(explanation)
     assert (as_json["author"], as_json["problem"]) == ("analyst", problem)
     assert as_json["usage"]["cost"] == "unknown"
     assert as_json["launches"][0]["model"] is None
     assert as_json["launches"][0]["findings"][0]["why"] is None
     assert as_json["launches"][0]["verdict"]["by"] == "keet"
-    before, after = terminal(explained("column_physics")), terminal(told)
+    before, after = terminal(explained("column_physics")), terminal(explanation)
     assert after == before + f"The model's part is missing: {problem}\n"
-    assert "**The model's part is missing:** api.example.org" in explain_markdown(told)
+    assert "**The model's part is missing:** api.example.org" in explain_markdown(explanation)
 
 
 def test_an_incomplete_part_says_so() -> None:
     author = AUTHOR._replace(problem="the budget ran out")
-    told = with_model("column_physics", physics(), author)
-    assert "The model's part is incomplete: the budget ran out" in terminal(told)
+    explanation = with_model("column_physics", physics(), author)
+    assert "The model's part is incomplete: the budget ran out" in terminal(explanation)
 
 
-def test_a_model_that_says_nothing() -> None:
+def test_empty_model_explanation() -> None:
     empty = ModelExplanation(Prose(), Prose(), Prose(), (), (), (), ())
-    told = with_model("column_physics", empty)
-    for text in (terminal(told), terminal(told, verbose=True), explain_markdown(told)):
+    explanation = with_model("column_physics", empty)
+    for text in (
+        terminal(explanation),
+        terminal(explanation, verbose=True),
+        explain_markdown(explanation),
+    ):
         for part in ("Model: ", "Expected", "Edit", "also names", "refers to:", "code  ", "Why"):
             assert part not in text.replace("the numbers it refers to: --verbose", "")
-    document(told)
+    document(explanation)
 
 
 @each_row(
@@ -722,7 +734,7 @@ def test_usage(usage: Usage, text: str) -> None:
     assert usage_text(Authorship("m", usage, None, None)) == text
 
 
-# --- texts by a stranger
+# --- hostile texts
 
 HOSTILE = [
     "[bold red]all is well[/bold red] [/] [link=https://evil.example]here[/link]",
@@ -738,14 +750,14 @@ HOSTILE = [
 
 def hostile_statement(text: str) -> ModelExplanation:
     reference = Reference(text, (text,), text)
-    told = Prose((ProseSentence((text, reference)), ProseSentence((text,), text)))
+    prose = Prose((ProseSentence((text, reference)), ProseSentence((text,), text)))
     return ModelExplanation(
-        told, told, told,
-        (Hypothesis(told, text, "refuted", told),),
-        (ModelCause("local_memory_spill", told, (reference,), text, text), ModelCause(text, told, (), text)),
-        (ModelCause("local_memory_spill", told, ()), ModelCause(text, told, ())),
-        (Edit(text, told, "", (text,), text, text, "not checked", text, told, told),
-         Edit(None, told, text, (text,), "", None, "fails", text, told, told)),
+        prose, prose, prose,
+        (Hypothesis(prose, text, "refuted", prose),),
+        (ModelCause("local_memory_spill", prose, (reference,), text, text), ModelCause(text, prose, (), text)),
+        (ModelCause("local_memory_spill", prose, ()), ModelCause(text, prose, ())),
+        (Edit(text, prose, "", (text,), text, text, "not checked", text, prose, prose),
+         Edit(None, prose, text, (text,), "", None, "fails", text, prose, prose)),
         True, text,
     )  # fmt: skip
 
@@ -770,7 +782,7 @@ def test_hostile_texts_on_a_terminal(text: str, width: int, verbose: bool) -> No
 
 @each_row("text", HOSTILE)
 def test_hostile_texts_in_markdown(text: str) -> None:
-    """As a parser of Markdown reads it: text, and code in a block that it can't leave."""
+    """Parsed as Markdown: text, and code in a block that it cannot close."""
     out = explain_markdown(hostile(text), verbose=True)
     assert all(line.isprintable() for line in out.splitlines())
     tokens = MarkdownIt("commonmark").enable("table").parse(out)
@@ -787,9 +799,9 @@ def test_hostile_texts_in_markdown(text: str) -> None:
 
 @each_row("text", HOSTILE)
 def test_hostile_texts_in_json(text: str) -> None:
-    told = document(hostile(text))
+    printed = document(hostile(text))
     encoded = text.encode("utf-8", errors="backslashreplace").decode("utf-8")
-    model = told["launches"][0]["model"]
+    model = printed["launches"][0]["model"]
     assert model["summary"].startswith((encoded + encoded).strip())
     assert model["edits"][1]["diff"] == encoded
     assert model["unchecked"][0]["reason"] == encoded
@@ -805,10 +817,10 @@ def test_a_long_diff_is_cut_on_the_first_screen_only() -> None:
         f"+line_{n}();\n" for n in range(100)
     )
     long = physics()._replace(edits=(physics().edits[1]._replace(diff=diff),))
-    told = with_model("column_physics", long)
-    text = terminal(told, 100)
+    explanation = with_model("column_physics", long)
+    text = terminal(explanation, 100)
     (more,) = re.findall(r"\.\.\. (\d+) more lines: --patch FILE or --format markdown", text)
     assert text.count("+line_") + int(more) == 100
-    assert "line_99();" not in terminal(told, 100)
-    assert "line_99();" in terminal(told, 100, verbose=True)
-    assert "\n+line_99();\n```\n" in explain_markdown(told)
+    assert "line_99();" not in terminal(explanation, 100)
+    assert "line_99();" in terminal(explanation, 100, verbose=True)
+    assert "\n+line_99();\n```\n" in explain_markdown(explanation)

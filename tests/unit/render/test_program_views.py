@@ -1,4 +1,4 @@
-"""`keet explain` of many launches: the program, then as much of the launches that matter as fits."""
+"""`keet explain` of many launches: the program, then as much of the important launches as fits."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_a_long_table_is_combined_and_its_times_add_up(many: Explanation) -> Non
         assert sum(row.launches.value for row in rows) == MANY
 
 
-def test_launches_that_are_all_shown_are_shown_in_full(profile_of: ProfileOf) -> None:
+def test_few_launches_are_printed_in_full(profile_of: ProfileOf) -> None:
     profile = profile_of("tour_full.ncu-rep")
     explanation = explain(profile, profile.launches[:2], 5, sass=False)
     text = printed(explanation, 80)
@@ -135,7 +135,7 @@ def test_cross_launch_findings_are_printed_once(keet: Keet) -> None:
     st.integers(-10, 200),
 )
 def test_details_are_reduced_until_launches_fit(sizes: list[list[int]], room: int) -> None:
-    """Never more than there is room for, unless it is one launch in brief."""
+    """Never more lines than the limit, unless it is one launch in brief."""
     order: list[Detail] = ["brief", "middle", "full"]
 
     def lines(place: int, detail: Detail) -> int:
@@ -150,7 +150,7 @@ def test_details_are_reduced_until_launches_fit(sizes: list[list[int]], room: in
 
 @pytest.mark.slow
 def test_public_reports_with_many_launches(keet: Keet) -> None:
-    """105 equal launches have one answer."""
+    """105 identical launches have one answer."""
     paths = sorted(MANUALLY_READ.glob("spymaster2h*"))
     if not paths:
         pytest.skip(NOT_FOUND)
@@ -177,7 +177,7 @@ def test_verify_knows_every_number_of_the_program(many: Explanation) -> None:
 
 @needs_corpus
 def test_launches_of_one_shape_are_not_called_identical() -> None:
-    """Their times differ by a third, and the slowest has another cause."""
+    """Their times differ by a third, and the slowest has a different cause."""
     (path,) = CORPUS.glob("algoparc__*.ncu-rep")
     profile = read_profile(path)
     text = " ".join(printed(explain(profile, profile.launches, 5, sass=False), 100).split())
@@ -189,8 +189,8 @@ def test_launches_of_one_shape_are_not_called_identical() -> None:
 
 def test_table_and_finding_print_one_gain(profile_of: ProfileOf) -> None:
     profile = profile_of("zoo.ncu-repz")
-    told = explain(profile, profile.launches, 5, sass=False)
-    program = program_of(told)
+    explanation = explain(profile, profile.launches, 5, sass=False)
+    program = program_of(explanation)
     assert program is not None
     for row in program.rows:
         first = row.first
@@ -201,6 +201,6 @@ def test_table_and_finding_print_one_gain(profile_of: ProfileOf) -> None:
 def test_a_reason_for_low_confidence_is_printed_once(profile_of: ProfileOf) -> None:
     profile = profile_of("tour_basic.ncu-rep")
     for launch in profile.launches:
-        told = explain(profile, [launch], 5, sass=False)
-        for text in (printed(told, 200), explain_markdown(told)):
+        explanation = explain(profile, [launch], 5, sass=False)
+        for text in (printed(explanation, 200), explain_markdown(explanation)):
             assert text.count("Low confidence: ") == len(set(re.findall(r"Low conf[^.]*", text)))

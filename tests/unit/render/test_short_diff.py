@@ -1,4 +1,4 @@
-"""Diffs on the first screen: the changed lines, numbered, with little around them."""
+"""Diffs on the first screen: the changed lines with line numbers and little context."""
 
 import difflib
 
@@ -27,14 +27,14 @@ def test_one_line_of_context() -> None:
     assert rows(diff_of(BEFORE, after)) == expected
 
 
-def test_blank_context_says_nothing() -> None:
+def test_blank_context_is_left_out() -> None:
     after = [line.replace("int g", "float g") for line in BEFORE]
     assert rows(diff_of(BEFORE, after)) == [("9", "-int g;"), ("", "+float g;")]
     both = [line.replace("int f", "float f") for line in after]
     assert ("8", " ") in rows(diff_of(BEFORE, both))  # between two changes
 
 
-def test_where_there_is_little_room_only_what_says_where() -> None:
+def test_with_little_room_only_lines_that_locate_the_change() -> None:
     after = [*BEFORE[:3], "int new;", "int c;", "float d;", *BEFORE[5:]]
     expected = [("3", " int b;"), ("", "+int new;"), ("5", "-int d;"), ("", "+float d;")]
     assert rows(diff_of(BEFORE, after), 4) == expected
@@ -53,7 +53,7 @@ def test_a_removed_line_that_looks_like_a_name() -> None:
 
 
 @each_row("text", ["", "no diff", "@@ nothing @@\n+x", "+a\n-b"])
-def test_what_is_no_diff_stays(text: str) -> None:
+def test_text_that_is_not_a_diff_is_unchanged(text: str) -> None:
     assert [line for _, line in rows(text)] == text.splitlines()
 
 

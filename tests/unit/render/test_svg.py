@@ -1,4 +1,4 @@
-"""The parts of hand-made SVG, and the roofline chart that is made of them."""
+"""SVG elements, and the roofline chart that is made of them."""
 
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
@@ -37,18 +37,18 @@ def test_spread_keeps_apart(wanted: list[float], gap: float) -> None:
     assert in_order == [placed[i] for i in sorted(range(len(placed)), key=lambda i: wanted[i])]
 
 
-def test_spread_leaves_alone_what_is_apart() -> None:
+def test_spread_does_not_move_distant_labels() -> None:
     assert spread([100.0, 50.0, 200.0], 10, 0, 400) == [100.0, 50.0, 200.0]
 
 
 @given(st.lists(st.floats(1e-9, 1e15), min_size=1))
-def test_an_axis_holds_its_values(values: list[float]) -> None:
+def test_axis_covers_its_values(values: list[float]) -> None:
     axis = Axis(*span(values, 2.0), 0, 100)
     assert all(0 <= axis.at(value) <= 100 for value in values)
     assert axis.high - axis.low >= 2.0 - 1e-9
 
 
-def test_room() -> None:
+def test_occupied_area_is_not_free() -> None:
     room = OccupiedArea(Box(0, 0, 100, 100))
     assert room.free(Box(10, 10, 20, 20))
     room.take(Box(15, 15, 25, 25))
@@ -64,8 +64,8 @@ BOXES = st.builds(
 
 
 @given(st.lists(BOXES, max_size=8), st.lists(st.lists(BOXES, min_size=1, max_size=5), min_size=1))
-def test_the_place_with_least_in_the_way(taken: list[Box], places: list[list[Box]]) -> None:
-    """Each box against everything that is taken; of equal places the first."""
+def test_label_takes_the_least_crowded_place(taken: list[Box], places: list[list[Box]]) -> None:
+    """Each box is checked against everything that is taken; the first of equal places wins."""
     room = OccupiedArea(Box(0, 0, 100, 100))
     for box in taken:
         room.take(box)
@@ -102,7 +102,7 @@ def test_charts(name: str, profile_of: Callable[[str], Profile]) -> None:
 
 
 def test_labels_do_not_overlap(profile_of: Callable[[str], Profile]) -> None:
-    """Roofs that are the same line share a label; others keep their distance."""
+    """Coinciding roofs share a label; others keep their distance."""
     rooflines = [find_roofline(launch) for launch in profile_of("zoo.ncu-repz").launches]
     root = check(roofline_svg(rooflines))
     texts = [t.text or "" for t in root.iter(f"{SVG}text")]
@@ -121,7 +121,7 @@ def test_hostile_names(tmp_path: Path) -> None:
 
 @needs_corpus
 @each_row("path", corpus_files(), ids=lambda path: path.name[:30], few=5, may_be_empty=True)
-def test_charts_of_strangers(path: Path) -> None:
+def test_charts_of_public_reports(path: Path) -> None:
     try:
         launches = read_profile(path).launches
     except KeetError:

@@ -1,4 +1,4 @@
-"""keet's layout prints what rich prints, to the letter: random parts at random widths."""
+"""keet's layout prints exactly what rich prints, for random parts at random widths."""
 
 import pytest
 from hypothesis import given, settings
@@ -86,21 +86,21 @@ def same(view: Group, width: int) -> None:
 
 @given(st.lists(texts(), max_size=3), WIDTH)
 @pytest.mark.slow
-def test_texts(parts: list[Text], width: int) -> None:
+def test_texts_print_as_in_rich(parts: list[Text], width: int) -> None:
     same(Group(*parts), width)
 
 
 @given(tables(), WIDTH)
 @settings(max_examples=150)
 @pytest.mark.slow
-def test_tables(table: Table, width: int) -> None:
+def test_tables_print_as_in_rich(table: Table, width: int) -> None:
     same(Group(table), width)
 
 
 @given(VIEWS, WIDTH)
 @settings(max_examples=150)
 @pytest.mark.slow
-def test_views(view: Group, width: int) -> None:
+def test_views_print_as_in_rich(view: Group, width: int) -> None:
     same(view, width)
 
 
@@ -128,15 +128,15 @@ def a_view() -> Group:
 
 
 @each_row("mode", MODES)
-def test_terminals(mode: str) -> None:
+def test_terminals_print_as_in_rich(mode: str) -> None:
     environment = MODES[mode]
     for width in (30, 100):
         expected = printed_by_rich(a_view(), width, Terminal(), **environment)
         assert printed(a_view(), width, Terminal(), **environment) == expected
 
 
-def test_a_terminal_that_knows_no_unicode() -> None:
-    """A table has a frame of ASCII there."""
+def test_terminal_without_unicode_gets_an_ascii_frame() -> None:
+    """The frame of a table is ASCII."""
     expected = printed_by_rich(a_view(), 60, Terminal("latin-1"), TERM="xterm")
     assert "|-" in expected
     assert printed(a_view(), 60, Terminal("latin-1"), TERM="xterm") == expected
@@ -152,7 +152,7 @@ DIFF = """--- a/k.cu
 
 
 @each_row("terminal", ["xterm", "xterm-16color", "xterm-256color", "truecolor"])
-def test_a_diff(terminal: str) -> None:
+def test_diff_prints_as_in_rich(terminal: str) -> None:
     has_all = terminal == "truecolor"
     environment = {"TERM": "xterm", "COLORTERM": "truecolor"} if has_all else {"TERM": terminal}
     for diff in (DIFF, DIFF.rstrip("\n"), ""):
@@ -167,7 +167,7 @@ def test_a_diff(terminal: str) -> None:
 
 
 def test_widths_of_characters() -> None:
-    """The ranges are those of rich, and what is made of them."""
+    """The width tables match those of rich."""
     table = load("17.0.0")
     for width, ranges in ((0, ZERO), (2, DOUBLE)):
         found = [(start, end + 1) for start, end, size in table.widths if size == width]
@@ -181,7 +181,7 @@ def test_widths_of_characters() -> None:
 
 @given(st.text(st.sampled_from(LETTERS + "\t\n\xa0"), max_size=12), st.integers(1, 9))
 @settings(max_examples=300)
-def test_cells(text: str, cells: int) -> None:
+def test_cell_counts_match_rich(text: str, cells: int) -> None:
     assert cell_len(text) == rich_cell_len(text)
     assert set_cell_len(text, cells) == set_cell_size(text, cells)
     assert folded(text, cells) == chop_cells(text, cells)
@@ -190,7 +190,7 @@ def test_cells(text: str, cells: int) -> None:
 # --- texts
 
 
-def test_a_text_of_parts() -> None:
+def test_text_assembled_from_parts() -> None:
     text = Text("; ").join([Text("a", "red"), Text.assemble("b", ("c", "bold"))])
     assert (text.plain, len(text), text.cell_len) == ("a; bc", 5, 5)
     assert text.spans == [(0, 1, "red"), (4, 5, "bold")]
@@ -198,7 +198,7 @@ def test_a_text_of_parts() -> None:
     assert (text.plain, text.spans) == ("a; b", [(0, 1, "red")])
 
 
-def test_a_text_is_cut() -> None:
+def test_text_is_cut_to_a_width() -> None:
     text = Text("a long line", "italic")
     text.truncate(6, overflow="ellipsis")
     assert text.plain == "a lon…"
