@@ -61,16 +61,16 @@ def condition(remedy: Remedy) -> str:
     """The condition of a remedy, in the words of its facts."""
     parts = [facts()[each].words for each in remedy.needs]
     parts += [f"not: {facts()[each].words}" for each in remedy.excludes]
-    return _plain("; ".join(parts) or "otherwise")
+    return _plain("; ".join(parts) or "otherwise", library="a library")
 
 
 def remedy_text(remedy: Remedy) -> str:
     return _plain(remedy.text)
 
 
-def _plain(text: str) -> str:
+def _plain(text: str, library: str = "the library") -> str:
     """The text without the placeholders that a report fills in."""
-    return text.replace("{here}", "").replace("{library}", "the library")
+    return text.replace("{here}", "").replace("{library}", library)
 
 
 if __name__ == "__main__":

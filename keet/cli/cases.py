@@ -23,7 +23,7 @@ examples:
   keet cases --finding shared_bank_conflict
   keet cases --archetype gemm --lookalikes
   keet cases transpose/power_of_two_tile
-  keet cases --format json | jq '.cases[] | select(.hidden) | .id'
+  keet cases --format json | jq '.cases[].id'
 """
 
 

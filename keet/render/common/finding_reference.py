@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from keet.analysis.parameters import PARAMETERS, AnalystParameter, parameter
+from keet.analysis.parameters import PARAMETERS, AnalystParameter, Source, parameter
 from keet.catalog import FindingSpec, Judging, findings, judging
 from keet.catalog.cases import CaseEntry, casebook
 from keet.catalog.precedents import Precedents, gain_of_cause, precedents
 from keet.explanation.precedents import measured_text
+from keet.formatting import share_text
 from keet.records import NamedTuple
 
 _EXAMPLES = 3
 CODE = "keet/analysis/candidates"
+VARIANTS = "keet prints the first of these that applies:"
+GAIN_EXAMPLES = "Examples (from the families that keet was developed on):"
+LOOKALIKE_EXAMPLES = "Look-alikes (from the same families), whose fix gained less than 10%:"
+SOURCES: dict[Source, str] = {
+    "documentation": "from documentation",
+    "fit": "fitted on the casebook",
+    "judgement": "a judgement",
+}
+"""Where the value of a parameter comes from, in words."""
 
 
 class FindingReference(NamedTuple):
@@ -47,7 +57,7 @@ def finding_reference(finding: str) -> FindingReference:
 
 def reported_text(reference: FindingReference) -> str:
     """The gain from which on it is reported."""
-    worth = f"{parameter('worth'):g}x"
+    worth = share_text(parameter("worth") - 1)
     if reference.spec.family == "healthy":
         return f"It is reported only where no cause is expected to gain {worth} or more."
     return f"It is reported where fixing it could gain {worth} or more."

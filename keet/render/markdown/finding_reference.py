@@ -9,6 +9,10 @@ from keet.catalog.findings_page import FAMILIES, condition, findings_of, remedy_
 from keet.catalog.precedents import gain_of_cause
 from keet.formatting import capitalized, speedup_text
 from keet.render.common.finding_reference import (
+    GAIN_EXAMPLES,
+    LOOKALIKE_EXAMPLES,
+    SOURCES,
+    VARIANTS,
     FindingReference,
     cases_text,
     code_text,
@@ -59,7 +63,7 @@ def _computed(reference: FindingReference) -> Iterator[str]:
     if reference.parameters:
         yield "It depends on:"
         yield "\n".join(
-            f"- {code(name)} = {each.value:g}: {prose(each.meaning)} ({each.source})"
+            f"- {code(name)} = {each.value:g}: {prose(each.meaning)} ({SOURCES[each.source]})"
             for name, each in reference.parameters
         )
     if code_of:
@@ -70,7 +74,7 @@ def _remedies(reference: FindingReference) -> Iterator[str]:
     *special, general = reference.spec.remedies
     yield prose(remedy_text(general))
     if special:
-        yield "More exactly, by what the report shows (the first that applies is given):"
+        yield VARIANTS
         yield "\n".join(
             f"- {prose(capitalized(condition(each)))}. **Fix:** {prose(remedy_text(each))}"
             for each in special
@@ -79,8 +83,8 @@ def _remedies(reference: FindingReference) -> Iterator[str]:
 
 def _measured(reference: FindingReference) -> Iterator[str]:
     yield prose(cases_text(reference))
-    yield from _cases(reference.best, "The largest gains:")
-    yield from _cases(reference.lookalikes, "Look-alikes, whose fix gains less than 10%:")
+    yield from _cases(reference.best, GAIN_EXAMPLES)
+    yield from _cases(reference.lookalikes, LOOKALIKE_EXAMPLES)
     if reference.measured is not None:
         yield f"All: {code(f'keet cases --finding {reference.spec.id}')}"
 

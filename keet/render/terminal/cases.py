@@ -21,6 +21,9 @@ from keet.render.terminal.highlighted import Diff
 from keet.render.terminal.layout import Group, Indented, Renderable, Table, Text
 from keet.units import Quantity
 
+_WIDE = 110
+"""Columns from which on a row has the time after the fix and the kind of kernel."""
+
 
 def cases_view(
     entries: Sequence[CaseEntry],
@@ -34,18 +37,24 @@ def cases_view(
     `of`: number of all cases, if the entries are only a page of them. `in_full`: how to see one
     case in full.
     """
-    columns = (
-        "Columns: case, speed-up of the fix, time before the fix. (like): a look-alike. "
-        "(all 4.1x): with the other causes fixed too."
-    )
     parts: list[Renderable] = [
         Text(heading(of or entries), style="bold"),
-        Text(columns, style="dim"),
+        Text(_columns_text(entries, is_wide=width >= _WIDE), style="dim"),
     ]
     for finding, group in groupby(entries, lambda entry: entry.finding):
         parts += [Text(""), Text(f"{findings()[finding].label} ({finding})", style="bold")]
         parts.append(_table(list(group), width))
     return Group(*parts, Text(""), Text(f"One in full: {in_full}", style="dim"))
+
+
+def _columns_text(entries: Sequence[CaseEntry], *, is_wide: bool) -> str:
+    """What the columns are; `(all ...)` is explained with the first one of the table."""
+    more = " and after it, kind of kernel" if is_wide else ""
+    text = f"Columns: case, speed-up of the fix, time before the fix{more}."
+    several = next((each for each in entries if each.steps and not each.lookalike), None)
+    if several is None:
+        return text
+    return f"{text} (all {times_text(several.speedup)}): with the other causes fixed too."
 
 
 def heading(entries: Sequence[CaseEntry]) -> str:
@@ -61,13 +70,13 @@ def heading(entries: Sequence[CaseEntry]) -> str:
         )
     if alike:
         parts.append(
-            f"{count_noun(alike, 'look-alike')}, whose fix gains less than 1.1x or nothing"
+            f"{count_noun(alike, 'look-alike')}, whose fix gained less than 10% or made it slower"
         )
     return "; ".join(parts) + "."
 
 
 def _table(entries: Sequence[CaseEntry], width: int) -> Table:
-    wide = width >= 110
+    wide = width >= _WIDE
     grid = Table(has_heading=False, padding=(0, 2))
     grid.add_column("case", no_wrap=True, min_width=min(54, width - 30))
     grid.add_column("speed-up", justify="right", no_wrap=True)
@@ -84,7 +93,7 @@ def _table(entries: Sequence[CaseEntry], width: int) -> Table:
 def _gain(entry: CaseEntry) -> Text:
     """The gain of the cause that the case is listed under, then of all its causes."""
     if entry.lookalike:
-        return Text(f"{speedup_text(entry.speedup)} (like)", style="dim")
+        return Text(f"{speedup_text(entry.speedup)} (look-alike)", style="dim")
     alone = Text(f"{speedup_text(gain_of_cause(entry))}", style="bold green")
     return (
         alone.append(f" (all {times_text(entry.speedup)})", style="not bold")

@@ -9,6 +9,10 @@ from keet.catalog.findings_page import FAMILIES, condition, findings_of, remedy_
 from keet.catalog.precedents import gain_of_cause
 from keet.formatting import capitalized, speedup_text
 from keet.render.common.finding_reference import (
+    GAIN_EXAMPLES,
+    LOOKALIKE_EXAMPLES,
+    SOURCES,
+    VARIANTS,
     FindingReference,
     cases_text,
     code_text,
@@ -70,7 +74,8 @@ def _parameters(reference: FindingReference) -> Table:
     grid.add_column("value", justify="right", no_wrap=True)
     grid.add_column("meaning")
     for name, each in reference.parameters:
-        grid.add_row(name, f"{each.value:g}", Text(f"{each.meaning} ({each.source})", style="dim"))
+        meaning = f"{each.meaning} ({SOURCES[each.source]})"
+        grid.add_row(name, f"{each.value:g}", Text(meaning, style="dim"))
     return grid
 
 
@@ -86,8 +91,7 @@ def _remedies(reference: FindingReference) -> Iterator[Renderable]:
     yield from _heading("How to fix it")
     yield _indented(Text(f"→ {remedy_text(general)}", style="green"))
     if special:
-        more = "More exactly, by what the report shows (the first that applies is given):"
-        yield _indented(Text(more, style="dim"))
+        yield _indented(Text(VARIANTS, style="dim"))
     for each in special:
         yield _indented(Text(capitalized(condition(each)), style="italic"), 4)
         yield _indented(Text(f"→ {remedy_text(each)}"), 6)
@@ -96,8 +100,8 @@ def _remedies(reference: FindingReference) -> Iterator[Renderable]:
 def _measured(reference: FindingReference) -> Iterator[Renderable]:
     yield from _heading("Measured cases")
     yield _indented(Text(cases_text(reference)))
-    yield from _cases(reference.best, "The largest gains:")
-    yield from _cases(reference.lookalikes, "Look-alikes, whose fix gains less than 10%:")
+    yield from _cases(reference.best, GAIN_EXAMPLES)
+    yield from _cases(reference.lookalikes, LOOKALIKE_EXAMPLES)
     if reference.measured is not None:
         every = f"All: keet cases --finding {reference.spec.id}"
         yield _indented(Text(every, style="dim"))
