@@ -1,9 +1,9 @@
 """List the biggest opportunities in a store made by `keet batch`: where the GPU time goes, what the
-best fix would save, and which launch to look at.
+best fix could save, and which launch to look at.
 
 Launches with the same kernel, shape and GPU are one group. "could save" is the time of the launches
 with the finding, minus their time after the fix by the likely forecast. Shares are of the time on
-the group's own GPU, and groups are ranked by the share that a fix would save.
+the group's own GPU, and groups are ranked by the share that a fix could save.
 
 If reports have a run table (`keet profile` records it), times and shares are of the whole run, and
 a saving is claimed for launches of similar length. Launches of other reports count once, as

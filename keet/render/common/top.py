@@ -34,7 +34,7 @@ _MOST_GPUS = 5
 """Maximum number of GPUs with a line above the list."""
 _ORDER = (
     "Shares are of the time on the group's own GPU; groups are ranked by the share that a fix "
-    "would save."
+    "could save."
 )
 
 
@@ -126,7 +126,7 @@ def group_finding(each: OpportunityDocument) -> str:
         return _no_finding(each)
     spec = findings().get(each.finding)
     label = spec.label if spec else one_line(each.finding)  # a store that was not written by keet
-    if each.finding_launches == each.launches:
+    if not _is_partial(each):
         return label
     return f"{label} (in {each.finding_launches:,} of {each.launches:,} launches)"
 
@@ -139,6 +139,25 @@ def _no_finding(each: OpportunityDocument) -> str:
     if each.not_judged == each.launches:
         return f"not checked: {lacks}"
     return f"no finding ({each.not_judged:,} of {each.launches:,} launches not checked: {lacks})"
+
+
+def forecast_launches(each: OpportunityDocument) -> str:
+    """What the forecast is for, if the finding is not in all launches of the group."""
+    if not _is_partial(each):
+        return ""
+    number = each.finding_launches
+    return " for this launch" if number == 1 else f" for these {number:,} launches"
+
+
+def partial_note(top: TopDocument) -> list[str]:
+    """For tables, in which the forecast has a column of its own."""
+    if not any(map(_is_partial, top.opportunities)):
+        return []
+    return ["A forecast is for the launches that have the finding, not for the whole group."]
+
+
+def _is_partial(each: OpportunityDocument) -> bool:
+    return each.finding is not None and each.finding_launches != each.launches
 
 
 def forecast_text(forecast: GainDocument | None) -> str:

@@ -134,7 +134,7 @@ def about_runs(top: TopDocument) -> list[str]:
         ]
     lines.append(
         "Shares are of the time in the group's own line above; groups are ranked by the share that "
-        "a fix would save."
+        "a fix could save."
     )
     return [*lines, *_about_sums(top), *_about_unknown(top)]
 

@@ -11,6 +11,7 @@ from keet.render.common.top import (
     group_finding,
     group_name,
     launch_shape,
+    partial_note,
     remarks,
     saving_text,
     top_heading,
@@ -33,7 +34,7 @@ def top_markdown(top: TopDocument) -> str:
         f"{code(top.store)}: {prose(top_heading(top))}",
         *_gpus(top),
         *_tables(top),
-        *map(prose, top_notes(top)),
+        *map(prose, (*partial_note(top), *top_notes(top))),
         *([f"{prose(note)} {code(gap_command(top))}"] if (note := gap_note(top)) else []),
     ]
     return "\n\n".join(parts) + "\n"

@@ -138,7 +138,7 @@ def _work_done(counts: BatchCounts) -> str:
     launches = count_noun(counts.launches, "launch")
     return (
         f"{launches}, {gpu_time_text(counts.gpu_seconds)} of GPU time; "
-        f"{duration_text(counts.seconds)} ({rates_text(counts)})"
+        f"analysed in {duration_text(counts.seconds)} ({rates_text(counts)})"
     )
 
 

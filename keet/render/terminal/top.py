@@ -10,6 +10,7 @@ from keet.render.common.top import (
     about_times,
     device_names,
     example_command,
+    forecast_launches,
     forecast_text,
     gpu_lines,
     group_finding,
@@ -17,6 +18,7 @@ from keet.render.common.top import (
     launch_shape,
     next_step,
     no_saving_text,
+    partial_note,
     remarks,
     saving_text,
     time_taken,
@@ -31,7 +33,7 @@ from keet.render.common.top_times import (
     percent,
     sections,
 )
-from keet.render.json.top import OpportunityDocument, TopDocument
+from keet.render.json.top import GainDocument, OpportunityDocument, TopDocument
 from keet.render.terminal.layout import Group, Indented, Renderable, Table, Text
 
 _WIDE = 140
@@ -66,7 +68,8 @@ def _wide(top: TopDocument) -> list[Renderable]:
     for title, some in sections(top):
         grids += [*_title(title), _grid(top, some), Text("")]
     commands = [_unbroken(f"{each.rank:>2}  {_marked(each)}", "dim") for each in top.opportunities]
-    return [*grids, *commands, Text("")]
+    about = (Text(note, style="dim") for note in partial_note(top))
+    return [*grids, *commands, Text(""), *about]
 
 
 def _title(title: str | None) -> list[Text]:
@@ -107,7 +110,9 @@ def _blocks(top: TopDocument) -> list[Renderable]:
 def _block(top: TopDocument, each: OpportunityDocument, device: str) -> list[Renderable]:
     saves = f"could save {saving_text(top, each)}" if each.saved_us else no_saving_text(each)
     gain = each.forecast
-    forecast = f": {range_text(each.finding, gain.low, gain.likely, gain.high)}" if gain else ""
+    forecast = (
+        f": {range_text(each.finding, *_bounds(gain))}{forecast_launches(each)}" if gain else ""
+    )
     first = Table.grid()
     first.add_column(min_width=4)
     first.add_row(
@@ -124,6 +129,10 @@ def _block(top: TopDocument, each: OpportunityDocument, device: str) -> list[Ren
         rest[:2] = rest[1::-1]
     command = _unbroken(f"    {_marked(each)}", "dim")
     return [first, *(Indented(line, 4, is_filled=True) for line in rest), command, Text("")]
+
+
+def _bounds(gain: GainDocument) -> tuple[float, float, float]:
+    return gain.low, gain.likely, gain.high
 
 
 def _aside(top: TopDocument, each: OpportunityDocument) -> str:

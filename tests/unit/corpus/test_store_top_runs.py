@@ -350,7 +350,7 @@ def test_page_of_runs_and_single_launches(tmp_path: Path, keet: Keet) -> None:
         "do not compare times of",
         "whole runs with times of single launches.",
         "Shares are of the time in the group's own line above; groups are ranked by the share that a "
-        "fix would save.",
+        "fix could save.",
         "",
         "Whole runs",
         "",
@@ -448,7 +448,7 @@ def test_page_without_run_tables(tmp_path: Path, keet: Keet) -> None:
     assert page(tmp_path, keet, width=200).splitlines()[4:6] == [
         told,
         "Shares are of the time on the group's own GPU; groups are ranked by the share that a fix "
-        "would save.",
+        "could save.",
     ]
     assert f"\n\n{told}\n\n" in page(tmp_path, keet, "--format", "markdown")
 
