@@ -152,12 +152,13 @@ def plan_lines(plan: ProfilePlan, plain: PlainRun, options: ProfileOptions) -> I
     if choice is None:
         return
     launches = choice.launches
+    take = "takes" if len(choice.kernels) == 1 else "take"
     yield (
         f"profiling {count_noun(len(launches), 'launch')} of "
-        f"{count_noun(len(choice.kernels), 'kernel')} with {share_text(choice.share)} of the GPU "
-        f"time: about {passes_of(launches)} passes and {seconds_of(launches, plain):.0f} s, at "
-        f"most {options.max_passes} passes and {options.max_minutes:g} minutes "
-        "(--max-passes, --max-minutes)"
+        f"{count_noun(len(choice.kernels), 'kernel')} that {take} {share_text(choice.share)} of "
+        f"the GPU time: about {passes_of(launches)} passes and "
+        f"{seconds_of(launches, plain):.0f} s, at most {options.max_passes} passes and "
+        f"{options.max_minutes:g} minutes (--max-passes, --max-minutes)"
     )
     counts = _counts(plain.records, launches[0].record.process)
     for each in launches:

@@ -262,7 +262,8 @@ def _shown(node: Node, lookup: Lookup) -> str:
         return _shown_number(node.text)
     if node.kind == "name":
         named = lookup(node.text)
-        return f"{named.label} {named.shown}"
+        place = f" at {named.where}" if named.where else ""
+        return f"{named.label} {named.shown}{place}"
     if node.kind == "call" and node.text == "sizeof":
         return f"sizeof({node.parts[0].text})"
     return _joined(node, [_shown(part, lookup) for part in node.parts])

@@ -200,7 +200,8 @@ def _printed(
     (named,) = result.names
     label = named.label.lower()
     follows = re.match(rf"\s{re.escape(label)}(?!\w)", after.lower())
-    aside = [] if (said == label and _is_all(text, node.text, label)) or follows else [named.label]
+    is_said = (said == label and _is_all(text, node.text, label)) or follows
+    aside = [] if is_said else [_label_beside(named.label, after)]
     if named.where and not _names_place(text, named.where):
         aside.append(named.where)
     if not aside:
@@ -208,6 +209,15 @@ def _printed(
     # The label follows the value in brackets, unless the model wrote brackets already.
     is_aside = after.startswith(")") and f"({{{node.text}}})" in text
     return ", ".join([named.shown, *aside]) if is_aside else f"{named.shown} ({', '.join(aside)})"
+
+
+def _label_beside(label: str, after: str) -> str:
+    """The label, without its last word if the sentence goes on with it: `is {l1_busy} busy`."""
+    start, _, last = label.rpartition(" ")
+    if not start or not re.match(rf"\s{re.escape(last)}(?!\w)", after, re.IGNORECASE):
+        return label
+    # `L1 data stage (LSU)` is printed in brackets itself.
+    return re.sub(r" \(([^()]*)\)$", r", \1", start)
 
 
 def _is_all(text: str, name: str, label: str) -> bool:

@@ -266,12 +266,24 @@ def _without_original(
     before: CompileProblem, edited: Mapping[str, str], unit: str
 ) -> BuildComparison:
     if before.kind != "not compiled" or not unit.lower().endswith(".py"):
-        prefix = "cannot be compiled here" if before.kind == "errors" else "not compiled"
-        return BuildComparison("not checked", f"{prefix}: {before.message}")
+        return BuildComparison("not checked", f"not compiled: {_obstacle(before)}")
     after = _not_cuda(edited, unit)
     if after.kind == "errors":
-        return BuildComparison("fails", f"not valid Python: {after.message}", after.errors)
+        return BuildComparison("fails", f"is not valid Python: {after.message}", after.errors)
     return BuildComparison("not checked", f"not compiled: {after.message}")
+
+
+def _obstacle(before: CompileProblem) -> str:
+    """Why the original code was not compiled."""
+    missing = _MISSING_HEADER.search(before.message)
+    if missing:
+        return f"the report does not contain {missing[1]}"
+    if before.kind == "errors":
+        return f"the original code does not compile here: {before.message}"
+    return before.message
+
+
+_MISSING_HEADER = regex(r"(?:^|\s)(\S+): No such file or directory")
 
 
 def _failed(after: CompileProblem, before: Compiled) -> BuildComparison:

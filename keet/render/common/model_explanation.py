@@ -28,9 +28,7 @@ MARKS = {"confirmed": "✓", "refuted": "✗", "inconclusive": "?"}
 """Always printed with the word, because a terminal without these characters shows `?` for each."""
 BY_MODEL = "model, computed by keet"
 """Author of the headline if it is a model's cause."""
-OWN_WORDS = (
-    "keet printed the numbers in the model's text from the report; the words are the model's."
-)
+OWN_WORDS = "The numbers in the model's text come from the report; the words are the model's."
 _CHANGED = regex(r"(?:@@|[-+])")
 
 
@@ -134,8 +132,10 @@ def claim_notes(cause: ModelCause) -> list[str]:
     claim = cause.claim
     if claim is None or not claim.supported:
         return []
-    notes = [f"needs at least {claim.floor}"] if claim.floor else []
-    return notes + ([f"then limited by {flat(claim.next_limiter)}"] if claim.next_limiter else [])
+    notes = [f"the remaining work needs at least {claim.floor}"] if claim.floor else []
+    if claim.next_limiter:
+        notes.append(f"after the fix, the kernel is limited by {flat(claim.next_limiter)}")
+    return notes
 
 
 def next_limiter_text(each: LaunchExplanation) -> str:
@@ -145,7 +145,7 @@ def next_limiter_text(each: LaunchExplanation) -> str:
         return ""
     claims = [cause.claim for cause in leading_causes(each) if cause.claim]
     named = [claim.next_limiter for claim in claims if claim.supported and claim.next_limiter]
-    return f"After the fix it is limited by {flat(named[0])}." if named else ""
+    return f"After the fix, the kernel is limited by {flat(named[0])}." if named else ""
 
 
 # --- edits
@@ -198,22 +198,24 @@ def patch_lines(edit: Edit) -> list[str]:
 
 
 def edit_status(edit: Edit) -> str:
-    """`applies; compiles: registers 32 → 40, no spills`, or why there is no patch."""
+    """`The patch applies. It compiles: registers 32 → 40.`, or why there is no patch."""
     if not edit.diff:
         return f"a sketch, not a patch: {flat(edit.problem)}" if edit.problem else "not a patch"
-    return f"applies; {_build(edit)}"
+    return f"The patch applies. It {_build(edit).rstrip('.')}."
 
 
 def _build(edit: Edit) -> str:
     """Most results of the compile step already contain the outcome."""
     text, outcome = flat(edit.build_text), _OUTCOMES[edit.build]
-    if not text or _SAYS_OUTCOME.search(text):
-        return text or outcome
+    if not text:
+        return outcome
+    if _SAYS_OUTCOME.search(text):
+        return f"was {text}" if text.startswith("not compiled") else text
     return f"{outcome}: {text}"
 
 
-_OUTCOMES = {"compiles": "compiles", "fails": "does not compile", "not checked": "not compiled"}
-_SAYS_OUTCOME = regex(r"^(?:compiles|does not compile|(?:not|cannot be) compiled|not valid)\b")
+_OUTCOMES = {"compiles": "compiles", "fails": "does not compile", "not checked": "was not compiled"}
+_SAYS_OUTCOME = regex(r"^(?:compiles|does not compile|not compiled|is not valid)\b")
 
 
 def aim_of(edit: Edit, each: LaunchExplanation) -> str:

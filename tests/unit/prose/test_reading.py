@@ -33,6 +33,8 @@ def read(text: str, allowed: Allowed = ALLOWED) -> Prose:
         ("An {l2_hit_rate_pct} L2 hit rate.", "An 89.2% L2 hit rate."),
         ("L2 Hit Rate apart, it shows {l2_hit_rate_pct}.", "L2 Hit Rate apart, it shows 89.2% (L2 Hit Rate)."),
         ("L2 busy and idle: {l2_busy}.", "L2 busy and idle: 83.1% (L2 busy)."),
+        ("DRAM is {l2_busy} busy.", "DRAM is 83.1% (L2) busy."),
+        ("{1 - samples_share@flip.cu:5} of it.", "39.0% (1 - Samples 61.0% at flip.cu:5) of it."),
         ("{l2_busy}% of it.", "83.1% (L2 busy) of it."),
         ("{l2_busy} percent of it.", "83.1% (L2 busy) of it."),
         ("{{l2_busy}} of it.", "83.1% (L2 busy) of it."),

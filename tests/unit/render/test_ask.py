@@ -143,7 +143,7 @@ def test_no_answer() -> None:
 
 def test_the_answer_comes_first_and_without_ids() -> None:
     text = terminal(answered())
-    assert text.index("The kernel waits") < text.index("keet printed the numbers")
+    assert text.index("The kernel waits") < text.index("The numbers in the model's text")
     assert "#0" not in text
     assert not re.search(r"\[E\d|numbers? verified", text)
     assert "local_share#0.0" in terminal(answered(), 120, verbose=True)

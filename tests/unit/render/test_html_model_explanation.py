@@ -81,7 +81,7 @@ def test_keets_remark_follows_the_cause() -> None:
 def test_a_leading_claim() -> None:
     explanation, statement = leading()
     shown = words_in(section(leads=True))
-    assert "then limited by the LSU pipe" in shown
+    assert "the kernel is limited by the LSU pipe" in shown
     assert f"Without the model, keet's headline is: {statement.analyst_headline}" in shown
     assert explanation.launches[0].findings[0].id == "redundant_traffic"
 
@@ -177,7 +177,7 @@ def test_edits_that_do_not_compile_are_not_green() -> None:
     edit: Edit = physics().edits[1]._replace(build="fails", build_text="error: no")
     root = tree(only(column_physics(), edits=(edit,)))
     (bar,) = by_class(root, "patch-bar")
-    assert "Applies; does not compile: error: no" in text_of(bar)
+    assert "The patch applies. It does not compile: error: no." in text_of(bar)
     assert by_class(bar, "warn")
     assert not by_class(bar, "good")
 

@@ -424,9 +424,9 @@ def test_the_answer_comes_first() -> None:
         "#0 step_columns", "L2 at 82% of peak", "Model: The spectrum of drops", "1. Local memory",
         "98% of the sectors", "slow.cu:96 drops", "Why (model): `Spectrum::mass`",
         "Edit 1 (model) at slow.cu:32:",
-        "+ __device__ float& operator[]", "applies; compiles: registers 32 → 40, no spills",
+        "+ __device__ float& operator[]", "The patch applies. It compiles: registers 32 → 40, no spills.",
         "Risk: ", "Check: ", "Time: 63%", "Also (model): Occupancy limited by registers",
-        "Edit 2 (model): Fuse", "keet printed the numbers", "openai:gpt-5: 3 calls", "Transcript",
+        "Edit 2 (model): Fuse", "The numbers in the model's text", "openai:gpt-5: 3 calls", "Transcript",
     )  # fmt: skip
     places = [text.index(part) for part in order]
     assert places == sorted(places)
@@ -472,19 +472,19 @@ def test_edit_that_applies_and_compiles_comes_first() -> None:
         is_first = edits[-1] is fails
         assert ("does not compile" in text) is is_first
     text = flowing(with_model("column_physics", physics()._replace(edits=(fails,))))
-    assert "applies; does not compile: `x` is not defined" in text
+    assert "The patch applies. It does not compile: `x` is not defined" in text
 
 
 @each_row(
     ("build", "build_text", "status"),
     [
-        ("compiles", "compiles for sm_90: 32 -> 40 registers", "applies; compiles for sm_90: 32 -> 40 registers"),
-        ("compiles", "", "applies; compiles"),
-        ("fails", "does not compile for sm_90: x", "applies; does not compile for sm_90: x"),
-        ("fails", "slow.cu:3: x", "applies; does not compile: slow.cu:3: x"),
-        ("not checked", "not compiled: nvcc is not here", "applies; not compiled: nvcc is not here"),
-        ("not checked", "cannot be compiled here: x", "applies; cannot be compiled here: x"),
-        ("not checked", "took too long", "applies; not compiled: took too long"),
+        ("compiles", "compiles for sm_90: 32 -> 40 registers", "The patch applies. It compiles for sm_90: 32 -> 40 registers."),
+        ("compiles", "", "The patch applies. It compiles."),
+        ("fails", "does not compile for sm_90: x", "The patch applies. It does not compile for sm_90: x."),
+        ("fails", "slow.cu:3: x", "The patch applies. It does not compile: slow.cu:3: x."),
+        ("not checked", "not compiled: nvcc is not here", "The patch applies. It was not compiled: nvcc is not here."),
+        ("fails", "is not valid Python: x", "The patch applies. It is not valid Python: x."),
+        ("not checked", "took too long", "The patch applies. It was not compiled: took too long."),
     ],
 )  # fmt: skip
 def test_compile_result_is_printed(build: Any, build_text: str, status: str) -> None:
@@ -534,8 +534,11 @@ def test_headline_of_the_model() -> None:
         " ".join(explain_markdown(explanation).split()),
     ):
         assert f"Without the model, keet's headline is: {statement.analyst_headline}" in text
-        assert "needs at least 3.95 ms; then limited by the LSU pipe" in text
-    limiter = "it reads 208.3 MB. After the fix it is limited by the LSU pipe."
+        assert (
+            "the remaining work needs at least 3.95 ms; after the fix, the kernel is limited by the LSU pipe"
+            in text
+        )
+    limiter = "it reads 208.3 MB. After the fix, the kernel is limited by the LSU pipe."
     assert limiter in flowing(explanation, width=100)
     assert "After the fix" not in flowing(column_physics())
 
