@@ -124,7 +124,7 @@ def test_another_problem_size_is_refused(keet: Keet) -> None:
     assert result.err.endswith("--force\n")
     forced = keet("diff", BEFORE, DOUBLE, "--force")
     assert forced.code == 0
-    assert "not comparable: scale: different problem size" in forced.out
+    assert "Not comparable: scale: different problem size" in forced.out
 
 
 @pytest.mark.slow

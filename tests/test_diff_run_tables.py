@@ -71,7 +71,7 @@ def test_times_are_those_of_the_runs(keet: Keet, tables: tuple[object, ...]) -> 
     assert (verdict["word"], verdict["basis"]) == ("faster", "run")
     assert verdict["speedup"] == pytest.approx(13050 / 7490)
     assert verdict["headline"].startswith(
-        "1.74x faster in total: durations add up to 13.05 ms → 7.49 ms in the run, noise "
+        "1.74x faster in total: durations add up to 13.05 ms → 7.49 ms in the run (noise "
     )
     assert [(p["launches"]["before"], p["launches"]["after"]) for p in told["pairs"]] == [
         (300, 100),
@@ -124,7 +124,7 @@ def test_github_annotates_what_the_run_lost(keet: Keet, tables: tuple[object, ..
 def test_chosen_kernels_have_a_total_of_their_own(keet: Keet, tables: tuple[object, ...]) -> None:
     told = document(keet, BEFORE, AFTER, *tables, "--kernel", "relax")
     assert told["verdict"]["headline"].startswith(
-        "2.03x faster: durations add up to 3.85 ms → 1.90 ms in the run (the chosen launches only), "
+        "2.03x faster: durations add up to 3.85 ms → 1.90 ms in the run, the chosen launches only (noise "
     )
     assert told["not_profiled"] is None
 
@@ -172,7 +172,7 @@ def test_a_table_beside_the_report_that_is_not_used_is_noted(keet: Keet, tmp_pat
         f"--run-table-before {beside}",
         "the AFTER run table is not used either: times are those under the profiler",
     ]
-    assert f"note: {notes[1]}" in " ".join(keet("diff", before, ONE).out.split())
+    assert f"Note: {notes[1]}" in " ".join(keet("diff", before, ONE).out.split())
     after = _beside(ONE, tmp_path / "after", RUNS / "steps_many.run.json")
     beside = after.parent / "steps_one.run.json"
     (note,) = _run_notes(keet, MANY, after)[:1]
@@ -316,13 +316,13 @@ def test_a_gate_of_sums_that_may_overlap_does_not_pass(keet: Keet, tmp_path: Pat
 def test_captured_launches_are_not_the_run(keet: Keet) -> None:
     result = keet("diff", *sample("matrix_flip"), "--gate", 5)
     flat = " ".join(result.out.split())
-    assert "1.02 ms → 145.3 us per launch, noise 5.0% (assumed); only these launches" in flat
+    assert "1.02 ms → 145.3 us per launch (noise 5.0%, assumed). Only these launches" in flat
     assert "were compared; the program's total time is not known." in flat
     assert "the whole run was not gated because its time is not known" in flat
     swapped = document(keet, *reversed(sample("matrix_flip")))
     assert "of the total" not in swapped["next"]["text"]
     known = document(keet, *sample("matrix_flip"), "--times", "1:1")
-    assert known["verdict"]["headline"].endswith("145.3 us, noise 5.0% (assumed).")
+    assert known["verdict"]["headline"].endswith("145.3 us (noise 5.0%, assumed).")
     every = document(keet, BEFORE, AFTER)  # ncu captured every launch
     assert "total time is not known" not in every["verdict"]["headline"]
     assert "of the total" in every["next"]["text"]
@@ -348,14 +348,14 @@ def test_no_total_where_launches_were_fused(keet: Keet) -> None:
     assert verdict["speedup"] is verdict["before"] is verdict["after"] is None
     assert verdict["headline"] == (
         "No total can be given: kernels were fused or split, and the reports do not contain all "
-        "launches; profile both with keet profile, which records the whole run, add the run tables "
+        "launches. Profile both with keet profile, which records the whole run, add the run tables "
         "of both with --run-table-before FILE --run-table FILE, or give the launch counts with "
         "--times N:M."
     )
     (pair,) = told["pairs"]
     assert pair["verdict"]["headline"].startswith("1.67x faster per launch: 169.4 us → 101.2 us; ")
     known = document(keet, *sample("row_layers"), "--times", "1:1")
-    assert known["verdict"]["headline"].startswith("1.67x faster: 169.4 us → 101.2 us, noise ")
+    assert known["verdict"]["headline"].startswith("1.67x faster: 169.4 us → 101.2 us (noise ")
 
 
 def test_force_gives_no_total_of_launches_that_do_the_work_of_many(keet: Keet) -> None:

@@ -40,7 +40,8 @@ examples:
   keet diff before.ncu-rep after.ncu-rep
   keet diff report.ncu-rep --launch 0:3                     two launches of one report
   keet diff runs/main/ runs/branch/                         several runs per side: less noise
-  keet diff baseline:main after.ncu-rep --gate 10           exit 1 if 10 % slower beyond the noise
+  keet diff baseline:main after.ncu-rep --gate 10           exit 1 if slower by more than 10 %
+                                                            and by more than the noise
   keet diff baseline:main after.ncu-rep --gate 0 --metric launch__registers_per_thread
   keet diff before.ncu-rep after.ncu-rep --format markdown -o comment.md
   keet diff before.ncu-rep after.ncu-rep --format html -o page.html
@@ -111,7 +112,7 @@ def _add_gate(parser: ArgumentParser) -> None:
         "--gate",
         type=_percent,
         metavar="PCT",
-        help="exit 1 if something is slower by more than PCT %% and more than the noise",
+        help="exit 1 if something is slower by more than PCT %% and by more than the noise",
     )
     parser.add_argument(
         "--metric",

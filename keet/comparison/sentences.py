@@ -27,8 +27,8 @@ _HOW: dict[How, str] = {
 
 
 _IN_RUN, _PER_LAUNCH = " in the run", " per launch"
-_CHOSEN = " (the chosen launches only)"
-_ONLY_THESE = "only these launches were compared; the program's total time is not known"
+_CHOSEN = ", the chosen launches only"
+_ONLY_THESE = "Only these launches were compared; the program's total time is not known."
 _LAUNCHES_TOO = ", and from how much the launches of one kernel differ in these reports"
 _NO_TIMES = "no times that could be compared"
 _ADD_UP = "durations add up to "
@@ -40,16 +40,23 @@ _SAME_SPAN = 1.05
 
 
 def headline(difference: Difference) -> str:
-    """The verdict in one sentence."""
+    """The verdict, and if needed a second sentence about it."""
+    verdict, more = headline_parts(difference)
+    return f"{verdict}. {more}".rstrip()
+
+
+def headline_parts(difference: Difference) -> tuple[str, str]:
+    """The verdict without a full stop, and separately what it does not cover, or what to do if
+    there is no verdict, so that a heading is short."""
     if why := difference.no_total:
-        return f"No total can be given: {why.cause}, and {why.why}; {why.remedy}."
+        return f"No total can be given: {why.cause}, and {why.why}", f"{capitalized(why.remedy)}."
     if difference.time is None:
-        return "The reports have no times that could be compared."
+        return "The reports have no times that could be compared", ""
     of = "" if difference.rows == 1 else " in total"
     verdict = _verdict(difference.timing, difference.speedup)
     noise = f"noise {difference.noise:.1f}{_noise_origin(difference)}"
-    text = f"{verdict}{of}: {_whose(difference)}, {noise}"
-    return f"{text}; {_ONLY_THESE}." if difference.run_unknown else f"{text}."
+    text = f"{verdict}{of}: {_whose(difference)} ({noise})"
+    return text, _ONLY_THESE if difference.run_unknown else ""
 
 
 def _noise_origin(difference: Difference) -> str:
@@ -57,8 +64,8 @@ def _noise_origin(difference: Difference) -> str:
     if not difference.timing.noise:
         return ""
     if _repeats_runs(difference):
-        return " (from repeated runs)"
-    return f" (assumed{', and from repeated launches' * _repeats_launches(difference)})"
+        return ", from repeated runs"
+    return f", assumed{' and from repeated launches' * _repeats_launches(difference)}"
 
 
 def _repeats_runs(difference: Difference) -> bool:
@@ -222,7 +229,14 @@ def limits(pair: PairDifference) -> str | None:
     """The limiters of both sides, if they differ."""
     if pair.limiters is None or pair.limiters[0] == pair.limiters[1]:
         return None
-    return f"limited by {pair.limiters[0]} before, by {pair.limiters[1]} after"
+    before, after = map(_units_text, pair.limiters)
+    return f"limited by {before} before, by {after} after"
+
+
+def _units_text(limiter: str) -> str:
+    """`issue slots, L1 and LSU` for `issue+L1+LSU`."""
+    *first, last = ("issue slots" if unit == "issue" else unit for unit in limiter.split("+"))
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def how_paired(pair: PairDifference) -> str:

@@ -55,8 +55,14 @@ class DiffNextStep(NamedTuple):
         kernel = self.weighted.explanation.launch.kernel
         if self.finding is None:
             return f"{kernel}: {_gap_text(self.weighted)}"
-        text = f"{self.finding.title.lower()}{self.finding.here}, {forecast_text(self.finding)}"
+        text = f"{self.finding.label}{self._here}, {forecast_text(self.finding)}"
         return f"{kernel}: {text}{self.of_whole}"
+
+    @property
+    def _here(self) -> str:
+        """The place, without the code in brackets if the action repeats it."""
+        here = self.finding.here if self.finding else ""
+        return here.partition(" (")[0] if here and here in self.action else here
 
     @property
     def action(self) -> str:

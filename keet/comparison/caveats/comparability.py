@@ -201,5 +201,5 @@ def _clocks(one: Launch, other: Launch) -> Iterator[Caveat]:
         before, after = one.get(metric), other.get(metric)
         change = log_change(before, after)
         if before and after and change is not None and abs(change) > _CLOCKS:
-            text = f"{one.kernel}: the {label} clock was {before} before and {after} after"
+            text = f"the {label} clock of {one.kernel} was {before} before and {after} after"
             yield Caveat("clocks", "weakens", text, abs(change))

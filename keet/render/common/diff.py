@@ -11,24 +11,14 @@ from keet.comparison.caveats.caveat import Caveat
 from keet.comparison.gate import Gate
 from keet.comparison.pairing.sides import KernelGroup, Side
 from keet.comparison.result import Difference, PairDifference
-from keet.comparison.sentences import (
-    counted_launches,
-    headline,
-    pair_headline,
-)
-from keet.formatting import capitalized, count_noun
+from keet.comparison.sentences import counted_launches, pair_headline
+from keet.formatting import count_noun
 
 _EXPLAINS = ("fusion", "cause", "account", "unit")
 """Kinds of attributions that explain why; lines only say where."""
 _MOST = 50.0
 """Per cent of the change from which on a cause is its main reason. A judgement: half."""
-_SEVERITY = {"forbids": "not comparable", "weakens": "less certain", "note": "note"}
-
-
-def headline_parts(difference: Difference) -> tuple[str, str]:
-    """The verdict, and separately what to do if there is none, so that the heading is short."""
-    verdict, _, remedy = headline(difference).rstrip(".").partition("; ")
-    return verdict, f"{capitalized(remedy)}." if remedy else ""
+_SEVERITY = {"forbids": "Not comparable", "weakens": "Less certain", "note": "Note"}
 
 
 def is_alone(difference: Difference) -> bool:
@@ -133,7 +123,7 @@ def finding_words(pair: PairDifference) -> list[tuple[str, str]]:
     outcome = pair.outcome
     groups = (
         ("fixed", outcome.fixed),
-        ("new", outcome.new),
+        ("now reported", outcome.new),
         ("remaining", outcome.remaining),
         ("not known for both sides", outcome.unknown),
     )

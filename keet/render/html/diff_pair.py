@@ -175,7 +175,7 @@ def _findings(pair: PairDifference) -> Html | None:
     before, after = pair.weighted
     groups: tuple[tuple[str, str, Sequence[str], _Sides], ...] = (
         ("fixed", "badge good", outcome.fixed, {"before": before}),
-        ("new", "badge bad", outcome.new, {"after": after}),
+        ("now reported", "badge bad", outcome.new, {"after": after}),
         ("remaining", "badge warn", outcome.remaining, {"before": before, "after": after}),
         ("not known for both sides", "badge", outcome.unknown, {"before": before, "after": after}),
     )

@@ -153,7 +153,7 @@ def _attribution(heading: str, each: Attribution) -> Table:
 
 
 def _findings(pair: PairDifference) -> Iterator[Renderable]:
-    styles = {"fixed": "green", "new": "red"}
+    styles = {"fixed": "green", "now reported": "red"}
     texts = [
         Text.assemble((f"{word}: ", styles.get(word, "dim")), ids)
         for word, ids in finding_words(pair)

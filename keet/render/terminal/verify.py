@@ -51,7 +51,7 @@ def verify_view(
     parts += [
         Text(line.format(report=report), style="dim")
         for verdict, line in advice.items()
-        if counts[verdict] or related[verdict]
+        if counts[verdict] or (related[verdict] and verdict is ClaimVerdict.CONTRADICTED)
     ]
     return Group(*parts)
 

@@ -65,9 +65,10 @@ _BEST = regex(
     r"|slowest|hottest|heaviest|dominant|main|leading|top|most\s+(?:common|frequent|\w+ed))"
     r"|leads\s+the|tops\s+the|dominates?)"
     r"|(?P<least>(?:the|its|their)\s+(?:\w+\s+)?(?:lowest|smallest|shortest|least|fastest|quickest"
-    r"|fewest)))\b",
+    r"|fewest)))\b(?!\s+(?:axis|axes|dimension|stage|slice)s?\b)",
     re.IGNORECASE,
 )
+"""Not `the fastest axis`, `the busiest stage`: these name a part, keet has no values to rank."""
 _ANY = regex(
     r"th(?:an|ird)\b|est\b|half|quarter|\wth\b|twice|thrice|double|triple|times|fold|\d\s?[x×]|\bas\b"
     r"|exceed|outnumber|surpass|outweigh|ahead|behind|short|above|below|same|equal|identical|close"

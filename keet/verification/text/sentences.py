@@ -17,8 +17,10 @@ _END = regex(r"[.!?]['\")\]*_]*\s+|;\s+(?=[A-Za-z])")
 _ABBREVIATED = regex(r"\b(?:e\.g|i\.e|vs|approx|ca|avg|etc|no|fig|max|min|cf)\.\s*$", re.I)
 
 
-_LAYOUT = regex(r"\S {2,}\S|[\u2500-\u259f]|^[→•▸]")
+_COLUMNS = regex(r"\S {2,}\S|[\u2500-\u259f]")
 """Columns and bars: rows that a program printed."""
+_ITEM = ("→", "•", "▸")
+"""Begins a row; the row may be wrapped."""
 _TITLE = regex(r"#\d+ \S")
 """First line of keet's output about a launch."""
 _CHANGE = regex(r"\d\S{0,30}(?: [^\W\d]\S{0,30})? →(?: \S{0,30}\d|\s*$)")
@@ -68,7 +70,8 @@ def _goes_on(before: str, line: str, width: int) -> bool:
         # A row was wrapped only if the next word did not fit.
         size = len(before.rstrip())
         return size >= _SHORT_LINE and size + len((line.split() or [""])[0]) >= width
-    laid_out = any(_LAYOUT.search(part.strip()) for part in (before, line))
+    laid_out = any(_COLUMNS.search(part.strip()) for part in (before, line))
+    laid_out = laid_out or line.lstrip().startswith(_ITEM)
     return indents[0] >= indents[1] - 4 and not laid_out and len(before.rstrip()) >= _SHORT_LINE
 
 

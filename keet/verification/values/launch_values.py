@@ -12,7 +12,7 @@ from keet.analysis.kernel.opcode_mix import PURPOSES
 from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
 from keet.evidence import Evidence
 from keet.explanation.account_rows import rest_of, rows_of_any_size
-from keet.explanation.precedents import precedents_of
+from keet.explanation.precedents import precedents_of, precedents_text
 from keet.profile import Absent, Launch, Profile
 from keet.profile.names import file_name
 from keet.units import Quantity
@@ -109,8 +109,9 @@ class LaunchValues:
         yield from _ceilings(each)
         for finding in (*each.findings, *each.minor):
             yield from _forecast(finding)
-            yield from _precedents(finding)
             yield from _places(finding.places)
+        for finding in filter(precedents_text, each.findings):
+            yield from _precedents(finding)
         yield from _WORTH
         for part in each.account.all():
             yield from _window(part.label, [part.share, part.us])

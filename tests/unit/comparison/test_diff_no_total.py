@@ -57,7 +57,7 @@ def test_another_number_of_launches(line: str | None, *, refused: bool) -> None:
         assert pair_headline(pair) == "3.00x faster per launch: 300 us → 100 us"
         assert headline(found) == (
             "No total can be given: the number of launches changed, and the reports do not contain "
-            "all launches; profile both with keet profile, which records the whole run, add the "
+            "all launches. Profile both with keet profile, which records the whole run, add the "
             "run tables of both with --run-table-before FILE --run-table FILE, or give the launch "
             "counts with --times N:M."
         )

@@ -49,7 +49,7 @@ def _ran(*spans: tuple[str, int, int], profiled: str = "k") -> Profile:
 def test_sums_of_durations_are_named_in_the_output() -> None:
     found = difference(_summed(("k", 10, 1e7)), _summed(("k", 10, 1.2e7)))
     assert headline(found) == (
-        "1.20x slower: durations add up to 10 ms → 12 ms in the run, noise 7.0% (assumed)."
+        "1.20x slower: durations add up to 10 ms → 12 ms in the run (noise 7.0%, assumed)."
     )
     assert basis_text(found) == (
         "Times are the sums of durations in the whole run (from a table that was given): 10 "
@@ -109,7 +109,7 @@ def test_a_kernel_is_not_slower_because_an_overlapping_one_was_removed() -> None
     """A kernel polls a flag for as long as `k` runs; each launch of `k` takes as long after."""
     work = [("k", n * _MS, (n + 1) * _MS) for n in range(4)]
     found = difference(_ran(*work, ("poll", 0, 4 * _MS)), _ran(*work))
-    said = "Unchanged in total: GPU time 4 ms → 4 ms in the run, noise 7.0% (assumed)."
+    said = "Unchanged in total: GPU time 4 ms → 4 ms in the run (noise 7.0%, assumed)."
     assert headline(found) == said
     (pair,) = found.pairs
     assert pair_headline(pair) == "inconclusive: 2 ms → 4 ms in the run (4 launches)"

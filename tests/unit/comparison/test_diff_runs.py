@@ -37,7 +37,7 @@ def _fused() -> Difference:
 
 def test_launches_that_became_one_are_faster() -> None:
     found = _fused()
-    said = "7.39x faster: GPU time 451 us → 61 us in the run, noise 7.0% (assumed)."
+    said = "7.39x faster: GPU time 451 us → 61 us in the run (noise 7.0%, assumed)."
     assert headline(found) == said
     assert basis_text(found) == (
         "Times are the GPU time in the whole run (recorded with CUPTI in a run without a "
@@ -108,7 +108,7 @@ def test_a_kernel_that_the_table_lacks_has_no_known_time() -> None:
     )
     assert headline(found) == (
         "No total can be given: the BEFORE run table does not have b, and the time of this run is "
-        "not known; give the table of the run that was profiled."
+        "not known. Give the table of the run that was profiled."
     )
     assert not found.forbidden
     gate = gate_time(found, 5.0)
@@ -230,7 +230,7 @@ def test_the_total_covers_the_chosen_launches_only() -> None:
     after = ran(("a", 50, 8e5), ("b", 10, 9e6), ("c", 1, 1e6), profiled=["a", "b"])
     found = compare(_chosen(before, 0), _chosen(after, 0))
     assert headline(found).startswith(
-        "1.25x faster: GPU time 1 ms → 800 us in the run (the chosen launches only), noise "
+        "1.25x faster: GPU time 1 ms → 800 us in the run, the chosen launches only (noise "
     )
     assert "of the chosen launches in the whole run" in (basis_text(found) or "")
     assert "100 launches before, 50 after" in (basis_text(found) or "")

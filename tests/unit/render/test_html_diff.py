@@ -16,12 +16,12 @@ from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.causes.line_changes import LineCost, SideLines, read_lines
 from keet.comparison.compare import Difference, compare
 from keet.comparison.pairing.sides import Side, SideCapture
-from keet.comparison.sentences import pair_headline
+from keet.comparison.sentences import headline_parts, pair_headline
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
 from keet.profile.launch import Location
 from keet.profile.names import KernelName
-from keet.render.common.diff import finding_words, headline_parts, main_reasons
+from keet.render.common.diff import finding_words, main_reasons
 from keet.render.html.anchors import Anchors
 from keet.render.html.diff import diff_page, diff_section
 from keet.render.html.diff_accounts import both_accounts

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from keet.analysis.findings import Place
 from keet.comparison.verify_values import computed_values
+from keet.explanation.analyst import explain
+from keet.explanation.precedents import precedents_of, precedents_text
 from keet.ingest import read_profile
 from keet.profile import Profile
 from keet.units import Quantity
@@ -133,6 +135,19 @@ def verdicts(text: str, profile: Profile) -> dict[str, str]:
 def test_what_keet_prints_of_a_launch(text: str, verdict: set[str], flip: Profile) -> None:
     assert set(verdicts(text, flip).values()) <= verdict, verdicts(text, flip)
     assert verdicts(text, flip)
+
+
+def test_a_count_of_measured_cases_is_that_of_a_printed_finding(flip: Profile) -> None:
+    """Counts of minor findings are not printed, so they confirm nothing."""
+    launch = explain(flip, flip.launches, 5).launches[0]
+    printed, counted = precedents_text(launch.findings[0]), precedents_of(launch.findings[0])
+    assert counted is not None
+    assert verdicts(printed, flip)[str(counted.cases)] == "confirmed"
+    others = {found.cases for each in launch.minor if (found := precedents_of(each))}
+    assert others - {counted.cases}
+    for other in others - {counted.cases}:
+        wrong = printed.replace(f"In {counted.cases} ", f"In {other} ")
+        assert verdicts(wrong, flip)[str(other)] == "not_found"
 
 
 def test_rows_below_a_row_are_of_its_line(flip: Profile) -> None:

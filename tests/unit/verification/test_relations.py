@@ -54,6 +54,18 @@ def test_a_bound_of_a_number_is_not_a_comparison(text: str) -> None:
     assert find_relations(text) == []
 
 
+@each_row(
+    "text",
+    [
+        "Store along the fastest axis of the output.",
+        "The busiest stage is the crossbar to L2.",
+        "The busiest slice of L2 looks up 25.6 times as many sectors.",
+    ],
+)
+def test_the_name_of_a_part_is_not_a_comparison(text: str) -> None:
+    assert find_relations(text) == []
+
+
 RIGHT = [
     "transpose_rows is slower than normalise.",
     "transpose_tiles is faster than normalise.",
