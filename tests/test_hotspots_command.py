@@ -32,6 +32,26 @@ def test_output(width: int, keet: Keet, golden) -> None:
     assert max(map(len, result.out.splitlines())) <= width
 
 
+@pytest.mark.parametrize("width", [80, 160])
+def test_every_printed_stall_reason_is_explained(width: int, keet: Keet) -> None:
+    from keet.catalog import stalls
+
+    out = keet("hotspots", REPORTS / "tour_full.ncu-rep", width=width).out
+    for label in {spec.label for spec in stalls().values()}:
+        assert (f"  {label} " in out or f", {label} " in out) == (f"\n{label}: waits for " in out)
+
+
+def test_few_samples_are_mentioned() -> None:
+    from keet.analysis.source_lines.hotspots import Hotspots
+    from keet.render.common.hotspots import few_samples_text
+
+    assert few_samples_text(Hotspots(0, "line", "samples", 3, ())) == (
+        "Only 3 samples: shares are rough."
+    )
+    assert few_samples_text(Hotspots(0, "line", "samples", 356, ())) == ""
+    assert few_samples_text(Hotspots(0, "line", "executed", 3, ())) == ""
+
+
 def test_one_line_in_full(keet: Keet, golden) -> None:
     out = keet("hotspots", STENCIL, "--line", "slow.cu:41").out
     golden("hotspots.stencil_march.line.80.txt", out)
@@ -84,7 +104,7 @@ def test_gathers_are_unknown_and_not_zero(keet: Keet) -> None:
     assert rows["pages"]["distinct_bytes_at_most"] is None
     assert rows["pages"]["times"] is None
     assert rows["heads"]["distinct_bytes_at_most"] is not None
-    assert "unknown (depends on loaded data)" in keet("hotspots", report).out
+    assert "unknown: the address" in keet("hotspots", report).out
 
 
 def test_packed_snapshots_contain_the_code(keet: Keet) -> None:

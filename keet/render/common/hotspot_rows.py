@@ -177,10 +177,10 @@ def why_unbounded(accesses: Sequence[Access]) -> str:
     from keet.analysis.sass.analyses.reuse import LOADED
 
     if any(access.pointer == LOADED for access in accesses):
-        return "pointer is loaded data"
+        return "the pointer itself is loaded from memory"
     if any(access.is_gather for access in accesses if access.shape is None):
-        return "depends on loaded data"
-    return "address too complex"
+        return "the address depends on loaded data"
+    return "the address is too complex"
 
 
 def executed_share(code: MachineCode, positions: Sequence[int]) -> float:

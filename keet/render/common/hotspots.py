@@ -11,9 +11,11 @@ from keet.formatting import count_noun, share_text
 from keet.profile import Launch
 from keet.profile.names import file_name
 
-_STALLS_SHOWN = 2
+STALLS_SHOWN = 2
 _STALL_SHARE = 0.05
 """Smaller stall reasons are not printed."""
+_FEW = 100
+"""With fewer samples, a share of one half is off by ten percentage points or more by chance."""
 
 
 def launch_list(launches: Sequence[Launch]) -> str:
@@ -26,6 +28,27 @@ def hotspots_summary(found: Hotspots) -> str:
     what = ranked if found.total == 1 else f"{ranked}s"
     none = "" if found.ranked_by == "samples" else ", none sampled,"
     return f"{found.total:,} {what}{none} in {_rows(found)}"
+
+
+def columns_text(found: Hotspots, *, has_stalls: bool, has_code: bool, has_purposes: bool) -> str:
+    """Names the columns of rows that are not a table."""
+    of_lines = found.by == "line"
+    is_sampled = found.ranked_by == "samples"
+    counted = "samples, samples" if is_sampled else "executed instructions, executed instructions"
+    whose = "the line's" if of_lines else "its"
+    reasons = f", stall reasons (% of {whose} samples)" if has_stalls else ""
+    text = f"Columns: share of {counted}, {'line' if of_lines else 'offset and line'}{reasons}."
+    purpose = "what its instructions are for (% of executed)" if of_lines else "what it is for"
+    code = "its code" if of_lines else "the instruction"
+    below = [code] * has_code + [purpose] * has_purposes
+    return f"{text} Below: {' and '.join(below)}." if below else text
+
+
+def few_samples_text(found: Hotspots) -> str:
+    """Empty if there are enough samples."""
+    if found.ranked_by != "samples" or found.total >= _FEW:
+        return ""
+    return f"Only {count_noun(found.total, 'sample')}: shares are rough."
 
 
 def _rows(found: Hotspots) -> str:
@@ -61,7 +84,7 @@ def hotspots_notes(
         return []
     if launch.find_source is None:
         option = "source" if for_tool else "--source DIR"
-        return [f"the source text is not in the report: {option} finds it"]
+        return [f"the source text is not in the report: pass its folder with {option}"]
     files = sorted({file_name(path) for path in launch.source_files})
     return [f"not found under {'' if for_tool else '--'}source: {', '.join(files[:4])}"]
 
@@ -76,5 +99,5 @@ def stall_reasons(spot: Spot) -> list[str]:
 def waiting_for(spot: Spot) -> str:
     """The largest stall reasons with their share of the row's samples."""
     known, shares = stalls(), dict(spot.stall_shares())
-    shown = stall_reasons(spot)[:_STALLS_SHOWN]
+    shown = stall_reasons(spot)[:STALLS_SHOWN]
     return ", ".join(f"{known[reason].label} {share_text(shares[reason])}" for reason in shown)

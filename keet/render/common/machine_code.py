@@ -75,7 +75,8 @@ def noun(each: Instruction) -> str:
 def waits_for(
     code: MachineCode, wait: RowWait | None, line: Location | None, offset: Offset | None = None
 ) -> str:
-    """For example ` for the load at slow.cu:19`; empty if no other instruction is waited for.
+    """For example ` for the load at slow.cu:19` or ` (barrier at slow.cu:35)`; empty if no other
+    instruction is waited for.
 
     `offset` is given if rows are instructions: the producer is then named by its offset.
     """
@@ -85,8 +86,10 @@ def waits_for(
     held = "registers of " if wait.link == "register reuse" else ""
     if offset is not None:
         return f" for {held}the {what} at {offset(wait.producer_position)}"
-    if wait.reason == "barrier" and wait.producer == line:
+    if wait.reason == "barrier" and wait.producer in (None, line):
         return ""
+    if wait.reason == "barrier":  # `Barrier 95% for the barrier` would name it twice
+        return f" ({what} at {line_text(wait.producer)})"
     if wait.producer is None or wait.producer == line:
         return f" for {held}{'its own' if line else 'the'} {what}"
     return f" for {held}the {what} at {line_text(wait.producer)}"
@@ -100,17 +103,20 @@ def distinct_text(
     distinct: int | None, basis: str | None, requested: int | None, why_unknown: str
 ) -> str:
     """`at most 134.2 MB (4.0x)` for a bound, `about 106.5 MB (25x)` for an estimate."""
+    times = times_read_text(requested, distinct)
+    return distinct_bytes_text(distinct, basis, why_unknown) + (f" ({times})" if times else "")
+
+
+def distinct_bytes_text(distinct: int | None, basis: str | None, why_unknown: str) -> str:
     if distinct is None:
-        return f"unknown ({why_unknown})"
+        return f"unknown: {why_unknown}"
     kind = "about" if basis == "estimate" else "at most"
-    return f"{kind} {size_text(distinct)}{_times_text(requested, distinct)}"
+    return f"{kind} {size_text(distinct)}"
 
 
-def _times_text(requested: int | None, distinct: int) -> str:
-    """How often each byte is requested."""
-    if not distinct or not requested:
-        return ""
-    return f" ({times_text(requested / distinct)})"
+def times_read_text(requested: int | None, distinct: int | None) -> str:
+    """How often each byte is requested; empty if that is not known."""
+    return times_text(requested / distinct) if distinct and requested else ""
 
 
 _PRODUCT = regex(r"(?<=[\w)\]]) (?=[\w(\[])")

@@ -22,7 +22,9 @@ from keet.render.common.hotspot_rows import (
     row_key,
 )
 from keet.render.common.hotspots import (
-    _STALLS_SHOWN,
+    STALLS_SHOWN,
+    columns_text,
+    few_samples_text,
     hotspots_notes,
     hotspots_summary,
     launch_list,
@@ -36,14 +38,19 @@ from keet.render.common.machine_code import (
     waits_for,
 )
 from keet.render.common.source_text import source_line, source_lines
-from keet.render.terminal.hotspots_code import mix_lines, pointer_table
+from keet.render.terminal.hotspots_code import (
+    mix_lines,
+    pointer_table,
+    printed_reasons,
+    stall_legend,
+)
 from keet.render.terminal.layout import Group, Renderable, Table, Text
 from keet.units import format_number
 
 _CODE_WIDTH = 24
 """If fewer characters are left for the code, it gets a line of its own."""
 _EXPLAINED = 3
-"""Rows whose first stall reason is explained in words."""
+"""Leading rows: their producer and purposes are printed even if they need lines of their own."""
 
 
 def hotspots_view(
@@ -54,6 +61,9 @@ def hotspots_view(
     silent: dict[Absent, list[Launch]] = {}
     opaque: dict[Absent, list[Launch]] = {}
     reasons: dict[str, None] = {}
+    rows = slice(page_at or 0, (page_at or 0) + top)
+    layout = _Layout(width, rows, is_page=page_at is not None)
+    columns = ""
     for each in found:
         launch, spots, code = each
         if isinstance(spots, Absent):
@@ -64,14 +74,11 @@ def hotspots_view(
             opaque.setdefault(missing, []).append(launch)
         if parts:
             parts.append("")
-        parts += _launch_view(each, spots, width, top, page_at)
-        leading = [
-            reason
-            for spot in spots.spots[page_at or 0 :][: min(top, _EXPLAINED)]
-            for reason in stall_reasons(spot)[:1]
-        ]
-        reasons.update(dict.fromkeys(leading))
-    parts += _legend(reasons)
+        view = _launch_view(each, spots, layout, columns)
+        parts += view.parts
+        columns = view.columns or columns
+        reasons.update(dict.fromkeys(printed_reasons(spots.spots[rows], view.waiting)))
+    parts += stall_legend(reasons)
     for absent, launches in silent.items():
         parts.append(Text(f"{launch_list(launches)}: {absent.reason}", style="yellow"))
         parts.append(Text(absent.remedy))
@@ -91,9 +98,23 @@ def opaque_notes(opaque: Mapping[Absent, Sequence[Launch]]) -> list[Text]:
     ]
 
 
-def _launch_view(
-    each: Examined, found: Hotspots, width: int, top: int, page_at: int | None
-) -> list[Renderable]:
+class _Layout(NamedTuple):
+    width: int
+    rows: slice
+    is_page: bool
+    """For a tool with pages."""
+
+
+class _RowsView(NamedTuple):
+    parts: list[Renderable]
+    waiting: Sequence[str]
+    """The texts with stall reasons, as printed."""
+    columns: str = ""
+    """Names the columns of rows that are not a table."""
+
+
+def _launch_view(each: Examined, found: Hotspots, layout: _Layout, columns: str) -> _RowsView:
+    """`columns`: the names of columns that were printed last, which are not repeated."""
     launch = each.launch
     parts: list[Renderable] = [
         Text.assemble(
@@ -104,35 +125,34 @@ def _launch_view(
     ]
     if found.partial:
         parts.append(Text(f"{found.partial}; {found.partial.remedy}", style="yellow"))
+    if few := few_samples_text(found):
+        parts.append(Text(few, style="yellow"))
     code = each.code if isinstance(each.code, MachineCode) else None
     parts += mix_lines(code) if code else []
     lines = source_lines(launch)
-    first = page_at or 0
-    shown = _rows(each, found, lines, slice(first, first + top))
-    parts += _wide(shown, found, width) or _narrow(shown, width)
-    left = len(found.spots) - len(shown)
-    if left > 0 and page_at is None:
-        rest = sum(spot.share or 0.0 for spot in found.spots[top:])
-        noun = "line" if found.by == "line" else "instruction"
-        more = f"{count_noun(left, f'more {noun}')}: {share_cell(rest)}"
-        more += f"; --top {len(found.spots)}"
-        parts.append(Text(more, style="dim"))
+    shown = _rows(each, found, lines, layout.rows)
+    width = layout.width
+    rows = _wide(shown, found, width) or _narrow(shown, found, width)
+    if rows.columns != columns:
+        parts += [Text(rows.columns, style="dim")] if rows.columns else []
+    parts += rows.parts
+    if not layout.is_page:
+        parts += _left_out(found, len(shown))
     parts += pointer_table(code, width) if code else []
-    notes = hotspots_notes(launch, found, lines, for_tool=page_at is not None)
+    notes = hotspots_notes(launch, found, lines, for_tool=layout.is_page)
     parts += [Text(note, style="dim") for note in notes]
-    return parts
+    return _RowsView(parts, rows.waiting, rows.columns)
 
 
-def _legend(reasons: Iterable[str]) -> list[Renderable]:
-    """Explains the leading stall reasons in words."""
-    known = stalls()
-    lines: list[Renderable] = [
-        Text.assemble(
-            (known[reason].label, "dim bold"), (f": waits for {known[reason].waits_for}", "dim")
-        )
-        for reason in reasons
-    ]
-    return ["", *lines] if lines else []
+def _left_out(found: Hotspots, shown: int) -> list[Renderable]:
+    left = len(found.spots) - shown
+    if left <= 0:
+        return []
+    rest = share_cell(sum(spot.share or 0.0 for spot in found.spots[shown:]))
+    noun = "line" if found.by == "line" else "instruction"
+    of = "samples" if found.ranked_by == "samples" else "executed instructions"
+    more = f"{count_noun(left, f'more {noun}')} ({rest} of {of}): --top {len(found.spots)}"
+    return [Text(more, style="dim")]
 
 
 class _Row(NamedTuple):
@@ -195,7 +215,7 @@ def _is_elsewhere(spot: Spot, own: RowCode) -> bool:
 
 def _wordings(spot: Spot, own: RowCode, each: Examined) -> tuple[str, str, str, str]:
     known, portions = stalls(), dict(spot.stall_shares())
-    reasons = stall_reasons(spot)[:_STALLS_SHOWN]
+    reasons = stall_reasons(spot)[:STALLS_SHOWN]
     if not reasons:
         return "", "", "", ""
     plain = [f"{known[reason].label} {share_text(portions[reason])}" for reason in reasons]
@@ -235,27 +255,35 @@ def _excess(spot: Spot) -> str:
     return "; ".join(parts)
 
 
-def _narrow(rows: Sequence[_Row], width: int) -> list[Text]:
+def _narrow(rows: Sequence[_Row], found: Hotspots, width: int) -> _RowsView:
     """Several lines per spot: the numbers, then the code and the excess, which may use the whole
     width."""
     share = max(len(row.share) for row in rows)
     weight = max(len(row.weight) for row in rows)
     indent = " " * (share + weight + 4)
     room = max(20, width - len(indent))
-    lines: list[Text] = []
+    columns = columns_text(
+        found,
+        has_stalls=any(row.waiting[0] for row in rows),
+        has_code=any(row.code for row in rows),
+        has_purposes=any(row.purposes for row in rows),
+    )
+    lines: list[Renderable] = []
+    heads: list[str] = []
     for index, row in enumerate(rows):
         head = Text(f"{row.share:>{share}}  {row.weight:>{weight}}  ")
         head.append(row.place, style="cyan")
         is_leading = index < _EXPLAINED
         first, below = _heading(row, head, width, is_leading=is_leading)
         lines.append(first)
+        heads.append(first.plain)
         lines += [Text(indent).append_text(part) for part in below]
         has_purposes = first.plain.endswith(row.purposes)
         rest = row._replace(purposes="") if has_purposes else row
         lines += [
             Text(indent).append_text(part) for part in _under(rest, room, is_leading=is_leading)
         ]
-    return lines
+    return _RowsView(lines, heads, columns)
 
 
 def _heading(row: _Row, head: Text, width: int, *, is_leading: bool) -> tuple[Text, list[Text]]:
@@ -292,8 +320,8 @@ def _under(row: _Row, room: int, *, is_leading: bool) -> Iterator[Text]:
         yield Text(row.excess[:room], style="yellow")
 
 
-def _wide(rows: Sequence[_Row], found: Hotspots, width: int) -> list[Renderable]:
-    """One line per spot; empty if the numbers leave no room for the code."""
+def _wide(rows: Sequence[_Row], found: Hotspots, width: int) -> _RowsView | None:
+    """One line per spot; None if the numbers leave no room for the code."""
     longest = max(len(row.code) for row in rows)
     traffic = {
         heading: [row.traffic[i] for row in rows]
@@ -309,8 +337,8 @@ def _wide(rows: Sequence[_Row], found: Hotspots, width: int) -> list[Renderable]
         used = sum(_column_width(*column) for column in [*columns.items(), *traffic.items()])
         room = width - used - 2
         if room >= min(longest, _CODE_WIDTH):
-            return [_table(rows, columns, traffic, min(longest, room))]
-    return []
+            return _RowsView([_table(rows, columns, traffic, min(longest, room))], wording)
+    return None
 
 
 def _columns(

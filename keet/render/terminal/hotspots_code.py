@@ -1,15 +1,24 @@
-"""A part of `keet hotspots`' view: what instructions are for, and bytes read per pointer."""
+"""A part of `keet hotspots`' view: what instructions are for, bytes read per
+pointer, and the stall reasons in words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from keet.analysis.sass import MachineCode
+from keet.analysis.source_lines.hotspots import Spot
+from keet.catalog import stalls
 from keet.formatting import count_noun
 from keet.profile import Location
 from keet.profile.names import file_name
 from keet.render.common.hotspot_rows import PointerRow, pointer_rows
-from keet.render.common.machine_code import distinct_text, mix_text, size_text
+from keet.render.common.hotspots import STALLS_SHOWN, stall_reasons
+from keet.render.common.machine_code import (
+    distinct_bytes_text,
+    mix_text,
+    size_text,
+    times_read_text,
+)
 from keet.render.terminal.layout import Renderable, Table, Text
 
 _POINTERS = 3
@@ -35,12 +44,13 @@ def pointer_table(code: MachineCode, width: int) -> list[Renderable]:
     shown = rows[:_POINTERS]
     has_l2 = width >= _WIDE and any(row.reuse.l2_basis == "measured" for row in shown)
     table = Table(padding=(0, 2), heading_style="dim")
-    table.add_column("Read by pointer", no_wrap=True, overflow="ellipsis", max_width=24)
+    table.add_column("Bytes read per pointer", no_wrap=True, overflow="ellipsis", max_width=24)
     table.add_column("requested", justify="right", no_wrap=True)
-    table.add_column("distinct (times read)", overflow="fold")
+    table.add_column("distinct", overflow="fold")
+    table.add_column("times read", justify="right", no_wrap=True)
     if has_l2:
         table.add_column("from L2", justify="right", no_wrap=True)
-    table.add_column("where", style="cyan", no_wrap=True, overflow="ellipsis")
+    table.add_column("at", style="cyan", no_wrap=True, overflow="ellipsis")
     for row in shown:
         table.add_row(*_cells(row, has_l2=has_l2))
     left = len(rows) - len(shown)
@@ -49,17 +59,37 @@ def pointer_table(code: MachineCode, width: int) -> list[Renderable]:
 
 
 def _cells(row: PointerRow, *, has_l2: bool) -> list[str]:
-    reuse = row.reuse
+    reuse, distinct = row.reuse, row.reuse.distinct_bytes_at_most
     l2_bytes = size_text(reuse.l2_bytes) if reuse.l2_basis == "measured" else "-"
     return [
         row.name,
         size_text(reuse.requested_bytes),
-        distinct_text(
-            reuse.distinct_bytes_at_most, reuse.basis, reuse.requested_bytes, row.why_unknown
-        ),
+        distinct_bytes_text(distinct, reuse.basis, row.why_unknown),
+        times_read_text(reuse.requested_bytes, distinct) or "-",
         *([l2_bytes] if has_l2 else []),
         lines_text(row.lines),
     ]
+
+
+def stall_legend(reasons: Iterable[str]) -> list[Renderable]:
+    """Explains stall reasons in words."""
+    known = stalls()
+    lines: list[Renderable] = [
+        Text.assemble(
+            (known[reason].label, "dim bold"), (f": waits for {known[reason].waits_for}", "dim")
+        )
+        for reason in reasons
+    ]
+    return ["", *lines] if lines else []
+
+
+def printed_reasons(spots: Iterable[Spot], waiting: Sequence[str]) -> Iterator[str]:
+    """The stall reasons of the rows that the width left room for."""
+    known = stalls()
+    for spot in spots:
+        for reason in stall_reasons(spot)[:STALLS_SHOWN]:
+            if any(known[reason].label in text for text in waiting):
+                yield reason
 
 
 _LINES = 3

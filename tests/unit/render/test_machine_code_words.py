@@ -72,7 +72,7 @@ def test_bounds_and_estimates_are_worded_differently() -> None:
     assert distinct_text(1000, "bound", 4000, "") == "at most 1 kB (4.0x)"
     assert distinct_text(1000, "estimate", 25_000, "") == "about 1 kB (25x)"
     assert distinct_text(None, None, 25_000, "depends on loaded data") == (
-        "unknown (depends on loaded data)"
+        "unknown: depends on loaded data"
     )
     assert distinct_text(1000, "bound", None, "") == "at most 1 kB"
 

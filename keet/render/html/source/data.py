@@ -238,8 +238,8 @@ class SourceData:
         else:
             address = self.code.program.code[wait.producer_position].address
             place, link = self.offset(address), self.address_link(address)
-        place = one_line(place)
-        return [text.removesuffix(place), link] if text.endswith(place) else text
+        before, found, after = text.rpartition(one_line(place))
+        return [before, link, after] if found and after in ("", ")") else text
 
     def finding_link(self, mention: Mention, content: Content, **attributes: object) -> Html:
         href = f"#{self.anchors.finding(self.launch.id, mention.number)}"
