@@ -33,7 +33,7 @@ def test_the_terminal_shows_curve_and_words_within_its_width(
     assert result.code == 0
     assert max(map(len, result.out.splitlines())) <= width
     assert "dot over BLOCK: fastest at 1024" in result.out
-    assert "What no single profile shows:" in result.out
+    assert "Compared with a single profile:" in result.out
     best = next(line for line in result.out.splitlines() if "●" in line and " 1024 " in line)
     assert "120.6 us" in best
 
@@ -97,7 +97,7 @@ def test_one_file_is_no_set_and_rows_name_their_files(
     ]
     ill = [finding(each, "small_grid", 2.0) for each in sick]
     out = keet("insights", make_set(tmp_path / "s", sick, ill), "--format", form).out
-    assert "What no single profile shows" not in out
+    assert "Compared with a single profile" not in out
     assert "runs/a.ncu-rep" in out
 
 

@@ -56,12 +56,30 @@ def find_clusters(
         asked = kernel is None or kernel.search(row.kernel) or kernel.search(row.kernel_full)
         if asked and row.saved_likely_us >= _LEAST_SAVED_US:
             groups[row.finding, row.device].append(row)
-    clusters = [
-        _cluster(rows, totals[device], "run" if device in runs.not_profiled_us else "reports")
-        for (_, device), rows in groups.items()
-    ]
-    worth = [cluster for cluster in clusters if _is_pattern(cluster)]
-    return [_insight(each) for each in sorted(worth, key=lambda c: -c.saved_likely_us)]
+    found = []
+    for (_, device), rows in groups.items():
+        basis: Basis = "run" if device in runs.not_profiled_us else "reports"
+        counted = sum(row.launches for row in rows)
+        cluster = _cluster(rows, totals[device], basis)
+        found.append(_CountedCluster(cluster, counted, kernel is not None))
+    worth = [each for each in found if _is_pattern(each.cluster)]
+    return [_insight(each) for each in sorted(worth, key=lambda c: -c.cluster.saved_likely_us)]
+
+
+class _CountedCluster(NamedTuple):
+    cluster: Cluster
+    counted: int
+    """Number of launches in the times: those of the slowest version of each kernel."""
+    is_selection: bool
+    """Only kernels that match --kernel were considered."""
+
+    @property
+    def whole(self) -> str:
+        """What shares are of."""
+        if self.is_selection:
+            return "the GPU time of kernels that match"
+        runs = self.cluster.basis == "run"
+        return f"the GPU time {'of the whole runs' if runs else 'in the store'}"
 
 
 def _is_pattern(cluster: Cluster) -> bool:
@@ -173,14 +191,13 @@ def shortest_paths(paths: Iterable[str]) -> dict[str, str]:
 # --- words
 
 
-def _insight(cluster: Cluster) -> Insight:
-    book = FactBook()
+def _insight(found: _CountedCluster) -> Insight:
+    book, cluster = FactBook(), found.cluster
     kernels = book.computed("kernels", cluster.kernel_count, "")
     share = book.computed("share of the GPU's time", cluster.share_pct, "%")
-    title = (
-        f"{kernels.value:.0f} kernels, {share:.0f} of the time: {cluster.label} on {cluster.device}"
-    )
-    text = (_extent(cluster, book, share), _saving(cluster, book), capitalized(cluster.remedy))
+    extent = f"{kernels.value:.0f} kernels, {share:.0f} of {found.whole}"
+    title = f"{extent}: {cluster.label} on {cluster.device}"
+    text = (_extent(found, book, share), _saving(cluster, book), capitalized(cluster.remedy))
     return Insight(
         id="",
         kind="cluster",
@@ -192,31 +209,30 @@ def _insight(cluster: Cluster) -> Insight:
     )
 
 
-def _extent(cluster: Cluster, book: FactBook, share: Evidence) -> str:
+def _extent(found: _CountedCluster, book: FactBook, share: Evidence) -> str:
+    cluster = found.cluster
     launches = book.computed("launches", cluster.launches, "")
     files = book.computed("files", cluster.files, "")
-    time, total = (
-        _time(book, "their time", cluster.time_us),
-        _time(book, "all time", cluster.total_us),
-    )
-    runs = cluster.basis == "run"
-    profiled = "profiled launches" if runs else "launches"
-    held = "of the whole runs" if runs else "that the store has for this GPU"
+    time = _time(book, "their time", cluster.time_us)
+    total = _time(book, "all time", cluster.total_us)
+    profiled = "profiled launches" if cluster.basis == "run" else "launches"
     return (
         f"{launches.value:,.0f} {profiled} in {count_noun(int(files.value), 'file')} on "
-        f"{cluster.device} have this finding. {_who(cluster, book)} {time} of the {total} {held} "
-        f"({share:.0f})."
+        f"{cluster.device} have this finding. {_who(found, book)} {time}, {share:.0f} of "
+        f"{found.whole} ({total} on this GPU)."
     )
 
 
-def _who(cluster: Cluster, book: FactBook) -> str:
-    if not cluster.versions:
+def _who(found: _CountedCluster, book: FactBook) -> str:
+    if not found.cluster.versions:
         return "They take"
-    book.computed("other versions", cluster.versions, "")
-    others = count_noun(cluster.versions, "capture is", "captures are")
+    counted = book.computed("launches that count", found.counted, "")
+    rest = found.cluster.launches - found.counted
+    others = book.computed("launches that do not count", rest, "")
     return (
-        f"{others} of another version of a kernel in the same folder, and not counted in the "
-        "times. The slowest versions take"
+        "If a kernel is in several files of one folder, only the file in which it takes longest "
+        f"counts: {counted.value:,.0f} launches count, {others.value:,.0f} "
+        f"{'does' if rest == 1 else 'do'} not. Those that count take"
     )
 
 
@@ -230,7 +246,7 @@ def _saving(cluster: Cluster, book: FactBook) -> str:
         )
     )
     all_ = "the slowest version of each" if cluster.versions else "all of them"
-    return f"Fixing {all_} would save {likely} ({low} to {high}), the sum of their forecasts."
+    return f"Fixing {all_} could save {likely} ({low} to {high}), the sum of their forecasts."
 
 
 def _adds(cluster: Cluster, book: FactBook) -> str:

@@ -31,7 +31,7 @@ def moved_between(usual: Point, here: Point) -> tuple[MetricChange, ...]:
 
 
 def _moved(name: str, usual: Point, here: Point) -> MetricChange | None:
-    before, after = usual.number(name), here.number(name)
+    before, after = value_of(usual, name), value_of(here, name)
     if before is None or after is None:
         return None
     spec = metrics()[name]
@@ -96,7 +96,8 @@ VOLUMES = (
 """Counters of work: more takes longer if the unit that does it is the limiter."""
 SM_ACTIVE = "sm_active_share"
 """Computed from two columns: share of the elapsed cycles in which SMs are active."""
-_RATES = ("l2_hit_rate_pct", "l1_hit_rate_pct", SM_ACTIVE, "branch_efficiency_pct")
+_BRANCHES = "branch_efficiency_pct"
+_RATES = ("l2_hit_rate_pct", "l1_hit_rate_pct", SM_ACTIVE, _BRANCHES)
 _PACES = ("active_threads_per_warp", "sm_frequency", "dram_frequency")
 IN_FLIGHT = "achieved_warps_per_sm"
 """More resident warps hide more latency."""
@@ -178,6 +179,9 @@ def differing_work(points: Sequence[Point]) -> list[tuple[str, float, float]]:
 
 
 def value_of(point: Point, column: str) -> float | None:
+    """None if not measured, and for a branch efficiency of 0: no counted branch ran."""
+    if column == _BRANCHES:
+        return point.number(column) or None
     if column != SM_ACTIVE:
         return point.number(column)
     active, elapsed = point.number("sm_active_cycles"), point.number("elapsed_cycles")

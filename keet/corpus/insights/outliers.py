@@ -172,10 +172,7 @@ def _told(outliers: Outliers, usual: Point, points: Sequence[Point], book: FactB
         kind="outliers",
         title=f"{outliers.kernel}: {_launches(outliers.found)} much slower than peers",
         text=text,
-        adds=(
-            "A profile of one of these launches would not show that it is an exception, and a "
-            "profile of another launch would not show that there are exceptions."
-        ),
+        adds="",
         facts=book.facts,
         outliers=outliers,
     )

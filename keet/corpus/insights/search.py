@@ -31,6 +31,7 @@ from keet.corpus.insights.sweeps import (
     measured_series,
     representatives,
     version_alternatives,
+    with_distinguishing,
 )
 from keet.corpus.store.reader import Store
 from keet.verification.grounding import check_grounding
@@ -42,6 +43,7 @@ def find_insights(
     """`kernel`: only kernels whose short or full name matches. `top`: how many of each kind."""
     source = InsightSource(store)
     measured, changes = _across_files(source, kernel)
+    measured = with_distinguishing(measured)
     runs = run_times(source)
     clusters, outliers = find_clusters(source, kernel, runs), find_outliers(source, kernel, top)
     found = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
@@ -33,6 +34,9 @@ class SweepFacts:
         self.points: Sequence[Point] = measured.points
         self.shares: Sequence[Mapping[str, float]] = measured.shares
         """Share of peak by hardware unit, per point."""
+        self.times_us: Sequence[Sequence[float]] = measured.times_us
+        """Times of all files, per point."""
+        self.distinguishing: Sequence[str] = measured.distinguishing
         self.book = book
         self._judged: dict[int, SlowPointJudgement] = {}
         self.costs = [self.cost(i) for i in range(len(measured.points))]
@@ -79,6 +83,12 @@ class SweepFacts:
         return self.book.computed(
             "noise between captures", 100 * noise.between_sessions(shortest), "%"
         )
+
+    def tie_limit(self) -> Evidence:
+        """How much slower, in per cent, a value may be that counts as fast as the best."""
+        shortest = min(p.duration_us for p, c in zip(self.points, self.sweep.points) if c.tied)
+        limit = 100 * math.expm1(noise.TIED * noise.between_sessions(shortest))
+        return self.book.computed("two standard deviations of the noise", limit, "%")
 
     def worth(self) -> Evidence:
         costs = self.costs[self.slowest], self.costs[self.best]
@@ -141,6 +151,8 @@ class SlowPointWriter:
 
     def __init__(self, facts: SweepFacts) -> None:
         self._facts = facts
+        self._is_explained = False
+        """Whether a sentence has said with what values slow points are compared."""
 
     def sentences(self) -> Iterator[str]:
         """About the slowest points, in the order of the knob."""
@@ -231,7 +243,8 @@ class SlowPointWriter:
         moved = self._counter(group, judgement.differences[0])
         return (
             f"the work is the same, no unit that was measured is above {reached:.0f} of its peak, "
-            f"and fewer warps are resident, {moved}: there are too few warps to hide latency."
+            f"and fewer warps are resident, {moved}{self._nearest(group)}: there are too few "
+            "warps to hide latency."
         )
 
     def _moved(self, group: Sequence[int], judgement: SlowPointJudgement) -> str:
@@ -246,7 +259,16 @@ class SlowPointWriter:
         found = judgement.differences
         waiting = [each for each in found[_MOST_COUNTERS:] if each.kind == 2]
         shown = [*found[:_MOST_COUNTERS], *waiting]
-        return f"What changed as well: {'; '.join(self._counter(group, each) for each in shown)}."
+        counters = "; ".join(self._counter(group, each) for each in shown)
+        return f"What changed as well{self._nearest(group)}: {counters}."
+
+    def _nearest(self, group: Sequence[int]) -> str:
+        """Said once per sweep, where a point is not compared with the best one."""
+        nearest = self._facts.beside(group[-1])[0]
+        if self._is_explained or nearest == self._facts.best:
+            return ""
+        self._is_explained = True
+        return f" ({self._facts.value(nearest)} is the nearest value that is as fast as the best)"
 
     def _counter(self, group: Sequence[int], found: CounterDifference) -> str:
         """`L2 Sectors, 42,119,000 compared with 25,475,000 at 128`"""

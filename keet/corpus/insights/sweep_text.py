@@ -5,13 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from keet.catalog import findings
 from keet.corpus.insights import noise
 from keet.corpus.insights.metric_changes import differing_work, label_of
-from keet.corpus.insights.points import Point
+from keet.corpus.insights.records import LimiterChange
+from keet.corpus.insights.set_additions import SetAdditions
 from keet.corpus.insights.slow_point_text import SlowPointWriter, SweepFacts
 from keet.corpus.insights.sweeps import limiters
-from keet.corpus.insights.wording import amount, joined, spoken
+from keet.corpus.insights.wording import (
+    amount,
+    be,
+    in_table_words,
+    joined,
+    latency_explained_once,
+    spoken,
+)
+from keet.corpus.insights.work import unchanged_work
 from keet.evidence import Evidence
 from keet.formatting import capitalized
 from keet.records import NamedTuple
@@ -19,6 +27,8 @@ from keet.records import NamedTuple
 _FULL = 85.0
 """Share of its peak, in per cent, from which a unit can't do much more."""
 _MOST_LEFT_OUT = 5
+_MOST_FIXED = 3
+_RESULTS = "keet can't see whether the results are the same"
 _MOST_THREADS = 1024
 """The largest block."""
 _SOURCES = {
@@ -48,32 +58,43 @@ class SweepWriter:
         if sweep.work == "unknown":
             return SweepText(
                 self._title("best value not known"),
-                (self._what(), *self._left_out(), self._unknown()),
-                self._only_shape(),
+                (*self._set(), self._unknown()),
+                "",
             )
         if sweep.only_noise or sweep.best is None:
             return SweepText(
                 self._title("all differences are within noise"),
-                (self._what(), *self._left_out(), self._noise()),
+                (*self._set(), self._noise()),
                 self._no_matter(),
             )
         text = (
-            self._what(),
-            *self._left_out(),
+            *self._set(),
             self._best(),
             *self._limiter(),
             *self._slow_parts(),
             *self._end(),
         )
-        return SweepText(self._title(self._in_short()), text, SetAdditions(self._facts).text())
+        *once, adds = latency_explained_once([*text, SetAdditions(self._facts).text()])
+        return SweepText(self._title(self._in_short()), tuple(once), adds)
+
+    def _set(self) -> Iterator[str]:
+        """What the sweep consists of."""
+        yield self._what()
+        yield from self._fixed()
+        yield from self._several_files()
+        yield from self._left_out()
 
     def _title(self, what: str) -> str:
         return f"{self._sweep.kernel} over {self._sweep.knob}{self._given()}: {what}"
 
     def _given(self) -> str:
-        """Fixed values, which distinguish it from other sweeps of the same kernel."""
-        fixed = self._sweep.fixed[:3]
-        return f" (with {joined([f'`{each}`' for each in fixed])})" if fixed else ""
+        fixed = self._facts.distinguishing[:_MOST_FIXED]
+        return f" (with {_quoted(fixed)})" if fixed else ""
+
+    def _fixed(self) -> Iterator[str]:
+        fixed = [each for each in self._sweep.fixed if each not in self._facts.distinguishing]
+        if fixed:
+            yield f"The same in all files: {_quoted(fixed[:_MOST_FIXED])}."
 
     def _in_short(self) -> str:
         best, word = self._facts.value(self._facts.best), "fastest"
@@ -81,9 +102,8 @@ class SweepWriter:
             word = "cheapest per unit of work"
         if not self._facts.is_number or not self._sweep.changes:
             return f"{word} at {best}"
-        change = self._sweep.changes[0]
-        limiters = f"from {spoken(change.was)} to {spoken(change.becomes)}"
-        return f"{word} at {best}; the limiter changes {limiters}"
+        was, becomes = self._around(self._sweep.changes[0])
+        return f"{word} at {best}; the limiter changes from {was} to {becomes}"
 
     def _what(self) -> str:
         files = sum(point.files for point in self._sweep.points)
@@ -95,6 +115,25 @@ class SweepWriter:
             f"; {joined(also)} {'change' if len(also) > 1 else 'changes'} with it" if also else ""
         )
         return f"{capitalized(said)}{moves}. {self._work()}"
+
+    def _several_files(self) -> Iterator[str]:
+        """Which file is shown, and where they differ most."""
+        times = self._facts.times_us
+        counts = {len(each) for each in times}
+        if not times or max(counts) < 2:
+            return
+        most = self._facts.book.computed("files per value", max(counts), "")
+        number = f"{most.value:.0f}" if len(counts) == 1 else f"Up to {most.value:.0f}"
+        i = max(range(len(times)), key=lambda i: max(times[i]) / min(times[i]))
+        at = self._facts.value(i)
+        low, high = (
+            self._facts.book.computed(f"{word} time at {at}", pick(times[i]), "us")
+            for word, pick in (("shortest", min), ("longest", max))
+        )
+        yield (
+            f"{number} files per value; {_which_file(counts)} is shown. Their times differ most "
+            f"at {at}: {low} to {high}."
+        )
 
     def _left_out(self) -> Iterator[str]:
         left = self._sweep.left_out
@@ -125,12 +164,13 @@ class SweepWriter:
         """Equal bytes or instructions show that; the work of single units may vary."""
         varying = differing_work(self._facts.points)
         if not varying:
-            return "The work is the same, so the times can be compared."
+            return f"The work is the same, so the times can be compared; {_RESULTS}."
         said = [self._work_span(*each) for each in varying[:3]]
         said += ["others"] if len(varying) > 3 else []
+        same = capitalized(joined(unchanged_work(self._facts.points)))
         return (
-            "The problem is the same, so the times can be compared; the work of the units differs: "
-            f"{joined(said)}."
+            f"{same} are about the same at all values, so the times are compared; {_RESULTS}. The "
+            f"work of the units differs: {joined(said)}."
         )
 
     def _work_span(self, column: str, least: float, most: float) -> str:
@@ -145,9 +185,6 @@ class SweepWriter:
             f"The times are between {low} and {high}, but the counters do not show whether the "
             "work is the same: profile with instruction and DRAM counters (keet profile does)."
         )
-
-    def _only_shape(self) -> str:
-        return "The set shows only which captures belong together."
 
     def _noise(self) -> str:
         low, high = min(self._facts.costs, key=_value), max(self._facts.costs, key=_value)
@@ -172,39 +209,60 @@ class SweepWriter:
         return f"{best}), {slow}, {self._facts.worth().value:.2f}x). {self._ties()}".strip()
 
     def _ties(self) -> str:
-        tied = [i for i, point in enumerate(self._sweep.points) if point.tied]
-        values = [self._facts.value(i) for i in tied if i != self._facts.best]
-        if not values:
+        best = self._facts.best
+        tied = [i for i, point in enumerate(self._sweep.points) if point.tied and i != best]
+        if not tied:
             return ""
-        verb, sd = "is" if len(values) == 1 else "are", self._facts.sd()
-        return f"{joined(values)} {verb} as fast within noise (captures differ by {sd:.1f})."
+        values, costs = [self._facts.value(i) for i in tied], self._facts.costs
+        last = max(tied, key=lambda i: costs[i].value)
+        ratio = 100 * (costs[last].value / costs[best].value - 1)
+        slower = self._facts.book.computed(
+            "slower within noise", ratio, "%", costs[last], costs[best]
+        )
+        verb, most = ("is", "") if len(values) == 1 else ("are", "up to ")
+        return (
+            f"{joined(values)} {verb} as fast within noise: {most}{slower:.1f} slower, within two "
+            f"standard deviations of the noise ({self._facts.tie_limit():.1f})."
+        )
 
     def _limiter(self) -> Iterator[str]:
         if not any(point.limiter for point in self._sweep.points):
             yield "The limiters are not known: the reports do not have how busy the units were."
         elif not self._sweep.changes:
-            first = limiters(self._sweep.points[0].limiter)
-            if first:
-                yield f"The limiter is the same at all values: {spoken(first[0])}."
+            yield from self._same_limiter()
         elif self._facts.is_number:
             yield self._changes()
         else:
             yield self._limiter_of_each()
 
+    def _same_limiter(self) -> Iterator[str]:
+        named = {point.limiter for point in self._sweep.points if point.limiter}
+        if len(named) == 1:
+            yield f"The limiter is the same at all values: {in_table_words(named.pop())}."
+            return
+        first = limiters(self._sweep.points[0].limiter)[:1]
+        if first and all(first[0] in limiters(each) for each in named):
+            lead = capitalized(in_table_words(first[0]))
+            yield f"{lead} is among the limiters at all values."
+
     def _changes(self) -> str:
-        known = self._facts.values()
-        said = [
-            f"from {spoken(change.was)} to {spoken(change.becomes)} between {known[change.after]} "
-            f"and {known[change.until]}"
-            for change in self._sweep.changes
-        ]
+        known, said = self._facts.values(), []
+        for change in self._sweep.changes:
+            was, becomes = map(in_table_words, self._around(change))
+            between = f"between {known[change.after]} and {known[change.until]}"
+            said.append(f"from {was} to {becomes} {between}")
         return f"The limiter changes {joined(said)}."
+
+    def _around(self, change: LimiterChange) -> tuple[str, str]:
+        """The limiters before and after a change, in the words of the table."""
+        named = {point.shown: point.limiter or "" for point in self._sweep.points}
+        return named[change.after], named[change.until]
 
     def _limiter_of_each(self) -> str:
         said = [
-            f"{spoken(limiters(point.limiter)[0])} with {self._facts.value(i)}"
+            f"{in_table_words(point.limiter)} with {self._facts.value(i)}"
             for i, point in enumerate(self._sweep.points)
-            if limiters(point.limiter)
+            if point.limiter
         ]
         return f"The limiter differs: {joined(said)}."
 
@@ -243,7 +301,7 @@ class SweepWriter:
         share = self._sweep.points[best].units.get(lead[0]) if lead else None
         if lead and share is not None and share >= _FULL:
             reached = self._facts.book.share(self._facts.points[best], lead[0], share)
-            busy = f"{spoken(lead[0])} {_be(lead[0])} at {reached:.0f} of peak"
+            busy = f"{spoken(lead[0])} {be(lead[0])} at {reached:.0f} of peak"
             yield f"At the best value, {busy}: only less work for it would gain more."
         elif self._facts.is_number and self._is_open_end(best):
             yield (
@@ -256,6 +314,8 @@ class SweepWriter:
         points = self._facts.points
         last = len(points) - 1
         if best not in (0, last) or (best == last and self._is_largest_block()):
+            return False
+        if best == 0 and float(self._sweep.points[0].value) <= 1:
             return False
         times = [float(self._facts.costs[i].value) for i in (1 if best == 0 else best - 1, best)]
         sd = noise.between_sessions(min(point.duration_us for point in points))
@@ -272,79 +332,14 @@ def _value(piece: Evidence) -> float:
     return float(piece.value)
 
 
-def _be(limiter: str) -> str:
-    return "are" if spoken(limiter).endswith("s") else "is"
+def _quoted(values: Sequence[str]) -> str:
+    return joined([f"`{each}`" for each in values])
 
 
-class SetAdditions:
-    """Writes what a sweep with a best point adds over its best profile."""
-
-    def __init__(self, facts: SweepFacts) -> None:
-        self._facts = facts
-        self._sweep = facts.sweep
-
-    def text(self) -> str:
-        return f"{self._alone()} {self._together()}"
-
-    def _alone(self) -> str:
-        best = self._facts.best
-        point = self._facts.points[best]
-        lead = limiters(point.texts["limiter"])
-        reached = self._facts.book.cell(point, "reached_pct")
-        where = f"The best profile alone ({self._facts.value(best)})"
-        if not lead or reached is None:
-            return f"{where} does not show its limiter."
-        if lead[0] == "latency":
-            said = f"shows no unit above {reached:.0f} of peak"
-        else:
-            share = self._sweep.points[best].units.get(lead[0])
-            piece = reached if share is None else self._facts.book.share(point, lead[0], share)
-            said = f"shows {spoken(lead[0])} at {piece:.0f} of peak"
-        return f"{where} {said}{self._judged(point)}."
-
-    def _judged(self, point: Point) -> str:
-        if point.texts["healthy"]:
-            return ", where only less work helps"
-        finding = findings().get(point.texts["top_finding"] or "")
-        return f" and has the finding {finding.label}" if finding else " and has no finding"
-
-    def _together(self) -> str:
-        parts = [*self._free_choice(), *self._costly_choice(), *self._other_limiter()]
-        return f"The set also shows {joined(parts)}."
-
-    def _free_choice(self) -> Iterator[str]:
-        tied = [i for i, point in enumerate(self._sweep.points) if point.tied]
-        if len(tied) > 1:
-            yield f"that {joined([self._facts.value(i) for i in tied])} are equally fast"
-
-    def _costly_choice(self) -> Iterator[str]:
-        last, ratio = len(self._facts.points) - 1, self._facts.worth()
-        inner = [i for run in self._facts.slow_runs() if run[0] > 0 and run[-1] < last for i in run]
-        if self._facts.is_number and inner:
-            verb = "are" if len(inner) > 1 else "is"
-            values = joined([self._facts.value(i) for i in inner])
-            yield f"that {values} in between {verb} slower"
-        slow = self._facts.value(self._facts.slowest)
-        if self._sweep.kind == "size":
-            yield f"that a unit of work takes {ratio.value:.2f}x as long at {slow}"
-        elif self._sweep.kind == "version":
-            yield f"that it takes {ratio.value:.2f}x with {slow} (what else changed is not known)"
-        else:
-            yield f"that the choice of {self._sweep.knob} makes a difference of {ratio.value:.2f}x"
-
-    def _other_limiter(self) -> Iterator[str]:
-        """Limiters that the best profile does not show."""
-        if not self._facts.is_number:
-            if self._sweep.changes:
-                yield "that a fix for one of them may not help the other"
-            return
-        if self._sweep.kind == "size":
-            return
-        slow = [i for run in self._facts.slow_runs() for i in run]
-        starved = [self._facts.value(i) for i in slow if self._facts.judgement(i).starved]
-        if starved:
-            yield f"that at {joined(starved)} the limit is too few warps, not a unit"
-        elif self._sweep.changes:
-            change = self._sweep.changes[0]
-            known = self._facts.values()
-            yield f"that up to {known[change.after]} the limiter is {spoken(change.was)}"
+def _which_file(counts: set[int]) -> str:
+    """As `representatives` chooses it, from the numbers of files per value."""
+    if counts <= {1, 2}:
+        return "the faster one"
+    if all(count % 2 for count in counts):
+        return "the one with the median time"
+    return "the one with the median time (of the middle two, the faster one)"

@@ -8,10 +8,28 @@ from keet.analysis.hardware.ceilings import spoken_unit
 from keet.evidence import Evidence
 from keet.units import base_unit, format_number
 
+_LATENCY = " (no unit is near its peak)"
+
 
 def spoken(limiter: str) -> str:
     """A limiter as printed in a sentence."""
-    return "latency (no unit is near its peak)" if limiter == "latency" else spoken_unit(limiter)
+    return f"latency{_LATENCY}" if limiter == "latency" else spoken_unit(limiter)
+
+
+def in_table_words(limiter: str) -> str:
+    """A limiter as in the tables: `DRAM+L2`, `issue`."""
+    return spoken(limiter) if limiter == "latency" else limiter
+
+
+def be(limiter: str) -> str:
+    return "are" if spoken(limiter).endswith("s") else "is"
+
+
+def latency_explained_once(texts: Sequence[str]) -> list[str]:
+    """Keeps only the first explanation of `latency`."""
+    whole = "\n".join(texts)
+    head, mark, rest = whole.partition(_LATENCY)
+    return f"{head}{mark}{rest.replace(_LATENCY, '')}".split("\n")
 
 
 def joined(words: Sequence[str]) -> str:

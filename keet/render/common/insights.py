@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         ClusterKernelDocument,
         CurvePointDocument,
         InsightsDocument,
+        LimiterChangeDocument,
         SweepDocument,
     )
 
@@ -27,7 +28,9 @@ LEGEND = (
     "● best, ○ as fast within noise. Columns of units (DRAM, L2, L1, LSU, issue, …): share of peak "
     "over the elapsed cycles, as in `keet explain`."
 )
-ADDS = "What no single profile shows"
+OVERLAP = "A launch may be in several clusters: do not add up the savings of different clusters."
+FILES = "Files are named by the end of their path."
+ADDS = "Compared with a single profile"
 NOTHING = (
     "No insights: no kernel has a parameter that varies over three files, no finding is shared by "
     "several kernels, no kernel changed over time, and no launch is an outlier."
@@ -53,6 +56,12 @@ def time_text(value_us: float) -> str:
 def shown_file(kernel: ClusterKernelDocument) -> str:
     more = f" (slowest of {kernel.versions} versions)" if kernel.versions > 1 else ""
     return kernel.shown_path + more
+
+
+def limiters_around(sweep: SweepDocument, change: LimiterChangeDocument) -> tuple[str, str]:
+    """The limiters before and after a change, in the words of the table."""
+    named = {point.shown: point.limiter or "" for point in sweep.points}
+    return named.get(change.after, change.was), named.get(change.until, change.becomes)
 
 
 def unit_names(sweep: SweepDocument) -> list[str]:

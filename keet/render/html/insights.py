@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from keet.explanation.model_explanation import Authorship, Usage
-from keet.render.common.insights import ADDS, HEADINGS, NO_SWEEP, NOTHING, summary_line
+from keet.render.common.insights import ADDS, HEADINGS, NO_SWEEP, NOTHING, OVERLAP, summary_line
 from keet.render.common.model_explanation import usage_text
 from keet.render.html.insights_figure import sweep_figure
 from keet.render.html.insights_reports import CitedReports
@@ -128,7 +128,8 @@ def _kinds(document: InsightsDocument, reports: CitedReports) -> Iterator[Html]:
         shown = [_insight(each, reports) for each in found[:_FIRST]]
         folded = [_folded(each, reports) for each in found[_FIRST:]]
         heading = element("h2", HEADINGS[kind], id=f"kind-{kind}")
-        yield element("section", heading, *shown, *folded)
+        about = element("p", OVERLAP, class_="muted") if kind == "cluster" else None
+        yield element("section", heading, about, *shown, *folded)
 
 
 def _insight(insight: InsightDocument, reports: CitedReports) -> Html:

@@ -11,10 +11,10 @@ from math import ceil
 from string import ascii_uppercase
 
 from keet.formatting import percent_text
-from keet.render.common.insights import compared, time_text, unit_names
+from keet.render.common.insights import compared, limiters_around, time_text, unit_names
 from keet.render.html.data_table import scrolling
 from keet.render.html.markup import Html, element, from_svg
-from keet.render.json.insights import SweepDocument
+from keet.render.json.insights import LimiterChangeDocument, SweepDocument
 from keet.render.svg.insights_chart import ChartFrame, Standing, SweepChart
 from keet.render.svg.markup import text_width
 from keet.safe_text import one_line
@@ -189,6 +189,11 @@ def _key(standing: Standing, words: str) -> Html:
     return element("span", square, f" {words}", class_="legend")
 
 
+def _words(sweep: SweepDocument, change: LimiterChangeDocument) -> str:
+    was, becomes = limiters_around(sweep, change)
+    return f"was {was} and becomes {becomes}"
+
+
 def _changes(sweep: SweepDocument) -> Html | None:
     """The letters of the chart."""
     if not sweep.changes:
@@ -197,8 +202,9 @@ def _changes(sweep: SweepDocument) -> Html | None:
         element(
             "li",
             element("b", letter(number), class_="letter"),
-            one_line(f" between {change.after} and {change.until}: the limiter was {change.was} "),
-            one_line(f"and becomes {change.becomes}"),
+            one_line(
+                f" between {change.after} and {change.until}: the limiter {_words(sweep, change)}"
+            ),
         )
         for number, change in enumerate(sweep.changes)
     ]

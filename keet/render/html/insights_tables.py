@@ -35,7 +35,7 @@ def kernels_table(cluster: ClusterDocument, reports: CitedReports) -> Html:
         Column("launches", is_number=True),
         Column("time", is_number=True),
         Column("of the GPU's time", is_number=True),
-        Column("would save", is_number=True),
+        Column("could save", is_number=True),
         Column("range", is_number=True),
         Column("report", first="ascending"),
     ]

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from keet.formatting import percent_cell, percent_text
 from keet.render.common.insights import (
     ADDS,
+    FILES,
     LEGEND,
     NOTHING,
+    OVERLAP,
     shown_file,
     summary_line,
     time_text,
@@ -27,6 +29,8 @@ def insights_markdown(document: InsightsDocument) -> str:
     lines = ["# What these profiles show together", "", prose(summary_line(document)), ""]
     lines += [] if document.insights else [prose(NOTHING), ""]
     lines += [line for insight in document.insights for line in _insight(insight)]
+    about = f"{OVERLAP} {FILES}"
+    lines += [f"*{prose(about)}*"] if any(each.cluster for each in document.insights) else []
     lines += [f"*{prose(note)}*" for note in document.notes]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -77,4 +81,4 @@ def _kernels(cluster: ClusterDocument) -> str:
         ]
         for each in cluster.kernels
     ]
-    return table(["kernel", "file", "launches", "time", "of GPU", "would save"], rows)
+    return table(["kernel", "file", "launches", "time", "of GPU time", "could save"], rows)

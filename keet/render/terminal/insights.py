@@ -8,9 +8,11 @@ from typing import Literal
 from keet.formatting import percent_cell, percent_text, speedup_text
 from keet.render.common.insights import (
     ADDS,
+    FILES,
     HEADINGS,
     LEGEND,
     NOTHING,
+    OVERLAP,
     compared,
     shown_file,
     shown_history,
@@ -33,6 +35,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 _LEVELS = "▁▂▃▄▅▆▇█"
 _MOST_BAR = 40
 _WIDE_ENOUGH = 110
+_LEGENDS = {"sweep": LEGEND, "cluster": f"{OVERLAP} {FILES}"}
 
 
 def insights_view(document: InsightsDocument, width: int) -> Group:
@@ -43,7 +46,7 @@ def insights_view(document: InsightsDocument, width: int) -> Group:
         found = [each for each in document.insights if each.kind == kind]
         if found:
             parts += ["", Text(heading, style="bold underline")]
-            parts += [Text(LEGEND, style="dim")] if kind == "sweep" else []
+            parts += [Text(_LEGENDS[kind], style="dim")] if kind in _LEGENDS else []
             parts += [part for each in found for part in ("", *_insight(each, width))]
     parts += [Text(f"note: {note}", style="dim") for note in document.notes]
     return Group(*parts)
@@ -137,8 +140,8 @@ def _bar(share: float, width: int) -> str:
 def _kernels(cluster: ClusterDocument, width: int) -> Table:
     """A narrow table has fewer columns; the text below it has the ranges."""
     wide = width >= _WIDE_ENOUGH
-    names = ("file", "launches", "time", "of GPU") if wide else ("file", "time")
-    table = _table("kernel", *names, "would save")
+    names = ("file", "launches", "time", "of GPU time") if wide else ("file", "time")
+    table = _table("kernel", *names, "could save")
     for each in cluster.kernels:
         time, saved = time_text(each.time_us), time_text(each.saved_likely_us)
         saved_range = f"{saved} ({time_text(each.saved_low_us)} to {time_text(each.saved_high_us)})"

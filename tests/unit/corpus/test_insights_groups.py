@@ -90,10 +90,10 @@ def test_clusters_count_the_time_of_the_runs(tmp_path: Path) -> None:
     assert (only.cluster.basis, only.cluster.total_us) == ("run", 8000.0)
     assert only.cluster.time_us == pytest.approx(5000.0)
     assert only.cluster.saved_likely_us == pytest.approx(2500.0)
-    assert only.title.startswith("2 kernels, 62% of the time: ")
+    assert only.title.startswith("2 kernels, 62% of the GPU time of the whole runs: ")
     assert only.text[0] == (
-        "2 profiled launches in 2 files on NVIDIA H200 have this finding. They take 5 ms of the 8 ms "
-        "of the whole runs (62%)."
+        "2 profiled launches in 2 files on NVIDIA H200 have this finding. They take 5 ms, 62% of the "
+        "GPU time of the whole runs (8 ms on this GPU)."
     )
     assert found.notes == ()
 
@@ -167,7 +167,7 @@ def test_versions_of_a_kernel_in_one_folder_do_not_add_up(tmp_path: Path) -> Non
     ]
     assert cluster.saved_likely_us == pytest.approx((300 + 80 + 60) / 2)
     assert (cluster.versions, cluster.launches, cluster.kernel_count) == (2, 5, 3)
-    assert "2 captures are of another version" in insight.text[0]
+    assert "3 launches count, 2 do not" in insight.text[0]
 
 
 @pytest.mark.slow

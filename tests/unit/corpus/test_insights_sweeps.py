@@ -82,7 +82,7 @@ def test_work_that_varies_is_not_called_the_same(samples: Insights) -> None:
     for knob, counter in (("BLOCK", "L2 Cache Sectors"), ("TILE_Y", "Executed Instructions")):
         (told,) = [each for each in samples.insights if each.sweep and each.sweep.knob == knob]
         assert "The work is the same" not in " ".join([*told.text, told.adds])
-        assert "The problem is the same" in told.text[0]
+        assert "keet can't see whether the results are the same" in told.text[0]
         assert counter in told.text[0]
 
 
@@ -384,6 +384,69 @@ def test_larger_ones_are_recommended_while_the_curve_falls(
     times = ((2, 400.0), (4, 200.0), (8, last))
     found = planted(tmp_path, (launch(f"T_{v}.ncu-rep", duration_us=t) for v, t in times))
     assert ("try larger" in " ".join(found.insights[0].text)) is said
+
+
+@pytest.mark.slow
+def test_values_below_one_are_not_recommended(tmp_path: Path) -> None:
+    times = ((1, 100.0), (2, 200.0), (4, 400.0))
+    found = planted(tmp_path, (launch(f"T_{v}.ncu-rep", duration_us=t) for v, t in times))
+    assert "try smaller" not in " ".join(found.insights[0].text)
+
+
+@pytest.mark.slow
+def test_of_several_files_per_value_the_text_says_which_one_is_shown(tmp_path: Path) -> None:
+    times = ((1, 100.0), (2, 200.0), (4, 63.0))
+    found = planted(
+        tmp_path,
+        (
+            launch(
+                f"{name}-{'abcde'[v]}.ncu-rep",
+                duration_us=t * factor,
+                command_line=f"ncu -o x ./app --T {v}",
+            )
+            for v, t in times
+            for name, factor in (("copied", 1.0), ("live", 8.0 if v == 4 else 1.1))
+        ),
+    )
+    assert [point.time_us for point in by_knob(found, "T").points] == [100.0, 200.0, 63.0]
+    assert (
+        "2 files per value; the faster one is shown. Their times differ most at 4: 63 us to 504 us."
+        in found.insights[0].text
+    )
+
+
+@pytest.mark.slow
+def test_a_branch_efficiency_of_zero_is_not_a_change(tmp_path: Path) -> None:
+    """0 means that no counted branch ran."""
+    times = ((1, 300.0, 0.0), (2, 200.0, 50.0), (4, 100.0, 100.0))
+    found = planted(
+        tmp_path,
+        (
+            launch(f"T_{v}.ncu-rep", duration_us=t, branch_efficiency_pct=share)
+            for v, t, share in times
+        ),
+    )
+    slow = slow_parts(found, "T")
+    assert "Branch" not in slow["1"]
+    assert "Branch Efficiency, 50% compared with 100% at 4" in slow["2"]
+
+
+@pytest.mark.slow
+def test_a_title_names_only_fixed_values_that_distinguish_sweeps(tmp_path: Path) -> None:
+    found = planted(
+        tmp_path,
+        (
+            launch(f"M_{m}_N_{n}_K_7.ncu-rep", duration_us=100.0 * m + 300 * n)
+            for m in (1, 2, 3)
+            for n in (1, 4)
+        ),
+    )
+    told = [each for each in found.insights if each.sweep and each.sweep.knob == "M"]
+    assert {each.title.partition(":")[0] for each in told} == {
+        "step over M (with `N 1`)",
+        "step over M (with `N 4`)",
+    }
+    assert all("The same in all files: `K 7`." in each.text for each in told)
 
 
 @pytest.mark.slow
