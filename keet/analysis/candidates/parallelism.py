@@ -14,6 +14,7 @@ from keet.analysis.candidates.candidate import (
 )
 from keet.analysis.kernel.grid_use import (
     GridShape,
+    even_share,
     even_text,
     evenness,
     grid_shape,
@@ -145,22 +146,23 @@ def uneven(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     even = evenness(view)
     if even is None:
         return
+    share = even_share(view, even)
     expected = shape.expected if shape else 1.0
     if shape and shape.waves and shape.spread == 1 and shape.waves.value > 1:
         tail = min(1.0, max(float(even.value), expected) / parameter("balanced"))
         yield Candidate(
             "tail_effect",
-            f"Waves per SM: {shape.waves:.2f}. The last wave leaves SMs idle: {even_text(even)}.",
+            f"Waves per SM: {shape.waves:.2f}. The last wave leaves SMs idle: {even_text(share)}.",
             Effect(longest_sm=tail),
-            (shape.waves, even),
+            (shape.waves, share, even),
             view.launch_places,
         )
     rest = min(1.0, float(even.value) / expected / parameter("balanced"))
     yield Candidate(
         "load_imbalance",
-        f"SMs have unequal work: {even_text(even)}.",
+        f"SMs have unequal work: {even_text(share)}.",
         Effect(longest_sm=max(rest, 1 / MAX_GAIN), every_wait=resident(view) ** (1 - rest)),
-        (even, *((shape.waves,) if shape and shape.waves else ())),
+        (share, even, *((shape.waves,) if shape and shape.waves else ())),
         view.sampled_places,
     )
 

@@ -10,6 +10,7 @@ from keet.analysis.time_model import TimeModel
 from keet.evidence import Evidence
 from keet.profile import Workload
 from keet.records import NamedTuple
+from keet.units import Quantity
 
 
 class GridShape(NamedTuple):
@@ -50,9 +51,14 @@ def evenness(view: LaunchView) -> Evidence | None:
     return view.ratio("sm_evenness", "average over longest active SM", usual, most)
 
 
-def even_text(even: Evidence) -> str:
+def even_share(view: LaunchView, even: Evidence) -> Evidence:
+    """`evenness` as a percentage, with an id of its own: texts print it, and models refer to it."""
+    share = Quantity(100 * float(even.value), "%")
+    return view.ledger.derived("sm_evenness_pct", share, "average of the longest active SM", even)
+
+
+def even_text(share: Evidence) -> str:
     """`the average SM is active for 8% of the longest SM's cycles`."""
-    share = even._replace(value=100 * even.value, unit="%")
     return f"the average SM is active for {share:.0f} of the longest SM's cycles"
 
 

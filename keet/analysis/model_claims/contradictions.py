@@ -16,7 +16,7 @@ from keet.analysis.candidates.instructions import OVERHEAD, TENSOR_IDLE
 from keet.analysis.candidates.latency_hiding import USUAL, limiter_of
 from keet.analysis.candidates.pipes import NEAR_BUSIEST
 from keet.analysis.hardware.ceilings import HOST_LINK
-from keet.analysis.kernel.grid_use import even_text, evenness, grid_shape, shortness
+from keet.analysis.kernel.grid_use import even_share, even_text, evenness, grid_shape, shortness
 from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.model_claims.claim import Contradiction
@@ -173,7 +173,8 @@ def _no_tail(view: LaunchView, model: TimeModel) -> Absence | None:
         return f"The grid has {shape.grid:.0f}s: some SMs get none at all.", (shape.grid,)
     if even is None or float(even.value) < parameter("balanced"):
         return None
-    return f"{_EVEN}: {even_text(even)}.", (even,)
+    share = even_share(view, even)
+    return f"{_EVEN}: {even_text(share)}.", (share, even)
 
 
 _EVEN = "SMs are active about equally long"
@@ -190,7 +191,8 @@ def _balanced(view: LaunchView, model: TimeModel) -> Absence | None:
         return None
     if reached.value < USUAL * float(possible.value):
         return None
-    return f"{_EVEN}: {even_text(even)}.", (even, reached, possible)
+    share = even_share(view, even)
+    return f"{_EVEN}: {even_text(share)}.", (share, even, reached, possible)
 
 
 def _covered(view: LaunchView, model: TimeModel) -> Absence | None:

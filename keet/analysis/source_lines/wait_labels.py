@@ -14,4 +14,4 @@ def words_for(reasons: Sequence[str]) -> str:
     if {*reasons} <= {"no_instructions", "no_instruction"}:
         return "waits for instructions"
     for_data = {*reasons} <= {"long_scoreboard", "short_scoreboard"}
-    return "samples that wait for data" if for_data else "waits of this kind"
+    return "warps that wait for data" if for_data else "waits of this kind"

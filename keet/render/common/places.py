@@ -13,7 +13,7 @@ _MATTERS = 0.05
 """Smaller shares without a source line are not printed."""
 
 
-_ENDS = {"waits for data": "for", "samples that wait for data": "at"}
+_ENDS = {"waits for data": "for", "warps that wait for data": "at"}
 """Waits have two lines: that of the load that is waited for, and the one where warps wait."""
 
 

@@ -27,7 +27,7 @@ RUN_ROWS = 20
 """Kernels of the run that are listed."""
 _PEAKS = {
     "SM": ("sm_throughput_pct",),
-    "L1": ("l1tex_throughput_pct", "l1tex_throughput_pascal_pct"),
+    "L1": (),
     "L2": ("l2_throughput_pct",),
     "DRAM": ("dram_throughput_pct", "fb_throughput_pascal_pct"),
 }
@@ -140,7 +140,8 @@ def _launch_row(launch: Launch, *, wide: bool) -> list[Renderable]:
 
 
 def _peaks(launch: Launch) -> Iterator[Quantity | None]:
-    """The values of `keet explain`: ncu's own percentage of L1 is over its active cycles."""
+    """The values of `keet explain`. ncu's own percentage of L1 is not used: it is over active
+    cycles."""
     ceilings = Ceilings(LaunchLedger(launch))
     for unit, metric_ids in _PEAKS.items():
         reached = ceilings.reached(unit)

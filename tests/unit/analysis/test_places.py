@@ -58,7 +58,7 @@ def test_a_place_that_was_found_in_the_text_has_no_share(launch: Launch) -> None
 def test_both_ends_of_a_wait_say_which_they_are() -> None:
     """The load that is waited for and the line that waits: shares of one whole, twice."""
     load = Place("a.py", 13, 0.94, "waits for data")
-    use = Place("a.py", 17, 0.72, "samples that wait for data")
+    use = Place("a.py", 17, 0.72, "warps that wait for data")
     assert place_shares([load]) == ["94% of all waits for data"]
     assert place_shares([load, use]) == [
         "94% of all waits for data are for",
