@@ -108,7 +108,7 @@ table that was given).
     ]
     assert (
         """
-#1 transpose_tiles<float, 32>: grid 64×64, block 32×8, 12.26 us; stands for 400
+#1 transpose_tiles<float, 32>: grid 64×64, block 32×8, 12.26 us; represents 400
 launches, 48% of the sum of all durations.
 """
         in result.out
@@ -142,7 +142,7 @@ wait_for_host could not be profiled: it did not end under replay; to profile it:
 try --replay-mode range
 note: the program started another one, which was not recorded
 
-#2 normalise: grid 2048, block 256, 14.69 us; stands for 100 launches, 95% of
+#2 normalise: grid 2048, block 256, 14.69 us; represents 100 launches, 95% of
 the run's GPU time.
   Under ncu's replay this launch took 14.69 us; in the plain run, 2.41 ms (164x
   as long): what follows explains the replay, not the run.
@@ -169,7 +169,7 @@ def test_a_launch_that_is_not_in_the_table_is_marked(tmp_path: Path, keet: Keet)
     arguments = ("--run-table", path, "--no-model", "--format", "markdown", "--all")
     result = keet("explain", TOUR, *arguments)
     assert "grid 2048, block 256, 14.69 us, not in the table of the run" in result.out
-    assert "grid 64×256, block 32×8, 69.34 us, stands for 10 launches, 100% of the" in result.out
+    assert "grid 64×256, block 32×8, 69.34 us, represents 10 launches, 100% of the" in result.out
 
 
 def test_markdown_has_the_run(beside: Path, keet: Keet) -> None:
@@ -262,7 +262,7 @@ def test_show_has_the_run(beside: Path, keet: Keet) -> None:
     assert "  95%       100   241 ms  normalise" in result.out
     assert re.search(r"DRAM %  Run %\n", result.out)
     assert re.search(r"^ 2  normalise .* 24\.6   95\.4$", result.out, re.MULTILINE)
-    assert "Run %: of the run's GPU time, by the launches that this one stands for" in result.out
+    assert "Run %: of the run's GPU time, by the launches that this one represents" in result.out
     assert "wait_for_host could not be profiled" in result.out
     document = json.loads(keet("show", beside, "--format", "json").out)
     check_document("show", document)
@@ -321,7 +321,7 @@ def test_context_has_the_run(beside: Path, keet: Keet) -> None:
     )
     assert (
         "\nMeasured with Nsight Compute on NVIDIA H200 (cc 9.0, 132 SMs), launch 2 (of 3 that were "
-        "profiled, the one with the largest share of the run): it took 14.69 us. It stands for "
+        "profiled, the one with the largest share of the run): it took 14.69 us. It represents "
         "100 launches, 95% of the run's GPU time.\n\n"
         "## What the whole run spends its time on\n"
     ) in text
@@ -466,12 +466,12 @@ def test_verify_compares_sentences_about_the_run_with_its_table(
 # --- tools of the agent
 
 
-def test_tools_have_what_launches_stand_for() -> None:
+def test_tools_say_how_many_launches_a_launch_represents() -> None:
     profile = replace(read_profile(TOUR), run=MANAGED)
     tool_input = ToolInput([explain(profile, profile.launches, 5)])
     listed = re.sub(r" \{\S+\}", "", list_launches(tool_input).text).splitlines()
     assert listed[1].startswith(
-        "#2 `normalise` `grid 2048 block 256` 14.69 us, stands for 100 launches, "
+        "#2 `normalise` `grid 2048 block 256` 14.69 us, represents 100 launches, "
         "95.4% of the run; 2.41 ms in the run, so the rest is of the replay alone: No unit"
     )
     found = re.sub(r" \{\S+\}", "", analyst_findings(tool_input).text)

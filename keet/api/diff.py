@@ -49,7 +49,7 @@ def diff(  # noqa: PLR0913 - the options of the command
         after: the same of the other side; None: two launches of one report, see `launches`.
         launches: compare launch A with launch B: `(0, 3)`.
         kernel: only launches whose kernel name matches this regular expression.
-        times: each profiled launch stands for this many launches before and after: `(300, 1)`.
+        times: each profiled launch represents this many launches before and after: `(300, 1)`.
         gate: per cent. `result.failed` is True if anything became worse by more than this and by
             more than the noise.
         metrics: gate these instead of the time, as `--metric`: `registers_per_thread`,

@@ -68,7 +68,7 @@ class ExplainResult(ApiResult):
 
     @cached_property
     def launches(self) -> tuple[ExplainedLaunch, ...]:
-        """In the order of the report; by the GPU time that they stand for if the run is known."""
+        """In the order of the report; by the GPU time that they represent if the run is known."""
         pairs = zip(self.explanation.launches, self.document.launches, strict=True)
         return tuple(ExplainedLaunch(*pair) for pair in pairs)
 

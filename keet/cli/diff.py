@@ -102,7 +102,7 @@ def _add_selection(parser: ArgumentParser) -> None:
         type=_two_counts,
         default=(None, None),
         metavar="N:M",
-        help="each launch stands for N launches in BEFORE and M in AFTER (default: taken from the "
+        help="each launch represents N launches in BEFORE and M in AFTER (default: taken from the "
         "run tables, else 1:1)",
     )
 

@@ -130,7 +130,7 @@ def in_run_of(view: LaunchView, position: Position, shapes: RunShapes) -> Launch
     launches = book.derived(
         "run_launches",
         Quantity(position.launches, ""),
-        "launches of the run that this launch stands for",
+        "launches of the run that this launch represents",
     )
     busy = time(book, "run_busy_time", position.busy_ns, f"{time_of(table)} of these launches")
     whole = time(book, "run_whole_time", table.busy_ns, f"{time_of(table)} of the run")
@@ -138,7 +138,7 @@ def in_run_of(view: LaunchView, position: Position, shapes: RunShapes) -> Launch
     plain = maybe_time(book, "run_duration", position.plain_ns, "duration in the run")
     about, why = ("about ", _NOT_TOLD_APART) if position.assumed else ("", "")
     text = (
-        f"{_shorter(view.launch, position, plain)}stands for {about}{launches_text(launches)}, "
+        f"{_shorter(view.launch, position, plain)}represents {about}{launches_text(launches)}, "
         f"{about}{time_share_text(of_whole)} of {whole_time(table)}{why}"
     )
     found = LaunchInRun(launches, of_whole, busy, plain, position.known_by, text, others=(whole,))
@@ -200,7 +200,7 @@ def _with_warning(
     spread = f"{shortest} to {longest}, " if shortest and longest else ""
     text = (
         f"This launch took {found.plain} in the run. Launches between half and twice as long make "
-        f"up {time_share_text(alike)} of the time that it stands for: the "
+        f"up {time_share_text(alike)} of the time that it represents: the "
         f"{launches_text(found.launches)} took {spread}{mean} on average. What follows may not "
         "hold for the others."
     )

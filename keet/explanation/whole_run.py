@@ -111,8 +111,8 @@ def whole_run(
     total = time(book, "run_total_time", table.total_ns, "sum of the durations of all launches")
     span = maybe_time(book, "run_span", table.span_ns, "time from the first kernel to the last")
     profiled_ns = max(0.0, table.busy_ns - positions.unprofiled_ns)
-    of_report = time(book, "run_covered_time", profiled_ns, f"{what} that the report stands for")
-    covered = share(book, "run_covered", of_report, busy, "share that the report stands for")
+    of_report = time(book, "run_covered_time", profiled_ns, f"{what} that the report represents")
+    covered = share(book, "run_covered", of_report, busy, "share that the report represents")
     ranges = _ranges(profile)
     rows = _rows(positions, book, busy, in_range=ranges is not None)
     run = WholeRun(table, book, launches, busy, total, span, covered, rows, (), ranges)
@@ -213,7 +213,7 @@ def _sentences(run: WholeRun) -> Iterator[str]:
         yield "No launch of this report is in that table: it may be of another program."
     elif round(run.covered.value) < _COVERED:
         yield (
-            f"The launches of this report stand for {time_share_text(run.covered)} of that time: "
+            f"The launches of this report represent {time_share_text(run.covered)} of that time: "
             "most of the run was not profiled."
         )
 

@@ -18,7 +18,7 @@ from keet.records import NamedTuple
 
 
 class _Share(NamedTuple):
-    """The launches of one `KernelRun` that one profiled launch stands for."""
+    """The launches of one `KernelRun` that one profiled launch represents."""
 
     kernel: KernelRun
     part: float
@@ -57,7 +57,7 @@ def _are_alike(one: float, other: float) -> bool:
 
 
 def place_in_run(launches: Iterable[Launch], table: RunTable) -> RunPositions:
-    """What the launches of a report stand for in the run."""
+    """What the launches of a report represent in the run."""
     linker = _Linker(table)
     known = KernelNames(table.kernels)
     members: dict[str, list[Launch]] = defaultdict(list)
@@ -132,7 +132,7 @@ class _Linker:
         if len(members) == 1:
             return [(members[0], _Share(kernel, 1.0, times))]
         if not times or ranked.is_flat:
-            # Launches of the run can't be assigned one by one: each profiled launch stands for
+            # Launches of the run can't be assigned one by one: each profiled launch represents
             # equally many of them, and for time in proportion to its own time.
             even, times_of = 1 / len(members), ranked.shares
             return [(x, _Share(kernel, even, (), times_of[at])) for at, x in enumerate(members)]

@@ -1,7 +1,7 @@
 """The run table: the GPU time of every kernel of a program that ran without a profiler.
 
 A report has launches that ncu replayed one by one. The run table has the whole run, and shows how
-much of it each profiled launch stands for.
+much of it each profiled launch represents.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ KnownBy = Literal["launch", "shape", "kernel"]
 
 
 class Position(NamedTuple):
-    """What one profiled launch stands for in the run. Times in nanoseconds."""
+    """What one profiled launch represents in the run. Times in nanoseconds."""
 
     launches: float
     """Launches of the run, including this one. A fraction if several profiled launches share
@@ -206,7 +206,7 @@ class Position(NamedTuple):
 
 
 class RunPositions:
-    """What each launch of a report stands for in the run, and which kernels were not profiled."""
+    """What each launch of a report represents in the run, and which kernels were not profiled."""
 
     def __init__(
         self,
@@ -226,11 +226,11 @@ class RunPositions:
         return self.positions.get(launch)
 
     def busy_ns(self, launch: int) -> float:
-        """Busy time of the launches that it stands for; 0: the run has no such kernel."""
+        """Busy time of the launches that it represents; 0: the run has no such kernel."""
         position = self.of(launch)
         return position.busy_ns if position else 0.0
 
     @cached_property
     def unprofiled_ns(self) -> float:
-        """Busy time of the kernels that no launch of the report stands for."""
+        """Busy time of the kernels that no launch of the report represents."""
         return sum(kernel.busy_ns for kernel in self.unprofiled)

@@ -198,7 +198,7 @@ def _launch_text(launch: Launch) -> str:
 
 
 def _by_time(profile: Profile, launches: tuple[Launch, ...]) -> list[Launch]:
-    """Longest first; if the run is known, by the time that they stand for."""
+    """Longest first; if the run is known, by the time that they represent."""
     by_time = longest_first(launches)
     return profile.by_run_time(by_time)
 

@@ -55,7 +55,7 @@ class ListedLaunch(Document):
     values: dict[str, QuantityDocument] = field(description="by catalog id; absent: not measured")
     run_share_pct: float | None = field(
         default=None,
-        description="per cent of the run's GPU time that it stands for; null: unknown",
+        description="per cent of the run's GPU time that it represents; null: unknown",
     )
 
 

@@ -37,7 +37,7 @@ def analyst_findings(
 
 
 def _unlike(each: LaunchExplanation, say: AnswerText) -> str:
-    """That the launch stands for others which took much longer or shorter."""
+    """That the launch represents others which took much longer or shorter."""
     found = each.in_run
     if found is None or found.unlike is None:
         return ""

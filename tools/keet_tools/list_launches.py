@@ -39,13 +39,13 @@ def _time(each: LaunchExplanation, say: AnswerText) -> str:
 
 
 def _run(each: LaunchExplanation, say: AnswerText) -> str:
-    """What the launch stands for in the run, where that is known."""
+    """What the launch represents in the run, where that is known."""
     found = each.in_run
     if found is None:
         return ""
-    stands = f", stands for {say(found.launches)} launches, {say(found.share)} of the run"
+    represented = f", represents {say(found.launches)} launches, {say(found.share)} of the run"
     if found.unlike and found.alike:
-        stands += f", of which {say(found.alike)} is in launches about as long"
+        represented += f", of which {say(found.alike)} is in launches about as long"
     if each.replay is None:
-        return stands
-    return f"{stands}; {say(each.replay.plain)} in the run, so the rest is of the replay alone"
+        return represented
+    return f"{represented}; {say(each.replay.plain)} in the run, so the rest is of the replay alone"

@@ -80,7 +80,7 @@ LAUNCHES = (
     StoreColumn(
         "run_launches",
         "DOUBLE",
-        "launches of the whole run that this launch stands for; NULL: no run table",
+        "launches of the whole run that this launch represents; NULL: no run table",
     ),
     StoreColumn(
         "run_time_us",

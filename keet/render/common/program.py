@@ -127,13 +127,13 @@ def _profiled_members(row: ProgramRow) -> str:
 
 
 def stands_for_text(program: ProgramExplanation | None, each: LaunchExplanation) -> str:
-    """`; it stands for 13 launches of this shape`, if there is more than one."""
+    """`; it represents 13 launches of this shape`, if there is more than one."""
     group = program.standing.get(each.launch.id) if program else None
     members = len(group.launches) if group else 1
     if group is None or members < 2:
         return ""
     if not group.is_uneven:
-        return f"; it stands for {members:,} launches of this shape"
+        return f"; it represents {members:,} launches of this shape"
     shortest, longest = (str(Quantity(ns, "ns")) for ns in group.durations)
     which = "longer" if members == 2 else "median"
     them = f"{members:,} launches of this shape"

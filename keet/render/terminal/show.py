@@ -180,7 +180,7 @@ def _footnotes(profile: Profile, cut: int, width: int) -> list[str]:
     lines = ["% of peak, over elapsed cycles; - means not measured"]
     if profile.run and profile.run.busy_ns:
         whole = whole_time(profile.run)
-        lines.append(f"Run %: of {whole}, by the launches that this one stands for")
+        lines.append(f"Run %: of {whole}, by the launches that this one represents")
     if width < WIDE:
         lines.append(f"{WIDE} columns or more: shared memory and occupancy too")
     lines += [] if profile.run else _totals(profile)

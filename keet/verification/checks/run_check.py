@@ -67,7 +67,7 @@ _UNITS: Mapping[str, RunValueKind] = {
     "launch": "launches",
     "kernel": "kernels",
 }
-_STANDS = regex(r"\bstands? for\b")
+_REPRESENTS = regex(r"\b(?:stands? for|represents?)\b")
 _NEAR_BEHIND = 30
 _FARTHEST = 80
 """Largest distance between a number and the words that say it is about the run."""
@@ -160,13 +160,13 @@ class _RunChecker:
         start: int,
         named: Sequence[_Named],
     ) -> list[ReportValue]:
-        """Values of the subject, or of all possible subjects; of any launch for `stands for`; also
+        """Values of the subject, or of all possible subjects; of any launch for `represents`; also
         of the run if a name comes only after the number."""
         if subject is None:
             every = (self._run, *self._launches.values(), *self._kernels.values())
             return [report_value for each in every for report_value in each.of(*kinds)]
         found = subject.of(*kinds)
-        if _STANDS.search(text[:start]) or "factor" in kinds:
+        if _REPRESENTS.search(text[:start]) or "factor" in kinds:
             found += [r for each in self._launches.values() for r in each.of(*kinds)]
         elif subject.launch is None and subject is not self._run and "launches" in kinds:
             found = [report_value for report_value in found if report_value.launch is None]

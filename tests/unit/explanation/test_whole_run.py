@@ -1,4 +1,4 @@
-"""What the launches of a report stand for in the run, and the sentences about it."""
+"""What the launches of a report represent in the run, and the sentences about it."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def test_launches_are_ordered_by_the_run_time_that_they_represent(profile_of: Pr
     assert [each.launch.id for each in told.launches] == [1, 2, 0]
     texts = [each.in_run.text for each in told.launches if each.in_run]
     assert texts == [
-        "stands for 400 launches, 69% of the run's GPU time",
-        "stands for 100 launches, 21% of the run's GPU time",
-        "stands for 10 launches, 9.9% of the run's GPU time",
+        "represents 400 launches, 69% of the run's GPU time",
+        "represents 100 launches, 21% of the run's GPU time",
+        "represents 10 launches, 9.9% of the run's GPU time",
     ]
     assert all(each.replay is None for each in told.launches)
 
@@ -142,7 +142,7 @@ def test_a_table_that_does_not_know_what_ran_at_the_same_time(profile_of: Profil
         "was given)."
     ]
     texts = [each.in_run.text for each in told.launches if each.in_run]
-    assert texts[0] == "stands for 400 launches, 69% of the sum of all durations"
+    assert texts[0] == "represents 400 launches, 69% of the sum of all durations"
     assert told.whole_run is not None
     labels = [piece.label for piece in told.whole_run.book]
     labels += [piece.label for each in told.launches for piece in each.evidence]
@@ -152,7 +152,7 @@ def test_a_table_that_does_not_know_what_ran_at_the_same_time(profile_of: Profil
 def test_a_report_that_represents_little_of_the_run_says_so(profile_of: ProfileOf) -> None:
     told = explained(profile_of(TOUR), *PLAIN, kernel("solve", 2, 20))
     assert said(told)[1:] == [
-        "The launches of this report stand for 26% of that time: most of the run was not profiled."
+        "The launches of this report represent 26% of that time: most of the run was not profiled."
     ]
 
 
@@ -161,7 +161,7 @@ def test_a_report_that_represents_almost_half_says_so(profile_of: ProfileOf) -> 
     told = explained(profile_of(TOUR), *PLAIN, kernel("solve", 2, 7.05 / 0.498 - 7.05))
     assert len(said(told)) == 1
     told = explained(profile_of(TOUR), *PLAIN, kernel("solve", 2, 7.05 / 0.494 - 7.05))
-    assert said(told)[1].startswith("The launches of this report stand for 49% of that time")
+    assert said(told)[1].startswith("The launches of this report represent 49% of that time")
 
 
 def test_shares_are_derived_from_both_times(profile_of: ProfileOf) -> None:
@@ -204,11 +204,11 @@ def test_a_launch_that_stands_for_much_longer_ones(profile_of: ProfileOf) -> Non
     told = explained(profile_of(TOUR), own, large)
     found = next(each.in_run for each in told.launches if each.in_run)
     assert found.text == (
-        "stands for 170 launches, 100% of the run's GPU time (160 launches of its own shape take <0.1%)"
+        "represents 170 launches, 100% of the run's GPU time (160 launches of its own shape take <0.1%)"
     )
     assert found.unlike == (
         "This launch took 14.70 us in the run. Launches between half and twice as long make up "
-        "<0.1% of the time that it stands for: the 170 launches took 14 us to 500 ms, 29.43 ms on "
+        "<0.1% of the time that it represents: the 170 launches took 14 us to 500 ms, 29.43 ms on "
         "average. What follows may not hold for the others."
     )
     assert ExplanationCheck(told).verified == ExplanationCheck(told).numbers
@@ -222,7 +222,7 @@ def test_a_launch_that_stands_for_others_of_its_length(profile_of: ProfileOf) ->
     told = explained(profile_of(TOUR), own, other)
     found = next(each.in_run for each in told.launches if each.in_run)
     assert found.text == (
-        "stands for 200 launches, 100% of the run's GPU time (160 launches of its own shape take 75%)"
+        "represents 200 launches, 100% of the run's GPU time (160 launches of its own shape take 75%)"
     )
     assert found.unlike is None
     assert found.alike is not None

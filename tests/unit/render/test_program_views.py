@@ -157,7 +157,7 @@ def test_public_reports_with_many_launches(keet: Keet) -> None:
     out = keet("explain", paths[0], "--no-model", "--no-sass").out
     assert out.count("\n") <= MOST_LINES
     assert "105 launches of 1 kernel take 1.83 ms." in out
-    assert "it stands for 105 launches of this shape" in " ".join(out.split())
+    assert "it represents 105 launches of this shape" in " ".join(out.split())
     assert len(TITLE.findall(out)) == 1
 
 
