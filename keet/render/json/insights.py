@@ -218,8 +218,8 @@ class InsightDocument(Document):
     title: str
     text: list[str]
     adds: str = field(
-        description="What the files show together that the best single profile does not; empty if "
-        "one file shows all of it."
+        description="What the files show together, compared with the best single profile; empty "
+        "if they add nothing to it."
     )
     facts: dict[str, FactDocument]
     sweep: SweepDocument | None
