@@ -2,8 +2,8 @@
 
 >>> import keet
 >>> explanation = keet.explain("kernels_samples/matrix_flip/slow.ncu-rep")
->>> explanation
-<ExplainResult slow.ncu-rep: #0 flip: L2 at 83% of peak: uncoalesced global access at slow.cu:7.>
+>>> explanation.launches[0].headline
+'L2 is at 83% of peak; main cause: uncoalesced global access at slow.cu:7.'
 >>> explanation.findings[0].action[:60]
 'Let the threads of a warp store along the fastest axis of th'
 

@@ -92,4 +92,8 @@ def capitalized(text: str) -> str:
 
 
 def uncapitalized(text: str) -> str:
+    """With a small first letter, unless it begins an acronym: `FP64 may not be needed` and `L2`
+    stay."""
+    if text[1:2].isupper() or text[1:2].isdigit():
+        return text
     return text[:1].lower() + text[1:]

@@ -37,7 +37,9 @@ Output = pytest.CaptureFixture[str]
 def test_explain_report(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
     assert run(monkeypatch, "explain_report.py", SLOW) is None
     out = capsys.readouterr().out
-    assert out.startswith("#0 flip: L2 at 83% of peak: uncoalesced global access at slow.cu:7.")
+    assert out.startswith(
+        "#0 flip: L2 is at 83% of peak; main cause: uncoalesced global access at slow.cu:7."
+    )
     assert "Uncoalesced global access at slow.cu:7: 4.5x faster" in out
     assert "59.8% of the time: waiting for L2" in out
     assert run(monkeypatch, "explain_report.py", ROOT / "README.md") == 4

@@ -60,7 +60,7 @@ def test_the_answer_comes_first(keet: Keet) -> None:
     place = next(key for key in page.ids if key.endswith("-line-7"))
     assert page.targets.count(place) >= 2  # in the answer and in the finding
     titles = [each for each in (page.text.partition("keet: slow.ncu-rep")[0],) if each]
-    assert titles == ["slow.ncu-rep: L2 at 83% of peak: uncoalesced global access at slow.cu:7. "
+    assert titles == ["slow.ncu-rep: L2 is at 83% of peak; main cause: uncoalesced global access at slow.cu:7. "
                       "Skip to the answer"]  # fmt: skip
 
 
@@ -90,7 +90,7 @@ def test_the_page_says_how_the_report_was_captured(keet: Keet) -> None:
         assert fact in told, fact
     lacking = page_of(keet, BARE).text_of("capture")
     assert "Not checked" in lacking
-    assert "To include this," in lacking
+    assert "To collect them," in lacking
     assert "ncu " in page_of(keet, BARE).text_of("capture-again")
 
 

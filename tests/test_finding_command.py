@@ -38,7 +38,7 @@ def test_one_finding_has_all_its_parts(keet: Keet) -> None:
     assert spec.meaning in out
     assert spec.remedy.replace("{here}", "") in out
     measured = precedents()["local_memory_spill"]
-    assert f"In {measured.cases} measured cases on an H200" in out
+    assert f"In {measured.cases} measured cases with this cause (H200)" in out
     assert "keet cases --finding local_memory_spill" in out
 
 

@@ -113,7 +113,7 @@ launches, 48% of the sum of all durations.
 """
         in result.out
     )
-    footer = "Measured numbers were compared with the report and the table of the run; gains"
+    footer = "All measured numbers in these texts match the report and the run table; gains"
     assert footer in " ".join(result.out.split())
 
 
@@ -168,7 +168,7 @@ def test_a_launch_that_is_not_in_the_table_is_marked(tmp_path: Path, keet: Keet)
     path.write_text("kernel,launches,total_ms\ntranspose_rows,10,0.7\n")
     arguments = ("--run-table", path, "--no-model", "--format", "markdown", "--all")
     result = keet("explain", TOUR, *arguments)
-    assert "grid 2048, block 256, 14.69 us, not in the table of the run" in result.out
+    assert "grid 2048, block 256, 14.69 us, not in the run table" in result.out
     assert "grid 64×256, block 32×8, 69.34 us, represents 10 launches, 100% of the" in result.out
 
 
@@ -337,7 +337,7 @@ def test_context_has_the_run(beside: Path, keet: Keet) -> None:
     assert re.search(seen, text)
     assert "## Causes, by gain" not in text
     assert "COMMAND): in the plain run this launch takes less than 2.41 ms.\n" in text
-    assert "- If cause 2 is gone, these have moved: " in text
+    assert "- If cause 2 is gone, these should change: " in text
 
 
 @pytest.mark.parametrize("budget", [60, 90, 120, 150, 200, 300])

@@ -164,19 +164,19 @@ _BUSY_UNITS: Mapping[str, tuple[str, ...]] = {
 }
 """Units that warps wait for in each warp state."""
 _LATENCIES = {
-    "long_scoreboard": ("memory", "waiting for the latency of global or local memory"),
-    "lg_throttle": ("memory", "waiting for the latency of global or local memory"),
+    "long_scoreboard": ("memory", "latency of global or local memory"),
+    "lg_throttle": ("memory", "latency of global or local memory"),
     "drain": ("stores", "waiting for stores to complete at the end of warps"),
-    "tex_throttle": ("textures", "waiting for the latency of textures"),
-    "mio_throttle": ("shared", "waiting for the latency of shared memory and special functions"),
+    "tex_throttle": ("textures", "latency of textures"),
+    "mio_throttle": ("shared", "latency of shared memory and special functions"),
     "short_scoreboard": (
         "shared",
-        "waiting for the latency of shared memory and special functions",
+        "latency of shared memory and special functions",
     ),
     "math_pipe_throttle": ("pipe", "latency of a pipe that is not busy"),
     "wait": ("fixed", "fixed latency of the previous instruction"),
-    "gmma": ("tensor", "waiting for the latency of the tensor cores"),
-    "warpgroup_arrive": ("tensor", "waiting for the latency of the tensor cores"),
+    "gmma": ("tensor", "latency of the tensor cores"),
+    "warpgroup_arrive": ("tensor", "latency of the tensor cores"),
     "imc_miss": ("constants", "constant cache misses"),
     "dispatch_stall": ("dispatch", "instruction dispatch"),
 }

@@ -349,7 +349,7 @@ class LaunchView:
         return streaming(self.launch, self.code)
 
     def sum_over(
-        self, name: str, metric_id: str, addresses: Collection[int], of: str
+        self, name: str, metric_id: str, addresses: Collection[int], label: str
     ) -> Evidence | None:
         """The sum of a per-instruction metric over these instructions."""
         source = self.get(metric_id)
@@ -357,8 +357,7 @@ class LaunchView:
             return None
         column = self.by_address(source.metric)
         total = sum([float(column.get(address, 0.0)) for address in addresses])
-        amount, label = Quantity(total, source.unit), f"{source.label} {of}"
-        return self.ledger.derived(name, amount, label, source)
+        return self.ledger.derived(name, Quantity(total, source.unit), label, source)
 
     def by_address(self, name: str) -> Mapping[int, Number]:
         """A metric's values by instruction."""

@@ -30,7 +30,7 @@ def explain(  # noqa: PLR0913 - the options of the command
     >>> import keet
     >>> explanation = keet.explain("kernels_samples/matrix_flip/slow.ncu-rep")
     >>> explanation.launches[0].headline
-    'L2 at 83% of peak: uncoalesced global access at slow.cu:7.'
+    'L2 is at 83% of peak; main cause: uncoalesced global access at slow.cu:7.'
     >>> for finding in explanation.findings:
     ...     print(finding.id, finding.where, finding.gain)
     uncoalesced_global slow.cu:7 4.5x faster (3.4x to 8.4x)

@@ -49,8 +49,8 @@ class ExplainedLaunch:
 
     >>> import keet
     >>> launch = keet.explain("kernels_samples/matrix_flip/slow.ncu-rep").launch(0)
-    >>> launch
-    <ExplainedLaunch #0 flip: L2 at 83% of peak: uncoalesced global access at slow.cu:7.>
+    >>> launch.headline
+    'L2 is at 83% of peak; main cause: uncoalesced global access at slow.cu:7.'
     >>> launch.verdict.limiter, launch.grid, launch.block
     ('L2', (256, 1024, 1), (32, 8, 1))
     >>> print(launch.evidence["duration#0"])

@@ -113,7 +113,7 @@ def _next_step(difference: Difference) -> Iterator[ComputedValue]:
     if step.finding:
         for factor in step.finding.forecast:
             words = content_words(step.finding.title)
-            label = f"forecast for {step.finding.title.lower()}"
+            label = f"forecast for {step.finding.label}"
             yield ComputedValue(label, Quantity(factor, "x"), words, "sentence")
 
 

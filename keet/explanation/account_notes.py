@@ -13,7 +13,7 @@ from keet.analysis.hardware.stages import UnitStage
 from keet.analysis.kernel.opcode_mix import PURPOSES
 from keet.analysis.launch_view import LaunchView
 from keet.evidence import Evidence
-from keet.formatting import uncapitalized
+from keet.formatting import capitalized, uncapitalized
 from keet.profile import Location
 from keet.profile.names import file_name
 from keet.records import NamedTuple
@@ -157,7 +157,7 @@ def l2_stage(view: LaunchView, account: Account) -> Note | None:
     if tags is None or not moving or busiest is None:
         return None
     bytes_stage = max(moving, key=lambda stage: stage.busy.value)
-    text = f"{_busy_with(tags, bytes_stage)}{_busiest_stage(busiest, (tags, bytes_stage))}."
+    text = f"{_busiest_stage(busiest, (tags, bytes_stage))}{_busy_with(tags, bytes_stage)}."
     return Note("l2_stage", text, (tags.busy, bytes_stage.busy, busiest.busy))
 
 
@@ -169,27 +169,28 @@ def _is_limiting(view: LaunchView, account: Account) -> bool:
 
 
 def _busy_with(tags: UnitStage, moving: UnitStage) -> str:
-    requests = f"{_name(tags)} are {tags.busy:.0f} busy"
-    moved = f"{_name(moving)} {moving.busy:.0f}"
+    requests = f"{capitalized(_name(tags))} of L2 are at {tags.busy:.0f} of their peak"
+    moved = f"{_name(moving)} at {moving.busy:.0f}"
     lead = tags.busy.value - moving.busy.value
+    load = "requests and bytes load L2 alike"
     if lead > _TIE:
-        return f"L2 is busy with requests more than with bytes: {requests}, {moved}"
-    if lead < -_TIE:
-        return f"L2 is busy with bytes more than with requests: {requests}, {moved}"
-    return f"L2 is as busy with requests as with bytes: {requests}, {moved}"
+        load = "the load of L2 is mainly requests, not bytes"
+    elif lead < -_TIE:
+        load = "the load of L2 is mainly bytes, not requests"
+    return f"{requests}, {moved}: {load}"
 
 
 def _busiest_stage(busiest: UnitStage, named: Sequence[UnitStage]) -> str:
     if any(busiest.id == stage.id for stage in named):
         return ""
     how = ", inferred" if busiest.inferred else ""
-    return f"; the busiest stage is the {_name(busiest)} ({busiest.busy:.0f}{how})"
+    name = _name(busiest).removesuffix(" to L2")
+    return f"The busiest stage of L2 is the {name} ({busiest.busy:.0f} of peak{how}). "
 
 
 def _name(stage: UnitStage) -> str:
     """`tag lookups`: the sentence names L2 already."""
-    label = stage.label.removeprefix("L2 ")
-    return uncapitalized(label) if label[1:2].islower() else label
+    return uncapitalized(stage.label.removeprefix("L2 "))
 
 
 # --- DRAM

@@ -29,7 +29,6 @@ the part."""
 _NEARLY_ALL = 95.0
 _LONGEST = 60
 """Longest label made of two parts' labels, in characters."""
-_LATENCY = "waiting for the latency"
 _OTHERS = {"waiting": "other waits", "issuing": "other instructions"}
 _OTHER = "other"
 
@@ -166,7 +165,7 @@ def _row(
     view: LaunchView, parts: Sequence[TimePart], within: str, other: str, depth: int
 ) -> AccountRow:
     if len(parts) == 1:
-        return AccountRow(_short(parts[0].label), parts[0].share, parts[0].us, depth, tuple(parts))
+        return AccountRow(parts[0].label, parts[0].share, parts[0].us, depth, tuple(parts))
     name = f"account.{within}rest_{len(parts)}"
     share = _sum(view, name, [part.share for part in parts], f"{other}, share of the time")
     times = [part.us for part in parts if part.us]
@@ -177,9 +176,3 @@ def _row(
 def _sum(view: LaunchView, name: str, pieces: Sequence[Evidence], label: str) -> Evidence:
     total = Quantity(sum(float(piece.value) for piece in pieces), pieces[0].unit)
     return view.ledger.derived(name, total, label, *pieces)
-
-
-def _short(label: str) -> str:
-    """Shorter labels for rows below `schedulers have no eligible warp`, which already says that
-    they wait."""
-    return label.removeprefix("waiting for the ") if label.startswith(_LATENCY) else label

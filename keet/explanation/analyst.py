@@ -15,13 +15,14 @@ from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.catalog import findings
 from keet.evidence import Evidence
 from keet.explanation.account_notes import Note
-from keet.explanation.capture_hints import DEBUG_BUILD, NO_REMEDY
+from keet.explanation.capture_hints import DEBUG_BUILD, NO_REMEDY, WHOLE_LAUNCH
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.headline import verdict_of
 from keet.explanation.ncu_rules import second_opinion
 from keet.profile import Launch, Profile, Workload
 from keet.profile.launch_iteration import MAX_DECODED, iterate_launches
 from keet.records import NamedTuple
+from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.explanation.whole_run import WholeRun
@@ -203,26 +204,29 @@ def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
 def _healthy(view: LaunchView, found: set[str]) -> list[Note]:
     checks = (
         ("uncoalesced_global", "src_l2_sectors_global_excess", "src_l2_sectors_global",
-         "global accesses are coalesced", "of their sectors are in excess", 10.0),
+         "coalesced global accesses", "excess sectors", 10.0),
         ("shared_bank_conflict", "bank_conflicts_load", "shared_load_wavefronts",
-         "shared memory has few bank conflicts", "of the load wavefronts are repeats", 10.0),
+         "few bank conflicts in shared memory", "of the load wavefronts are repeats", 10.0),
     )  # fmt: skip
     notes = [
         note
         for finding, part, whole, well, of, limit in checks
         if finding not in found
-        if (note := _small_share(view, finding, part, whole, f"{well}: {{share}} {of}", limit))
+        if (note := _small_share(view, finding, part, whole, f"{well} ({{share}} {of})", limit))
     ]
     threads = view.get("active_threads_per_warp")
     if threads is not None and threads.value >= 28:
-        notes.append(Note("warp_divergence", _active_threads(threads), (threads,)))
+        notes.append(_active_threads(view, threads))
     return notes
 
 
-def _active_threads(threads: Evidence) -> str:
-    is_full = round(threads.value, 1) == _WARP
-    active = f"all {threads:.0f}s" if is_full else f"almost all threads ({threads:.1f}s)"
-    return f"{active} of a warp are active on average"
+def _active_threads(view: LaunchView, threads: Evidence) -> Note:
+    if round(threads.value, 1) == _WARP:
+        text = f"all {threads:.0f}s of a warp are active on average"
+        return Note("warp_divergence", text, (threads,))
+    every = view.ledger.derived("warp_size", Quantity(_WARP, ""), "threads of a warp")
+    text = f"{threads.value:.1f} active threads per warp on average (of {every:.0f})"
+    return Note("warp_divergence", text, (threads, every))
 
 
 def _small_share(  # noqa: PLR0913, PLR0917 - a row of the table above
@@ -248,7 +252,7 @@ def _partial(launch: Launch) -> list[Skipped]:
     """Warp samples that cover only a part of the launch: line ranks hold for that part only."""
     samples = launch.get("samples_total")
     partial = partial_sampling(launch, int(samples.value)) if samples else None
-    return [Skipped("samples of the whole launch", str(partial), partial.remedy)] if partial else []
+    return [Skipped(WHOLE_LAUNCH, str(partial), partial.remedy)] if partial else []
 
 
 def _without_code(view: LaunchView) -> list[Skipped]:

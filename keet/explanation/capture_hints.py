@@ -12,6 +12,7 @@ from keet.records import NamedTuple
 NO_REMEDY = "nothing to do"
 DEBUG_BUILD = "optimised code"
 """The check that a debug build prevents: the headline says it."""
+WHOLE_LAUNCH = "samples of the whole launch"
 _PROFILE_AGAIN = "profile again with: ncu "
 _ANY_COMMAND = "ncu --set full --import-source yes -o report ./your_program"
 _IN_FULL_SET = regex(r"(--section \S+|--import-source yes)\s*")
@@ -42,11 +43,17 @@ class CaptureHints(NamedTuple):
     """About what no command can collect; each ends with a full stop."""
 
     @property
+    def lacking_text(self) -> str:
+        *first, last = self.lacking
+        return f"{', '.join(first)} and {last}" if first else last
+
+    @property
     def introduction(self) -> str:
         """Before the command; empty where there is none."""
         if not self.command:
             return ""
-        return f"To include this, {f'build with {self.build} and ' if self.build else ''}run:"
+        what = "it" if len(self.lacking) == 1 else "them"
+        return f"To collect {what}, {f'build with {self.build} and ' if self.build else ''}run:"
 
 
 def capture_hints(
@@ -54,7 +61,7 @@ def capture_hints(
 ) -> CaptureHints:
     """`build`: what the program has to be built with, where the report has no source lines.
     `refused`: metrics whose numbers can't be measurements, once per launch."""
-    lacking: dict[str, None] = {}
+    lacking: dict[str, dict[str, None]] = {}
     others: dict[str, dict[str, str]] = {}
     options: dict[str, None] = {}
     command: str | None = None
@@ -68,7 +75,7 @@ def capture_hints(
         elif remedy != NO_REMEDY:
             others.setdefault(remedy, {})[check] = reason
             continue
-        lacking[check] = None
+        lacking.setdefault(check, {})[reason] = None
     if others and not command:  # what prevents one capture prevents all of them
         first = next(iter(others.values()))
         first |= dict.fromkeys(lacking, "")
@@ -77,7 +84,13 @@ def capture_hints(
         command = _with_options(command or _ANY_COMMAND, options)
     sentences = [_sentence(remedy, checks) for remedy, checks in others.items()]
     sentences += [_about_refused(refused)] if refused else []
-    return CaptureHints(tuple(lacking), command, build if command else None, tuple(sentences))
+    labels = tuple(_label(check, tuple(reasons)) for check, reasons in lacking.items())
+    return CaptureHints(labels, command, build if command else None, tuple(sentences))
+
+
+def _label(check: str, reasons: Sequence[str]) -> str:
+    """With the reason where it has a number that all launches share: how much was sampled."""
+    return f"{check} ({reasons[0]})" if check == WHOLE_LAUNCH and len(reasons) == 1 else check
 
 
 def _about_refused(names: Sequence[str]) -> str:

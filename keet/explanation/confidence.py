@@ -25,7 +25,7 @@ def why_low(finding: Finding, view: LaunchView, account: Account) -> str:
 
 def _reason(finding: Finding, view: LaunchView, account: Account) -> str:
     if is_debug_build(view):
-        return "a build without -G has other causes and other gains"
+        return "a build without -G may have other causes and other gains"
     if finding.variant in BETWEEN_LAUNCHES:  # they rest on equal amounts of bytes
         return "a report holds no pointers, so equal amounts of bytes are only a hint"
     unknown = _largest_unknown(account)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from keet.analysis.candidates.candidate import MAX_GAIN
 from keet.formatting import times_text
 
 if TYPE_CHECKING:
@@ -11,16 +12,17 @@ if TYPE_CHECKING:
 
 
 def forecast_text(finding: Finding) -> str:
-    """`2.1x faster (1.6x to 3.9x)`, `little gain (1.0x to 1.6x)`."""
+    """`2.1x faster (1.6x to 3.9x)`, `27x faster (21x or more)`."""
     return range_text(finding.id, *finding.forecast)
 
 
 def range_text(finding: str | None, low: float, likely: float, high: float) -> str:
     """A launch that is too short does not become faster by batching: it does more in its time."""
     what = "the work in the same time" if finding == "launch_bound" else "faster"
-    likely_text = "little gain" if likely < _HARDLY else f"{times_text(likely)} {what}"
-    return f"{likely_text} ({times_text(low)} to {times_text(high)})"
+    likely_text = "no gain expected" if likely < _NONE else f"{times_text(likely)} {what}"
+    highest = "or more" if high >= MAX_GAIN else f"to {times_text(high)}"
+    return f"{likely_text} ({times_text(low)} {highest})"
 
 
-_HARDLY = 1.05
-"""Times faster: a smaller estimate is printed as `little gain`."""
+_NONE = 1.005
+"""Times faster: a smaller estimate would be printed as 1.0x."""

@@ -13,7 +13,7 @@ from keet.analysis.parameters import parameter
 from keet.analysis.time_model import HOT_LINE
 from keet.evidence import Evidence
 from keet.explanation.busy_units import leading_units, nearest_units
-from keet.formatting import capitalized, uncapitalized
+from keet.formatting import capitalized
 from keet.records import NamedTuple
 from keet.units import Quantity
 
@@ -79,12 +79,14 @@ def _headline(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> str:
     if not diagnosis.findings or (diagnosis.healthy and nearest):
         return _without_findings(diagnosis, nearest) + _suspicion(diagnosis)
     first = diagnosis.findings[0]
-    cause, place = uncapitalized(first.title), ""
+    return f"{capitalized(_where(diagnosis, first, nearest))}; {_cause(first)}."
+
+
+def _cause(first: Finding) -> str:
     if first.variant in BETWEEN_LAUNCHES:  # a suspicion without a source line
-        cause = f"perhaps {cause}"
-    elif first.places:
-        place = f" at {first.places[0].where}"
-    return f"{capitalized(_where(diagnosis, first, nearest))}: {cause}{place}."
+        return f"possible cause: {first.label}"
+    place = f" at {first.places[0].where}" if first.places else ""
+    return f"main cause: {first.label}{place}"
 
 
 def _suspicion(diagnosis: Diagnosis) -> str:
@@ -119,7 +121,7 @@ def _idle(diagnosis: Diagnosis, first: Finding) -> str:
     if idle is None or cause is None or cause.share.value < 5:
         return ""
     told, part = f"{idle.share:.0f}", f"{cause.share:.0f}"
-    own = "" if told == part else f" ({part} because they have no block)"
+    own = "" if told == part else f" ({part} of the time because they have no block)"
     return f"SMs are idle for {told} of the time{own}"
 
 
@@ -131,7 +133,8 @@ def _not_near(diagnosis: Diagnosis) -> str:
     if outside:
         return outside
     waits = _longest_wait(diagnosis)
-    return f"no unit is busier than {top.reached:.0f} ({top.spoken}){waits}"
+    unit = top.spoken.removeprefix("the ")
+    return f"no unit is above {top.reached:.0f} of its peak ({unit}: {top.reached:.0f}){waits}"
 
 
 def _outside(diagnosis: Diagnosis) -> str:
@@ -139,7 +142,7 @@ def _outside(diagnosis: Diagnosis) -> str:
     launch = diagnosis.account.part("launch")
     if launch is None or launch.share.value < 50:
         return ""
-    return f"no SM is active for {launch.share:.0f} of the time"
+    return f"for {launch.share:.0f} of the time no SM is active"
 
 
 def _longest_wait(diagnosis: Diagnosis) -> str:
@@ -147,9 +150,9 @@ def _longest_wait(diagnosis: Diagnosis) -> str:
     if waiting is None or not waiting.children or not diagnosis.view.stalls:
         return ""
     part = waiting.children[0]
-    if not part.label.startswith("waiting for the latency"):
+    if not part.label.startswith("latency of"):
         return ""
-    return f", and {part.share:.0f} of the time is spent {part.label}"
+    return f", and {part.share:.0f} of the time is spent waiting for the {part.label}"
 
 
 # --- without one
@@ -163,12 +166,12 @@ def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> str
         return _at_roofline(diagnosis, nearest)
     outside = _outside(diagnosis)
     if outside:
-        return f"{capitalized(outside)}: it passes before, between and after the kernels."
+        return f"{capitalized(outside)}: before, between and after the kernels."
     first = capitalized(_at_peak(nearest) or _not_near(diagnosis))
     if diagnosis.minor:
         cause = diagnosis.minor[0]
-        name = uncapitalized(cause.title)
-        return f"{first}: {name}, but fixing it alone would gain less than {_worth(view):.0f}."
+        least = f"{_worth(view):.0f}"
+        return f"{first}; main cause: {cause.label}, but fixing it would gain less than {least}."
     unknown = diagnosis.account.unknown
     if unknown >= 15 or not view.stalls:
         return f"{first}. The report does not say where the rest of the time goes."
@@ -200,8 +203,10 @@ _NOTHING_LEFT = "no speed-up is left"
 
 
 def _at_peak(units: tuple[Ceiling, ...]) -> str:
-    """`L1 at 99% of peak and the issue slots at 88% of peak`."""
-    return " and ".join(f"{each.spoken} at {each.reached:.0f} of peak" for each in units[:2])
+    """`L1 is at 99% of peak and the issue slots are at 88% of peak`."""
+    return " and ".join(
+        f"{each.spoken} {each.verb} at {each.reached:.0f} of peak" for each in units[:2]
+    )
 
 
 def _left(view: LaunchView, ceiling: Ceiling) -> str:
@@ -218,9 +223,9 @@ def _left(view: LaunchView, ceiling: Ceiling) -> str:
 def _at_dram(view: LaunchView, dram: Ceiling, nearest: Ceiling) -> str:
     """`nearest`: L2 if it is nearer to its peak than DRAM, else DRAM."""
     left = _left(view, nearest)
-    at = f"DRAM at {dram.reached:.0f} of peak"
+    at = f"DRAM is at {dram.reached:.0f} of peak"
     if nearest is not dram:
-        at = f"L2 at {nearest.reached:.0f} of peak and {at}"
+        at = f"L2 is at {nearest.reached:.0f} of peak and {at}"
     found = view.streaming
     if found is not None and found.verdict == "once":
         return f"{at}, and every byte is read once: {left}. Only moving fewer bytes helps."

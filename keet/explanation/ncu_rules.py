@@ -55,10 +55,10 @@ def second_opinion(
     judged = judge_rule(first, found, minor, unknown)
     if judged is NOT_JUDGED and (words := _key_sentences(first.message)):
         return _quoted(first, words)
-    said = f"Of Nsight Compute's rules, {rule_name(first)} estimates the largest gain"
+    rule = "The Nsight Compute rule with the largest estimate"
     if judged.agrees:
-        return f"{said}: it agrees with finding {judged.finding}."
-    return f"{said}. {judged.text}"
+        return f"{rule}, {rule_name(first)}, agrees with finding {judged.finding}."
+    return f"{rule} is {rule_name(first)}. {judged.text}"
 
 
 _REPORTS = "Nsight Compute's rule "

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from keet.analysis.findings import Finding
 from keet.catalog.precedents import Precedents, precedents
-from keet.formatting import times_text
+from keet.formatting import count_noun, times_text
 
-MEASURED_ON = "an H200"
+MEASURED_ON = "H200"
 _SCATTER = 1.1
 """Two gains within this factor are similar: launches of one kernel vary by as much."""
 
@@ -35,7 +35,7 @@ def measured_text(found: Precedents) -> str:
     gained = times_text(found.high)
     if found.cases > 1:
         gained = f"{times_text(found.low)} to {gained}"
-    text = f"In {cases} on {MEASURED_ON}, this fix gained {gained}."
+    text = f"In {cases} with this cause ({MEASURED_ON}), fixing it gained {gained}."
     return f"{text}{_lookalikes_text(found.lookalikes)}"
 
 
@@ -49,5 +49,4 @@ def _lookalikes_text(count: int) -> str:
     """About cases that have the symptom but not the cause."""
     if not count:
         return ""
-    cases = "case that looks" if count == 1 else "cases that look"
-    return f" In {count} {cases} like it, it gained less than 10%."
+    return f" In {count_noun(count, 'look-alike')}, the fix gained less than 10%."

@@ -13,6 +13,7 @@ from keet.formatting import (
     shapes_text,
     speedup_text,
     times_text,
+    uncapitalized,
 )
 from keet.verification.text.numbers import find_numbers
 
@@ -79,3 +80,9 @@ def test_a_measured_factor_has_three_digits() -> None:
 def test_only_the_first_letter_becomes_a_capital() -> None:
     assert capitalized("the L2 cache") == "The L2 cache"
     assert not capitalized("")
+
+
+def test_an_acronym_at_the_start_keeps_its_capitals() -> None:
+    kept = ["FP64 may not be needed", "L2 at 83% of peak"]
+    assert [uncapitalized(text) for text in kept] == kept
+    assert uncapitalized("The L2 cache") == "the L2 cache"

@@ -81,10 +81,16 @@ def global_part(view: LaunchView) -> float:
 def _plain_sectors(view: LaunchView) -> tuple[Evidence, Evidence] | None:
     plain = global_addresses(view)
     sectors = view.sum_over(
-        "load_store_sectors", "src_l2_sectors_global", plain, "of global loads and stores"
+        "load_store_sectors",
+        "src_l2_sectors_global",
+        plain,
+        "sectors touched by global loads and stores",
     )
     ideal = view.sum_over(
-        "load_store_sectors_ideal", "src_l2_sectors_global_ideal", plain, "of them at the least"
+        "load_store_sectors_ideal",
+        "src_l2_sectors_global_ideal",
+        plain,
+        "fewest sectors that they could touch",
     )
     if not view.by_address("memory_type"):  # exports and older reports do not distinguish atomics
         sectors = view.get("src_l2_sectors_global")

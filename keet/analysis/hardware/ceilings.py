@@ -65,6 +65,11 @@ class Ceiling(NamedTuple):
         return spoken_unit(self.name)
 
     @property
+    def verb(self) -> str:
+        """`are` for units with a name in the plural."""
+        return "are" if self.name in _PLURAL else "is"
+
+    @property
     def share(self) -> float:
         """0 to 1; slightly above 1 where passes differ."""
         return share_of(self.reached)
@@ -190,6 +195,8 @@ _SPOKEN = {
     HOST_LINK: "the link to the host",
     WHOLE_SM: "the busiest pipe of the SMs",
 }
+
+_PLURAL = ("issue", "tensor")
 
 
 def spoken_unit(name: str) -> str:

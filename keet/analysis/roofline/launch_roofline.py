@@ -245,8 +245,7 @@ def stage_name(stage: UnitStage) -> str:
         return "instruction issue"
     if stage.id == "l2_fabric" and stage.inferred:
         return "the busiest stage of L2"
-    label = stage.label
-    return f"the {uncapitalized(label) if label[1:2].islower() else label}"
+    return f"the {uncapitalized(stage.label)}"
 
 
 _WHY_BUSIER = {

@@ -59,7 +59,7 @@ class RunWeighting(Weighting):
                     f"the {word.upper()} run table does not have {_named(lacking)}",
                     lacking,
                     "the time of this run is not known",
-                    "give the table of the run that was profiled",
+                    "give the run table of the run that was profiled",
                     "each kernel is gated on its own",
                 )
         return None

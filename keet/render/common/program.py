@@ -185,10 +185,10 @@ def whose_text(ids: Sequence[int], explanation: Explanation) -> str:
 
 def verified_text(explanation: Explanation, own: ExplanationCheck) -> str:
     """Whether the printed numbers were confirmed by the report, and where to read more."""
-    table = " and the table of the run" if explanation.whole_run else ""
+    table = " and the run table" if explanation.whole_run else ""
     if missing := own.numbers - own.verified:
         return f"The report{table} does not confirm {missing} of these numbers."
-    return f"Measured numbers were compared with the report{table}; gains are estimates."
+    return f"All measured numbers in these texts match the report{table}; gains are estimates."
 
 
 def without_code_text(explanation: Explanation, shown: Sequence[LaunchExplanation]) -> str:

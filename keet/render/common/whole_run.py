@@ -60,7 +60,7 @@ def stands_for(each: LaunchExplanation) -> str:
     if each.in_run:
         return each.in_run.text
     single = each.launch.workload is Workload.KERNEL
-    return "not in the table of the run" if single else "its part of the run is not known"
+    return "not in the run table" if single else "its part of the run is not known"
 
 
 def skipped_texts(run: WholeRun) -> Iterator[str]:

@@ -213,7 +213,7 @@ def _is_effect(finding: Finding, each: LaunchExplanation) -> bool:
     list it under "Looks good"."""
     if any(note.id == finding.id for note in each.healthy):
         return False
-    is_named = not each.findings and finding.title.lower() in each.verdict.headline.lower()
+    is_named = not each.findings and finding.label in each.verdict.headline
     return finding.forecast.likely >= _LEAST_GAIN or is_named
 
 

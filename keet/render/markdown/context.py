@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from keet.analysis.findings import Finding, Place
 from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
 from keet.errors import one_line
+from keet.evidence import Evidence
 from keet.explanation.account_rows import AccountRow, account_rows
 from keet.explanation.analyst import explain
 from keet.explanation.busy_units import distinct_units
@@ -244,13 +245,27 @@ def _why_low(finding: Finding, each: LaunchExplanation) -> str:
 
 def _evidence(each: LaunchExplanation) -> Iterator[TextPiece]:
     for rank, finding in enumerate(each.findings, _first_rank(each)):
-        numbers = list(dict.fromkeys(f"{e.label} {e}" for e in finding.evidence))[:_EVIDENCE]
+        numbers = list(dict.fromkeys(f"{e.label}: {_amount(e)}" for e in finding.evidence))[
+            :_EVIDENCE
+        ]
         if numbers:
             line = f"   Evidence: {one_line('; '.join(numbers))}"
             yield TextPiece(_CAUSES, line, group=f"cause {rank}")
         gained = precedents_text(finding)
         if gained:
             yield TextPiece(_CAUSES, f"   Precedents: {gained}", group=f"cause {rank}")
+
+
+def _amount(evidence: Evidence) -> str:
+    """`1 sector`, `16,777,216 sectors`."""
+    is_one = evidence.value == 1
+    return str(evidence) if is_one or evidence.unit not in _NOUNS else f"{evidence}s"
+
+
+_NOUNS = frozenset(
+    ("block", "conflict", "cycle", "request", "sample", "sector", "thread", "warp", "wavefront")
+)
+"""Units that are words. `str` of an evidence prints them in the singular."""
 
 
 def _constraints(each: LaunchExplanation) -> Iterator[TextPiece]:
@@ -288,7 +303,7 @@ def _occupancy(launch: Launch) -> str:
         launch.get(f"{which}_occupancy_pct") for which in ("achieved", "theoretical")
     )
     amounts = [
-        f"{name} {amount}" for name, amount in (("achieved", achieved), ("possible", possible))
+        f"{name} {amount}" for name, amount in (("achieved", achieved), ("theoretical", possible))
         if amount is not None
     ]  # fmt: skip
     if not amounts:
@@ -304,10 +319,10 @@ def _check(each: LaunchExplanation) -> Iterator[TextPiece]:
             _CHECK, f"- Profile again (keet profile -- COMMAND): {line}.", group="check 1"
         )
     first = (e for f in each.findings[:1] for e in f.evidence)
-    moved = list(dict.fromkeys(f"{e.label} (now {e})" for e in first))[:3]
+    moved = list(dict.fromkeys(f"{e.label} (now {_amount(e)})" for e in first))[:3]
     if moved:
         numbers, rank = one_line("; ".join(moved)), _first_rank(each)
-        line = f"- If cause {rank} is gone, these have moved: {numbers}."
+        line = f"- If cause {rank} is gone, these should change: {numbers}."
         yield TextPiece(_CHECK, line, group="check 2")
     if each.healthy:
         yield TextPiece(_CHECK, "- What is marked Keep above is unchanged.", group="check 3")

@@ -131,7 +131,7 @@ def _cost(spot: Spot) -> str:
     """What the line's warps wait for and how much it transfers; empty if it costs little."""
     if (spot.share or 0.0) < _LEAST and not spot.sectors_global_excess:
         return ""
-    parts = [f"waits: {waiting}"] if (waiting := waiting_for(spot)) else []
+    parts = [f"waits, of its samples: {waiting}"] if (waiting := waiting_for(spot)) else []
     parts += _excess("global sectors", spot.sectors_global_excess, spot.sectors_global)
     parts += _excess("shared wavefronts", spot.wavefronts_shared_excess, spot.wavefronts_shared)
     if spot.sectors_local:

@@ -31,7 +31,7 @@ def account_view(
         return
     notes = [Text(note.text) for note in shown_notes(each, everything=verbose)]
     if each.account.parts:
-        ids = " (with ids of the evidence in --format json)" if verbose else ""
+        ids = " (right: evidence ids, as in --format json)" if verbose else ""
         yield _indented(Text.assemble((HEADING, "bold"), (ids, "dim")))
         most = _ROWS_WITH_NOTES if notes else _ROWS
         rows = account_rows(each.view, each.account, most)

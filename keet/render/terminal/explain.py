@@ -27,6 +27,7 @@ from keet.render.terminal.finding import (
     action_view,
     finding_name,
     indented,
+    low_confidence_view,
     places_view,
     remarks_view,
 )
@@ -163,7 +164,9 @@ def _launch(
         yield indented(Text(finding_text(finding, program)))
         yield from places_view(finding, each, PLACES[detail], width)
         yield action_view(finding)
-        if detail != "brief":
+        if detail == "brief":
+            yield from low_confidence_view(finding, each)
+        else:
             yield from remarks_view(finding, each, printed)
         if each.model_explanation:
             from keet.render.terminal.model_verbose import why_view
@@ -217,7 +220,7 @@ def _rest(each: LaunchExplanation) -> Iterator[Renderable]:
         yield ""
     if each.healthy:
         healthy = "; ".join(note.text for note in each.healthy)
-        yield Text.assemble(("Looks good: ", "green"), healthy)
+        yield Text.assemble(("Looks good: ", "green"), f"{healthy}.")
     if opinion:
         yield Text(opinion, style="dim")
 
@@ -249,8 +252,7 @@ def _model_closing(
 def _not_checked(explanation: Explanation, width: int) -> Iterator[Renderable]:
     hints = explanation.capture_hints
     if hints.lacking:
-        text = f"Not checked, because the report lacks: {', '.join(hints.lacking)}."
-        yield Text(text, style="yellow")
+        yield Text(f"The report lacks {hints.lacking_text}.", style="yellow")
     if hints.command:
         yield Text(hints.introduction)
         yield from command_view(hints.command, width)
@@ -267,4 +269,6 @@ def _verified(
 ) -> Iterator[Renderable]:
     own = ExplanationCheck(explanation, program)
     cases = "" if any(each.model_explanation for each in shown) else cases_text(shown)
-    yield Text(f"{verified_text(explanation, own)} {cases}".rstrip(), style="dim")
+    yield from (
+        Text(line, style="dim") for line in (verified_text(explanation, own), cases) if line
+    )

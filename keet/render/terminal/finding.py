@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from keet.analysis.findings import Finding, Place
+from keet.explanation.confidence import why_low
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.render.common.finding import confidence_of, forecast_of, is_disputed, new_remarks
 from keet.render.common.places import place_shares, unplaced_shares
@@ -50,6 +51,12 @@ def remarks_view(
 ) -> Iterator[Renderable]:
     """`printed`: remarks printed for this launch so far; none is repeated."""
     yield from (indented(Text(text, style="dim")) for text in new_remarks(finding, each, printed))
+
+
+def low_confidence_view(finding: Finding, each: LaunchExplanation) -> Iterator[Renderable]:
+    """Why the confidence is low; nothing if it is not."""
+    if reason := why_low(finding, each.view, each.account):
+        yield indented(Text(reason, style="dim"))
 
 
 def indented(content: Renderable, indent: int = INDENT) -> Indented:

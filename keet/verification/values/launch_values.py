@@ -252,7 +252,7 @@ def _named(names: Iterable[str], pieces: Iterable[Evidence | None]) -> Iterator[
 def _forecast(finding: Finding) -> Iterator[ComputedValue]:
     words = content_words(finding.title)
     for factor in finding.forecast:
-        label = f"forecast for {finding.title.lower()}"
+        label = f"forecast for {finding.label}"
         yield ComputedValue(label, Quantity(factor, "x"), words, "sentence")
 
 
@@ -267,12 +267,14 @@ def _precedents(finding: Finding) -> Iterator[ComputedValue]:
     found = precedents_of(finding)
     if found is None:
         return
-    label = f"measured cases of {finding.title.lower()}"
+    label = f"measured cases of {finding.label}"
     for factor in (found.low, found.high):
-        yield ComputedValue(label, Quantity(factor, "x"), content_words("fix gained"), "sentence")
+        yield ComputedValue(
+            label, Quantity(factor, "x"), content_words("fixing gained"), "sentence"
+        )
     words = content_words("measured case")
     yield ComputedValue(label, Quantity(found.cases, ""), words, "window")
-    words = content_words("case look gained")
+    words = content_words("look-alike fix gained")
     yield ComputedValue(
         f"look-alikes among the {label}", Quantity(found.lookalikes, ""), words, "sentence"
     )

@@ -108,7 +108,7 @@ def test_a_kernel_that_the_table_lacks_has_no_known_time() -> None:
     )
     assert headline(found) == (
         "No total can be given: the BEFORE run table does not have b, and the time of this run is "
-        "not known. Give the table of the run that was profiled."
+        "not known. Give the run table of the run that was profiled."
     )
     assert not found.forbidden
     gate = gate_time(found, 5.0)

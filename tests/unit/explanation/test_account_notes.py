@@ -73,11 +73,11 @@ def test_the_mix_is_noted_only_if_issuing_takes_much_of_the_time(sample: str) ->
 
 def test_the_note_says_whether_requests_or_bytes_keep_l2_busy() -> None:
     assert notes_of("matrix_flip")["l2_stage"] == (
-        "L2 is busy with requests more than with bytes: tag lookups are 72% busy, sector lookups "
-        "25%; the busiest stage is the crossbar to L2 (83%)."
+        "The busiest stage of L2 is the crossbar (83% of peak). Tag lookups of L2 are at 72% of "
+        "their peak, sector lookups at 25%: the load of L2 is mainly requests, not bytes."
     )
-    assert notes_of("softmax_rows")["l2_stage"].startswith(
-        "L2 is busy with bytes more than with requests: "
+    assert notes_of("softmax_rows")["l2_stage"].endswith(
+        ": the load of L2 is mainly bytes, not requests."
     )
 
 

@@ -5,7 +5,7 @@ import pytest
 from keet.analysis.capture.coverage import find_coverage
 from keet.analysis.findings import Skipped
 from keet.explanation.analyst import explain
-from keet.explanation.capture_hints import capture_hints
+from keet.explanation.capture_hints import WHOLE_LAUNCH, capture_hints
 from keet.ingest import read_profile
 from tests.conftest import CORPUS, REPORTS, needs_corpus
 
@@ -23,9 +23,17 @@ def test_options_are_added_to_the_command() -> None:
         "nvcc -lineinfo",
     )
     assert found.command == "ncu --interval 6 --set full -o x ./app"
-    assert found.introduction == "To include this, build with nvcc -lineinfo and run:"
+    assert found.introduction == "To collect them, build with nvcc -lineinfo and run:"
     assert found.lacking == ("all samples", "machine code", "warp states", "roofline")
+    assert found.lacking_text == "all samples, machine code, warp states and roofline"
     assert found.sentences == ()
+
+
+def test_how_much_was_sampled_is_stated_if_it_is_the_same_in_all_launches() -> None:
+    remedy = "profile again with: ncu --interval 6"
+    half, third = (Skipped(WHOLE_LAUNCH, f"the first {n}%", remedy) for n in (50, 33))
+    assert capture_hints([half, half], None).lacking == (f"{WHOLE_LAUNCH} (the first 50%)",)
+    assert capture_hints([half, third], None).lacking == (WHOLE_LAUNCH,)
 
 
 def test_what_no_command_collects_is_a_sentence() -> None:
@@ -33,7 +41,7 @@ def test_what_no_command_collects_is_a_sentence() -> None:
     found = capture_hints([code, Skipped("source text", "not collected", COMMAND)], None)
     assert found.lacking == ("source text",)
     assert found.command == COMMAND
-    assert found.introduction == "To include this, run:"
+    assert found.introduction == "To collect it, run:"
     assert found.sentences == (
         "Not checked: machine code (the reader is too new). Install another one.",
     )

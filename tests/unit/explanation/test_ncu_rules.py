@@ -28,6 +28,8 @@ SAMPLES = Path("kernels_samples")
 FLIP = read_profile(SAMPLES / "matrix_flip" / "slow.ncu-rep").launches[0]
 PHYSICS = read_profile(SAMPLES / "column_physics" / "slow.ncu-rep").launches[0]
 
+LARGEST = "The Nsight Compute rule with the largest estimate"
+
 
 def finding(name: str) -> Finding:
     return Finding(name, "low", "", Forecast(1, 1.2, 2), ())
@@ -35,15 +37,15 @@ def finding(name: str) -> Finding:
 
 def test_which_finding_a_rule_agrees_with() -> None:
     first, second = finding("tail_effect"), finding("uncoalesced_global")
-    said = "Of Nsight Compute's rules, UncoalescedGlobalAccess estimates the largest gain"
-    assert second_opinion(FLIP, [second], [], 0) == f"{said}: it agrees with finding 1."
-    assert second_opinion(FLIP, [first, second], [], 0) == f"{said}: it agrees with finding 2."
+    said = "The Nsight Compute rule with the largest estimate, UncoalescedGlobalAccess, agrees"
+    assert second_opinion(FLIP, [second], [], 0) == f"{said} with finding 1."
+    assert second_opinion(FLIP, [first, second], [], 0) == f"{said} with finding 2."
 
 
 def test_a_rule_about_waiting_is_a_consequence_of_the_cause() -> None:
     told = second_opinion(PHYSICS, [finding("local_memory_spill")], [], 0)
     assert told == (
-        "Of Nsight Compute's rules, CPIStall (Long Scoreboard Stalls) estimates the largest gain. "
+        "The Nsight Compute rule with the largest estimate is CPIStall (Long Scoreboard Stalls). "
         "keet considers it a consequence of finding 1."
     )
 
@@ -65,8 +67,8 @@ def test_a_rule_that_keet_does_not_check_is_not_judged() -> None:
     for found in ([], [finding("integer_overhead")]):
         told = second_opinion(launch, found, [], 0)
         assert told is not None
-        assert told.startswith("Of Nsight Compute's rules, FPInstructions (FP32 Non-Fused")
-        assert told.endswith(" estimates the largest gain. keet has no check of its own for it.")
+        assert told.startswith(f"{LARGEST} is FPInstructions (FP32 Non-Fused")
+        assert told.endswith(". keet has no check of its own for it.")
 
 
 def test_a_rule_is_not_judged_if_much_time_is_not_attributable() -> None:
@@ -105,7 +107,7 @@ def test_a_rule_that_can_not_be_judged_is_quoted() -> None:
 def test_addresses_and_plain_advice_are_not_quoted(message: str) -> None:
     told = second_opinion(ruled(message), [], [], 60)
     assert told is not None
-    assert told.startswith("Of Nsight Compute's rules, UncoalescedGlobalAccess")
+    assert told.startswith(f"{LARGEST} is UncoalescedGlobalAccess")
     assert message not in told
     assert not precedes_findings(told)
 

@@ -53,7 +53,9 @@ def all_pages(tool_input: ToolInput, name: str, **arguments: Any) -> list[str]:
 def test_launches_are_listed_with_their_verdicts(tool_input_of: Make) -> None:
     text = ask(tool_input_of("matrix_flip/slow"), "list_launches").text
     assert "#0 `flip` `grid 256×1024 block 32×8` 1.02 ms {" in text
-    assert "83% {l2_input_pct#0} of peak: uncoalesced global access at slow.cu:7." in text
+    assert (
+        "83% {l2_input_pct#0} of peak; main cause: uncoalesced global access at slow.cu:7." in text
+    )
     assert re.search(r"Time: \d+\.\d% \{\S+\} waiting for L2, which is busy; ", text)
 
 

@@ -103,7 +103,7 @@ def test_each_finding_says_what_its_fix_gained() -> None:
     (launch,) = document.launches
     first = launch.findings[0]
     assert first.precedents is not None
-    count = f"In {first.precedents.cases} measured cases on an H200"
+    count = f"In {first.precedents.cases} measured cases with this cause (H200)"
     for text in (
         printed("matrix_flip", 200),
         explain_markdown(explained("matrix_flip")),
