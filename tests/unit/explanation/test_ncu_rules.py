@@ -133,7 +133,7 @@ def test_messages_of_one_rule_are_distinguished_by_title() -> None:
     told = second_opinion(launch, both, [], 0)
     assert told is not None
     assert "LaunchConfiguration (Block Size)" in told
-    assert told.endswith("it agrees with finding 2.")
+    assert told.endswith("agrees with finding 2.")
 
 
 @needs_corpus

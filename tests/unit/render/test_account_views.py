@@ -109,7 +109,7 @@ def test_each_finding_says_what_its_fix_gained() -> None:
         explain_markdown(explained("matrix_flip")),
         context_text(explained("matrix_flip"), 2000),
     ):
-        assert re.search(rf"{count}, this fix gained [\d.]+x to [\d.]+x\.", text)
+        assert re.search(rf"{re.escape(count)}, fixing it gained [\d.]+x to [\d.]+x\.", text)
     assert f"keet cases --finding {first.id}" in printed("matrix_flip", 200)
 
 

@@ -421,7 +421,7 @@ def test_a_short_explanation_is_not_shortened() -> None:
 def test_the_answer_comes_first() -> None:
     text = flowing(column_physics(), width=100)
     order = (
-        "#0 step_columns", "L2 at 82% of peak", "Model: The spectrum of drops", "1. Local memory",
+        "#0 step_columns", "L2 is at 82% of peak", "Model: The spectrum of drops", "1. Local memory",
         "98% of the sectors", "slow.cu:96 drops", "Why (model): `Spectrum::mass`",
         "Edit 1 (model) at slow.cu:32:",
         "+ __device__ float& operator[]", "The patch applies. It compiles: registers 32 → 40, no spills.",
