@@ -96,7 +96,7 @@ BAD: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("explain", {}, "report: Field required"),
     ("explain", {"report": SLOW, "lunch": 1}, "lunch: Extra inputs are not permitted"),
     ("explain", {"report": SLOW, "launch": "x"}, "launch: Input should be a valid integer"),
-    ("explain", {"report": SLOW, "launch": 7}, "launch 7: the report has launches 0 to 0"),
+    ("explain", {"report": SLOW, "launch": 7}, "launch 7: the report has one launch, number 0"),
     ("explain", {"report": SLOW, "kernel": "zzz"}, "kernel zzz matches no launch"),
     ("explain", {"report": SLOW, "offset": 5}, "offset 5: there are 1"),
     ("explain", {"report": SLOW, "source": "/"}, "no such folder in the folders of this server"),

@@ -48,7 +48,7 @@ class _Command(NamedTuple):
 COMMANDS = {
     "explain": _Command("explain", "what limits each kernel, where, what to change, expected gain"),
     "ask": _Command("ask", "ask a model about reports; its numbers are checked"),
-    "context": _Command("context", "the explanation as context for a prompt, in N tokens"),
+    "context": _Command("context", "the explanation as context for a prompt, in at most N tokens"),
     "diff": _Command("diff", "what changed between two profiles, and why; a gate for CI"),
     "baseline": _Command("baseline", "named profiles to compare with, saved in .keet/"),
     "show": _Command("show", "what a report contains, what is missing, how to collect it"),
@@ -223,7 +223,7 @@ def make_parser(module: ModuleType, prog: str, *, asks_for_help: bool = True) ->
         prog=prog,
         # argparse formats a usage line before it parses, for messages that `_Parser` replaces.
         usage=None if asks_for_help else "",
-        description=module.__doc__,
+        description=_wrapped(module.__doc__ or "") if asks_for_help else None,
         epilog=_epilog(module) if asks_for_help else None,
         formatter_class=RawDescriptionHelpFormatter if asks_for_help else _of_any_width,
     )
@@ -238,10 +238,16 @@ def _epilog(module: ModuleType) -> str:
     """Examples, and the exit codes that have a special meaning in this command."""
     meanings = getattr(module, "EXIT_CODES", None)
     if meanings is None:
-        return str(module.EXAMPLES)
+        return _wrapped(module.EXAMPLES)
     from keet.cli.help_texts import exit_codes_text
 
-    return f"{module.EXAMPLES}\n{exit_codes_text(meanings)}\n"
+    return f"{_wrapped(module.EXAMPLES)}\n{exit_codes_text(meanings)}\n"
+
+
+def _wrapped(text: str) -> str:
+    from keet.cli.help_texts import wrapped
+
+    return wrapped(text)
 
 
 def _may_ask_for_help(argument: str) -> bool:

@@ -32,7 +32,7 @@ def add_report(parser: ArgumentParser) -> None:
         "report",
         type=report_path,
         metavar="REPORT",
-        help="a report, export or snapshot; -: standard input",
+        help="a report, export or snapshot; - reads standard input",
     )
 
 

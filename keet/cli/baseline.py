@@ -30,7 +30,7 @@ def configure(parser: ArgumentParser) -> None:
         nargs="*",
         type=report_path,
         metavar="REPORT",
-        help="reports to save (one per run), or a folder of them; -: standard input",
+        help="reports to save (one per run), or a folder of them; - reads standard input",
     )
     parser.add_argument(
         "--source", type=Path, metavar="DIR", help="where the sources are, if not in the report"

@@ -1,6 +1,6 @@
-"""What changed from one profile to another, and why: pairs the kernels, says how much faster with
-its noise, which causes, units, warp states and source lines account for it, what was fixed, what is
-new, and what to fix next."""
+"""Compare two profiles: pair the kernels, and print how much faster each became (with the noise),
+which causes, units, warp states and source lines account for it, what was fixed, what is new, and
+what to fix next."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _add_sides(parser: ArgumentParser) -> None:
     parser.add_argument(
         "before",
         metavar="BEFORE",
-        help="a report, a folder of runs, or baseline:NAME; -: a report on standard input",
+        help="a report, a folder of runs, or baseline:NAME; - reads standard input",
     )
     parser.add_argument("after", metavar="AFTER", nargs="?", help="the same for the other side")
     for side in ("before", "after"):

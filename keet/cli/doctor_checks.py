@@ -85,7 +85,7 @@ def _zstd() -> HealthCheck:
     try:
         from keet.ingest.input.zstd import LIBRARY
 
-        return HealthCheck("zstd", "ok", True, LIBRARY)
+        return HealthCheck("zstd", "ok", True, f"{LIBRARY}, used for compressed reports")
     except ImportError as problem:
         remedy = "pip install backports.zstd"
         return HealthCheck("zstd", "missing", True, f"no .ncu-repz ({problem})", remedy)

@@ -59,7 +59,7 @@ def configure(parser: ArgumentParser) -> None:
         type=report_path,
         nargs="+",
         metavar="REPORT",
-        help="a report, export or snapshot, several of them, or a folder; -: standard input",
+        help="a report, export or snapshot, several of them, or a folder; - reads standard input",
     )
     add_source(parser)
     add_run_table(parser)

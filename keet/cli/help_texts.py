@@ -33,8 +33,8 @@ examples:
   keet help COMMAND         options and examples of one command
 
 Every command accepts -q (--quiet): no notes and progress on stderr, only errors
-are printed. All commands but batch read a report named - from standard input.
-File names that begin with a dash go after --.
+are printed. Commands that read a REPORT accept - for standard input. File names
+that begin with a dash go after --.
 
 {exit_codes}
 """
@@ -46,6 +46,29 @@ def help_text(summaries: Mapping[str, str]) -> str:
     rows = "\n".join(f"  {name:{width}}  {summary}" for name, summary in summaries.items())
     codes = exit_codes_text({code: code.meaning for code in ExitCode})
     return _HELP.format(version=__version__, commands=rows, exit_codes=codes)
+
+
+def wrapped(text: str) -> str:
+    """A help text in lines of 80 columns: prose is filled, and where examples are too long, their
+    comments go below the commands. A command is never broken, so that it can be copied."""
+    return "\n\n".join(map(_wrapped_part, text.strip("\n").split("\n\n"))) + "\n"
+
+
+def _wrapped_part(part: str) -> str:
+    lines = part.split("\n")
+    if all(len(line) <= _WIDTH for line in lines):
+        return part
+    if not any(line.startswith((" ", "-")) for line in lines):
+        return fill(" ".join(lines), _WIDTH, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(each for line in lines for each in _example_lines(line))
+
+
+def _example_lines(line: str) -> list[str]:
+    """`  COMMAND   what it does` as two lines; a line may be only the rest of a comment."""
+    command, gap, comment = line[2:].partition("   ")
+    if not gap:
+        return [line]
+    return [*([line[:2] + command] if command else []), f"      {comment.strip()}"]
 
 
 def exit_codes_text(meanings: Mapping[ExitCode, str]) -> str:

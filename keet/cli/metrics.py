@@ -53,7 +53,7 @@ def configure(parser: ArgumentParser) -> None:
         "--explain",
         action=BooleanOptionalAction,
         default=None,
-        help="print what each metric means (default: if there are few)",
+        help="print what each metric means (default: if 12 or fewer are printed)",
     )
     add_selection(parser)
     add_output(parser, "terminal", "json", "csv", "parquet")

@@ -94,7 +94,8 @@ def add_edits(parser: ArgumentParser) -> None:
         "--patch",
         type=Path,
         metavar="FILE",
-        help="write edits that apply to FILE, as one patch for git apply; changes no source file",
+        help="write the edits that can be applied as one patch to FILE, for git apply; "
+        "changes no source file",
     )
     group.add_argument(
         "--no-compile",

@@ -126,7 +126,8 @@ def _add_limits(parser: ArgumentParser) -> None:
         type=positive,
         default=480,
         metavar="N",
-        help="profile only launches that need N passes in total, about 24 each (default: 480)",
+        help="profile as many launches as fit into N passes; a launch needs about 24 "
+        "(default: 480)",
     )
     parser.add_argument(
         "--max-minutes",
@@ -255,7 +256,10 @@ def _command(args: Namespace, report: Path) -> list[str]:
 
     request = _request(args)
     if request.launch_skip is None and request.launch_count is None and not request.as_range:
-        _note("for the first launch of each kernel; selecting launches by time needs a plain run")
+        _note(
+            "this command profiles the first launch of each kernel; to select launches by time, "
+            "run keet profile without --dry-run"
+        )
     return ncu_command(args.ncu or "ncu", request, report)
 
 

@@ -49,7 +49,7 @@ def configure(parser: ArgumentParser) -> None:
         "sql",
         nargs="?",
         metavar="SQL",
-        help="one SELECT; without it, list the columns; -: read it from standard input",
+        help="one SELECT; without it, list the columns; - reads standard input",
     )
     parser.add_argument(
         "--limit",

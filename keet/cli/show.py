@@ -48,7 +48,8 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--all",
         action="store_true",
-        help=f"list every launch (default: the {MAX_ROWS} longest; json: all)",
+        help=f"list every launch (default: the {MAX_ROWS} longest, in the order of --sort; "
+        "json: all)",
     )
     add_output(parser, "terminal", "json")
 

@@ -45,7 +45,9 @@ EXIT_CODES = {
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("text", metavar="TEXT_FILE", help="a text with numbers; -: standard input")
+    parser.add_argument(
+        "text", metavar="TEXT_FILE", help="a text with numbers; - reads standard input"
+    )
     parser.add_argument(
         "--report",
         type=report_path,

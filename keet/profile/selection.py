@@ -44,7 +44,8 @@ def launches_with(
     Raises if a number is not in the report; `see` is the end of that message."""
     count = len(profile.launches)
     if beyond := [number for number in sorted(numbers or ()) if not 0 <= number < count]:
-        raise UsageError(f"{name} {beyond[0]}: the report has launches 0 to {count - 1}{see}")
+        has = f"launches 0 to {count - 1}" if count != 1 else "one launch, number 0"
+        raise UsageError(f"{name} {beyond[0]}: the report has {has}{see}")
     wanted = None if numbers is None else frozenset(numbers)
     return tuple(
         launch

@@ -181,7 +181,7 @@ class _Seen:
                 Gap(
                     "source_text",
                     "source text",
-                    "the code itself, beside its numbers",
+                    "the code of each line, next to its numbers",
                     _ids(self._without_text),
                     ncu_flag="--import-source yes",
                 )

@@ -73,7 +73,7 @@ def _scalar_ceiling(ledger: LaunchLedger, units: Ceilings, scalar: _Scalar) -> C
     achieved = _scalar_rate(ledger, scalar)
     if achieved is None:
         return Absent(
-            f"{scalar.label} operations are not counted",
+            f"{scalar.label} operations were not collected",
             f"profile with: ncu --section {scalar.section}",
         )
     peak = _scalar_peak(ledger, scalar)

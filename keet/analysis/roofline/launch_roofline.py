@@ -9,6 +9,7 @@ bandwidth), is the larger share of the two.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from keet.analysis.hardware.ceilings import HOST_LINK, NEAR, Ceiling, Ceilings, nearest
@@ -226,8 +227,16 @@ def _what_else(roofline: Roofline, top: float) -> Iterator[str]:
         yield f"But it moves {moved}, {link.reached:.0f} of the peak assumed for that link."
     elif unknown:
         yield f"Not measured: {_and(unknown)}; keet show REPORT prints the command for it."
+    elif _has_few_blocks(roofline.launch):
+        yield "The grid has fewer blocks than the GPU has SMs: see keet explain."
     else:
         yield "It is most likely latency-bound: keet hotspots shows where warps wait."
+
+
+def _has_few_blocks(launch: Launch) -> bool:
+    """Whether some SMs get no block; False if that is not known."""
+    sms = launch.device.sm_count
+    return launch.grid is not None and sms is not None and math.prod(launch.grid) < sms
 
 
 def _pressed(roofline: Roofline) -> tuple[UnitStage | None, str]:

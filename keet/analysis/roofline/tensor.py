@@ -243,5 +243,6 @@ def _absent(opcodes: Mapping[str, float] | None) -> Absent:
             "profile with: ncu --set full",
         )
     return Absent(
-        "tensor operations are not counted by type", "profile with: ncu --section InstructionStats"
+        "tensor operations were not collected by type",
+        "profile with: ncu --section InstructionStats",
     )

@@ -16,8 +16,8 @@ def absences(rooflines: Sequence[Roofline]) -> Iterator[str]:
             by_remedy.setdefault(absent.remedy, {})[absent.reason] = None
             launches.setdefault(absent.remedy, {})[roofline.launch.id] = None
     for remedy, reasons in by_remedy.items():
-        of = "" if len(launches[remedy]) == len(rooflines) else f" of {_few(launches[remedy])}"
-        yield f"not known{of}: {', '.join(reasons)}; {remedy}"
+        of = "" if len(launches[remedy]) == len(rooflines) else f"{_few(launches[remedy])}: "
+        yield f"{of}{', '.join(reasons)}; {remedy}"
 
 
 def _few(numbers: Iterable[int]) -> str:

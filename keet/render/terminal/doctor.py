@@ -32,6 +32,8 @@ def doctor_view(checks: Sequence[Check]) -> Group:
     grid.add_column()
     for check in checks:
         word, colour = _MARKS[check.status]
+        if check.name == "model" and check.status == "missing":
+            word = "not set"  # a setting, not a part of keet
         if check.status != "ok" and check.needed:
             colour = "bold red"
         grid.add_row(Text(word, style=colour), check.name, check.found)

@@ -14,6 +14,8 @@ from keet.units import Quantity, format_number
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _MAX_BAR = 40
+_SMALL = 0.05
+"""Rates below it, in the unit of the peak, are printed in their own unit."""
 
 
 def roofline_view(rooflines: Sequence[Roofline], width: int) -> Group:
@@ -31,7 +33,17 @@ def _legend(rooflines: Iterable[Roofline]) -> str:
     words = "● nearest ceiling, and those within 5 points of it"
     if any(_from_catalog(ceiling) for r in rooflines for ceiling in _shown(r)):
         words += "; * peak by keet's catalog, not the report"
+    if any(_label(ceiling) == _L1_BYTES for r in rooflines for ceiling in _shown(r)):
+        words += f"; {_L1_BYTES}: data that loads return (keet show has the busy share of L1)"
     return words
+
+
+_L1_BYTES = "L1 bytes"
+
+
+def _label(ceiling: Ceiling) -> str:
+    """`L1` in other views is how busy it is, by its busiest stage; here it is a rate of bytes."""
+    return _L1_BYTES if ceiling.id == "l1" and ceiling.achieved else ceiling.name
 
 
 def _launch_view(roofline: Roofline, width: int) -> list[Renderable]:
@@ -46,9 +58,18 @@ def _launch_view(roofline: Roofline, width: int) -> list[Renderable]:
     parts.append(Text(", ".join(fact for fact in facts if fact), style="dim"))
     if roofline.ceilings:
         parts.append(_table(roofline, width))
+        parts += [Text(why) for why in _no_arithmetic(roofline)]
     parts.append(Text(roofline.reading))
     parts += [Text(f"note: {note}", style="dim") for note in roofline.notes]
     return parts
+
+
+def _no_arithmetic(roofline: Roofline) -> list[str]:
+    """Why there is no bar for arithmetic that was counted; `absences` explains what was not."""
+    has_bar = any(ceiling.kind == "compute" for ceiling in _shown(roofline))
+    if has_bar or not roofline.of_kind("compute"):
+        return []
+    return ["No bar for arithmetic: hardly any floating-point operations were counted."]
 
 
 def _shown(roofline: Roofline) -> tuple[Ceiling, ...]:
@@ -79,7 +100,7 @@ def _row(roofline: Roofline, ceiling: Ceiling) -> tuple[str, str, str, str, str,
     star = "*" if _from_catalog(ceiling) else ""
     return (
         "●" if ceiling in roofline.nearest else " ",
-        ceiling.name,
+        _label(ceiling),
         f"{ceiling.reached:.1f}",
         achieved,
         f"of {peak}{star}" if peak else "",
@@ -92,7 +113,8 @@ def _from_catalog(ceiling: Ceiling) -> bool:
 
 
 def _rates(ceiling: Ceiling) -> tuple[str, str]:
-    """Both in the unit of the peak, so that they are easy to compare."""
+    """Both in the unit of the peak, so that they are easy to compare; a rate that would be printed
+    as 0.0 has its own unit."""
     if ceiling.achieved is None or ceiling.peak is None:
         return "no bytes", ""
     unit = Quantity(ceiling.peak.value, ceiling.peak.unit).scaled_unit()
@@ -101,6 +123,8 @@ def _rates(ceiling: Ceiling) -> tuple[str, str]:
 
 def _number(evidence: Evidence, unit: str) -> str:
     value = _in(evidence, unit).value
+    if value < _SMALL:
+        return str(Quantity(evidence.value, evidence.unit)) if value else "0"
     return f"{value:.2f}" if value < 100 else format_number(value)
 
 

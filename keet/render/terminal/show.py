@@ -182,7 +182,8 @@ def _footnotes(profile: Profile, cut: int, width: int) -> list[str]:
         whole = whole_time(profile.run)
         lines.append(f"Run %: of {whole}, by the launches that this one represents")
     if width < WIDE:
-        lines.append(f"{WIDE} columns or more: shared memory and occupancy too")
+        more = "also shows shared memory and occupancy"
+        lines.append(f"A terminal of {WIDE} columns or more {more}.")
     lines += [] if profile.run else _totals(profile)
     if cut > 0:
         lines.append(f"{cut:,} more launches: --all, --launch N, --kernel REGEX, --sort time")
@@ -214,11 +215,11 @@ def _coverage(coverage: Coverage, width: int) -> list[Renderable]:
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column()
     if coverage.present:
-        grid.add_row("Holds", ", ".join(coverage.present))
+        grid.add_row("Contains", ", ".join(coverage.present))
     for index, gap in enumerate(coverage.gaps):
-        grid.add_row("Lacks" if index == 0 else "", _gap_line(gap))
+        grid.add_row("Missing" if index == 0 else "", _gap_line(gap))
     if not coverage.gaps:
-        grid.add_row("Lacks", "nothing that keet can use")
+        grid.add_row("Missing", "nothing that keet can use")
         return [grid]
     if coverage.command is None:
         obstacle = [Text(coverage.obstacle, style="yellow")] if coverage.obstacle else []

@@ -144,6 +144,6 @@ def test_numbers_that_ranges_lack_are_not_requested(
     text = PageParts(capture_section(explanation, explanation.launches, Anchors())).text_of(
         "capture"
     )
-    assert "stall samples: " in text
-    assert "stall samples: not collected" not in text
+    assert "warp samples: " in text
+    assert "warp samples: not collected" not in text
     assert "machine code: a range or a graph has none of its own" in text
