@@ -25,6 +25,9 @@ _TITLE = regex(r"#\d+ \S")
 """First line of keet's output about a launch."""
 _CHANGE = regex(r"\d\S{0,30}(?: [^\W\d]\S{0,30})? →(?: \S{0,30}\d|\s*$)")
 """A row of `keet diff`: `Registers Per Thread 16 → 26`."""
+_CHANGE_BEFORE = regex(r"\d\S{0,30}(?: [^\W\d]\S{0,30})?\s*\Z")
+_CHANGE_AFTER = regex(r"\s*→ \S{0,30}\d")
+"""The two parts of such a row that was wrapped before its arrow."""
 _SHORT_LINE = 40
 """Shorter lines were not wrapped."""
 _LONGEST = 1000
@@ -66,6 +69,8 @@ def _goes_on(before: str, line: str, width: int) -> bool:
     indents = [len(part) - len(part.lstrip()) for part in (before, line)]
     if _TITLE.match(before):
         return False
+    if _CHANGE_AFTER.match(line) and _CHANGE_BEFORE.search(before):
+        return len(before.rstrip()) >= _SHORT_LINE
     if _CHANGE.search(before) or _CHANGE.search(line):
         # A row was wrapped only if the next word did not fit.
         size = len(before.rstrip())

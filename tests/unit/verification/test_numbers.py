@@ -169,3 +169,15 @@ def test_sentences() -> None:
     ]
     assert all(text[s.start : s.end] == s.text for s in split_sentences(text))
     assert all(len(s.text) <= 1000 for s in split_sentences("word " * 1000))
+
+
+@each_row(
+    ("text", "count"),
+    [
+        ("15% waiting for the latency of shared memory: 131.9 us\n    → 3.85 us", 1),
+        ("→ Store along the fastest axis of the output at slow.cu:7, or\n  swap the axes.", 1),
+        ("The kernel waits for global memory most of the time.\n→ Load earlier.", 2),
+    ],
+)
+def test_wrapped_rows_stay_one_sentence(text: str, count: int) -> None:
+    assert len(list(split_sentences(text))) == count
