@@ -249,3 +249,9 @@ def test_top_limits_json_only_if_it_is_given(keet: Keet) -> None:
         first = entries(json.loads(keet(*command, "--format", "json", "--top", 1).out))
         assert len(every) > 1
         assert first == every[:1]
+
+
+def test_metrics_help_says_how_many_metrics_are_explained(keet: Keet) -> None:
+    from keet.render.terminal.metrics import _EXPLAIN_UP_TO
+
+    assert f"{_EXPLAIN_UP_TO} or fewer" in " ".join(keet("metrics", "--help").out.split())

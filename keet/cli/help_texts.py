@@ -58,7 +58,7 @@ def _wrapped_part(part: str) -> str:
     lines = part.split("\n")
     if all(len(line) <= _WIDTH for line in lines):
         return part
-    if not any(line.startswith((" ", "-")) for line in lines):
+    if not any(line.startswith((" ", "- ")) for line in lines):
         return fill(" ".join(lines), _WIDTH, break_long_words=False, break_on_hyphens=False)
     return "\n".join(each for line in lines for each in _example_lines(line))
 
