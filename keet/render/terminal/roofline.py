@@ -33,17 +33,9 @@ def _legend(rooflines: Iterable[Roofline]) -> str:
     words = "● nearest ceiling, and those within 5 points of it"
     if any(_from_catalog(ceiling) for r in rooflines for ceiling in _shown(r)):
         words += "; * peak by keet's catalog, not the report"
-    if any(_label(ceiling) == _L1_BYTES for r in rooflines for ceiling in _shown(r)):
-        words += f"; {_L1_BYTES}: data that loads return (keet show has the busy share of L1)"
+    if any(ceiling.id == "l1" and ceiling.achieved for r in rooflines for ceiling in _shown(r)):
+        words += "; L1 here: bytes that loads return (keet show prints how busy L1 is)"
     return words
-
-
-_L1_BYTES = "L1 bytes"
-
-
-def _label(ceiling: Ceiling) -> str:
-    """`L1` in other views is how busy it is, by its busiest stage; here it is a rate of bytes."""
-    return _L1_BYTES if ceiling.id == "l1" and ceiling.achieved else ceiling.name
 
 
 def _launch_view(roofline: Roofline, width: int) -> list[Renderable]:
@@ -100,7 +92,7 @@ def _row(roofline: Roofline, ceiling: Ceiling) -> tuple[str, str, str, str, str,
     star = "*" if _from_catalog(ceiling) else ""
     return (
         "●" if ceiling in roofline.nearest else " ",
-        _label(ceiling),
+        ceiling.name,
         f"{ceiling.reached:.1f}",
         achieved,
         f"of {peak}{star}" if peak else "",
