@@ -104,7 +104,7 @@ def one(found: list[Candidate]) -> Candidate:
 def test_latency_and_headline_name_the_same_unit() -> None:
     launch = made_up({"l1": 21.0}, sm_throughput_pct=24.0, duration=1e6)
     found = diagnose(launch, reads_code=False)
-    assert "(the busiest pipe of the SMs)" in verdict_of(found).headline
+    assert "(busiest pipe of the SMs: 24%)" in verdict_of(found).headline
     told = one(list(latency(found.view, found.model))).text
     assert told.startswith("No unit is busier than the busiest pipe of the SMs, at 24% of its peak")
     assert told.endswith("the report has no warp states that show what warps wait for.")
