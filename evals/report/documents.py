@@ -1,4 +1,4 @@
-"""The JSON of `keet eval report`: the records from which all other forms are made."""
+"""Records of `keet eval report`: the document of optimize, and parts that mcq's shares."""
 
 from __future__ import annotations
 

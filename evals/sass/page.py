@@ -1,4 +1,4 @@
-"""Prints the page evals/results/machine_code.md."""
+"""The text of evals/results/machine_code.md, from the scores."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from keet_tools.tool_input import ToolInput
 
-from keet.agent.launch_explanation import ModelLaunchResult, explain_launch
+from keet.agent.explain_launch import ModelLaunchResult, explain_launch
 from keet.agent.model.messages import NEXT_CAN_SUCCEED, UNSENT, Chat, ModelFault
 from keet.agent.open_model import bug_fault, open_run_chat, open_transcript, with_cache
 from keet.agent.options import ModelOptions

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from keet_tools.tool_input import ToolInput
 
 from keet.agent.answer_schemas import SourceReading, schema_of
-from keet.agent.launch_explanation import explain_launch
+from keet.agent.explain_launch import explain_launch
 from keet.agent.model.messages import ChatReply, ChatRequest, ModelFault, TokenCount
 from keet.agent.options import ModelOptions
 from keet.agent.privacy.redaction import Redactor

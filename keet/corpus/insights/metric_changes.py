@@ -1,4 +1,4 @@
-"""Which metrics changed along with the time of a launch."""
+"""Which metrics changed between two points, and which ones explain a slow point of a sweep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of each launch is printed, so that a report with many launches fits on a page."""
+"""Which launches are printed, and in how much detail, so that a large report fits on a page."""
 
 from __future__ import annotations
 

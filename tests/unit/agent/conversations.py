@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from keet_tools.tool_input import ToolInput, scope_of
 
-from keet.agent.launch_explanation import ModelLaunchResult, explain_launch
+from keet.agent.explain_launch import ModelLaunchResult, explain_launch
 from keet.agent.model.messages import ChatReply, ChatRequest, ModelFault, ModelToolCall, TokenCount
 from keet.agent.options import ModelLimits
 from keet.agent.privacy.redaction import Redaction, Redactor
