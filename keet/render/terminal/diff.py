@@ -53,10 +53,8 @@ _HEADINGS = {
     "line": "lines",
     "work": "also",
 }
-_SHARES = (
-    "Percentages are shares of the time saved or lost; those for causes (why) are estimates, each "
-    "taken on its own."
-)
+_ESTIMATES = " The percentages of causes (why) are estimates, each taken on its own."
+_OPPOSITE = {"saved": "takes longer now", "lost": "takes less time now"}
 _INDENT = 9
 _ROWS = 20
 """Kernels in the table; the others are only counted."""
@@ -133,12 +131,24 @@ def _pair(pair: PairDifference, *, alone: bool) -> Iterator[Renderable]:
     yield Text.assemble((pair.kernel, "bold"), f": {summary}" if summary else "")
     if how := how_paired(pair):
         yield Indented(Text(how, style="dim"), 2)
+    if shares := _shares_text(pair):
+        yield Indented(Text(shares, style="dim"), 2)
     last = ""
     for each in pair.attribution:
         heading = _HEADINGS[each.kind]
         yield _attribution(heading if heading != last else "", each)
         last = heading
     yield from _findings(pair)
+
+
+def _shares_text(pair: PairDifference) -> str:
+    """What the percentages of the rows mean; empty if no row has one."""
+    shares = [float(each.share.value) for each in pair.attribution if each.share]
+    if not shares:
+        return ""
+    word = "saved" if pair.timing.saved > 0 else "lost"
+    negative = f"; negative: {_OPPOSITE[word]}" if min(shares) < 0 else ""
+    return f"Percentages are shares of the time {word} in this kernel{negative}."
 
 
 def _attribution(heading: str, each: Attribution) -> Table:
@@ -178,10 +188,9 @@ def _closing(difference: Difference, printed: Sequence[PairDifference]) -> Itera
         yield Text.assemble(("Next: ", "bold"), nothing_next(difference))
     checked = check_sentences(difference)
     verified = f"{len(checked.verified)} of {checked.numbers} numbers verified against "
-    shares = (
-        f" {_SHARES}" if any(each.share for pair in printed for each in pair.attribution) else ""
-    )
-    yield Text(f"{verified}{sources(difference)}.{shares}", style="dim")
+    rows = [each for pair in printed for each in pair.attribution]
+    estimates = _ESTIMATES if any(each.share and each.kind == "cause" for each in rows) else ""
+    yield Text(f"{verified}{sources(difference)}.{estimates}", style="dim")
 
 
 def _gate(gate: Gate) -> Iterator[Renderable]:
