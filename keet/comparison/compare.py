@@ -8,7 +8,7 @@ from functools import partial
 from keet.analysis.ledger import LaunchLedger, Ledger
 from keet.comparison.causes.account_changes import account_changes
 from keet.comparison.causes.attribution import attribute
-from keet.comparison.causes.explained_pair import ExplainedPair, WeightedLaunch
+from keet.comparison.causes.explained_pair import ExplainedPair, WeightedLaunch, longest_launch
 from keet.comparison.causes.finding_changes import Outcome, outcome
 from keet.comparison.causes.next_step import find_next_step, with_share_of_run
 from keet.comparison.caveats.caveat import Caveat, doubt_of
@@ -394,5 +394,4 @@ def _longest(timed: Sequence[tuple[Pairing, Timing]]) -> set[int]:
 
 def _limiter(launches: Sequence[WeightedLaunch]) -> str:
     """Limiter of the longest kernel."""
-    longest = max(launches, key=lambda each: each.weight * each.explanation.launch.rank_time)
-    return longest.explanation.verdict.limiter
+    return longest_launch(launches).explanation.verdict.limiter

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from keet.comparison.causes.explained_pair import WeightedLaunch, longest_launch
 from keet.comparison.number_change import NumberChange, count_text
 from keet.comparison.pairing.pairs import How
 from keet.comparison.pairing.sides import KernelGroup, Side
@@ -35,6 +36,9 @@ _ADD_UP = "durations add up to "
 NOT_PROFILED = "kernels that were not profiled"
 _SHAPES = 3
 """Shapes of one kernel that are listed."""
+_LIMITED = "limited "
+_MOSTLY = 50.0
+"""Per cent of the time from which SMs are called mostly idle."""
 _SAME_SPAN = 1.05
 """Ratio of two spans below which no factor is printed."""
 
@@ -229,8 +233,18 @@ def limits(pair: PairDifference) -> str | None:
     """The limiters of both sides, if they differ."""
     if pair.limiters is None or pair.limiters[0] == pair.limiters[1]:
         return None
-    before, after = map(_units_text, pair.limiters)
-    return f"limited by {before} before, by {after} after"
+    before, after = map(_limit_text, pair.limiters, pair.weighted)
+    if before.startswith(_LIMITED):
+        after = after.removeprefix(_LIMITED)
+    return f"{before} before, {after} after"
+
+
+def _limit_text(limiter: str, launches: Sequence[WeightedLaunch]) -> str:
+    """Idle SMs are named, because the headline of `keet explain` names them, too."""
+    idle = longest_launch(launches).explanation.account.part("idle")
+    if limiter == "latency" and idle is not None and idle.share.value >= _MOSTLY:
+        return "SMs mostly idle"
+    return f"{_LIMITED}by {_units_text(limiter)}"
 
 
 def _units_text(limiter: str) -> str:

@@ -79,6 +79,10 @@ class WeightedLaunch(NamedTuple):
         return None if self.duration is None else self.weight * float(self.duration.value)
 
 
+def longest_launch(launches: Sequence[WeightedLaunch]) -> WeightedLaunch:
+    return max(launches, key=lambda each: each.weight * each.explanation.launch.rank_time)
+
+
 Share = Callable[[WeightedLaunch], tuple[float, tuple[Evidence, ...]] | None]
 """Share of a launch's time, 0 to 1, and the evidence for it."""
 
