@@ -163,18 +163,16 @@ _BUSY_UNITS: Mapping[str, tuple[str, ...]] = {
     "warpgroup_arrive": ("tensor",),
 }
 """Units that warps wait for in each warp state."""
+_SHORT_OPERATIONS = "latency of short operations (shared memory, constants, special functions)"
 _LATENCIES = {
     "long_scoreboard": ("memory", "latency of global or local memory"),
     "lg_throttle": ("memory", "latency of global or local memory"),
     "drain": ("stores", "waiting for stores to complete at the end of warps"),
     "tex_throttle": ("textures", "latency of textures"),
-    "mio_throttle": ("shared", "latency of shared memory and special functions"),
-    "short_scoreboard": (
-        "shared",
-        "latency of shared memory and special functions",
-    ),
+    "mio_throttle": ("shared", _SHORT_OPERATIONS),
+    "short_scoreboard": ("shared", _SHORT_OPERATIONS),
     "math_pipe_throttle": ("pipe", "latency of a pipe that is not busy"),
-    "wait": ("fixed", "fixed latency of the previous instruction"),
+    "wait": ("fixed", "fixed instruction latency"),
     "gmma": ("tensor", "latency of the tensor cores"),
     "warpgroup_arrive": ("tensor", "latency of the tensor cores"),
     "imc_miss": ("constants", "constant cache misses"),

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 from keet.analysis.replay_gap.gap import replay_gap
 from keet.analysis.replay_gap.reasons import ReplayReasons
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.explanation.launch_in_run import RunShapes, in_run_of, replay_difference
+from keet.explanation.launch_in_run import RunShapes, in_run_of, is_shorter, replay_difference
 from keet.profile import Profile, RunPositions
+from keet.records import replace
 
 
 def with_run(told: Iterable[LaunchExplanation], profile: Profile) -> Iterator[LaunchExplanation]:
@@ -43,4 +44,17 @@ def _launch_with_run(
     found = in_run_of(each.view, position, shapes)
     gap = replay_gap(each.launch, position)
     differs = gap and replay_difference(each.view, gap, position, found, (reasons, shapes))
-    return each._replace(in_run=found, replay=differs)
+    told = each._replace(in_run=found, replay=differs)
+    return _with_both_times(told) if is_shorter(each.launch, position, found.plain) else told
+
+
+def _with_both_times(each: LaunchExplanation) -> LaunchExplanation:
+    """The finding about a short kernel names the time under ncu and the one in the run."""
+    took, plain = each.launch.get("duration"), each.in_run and each.in_run.plain
+    before = f"The kernel takes {took}"
+    after = f"{before} under ncu ({plain} in the run):"
+    return each._replace(
+        findings=tuple(
+            replace(f, text=f.text.replace(f"{before}:", after, 1)) for f in each.findings
+        )
+    )

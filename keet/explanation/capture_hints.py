@@ -42,10 +42,24 @@ class CaptureHints(NamedTuple):
     sentences: tuple[str, ...]
     """About what no command can collect; each ends with a full stop."""
 
+    partial: str | None = None
+    """How much of the launch was sampled, if that is the same for all launches: one of `lacking`,
+    and a sentence of its own without its full stop."""
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """What is lacking besides `partial`."""
+        return tuple(label for label in self.lacking if not self.partial or label != WHOLE_LAUNCH)
+
     @property
     def lacking_text(self) -> str:
-        *first, last = self.lacking
-        return f"{', '.join(first)} and {last}" if first else last
+        """One or two sentences; empty where nothing is lacking."""
+        sentences = [f"{capitalized(self.partial)}."] if self.partial else []
+        if self.others:
+            *first, last = self.others
+            named = f"{', '.join(first)} and {last}" if first else last
+            sentences.append(f"The report lacks {named}.")
+        return " ".join(sentences)
 
     @property
     def introduction(self) -> str:
@@ -84,13 +98,14 @@ def capture_hints(
         command = _with_options(command or _ANY_COMMAND, options)
     sentences = [_sentence(remedy, checks) for remedy, checks in others.items()]
     sentences += [_about_refused(refused)] if refused else []
-    labels = tuple(_label(check, tuple(reasons)) for check, reasons in lacking.items())
-    return CaptureHints(labels, command, build if command else None, tuple(sentences))
-
-
-def _label(check: str, reasons: Sequence[str]) -> str:
-    """With the reason where it has a number that all launches share: how much was sampled."""
-    return f"{check} ({reasons[0]})" if check == WHOLE_LAUNCH and len(reasons) == 1 else check
+    sampled = tuple(lacking.get(WHOLE_LAUNCH, ()))
+    return CaptureHints(
+        tuple(lacking),
+        command,
+        build if command else None,
+        tuple(sentences),
+        sampled[0] if len(sampled) == 1 else None,
+    )
 
 
 def _about_refused(names: Sequence[str]) -> str:

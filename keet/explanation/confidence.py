@@ -16,6 +16,10 @@ _SMALL = 1.2
 """Times faster: up to here, doubt is what makes the confidence low; see `analysis.forecast`."""
 
 
+_REMOVED = "the report does not show how much of the cause a fix would remove"
+_NO_LOAD = "the report does not have the load of any unit, so keet assumes one"
+
+
 def why_low(finding: Finding, view: LaunchView, account: Account) -> str:
     """A sentence; empty where the confidence is not low."""
     if finding.confidence != "low":
@@ -36,7 +40,7 @@ def _reason(finding: Finding, view: LaunchView, account: Account) -> str:
     if view.capability != FITTED_ON:
         device = f" ({view.launch.device.name})" if view.launch.device.name else ""
         return f"the estimates were fitted on an H200, not on this GPU{device}"
-    return "the gain rests on an assumption that the report does not measure"
+    return _REMOVED if view.ceilings.ranked else _NO_LOAD
 
 
 def _largest_unknown(account: Account) -> TimePart | None:

@@ -229,7 +229,7 @@ def _at_dram(view: LaunchView, dram: Ceiling, nearest: Ceiling) -> str:
     found = view.streaming
     if found is not None and found.verdict == "once":
         return f"{at}, and every byte is read once: {left}. Only moving fewer bytes helps."
-    known = f"whether all of them are needed is not known ({_why_unknown(view)})"
+    known = f"keet can't tell whether bytes are read twice: {_why_unknown(view)}"
     return f"{at}: {left} unless fewer bytes are moved; {known}."
 
 

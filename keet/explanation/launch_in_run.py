@@ -148,11 +148,14 @@ def in_run_of(view: LaunchView, position: Position, shapes: RunShapes) -> Launch
 def _shorter(launch: Launch, position: Position, plain: Evidence | None) -> str:
     """The duration in the run, for short launches: ncu reports a longer one, which `replay_gap`
     accepts. Without this text, the printed times would seem to contradict each other."""
+    return f"{plain} in the run; " if is_shorter(launch, position, plain) else ""
+
+
+def is_shorter(launch: Launch, position: Position, plain: Evidence | None) -> bool:
+    """Whether the launch took less time in the run than under ncu only because it is short."""
     known = position.known_by in ("launch", "shape")
     short = known and plain is not None and launch.rank_time > DIFFERS * plain.value
-    if not short or replay_gap(launch, position):
-        return ""
-    return f"{plain} in the run; "
+    return short and not replay_gap(launch, position)
 
 
 def _with_shape(

@@ -47,6 +47,20 @@ _WORTH = 1.05
 """Times faster as a whole: a smaller gain is not printed."""
 
 
+_ONE_REMAINS = (
+    "For kernels that are too short, the table's gain is lower than that of the finding: if their "
+    "launches are merged, one remains."
+)
+
+
+def _is_merged(group: LaunchGroup) -> bool:
+    """Whether the row of the group prints a lower gain than its finding."""
+    found, gain = group.finding, gain_of([group], group.time_ns)
+    if found is None or found.id != "launch_bound" or gain is None:
+        return False
+    return times_text(gain.likely) != times_text(found.forecast.likely)
+
+
 def program_of(explanation: Explanation) -> ProgramExplanation | None:
     """None if there is one launch and its run is not known."""
     passed = ProgramCollector(explanation)
@@ -236,6 +250,8 @@ class _ProgramMaker:
             f"If the first finding of {self._fixed()} were fixed, {self._what()} would take about "
             f"{after} instead of {total}: {times} faster (estimated range {least} to {most})."
         )
+        if any(map(_is_merged, self._groups)):
+            yield _ONE_REMAINS
 
     def _fixed(self) -> str:
         """Which kernels the gain is about: those that are not explained have none."""

@@ -29,7 +29,7 @@ class PartialSampling(NamedTuple):
 
     def __str__(self) -> str:
         share = f"{self.share:.1%}"
-        return f"the samples cover only the first {share} of the launch: their buffer ran full"
+        return f"the samples cover only the first {share} of the launch (the buffer was full)"
 
 
 def partial_sampling(launch: Launch, samples: int) -> PartialSampling | None:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from keet.analysis.launch_view import LaunchView
 
 PURPOSES = {
-    "value": "arithmetic on values",
+    "value": "arithmetic on data",
     "memory": "loads and stores",
     "address": "addresses and indices",
     "control": "conditions and loops",

@@ -212,7 +212,7 @@ def _by_purpose(name: str, view: LaunchView) -> Class | Refusal:
 
 
 _SPOKEN = {
-    "value": "arithmetic on values",
+    "value": "arithmetic on data",
     "memory": "loads and stores",
     "address": "addresses and indices",
     "control": "conditions and loops",

@@ -36,7 +36,7 @@ def producers(code: MachineCode) -> Ranking:
     data, results = _producers(code, _SCOREBOARDS, _DATA), _producers(code, ("wait",), None)
     if data.total() >= results.total():
         return Ranking("waits for data", data)
-    return Ranking("waits for results of arithmetic", results)
+    return Ranking("waits for a fixed instruction latency", results)
 
 
 _SCOREBOARDS = ("long_scoreboard", "short_scoreboard")

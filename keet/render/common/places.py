@@ -13,31 +13,25 @@ _MATTERS = 0.05
 """Smaller shares without a source line are not printed."""
 
 
-_ENDS = {"waits for data": "for", "warps that wait for data": "at"}
+_ENDS = {"waits for data": "the load", "warps that wait for data": "where warps wait for it"}
 """Waits have two lines: that of the load that is waited for, and the one where warps wait."""
 
 
-def place_shares(places: Sequence[Place], behind: str = "") -> list[str]:
+def place_shares(places: Sequence[Place]) -> list[str]:
     """For example `41% of all samples`. If a list has both lines of waits, each text says which one
-    it is: `94% of all waits for data are for`, `72% of all waits for data are at`. Empty if nothing
-    was measured.
-
-    `behind`: word for the line, if the line does not follow the text.
-    """
+    it is: `the load: 94% of all waits for data`, `where warps wait for it: 72% of all waits for
+    data`. Empty if nothing was measured."""
     has_both = {place.of for place in places} >= {*_ENDS}
-    ends = (_ENDS.get(place.of) if has_both else None for place in places)
-    return [
-        _share(place, f"{end} {behind}".rstrip() if end else "") for place, end in zip(places, ends)
-    ]
+    return [_share(place, _ENDS.get(place.of) if has_both else None) for place in places]
 
 
-def _share(place: Place, end: str) -> str:
+def _share(place: Place, end: str | None) -> str:
     if place.of in _DECLARED:
         return _DECLARED[place.of]
     if not place.share:  # a line that a model named
         return ""
     if end:
-        return f"{share_text(place.share)} of all waits for data are {end}"
+        return f"{end}: {share_text(place.share)} of all waits for data"
     return f"{share_text(place.share)} of all {place.of}"
 
 

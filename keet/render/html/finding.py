@@ -92,7 +92,7 @@ class FindingWriter:
         shown = finding.places[:most]
         rows = [
             element("li", self.place(place), _share(share))
-            for place, share in zip(shown, place_shares(shown, "it"))
+            for place, share in zip(shown, place_shares(shown))
         ]
         rows += [element("li", "no source line", _share(s)) for s in unplaced_shares(shown)]
         return element("ul", rows, class_="places") if rows else None

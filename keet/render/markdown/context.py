@@ -13,6 +13,7 @@ from keet.explanation.analyst import explain
 from keet.explanation.busy_units import distinct_units
 from keet.explanation.confidence import why_low
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
+from keet.explanation.launch_in_run import LaunchInRun
 from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.precedents import precedents_text
 from keet.explanation.run_texts import launches_text
@@ -168,9 +169,16 @@ def _facts(each: LaunchExplanation, of: int) -> str:
     duration = launch.get("duration")
     took = f"it took {duration}" if duration else "its duration was not measured"
     device = one_line(describe_device(launch.device))
-    stands = f" It {each.in_run.text}." if each.in_run else ""
+    stands = f" {_in_run(each.in_run)}." if each.in_run else ""
     which = f"launch {launch.id}{_why_this(each, of)}"
     return f"Measured with Nsight Compute on {device}, {which}: {took}.{stands}"
+
+
+def _in_run(found: LaunchInRun) -> str:
+    before = f"{found.plain} in the run; "
+    if found.text.startswith(before):
+        return f"It took {before}it {found.text.removeprefix(before)}"
+    return f"It {found.text}"
 
 
 def _why_this(each: LaunchExplanation, of: int) -> str:
@@ -221,7 +229,7 @@ def _cause(rank: int, finding: Finding, each: LaunchExplanation) -> Iterator[Tex
     gain = f"{forecast_of(each, finding)} if fixed, confidence {confidence_of(each, finding)}"
     places = finding.places[:_PLACES]
     unplaced = (f"no source line ({share})" for share in unplaced_shares(places))
-    shares = zip(places, place_shares(places, "it"))
+    shares = zip(places, place_shares(places))
     named = (one_line(place.where) + (f" ({share})" if share else "") for place, share in shares)
     where = ", ".join((*named, *unplaced))
     lines = [
@@ -318,7 +326,7 @@ def _check(each: LaunchExplanation) -> Iterator[TextPiece]:
         yield TextPiece(
             _CHECK, f"- Profile again (keet profile -- COMMAND): {line}.", group="check 1"
         )
-    first = (e for f in each.findings[:1] for e in f.evidence)
+    first = (e for f in each.findings[:1] for e in f.evidence if not _is_fixed(e))
     moved = list(dict.fromkeys(f"{e.label} (now {_amount(e)})" for e in first))[:3]
     if moved:
         numbers, rank = one_line("; ".join(moved)), _first_rank(each)
@@ -326,6 +334,11 @@ def _check(each: LaunchExplanation) -> Iterator[TextPiece]:
         yield TextPiece(_CHECK, line, group="check 2")
     if each.healthy:
         yield TextPiece(_CHECK, "- What is marked Keep above is unchanged.", group="check 3")
+
+
+def _is_fixed(evidence: Evidence) -> bool:
+    """Whether it describes the GPU, so that no fix changes it."""
+    return evidence.metric == "sm_count" or evidence.metric.startswith("device__")
 
 
 def _faster(each: LaunchExplanation) -> str | None:
@@ -348,8 +361,8 @@ def _gaps(
     for note in source.notes:
         yield TextPiece(_GAPS, f"- {one_line(note)}", group="gap")
     hints = explanation._replace(launches=(each,)).capture_hints
-    if hints.lacking:
-        yield TextPiece(_GAPS, f"- Not in the report: {', '.join(hints.lacking)}", group="gap")
+    if hints.others:
+        yield TextPiece(_GAPS, f"- Not in the report: {', '.join(hints.others)}", group="gap")
     if hints.command:
         line = one_line(f"{hints.introduction} {hints.command}")
         yield TextPiece(_GAPS, f"- {line}", group="remedy")

@@ -81,7 +81,7 @@ class CostedSource:
             numbers = sorted(number for path, number in lines if path == file)
             ranked = "" if isinstance(self._found, Absent) else self._found.ranked_by
             costs = {"samples": "share of warp samples", "executed": "share of instructions"}
-            unit = f" ({costs[ranked]} before the code)" if ranked else ""
+            unit = f" ({costs[ranked]} in the column left of the code)" if ranked else ""
             yield f"{file_name(file)}{unit}:"
             yield fence(list(self._rows(file, numbers)), language(file))
 

@@ -216,7 +216,7 @@ def _facts(each: LaunchExplanation, stands_for: str) -> str:
 def _places(finding: Finding, lines: Mapping[str, Sequence[str]], detail: Detail) -> Iterator[str]:
     places = finding.places[: PLACES[detail]]
     if places:
-        shares = zip(places, place_shares(places, "it"))
+        shares = zip(places, place_shares(places))
         rows = [
             f"- {code(place.where)}" + (f": {prose(share)}" if share else "")
             for place, share in shares

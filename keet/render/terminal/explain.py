@@ -252,7 +252,7 @@ def _model_closing(
 def _not_checked(explanation: Explanation, width: int) -> Iterator[Renderable]:
     hints = explanation.capture_hints
     if hints.lacking:
-        yield Text(f"The report lacks {hints.lacking_text}.", style="yellow")
+        yield Text(hints.lacking_text, style="yellow")
     if hints.command:
         yield Text(hints.introduction)
         yield from command_view(hints.command, width)

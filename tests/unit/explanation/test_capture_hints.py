@@ -25,15 +25,18 @@ def test_options_are_added_to_the_command() -> None:
     assert found.command == "ncu --interval 6 --set full -o x ./app"
     assert found.introduction == "To collect them, build with nvcc -lineinfo and run:"
     assert found.lacking == ("all samples", "machine code", "warp states", "roofline")
-    assert found.lacking_text == "all samples, machine code, warp states and roofline"
+    assert (
+        found.lacking_text
+        == "The report lacks all samples, machine code, warp states and roofline."
+    )
     assert found.sentences == ()
 
 
 def test_how_much_was_sampled_is_stated_if_it_is_the_same_in_all_launches() -> None:
     remedy = "profile again with: ncu --interval 6"
     half, third = (Skipped(WHOLE_LAUNCH, f"the first {n}%", remedy) for n in (50, 33))
-    assert capture_hints([half, half], None).lacking == (f"{WHOLE_LAUNCH} (the first 50%)",)
-    assert capture_hints([half, third], None).lacking == (WHOLE_LAUNCH,)
+    assert capture_hints([half, half], None).lacking_text == "The first 50%."
+    assert capture_hints([half, third], None).lacking_text == f"The report lacks {WHOLE_LAUNCH}."
 
 
 def test_what_no_command_collects_is_a_sentence() -> None:

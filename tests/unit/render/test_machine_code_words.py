@@ -79,7 +79,7 @@ def test_bounds_and_estimates_are_worded_differently() -> None:
 
 def test_shares_that_round_to_zero_are_left_out() -> None:
     shares = [(Purpose.ADDRESS, 0.6), (Purpose.VALUE, 0.397), (Purpose.SYNC, 0.003)]
-    assert mix_text(shares) == "addresses and indices 60%, arithmetic on values 40%"
+    assert mix_text(shares) == "addresses and indices 60%, arithmetic on data 40%"
     assert purposes_text(shares, 3) == "address 60%, value 40%"
 
 
