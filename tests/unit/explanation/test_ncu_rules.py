@@ -168,7 +168,7 @@ def test_why_a_confidence_is_low() -> None:
     low = finding("redundant_traffic")
     suspicion = why_low(replace(low, variant="hand_over"), flip.view, flip.account)
     assert suspicion.startswith("Low confidence: a report holds no pointers")
-    assert "assumption" in why_low(low, flip.view, flip.account)
+    assert "how much of the cause a fix would remove" in why_low(low, flip.view, flip.account)
     basic = diagnose(read_profile(REPORTS / "tour_basic.ncu-rep").launches[2], reads_code=False)
     told = why_low(low, basic.view, basic.account)
     unknown = basic.account.unknown

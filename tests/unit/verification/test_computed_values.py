@@ -50,7 +50,7 @@ def around(text: str, index: int = 0) -> WordsAround:
         ("L2 at 83% of peak; L1 at 51% of peak", 1, {"l1"}),
         ("● L2     ████▎····· 23.0% 2.37 of 10.28 TB/s", 0, {"l2"}),
         ("● L2     ████▎····· 23.0% 2.37 of 10.28 TB/s", 2, {"l2"}),
-        ("addresses and indices 38%, arithmetic on data 35%", 1, {"value", "arithmetic"}),
+        ("addresses and indices 38%, arithmetic on data 35%", 1, {"data", "arithmetic"}),
         ("out[i] = a;   address 78%, memory 22%", 0, {"address"}),
         ("It is far from every ceiling; L2 comes closest (36%).", 0, {"l2"}),
     ],
