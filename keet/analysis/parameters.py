@@ -66,7 +66,7 @@ PARAMETERS: dict[str, AnalystParameter] = {
     ),
     "indirect": AnalystParameter(
         0.5,
-        "share of a unit's work, or of other waiting, that is removed along with a cause",
+        "a fix reduces other work and other waiting by this share of what it removes of the cause",
         "judgement",
     ),
     "more_in_flight": AnalystParameter(
@@ -76,10 +76,14 @@ PARAMETERS: dict[str, AnalystParameter] = {
         5.0, "largest factor of warps per SM from fixing the occupancy limiter", "fit"
     ),
     "coalesced_waits": AnalystParameter(
-        1.3, "waiting removed per share of relieved load, when excess sectors are removed", "fit"
+        1.3,
+        "memory waiting that a fix removes, as a multiple of the load that it takes off a unit",
+        "fit",
     ),
     "gathered": AnalystParameter(
-        0.9, "exponent: share of a gather's excess sectors that stays after reordering", "fit"
+        0.9,
+        "exponent of the share of sectors that a gather needs: below 1, reordering helps less",
+        "fit",
     ),
     "unrelated_waits": AnalystParameter(
         0.8, "share of other waiting that stays when shared memory is relieved", "fit"

@@ -59,9 +59,10 @@ def _entry(spec: FindingSpec) -> str:
 
 def condition(remedy: Remedy) -> str:
     """The condition of a remedy, in the words of its facts."""
-    parts = [facts()[each].words for each in remedy.needs]
-    parts += [f"not: {facts()[each].words}" for each in remedy.excludes]
-    return _plain("; ".join(parts) or "otherwise", library="a library")
+    holds = "; ".join(facts()[each].words for each in remedy.needs)
+    fails = [facts()[each].negated or f"not: {facts()[each].words}" for each in remedy.excludes]
+    parts = [part for part in (holds, *fails) if part]
+    return _plain(", and ".join(parts) or "otherwise", library="a library")
 
 
 def remedy_text(remedy: Remedy) -> str:

@@ -112,6 +112,8 @@ class FactSpec(NamedTuple):
     id: str
     words: str
     """The fact as a clause; `{library}` is filled in."""
+    negated: str = ""
+    """The clause that it is not so; for facts that exclude a remedy."""
     metrics: tuple[str, ...] = ()
     """Catalog ids of the evidence."""
     opcodes: tuple[str, ...] = ()

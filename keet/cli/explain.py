@@ -68,8 +68,8 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--all",
         action="store_true",
-        help="explain every launch in full (default: the program, then the launches that take most "
-        "of the time)",
+        help="explain every launch in full (default: a summary of the whole report, then "
+        "the launches that take most of the time)",
     )
     parser.add_argument(
         "--verbose",
@@ -92,7 +92,9 @@ def configure(parser: ArgumentParser) -> None:
         help="number of launches that the model explains, longest first (default: 3)",
     )
     add_edits(parser)
-    parser.add_argument("--no-model", action="store_true", help="explain without a model")
+    parser.add_argument(
+        "--no-model", action="store_true", help="ignore KEET_MODEL and the configured model"
+    )
 
 
 def run(args: Namespace) -> int:

@@ -192,9 +192,7 @@ def _reading(roofline: Roofline) -> Iterator[str]:
 
 
 _NOTHING_KNOWN = "The report has no share of any peak; keet show REPORT prints what to capture"
-_NOTHING_DONE = (
-    "Neither arithmetic nor memory traffic was counted; keet show REPORT prints what the report has"
-)
+_NOTHING_DONE = "The counters of arithmetic and memory traffic in the report are all zero."
 
 
 def _and(words: Sequence[str]) -> str:

@@ -10,13 +10,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from keet.analysis.hardware.ceilings import Ceiling, Ceilings, ceiling_of_rate
 from keet.analysis.hardware.rates import SECTOR, Peak, clock, first, per_second, positive
 from keet.analysis.hardware.stages import UnitStage, measured_stages
 from keet.analysis.ledger import LaunchLedger
-from keet.catalog import gpu_named
+from keet.catalog import gpu_named, metrics
+from keet.catalog.availability import exists_on
 from keet.evidence import Evidence
 from keet.profile import Absent
 from keet.units import Quantity
@@ -210,25 +211,23 @@ _NO_LINE = Absent(
 )
 
 
+_L1_RETURNS = ("l1_lgds_return_cycles", "l1_lg_return_cycles")
+
+
 def _l1(ledger: LaunchLedger, units: Ceilings) -> Ceiling | Absent:
-    cycles = first(ledger, "l1_lgds_return_cycles", "l1_lg_return_cycles")
+    cycles = first(ledger, *_L1_RETURNS)
     if cycles is None:
-        return Absent(
-            "L1 traffic was not measured",
-            "profile with: ncu --section MemoryWorkloadAnalysis_Tables",
-        )
+        return _not_in_tables(ledger, "L1 traffic", _L1_RETURNS)
     return _lines(ledger, units, "l1", "bytes that L1 returned", cycles)
 
 
 def _shared(ledger: LaunchLedger, units: Ceilings) -> Ceiling | Absent:
-    kinds = ("load", "store", "atomic")
-    parts = [ledger.measured(f"shared_{kind}_wavefronts") for kind in kinds]
-    known = [part for part in parts if part is not None]
-    if len(known) < len(kinds):
-        return Absent(
-            "shared memory traffic was not measured",
-            "profile with: ncu --section MemoryWorkloadAnalysis_Tables",
-        )
+    ids = tuple(f"shared_{kind}_wavefronts" for kind in ("load", "store", "atomic"))
+    parts = {each: ledger.measured(each) for each in ids}
+    known = [part for part in parts.values() if part is not None]
+    if len(known) < len(ids):
+        missing = tuple(each for each, part in parts.items() if part is None)
+        return _not_in_tables(ledger, "shared memory traffic", missing)
     total = ledger.derived(
         "roofline.shared.wavefronts",
         Quantity(sum(part.value for part in known), "wavefront"),
@@ -236,6 +235,21 @@ def _shared(ledger: LaunchLedger, units: Ceilings) -> Ceiling | Absent:
         *known,
     )
     return _lines(ledger, units, "shared", "bytes of shared memory wavefronts", total)
+
+
+def _not_in_tables(ledger: LaunchLedger, what: str, missing: Sequence[str]) -> Absent:
+    """A section that the report has would not help: then the remedy names the metrics."""
+    names = [metrics()[each].names[0] for each in missing]
+    chip = ledger.launch.device.compute_capability
+    existing = [name for name in names if exists_on(name, chip) is not False]
+    if not existing:
+        return Absent(f"{what} was not measured", "ncu has no metric for it on this GPU")
+    has_section = ledger.launch.get("shared_load_wavefronts") is not None
+    asked = f"--metrics {','.join(existing)}" if has_section else f"--section {_TABLES}"
+    return Absent(f"{what} was not measured", f"profile with: ncu {asked}")
+
+
+_TABLES = "MemoryWorkloadAnalysis_Tables"
 
 
 def _lines(

@@ -105,10 +105,10 @@ def uncertain_count(profile: Profile) -> str | None:
         return f"{count:,} of at most {asked:,} requested launches{_CANT_TELL}"
     if asked is not None or count == 1:
         return None
-    return f"the number of launches is not recorded{_CANT_TELL}"
+    return f"ncu does not record how many launches it profiled{_CANT_TELL}"
 
 
-_CANT_TELL = ": keet can't tell whether some are missing"
+_CANT_TELL = ", so keet can't tell whether the file is complete."
 
 
 def _in_table(profile: Profile) -> bool:

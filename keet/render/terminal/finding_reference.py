@@ -112,7 +112,7 @@ def _cases(cases: Sequence[CaseEntry], title: str) -> Iterator[Renderable]:
         yield _indented(Text(title, style="dim"))
     for case in cases:
         yield _indented(Text(f"{speedup_text(gain_of_cause(case)):>6}  keet cases {case.id}"), 4)
-        yield _indented(Text(case.fix, style="dim"), 12)
+        yield _indented(Text(f"Fix: {case.fix}", style="dim"), 12)
 
 
 def _indented(content: Renderable, indent: int = 2) -> Indented:

@@ -234,11 +234,11 @@ def _wordings(spot: Spot, own: RowCode, each: Examined) -> tuple[str, str, str, 
 _TRAFFIC = {
     "Warp inst": "executed",
     "Glob. sectors": "sectors_global",
-    "excess": "sectors_global_excess",
+    "excess sectors": "sectors_global_excess",
     "Shared wavefr.": "wavefronts_shared",
-    "excess ": "wavefronts_shared_excess",
+    "excess wavefr.": "wavefronts_shared_excess",
 }
-"""Columns of the wide table; the blank distinguishes the two excess columns."""
+"""Columns of the wide table."""
 
 
 def _excess(spot: Spot) -> str:
@@ -326,7 +326,7 @@ def _wide(rows: Sequence[_Row], found: Hotspots, width: int) -> _RowsView | None
     traffic = {
         heading: [row.traffic[i] for row in rows]
         for i, heading in enumerate(_TRAFFIC)
-        if any(row.traffic[i] != "0" for row in rows)
+        if any(row.traffic[i] not in ("0", "-") for row in rows)
     }
     for wording in (
         [row.waiting[1] for row in rows],

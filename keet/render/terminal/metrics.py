@@ -165,19 +165,19 @@ def _notes(line: _Line, width: int, *, explain: bool, names: bool) -> list[Text]
 
 
 _SPREAD = 1e4
-"""Values whose ratio is larger than this get separate units, so that 5.95 us is not printed as
+"""Above this ratio of values, the smallest one decides the unit, so that 5.95 us is not printed as
 0.00000595 s."""
 
 
 def _aligned(found: list[Metric | None]) -> tuple[tuple[str, ...], str]:
     """The values of one row in one unit, so that they are easy to compare."""
     quantities = [metric.quantity if metric else None for metric in found]
-    sizes = [abs(q.value) for q in quantities if q and math.isfinite(q.value) and q.value]
-    if sizes and max(sizes) > _SPREAD * min(sizes):
-        return tuple(str(q) if q else _text(m) for m, q in zip(found, quantities)), ""
     finite = [q for q in quantities if q and math.isfinite(q.value)]
-    largest = max(finite, key=lambda q: abs(q.value), default=None)
-    unit = largest.scaled_unit() if largest else ""
+    ranked = sorted(finite, key=lambda q: abs(q.value))
+    nonzero = [q for q in ranked if q.value]
+    is_spread = bool(nonzero) and abs(nonzero[-1].value) > _SPREAD * abs(nonzero[0].value)
+    deciding = nonzero[0] if is_spread else ranked[-1] if ranked else None
+    unit = deciding.scaled_unit() if deciding else ""
     cells = (_cell(metric, q, unit) for metric, q in zip(found, quantities))
     return tuple(cells), symbol(unit)
 

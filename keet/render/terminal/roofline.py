@@ -30,7 +30,7 @@ def roofline_view(rooflines: Sequence[Roofline], width: int) -> Group:
 
 
 def _legend(rooflines: Iterable[Roofline]) -> str:
-    words = "● nearest ceiling, and those within 5 points of it"
+    words = "● nearest ceiling, and those within 5 points of it that reach at least half its share"
     if any(_from_catalog(ceiling) for r in rooflines for ceiling in _shown(r)):
         words += "; * peak by keet's catalog, not the report"
     if any(ceiling.id == "l1" and ceiling.achieved for r in rooflines for ceiling in _shown(r)):

@@ -123,7 +123,7 @@ def test_batch_stores_the_note(cut_run: Path, keet: Keet, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("tour_basic.ncu-rep", "the number of launches is not recorded"),
+        ("tour_basic.ncu-rep", "ncu does not record how many launches it profiled"),
         ("tour_full.ncu-rep", None),  # ncu -c 3, and three there are
         ("range.ncu-rep", None),
         ("zoo.ncu-repz", None),  # packed: a cut file can't be unpacked
