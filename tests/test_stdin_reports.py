@@ -231,7 +231,7 @@ def test_sql_is_read_from_stdin(keet: Keet, pipe: Any, tmp_path: Path) -> None:
         (b" \n", {}, "standard input has no SQL"),
         (b"\xff\xfe", {}, "not UTF-8"),
         (b"x" * 1_000_001, {}, "has more than 1,000,000 bytes"),
-        (b"", {"terminal": True}, "that is a terminal"),
+        (b"", {"terminal": True}, "which is a terminal here"),
     ):
         pipe(content, **options)
         result = keet("query", store, "-")
