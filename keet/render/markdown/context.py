@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from keet.analysis.findings import Finding, Place
 from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
@@ -13,7 +14,6 @@ from keet.explanation.analyst import explain
 from keet.explanation.busy_units import distinct_units
 from keet.explanation.confidence import why_low
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
-from keet.explanation.launch_in_run import LaunchInRun
 from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.precedents import precedents_text
 from keet.explanation.run_texts import launches_text
@@ -27,6 +27,9 @@ from keet.render.common.occupancy import occupancy_limit
 from keet.render.common.places import place_shares, unplaced_shares
 from keet.render.markdown.costed_source import CostedSource
 from keet.verification.explanation_check import ExplanationCheck
+
+if TYPE_CHECKING:
+    from keet.explanation.launch_in_run import LaunchInRun
 
 _VERDICT, _RUN, _REASONS, _TIME, _CAUSES, _ACROSS, _SOURCE, _LIMITS, _CHECK, _GAPS = range(10)
 _HEADINGS = {
