@@ -244,6 +244,8 @@ KNOWN = {
     "keet/files.py": "the place itself",
     "keet/agent/recorded/cache.py": "keet's own database",
     "keet/agent/recorded/transcript.py": "JSON lines, appended while a model answers",
+    "keet/agent/edits/confined_process.py": "the maps of a user namespace",
+    "keet/agent/edits/confinement.py": "a folder for the compiler",
     "keet/agent/edits/nvcc.py": "a folder for the compiler",
     "keet/agent/edits/patch_making.py": "a folder for git apply",
     "keet/catalog/compiling.py": "make docs",

@@ -18,8 +18,8 @@ _USED = regex(r"Used (\d+) registers")
 _SHARED = regex(r"(\d+)(?:\+(\d+))? bytes smem")
 _ERRORS = (
     regex(
-        r"^(?P<file>[^\s(:][^(:\n]*)\((?P<line>\d+)\): (?:catastrophic )?error(?: #[\w-]+)?: "
-        r"(?P<text>.*)$"
+        r"^(?P<file>[^\s(:][^(:\n]*)\((?P<line>\d+)\): (?:catastrophic )?"
+        r"error(?P<number> #[\w-]+)?: (?P<text>.*)$"
     ),
     regex(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$"),
     regex(r"^ptxas (?P<file>[^\s,;]+), line (?P<line>\d+); (?:error|fatal) *: (?P<text>.*)$"),
@@ -79,32 +79,27 @@ def _shared(line: str) -> int:
 
 
 def errors_in(output: str, folder: str) -> tuple[CompileError, ...]:
-    """The first errors, short, each once. Paths are relative to the temporary folder, otherwise
-    base names."""
-    found = dict.fromkeys(_errors(output, folder))
+    """The first errors, short, each once. They go to a model: of errors in files that are not in
+    the temporary folder, only the base name, the line and the compiler's number are kept."""
+    found = dict.fromkeys(_errors(output, folder.rstrip("/") + "/"))
     return tuple(found)[:MOST_ERRORS]
 
 
 def _errors(output: str, folder: str) -> Iterator[CompileError]:
     for line in output.splitlines():
-        for pattern in _ERRORS:
-            if match := pattern.match(line[:2000]):
-                text = one_line(_without(match["text"], folder))[:LONGEST_ERROR]
-                file = _shown(match["file"], folder)
-                yield CompileError(file, int(match["line"] or 0) if file else 0, text)
-                break
-
-
-def _without(text: str, folder: str) -> str:
-    return text.replace(folder.rstrip("/") + "/", "").strip()
-
-
-def _shown(file: str, folder: str) -> str:
-    """Skips intermediate files."""
-    inside = _without(file, folder)
-    if inside.endswith(".ptx"):
-        return ""
-    return one_line(inside.rsplit("/", 1)[-1] if inside.startswith("/") else inside)[:120]
+        match = next((found for some in _ERRORS if (found := some.match(line[:2000]))), None)
+        if match is None:
+            continue
+        place, text = match["file"], match["text"].replace(folder, "").strip()
+        if place.endswith(".ptx"):
+            place = ""  # an intermediate file
+        elif place and not place.startswith(folder):
+            place = place.rsplit("/", 1)[-1]
+            text = f"error{match.groupdict().get('number') or ''} in a file outside of the sources"
+        file = one_line(place.replace(folder, ""))[:120]
+        yield CompileError(
+            file, int(match["line"] or 0) if file else 0, one_line(text)[:LONGEST_ERROR]
+        )
 
 
 def flags_asked_for(output: str) -> tuple[str, ...]:

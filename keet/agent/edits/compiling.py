@@ -1,8 +1,8 @@
 """Compiles a kernel before and after an edit, without running it or touching the user's files.
 
 Sources come from reports and models: they are compiled in a temporary folder, in an environment
-without variables of the user, within limits of time, memory and output, and only if they include
-nothing but their own files and the toolkit (keet.agent.edits.includes).
+without variables of the user, within limits of time, memory and output, by a compiler that sees no
+other file of this machine (keet.agent.edits.confinement).
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from keet.agent.edits.compiler_output import (
     kernels_in,
     plain_name,
 )
+from keet.agent.edits.confinement import kind_of_confinement
 from keet.agent.edits.edit_damage import python_syntax_error
-from keet.agent.edits.includes import forbidden
 from keet.agent.edits.nvcc import (
     CompilerJob,
     CompilerOutput,
+    Headers,
     architecture,
     find_nvcc,
-    folders_on_disk,
+    headers_for,
     own_files,
     run_once,
     run_with_missing_flags,
@@ -73,6 +74,7 @@ class Compiled(NamedTuple):
     """What differs from the build that was profiled: another architecture, flags left out."""
     flags: tuple[str, ...] = ()
     """The flags it compiled with: the given ones, and those that nvcc asked for."""
+    headers: Headers = Headers()
 
 
 class CompileProblem(NamedTuple):
@@ -109,11 +111,13 @@ class BuildOptions(NamedTuple):
     flags: tuple[str, ...] = ()
     """Flags of nvcc; those that name files or programs are ignored."""
     include: tuple[str, ...] = ()
-    """The user's folders for headers that are not among the sources. Folders of the sources are
-    used too, where the same file is on this machine."""
+    """The user's folders for headers that are not among the sources. Where a source is on this
+    machine, the headers that it includes are used too."""
     main: str | None = None
     """The path to compile; None: the CUDA source that defines or launches the kernel."""
     timeout: float = TIMEOUT_S
+    headers: Headers | None = None
+    """None: those in `include` and those of the source itself. An edit gets its original's."""
     arch: str = ""
     """`sm_90a`: compile for it with only these flags. Empty: flags that nvcc asks for are added.
     Edits are compiled with the settings of their original."""
@@ -126,16 +130,6 @@ def compile_source(
     files: Mapping[str, str], main: str, options: BuildOptions = DEFAULTS
 ) -> Compiled | CompileProblem:
     """Compile `main` (a key of `files`) to an object file in a temporary folder."""
-    return _compile(files, main, _with_folders(options, files))
-
-
-def _with_folders(options: BuildOptions, files: Mapping[str, str]) -> BuildOptions:
-    return options._replace(include=(*options.include, *folders_on_disk(files)))
-
-
-def _compile(
-    files: Mapping[str, str], main: str, options: BuildOptions
-) -> Compiled | CompileProblem:
     if not is_cuda(main):
         return _not_cuda(files, main)
     nvcc = find_nvcc()
@@ -144,11 +138,15 @@ def _compile(
     arch, note = architecture(nvcc, options.compute_capability)
     if arch is None:
         return CompileProblem("not compiled", note)
-    if problem := _refused(files, options.include):
-        return CompileProblem("refused", one_line(problem)[:200])
+    confinement = kind_of_confinement(nvcc)
+    if confinement is None:
+        return CompileProblem("not compiled", "this system cannot confine a compiler")
+    if sum(map(len, files.values())) > _MOST_TEXT:
+        return CompileProblem("refused", "the sources are too large")
+    headers = options.headers or headers_for(nvcc, files, main, options.include)
     flags, unknown = _known_flags(options.flags)
     notes = [note, f"flags not used: {' '.join(unknown)[:100]}" if unknown else ""]
-    job = CompilerJob(nvcc, files, main, flags, arch, options.include, options.timeout)
+    job = CompilerJob(nvcc, files, main, flags, arch, headers, options.timeout, confinement)
     once = options.arch and job._replace(arch=options.arch)
     return _built(
         run_once(once) if once else run_with_missing_flags(job), "; ".join(filter(None, notes))
@@ -160,7 +158,7 @@ def _built(run: tuple[CompilerJob, CompilerOutput], note: str) -> Compiled | Com
     if output.code is None:
         return CompileProblem("time limit", f"compiling took longer than {job.timeout:g} s")
     if output.code == 0:
-        return Compiled(kernels_in(output.text), job.arch, note, job.flags)
+        return Compiled(kernels_in(output.text), job.arch, note, job.flags, job.headers)
     errors = errors_in(output.text, output.folder)
     return CompileProblem("errors", str(errors[0]) if errors else "nvcc failed", errors)
 
@@ -191,12 +189,6 @@ def _known_flags(flags: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
     return known, [one_line(flag) for flag in joined if flag not in known]
 
 
-def _refused(files: Mapping[str, str], folders: Sequence[str]) -> str | None:
-    if sum(map(len, files.values())) > _MOST_TEXT:
-        return "the sources are too large"
-    return forbidden(own_files(files), [*folders, "/usr/include", "/usr/local/cuda"])
-
-
 class _Edit(NamedTuple):
     before: Mapping[str, str]
     after: Mapping[str, str]
@@ -215,7 +207,6 @@ def compile_edit(
     An original that does not compile here is "not checked", never a fault of the edit.
     """
     edit = _Edit(files, {**files, **patch.files}, kernel_mangled)
-    options = _with_folders(options, files)
     known: Builds = {} if builds is None else builds
     main = options.main or _main(files, patch, kernel_mangled)
     results = [_compare(edit, unit, options, known) for unit in _units(files, patch, main)]
@@ -253,7 +244,8 @@ def _compare(edit: _Edit, unit: str, options: BuildOptions, builds: Builds) -> B
     before = _cached(edit.before, unit, options, builds)
     if isinstance(before, CompileProblem):
         return _without_original(before, edit.after, unit)
-    options = options._replace(flags=(*options.flags, *before.flags), arch=before.arch)
+    flags = (*options.flags, *before.flags)
+    options = options._replace(flags=flags, arch=before.arch, headers=before.headers)
     after = _cached(edit.after, unit, options, builds)
     if isinstance(after, CompileProblem):
         return _failed(after, before)
@@ -299,7 +291,7 @@ def _cached(
 ) -> Compiled | CompileProblem:
     key = hashlib.sha256(repr((sorted(files.items()), unit, options)).encode()).hexdigest()
     if key not in builds:
-        builds[key] = _compile(files, unit, options)
+        builds[key] = compile_source(files, unit, options)
     return builds[key]
 
 

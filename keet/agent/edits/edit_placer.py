@@ -13,6 +13,7 @@ from keet.agent.edits.compiling import (
     compile_edit,
     find_nvcc,
 )
+from keet.agent.edits.confinement import kind_of_confinement
 from keet.agent.edits.patch_making import (
     LineReplacement,
     Misfit,
@@ -66,7 +67,13 @@ class EditPlacer:
     @property
     def can_compile(self) -> bool:
         is_cuda = any(path.endswith((".cu", ".cuh", ".cpp", ".h")) for path in self._files)
-        return self._compiles and is_cuda and find_nvcc() is not None
+        nvcc = find_nvcc()
+        return (
+            self._compiles
+            and is_cuda
+            and nvcc is not None
+            and kind_of_confinement(nvcc) is not None
+        )
 
     def place(self, changes: Sequence[RawChange]) -> PlacedEdit:
         unchecked = BuildComparison("not checked", "")

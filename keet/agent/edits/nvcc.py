@@ -1,4 +1,4 @@
-"""Runs nvcc on sources in a temporary folder, within limits of time and memory."""
+"""Runs nvcc on sources in a temporary folder, confined, and within limits of time and memory."""
 
 from __future__ import annotations
 
@@ -15,19 +15,29 @@ from pathlib import Path
 
 from keet.agent.edits.code_text import is_cuda
 from keet.agent.edits.compiler_output import flags_asked_for, needs_own_arch
+from keet.agent.edits.confinement import (
+    ConfinedJob,
+    Kind,
+    confined_command,
+    headers_below,
+    headers_of_program,
+    prepare,
+    toolkit,
+)
 from keet.agent.edits.patch_making import encoded
 from keet.agent.edits.unified_diff import diff_names, plain_path
 from keet.lazy_regex import regex
 from keet.records import NamedTuple
 
 _MOST_OUTPUT = 4_000_000
-_MOST_MEMORY = 16 << 30
-_LARGEST_FILE = 256 << 20
 _MOST_FOLDERS = 40
 _MOST_RETRIES = 4
 _NEWER = "-std=c++20"
-_TOOLKIT = regex(r"^/usr/(?:include|lib)|/cuda(?:-[\d.]+)?/|/include/(?:c\+\+|crt)/|/nvidia/")
-"""Paths of compiler and library headers: this machine's own headers are used instead."""
+_TOOLKIT = regex(
+    r"^/usr/(?:include|lib\w*|local/cuda[^/]*)/|/targets/[\w-]+/include/|/include/(?:c\+\+|crt)/"
+    r"|/(?:site|dist)-packages/nvidia/"
+)
+"""Headers of compilers and toolkits: this machine's own are used instead."""
 
 
 def find_nvcc() -> str | None:
@@ -39,14 +49,23 @@ def find_nvcc() -> str | None:
     return next((str(place) for place in places if os.access(place, os.X_OK)), None)
 
 
+class Headers(NamedTuple):
+    """What the compiler may see besides the sources."""
+
+    folders: tuple[str, ...] = ()
+    """Searched for headers. Only `files` are seen in them."""
+    files: tuple[str, ...] = ()
+
+
 class CompilerJob(NamedTuple):
     nvcc: str
     files: Mapping[str, str]
     main: str
     flags: tuple[str, ...]
     arch: str
-    include: tuple[str, ...]
+    headers: Headers
     timeout: float
+    confinement: Kind
 
 
 class CompilerOutput(NamedTuple):
@@ -57,14 +76,24 @@ class CompilerOutput(NamedTuple):
 
 
 def own_files(files: Mapping[str, str]) -> dict[str, str]:
-    return {path: text for path, text in files.items() if not _TOOLKIT.search(plain_path(path))}
+    """Without headers of the toolkit."""
+    return {
+        path: text
+        for path, text in files.items()
+        if path.lower().endswith(".cu") or not _TOOLKIT.search(plain_path(path))
+    }
 
 
-def folders_on_disk(files: Mapping[str, str]) -> list[str]:
-    """Folders of the sources, if the same file with the same text is on this machine: a report can
-    name any folder, and headers in it could leak into messages."""
-    found = (str(Path(path).parent) for path, text in files.items() if _is_on_disk(path, text))
-    return list(dict.fromkeys(found))[:_MOST_FOLDERS]
+def headers_for(nvcc: str, files: Mapping[str, str], main: str, named: Sequence[str]) -> Headers:
+    """Headers in the user's folders `named`, and those that the source includes if it is on this
+    machine with the same text: a report can name any file."""
+    own = [os.path.realpath(folder) for folder in named]
+    found = [path for path, text in files.items() if _is_on_disk(path, text)]
+    folders = dict.fromkeys([*own, *(str(Path(path).parent) for path in found)])
+    headers = headers_below(own)
+    if main in found:
+        headers += headers_of_program(nvcc, main, own, list(folders))
+    return Headers(tuple(folders)[:_MOST_FOLDERS], tuple(headers))
 
 
 def _is_on_disk(path: str, text: str) -> bool:
@@ -147,9 +176,10 @@ def _run(job: CompilerJob) -> CompilerOutput:
         folder = Path(name).resolve()
         tree = folder / "tree"
         try:
+            prepare(folder)
             main = _write(job, tree)
-            code = _limited(_command(job, tree, main, folder / "out.o"), tree, folder, job.timeout)
-        except (OSError, ValueError) as problem:
+            code = _limited(_confined(job, main, folder), folder, job.timeout)
+        except (OSError, ValueError, subprocess.SubprocessError) as problem:
             return CompilerOutput(1, f"nvcc error   : {problem}", str(tree))
         return CompilerOutput(code, _text(folder / "messages"), str(tree))
 
@@ -167,42 +197,37 @@ def _write(job: CompilerJob, tree: Path) -> Path:
     return tree / names[job.main]
 
 
-def _command(job: CompilerJob, tree: Path, main: Path, out: Path) -> list[str]:
+def _confined(job: CompilerJob, main: Path, folder: Path) -> list[str]:
+    tree = folder / "tree"
     inside = sorted({parent for file in tree.rglob("*") for parent in _up_to(file, tree)})
-    folders = [*map(str, inside[:_MOST_FOLDERS]), *job.include]
-    return [
-        *(job.nvcc, "-c", "-x", "cu", "-Xptxas", "-v", "-w"),
+    include = [*map(str, inside[:_MOST_FOLDERS]), *job.headers.folders]
+    what = "-c" if job.confinement == "namespaces" else "-cubin"
+    command = [
+        *(toolkit(job.nvcc).nvcc, what, "-x", "cu", "-Xptxas", "-v", "-w"),
         *("-gencode", f"arch={job.arch.replace('sm_', 'compute_')},code={job.arch}"),
         *job.flags,
-        *(option for folder in folders for option in ("-I", folder)),
-        *("-o", str(out), str(main)),
+        *(option for place in include for option in ("-I", place)),
+        *("-o", str(folder / "tmp" / "out.o"), str(main)),
     ]
+    confined = ConfinedJob(command, folder, job.headers.files, job.headers.folders)
+    return confined_command(confined, job.confinement, job.nvcc)
 
 
 def _up_to(file: Path, tree: Path) -> list[Path]:
     return [parent for parent in file.parents if parent.is_relative_to(tree)]
 
 
-def _limited(command: Sequence[str], tree: Path, folder: Path, timeout: float) -> int | None:
+def _limited(command: Sequence[str], folder: Path, timeout: float) -> int | None:
     """The exit code; None if the time limit passed. Kills nvcc with all programs that it
     started."""
-    environment = {
-        "PATH": os.environ.get("PATH", os.defpath),
-        "HOME": str(folder),
-        "TMPDIR": str(folder),
-        "LC_ALL": "C",
-    }
     with (folder / "messages").open("wb") as messages:
         process = subprocess.Popen(
             command,
-            cwd=tree,
-            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=messages,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        _limit(process.pid)
         try:
             return process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -218,19 +243,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
     process.kill()
     process.wait()
-
-
-def _limit(pid: int) -> None:
-    """Limits memory and file sizes of the process and its children. Linux only."""
-    with suppress(ImportError, AttributeError, OSError, ValueError):
-        import resource
-
-        for kind, most in (
-            (resource.RLIMIT_AS, _MOST_MEMORY),
-            (resource.RLIMIT_FSIZE, _LARGEST_FILE),
-            (resource.RLIMIT_CORE, 0),
-        ):
-            resource.prlimit(pid, kind, (most, most))
 
 
 def _text(path: Path) -> str:

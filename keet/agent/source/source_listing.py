@@ -16,8 +16,11 @@ from keet.profile.names import file_name
 
 _LONGEST = 160
 """Characters of a line: generated code has longer ones."""
-_FOREIGN = regex(r"(?:^|/)(?:usr|opt|site-packages|dist-packages|cuda[\w.-]*)/|/include/")
-"""Paths of compiler and library headers, which nobody edits."""
+_FOREIGN = regex(
+    r"^/usr/(?!(?:local/)?src/)|^/opt/(?:nvidia|cuda|rocm|conda|intel)[^/]*/"
+    r"|(?:^|/)(?:site|dist)-packages/|/include/"
+)
+"""Paths of compilers and libraries, whose files nobody edits."""
 
 _INCLUDE = regex(r'^\s*#\s*include\s*"([^"\n]+)"', re.MULTILINE)
 

@@ -1,0 +1,200 @@
+"""Lets the compiler see the sources, the toolkit, system headers and the program's own headers, and
+no other file of this machine.
+
+Sources come from reports and models, and errors of the compiler go to a model: `#include`,
+`__has_include` or `.incbin` must tell nothing about other files. Two ways, the first that works:
+
+- `namespaces`: the compiler has a root of its own that contains nothing else. Linux with user
+  namespaces.
+- `library`: a small library in each program of the compiler says "No such file" for everything else
+  (visible_files.c). Linux without them, as in many containers. Device code only, so that the
+  assembler of the host does not run.
+
+Where neither works, nothing is compiled.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+from keet.agent.edits.code_text import is_cuda
+from keet.records import NamedTuple
+
+Kind = Literal["namespaces", "library"]
+
+_HERE = Path(__file__).parent
+_SYSTEM = (
+    *("/bin", "/lib", "/lib32", "/lib64", "/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64"),
+    *("/usr/libexec", "/usr/include", "/usr/local/include", "/etc/alternatives"),
+    *("/etc/ld.so.cache", "/dev/null"),
+)
+_PARTS = ("bin", "include", "lib", "lib64", "libexec", "nvvm", "targets")
+"""Folders of a toolkit or compiler. Only these: what contains them may be somebody's home."""
+_LIMITS = {"RLIMIT_AS": 16 << 30, "RLIMIT_FSIZE": 256 << 20, "RLIMIT_CORE": 0}
+_MOST_HEADERS = 5_000
+_READERS = {"cc1plus", "cicc", "ptxas"}
+"""Programs that read sources or what they become: each must have loaded the library."""
+
+
+class Toolkit(NamedTuple):
+    nvcc: str
+    """The program itself: on PATH there may be a script or a link."""
+    visible: tuple[str, ...]
+    """Folders and files of the system, the toolkit and the host's compiler."""
+
+
+@functools.cache
+def toolkit(nvcc: str) -> Toolkit:
+    here = None
+    with suppress(OSError, subprocess.SubprocessError):
+        command = [nvcc, "--dryrun", "-x", "cu", os.devnull]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        here = re.search(r"_HERE_=(\S.*)", done.stdout + done.stderr)
+    program = Path(here[1].strip()) / "nvcc" if here else Path(nvcc)
+    host = shutil.which("gcc")
+    parts = [
+        str(Path(tool).resolve().parent.parent / part)
+        for tool in (program, host)
+        if tool
+        for part in _PARTS
+    ]
+    return Toolkit(str(program), _outermost([*_SYSTEM, str(program.parent), *parts]))
+
+
+def _outermost(paths: Sequence[str]) -> tuple[str, ...]:
+    """Those that exist and are not below another one."""
+    kept: list[str] = []
+    for path in sorted(set(paths)):
+        if os.path.lexists(path) and not any(Path(path).is_relative_to(other) for other in kept):
+            kept.append(path)
+    return tuple(kept)
+
+
+def headers_below(folders: Sequence[str]) -> list[str]:
+    """Files in the user's folders with a suffix of C++ or CUDA. Hidden ones are left out."""
+    return list(itertools.islice((path for at in folders for path in _headers(at)), _MOST_HEADERS))
+
+
+def _headers(folder: str) -> Iterator[str]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            path = Path(place, name)
+            if is_cuda(name) and not name.startswith(".") and path.is_file():
+                yield str(path)
+
+
+def headers_of_program(
+    nvcc: str, source: str, named: Sequence[str], include: Sequence[str]
+) -> list[str]:
+    """Headers that a source on this machine includes, by the preprocessor's own list: those with a
+    suffix of C++ or CUDA, and any in the user's folders `named`. Missing ones are passed over."""
+    own = [path for path in toolkit(nvcc).visible if path.endswith("/include")]
+    folders = [option for folder in (*include, *own) for option in ("-I", folder)]
+    command = ["gcc", "-M", "-MG", "-x", "c++", "-D__CUDACC__", "-D__NVCC__", *folders, source]
+    with suppress(OSError, subprocess.SubprocessError):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        words = re.findall(r"(?:\\[^\n]|[^\s\\])+", done.stdout)[2:]
+        paths = (os.path.normpath(re.sub(r"\\(.)", r"\1", word)) for word in words)
+        found = [path for path in paths if is_cuda(path) or _is_below(path, named)]
+        return [path for path in found if Path(path).is_absolute() and Path(path).is_file()]
+    return []
+
+
+def _is_below(path: str, folders: Sequence[str]) -> bool:
+    return any(Path(path).is_relative_to(folder) for folder in folders)
+
+
+class ConfinedJob(NamedTuple):
+    command: Sequence[str]
+    folder: Path
+    """A temporary folder. The program sees `tree` and may write to `tmp` below it."""
+    headers: Sequence[str] = ()
+    """Files to see at their own place."""
+    include: Sequence[str] = ()
+    """Folders that are to exist, with nothing in them but `headers`."""
+
+
+def prepare(folder: Path) -> None:
+    for name in ("tree", "tmp", "root"):
+        (folder / name).mkdir()
+
+
+def confined_command(job: ConfinedJob, kind: Kind, nvcc: str) -> list[str]:
+    """The command that runs `job.command` confined. Writes what it needs into the folder."""
+    tree, tmp = str(job.folder / "tree"), str(job.folder / "tmp")
+    environment = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": tmp,
+        "TMPDIR": tmp,
+        "LC_ALL": "C",
+    }
+    read = [*toolkit(nvcc).visible, *job.headers, tree]
+    if kind == "library":
+        environment |= _library(job.folder, [*read, tmp], job.include)
+    description = {
+        "namespaces": kind == "namespaces",
+        "root": str(job.folder / "root"),
+        "read": read,
+        "write": [tmp],
+        "folders": list(job.include),
+        "folder": tree,
+        "limits": _LIMITS,
+        "environment": environment,
+        "command": list(job.command),
+    }
+    file = job.folder / "job.json"
+    file.write_text(json.dumps(description), encoding="utf-8")
+    return [sys.executable, "-I", "-S", str(_HERE / "confined_process.py"), str(file)]
+
+
+def _library(folder: Path, visible: Sequence[str], empty: Sequence[str]) -> dict[str, str]:
+    """Compiles the library, and returns the variables that load it. Of folders in `empty`, it says
+    only that they exist."""
+    library, names, loaded = (folder / name for name in ("visible.so", "visible", "loaded"))
+    source = _HERE / "visible_files.c"
+    compiler = ["gcc", "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"]
+    subprocess.run(compiler, capture_output=True, timeout=30, check=True)
+    whole = [f"{path}/" if Path(path).is_dir() else path for path in map(os.path.realpath, visible)]
+    lines = [path for path in (*whole, *map(os.path.realpath, empty)) if "\n" not in path]
+    names.write_bytes(os.fsencode("\n".join(lines)))
+    loaded.touch()
+    return {"LD_PRELOAD": str(library), "KEET_VISIBLE": str(names), "KEET_LOADED": str(loaded)}
+
+
+@functools.cache
+def kind_of_confinement(nvcc: str) -> Kind | None:
+    """The first way that works on this system; None: nothing may be compiled."""
+    if not sys.platform.startswith("linux"):
+        return None
+    kinds: tuple[Kind, ...] = ("namespaces", "library")
+    return next((kind for kind in kinds if _works(kind, nvcc)), None)
+
+
+def _works(kind: Kind, nvcc: str) -> bool:
+    """Tries it. The library also has to be loaded by all programs that matter."""
+    with tempfile.TemporaryDirectory(prefix="keet-compile-") as name:
+        folder = Path(name).resolve()
+        prepare(folder)
+        source = folder / "tree" / "probe.cu"
+        source.write_text("__global__ void probe(int* x) { *x = 1; }\n", encoding="utf-8")
+        compiling = [toolkit(nvcc).nvcc, "-cubin", "-o", f"{folder}/tmp/out", str(source)]
+        command = compiling if kind == "library" else ["/bin/sh", "-c", f"test ! -e {_HERE}"]
+        with suppress(OSError, subprocess.SubprocessError):
+            run = confined_command(ConfinedJob(command, folder), kind, nvcc)
+            code = subprocess.run(run, capture_output=True, timeout=60, check=False).returncode
+            loaded = (folder / "loaded").read_text() if kind == "library" else ""
+            return code == 0 and (kind == "namespaces" or set(loaded.split()) >= _READERS)
+    return False
