@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from evals.optimize.gpu.scorer import building, command, contest, isolation, machine, processes
-from evals.optimize.gpu.scorer.common import HERE, OUT_OF_MEMORY, RefereeFailed, Verdict
+from evals.optimize.gpu.scorer.common import HERE, RefereeFailed, Verdict
 
 FAKE = Path(__file__).parent / "fake_cuda"
 needs_compiler = pytest.mark.skipif(
