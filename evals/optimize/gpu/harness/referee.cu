@@ -352,6 +352,13 @@ void poison(const Set& set) {
     MUST(cudaDeviceSynchronize());
 }
 
+// By a kernel, not by the copy engine, beside which kernels of other processes could run.
+void copy_from_anywhere(const Set& set, size_t k, void* from, void* to) {
+    const size_t words = set.arrays[k].bytes / 16;
+    const size_t first = words ? (size_t{session->entropy()} << 20 ^ session->entropy()) % words : 0;
+    LAUNCH(copy_from, bytes_of(from), bytes_of(to), set.arrays[k].bytes, first);
+}
+
 // Keeps the GPU for this process from the end of the reveal until `release`: a kernel that a candidate
 // has queued cannot begin earlier than one that is launched at "go".
 struct Hold {
@@ -375,10 +382,7 @@ Hold& gpu() {
 double reveal(const Set& set) {
     const double begin = now_us();
     for (size_t k = 0; k < set.arrays.size(); ++k) {
-        const Array& array = set.arrays[k];
-        if (!array.given()) continue;
-        const auto kind = array.on_host() ? cudaMemcpyDeviceToHost : cudaMemcpyDeviceToDevice;
-        MUST(cudaMemcpyAsync(session->places[k].live, set.originals[k], array.bytes, kind, nullptr));
+        if (set.arrays[k].given()) copy_from_anywhere(set, k, set.originals[k], session->places[k].live);
     }
     cool_l2();
     gpu().begin();
@@ -392,10 +396,7 @@ void take_snapshot(const Set& set) {
     raise(flag, ++raised);
     for (size_t k = 0; k < set.arrays.size(); ++k) {
         const Place& place = session->places[k];
-        if (!set.arrays[k].made()) continue;
-        const size_t words = set.arrays[k].bytes / 16;
-        const size_t first = words ? (size_t{session->entropy()} << 20 ^ session->entropy()) % words : 0;
-        LAUNCH(copy_from, bytes_of(place.live), bytes_of(place.snapshot), set.arrays[k].bytes, first);
+        if (set.arrays[k].made()) copy_from_anywhere(set, k, place.live, place.snapshot);
     }
     await_flag(flag, raised);
 }

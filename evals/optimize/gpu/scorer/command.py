@@ -146,10 +146,10 @@ def run(chosen: argparse.Namespace) -> int:
             score(chosen, chosen.folder.resolve(), work)
             return 0
         bundle = chosen.folder or Path(scratch) / "bundle"
-        expected = exploit_bundle(bundle, chosen.samples, chosen.only, chosen.times)
+        entries = exploit_bundle(bundle, chosen.samples, chosen.only, chosen.times)
         chosen.only = []
         results = score(chosen, bundle.resolve(), work)
-        text, escaped = exploit_report(expected, results)
+        text, escaped = exploit_report(entries, results)
         write_short(chosen.output)
     sys.stdout.write(text)
     return 1 if escaped else 0
