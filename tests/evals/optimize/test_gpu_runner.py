@@ -532,27 +532,33 @@ def test_a_program_cannot_change_the_cpus_of_the_scorer(measured):
 @pytest.mark.slow
 @needs_compiler
 @needs_proc
-@pytest.mark.parametrize("name", ["referee", "halves/checker"])
-def test_the_memory_of_the_referee_and_of_checkers_is_hidden(measured, tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "command"), [("referee", "facts"), ("halves/checker", f"make {'7' * 32}")]
+)
+def test_the_memory_of_the_referee_and_of_checkers_is_hidden(measured, name, command):
     """From processes of the same user without capabilities."""
     nobody = 65534 if os.geteuid() == 0 else None
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    memory = [] if name == "referee" else [os.memfd_create("inputs"), os.memfd_create("results")]
     with tempfile.TemporaryDirectory() as folder, ours:
         Path(folder).chmod(0o755)
         binary = shutil.copy(measured["folder"] / "work" / name, folder)
-        passed = [str(theirs.fileno())] * (1 if name == "referee" else 3)
         with theirs:
+            passed = (theirs.fileno(), *memory)
             process = subprocess.Popen(
-                [binary, *passed], pass_fds=(theirs.fileno(),), user=nobody, cwd="/"
+                [binary, *map(str, passed)], pass_fds=passed, user=nobody, cwd="/"
             )
         try:
-            ours.send(b"facts")
-            ours.recv(1 << 16)  # main() has begun, or ended with an error
+            ours.send(command.encode())
+            assert ours.recv(1 << 16)
             reader = ("cat", f"/proc/{process.pid}/environ")
             done = subprocess.run(reader, capture_output=True, user=nobody, check=False)
+            assert process.poll() is None
         finally:
             process.kill()
             process.wait()
+            for descriptor in memory:
+                os.close(descriptor)
     assert b"Permission denied" in done.stderr
 
 

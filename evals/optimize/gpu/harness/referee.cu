@@ -52,6 +52,7 @@ namespace {
 constexpr size_t kGranularity = size_t{2} << 20;  // of device memory that is shared
 constexpr size_t kPage = 4096;
 constexpr int kCollapse = 25;  // MADV_COLLAPSE of Linux 6.1: large pages, as cudaHostAlloc has them
+constexpr size_t kQuietTimes = 9;
 constexpr double kWarmUs = 5000;  // chosen: some launches more than it takes to fill caches
 
 struct Array {
@@ -528,15 +529,17 @@ void tell_facts() {
 
 void tell_quiet(Set& set) {
     std::vector<double> times;
-    for (int i = 0; i < 9; ++i) {
+    for (const double begin = now_us(); times.size() < kQuietTimes;) {
         poison(set);
-        times.push_back(reveal(set));
+        const double took = reveal(set);
         gpu().release();
         MUST(cudaDeviceSynchronize());
+        if (now_us() - begin > kWarmUs) times.push_back(took);
     }
-    std::nth_element(times.begin(), times.begin() + 4, times.end());
-    if (set.quiet_us == 0) set.quiet_us = times[4];
-    say("{\"event\": \"quiet\", " + field("revealed_us", times[4]) + "}");
+    std::nth_element(times.begin(), times.begin() + kQuietTimes / 2, times.end());
+    const double middle = times[kQuietTimes / 2];
+    if (set.quiet_us == 0) set.quiet_us = middle;
+    say("{\"event\": \"quiet\", " + field("revealed_us", middle) + "}");
 }
 
 Set& set_named(const std::string& number) {
