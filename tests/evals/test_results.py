@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from evals.optimize.gpu.scorer.exploits import is_expected
 from evals.optimize.gpu.scorer.measurement import digests
 from keet.cli import main
 from tests.evals.committed import RESULTS, check_committed
@@ -61,7 +62,7 @@ def test_every_known_cheat_was_caught_on_a_gpu_by_these_very_files(tmp_path: Pat
         file = f"samples/{name}/fast.cu" if program.get("fast") else own
         of = digests(tmp_path, {"sample": name, "file": file}, about(name, listed["sample"]))
         again = "run it again on a GPU: score_candidates.py --exploits"
-        assert result["status"] in program["expect"], program["id"]
+        assert is_expected(program, result, measured["results"]), program["id"]
         assert result["digest"] == of.digest, f"{program['id']} is another one now; {again}"
         assert result["against"] == of.against, f"the harness changed; {again}"
         if program["expect"] == ["PASSED"]:

@@ -7,7 +7,9 @@ import ctypes
 import json
 import os
 import shutil
+import socket
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -16,8 +18,16 @@ from typing import Any
 
 import pytest
 
-from evals.optimize.gpu.scorer import building, command, contest, isolation, machine, processes
-from evals.optimize.gpu.scorer.common import HERE, OUT_OF_MEMORY, RefereeFailed, Verdict
+from evals.optimize.gpu.scorer import (
+    building,
+    command,
+    contest,
+    isolation,
+    machine,
+    processes,
+)
+from evals.optimize.gpu.scorer.common import HERE, RefereeFailed, Verdict
+from evals.optimize.gpu.scorer.contender import Contender
 
 FAKE = Path(__file__).parent / "fake_cuda"
 needs_compiler = pytest.mark.skipif(
@@ -205,7 +215,60 @@ HEAVY = """
 static void toil(const void* argument) { for (int k = 0; k < 300; ++k) fill(argument); }
 static void work(const Problem& p) { cudaFakeLaunch(toil, &p, sizeof p, nullptr); }
 """
+BLOCK = """
+#include <cstdlib>
+#include <cstring>
+static volatile unsigned* block(const Problem& p) {  // armed, go, done
+    volatile unsigned long here = 0;
+    for (int k = 0; k < 256; ++k) {
+        const unsigned long value = (&here)[k];
+        const unsigned long library = reinterpret_cast<unsigned long>(&std::free);
+        const unsigned long apart = value > library ? value - library : library - value;
+        if (value % 4096 || apart > (1ul << 30)) continue;
+        if (std::memcmp(reinterpret_cast<const char*>(value + 320), &p, sizeof p)) continue;
+        return reinterpret_cast<volatile unsigned*>(value);
+    }
+    return nullptr;
+}
+"""
+
+
+def stays_in_launch(step: str) -> str:
+    """It answers the referee itself from its first launch on."""
+    return f"""{KERNEL}{HEAVY}{BLOCK}
+void launch(const Problem& p) {{
+    volatile unsigned* counter = block(p);
+    work(p);
+    for (unsigned next = counter[1] + 1;; ++next) {{
+        Problem told = p;
+        counter[2] = next - 1;
+        {step}
+        counter[2] = next;
+    }}
+}}"""
+
+
 CANDIDATES |= {
+    "arms_late": (  # when the next inputs are there, and it has worked on them
+        "INCORRECT or CHEAT",
+        "",
+        stays_in_launch("""while (*(volatile int*)p.positive != -1) {}
+        std::memcpy(&told, (const char*)counter + 320, sizeof told);
+        work(told);
+        counter[0] = next;
+        while (counter[1] != next) {}"""),
+    ),
+    "begins_early": (  # with most of the work, as soon as the inputs are there
+        "PASSED",
+        "13 seeds",
+        stays_in_launch("""const float before = p.in[7];
+        counter[0] = next;
+        while (*(volatile float*)&p.in[7] == before && counter[1] != next) {}
+        work(p);
+        while (counter[1] != next) {}
+        std::memcpy(&told, (const char*)counter + 320, sizeof told);
+        run(told);"""),
+    ),
     "heavy_but_honest": (
         "PASSED",
         "13 seeds",
@@ -214,22 +277,11 @@ CANDIDATES |= {
     "says_done_early": (
         "CHEAT",
         "after it had said that it was done",
-        f"""{KERNEL}{HEAVY}#include <cstdlib>
-#include <cstring>
-static void say_done(const Problem& p) {{
-    volatile unsigned long here = 0;
-    for (int k = 0; k < 256; ++k) {{
-        const unsigned long value = (&here)[k];
-        const unsigned long library = reinterpret_cast<unsigned long>(&std::free);
-        const unsigned long apart = value > library ? value - library : library - value;
-        if (value % 4096 || apart > (1ul << 30)) continue;
-        if (std::memcmp(reinterpret_cast<const char*>(value + 320), &p, sizeof p)) continue;
-        volatile unsigned* counter = reinterpret_cast<volatile unsigned*>(value);
-        counter[2] = counter[1];
-        return;  // a value further up may be an address where nothing is mapped
-    }}
-}}
-void launch(const Problem& p) {{ say_done(p); work(p); }}""",
+        f"""{KERNEL}{HEAVY}{BLOCK}
+void launch(const Problem& p) {{
+    if (volatile unsigned* counter = block(p)) counter[2] = counter[1];
+    work(p);
+}}""",
     ),
     "kept_by_content": (
         "CHEAT",
@@ -321,6 +373,29 @@ void launch(const Problem& p) {{
     std::fprintf(stderr, "of %d opened %d child %d\\n", scorer, opened, child);
 }}"""
 CANDIDATES["reaches_out"] = ("PASSED", "13 seeds", REACHES_OUT)
+MARKS = f"""{KERNEL}#include <cstdio>
+void launch(const Problem& p) {{
+    static bool first = true;
+    volatile float* beyond = p.out + 30000;  // of 20,000
+    if (first && *beyond == 5) std::fprintf(stderr, "found");
+    *beyond = 5;
+    first = false;
+    run(p);
+}}"""
+CANDIDATES |= {f"marks_{k}": ("PASSED", "13 seeds", MARKS) for k in (1, 2)}
+CANDIDATES["changes_the_cpus_of_others"] = (
+    "PASSED or CHEAT",  # where Linux refuses it, and where it is seen
+    "",
+    f"""{KERNEL}#include <cstdlib>
+void launch(const Problem& p) {{
+    run(p);
+    const auto at = [](long by) {{ return reinterpret_cast<char*>(&std::free) + by; }};
+    const int scorer = reinterpret_cast<int (*)()>(at({from_free("getppid")}))();
+    const unsigned long first = 1;
+    reinterpret_cast<int (*)(int, unsigned long, const void*)>(at({from_free("sched_setaffinity")}))(
+        scorer, sizeof first, &first);
+}}""",
+)
 HOG = (
     KERNEL
     + "void launch(const Problem& p) { void* m; while (!cudaMalloc(&m, 1 << 28)) {} run(p); }"
@@ -385,10 +460,12 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any
         ["g++", "-O1", "-c", f"-I{FAKE}", "-o", runtime, FAKE / "cuda_runtime.cpp"], check=True
     )
     write_bundle(folder / "bundle")
+    cpus = os.sched_getaffinity(0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FAKE_CUDA_OBJECT", str(runtime))
-        record = score(folder / "bundle", folder / "measured.json")
-        yield {**record, "folder": folder}
+        work = ("--work", str(folder / "work"))
+        record = score(folder / "bundle", folder / "measured.json", *work)
+        yield {**record, "folder": folder, "cpus": cpus}
 
 
 def by_id(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -433,10 +510,64 @@ def test_a_program_with_the_c_library_cannot_read_the_scorer_or_leave_processes(
 
 @pytest.mark.slow
 @needs_compiler
+def test_work_before_go_gains_nothing(measured):
+    results = by_id(measured)
+    honest, early = results["heavy_but_honest"], results["begins_early"]
+    assert early["candidate_us"] > honest["candidate_us"] / 2
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_a_program_finds_nothing_that_another_left_in_the_arrays(measured):
+    results = by_id(measured)
+    assert [results[f"marks_{k}"]["log"] for k in (1, 2)] == ["", ""]
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_a_program_cannot_change_the_cpus_of_the_scorer(measured):
+    assert os.sched_getaffinity(0) == measured["cpus"]
+
+
+@pytest.mark.slow
+@needs_compiler
+@needs_proc
+@pytest.mark.parametrize(
+    ("name", "command"), [("referee", "facts"), ("halves/checker", f"make {'7' * 32}")]
+)
+def test_the_memory_of_the_referee_and_of_checkers_is_hidden(measured, name, command):
+    """From processes of the same user without capabilities."""
+    nobody = 65534 if os.geteuid() == 0 else None
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    memory = [] if name == "referee" else [os.memfd_create("inputs"), os.memfd_create("results")]
+    with tempfile.TemporaryDirectory() as folder, ours:
+        Path(folder).chmod(0o755)
+        binary = shutil.copy(measured["folder"] / "work" / name, folder)
+        with theirs:
+            passed = (theirs.fileno(), *memory)
+            process = subprocess.Popen(
+                [binary, *map(str, passed)], pass_fds=passed, user=nobody, cwd="/"
+            )
+        try:
+            ours.send(command.encode())
+            assert ours.recv(1 << 16)
+            reader = ("cat", f"/proc/{process.pid}/environ")
+            done = subprocess.run(reader, capture_output=True, user=nobody, check=False)
+            assert process.poll() is None
+        finally:
+            process.kill()
+            process.wait()
+            for descriptor in memory:
+                os.close(descriptor)
+    assert b"Permission denied" in done.stderr
+
+
+@pytest.mark.slow
+@needs_compiler
 def test_candidates_of_a_disturbed_contest_are_measured_again(measured, monkeypatch):
     enter = contest.Contest._enter
 
-    def disturbed(held: contest.Contest, contender: contest.Contender) -> None:
+    def disturbed(held: contest.Contest, contender: Contender) -> None:
         if len(held.candidates) > 1 and contender is held.candidates[-1]:
             raise RefereeFailed("another process used the GPU; measure again when it is free")
         enter(held, contender)
@@ -634,22 +765,22 @@ def program(folder: Path, script: str) -> processes.Program:
     return processes.start("p", binary, folder / "empty", processes.Limits(network=False))
 
 
-def sleeper(folder: Path, name: str) -> contest.Contender:
-    contender = contest.Contender(name, folder, program(folder / name, "exec sleep 3600"))
-    contender.running().name = name
-    return contender
+def sleeper(folder: Path, name: str) -> Contender:
+    one = Contender(name, folder, program(folder / name, "exec sleep 3600"))
+    one.running().name = name
+    return one
 
 
-def contest_of(contenders: list[contest.Contender], folder: Path, **limits: Any) -> contest.Contest:
+def contest_of(contenders: list[Contender], folder: Path, **limits: Any) -> contest.Contest:
     settings = contest.Settings(1, 1, 1, 2, processes.Limits(**limits))
     return contest.Contest(contenders, folder, settings, contest.Binaries(folder, folder))
 
 
-def test_the_largest_is_stopped_when_all_together_take_too_much(tmp_path, monkeypatch):
+def test_a_program_that_takes_too_much_memory_is_stopped(tmp_path, monkeypatch):
     held = {"small": 10, "large": 60}
     monkeypatch.setattr(processes.Program, "resident", lambda program: held[program.name])
     contenders = [sleeper(tmp_path, name) for name in held]
-    crowd = contest_of(contenders, tmp_path, memory_of_all=65)
+    crowd = contest_of(contenders, tmp_path, memory=50)
     watcher = threading.Thread(target=crowd._watch_memory, daemon=True)
     watcher.start()
     small, large = (contender.running() for contender in contenders)
@@ -659,7 +790,7 @@ def test_the_largest_is_stopped_when_all_together_take_too_much(tmp_path, monkey
         crowd.over.set()
         watcher.join()
         crowd._close()
-    assert OUT_OF_MEMORY in (large.killed_for or "")
+    assert "of host memory" in (large.killed_for or "")
     assert small.killed_for is None
 
 
@@ -668,8 +799,8 @@ def test_the_largest_is_stopped_when_all_together_take_too_much(tmp_path, monkey
     [
         ([210, 205, 1500], [205], None),
         ([205], [1500, 206], "its kernels ran on"),  # left behind after its last launch
-        ([1500, 1496, 205], [206], "its kernels ran on"),
-        ([1500, 1496, 205], [1500], "another process used the GPU"),  # it was not this program
+        ([1500, 1496, 205], [1500, 206], "its kernels ran on"),  # freed somewhat later
+        ([1500, 1496, 205], [1500] * 5, "another process used the GPU"),  # not this program
     ],
 )
 def test_a_program_that_leaves_kernels_running_is_identified(
@@ -677,8 +808,10 @@ def test_a_program_that_leaves_kernels_running_is_identified(
 ):
     names = ("baseline", "empty", "c0")
     alone = contest_of([sleeper(tmp_path, name) for name in names], tmp_path)
+    spare_contenders(alone)
     alone.quiet_us = 200.0
     quiet = iter(later)
+    monkeypatch.setattr(contest, "_IDLE_PAUSE_S", 0)
     monkeypatch.setattr(alone, "_quiet_us", lambda: next(quiet))
     suspect = alone.candidates[0]
     try:
@@ -698,6 +831,7 @@ def test_a_program_that_leaves_kernels_running_is_identified(
 def test_the_harness_programs_leave_no_kernels_running(tmp_path, monkeypatch, name):
     contenders = [sleeper(tmp_path, one) for one in ("baseline", "empty", "c0")]
     three = contest_of(contenders, tmp_path)
+    spare_contenders(three)
     three.quiet_us = 200.0
     quiet = iter([1500.0, 206.0])  # somebody's kernel, which has ended by the second look
     monkeypatch.setattr(three, "_quiet_us", lambda: next(quiet))
@@ -706,6 +840,35 @@ def test_the_harness_programs_leave_no_kernels_running(tmp_path, monkeypatch, na
             three._look_for_others(getattr(three, name), [205.0])
     finally:
         three._close()
+
+
+def spare_contenders(held: contest.Contest) -> None:
+    """In a contest only one has a process at a time; the others would be taken for strays."""
+    held.before |= {contender.running().process.pid for contender in held.contenders}
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two CPUs are needed")
+def test_a_program_that_changes_the_cpus_of_a_peer_is_a_cheat(tmp_path, monkeypatch):
+    alone = contest_of([sleeper(tmp_path, one) for one in ("baseline", "empty", "c0")], tmp_path)
+    cpus = os.sched_getaffinity(0)
+    turns = {
+        "baseline": lambda *_: None,
+        "c0": lambda *_: os.sched_setaffinity(0, {min(cpus)}),
+    }
+    monkeypatch.setattr(alone, "_leave", lambda _: None)
+    monkeypatch.setattr(alone, "_check", lambda *_: None)
+    try:
+        for contender in (alone.baseline, alone.candidates[0]):
+            monkeypatch.setattr(alone, "_turn", turns[contender.name])
+            alone._take_turn(contender, [])
+            assert os.sched_getaffinity(0) == cpus
+    finally:
+        os.sched_setaffinity(0, cpus)
+        alone._close()
+    assert alone.baseline.verdict is None
+    found = alone.candidates[0].verdict
+    assert found is not None
+    assert (found.status, found.by_time) == ("CHEAT", False)
 
 
 # --- what a candidate starts, and what it can read
@@ -728,21 +891,21 @@ def started_by(one: processes.Program) -> int:
 
 @needs_proc
 @pytest.mark.parametrize("parent", ["exec sleep 3600", "exit 7"])
-def test_detached_processes_of_a_candidate_are_killed(tmp_path, parent):
+def test_a_turn_ends_with_all_that_its_program_started(tmp_path, monkeypatch, parent):
     with isolation.guarded():
-        contender = sleeper(tmp_path, "c0")
-        alone = contest_of([contender], tmp_path)
+        alone = contest_of([], tmp_path)
         script = f"setsid sh -c 'echo $$; exec sleep 3600' & {parent}"
-        suspect = contest.Contender("c1", tmp_path, program(tmp_path / "c1", script))
+        suspect = Contender("c0", tmp_path, program(tmp_path / "c0", script))
         alone.contenders.append(suspect)
+        monkeypatch.setattr(alone, "_quiet_us", lambda: 0.0)
         child = started_by(suspect.running())
         if parent == "exit 7":
             suspect.running().process.wait()
         try:
             assert is_running(child)
-            alone._end_strays()
+            alone._leave(suspect)
             assert not is_running(child)
-            assert contender.running().process.poll() is None  # nobody else was
+            assert suspect.running().process.poll() is not None
         finally:
             alone._close()
 
@@ -752,7 +915,7 @@ def test_the_end_of_a_contest_ends_what_is_left_and_no_process_of_before(tmp_pat
     with isolation.guarded(), subprocess.Popen(["sleep", "600"]) as other:
         alone = contest_of([], tmp_path)
         script = "setsid sh -c 'echo $$; exec sleep 3600' & exec sleep 3600"
-        suspect = contest.Contender("c0", tmp_path, program(tmp_path / "c0", script))
+        suspect = Contender("c0", tmp_path, program(tmp_path / "c0", script))
         alone.contenders.append(suspect)
         child = started_by(suspect.running())
         alone._close()
@@ -806,13 +969,6 @@ def test_an_early_end_is_a_runtime_error_with_the_last_words(tmp_path):
 def test_a_program_that_hangs_is_killed_with_its_children(tmp_path):
     started = program(tmp_path, "sleep 3600 & sleep 3600")
     assert verdict(started, 0.3).status == "TIMEOUT"
-    assert started.process.returncode == -9
-
-
-def test_a_paused_program_can_be_killed(tmp_path):
-    started = program(tmp_path, "sleep 3600")
-    started.pause()
-    started.close()
     assert started.process.returncode == -9
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from evals.optimize.gpu.scorer import command, exploits, floor, measurement, scoring, verdicts
 from evals.optimize.gpu.scorer.common import Refused, Verdict
-from evals.optimize.gpu.scorer.contest import Binaries, Contender, Contest, Settings
+from evals.optimize.gpu.scorer.contender import Contender
+from evals.optimize.gpu.scorer.contest import Binaries, Contest, Settings
 from evals.optimize.gpu.scorer.processes import Limits
 from evals.optimize.gpu.scorer.results import BY_TIME, result_of
 
@@ -244,39 +245,10 @@ def test_an_error_that_the_baseline_shares_is_not_the_candidates():
     assert result(contest, {"compulsory_bytes": 10})["status"] is None
 
 
-def crowd(**whys: str | None) -> Contest:
-    contest = contest_of([[200, 200]], [[50, 50]])
-    for name, why in whys.items():
-        contender = Contender(name, Path("/nowhere"))
-        if why:
-            contender.verdict = Verdict(*why.split(": ", 1))
-        contest.contenders.append(contender)
-    return contest
-
-
-def run_again(contest: Contest) -> set[str]:
-    return {c.name for c in contest.candidates if scoring._maybe_for_others(contest, c)}
-
-
-def test_a_program_that_takes_all_memory_makes_the_others_run_again():
-    whys = {"hog": "RUNTIME_ERROR: CUDA: out of memory", "wrong": "INCORRECT: wrong"}
-    assert run_again(crowd(**whys, hung="TIMEOUT: not ready", fine=None)) == {"hog", "wrong"}
-    assert run_again(crowd(wrong="INCORRECT: wrong", fine=None)) == set()
-
-
-@pytest.mark.parametrize("failing", ["baseline", "empty", "referee"])
-def test_a_failed_harness_program_makes_all_run_again(failing):
-    contest = crowd(wrong="INCORRECT: wrong", fine=None)
-    if failing == "referee":
-        contest.trouble = "another process used the GPU"
-    else:
-        getattr(contest, failing).verdict = Verdict("INCORRECT", "changes its inputs")
-    assert run_again(contest) == {"c0", "wrong", "fine"}
-
-
 @pytest.mark.parametrize("failing", ["baseline", "empty", "referee"])
 def test_a_contest_that_failed_leaves_only_those_unscored_that_fail_alone(tmp_path, failing):
-    together, alone = crowd(c1=None), contest_of([[200, 200]], [[99, 99]])
+    together, alone = (contest_of([[200, 200]], [[us, us]]) for us in (50, 99))
+    together.contenders.append(Contender("c1", tmp_path))
     bad = contest_of([[200, 200]], [])
     for contest in (together, bad):
         if failing == "referee":
@@ -345,8 +317,12 @@ def test_the_limits_of_the_options_are_the_defaults(tmp_path, monkeypatch):
     (tmp_path / "manifest.json").write_text("{}", encoding="utf-8")
     monkeypatch.setattr(command.shutil, "which", lambda name: name)
     monkeypatch.setattr(command, "can_cut_network", lambda: True)
+    monkeypatch.setattr(command, "host_memory", lambda: 1 << 40)
     settings = command.settings_of(command.options([str(tmp_path)]))
-    assert settings.limits._replace(memory_of_all=1 << 62) == Limits()
+    assert settings.limits == Limits()
+    monkeypatch.setattr(command, "host_memory", lambda: 10 << 30)
+    settings = command.settings_of(command.options([str(tmp_path)]))
+    assert settings.limits.memory == 8 << 30  # the rest is for others
 
 
 def test_a_digest_covers_the_candidate_and_its_baseline(tmp_path):
@@ -389,12 +365,26 @@ def test_exploits_that_pass_are_counted():
         {"id": "fine", "status": "PASSED", "why": ""},
         {"id": "fine#2", "status": "PASSED", "why": ""},
     ]
-    text, escaped = exploits.exploit_report(expected, results)
+    entries = [{"id": name, "expect": statuses} for name, statuses in expected.items()]
+    text, escaped = exploits.exploit_report(entries, results)
     assert escaped == 3
     rows = [line.split()[:2] for line in text.splitlines()[:5]]
     marks = ("ESCAPED 0/1", "ok 1/1", "WRONGED 1/2", "ESCAPED 0/1", "ok 2/2")
     assert rows == [mark.split() for mark in marks]
     assert "noise" in text
+
+
+@pytest.mark.parametrize(
+    ("status", "speedup", "expected"),
+    [("PASSED", 2.2, True), ("PASSED", 2.4, False), ("TIMEOUT", None, False), (None, None, False)],
+)
+def test_a_cheat_may_pass_without_gain(status, speedup, expected):
+    entry = {"id": "early", "expect": ["CHEAT"], "no_faster_than": "fast"}
+    own = {"id": "early", "status": status, "speedup": speedup, "why": ""}
+    runs = [("fast", "PASSED", 2.0), ("fast#2", "PASSED", 2.1), ("fast#3", "CHEAT", 9.0)]
+    honest = [dict(zip(("id", "status", "speedup"), run, strict=True)) for run in runs]
+    assert exploits.is_expected(entry, own, [own, *honest]) is expected
+    assert not exploits.is_expected(entry, {**own, "status": "PASSED"}, [])  # not compared
 
 
 def test_repeated_runs_keep_counts_and_times():

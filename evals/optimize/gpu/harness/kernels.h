@@ -90,8 +90,20 @@ void raise(unsigned* flag, unsigned value) {
     raise_flag<<<1, 1>>>(flag, value);
     MUST(cudaGetLastError());
 }
+// Runs from when it says that it has begun until it is released.
+__global__ void hold_kernel(volatile unsigned* begun, volatile unsigned* released, unsigned value) {
+    *begun = value;
+    __threadfence_system();
+    while (*released != value) {
+    }
+}
+void hold_gpu(unsigned* begun, unsigned* released, unsigned value) {
+    hold_kernel<<<1, 1>>>(begun, released, value);
+    MUST(cudaGetLastError());
+}
 #else
 void raise(unsigned* flag, unsigned value) { *flag = value; }
+void hold_gpu(unsigned* begun, unsigned*, unsigned value) { *begun = value; }
 #endif
 
 void* device_room(size_t bytes) {

@@ -6,19 +6,25 @@
 //   facts                                  the GPU
 //   results BYTES            + descriptor  shared memory for results that are to be checked
 //   set K PROBLEM ROLE BYTES OFFSET ...    + descriptor: the inputs of a seed, kept on the device
-//   join NAME                + descriptor  the socket of a candidate: it maps the arrays
-//   quiet K                                how long it takes to lay out set K, nobody else at work
-//   launch NAME K OFFSET SECONDS [WARM]    one launch on set K; its result goes to OFFSET of the
+//   quiet K                                how long it takes to reveal set K. Asked first when no
+//                                          candidate has a process: launches are compared with it
+//   join SECONDS             + descriptor  the socket of the candidate, instead of an earlier one's:
+//                                          it maps the arrays, whose memory is overwritten first
+//   launch K OFFSET SECONDS [WARM]         one launch on set K; its result goes to OFFSET of the
 //                                          results. Before it, launches on set WARM wake up the GPU
 //                                          and the processes; the last of them is timed as well
 //
-// A launch: the inputs of the set are copied to where the candidate sees them, outputs and scratch
-// are poisoned, L2 is cooled, and this process waits for its own GPU work. Then the clock starts and
-// the candidate is told to go. When it says that it is done, a kernel of this process raises a flag
-// and copies the results; the clock stops when the flag is up. The GPU runs one process's kernels at
-// a time (unless MPS is on, and then nothing is measured): that kernel comes after the candidate's
-// work, or interrupts it and copies what is there.
-// What both switches and the calls take is measured with an empty program and subtracted.
+// A launch: outputs and scratch are poisoned, and the candidate says that it is armed. Only then are
+// the inputs revealed: copied to where the candidate sees them, and L2 is cooled. A kernel of this
+// process holds the GPU until the candidate is told to go, and the clock starts. When it says that
+// it is done, a kernel of this process raises a flag and copies the results; the clock stops when
+// the flag is up. The GPU runs one process's kernels at a time (unless MPS is on, and then nothing is
+// measured): that kernel comes after the candidate's work, or interrupts it and copies what is there.
+//
+// Nothing of the candidate can have read the inputs before the reveal began, whatever it had queued.
+// If it works during the reveal, it delays it: what the reveal takes longer than a quiet one is added
+// to the candidate's time. What the switches and the calls take is measured with an empty program and
+// subtracted.
 //
 // The results are compared with what lies in the arrays somewhat later: a candidate that still
 // writes has said "done" too early.
@@ -46,6 +52,7 @@ namespace {
 constexpr size_t kGranularity = size_t{2} << 20;  // of device memory that is shared
 constexpr size_t kPage = 4096;
 constexpr int kCollapse = 25;  // MADV_COLLAPSE of Linux 6.1: large pages, as cudaHostAlloc has them
+constexpr size_t kQuietTimes = 9;
 constexpr double kWarmUs = 5000;  // chosen: some launches more than it takes to fill caches
 
 struct Array {
@@ -53,8 +60,8 @@ struct Array {
     size_t bytes = 0, offset = 0;
 
     bool on_host() const { return role == "host_input"; }
-    bool fixed() const { return role == "input"; }
-    bool given() const { return role == "input" || role == "state"; }
+    bool fixed() const { return role == "input" || on_host(); }
+    bool given() const { return fixed() || role == "state"; }
     bool made() const { return role == "output" || role == "state"; }
 };
 
@@ -69,9 +76,10 @@ struct Place {
 
 struct Set {
     std::vector<Array> arrays;
-    std::vector<void*> originals;  // on the device, or in host memory
+    std::vector<void*> originals;  // on the device
     std::vector<size_t> room;      // of each original
     std::string problem;
+    double quiet_us = 0;  // to reveal it with no candidate there; 0: not measured
 };
 
 struct Member {
@@ -86,7 +94,7 @@ struct Session {
     size_t result_bytes = 0;
     std::vector<Place> places;
     std::map<int, Set> sets;
-    std::map<std::string, Member> members;
+    Member member;  // the candidate that has its turn
     std::random_device entropy;
 };
 
@@ -135,18 +143,8 @@ unsigned long long added_up(const Set& set, bool (Array::*wanted)() const, const
     return value;
 }
 
-bool host_inputs_are_whole(const Set& set) {
-    for (size_t k = 0; k < set.arrays.size(); ++k) {
-        if (!set.arrays[k].on_host()) continue;
-        const void* live = session->places[k].live;
-        if (std::memcmp(live, set.originals[k], set.arrays[k].bytes) != 0) return false;
-    }
-    return true;
-}
-
 bool inputs_are_whole(const Set& set) {
-    return host_inputs_are_whole(set) &&
-           added_up(set, &Array::fixed, [&](size_t k, unsigned long long* total) {
+    return added_up(set, &Array::fixed, [&](size_t k, unsigned long long* total) {
                LAUNCH(count_unequal, bytes_of(session->places[k].live), bytes_of(set.originals[k]),
                       set.arrays[k].bytes, total);
            }) == 0;
@@ -214,6 +212,7 @@ void make_place(const Array& array, size_t index) {
 
 void read_arrays(Set& set, const std::vector<std::string>& words) {
     set.arrays.clear();
+    set.quiet_us = 0;
     for (size_t i = 3; i + 2 < words.size(); i += 3) {
         set.arrays.push_back({words[i], std::strtoull(words[i + 1].c_str(), nullptr, 10),
                               std::strtoull(words[i + 2].c_str(), nullptr, 10)});
@@ -243,7 +242,7 @@ void* room_for(Set& set, size_t k) {
     set.room.resize(set.arrays.size());
     if (set.room[k] >= bytes) return set.originals[k];
     set.room[k] = bytes;
-    return set.originals[k] = set.arrays[k].on_host() ? std::malloc(bytes) : device_room(bytes);
+    return set.originals[k] = device_room(bytes);
 }
 
 void keep_original(Set& set, size_t k, int inputs) {
@@ -251,12 +250,8 @@ void keep_original(Set& set, size_t k, int inputs) {
     void* const original = room_for(set, k);
     if (!array.bytes) return;
     void* values = shared_memory(inputs, array.bytes, array.offset);
-    if (!values || !original) end_with("the inputs cannot be read");
-    if (array.on_host()) {
-        std::memcpy(original, values, array.bytes);
-    } else {
-        MUST(cudaMemcpy(original, values, array.bytes, cudaMemcpyHostToDevice));
-    }
+    if (!values) end_with("the inputs cannot be read");
+    MUST(cudaMemcpy(original, values, array.bytes, cudaMemcpyHostToDevice));
     munmap(values, array.bytes);
 }
 
@@ -266,7 +261,7 @@ void take_set(const std::vector<std::string>& words, int inputs) {
     find_places(set);
     set.originals.resize(set.arrays.size());
     for (size_t k = 0; k < set.arrays.size(); ++k) {
-        if (set.arrays[k].given() || set.arrays[k].on_host()) keep_original(set, k, inputs);
+        if (set.arrays[k].given()) keep_original(set, k, inputs);
     }
     say("{\"event\": \"set\"}");
 }
@@ -294,9 +289,30 @@ Block* shared_block(int socket) {
     return static_cast<Block*>(block);
 }
 
+void part_from_member() {
+    Member& member = session->member;
+    if (member.socket >= 0) close(member.socket);
+    if (member.block) munmap(member.block, sizeof(Block));
+    member = Member{};
+}
+
+// With what lies beyond its end in a set too: a candidate could leave something there for another.
+void overwrite_arrays() {
+    for (const Place& place : session->places) {
+        if (place.host) {
+            std::memset(place.live, 0xFF, place.capacity);
+        } else {
+            MUST(cudaMemset(place.live, 0xFF, place.capacity));
+        }
+    }
+    MUST(cudaDeviceSynchronize());
+}
+
 // What happens to a candidate that does not answer is for the script to find out.
-void join(const std::string& name, int socket, double seconds) {
-    Member member;
+void join(int socket, double seconds) {
+    part_from_member();
+    overwrite_arrays();
+    Member& member = session->member;
     member.socket = socket;
     member.block = shared_block(socket);
     for (size_t k = 0; k < session->places.size(); ++k) {
@@ -309,56 +325,81 @@ void join(const std::string& name, int socket, double seconds) {
     char ready = 0;
     const bool heard = hears(socket, seconds);
     const bool joined = heard && receive_packet(socket, &ready, 1) == 1;
-    if (joined) session->members[name] = member;
+    if (!joined) part_from_member();
     say(joined ? "{\"event\": \"joined\"}" : heard ? "{\"event\": \"gone\"}" : "{\"event\": \"hung\"}");
 }
 
 // --- one launch
 
-void write_host_inputs(const Set& set) {
-    for (size_t k = 0; k < set.arrays.size(); ++k) {
-        if (!set.arrays[k].on_host()) continue;
-        std::memcpy(session->places[k].live, set.originals[k], set.arrays[k].bytes);
-    }
+// Host memory that a kernel of this process writes or reads.
+unsigned* shared_flag() {
+    unsigned* flag = nullptr;
+    MUST(cudaMallocHost(reinterpret_cast<void**>(&flag), kPage));
+    *flag = 0;
+    return flag;
 }
 
-// Microseconds that it took: more than usual where another process uses the GPU.
-double lay_out(const Set& set) {
-    write_host_inputs(set);
-    MUST(cudaDeviceSynchronize());
-    const double begin = now_us();
+void await_flag(const unsigned* flag, unsigned value) {
+    while (*static_cast<const volatile unsigned*>(flag) != value) relax();
+}
+
+// What a candidate may see before its time. Afterwards this process has the GPU.
+void poison(const Set& set) {
     for (size_t k = 0; k < set.arrays.size(); ++k) {
         const Array& array = set.arrays[k];
-        void* const live = session->places[k].live;
-        if (array.given()) {
-            MUST(cudaMemcpyAsync(live, set.originals[k], array.bytes, cudaMemcpyDeviceToDevice, nullptr));
-        } else if (!array.on_host()) {
-            MUST(cudaMemsetAsync(live, 0xFF, array.bytes, nullptr));
-        }
+        if (!array.given()) MUST(cudaMemsetAsync(session->places[k].live, 0xFF, array.bytes, nullptr));
     }
     if (cudaCtxResetPersistingL2Cache() != cudaSuccess) cudaGetLastError();  // not on every GPU
-    cool_l2();
     MUST(cudaDeviceSynchronize());
+}
+
+// By a kernel, not by the copy engine, beside which kernels of other processes could run.
+void copy_from_anywhere(const Set& set, size_t k, void* from, void* to) {
+    const size_t words = set.arrays[k].bytes / 16;
+    const size_t first = words ? (size_t{session->entropy()} << 20 ^ session->entropy()) % words : 0;
+    LAUNCH(copy_from, bytes_of(from), bytes_of(to), set.arrays[k].bytes, first);
+}
+
+// Keeps the GPU for this process from the end of the reveal until `release`: a kernel that a candidate
+// has queued cannot begin earlier than one that is launched at "go".
+struct Hold {
+    unsigned* begun = shared_flag();
+    unsigned* released = shared_flag();
+    unsigned number = 0;
+
+    void begin() {
+        hold_gpu(begun, released, ++number);
+        await_flag(begun, number);
+    }
+    void release() { *static_cast<volatile unsigned*>(released) = number; }
+};
+
+Hold& gpu() {
+    static Hold hold;
+    return hold;
+}
+
+// Microseconds that it took: more than usual where another process uses the GPU. The GPU is held.
+double reveal(const Set& set) {
+    const double begin = now_us();
+    for (size_t k = 0; k < set.arrays.size(); ++k) {
+        if (set.arrays[k].given()) copy_from_anywhere(set, k, set.originals[k], session->places[k].live);
+    }
+    cool_l2();
+    gpu().begin();
     return now_us() - begin;
 }
 
 // Returns when the GPU has begun with it.
 void take_snapshot(const Set& set) {
-    static unsigned* flag = nullptr;
+    static unsigned* const flag = shared_flag();
     static unsigned raised = 0;
-    if (!flag) {
-        MUST(cudaMallocHost(reinterpret_cast<void**>(&flag), kPage));
-        *flag = 0;
-    }
     raise(flag, ++raised);
     for (size_t k = 0; k < set.arrays.size(); ++k) {
         const Place& place = session->places[k];
-        if (!set.arrays[k].made()) continue;
-        const size_t words = set.arrays[k].bytes / 16;
-        const size_t first = words ? (size_t{session->entropy()} << 20 ^ session->entropy()) % words : 0;
-        LAUNCH(copy_from, bytes_of(place.live), bytes_of(place.snapshot), set.arrays[k].bytes, first);
+        if (set.arrays[k].made()) copy_from_anywhere(set, k, place.live, place.snapshot);
     }
-    while (*static_cast<volatile unsigned*>(flag) != raised) relax();
+    await_flag(flag, raised);
 }
 
 enum class Wait { reached, hung, gone };
@@ -415,28 +456,30 @@ bool arrives(Wait wait) {
 }
 
 struct Times {
-    double whole;     // from "go" until the results are copied
+    double whole;     // from "go" until the results are copied, and what the reveal was delayed
     double after;     // the part of it that follows "done"
-    double laid_out;  // before it
+    double revealed;  // what the reveal took
 };
 
 // False: it did not come to its end, and the script was told so.
 bool launch(Member& member, const Set& set, double seconds, Times& times) {
     const uint32_t number = ++member.launches;
     Block& block = *member.block;
-    std::memcpy(block.problem, set.problem.data(), set.problem.size());
+    poison(set);
     const ArmMessage arm{number};
     if (!send_packet(member.socket, &arm, sizeof arm)) return arrives(Wait::gone);
-    times.laid_out = lay_out(set);
     if (!arrives(await(block.armed, number, member.socket, seconds))) return false;
+    times.revealed = reveal(set);
     const double begin = now_us();
+    std::memcpy(block.problem, set.problem.data(), set.problem.size());
     block.go.store(number, std::memory_order_release);
+    gpu().release();
     if (!arrives(await(block.done, number, member.socket, seconds))) return false;
     const double done = now_us();
     take_snapshot(set);
     const double end = now_us();
     MUST(cudaDeviceSynchronize());
-    times.whole = end - begin;
+    times.whole = end - begin + std::max(0.0, times.revealed - set.quiet_us);
     times.after = end - done;
     return !has_failed(member);
 }
@@ -452,7 +495,7 @@ void launch_and_tell(Member& member, const Set& set, const Set* warm, size_t off
     keep_result(set, offset);
     say("{\"event\": \"launched\", " + field("us", times.whole) + ", " +
         field("seen_us", seen.whole) + ", " + field("after_us", times.after) + ", " +
-        field("laid_out_us", times.laid_out) + ", " + field("inputs_whole", inputs_are_whole(set)) +
+        field("revealed_us", times.revealed) + ", " + field("inputs_whole", inputs_are_whole(set)) +
         ", " + field("settled", is_settled(set)) + ", \"digest\": \"" +
         std::to_string(digest_of(set)) + "\"}");
 }
@@ -484,25 +527,32 @@ void tell_facts() {
         field("cuda_runtime", double(runtime)) + ", " + field("cuda_driver", double(driver)) + "}");
 }
 
-void tell_quiet(const Set& set) {
+void tell_quiet(Set& set) {
     std::vector<double> times;
-    for (int i = 0; i < 9; ++i) times.push_back(lay_out(set));
-    std::nth_element(times.begin(), times.begin() + 4, times.end());
-    say("{\"event\": \"quiet\", " + field("laid_out_us", times[4]) + "}");
+    for (const double begin = now_us(); times.size() < kQuietTimes;) {
+        poison(set);
+        const double took = reveal(set);
+        gpu().release();
+        MUST(cudaDeviceSynchronize());
+        if (now_us() - begin > kWarmUs) times.push_back(took);
+    }
+    std::nth_element(times.begin(), times.begin() + kQuietTimes / 2, times.end());
+    const double middle = times[kQuietTimes / 2];
+    if (set.quiet_us == 0) set.quiet_us = middle;
+    say("{\"event\": \"quiet\", " + field("revealed_us", middle) + "}");
 }
 
-const Set& set_named(const std::string& number) {
+Set& set_named(const std::string& number) {
     const auto found = session->sets.find(std::atoi(number.c_str()));
     if (found == session->sets.end()) end_with("no such set");
     return found->second;
 }
 
 void launch_named(const std::vector<std::string>& words) {
-    const auto found = session->members.find(words[1]);
-    if (found == session->members.end()) return say("{\"event\": \"gone\"}");
-    const Set* warm = words.size() > 5 ? &set_named(words[5]) : nullptr;
-    launch_and_tell(found->second, set_named(words[2]), warm,
-                    std::strtoull(words[3].c_str(), nullptr, 10), std::atof(words[4].c_str()));
+    if (!session->member.block) return say("{\"event\": \"gone\"}");
+    const Set* warm = words.size() > 4 ? &set_named(words[4]) : nullptr;
+    launch_and_tell(session->member, set_named(words[1]), warm,
+                    std::strtoull(words[2].c_str(), nullptr, 10), std::atof(words[3].c_str()));
 }
 
 void obey(const std::vector<std::string>& words, int descriptor) {
@@ -517,11 +567,11 @@ void obey(const std::vector<std::string>& words, int descriptor) {
         close(descriptor);
         return;
     }
-    if (verb == "join" && descriptor >= 0 && count == 3) {
-        return join(words[1], descriptor, std::atof(words[2].c_str()));
+    if (verb == "join" && descriptor >= 0 && count == 2) {
+        return join(descriptor, std::atof(words[1].c_str()));
     }
     if (verb == "quiet" && count == 2) return tell_quiet(set_named(words[1]));
-    if (verb == "launch" && (count == 5 || count == 6)) return launch_named(words);
+    if (verb == "launch" && (count == 4 || count == 5)) return launch_named(words);
     end_with("not a command");
 }
 
@@ -543,6 +593,6 @@ int run_referee(int socket) {
 }  // namespace harness
 
 int main(int argc, char** argv) {
-    if (argc != 2) return 4;
+    if (argc != 2 || !harness::hide_memory()) return 4;
     return harness::run_referee(std::atoi(argv[1]));
 }

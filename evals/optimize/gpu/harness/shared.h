@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -102,6 +103,10 @@ inline void* shared_memory(int descriptor, size_t bytes, size_t offset = 0, void
         mmap(at, bytes, PROT_READ | PROT_WRITE, how, descriptor, static_cast<off_t>(offset));
     return memory == MAP_FAILED || (at && memory != at) ? nullptr : memory;
 }
+
+// Other processes of this user can then neither read nor write this one's memory. `exec` undoes it,
+// so each process does it for itself.
+inline bool hide_memory() { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0; }
 
 inline void relax() {
 #ifdef __x86_64__

@@ -23,14 +23,14 @@ from .measurement import Measurement, digests
 from .processes import Limits, can_cut_network
 from .scoring import Scorer
 
-AT_ONCE, ROUNDS, LAUNCHES = 12, 5, 5
-"""Chosen, not measured. All of a contest hold memory on the GPU at one time; who finds none runs
-once more, alone. Each launch is on inputs of its own, which take a second to make and to check.
-With 3 rounds, ten runs of a program on an H200 lay within 4 % of each other for half of 29 of them,
-and within 13 % for all but one (25 %), whose single launches spread over half of its time."""
+AT_ONCE, ROUNDS, LAUNCHES = 12, 3, 5
+"""Chosen, not measured. The candidates of a contest share its inputs: each launch is on inputs of
+its own, which take a second to make and to check. Each program is started anew in every round. With
+3 rounds, ten runs of a program on an H200 lay within 4 % of each other for half of 29 of them, and
+within 13 % for all but one (25 %), whose single launches spread over half of its time."""
 SHARE_OF_HOST_MEMORY = 0.8
-"""Chosen, not measured: the rest is for the system, this script, and for what the programs take
-between two looks at them."""
+"""Chosen, not measured: the rest is for the system, this script, and for what a program takes
+between two looks at it."""
 
 
 def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -77,8 +77,7 @@ def settings_of(chosen: argparse.Namespace) -> Settings:
         setup=chosen.setup_limit,
         gpu=chosen.gpu_limit,
         cpu=chosen.cpu_limit,
-        memory=int(chosen.memory_limit * 2**30),
-        memory_of_all=int(SHARE_OF_HOST_MEMORY * host_memory()),
+        memory=int(min(chosen.memory_limit * 2**30, SHARE_OF_HOST_MEMORY * host_memory())),
         file=chosen.file_limit,
         network=not chosen.keep_network and can_cut_network(),
     )
@@ -147,10 +146,10 @@ def run(chosen: argparse.Namespace) -> int:
             score(chosen, chosen.folder.resolve(), work)
             return 0
         bundle = chosen.folder or Path(scratch) / "bundle"
-        expected = exploit_bundle(bundle, chosen.samples, chosen.only, chosen.times)
+        entries = exploit_bundle(bundle, chosen.samples, chosen.only, chosen.times)
         chosen.only = []
         results = score(chosen, bundle.resolve(), work)
-        text, escaped = exploit_report(expected, results)
+        text, escaped = exploit_report(entries, results)
         write_short(chosen.output)
     sys.stdout.write(text)
     return 1 if escaped else 0

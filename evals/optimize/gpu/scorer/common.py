@@ -40,6 +40,3 @@ class RefereeFailed(Exception):
 def tell(line: str) -> None:
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
-
-
-OUT_OF_MEMORY = "out of memory"

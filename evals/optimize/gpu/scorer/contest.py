@@ -1,4 +1,4 @@
-"""One sample: the baseline, the empty program and some candidates, timed in turn."""
+"""One sample: the baseline, the empty program and some candidates, timed one after the other."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import random
 import secrets
 import statistics
 import threading
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+import time
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .common import CHEAT, OUT_OF_MEMORY, RUNTIME_ERROR, RefereeFailed, Verdict, tell
-from .isolation import children, end_strays
-from .processes import Limits, Peer, Program, start, start_peer
-from .verdicts import Pace, is_disturbed, verdict_of_check, verdict_of_launch, verdict_of_pace
+from .common import CHEAT, RUNTIME_ERROR, RefereeFailed, Verdict, tell
+from .contender import Contender
+from .isolation import Scheduling, children, end_strays
+from .processes import Limits, Peer, start, start_peer
+from .verdicts import is_disturbed, verdict_of_check, verdict_of_launch, verdict_of_pace
 
 
 class Settings(NamedTuple):
@@ -25,48 +26,6 @@ class Settings(NamedTuple):
     jobs: int
     at_once: int
     limits: Limits
-
-
-@dataclass
-class Contender:
-    """The baseline, the empty program or a candidate, with its times."""
-
-    name: str
-    binary: Path
-    program: Program | None = None
-    verdict: Verdict | None = None
-    first_us: float | None = None
-    rounds: list[list[float]] = field(default_factory=list)
-    """Times on new data, including the time of an empty program."""
-    seen: list[float] = field(default_factory=list)
-    after: list[float] = field(default_factory=list)
-    given: dict[str, int] = field(default_factory=dict)
-    """By the digest of a result: the input set for which it was first returned."""
-
-    @property
-    def alive(self) -> bool:
-        return self.verdict is None
-
-    @property
-    def pace(self) -> Pace:
-        return Pace([value for turn in self.rounds for value in turn], self.seen, self.after)
-
-    def attempt(self, step: Callable[..., None], *arguments: Any) -> None:
-        """Runs a step; a verdict ends this contender only."""
-        if not self.alive:
-            return
-        try:
-            step(self, *arguments)
-        except Verdict as verdict:
-            self.verdict = verdict
-        except OSError as problem:  # of this machine: no pipe, no process, no room
-            self.verdict = Verdict(None, f"this machine could not run it: {problem}")
-        if not self.alive and self.program:
-            self.program.close()
-
-    def running(self) -> Program:
-        assert self.program is not None
-        return self.program
 
 
 class InputSet(NamedTuple):
@@ -83,6 +42,7 @@ class Launch(NamedTuple):
 
     of: InputSet
     offset: int
+    when: str
     seen: dict[str, Any]
 
 
@@ -93,16 +53,21 @@ class Binaries(NamedTuple):
 
 _PAGE, _SLOT = 4096, 2 << 20
 _STRAYS = "processes that a candidate started could not be ended"
+_RESCHEDULED = "the priority or the CPUs of a process of the harness were changed"
+_OTHERS = "another process used the GPU; measure again when it is free"
+_IDLE_TRIES, _IDLE_PAUSE_S = 5, 0.2
+"""Chosen. The driver has usually freed everything of a process when the process has ended."""
 LEAST_US = 0.1
 FIRST = 0
 """The set that every contender starts with; only the first launch on it has new data."""
 
 
 class Contest:
-    """The baseline, the empty program and some candidates of one sample, timed in turn.
+    """The baseline, the empty program and some candidates of one sample, each timed in every round.
 
-    Each timed launch is on inputs that its program has never been given, from a seed that was drawn
-    after the program had started, and each result is checked.
+    Only the program that has its turn exists: it is started for it, and all its processes are ended
+    before the next one starts. The empty program and the baseline come first in each round. Each
+    timed launch is on inputs of a new seed, and each result is checked.
     """
 
     def __init__(
@@ -117,7 +82,7 @@ class Contest:
         self.trouble: str | None = None
         """Error of the referee or a checker: then nothing is known about the candidates."""
         self.quiet_us = 0.0
-        """Time to write inputs when nothing else uses the GPU."""
+        """Time to reveal inputs when nothing else uses the GPU."""
         self.over = threading.Event()
         self.sets: list[InputSet] = []
         """The live sets; the one that all start with comes first."""
@@ -126,6 +91,9 @@ class Contest:
         self.results = os.memfd_create("results")
         self.slot_bytes = 0
         """Room for one result, a quarter more than the first seed takes, as the arrays have it."""
+        self.judge = ThreadPoolExecutor(1)
+        self.judged: Future[None] | None = None
+        """Checks of the last turn's results, while the next program starts."""
         self.before = children()
         """Of this process: none of this contest's candidates started them."""
 
@@ -161,10 +129,6 @@ class Contest:
         watcher.start()
         try:
             self._open()
-            self._each(self._start)
-            for contender in self.contenders:
-                contender.attempt(self._enter)
-                self._end_strays()
             for _ in range(self.settings.rounds):
                 self._round()
             for contender in self.candidates:
@@ -180,22 +144,27 @@ class Contest:
         for contender in self.contenders:
             if contender.program:
                 contender.program.close()
+        self.judge.shutdown()
         self._end_sets(self.sets)
         if self.referee:
             self.referee.close()
         os.close(self.results)
-        if not end_strays((), self.before):
+        if not end_strays(self.before):
             tell(_STRAYS)
 
-    def _end_strays(self) -> None:
-        """Kills processes that a candidate started, which would otherwise run during other turns.
-        Called only while no thread starts an own process."""
-        running = [c.program.process for c in self.contenders if c.program]
-        programs = {process.pid for process in running if process.returncode is None}
+    @property
+    def _peers(self) -> set[int]:
         peers = {one.checker.process.pid for one in self.sets}
-        peers |= {self.referee.process.pid} if self.referee else set()
-        if not end_strays(programs, self.before | programs | peers):
+        return peers | ({self.referee.process.pid} if self.referee else set())
+
+    def _leave(self, contender: Contender) -> None:
+        """Ends the program of a turn with all that it started, and waits until the GPU is idle.
+        Called only while no thread starts an own process."""
+        if contender.program:
+            contender.program.close()
+        if not end_strays(self.before | self._peers):
             raise RefereeFailed(_STRAYS)
+        self._await_idle()
 
     def _end_sets(self, sets: list[InputSet]) -> None:
         for one in sets:
@@ -214,7 +183,7 @@ class Contest:
             raise RefereeFailed("processes share this GPU at one time (MPS): stop its daemon first")
         first = self._make_sets([FIRST])[0]
         self.slot_bytes = -(-first.result_bytes * 5 // 4 // _SLOT) * _SLOT
-        room = self.slot_bytes * self.settings.launches
+        room = (1 + self.settings.launches) * self.slot_bytes
         os.ftruncate(self.results, room)
         self._ask(f"results {room}", limit, self.results)
         self.quiet_us = self._quiet_us()
@@ -249,28 +218,16 @@ class Contest:
 
     # -- contenders
 
-    def _each(self, step: Callable[..., None]) -> None:
-        with ThreadPoolExecutor(self.settings.jobs) as pool:
-            list(pool.map(lambda contender: contender.attempt(step), self.contenders))
-
-    def _start(self, contender: Contender) -> None:
-        """In parallel, because CUDA takes most of a second to start."""
+    def _enter(self, contender: Contender) -> None:
+        """Starts its process, which maps the arrays."""
         limits = self.settings.limits
         folder = self.folder / contender.name
-        contender.program = start(contender.name, contender.binary, folder, limits)
-        contender.program.await_start(limits.setup)
-
-    def _enter(self, contender: Contender) -> None:
-        """It maps the arrays; then its first launch, the only one that is not like the others."""
-        program, limit = contender.running(), self.settings.limits.setup
-        reply = self._ask(f"join {contender.name} {limit:g}", limit + 60, program.socket.fileno())
+        contender.program = program = start(contender.name, contender.binary, folder, limits)
+        program.await_start(limits.setup)
+        command = f"join {limits.setup:g}"
+        reply = self._ask(command, limits.setup + 60, program.socket.fileno())
         program.socket.close()
-        self._heed(contender, reply, "ready", limit)
-        launch = self._launch(contender, self.sets[0], 0)
-        contender.first_us = launch.seen["us"]
-        self._check(contender, [launch], "before timing")
-        self._look_for_others(contender, [])
-        program.pause()
+        self._heed(contender, reply, "ready", limits.setup)
 
     def _heed(self, contender: Contender, reply: dict[str, Any], event: str, limit: float) -> None:
         program = contender.running()
@@ -285,42 +242,67 @@ class Contest:
         """`warm`: the set of two launches before it, so that GPU and processes are awake."""
         limit = self.settings.limits.gpu
         offset = slot * self.slot_bytes
-        command = f"launch {contender.name} {of.number} {offset} {limit:g} {warm}".strip()
-        reply = self._ask(command, 6 * limit + 60)
+        reply = self._ask(f"launch {of.number} {offset} {limit:g} {warm}".strip(), 6 * limit + 60)
         self._heed(contender, reply, "finished a launch", limit)
-        return Launch(of, offset, reply)
+        return Launch(of, offset, "in a timed launch" if warm else "before timing", reply)
 
     def _round(self) -> None:
         """New inputs; then every contender has its turn with each of them."""
         if not any(contender.alive for contender in self.candidates):
             return
         sets = self._make_sets([FIRST + 1 + k for k in range(self.settings.launches)])
-        for contender in random.sample(self.contenders, len(self.contenders)):
-            if self.baseline.alive and self.empty.alive:
-                contender.attempt(self._turn, sets)
-                self._end_strays()
+        for one in sets:
+            self._quiet_us(one.number)
+        mixed = random.sample(self.candidates, len(self.candidates))
+        for contender in (self.empty, self.baseline, *mixed):
+            if contender.alive and self.baseline.alive and self.empty.alive:
+                self._take_turn(contender, sets)
+        self._await_judge()
         self._end_sets(sets)
 
-    def _turn(self, contender: Contender, sets: list[InputSet]) -> None:
-        contender.running().go_on()
-        mixed = random.sample(sets, len(sets))
-        launches = [self._launch(contender, of, slot, str(FIRST)) for slot, of in enumerate(mixed)]
-        contender.rounds.append([launch.seen["us"] for launch in launches])
-        contender.seen += [launch.seen["seen_us"] for launch in launches]
-        contender.after += [launch.seen["after_us"] for launch in launches]
-        self._check(contender, launches, "in a timed launch")
-        self._look_for_others(contender, [launch.seen["laid_out_us"] for launch in launches])
-        contender.running().pause()
+    def _take_turn(self, contender: Contender, sets: list[InputSet]) -> None:
+        launches: list[Launch] = []
+        scheduling = Scheduling({os.getpid(), *self._peers})
+        contender.attempt(self._turn, sets, launches)
+        self._leave(contender)
+        if scheduling.restore():
+            contender.verdict = contender.verdict or Verdict(CHEAT, _RESCHEDULED)
+            if scheduling.restore():
+                raise RefereeFailed(f"{_RESCHEDULED}, and this user cannot undo it")
+        self._await_judge()
+        if contender is not self.empty:
+            self.judged = self.judge.submit(contender.attempt, self._check, launches)
 
-    def _check(self, contender: Contender, launches: list[Launch], when: str) -> None:
+    def _await_judge(self) -> None:
+        if self.judged:
+            self.judged.result()
+        self.judged = None
+
+    def _turn(self, contender: Contender, sets: list[InputSet], launches: list[Launch]) -> None:
+        """A first launch, the only one that is not like the others, and the timed ones."""
+        self._enter(contender)
+        self._await_judge()  # the results of this turn take the place of those
+        launches.append(self._launch(contender, self.sets[0], 0))
+        if contender.first_us is None:
+            contender.first_us = launches[0].seen["us"]
+        for slot, of in enumerate(random.sample(sets, len(sets)), 1):
+            launches.append(self._launch(contender, of, slot, str(FIRST)))
+        timed = [launch.seen for launch in launches[1:]]
+        contender.rounds.append([seen["us"] for seen in timed])
+        contender.seen += [seen["seen_us"] for seen in timed]
+        contender.after += [seen["after_us"] for seen in timed]
+        self._look_for_others(contender, [seen["revealed_us"] for seen in timed])
+
+    def _check(self, contender: Contender, launches: list[Launch]) -> None:
         """Checks the results with the problem's own reference, at entries that are drawn now."""
-        if contender is self.empty:
-            return
         _raise_first(verdict_of_launch(launch.seen) for launch in launches)
         with ThreadPoolExecutor(self.settings.jobs) as pool:
             checks = list(pool.map(self._checked, launches))
         stale = [self._is_stale(contender, launch) for launch in launches]
-        _raise_first(verdict_of_check(check, when, stale=old) for check, old in zip(checks, stale))
+        _raise_first(
+            verdict_of_check(check, launch.when, stale=old)
+            for check, launch, old in zip(checks, launches, stale)
+        )
 
     def _checked(self, launch: Launch) -> dict[str, Any]:
         command = f"check {launch.offset} {secrets.token_hex(16)}"
@@ -341,34 +323,36 @@ class Contest:
             paces = (contender.pace, self.baseline.pace, self.empty.pace)
             _raise_first([verdict_of_pace(*paces)])
 
-    def _look_for_others(self, contender: Contender, laid_out: list[float]) -> None:
-        """Kernels that a program left running slow down the referee when it writes inputs. The own
+    def _look_for_others(self, contender: Contender, revealed: list[float]) -> None:
+        """Kernels that a program left running slow down the referee when it reveals inputs. The own
         programs leave none: if it happens with them, another process uses the GPU."""
-        if not is_disturbed(laid_out, self.quiet_us):
-            laid_out = [self._quiet_us()]
-        if not is_disturbed(laid_out, self.quiet_us):
+        if not is_disturbed(revealed, self.quiet_us):
+            revealed = [self._quiet_us()]
+        if not is_disturbed(revealed, self.quiet_us):
             return
-        contender.running().close()
-        ours = contender is self.baseline or contender is self.empty
-        if ours or is_disturbed([self._quiet_us()], self.quiet_us):
-            raise RefereeFailed("another process used the GPU; measure again when it is free")
-        why = "its kernels ran on while inputs were laid out for the next launch"
+        self._leave(contender)
+        if contender is self.baseline or contender is self.empty:
+            raise RefereeFailed(_OTHERS)
+        why = "its kernels ran on while inputs were revealed for the next launch"
         raise Verdict(CHEAT, why, by_time=True)
 
-    def _quiet_us(self) -> float:
-        return float(self._ask(f"quiet {FIRST}", self.settings.limits.setup)["laid_out_us"])
+    def _await_idle(self) -> None:
+        """When no candidate has a process."""
+        for _ in range(_IDLE_TRIES):
+            if not is_disturbed([self._quiet_us()], self.quiet_us):
+                return
+            time.sleep(_IDLE_PAUSE_S)
+        raise RefereeFailed(_OTHERS)
+
+    def _quiet_us(self, number: int = FIRST) -> float:
+        return float(self._ask(f"quiet {number}", self.settings.limits.setup)["revealed_us"])
 
     def _watch_memory(self) -> None:
-        limits = self.settings.limits
+        limit = self.settings.limits.memory
         while not self.over.wait(0.2):
-            programs = [c.program for c in self.contenders if c.program and c.alive]
-            used = {program.name: program.resident() for program in programs}
-            for program in programs:
-                if used[program.name] > limits.memory:
-                    program.stop(f"more than {limits.memory / 2**30:.3g} GiB of host memory")
-            if len(programs) > 1 and sum(used.values()) > limits.memory_of_all:
-                largest = max(programs, key=lambda program: used[program.name])
-                largest.stop(f"{OUT_OF_MEMORY} on the host: the largest of {len(programs)}")
+            for contender in self.contenders:
+                if contender.program and contender.program.resident() > limit:
+                    contender.program.stop(f"more than {limit / 2**30:.3g} GiB of host memory")
 
 
 def _result_bytes(arrays: list[tuple[str, int, int]]) -> int:

@@ -33,7 +33,7 @@ def guarded() -> Iterator[None]:
     """Other processes of this user can't read this one's environment and memory meanwhile, and what
     a candidate leaves behind becomes a child of this process, which can then end it.
 
-    `exec` undoes the first: it does not hold for the referee and the checkers.
+    `exec` undoes the first: the referee and the checkers do it for themselves.
     """
     dumpable, reaper = _prctl(_GET_DUMPABLE), ctypes.c_int(0)
     _prctl(_GET_CHILD_SUBREAPER, ctypes.byref(reaper))
@@ -81,16 +81,14 @@ PASSES, PAUSE_S = 400, 0.005
 meanwhile."""
 
 
-def end_strays(programs: Collection[int], spared: Collection[int]) -> bool:
-    """Kills everything that `programs` started, and children of this process that are not `spared`
-    with all that they started. False: something is left. It starts processes too quickly, or hangs
-    in the driver.
+def end_strays(spared: Collection[int]) -> bool:
+    """Kills children of this process that are not `spared`, with all that they started. False:
+    something is left. It starts processes too quickly, or hangs in the driver.
     """
     for _ in range(PASSES):
         found = _processes()
         orphans = {pid for pid in found if found[pid].parent == os.getpid()} - {*spared}
-        below = _below(found, {*programs, *orphans})
-        strays = orphans | {pid for pid in below if not found[pid].dead}
+        strays = orphans | {pid for pid in _below(found, orphans) if not found[pid].dead}
         if not strays:
             return True
         for pid in strays:
@@ -101,3 +99,36 @@ def end_strays(programs: Collection[int], spared: Collection[int]) -> bool:
             with suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
     return False
+
+
+class Scheduling:
+    """Priority and CPUs of processes. A candidate of the same user may change them where the
+    processes have no capability that it lacks; what this process starts later inherits its own."""
+
+    def __init__(self, processes: Collection[int]) -> None:
+        self.before = {pid: _scheduling(pid) for pid in processes}
+
+    def restore(self) -> bool:
+        """Whether any had been changed."""
+        changed = {
+            pid: was
+            for pid, was in self.before.items()
+            if was is not None and _scheduling(pid) not in (was, None)
+        }
+        for pid, (policy, nice, cpus) in changed.items():
+            with suppress(OSError):
+                os.sched_setaffinity(pid, cpus)
+            with suppress(OSError):
+                os.sched_setscheduler(pid, policy, os.sched_param(0))
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, pid, nice)
+        return bool(changed)
+
+
+def _scheduling(pid: int) -> tuple[int, int, frozenset[int]] | None:
+    """Policy, nice value and CPUs; None if it has ended."""
+    try:
+        nice = os.getpriority(os.PRIO_PROCESS, pid)
+        return os.sched_getscheduler(pid), nice, frozenset(os.sched_getaffinity(pid))
+    except OSError:
+        return None

@@ -25,7 +25,6 @@ class Limits(NamedTuple):
     gpu: float = 30
     cpu: int = 900
     memory: int = 24 << 30
-    memory_of_all: int = 1 << 62
     file: int = 0
     network: bool = True
     """Whether it can be cut off from the network here."""
@@ -156,18 +155,6 @@ class Program:
         self.kill()
         self.socket.close()
 
-    def pause(self) -> None:
-        """Stops it while others have their turn, so that it cannot watch their inputs and
-        results."""
-        self._signal(signal.SIGSTOP)
-
-    def go_on(self) -> None:
-        self._signal(signal.SIGCONT)
-
-    def _signal(self, number: int) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, number)
-
     def resident(self) -> int:
         try:
             pages = Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii").split()[1]
@@ -183,11 +170,12 @@ def _ending(code: int | None) -> str:
 
 
 _LEAVE_NETWORK = "__import__('ctypes').CDLL(None).unshare(0x40000000)"  # CLONE_NEWNET
-_DROPPED = (13, 19, 21, 24, 38)
-"""Capabilities that root has: NET_RAW, SYS_PTRACE, SYS_ADMIN, SYS_RESOURCE and PERFMON (with which
-Linux 6.18 lets one read any process's memory). A Docker container has only the first by default.
-Who has fewer capabilities than a process can't read its memory or environment: where this runs as
-root, this is what protects the scorer, the referee and the checkers."""
+_DROPPED = (13, 19, 21, 23, 24, 38)
+"""Capabilities that root has: NET_RAW, SYS_PTRACE, SYS_ADMIN, SYS_NICE, SYS_RESOURCE and PERFMON
+(with which Linux 6.18 lets one read any process's memory). A Docker container has only the first by
+default. Who has fewer capabilities than a process can't read its memory or environment, nor change
+its priority or CPUs: where this runs as root, this is what protects the scorer, the referee and the
+checkers."""
 _CONFINED = f"""
 import ctypes, os, resource, sys
 cpu, file, cut_off, binary, *rest = sys.argv[1:]

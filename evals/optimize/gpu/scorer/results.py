@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from .common import CHEAT, INCORRECT, PASSED, Verdict
-from .contest import Contender, Contest
+from .contender import Contender
+from .contest import Contest
 from .floor import Floor, floor_of
 from .verdicts import noise_of
 

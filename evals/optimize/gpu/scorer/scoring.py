@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from .building import Builder, Built
-from .common import BASELINE, EMPTY, OUT_OF_MEMORY, PASSED, TIMEOUT, Verdict, tell
-from .contest import Binaries, Contender, Contest, Settings
+from .common import BASELINE, EMPTY, PASSED, Verdict, tell
+from .contender import Contender
+from .contest import Binaries, Contest, Settings
 from .machine import gpu_facts
 from .measurement import Measurement, digests, key_of
 from .results import BY_TIME, flat, result_of
@@ -86,10 +87,11 @@ class Scorer:
             self.race(sample, baseline, ready[at : at + self.settings.at_once])
 
     def race(self, sample: str, baseline: Built, ready: list[tuple[dict[str, Any], Built]]) -> None:
-        """A program that may have failed because of others in its contest runs once more, alone."""
+        """The candidates of a contest that failed run once more, each alone."""
         contest = self.hold(sample, baseline, ready)
+        failed = contest.trouble or contest.baseline.verdict or contest.empty.verdict
         for (candidate, made), contender in zip(ready, contest.candidates):
-            if len(ready) > 1 and _maybe_for_others(contest, contender):
+            if len(ready) > 1 and failed:
                 self.race(sample, baseline, [(candidate, made)])
                 continue
             facts = self.builder.manifest["samples"][sample]
@@ -148,20 +150,6 @@ def built_by(step: Callable[..., Path], *arguments: Any) -> Built:
 CONFIRMATIONS = 2
 """Chosen: noise that looks like evidence in one of ten measurements does so three times in a row in
 one of a thousand."""
-
-
-def _maybe_for_others(contest: Contest, contender: Contender) -> bool:
-    """Programs of ours do not fail by themselves. Whoever got no memory may have gone on with a
-    wrong result; it does not hang for that."""
-    if contest.trouble or contest.baseline.verdict or contest.empty.verdict:
-        return True
-    own = contender.verdict
-    return own is not None and own.status != TIMEOUT and _ran_out_of_memory(contest)
-
-
-def _ran_out_of_memory(contest: Contest) -> bool:
-    verdicts = [contender.verdict for contender in contest.candidates]
-    return any(verdict is not None and OUT_OF_MEMORY in verdict.why for verdict in verdicts)
 
 
 def _refused(made: Built) -> dict[str, Any]:

@@ -104,10 +104,11 @@ def _low(times: list[float]) -> float:
 
 DISTURBED_FACTOR, DISTURBED_US = 2.0, 500.0
 """Chosen. Another process's kernel takes the GPU for a time slice. On an H200 that added 1300 us to
-200 us of laying out inputs, which spread over 5 % when nothing disturbed."""
+200 us of writing inputs, which spread over 5 % when nothing disturbed. Shorter delays are added to
+the program's time."""
 
 
-def is_disturbed(laid_out: Sequence[float], quiet: float) -> bool:
-    """Whether something else ran on the GPU while the referee wrote inputs."""
+def is_disturbed(revealed: Sequence[float], quiet: float) -> bool:
+    """Whether something else ran on the GPU while the referee revealed inputs."""
     limit = DISTURBED_FACTOR * quiet + DISTURBED_US
-    return len(laid_out) > 0 and statistics.median(laid_out) > limit
+    return len(revealed) > 0 and statistics.median(revealed) > limit
