@@ -129,7 +129,9 @@ def run(args: Namespace) -> int:
 
 def _run(args: Namespace, line: ProgressLine) -> int:
     from keet.corpus.batch.coordinator import write_quarantine
+    from keet.corpus.batch.gone_files import is_gone
     from keet.corpus.batch.resume import resume_state
+    from keet.corpus.batch.set_aside import LOST, set_damaged_aside
     from keet.corpus.store.part_writer import make_store
     from keet.corpus.store.unfinished import remove_abandoned
     from keet.optional_packages import check
@@ -137,6 +139,8 @@ def _run(args: Namespace, line: ProgressLine) -> int:
     if args.dask:
         check("distributed", "dask")  # this extra includes what a store needs
     _check_store(args)
+    for problem in set_damaged_aside(args.output):
+        print_problem(problem)
     found, gone = _find_files(args)
     with nullcontext() if args.dask else _pool(args, found) as pool:
         make_store(args.output)
@@ -148,8 +152,10 @@ def _run(args: Namespace, line: ProgressLine) -> int:
         else:
             progress = _run_here(args, state, line, pool)
     line.clear()
-    write_quarantine(args.output)
-    return _conclude(args, found, state, progress, len(gone))
+    failed = write_quarantine(args.output)
+    code = _conclude(args, found, state, progress, len(gone))
+    _print_lost(args, sum(each.reason == LOST and not is_gone(each.path) for each in failed))
+    return code
 
 
 def _find_files(args: Namespace) -> tuple[SearchResult, list[str]]:
@@ -337,6 +343,16 @@ def _print_gone(args: Namespace, gone: int) -> None:
             gone, "file of the store no longer exists", "files of the store no longer exist"
         )
         print_progress(f"{files}; remove from the store with: {_command(args)} --prune")
+
+
+def _print_lost(args: Namespace, lost: int) -> None:
+    """Reports that this batch did not find, because they are in other folders."""
+    if lost:
+        from keet.corpus.batch.coordinator import QUARANTINE
+
+        reports = count_noun(lost, "report of damaged parts is", "reports of damaged parts are")
+        folders = f"run keet batch for their folders, {args.output / QUARANTINE} lists them"
+        print_problem(f"{reports} still missing from the store; {folders}")
 
 
 def _print_stopped(args: Namespace) -> None:

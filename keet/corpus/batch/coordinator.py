@@ -23,7 +23,7 @@ from keet.corpus.batch.messages import (
     Task,
     WorkerAnswer,
 )
-from keet.corpus.batch.resume import Owner, StoredContent, failures
+from keet.corpus.batch.resume import Failure, Owner, StoredContent, failures
 from keet.corpus.discovery import ReportFile, RunTableFile
 from keet.corpus.store.large_report import LargeReport
 from keet.corpus.store.part_queue import PartQueue
@@ -331,13 +331,13 @@ def _with_file_state(record: FileRecord, answer: WorkerAnswer) -> FileRecord:
     return seconds._replace(**answer.seen._asdict()) if answer.seen else seconds
 
 
-def write_quarantine(out: Path) -> int:
-    """Write all failed files of the store and their reasons into one file; returns how many."""
+def write_quarantine(out: Path) -> list[Failure]:
+    """Write all failed files of the store and their reasons into one file."""
     path, failed = out / QUARANTINE, failures(out)
     if not failed:
         path.unlink(missing_ok=True)
-        return 0
+        return failed
     with replacing_text(path) as write:
         for failure in failed:
             write(f"{one_line(failure.path)}\t{failure.reason}\n")
-    return len(failed)
+    return failed

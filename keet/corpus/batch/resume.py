@@ -45,6 +45,13 @@ class ResumeState(NamedTuple):
     stored: StoredContent
 
 
+_HAS_ROWS = (
+    "sha256 IN (SELECT sha256 FROM parts.files WHERE status = 'done' AND seconds IS NOT NULL)"
+)
+"""Content that was analysed in one of the parts. Moved files and duplicates have records without
+rows: if the part with the rows was set aside, the store has none."""
+
+
 class _LastRecord(NamedTuple):
     """The newest record of a path."""
 
@@ -53,6 +60,8 @@ class _LastRecord(NamedTuple):
     run_table_size: int | None
     run_table_mtime_ns: int | None
     status: str
+    is_complete: bool
+    """Its rows are in the store, or it has none."""
 
 
 def resume_state(
@@ -75,7 +84,9 @@ def _status_if_unchanged(
     file: ReportFile, last: dict[str, _LastRecord], *, retry_failed: bool
 ) -> str | None:
     record = last.get(storable(file.path))
-    if record is None or record[:-1] != (file.size, file.mtime_ns, *file.table):
+    if record is None or record[:4] != (file.size, file.mtime_ns, *file.table):
+        return None
+    if not record.is_complete:
         return None
     return None if retry_failed and record.status == "failed" else record.status
 
@@ -88,7 +99,8 @@ def _last_records(store: Store, files: Sequence[ReportFile]) -> dict[str, _LastR
     paths[:] = [storable(file.path) for file in files]
     store.connection.register("mine", {"path": paths})
     rows = store.stream(
-        "SELECT path, size, mtime_ns, run_table_size, run_table_mtime_ns, status FROM files "
+        "SELECT path, size, mtime_ns, run_table_size, run_table_mtime_ns, status, "
+        f"status NOT IN ('done', 'duplicate') OR sha256 IS NULL OR {_HAS_ROWS} FROM files "
         "WHERE path IN (SELECT path FROM mine)"
     )
     return {path: _LastRecord(*rest) for path, *rest in rows}
@@ -104,7 +116,7 @@ def _stored_content(store: Store, files: Sequence[ReportFile]) -> StoredContent:
         "run_table_size, run_table_mtime_ns, run_total_us, run_unprofiled_us, run_overlap_known"
     )
     columns = f"SELECT sha256, size, path, launches, {of_run}"
-    chosen = "status = 'done' AND sha256 IS NOT NULL"
+    chosen = f"status = 'done' AND {_HAS_ROWS}"
     rows = store.query(
         f"SELECT sha256, size, path, launches, {of_run} FROM ("
         f"{columns}, 0 AS now, filename, file_row_number FROM parts.files WHERE {chosen} "

@@ -10,10 +10,11 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
+from keet.corpus.store.checksums import write_checksums
 from keet.corpus.store.large_report import LargeReport
 from keet.corpus.store.parquet_tables import TABLES_OF_ROWS, write_tables
 from keet.corpus.store.report_rows import FileRows, Row
-from keet.corpus.store.schema import PARTS, SCHEMA_VERSION, STORE_FILE, new_part_id
+from keet.corpus.store.schema import PARTS, SCHEMA_VERSION, STORE_FILE, TABLES, new_part_id
 from keet.corpus.store.unfinished import unfinished_folder
 from keet.corpus.store.version import check_writable
 from keet.files import replacing
@@ -61,17 +62,20 @@ def write_part(
     records: Sequence[FileRecord],
     rows: Iterable[FileRows],
     large_report: LargeReport | None = None,
+    part_id: str | None = None,
 ) -> Path:
     """Add these files and their rows to the store. `large_report`: its earlier rows are on disk
-    already. Raises OSError if the disk is full or can't be written."""
+    already. `part_id`: None for a new one. Raises OSError if the disk is full or can't be written.
+    """
     make_store(out)
     unfinished = unfinished_folder(out)
     unfinished.mkdir()
     try:
         _write_rows(unfinished, _without_repeats(rows), large_report)
         write_tables(unfinished, {"files": records})
+        write_checksums(unfinished, tuple(TABLES))
         _sync(unfinished)
-        finished = out / PARTS / new_part_id()
+        finished = out / PARTS / (part_id or new_part_id())
         unfinished.rename(finished)
         _sync(finished.parent)
     except BaseException:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
+from keet.corpus.store.damage import DamagedPart, damaged_parts, visibly_damaged
 from keet.corpus.store.database import Scratch
 from keet.corpus.store.part_writer import FileRecord
 from keet.corpus.store.schema import FILE_COLUMNS, PARTS, STORE_FILE, part_folders
@@ -76,6 +77,7 @@ class Store:
         self.version = version
         self.views = ("files",) if files_only else views_of(version.number)
         self.part_count = len(parts)
+        self._part_folders = parts
         self._is_closed = False
         self._own = Scratch() if files_only else None
         """For keet's own queries of the manifest, which need no restrictions."""
@@ -214,12 +216,12 @@ class Store:
             raise UsageError(f"the store is closed; open it again: {again}")
         try:
             return action()
-        except (duckdb.IOException, duckdb.InvalidInputException) as problem:
-            raise self._damaged(problem) from None
         except duckdb.CatalogException as problem:
             raise UsageError(self._unknown_name(problem)) from None
-        except duckdb.Error as problem:
+        except _query_errors() as problem:
             raise UsageError(f"{_first_line(problem)}; {self.hint}") from None
+        except (duckdb.Error, RuntimeError, ValueError, OverflowError) as problem:
+            raise self._explained(problem) from None
 
     def _unknown_name(self, problem: Exception) -> str:
         later = (name for name in views_of() if name not in self.views)
@@ -231,17 +233,30 @@ class Store:
         why = self.version.note if name in views_of() else self.hint
         return f"there is no view {name!r}; {why}"
 
-    def _damaged(self, problem: Exception) -> Exception:
-        text = _first_line(problem)
-        if str(self._parts) not in text:
-            return UsageError(f"{text}; {self.hint}")
-        remedy = "remove the folder of that part, then run `keet batch` again"
-        return DamagedReport(self.path, f"a part can't be read ({text})", remedy)
+    def _explained(self, problem: Exception) -> Exception:
+        """Reads the whole store to find out whether it is damaged: these errors are rare."""
+        damaged = next(iter(damaged_parts(self._part_folders, self.version.number)), None)
+        if damaged is not None:
+            return _damaged(self.path, damaged)
+        return UsageError(f"duckdb can't answer this query ({_first_line(problem)}); {self.hint}")
+
+
+def _query_errors() -> tuple[type[Exception], ...]:
+    """What duckdb raises for a wrong query, whatever the store contains."""
+    import duckdb
+
+    return duckdb.BinderException, duckdb.ParserException, duckdb.ConversionException
+
+
+def _damaged(store: Path, damaged: DamagedPart) -> DamagedReport:
+    again = f"keet batch DIR -o {shlex.quote(str(store))}"
+    remedy = f"to set this part of the store aside and analyse its reports again: {again}"
+    return DamagedReport(damaged.path, damaged.words, remedy)
 
 
 def _first_line(problem: Exception) -> str:
     """The first line of the message, and similar names."""
-    first, *rest = str(problem).strip().split("\n")
+    first, *rest = str(problem).strip().removeprefix("INTERNAL Error: ").split("\n")
     near = [line for line in rest if line.startswith(("Candidate", "Did you mean"))]
     return " ".join([first, *near]).rstrip(".")
 
@@ -277,7 +292,21 @@ def _open(path: Path, *, files_only: bool = False) -> Store:
         version = read_version(folder)
     except OSError:
         raise UsageError(_not_a_store(path)) from None
-    return Store(folder, part_folders(folder), version, files_only=files_only)
+    parts = part_folders(folder)
+    try:
+        if not files_only:
+            _check_visible(folder, parts, version)
+        return Store(folder, parts, version, files_only=files_only)
+    except DamagedReport:
+        if part_folders(folder) == parts:
+            raise
+        return _open(path, files_only=files_only)  # a batch has set a part aside in the meantime
+
+
+def _check_visible(folder: Path, parts: Sequence[Path], version: StoreVersion) -> None:
+    damaged = visibly_damaged(parts, version.number)
+    if damaged is not None:
+        raise _damaged(folder, damaged)
 
 
 def _not_a_store(path: Path) -> str:

@@ -3,6 +3,8 @@
     OUT/keet_store.json        the version of the store
     OUT/parts/<part id>/       appears complete, by one rename, and never changes
         launches.parquet  findings.parquet  account.parquet  files.parquet
+        checksums.json     of the tables
+    OUT/damaged/               what a batch set aside because it can't be read
 
 A part id contains the time and a hash of the columns. A newer keet may have more columns; the names
 of the parts show whether all parts have the same.
@@ -16,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from keet.catalog import metrics
+from keet.lazy_regex import regex
 from keet.records import NamedTuple
 
 SCHEMA_VERSION = 2
@@ -23,6 +26,7 @@ SCHEMA_VERSION = 2
 parts of both are never in one store."""
 STORE_FILE = "keet_store.json"
 PARTS = "parts"
+DAMAGED = "damaged"
 UNFINISHED = ".making-"
 """Prefix of folders that are being written. A killed process leaves one behind; readers skip it."""
 
@@ -232,6 +236,7 @@ _ADDED = {"account": 2}
 """Tables that were added later, with the version of the store that added them."""
 
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
+_PART_ID = regex(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{12}-[0-9a-f]{6}")
 
 
 def tables_of(version: int) -> tuple[str, ...]:
@@ -250,15 +255,22 @@ def new_part_id() -> str:
     return f"{datetime.now(UTC):{_STAMP}}-{secrets.token_hex(6)}-{columns_mark()}"
 
 
+def replacement_id(part_id: str) -> str:
+    """For a part that takes the place of a damaged one in the order. Two processes choose the same
+    id."""
+    token = hashlib.sha256(part_id.encode()).hexdigest()[:12]
+    return f"{part_id.partition('-')[0]}-{token}-{columns_mark()}"
+
+
 def mark_of(part: Path) -> str:
     return part.name.rpartition("-")[2]
 
 
 def part_folders(out: Path) -> list[Path]:
-    """The finished parts, oldest first."""
+    """The finished parts, oldest first. Anything with another name is not a part."""
     folder = out / PARTS
     names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
-    return [folder / name for name in names if not name.startswith(".")]
+    return [folder / name for name in names if _PART_ID.fullmatch(name)]
 
 
 def utc_now() -> datetime:

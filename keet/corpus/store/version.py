@@ -7,13 +7,18 @@ and forecasts of two versions can't be compared, and one view would show both.
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
 
+from keet.corpus.store.checksums import read_regular, table_file
 from keet.corpus.store.schema import SCHEMA_VERSION, STORE_FILE, part_folders, tables_of
 from keet.errors import DamagedReport, UnsupportedVersion, UsageError
 from keet.records import NamedTuple
+
+_MOST_BYTES = 10_000
+"""Of the file with the version."""
 
 
 class StoreVersion(NamedTuple):
@@ -42,12 +47,13 @@ class StoreVersion(NamedTuple):
 def read_version(folder: Path) -> StoreVersion:
     """Raises OSError if the folder is not a store, and IngestError if keet can't read it."""
     try:
-        about = json.loads((folder / STORE_FILE).read_bytes())
-        version = StoreVersion(int(about["schema_version"]), str(about.get("keet", "")))
-        if version.number < 1:
-            raise ValueError(version.number)
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
-        remedy = f"restore {STORE_FILE}, or make a new store with: keet batch DIR -o OUT"
+        about = json.loads(read_regular(folder / STORE_FILE, _MOST_BYTES))
+        number = about["schema_version"]
+        if type(number) is not int or number < 1:
+            raise ValueError(number)
+        version = StoreVersion(number, str(about.get("keet", "")))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        remedy = f"to write it again: {_again(folder)}"
         raise DamagedReport(folder, f"its {STORE_FILE} is damaged", remedy) from None
     if version.number > SCHEMA_VERSION:
         problem = f"the store has {version.words}, this keet reads up to version {SCHEMA_VERSION}"
@@ -63,7 +69,7 @@ def check_writable(out: Path, again: Callable[[Path], str] = _again) -> None:
     """Raises UsageError for an older store. `again`: the command that makes a new store."""
     try:
         version = read_version(out)
-    except OSError:
+    except (OSError, DamagedReport):
         version = _version_of_parts(out)
     if version.is_old:
         new = out.with_name(f"{out.name}_v{SCHEMA_VERSION}")
@@ -77,7 +83,8 @@ def check_writable(out: Path, again: Callable[[Path], str] = _again) -> None:
 def _version_of_parts(out: Path) -> StoreVersion:
     """Of a store without its file: parts of older stores have fewer tables."""
     added = set(tables_of(SCHEMA_VERSION)) - set(tables_of(SCHEMA_VERSION - 1))
-    is_old = any(
-        not (part / f"{name}.parquet").exists() for part in part_folders(out) for name in added
+    parts = part_folders(out)
+    is_old = bool(parts) and not any(
+        os.path.lexists(table_file(part, name)) for part in parts for name in added
     )
     return StoreVersion(SCHEMA_VERSION - 1 if is_old else SCHEMA_VERSION, "")

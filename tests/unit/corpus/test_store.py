@@ -631,11 +631,3 @@ def test_a_damaged_store_file(small: Path, text: str) -> None:
     (small / "keet_store.json").write_bytes(text.encode("latin-1"))
     with pytest.raises(DamagedReport, match="is damaged"):
         open_store(small)
-
-
-@pytest.mark.parametrize("name", ["launches", "account", "files"])
-def test_a_damaged_part(small: Path, name: str) -> None:
-    path = part_folders(small)[0] / f"{name}.parquet"
-    path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(DamagedReport, match="remove the folder of that part"):
-        open_store(small).query(f"FROM {name}")

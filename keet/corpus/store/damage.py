@@ -1,0 +1,171 @@
+"""Finds damaged parts of a store: by their checksums, or by reading them if they have none."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keet.corpus.store.checksums import (
+    content_problem,
+    file_problem,
+    read_checksums,
+    table_file,
+    write_checksums,
+)
+from keet.corpus.store.database import with_one_thread
+from keet.corpus.store.schema import TABLES, columns_mark, mark_of, tables_of
+from keet.corpus.store.views import as_pattern, quoted
+from keet.errors import UnreadableFile
+from keet.records import NamedTuple
+
+if TYPE_CHECKING:
+    import duckdb
+
+_NEEDED = {
+    "files": ("path", "size", "mtime_ns", "sha256", "status", "launches", "seconds"),
+    "launches": ("report_sha256", "launch_id", "finding_count", "top_part"),
+    "findings": ("report_sha256", "launch_id"),
+    "account": ("report_sha256", "launch_id"),
+}
+"""Columns of every part, also of those that an older or a newer keet wrote."""
+
+_MISMATCHES = {
+    "launches": """
+        (SELECT sha256, launches FROM files
+        WHERE status = 'done' AND seconds IS NOT NULL AND launches > 0
+        EXCEPT SELECT report_sha256, count(*) FROM launches GROUP BY ALL)
+        UNION ALL (SELECT report_sha256, 0 FROM launches
+        EXCEPT SELECT sha256, 0 FROM files WHERE status = 'done')
+    """,
+    "findings": """
+        (SELECT report_sha256, launch_id, finding_count FROM launches WHERE finding_count > 0
+        EXCEPT SELECT report_sha256, launch_id, count(*) FROM findings GROUP BY ALL)
+        UNION ALL (SELECT report_sha256, launch_id, 0 FROM findings
+        EXCEPT SELECT report_sha256, launch_id, 0 FROM launches)
+    """,
+    "account": """
+        (SELECT report_sha256, launch_id FROM launches WHERE top_part IS NOT NULL
+        EXCEPT SELECT report_sha256, launch_id FROM account)
+        UNION ALL (SELECT report_sha256, launch_id FROM account
+        EXCEPT SELECT report_sha256, launch_id FROM launches)
+    """,
+}
+"""Queries that have rows if the table belongs to another part."""
+
+
+class DamagedPart(NamedTuple):
+    path: Path
+    problems: dict[str, str]
+    """By table."""
+
+    @property
+    def words(self) -> str:
+        """The first problem, in one line."""
+        table, problem = next(iter(self.problems.items()))
+        return f"{table}.parquet {problem}"
+
+
+def visibly_damaged(parts: Sequence[Path], version: int) -> DamagedPart | None:
+    """The first part whose damage shows without reading its tables: cheap enough for readers."""
+    found = (DamagedPart(part, visible_problems(part, version)) for part in parts)
+    return next((each for each in found if each.problems), None)
+
+
+def visible_problems(part: Path, version: int) -> dict[str, str]:
+    """Raises UnreadableFile if this user may not read the part."""
+    known = read_checksums(part)
+    if part.is_symlink():  # duckdb does not follow it out of the store
+        return {"files": "is in a folder that is a symbolic link"}
+    try:
+        return _by_table(
+            version, lambda name: file_problem(table_file(part, name), known.get(name))
+        )
+    except PermissionError as problem:
+        remedy = f"change the permissions of {problem.filename}"
+        raise UnreadableFile(part, "you may not read this part of the store", remedy) from None
+
+
+def damaged_parts(parts: Sequence[Path], version: int) -> list[DamagedPart]:
+    """Reads all bytes. Raises UnreadableFile as `visible_problems`."""
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        by_checksum = threads.map(lambda part: _part_problems(part, version), parts)
+        found = dict(zip(parts, by_checksum))
+    unknown = [part for part, problems in found.items() if problems is None]
+    found.update(_problems_by_reading(unknown, version))
+    return [DamagedPart(part, problems) for part, problems in found.items() if problems]
+
+
+def _part_problems(part: Path, version: int) -> dict[str, str] | None:
+    """None: the part must be read, because it has no checksums."""
+    known = read_checksums(part)
+    if visible := visible_problems(part, version):
+        return visible
+    if not set(tables_of(version)) <= set(known):
+        return None
+    return _by_table(version, lambda name: content_problem(table_file(part, name), known[name]))
+
+
+def _by_table(version: int, problem: Callable[[str], str | None]) -> dict[str, str]:
+    found = {name: problem(name) for name in tables_of(version)}
+    return {name: text for name, text in found.items() if text is not None}
+
+
+# --- parts without checksums
+
+
+def _problems_by_reading(
+    parts: Sequence[Path], version: int
+) -> Iterator[tuple[Path, dict[str, str]]]:
+    """Parts that can be read get checksums, so that they are not read again."""
+    connection = with_one_thread()
+    for part in parts:
+        problems = _unreadable(connection, part, version)
+        if problems:
+            connection = with_one_thread()  # an internal error of duckdb ends a database
+        else:
+            with suppress(OSError):
+                write_checksums(part, tables_of(version))
+        yield part, problems
+
+
+def _unreadable(connection: duckdb.DuckDBPyConnection, part: Path, version: int) -> dict[str, str]:
+    problems = _by_table(version, lambda name: _read_problem(connection, part, name))
+    return problems or _mismatches(connection, version)
+
+
+def _mismatches(connection: duckdb.DuckDBPyConnection, version: int) -> dict[str, str]:
+    """Of two tables that do not fit, either may be of another part."""
+    checked = (name for name in _MISMATCHES if name in tables_of(version))
+    found = (name for name in checked if connection.execute(_MISMATCHES[name]).fetchone())
+    table = next(found, None)
+    return {} if table is None else dict.fromkeys([table, "files"], "does not fit the other tables")
+
+
+def _read_problem(connection: duckdb.DuckDBPyConnection, part: Path, name: str) -> str | None:
+    """Decodes every value, and leaves the table in the database."""
+    path = quoted(as_pattern(table_file(part, name)))
+    try:
+        described = connection.execute(f"DESCRIBE FROM read_parquet({path})").fetchall()
+        if not _has_columns(name, {str(row[0]): str(row[1]) for row in described}, mark_of(part)):
+            return "does not have the columns of its table"
+        connection.execute(f"SELECT bit_xor(hash(t)) FROM read_parquet({path}) t").fetchall()
+        needed = ", ".join(_NEEDED[name])
+        connection.execute(
+            f"CREATE OR REPLACE TABLE {name} AS SELECT {needed} FROM read_parquet({path})"
+        )
+    except Exception:  # noqa: BLE001 - duckdb raises many kinds, not all of them its own
+        return "can't be read as Parquet"
+    return None
+
+
+def _has_columns(name: str, found: Mapping[str, str], mark: str) -> bool:
+    known = {column.name: column.type for column in TABLES[name]}
+    if mark == columns_mark():
+        return found == known
+    return set(_NEEDED[name]) <= set(found) and all(
+        found[column] == known[column] for column in set(found) & set(known)
+    )

@@ -1,0 +1,391 @@
+"""Stores with damaged files: readers say so, and the next batch mends them."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from keet.cli import main
+from keet.corpus.batch.set_aside import LOST, set_damaged_aside
+from keet.corpus.store import reader
+from keet.corpus.store.checksums import CHECKSUMS
+from keet.corpus.store.damage import damaged_parts
+from keet.corpus.store.reader import open_store
+from keet.corpus.store.schema import DAMAGED, SCHEMA_VERSION, STORE_FILE, TABLES, part_folders
+from keet.errors import DamagedReport, UsageError
+from tests.conftest import REPORTS, Keet
+from tests.unit.corpus.pool_in_process import PoolInProcess
+from tests.unit.corpus.store_rows import report, resume_state
+
+Damage = Callable[[Path], object]
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("damage") / "tree"
+    folder.mkdir()
+    shutil.copy(REPORTS / "graph.ncu-rep", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def base(tree: Path) -> Path:
+    """Two parts: two reports and a failed file, then another report and a copy of the first."""
+    out = tree.with_name("base")
+    shutil.copy(REPORTS / "nvtx.ncu-rep", tree)
+    (tree / "cut.ncu-rep").write_bytes((REPORTS / "range.ncu-rep").read_bytes()[:9000])
+    _run_batch(tree, "-o", out)
+    shutil.copy(REPORTS / "range.ncu-rep", tree)
+    shutil.copy(REPORTS / "nvtx.ncu-rep", tree / "same.ncu-rep")
+    _run_batch(tree, "-o", out)
+    assert len(part_folders(out)) == 2
+    return out
+
+
+@pytest.fixture(scope="module")
+def whole(base: Path) -> list[list[tuple[Any, ...]]]:
+    return everything(base)
+
+
+@pytest.fixture
+def out(base: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(base, tmp_path / "out"))
+
+
+def _run_batch(*arguments: object) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("keet.corpus.batch.worker_pool.Pool", PoolInProcess)
+        assert main(["batch", *map(str, arguments)]) == 5
+
+
+def everything(out: Path) -> list[list[tuple[Any, ...]]]:
+    with open_store(out) as store:
+        return [
+            store.query("FROM launches ORDER BY report_sha256, launch_id").rows,
+            store.query("FROM findings ORDER BY report_sha256, launch_id, rank").rows,
+            store.query("FROM account ORDER BY report_sha256, launch_id, part").rows,
+            store.query("FROM metrics ORDER BY report_sha256, launch_id, metric").rows,
+            store.query("SELECT * EXCLUDE (seconds, recorded) FROM files ORDER BY path").rows,
+        ]
+
+
+# --- kinds of damage
+
+
+def _put(data: Callable[[bytes], bytes]) -> Damage:
+    return lambda path: path.write_bytes(data(path.read_bytes()))
+
+
+def _instead(make: Damage) -> Damage:
+    def damage(path: Path) -> None:
+        path.unlink()
+        make(path)
+
+    return damage
+
+
+def _flipped(raw: bytes) -> bytes:
+    """A byte of a page: the footer is intact, and duckdb may not notice."""
+    at = random.Random(7).randrange(4, len(raw) - 8 - int.from_bytes(raw[-8:-4], "little"))
+    return raw[:at] + bytes([raw[at] ^ 1]) + raw[at + 1 :]
+
+
+def _of_another_part(path: Path) -> None:
+    other = next(each for each in path.parent.parent.iterdir() if each != path.parent)
+    shutil.copy(other / path.name, path)
+
+
+def _other_columns(path: Path) -> None:
+    duckdb.connect().execute(f"COPY (SELECT 1 AS a, 'x' AS kernel) TO '{path}' (FORMAT parquet)")
+
+
+def _as_texts(path: Path) -> None:
+    whole = path.rename(path.with_suffix(".whole"))
+    texts = f"SELECT COLUMNS(*)::VARCHAR FROM read_parquet('{whole}')"
+    duckdb.connect().execute(f"COPY ({texts}) TO '{path}' (FORMAT parquet)")
+    whole.unlink()
+
+
+def _without_rows(path: Path) -> None:
+    whole = path.rename(path.with_suffix(".whole"))
+    none = f"FROM read_parquet('{whole}') LIMIT 0"
+    duckdb.connect().execute(f"COPY ({none}) TO '{path}' (FORMAT parquet)")
+    whole.unlink()
+
+
+VISIBLE: dict[str, Damage] = {
+    "empty": _put(lambda raw: b""),
+    "half": _put(lambda raw: raw[: len(raw) // 2]),
+    "cut": _put(lambda raw: raw[:-1]),
+    "text": _put(lambda raw: b"not a table\n"),
+    "columns": _other_columns,
+    "types": _as_texts,
+    "no rows": _without_rows,
+    "another part": _of_another_part,
+    "missing": Path.unlink,
+    "folder": _instead(Path.mkdir),
+    "link": _instead(lambda path: path.symlink_to("/etc/passwd")),
+    "loop": _instead(lambda path: path.symlink_to(path.name)),
+    "pipe": _instead(os.mkfifo),
+    "endless": _instead(lambda path: path.symlink_to("/dev/zero")),
+}
+SAME_SIZE: dict[str, Damage] = {
+    "flipped": _put(_flipped),
+    "header": _put(lambda raw: bytes(64) + raw[64:]),
+    "footer": _put(lambda raw: raw[:-40] + bytes(32) + raw[-8:]),
+}
+ALL = {**VISIBLE, **SAME_SIZE}
+QUICK = [("account", "flipped"), ("files", "cut")]
+
+
+def check_mended(
+    out: Path, tree: Path, batch: Keet, name: str, whole: list[list[tuple[Any, ...]]]
+) -> None:
+    """After one batch, the store is as if nothing had happened; the damaged part is kept."""
+    done = batch(tree, "-o", out)
+    said, *_ = done.err.splitlines()
+    assert done.code == 5, "the file that was cut"
+    assert f"{name}: " in said
+    assert f"moved to {out / DAMAGED / name}" in said
+    assert os.path.lexists(out / DAMAGED / name)
+    assert everything(out) == whole
+    parts = part_folders(out)
+    assert "moved to" not in batch(tree, "-o", out).err
+    assert part_folders(out) == parts
+
+
+CASES = [
+    pytest.param(table, kind, marks=[] if (table, kind) in QUICK else pytest.mark.slow)
+    for table in TABLES
+    for kind in ALL
+]
+
+
+@pytest.mark.parametrize(("table", "kind"), CASES)
+def test_a_damaged_table(
+    table: str,
+    kind: str,
+    out: Path,
+    tree: Path,
+    batch: Keet,
+    keet: Keet,
+    whole: list[list[tuple[Any, ...]]],
+) -> None:
+    part = part_folders(out)[0]
+    ALL[kind](part / f"{table}.parquet")
+    for command in (("query", out, f"FROM {table}"), ("top", out), ("insights", out)):
+        result = keet(*command)
+        if kind in VISIBLE:
+            assert result.code == 4
+            assert result.err.startswith(f"keet: {part}: {table}.parquet ")
+            assert result.err.endswith(f": keet batch DIR -o {out}\n")
+        assert result.code in (0, 4), "damage that no size shows may decode without an error"
+        assert result.err.count("\n") == (result.code == 4)
+    check_mended(out, tree, batch, part.name, whole)
+
+
+@pytest.mark.parametrize(("table", "kind"), [case for case in CASES if case.values[1] in VISIBLE])
+def test_a_damaged_table_without_checksums(
+    table: str, kind: str, out: Path, tree: Path, batch: Keet, whole: list[list[tuple[Any, ...]]]
+) -> None:
+    """As older versions of keet wrote parts: they are read once, and get checksums."""
+    for each in part_folders(out):
+        (each / CHECKSUMS).unlink()
+    part = part_folders(out)[0]
+    ALL[kind](part / f"{table}.parquet")
+    check_mended(out, tree, batch, part.name, whole)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda part: (shutil.rmtree(part), part.mkdir()),
+        lambda part: (shutil.rmtree(part), part.write_text("x")),
+        lambda part: (shutil.rmtree(part), part.symlink_to(part.name)),
+        lambda part: part.symlink_to(part.rename(part.parent.parent / "elsewhere")),
+    ],
+    ids=["empty", "file", "loop", "link"],
+)
+def test_a_damaged_folder_of_a_part(
+    damage: Damage, out: Path, tree: Path, batch: Keet, keet: Keet, whole: list[Any]
+) -> None:
+    part = part_folders(out)[0]
+    damage(part)
+    assert keet("top", out).code == 4
+    check_mended(out, tree, batch, part.name, whole)
+
+
+@pytest.mark.parametrize("text", [b"", b"\xff\x00", b"[" * 9000, b"[]", b'{"launches": 5}'])
+def test_damaged_checksums_count_as_none(text: bytes, out: Path, whole: list[Any]) -> None:
+    part = part_folders(out)[0]
+    (part / CHECKSUMS).write_bytes(text)
+    assert everything(out) == whole
+    assert list(set_damaged_aside(out)) == []
+    assert set(json.loads((part / CHECKSUMS).read_text())) == set(TABLES)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(b"[" * 100_000),
+        lambda path: path.write_bytes(b'{"schema_version": true}'),
+        lambda path: path.mkdir(),
+        lambda path: path.symlink_to(path.name),
+        os.mkfifo,
+    ],
+    ids=["empty", "deep", "true", "folder", "loop", "pipe"],
+)
+def test_a_damaged_store_file_is_written_again(make: Damage, out: Path, whole: list[Any]) -> None:
+    (out / STORE_FILE).unlink()
+    make(out / STORE_FILE)
+    with pytest.raises((DamagedReport, UsageError), match=f"keet batch DIR -o {out}"):
+        open_store(out)
+    (said,) = set_damaged_aside(out)
+    assert f"moved to {out / DAMAGED / STORE_FILE}" in said
+    assert everything(out) == whole
+
+
+def test_other_files_in_a_store_are_not_parts(out: Path, whole: list[Any]) -> None:
+    part = part_folders(out)[0]
+    (part.parent / "README").touch()
+    (part.parent / "a-b'; x").mkdir()
+    shutil.copytree(part, part.with_name(f"{part.name}-copy"))
+    (part / "notes.txt").touch()
+    assert everything(out) == whole
+    assert list(set_damaged_aside(out)) == []
+
+
+def test_a_name_that_is_taken(out: Path, whole: list[Any]) -> None:
+    """A file called `damaged`, and a part that was restored and is damaged again."""
+    (out / DAMAGED).touch()
+    part = part_folders(out)[1]
+    copy = shutil.copytree(part, out / "copy")
+    for folder in ("damaged.2", "damaged.2"):
+        (part / "account.parquet").unlink()
+        (said,) = set_damaged_aside(out)
+        assert str(out / folder / part.name) in said
+        shutil.copytree(copy, part)
+    assert {path.name for path in (out / "damaged.2").iterdir()} == {part.name, f"{part.name}.2"}
+
+
+@pytest.mark.slow
+def test_reports_of_other_folders_are_not_forgotten(
+    out: Path, tree: Path, tmp_path: Path, batch: Keet, whole: list[Any]
+) -> None:
+    (part_folders(out)[0] / "findings.parquet").unlink()
+    other = tmp_path / "other"
+    other.mkdir()
+    shutil.copy(REPORTS / "triton.ncu-rep", other)
+    done = batch(other, "-o", out)
+    assert done.code == 0
+    assert "2 reports of damaged parts are still missing from the store" in done.err
+    with open_store(out) as store:
+        lost = store.query("SELECT path FROM files WHERE reason = $1 ORDER BY 1", [LOST]).rows
+    names = [tree / "graph.ncu-rep", tree / "nvtx.ncu-rep"]
+    assert lost == [(str(name),) for name in names]
+    assert all(f"{name}\t{LOST}\n" in (out / "quarantine.txt").read_text() for name in names)
+    assert batch(tree, "-o", out).code == 5
+    (other / "triton.ncu-rep").unlink()
+    batch(tree, other, "-o", out, "--prune")
+    assert everything(out)[:-1] == whole[:-1]
+
+
+@pytest.mark.slow
+def test_a_moved_file_whose_rows_were_damaged(
+    out: Path, tree: Path, tmp_path: Path, batch: Keet
+) -> None:
+    """Its record is in another part than its rows."""
+    out, tree = tmp_path / "new", Path(shutil.copytree(tree, tmp_path / "tree"))
+    batch(tree, "-o", out)
+    (tree / "graph.ncu-rep").rename(tree / "moved.ncu-rep")
+    batch(tree, "-o", out)
+    before = everything(out)
+    (part_folders(out)[0] / "launches.parquet").unlink()
+    assert batch(tree, "-o", out).code == 5
+    assert everything(out)[:-1] == before[:-1]
+
+
+def test_the_order_of_records_is_kept(tmp_path: Path) -> None:
+    """An old record that was superseded stays superseded."""
+    for sha256 in ("a" * 64, "b" * 64):
+        resume_state(tmp_path, report("p", sha256))
+    (part_folders(tmp_path)[0] / "account.parquet").unlink()
+    assert len(list(set_damaged_aside(tmp_path))) == 1
+    with open_store(tmp_path) as store:
+        assert store.query("SELECT status, sha256 FROM files").rows == [("done", "b" * 64)]
+        assert store.query("SELECT report_sha256 FROM launches").rows == [("b" * 64,)]
+
+
+def test_two_batches_set_the_same_part_aside(
+    out: Path, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = part_folders(out)[0]
+    (part / "account.parquet").unlink()
+    found = damaged_parts(part_folders(out), SCHEMA_VERSION)
+    assert len(list(set_damaged_aside(out))) == 1
+    parts = part_folders(out)
+    monkeypatch.setattr("keet.corpus.batch.set_aside.damaged_parts", lambda *_: found)
+    assert list(set_damaged_aside(out)) == []
+    assert part_folders(out) == parts
+    shutil.copytree(base / "parts" / part.name, part)  # not moved yet, but its records are kept
+    assert len(list(set_damaged_aside(out))) == 1
+    assert part_folders(out) == parts
+
+
+def test_a_part_that_is_set_aside_while_a_store_is_opened(
+    out: Path, whole: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = part_folders(out)[0]
+    name = "20200101T000000.000000Z-0123456789ab-abcdef"
+    part = Path(shutil.copytree(first, first.with_name(name)))
+    opened = reader.Store
+
+    def slow(*arguments: Any, **options: Any) -> reader.Store:
+        shutil.rmtree(part, ignore_errors=True)
+        return opened(*arguments, **options)
+
+    monkeypatch.setattr(reader, "Store", slow)
+    assert everything(out) == whole
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELECT nothing FROM launches", 'Referenced column "nothing" not found'),
+        ("SELECT CAST('a' AS INTEGER)", "Could not convert string 'a'"),
+        ("SELECT error('my\nown')", "my"),
+        ("SELECT FROM WHERE", "syntax error"),
+    ],
+)
+def test_a_wrong_query_is_not_damage(sql: str, words: str, out: Path, keet: Keet) -> None:
+    result = keet("query", out, sql)
+    assert result.code == 2
+    assert words in result.err
+    assert result.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_internal_errors_of_duckdb_are_one_line(is_damaged: bool, out: Path) -> None:
+    def fail() -> None:
+        raise duckdb.InternalException("INTERNAL Error: a cause\n\nStack Trace:\n0 duckdb::f")
+
+    with open_store(out) as store:
+        if is_damaged:
+            (part_folders(out)[0] / "account.parquet").unlink()
+        with pytest.raises(DamagedReport if is_damaged else UsageError) as raised:
+            store.guarded(fail)
+    text = str(raised.value)
+    assert "\n" not in text
+    assert "INTERNAL" not in text
+    assert "Stack" not in text
+    assert ("account.parquet is missing" if is_damaged else "a cause") in text
