@@ -315,6 +315,7 @@ def _conclude(
     failed = progress.failed + state.failed
     sys.stdout.write(summary_text(progress, state.done + state.failed, found.other_files))
     _print_gone(args, gone)
+    _print_repeats(args)
     if failed:
         reasons = f"the reasons are in {args.output / QUARANTINE}"
         print_problem(f"{count_noun(failed, 'file')} failed; {reasons}")
@@ -337,6 +338,17 @@ def _print_gone(args: Namespace, gone: int) -> None:
             gone, "file of the store no longer exists", "files of the store no longer exist"
         )
         print_progress(f"{files}; remove from the store with: {_command(args)} --prune")
+
+
+def _print_repeats(args: Namespace) -> None:
+    from keet.corpus.batch.resume import repeated_by_snapshots
+
+    if count := repeated_by_snapshots(args.output):
+        snapshots = count_noun(count, "snapshot states", "snapshots state")
+        print_progress(
+            f"{snapshots} to be made from reports that are in the store too, whose launches then "
+            f"count twice; remove one file of each pair, then: {_command(args)} --prune"
+        )
 
 
 def _print_stopped(args: Namespace) -> None:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keet.errors import DamagedReport, IngestError, UnreadableFile, UnsupportedVersion
 from keet.files import STDIN, replacing_text
 from keet.ingest.in_memory_launch import bounded
 from keet.ingest.input.files import MAX_TEXT, open_input, printable_path
 from keet.ingest.ncu_rep.completeness import table_notes
+from keet.ingest.typed_json import parse_object, typed
 from keet.profile import Profile
 from keet.profile.run_table import USE_ANYWAY, RunLaunch, RunTable
-from keet.records import replace
+from keet.records import NamedTuple, replace
 from keet.safe_text import bounded_line
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
 
 VERSION = 1
 MARK = "keet_run"
@@ -96,12 +93,10 @@ def read_run_table(path: Path) -> RunTable:
 
 def _parsed(text: str, path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(text)
-        if "\\ud" in text.lower():  # half a surrogate pair can't be printed
-            json.dumps(document, ensure_ascii=False).encode()
-    except (ValueError, RecursionError) as problem:
-        raise _damaged(path, str(problem).splitlines()[0]) from None
-    if not isinstance(document, dict) or MARK not in document:
+        document = parse_object(text)
+    except ValueError as problem:
+        raise _damaged(path, str(problem)) from None
+    if MARK not in document:
         raise _damaged(path, f"it has no {MARK}")
     return document
 
@@ -115,22 +110,35 @@ def table_from_document(document: dict[str, Any], path: Path) -> RunTable:
             f"version {VERSION}",
             "update keet, or " + _MAKE_AGAIN,
         )
-    from pydantic import ValidationError
-
     try:
-        columns = document.get("launches") or {"kernel": (), "start_ns": (), "ns": ()}
-        rows = zip(columns["kernel"], columns["start_ns"], columns["ns"], strict=True)
-        launches = tuple(RunLaunch(*row) for row in rows)
-        fields = {name: value for name, value in document.items() if name != MARK}
-        table = _adapter().validate_python({**fields, "launches": launches})
-    except ValidationError as problem:
-        first = problem.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise _damaged(path, f"{where}: {first['msg']}") from None
-    except (KeyError, TypeError, ValueError) as problem:
-        raise _damaged(path, f"launches: {problem}") from None
+        launches = _run_launches(document)
+        table = typed({**document, "launches": [], "path": None}, RunTable)
+    except ValueError as problem:
+        raise _damaged(path, str(problem)) from None
+    table = table._replace(launches=launches)
     _check(table, path)
     return _bounded(table)
+
+
+class _LaunchColumns(NamedTuple):
+    kernel: list[int]
+    start_ns: list[int]
+    ns: list[int]
+
+
+class _WithLaunches(NamedTuple):
+    """How a run table has its launches: one list per field of `RunLaunch`."""
+
+    launches: _LaunchColumns
+
+
+def _run_launches(document: dict[str, Any]) -> tuple[RunLaunch, ...]:
+    if not document.get("launches"):
+        return ()
+    columns = typed(document, _WithLaunches).launches
+    if len({*map(len, columns)}) > 1:
+        raise ValueError("launches has columns of different lengths")
+    return tuple(map(RunLaunch, *columns))
 
 
 def _bounded(table: RunTable) -> RunTable:
@@ -144,14 +152,6 @@ def _bounded(table: RunTable) -> RunTable:
         skipped=bounded(table.skipped),
         notes=bounded(table.notes),
     )
-
-
-@cache
-def _adapter() -> TypeAdapter[RunTable]:
-    """Cached: building it takes longer than reading a small table."""
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(RunTable)
 
 
 def _check(table: RunTable, path: Path) -> None:
