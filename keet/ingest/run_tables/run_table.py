@@ -163,14 +163,14 @@ def _check(table: RunTable, path: Path) -> None:
         of_launches = (kernel.shortest_ns, kernel.median_ns, kernel.longest_ns)
         times = (kernel.total_ns, kernel.busy_ns, kernel.overlapped_ns, *of_launches)
         known = [time for time in times if time is not None]
-        if kernel.launches < 1 or not all(0 <= time < float("inf") for time in known):
+        if kernel.launches < 1 or min(known) < 0:
             raise _damaged(path, f"{kernel.name[:80]}: its launch count or times are invalid")
         counts = [count for _, count in kernel.times]
         if counts and (min(counts) < 1 or sum(counts) != kernel.launches):
             raise _damaged(path, f"{kernel.name[:80]}: its times do not match its launch count")
     if not 0 <= table.total_ns < float("inf"):
         raise _damaged(path, "the sum of its times is invalid")
-    if table.span_ns is not None and not 0 <= table.span_ns < float("inf"):
+    if table.span_ns is not None and table.span_ns < 0:
         raise _damaged(path, "span_ns is invalid")
     if table.launches:
         _check_launches(table, path)
