@@ -344,10 +344,10 @@ def _print_repeats(args: Namespace) -> None:
     from keet.corpus.batch.resume import repeated_by_snapshots
 
     if count := repeated_by_snapshots(args.output):
-        snapshots = count_noun(count, "snapshot states", "snapshots state")
+        snapshots = count_noun(count, "snapshot names", "snapshots name")
         print_progress(
-            f"{snapshots} to be made from reports that are in the store too, whose launches then "
-            f"count twice; remove one file of each pair, then: {_command(args)} --prune"
+            f"{snapshots} a report of the store as origin: the launches of both are in the store; "
+            f"to count them once, remove one file of each pair, then: {_command(args)} --prune"
         )
 
 

@@ -104,10 +104,10 @@ def test_a_report_and_its_snapshot_are_two_files_and_the_summary_says_so(
 ) -> None:
     keet("snapshot", REPORT, "-o", tree / "a.keet.json")
     result = batch(tree, "-o", tmp_path / "out")
-    assert "1 snapshot states to be made from reports that are in the store too" in result.err
+    assert "1 snapshot names a report of the store as origin" in result.err
     assert [each[1] for each in shown(tmp_path / "out")] == ["done", "done"]
     os.utime(tree / "a.keet.json", (1, 1))  # a touched file keeps its origin
-    assert "1 snapshot states" in batch(tree, "-o", tmp_path / "out").err
+    assert "1 snapshot names" in batch(tree, "-o", tmp_path / "out").err
     (tree / "a.keet.json").unlink()
     assert "snapshot" not in batch(tree, "-o", tmp_path / "out", "--prune").err
 
