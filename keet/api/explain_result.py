@@ -47,7 +47,7 @@ class ExplainResult(ApiResult):
 
     def __repr__(self) -> str:
         provenance = self.profile.provenance
-        name = PurePath(provenance.snapshot or provenance.path).name
+        name = PurePath(provenance.file).name
         if len(self.launches) == 1:
             return f"<ExplainResult {name}: {self.launches[0].name}: {self.launches[0].headline}>"
         counts = (

@@ -158,7 +158,7 @@ def _picture(drawing: str, words: str) -> Html:
 
 def _heading(profile: Profile, count: int) -> Html:
     provenance = profile.provenance
-    name = PurePath(provenance.snapshot or provenance.path).name
+    name = PurePath(provenance.file).name
     launches = count_noun(count, "launch")
     first = profile.launches[0] if profile.launches else None
     try:

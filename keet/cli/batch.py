@@ -321,6 +321,7 @@ def _conclude(
     failed = progress.failed + state.failed
     sys.stdout.write(summary_text(progress, state.done + state.failed, found.other_files))
     _print_gone(args, gone)
+    _print_repeats(args)
     if failed:
         reasons = f"the reasons are in {args.output / QUARANTINE}"
         print_problem(f"{count_noun(failed, 'file')} failed; {reasons}")
@@ -353,6 +354,17 @@ def _print_lost(args: Namespace, lost: int) -> None:
         reports = count_noun(lost, "report of damaged parts is", "reports of damaged parts are")
         folders = f"run keet batch for their folders, {args.output / QUARANTINE} lists them"
         print_problem(f"{reports} still missing from the store; {folders}")
+
+
+def _print_repeats(args: Namespace) -> None:
+    from keet.corpus.batch.resume import repeated_by_snapshots
+
+    if count := repeated_by_snapshots(args.output):
+        snapshots = count_noun(count, "snapshot names", "snapshots name")
+        print_progress(
+            f"{snapshots} a report of the store as origin: the launches of both are in the store; "
+            f"to count them once, remove one file of each pair, then: {_command(args)} --prune"
+        )
 
 
 def _print_stopped(args: Namespace) -> None:

@@ -102,7 +102,7 @@ def _gate(difference: Difference, metric: GatedMetric, percent: float) -> Gate:
     if metric.name in _TIME and metric.better == "lower":
         return gate_time(difference, percent)
     if not known_metric(difference, metric.name):
-        report = difference.after.first.profile.provenance.path
+        report = difference.after.first.profile.provenance.file
         raise UsageError(
             f"--metric {metric.name}: neither report has this metric; see: keet metrics {report}"
         )

@@ -31,14 +31,6 @@ _TABLE_HEADER = regex(rb'^"?(?:ID|Process ID)"?,[^\r\n]*Kernel Name', re.MULTILI
 _PRINTED_LAUNCH = regex(rb", (?:Context|Device) \w+, (?:Stream|CC) [\w.]+")
 _SNAPSHOT = regex(rb'^\s*\{\s*"keet_snapshot"')
 _RUN_TABLE = regex(rb'^\s*\{\s*"' + MARK.encode() + b'"')
-_SNAPSHOT_OF = regex(rb'"size": (\d{1,19}),\s*"sha256": "([0-9a-f]{64})"')
-
-
-class ReportContent(NamedTuple):
-    """Identifies a report by its bytes."""
-
-    size: int
-    sha256: str
 
 
 class RunTableFile(NamedTuple):
@@ -61,13 +53,7 @@ class ReportFile(NamedTuple):
     """To the folder on the command line."""
     size: int
     mtime_ns: int
-    snapshot_of: ReportContent | None = None
-    """Of a snapshot: the report that it was made from, which has the same launches."""
     table: RunTableFile = NO_TABLE
-
-    @property
-    def content_size(self) -> int:
-        return self.snapshot_of.size if self.snapshot_of else self.size
 
 
 class SearchResult(NamedTuple):
@@ -192,7 +178,7 @@ class _Search:
         if _RUN_TABLE.match(head):  # not a report, also if `*` of a shell named it
             return
         if sure or _is_text_report(head):
-            self._reports.append(_found(entry, head))
+            self._reports.append(_found(entry))
         else:
             self._other_files += 1
 
@@ -228,11 +214,11 @@ def _joined(relative: str, name: str) -> str:
     return f"{relative}/{name}" if relative else name
 
 
-def _found(entry: _Entry, head: bytes) -> ReportFile:
+def _found(entry: _Entry) -> ReportFile:
     status = status_of(entry.path)
     size, mtime_ns = (status.st_size, status.st_mtime_ns) if status else (0, 0)
     table = table_file(entry.path) if entry.has_table else NO_TABLE
-    return ReportFile(entry.path, entry.relative, size, mtime_ns, _report_of_snapshot(head), table)
+    return ReportFile(entry.path, entry.relative, size, mtime_ns, table)
 
 
 def table_file(report: str) -> RunTableFile:
@@ -280,8 +266,3 @@ def _is_text_report(head: bytes) -> bool:
     if _TABLE_HEADER.search(head) is not None:
         return True
     return b"\n    ------" in head and _PRINTED_LAUNCH.search(head) is not None
-
-
-def _report_of_snapshot(head: bytes) -> ReportContent | None:
-    match = _SNAPSHOT_OF.search(head) if _SNAPSHOT.match(head) else None
-    return ReportContent(int(match[1]), match[2].decode()) if match else None

@@ -183,13 +183,14 @@ def _read_compressed(file: InputFile) -> Profile:
 
     with _opened(file) as packed:
         pass
+    digest = packed.sha256()
     chunks = zstd.unpacked_chunks(packed, file.path)
     first = next(chunks, b"")
     if not first.startswith(container.MAGIC):
-        return _read_packed_text(file, chain([first], chunks))
+        return _read_packed_text(file, chain([first], chunks), digest)
     source = _unpacked(file, packed, chain([first], chunks))
     blocks = container.read_blocks(source, file.path)
-    return _from_container(file, source, blocks, "ncu-repz", packed.sha256())
+    return _from_container(file, source, blocks, "ncu-repz", digest)
 
 
 def _unpacked(file: InputFile, packed: WholeReport, chunks: Iterator[bytes]) -> WholeReport:
@@ -212,7 +213,7 @@ def _unpacked(file: InputFile, packed: WholeReport, chunks: Iterator[bytes]) -> 
     return spooled(zstd.unpacked_chunks(packed, file.path), file.path)
 
 
-def _read_packed_text(file: InputFile, chunks: Iterator[bytes]) -> Profile:
+def _read_packed_text(file: InputFile, chunks: Iterator[bytes], digest: str) -> Profile:
     """A packed snapshot (`.keet.json.zst`)."""
     from keet.ingest.snapshots import snapshot
 
@@ -225,7 +226,7 @@ def _read_packed_text(file: InputFile, chunks: Iterator[bytes]) -> Profile:
         raise DamagedReport(
             file.path, "the snapshot is damaged: it is not UTF-8", COPY_AGAIN
         ) from None
-    return snapshot.read_snapshot(text, file.path)
+    return snapshot.read_snapshot(text, file.path, file.size, digest)
 
 
 def _bounded_text(file: InputFile, chunks: Iterator[bytes]) -> list[bytes]:
@@ -292,7 +293,7 @@ def _read_text(file: InputFile) -> Profile:
         raise changed(file.path)
     text = _decoded(file, data)
     if _is_snapshot(text):
-        return snapshot.read_snapshot(text, file.path)
+        return snapshot.read_snapshot(text, file.path, file.size, sha256(data))
     form, page = _read_export(file, text)
     provenance = Provenance(
         path=printable_path(file.path),

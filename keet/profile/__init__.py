@@ -17,7 +17,7 @@ from keet.profile.launch import (
 )
 from keet.profile.metric import Instances, Metric, MetricId, Value, is_measurement
 from keet.profile.names import KernelName, short_name
-from keet.profile.profile import Profile, Provenance, ReportFormat
+from keet.profile.profile import Origin, Profile, Provenance, ReportFormat
 from keet.profile.rules import (
     FocusMetric,
     RuleKind,
@@ -42,6 +42,7 @@ __all__ = [
     "Metric",
     "MetricId",
     "NvtxRange",
+    "Origin",
     "Position",
     "Profile",
     "Provenance",

@@ -10,7 +10,7 @@ from typing import Protocol
 from keet.catalog import metric_named, metric_with_id, unit_of
 from keet.errors import KeetError, MetricNotCollected
 from keet.formatting import shape_parts
-from keet.profile.metric import Instances, Metric, Value
+from keet.profile.metric import Instances, Metric, Value, is_measurement
 from keet.profile.names import KernelName
 from keet.profile.rules import RuleResult, SourceMarker
 from keet.records import NamedTuple, dataclass
@@ -264,6 +264,13 @@ class Launch:
 
     def instances(self, name: str) -> Instances | None:
         return self.data.instances(name)
+
+    @property
+    def function_starts(self) -> list[int]:
+        """Start addresses of its functions, in order: tools print instructions as offsets from
+        them."""
+        starts = self.data.instances("launch__function_pcs")
+        return sorted({int(pc) for pc in starts.values if is_measurement(pc)}) if starts else []
 
     @cached_property
     def sections(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, overload
 
 from keet.errors import KeetError
 from keet.formatting import count_noun
+from keet.profile.checked_text import Sha256, UtcTime
 from keet.profile.launch import MOST_CODES, Device, Launch
 from keet.profile.repeated_launches import by_kernel_and_shape, representative
 from keet.profile.run_table import RunPositions, RunTable
@@ -21,14 +22,25 @@ if TYPE_CHECKING:
 ReportFormat = Literal["ncu-rep", "ncu-repz", "ncu-csv", "ncu-text"]
 
 
+class Origin(NamedTuple):
+    """The report that a snapshot was made from, as the snapshot states. Anybody can write such a
+    statement, so it is shown and never used to identify a file."""
+
+    size: int
+    sha256: Sha256
+
+
 class Provenance(NamedTuple):
     """Where a profile comes from, so that every number can be traced."""
 
     path: str
+    """Of the report. Of a snapshot: of the report that it was made from, as it states."""
     format: ReportFormat
+    """Of a snapshot: of the report that it was made from."""
     size: int
-    sha256: str
-    """Of the file's bytes."""
+    """Bytes of the file that was read."""
+    sha256: Sha256
+    """Of the bytes of the file that was read: what identifies it."""
     reader: str
     """The code that read the file: `keet 0.1.0`, `ncu-report 2026.3.1`."""
     ncu_version: str | None = None
@@ -36,12 +48,19 @@ class Provenance(NamedTuple):
     driver_version: str | None = None
     command_line: str | None = None
     """ncu's own command line, recorded since 2022.2."""
-    created: str | None = None
-    """When the profile was captured, ISO 8601 in UTC."""
+    created: UtcTime | None = None
+    """When the profile was captured."""
     snapshot: str | None = None
-    """The `.keet.json` that it was read from; the other fields are about the original report."""
+    """The `.keet.json` that it was read from."""
     notes: tuple[str, ...] = ()
     """Warnings about the numbers for the user: rounded values, missing launches."""
+    origin: Origin | None = None
+    """Only of a snapshot."""
+
+    @property
+    def file(self) -> str:
+        """The path of the file that was read."""
+        return self.snapshot or self.path
 
 
 @dataclass(frozen=True)
@@ -93,7 +112,7 @@ class Profile:
 
     @property
     def _name(self) -> str:
-        return PurePath(self.provenance.snapshot or self.provenance.path).name
+        return PurePath(self.provenance.file).name
 
     @property
     def _on_device(self) -> str:

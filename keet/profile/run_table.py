@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Literal
 
+from keet.profile.checked_text import UtcTime
 from keet.profile.launch import Dim3
 from keet.profile.names import short_name
 from keet.records import NamedTuple
@@ -115,8 +116,7 @@ class _RunTable(NamedTuple):
     """Each launch in order; empty if there are too many, or if only totals are known."""
     profiled: tuple[ProfiledLaunch, ...] = ()
     command: tuple[str, ...] = ()
-    created: str | None = None
-    """ISO 8601 in UTC."""
+    created: UtcTime | None = None
     wall_s: float | None = None
     """Wall time of the program in that run."""
     exit_code: int | None = None
@@ -134,7 +134,7 @@ class _RunTable(NamedTuple):
     skipped: tuple[SkippedKernel, ...] = ()
     notes: tuple[str, ...] = ()
     """Warnings about the times for the user."""
-    report_created: str | None = None
+    report_created: UtcTime | None = None
     """`Provenance.created` of the report that the table belongs to."""
     path: str | None = None
     """Where it was read from."""

@@ -22,7 +22,7 @@ def select_launches(
 
     `names`: the names of the two filters in messages.
     """
-    see = f"see: keet show {profile.provenance.path}"
+    see = f"see: keet show {profile.provenance.file}"
     search = kernel.search if kernel else None
     chosen = launches_with(profile, numbers, search, name=names[0], see=f"; {see}")
     if not chosen and kernel is None:

@@ -74,7 +74,6 @@ def _one(
     report: OpenReport, asked: LineArguments, launches: Sequence[Launch], call: ToolCall
 ) -> ToolReply:
     from keet.render.common.hotspot_rows import examined
-    from keet.render.common.machine_code import function_starts
     from keet.render.terminal.hotspots_line import line_view
 
     place, ranked = _place(asked.line or "", launches, call)
@@ -83,7 +82,7 @@ def _one(
     each = examined(launch, spots, has_sass=True)
     document = hotspots_document(report.profile, [each], None, place).launches[0]
     instructions = document.line.instructions if document.line else []
-    starts = function_starts(launch)
+    starts = launch.function_starts
     rows = (_with_offsets(row.to_dict(), starts) for row in instructions[asked.offset :])
     page = page_of(rows, len(instructions), asked.offset, _INSTRUCTIONS)
     others = _others(ranked[1:])

@@ -9,8 +9,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.fuzz.campaign import Result, Work, jobs_for, run_campaign
-from tests.fuzz.mutants import FOLDERS, Recipe, mutant, originals, readable
+from tests.fuzz.campaign import Result, Work, jobs_for, recipes, run_campaign
+from tests.fuzz.mutants import FOLDERS, FORMS, Recipe, mutant, originals, readable
 from tests.fuzz.trial import Fault
 
 
@@ -23,7 +23,8 @@ def main() -> int:
     until = time.monotonic() + (args.seconds or 1e9)
     with tempfile.TemporaryDirectory(prefix="keet-fuzz-cache-") as cache:
         mutants = args.mutants if args.mutants is not None else None if args.seconds else 1000
-        jobs = jobs_for(reports, args.seed, mutants, args.programs, Work(Path(cache), until))
+        endless = recipes(reports, args.seed, args.forms or ())
+        jobs = jobs_for(endless, mutants, args.programs, Work(Path(cache), until))
         result = run_campaign(jobs, args.workers, until, _progress)
     sys.stderr.write("\n")
     print(table(result, args.seed))  # noqa: T201
@@ -40,6 +41,7 @@ def _parsed() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="of the first mutant; others follow")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--reports", nargs="*", metavar="DIR", help="folders with originals")
+    parser.add_argument("--forms", nargs="*", choices=FORMS, help="only mutants of these inputs")
     parser.add_argument("--keep", metavar="FOLDER", help="write the mutants with a fault there")
     return parser.parse_args()
 

@@ -219,14 +219,16 @@ def _work_in(folder: Path, job: Job, answers: Connection) -> None:
 # --- all of them
 
 
-def recipes(reports: Sequence[str], seed: int) -> Iterator[Recipe]:
+def recipes(reports: Sequence[str], seed: int, forms: Sequence[str] = ()) -> Iterator[Recipe]:
     """Without end: some mutants of each original, then again with other seeds. The seed also shuffles
-    the originals, so that short runs do not all begin with the same ones."""
+    the originals, so that short runs do not all begin with the same ones. `forms`: only these."""
     number, shuffled = 0, Random(seed).sample(reports, len(reports))
     while True:
         report = shuffled[number // IN_A_ROW % len(reports)]
-        yield recipe(report, seed + number)
+        made_by = recipe(report, seed + number)
         number += 1
+        if not forms or made_by.form in forms:
+            yield made_by
 
 
 class Slot:
@@ -302,10 +304,9 @@ def _after(slot: Slot, result: Result, told: Callable[[Result, list[Fault]], Non
 
 
 def jobs_for(
-    reports: Sequence[str], seed: int, mutants: int | None, programs: int, work: Work
+    endless: Iterator[Recipe], mutants: int | None, programs: int, work: Work
 ) -> Iterator[Job]:
     """Those in process first; `mutants` is None where the time is what ends."""
-    endless = recipes(reports, seed)
     left = mutants if mutants is not None else 1 << 40
     while left > 0:
         size = min(_CHUNK, left)

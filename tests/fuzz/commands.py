@@ -74,6 +74,13 @@ COSTLY = (
     _command("diff {report} {original} --force"),
     _command("diff {original} {report} --format json --force", "json"),
     _command("diff {report} {original} --format markdown --gate 5"),
+    _command("diff {original} {report} --before-run {report} --after-run {original} --force"),
+    _command("diff {original} {report} --format github --force"),
+    _command("diff {report} {original} --format html --force -o {out}.html", "nothing"),
+    _command("diff {report} --launch 0:0 --force"),
+    _command("explain {report} --no-sass --format html -o {out}.html", "nothing"),
+    _command("metrics {report} --format parquet -o {out}.parquet", "nothing"),
+    _command("verify {text} --report {report} --report {original}"),
     _command("snapshot {report} -o {out}.keet.json", "nothing"),
     _command("snapshot {report} -o {out}.keet.json.zst", "nothing"),
     _command("baseline save fuzzed {report}", "nothing"),
@@ -122,6 +129,8 @@ ON_STORE = (
     _command("insights {store}"),
     _command("insights {store} --format json", "json"),
     _command("insights {store} --format svg", "svg"),
+    _command("insights {store} --format html -o {out}.html", "nothing"),
+    _command("top {store} --format csv", "csv"),
 )
 """On a store of the last mutants together."""
 

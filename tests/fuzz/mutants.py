@@ -24,6 +24,9 @@ _SUFFIXES = (".ncu-rep", ".ncu-repz", ".csv", ".nsight-cuprof-report")
 _SNAPSHOT_FROM = 100_000
 """Bytes of the largest report whose snapshot is mutated."""
 
+FORMS = ("report", "snapshot", "packed", "run_json", "run_csv")
+"""`packed` is a snapshot in columns."""
+
 Damage = Callable[[bytes, Random], bytes]
 
 
@@ -33,7 +36,7 @@ class Recipe(NamedTuple):
     report: str
     """The original, by its path in the repository (or elsewhere)."""
     form: str
-    """What is damaged: `report`, `snapshot`, `run_json` or `run_csv`."""
+    """What is damaged: one of `FORMS`."""
     kinds: tuple[str, ...]
     seed: int
 
@@ -103,7 +106,7 @@ def _form(report: str, rng: Random) -> str:
     path = ROOT / report
     drawn = rng.random()
     if not _is_text(report) and path.stat().st_size <= _SNAPSHOT_FROM and drawn < 0.15:
-        return "snapshot"
+        return "snapshot" if drawn < 0.12 else "packed"
     if _table_of(path).exists() and drawn < 0.6:
         return rng.choice(("run_json", "run_csv"))
     return "report"
@@ -131,6 +134,9 @@ def mutant(made_by: Recipe) -> Mutant:
         if rng.random() < 0.3:
             return Mutant(made_by, "m.keet.json.zst", {"m.keet.json.zst": zstd.compress(data, 1)})
         return Mutant(made_by, "m.keet.json", {"m.keet.json": data})
+    if made_by.form == "packed":
+        data = zstd.compress(_damaged_text(_in_columns(path), made_by.kinds, rng), 1)
+        return Mutant(made_by, "m.keet.json.zst", {"m.keet.json.zst": data})
     original = {path.name: path.read_bytes()}
     if made_by.form == "run_json":
         table = _damaged_text(_table_of(path).read_bytes(), made_by.kinds, rng)
@@ -172,6 +178,13 @@ def _snapshot(path: Path) -> bytes:
     from keet.ingest.snapshots.snapshot import snapshot_text
 
     return "".join(snapshot_text(read_profile(path))).encode()
+
+
+@lru_cache(maxsize=8)
+def _in_columns(path: Path) -> bytes:
+    from keet.ingest.snapshots.columns import packed_document
+
+    return json.dumps(packed_document(json.loads(_snapshot(path)))).encode()
 
 
 def _run_csv(table: Path) -> bytes:

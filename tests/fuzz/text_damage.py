@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
@@ -15,6 +15,17 @@ from tests.fuzz.bad_values import bad_number, bad_text
 TextDamage = Callable[[bytes, Random], bytes]
 _CELLS = ("", "nan", "-nan", "inf", "-inf", "n/a", "no data", "0", "-1", "1e300", "9" * 30)
 _DEEPEST = 12
+_CONFUSED: tuple[Any, ...] = (
+    *("", "12", "abc", "nan", "\x1b[2J", None, True, False),
+    *(0, -1, 7, 2**31, 2**53 + 1, 2**63, 2**64, 2**64 + 1, 2**70, 0.5, 1e300, 5e-324),
+    *([], {}, ["nan"], ["inf"], ["inf", 1], [["nan"]], [None], {"a": 1}, {"0": "x"}),
+)
+"""Values for a field of any type: most have the wrong one, some are extreme."""
+_TIMES = (
+    *("", "no date", "2026-11-15", "2026-11-15T08:50:00", "2026-11-15T08:50:00+02:00"),
+    *("2026-11-15T08:50:00Z", "0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59+00:00"),
+    *("2026-02-30T00:00:00+00:00", "20261115T085000Z", None, 0, 1e300),
+)
 
 
 # --- CSV: an export of ncu, or a table of a run that people made
@@ -117,6 +128,60 @@ def bad_numbers(data: bytes, rng: Random) -> bytes:
     return _dumped(change(document), rng)
 
 
+def confused_fields(data: bytes, rng: Random) -> bytes:
+    """Fields with another type or an extreme value, or missing; often in every launch alike."""
+    document = json.loads(data)
+    for _ in range(rng.choice((1, 1, 1, 2, 5))):
+        path, value, missing = _path_in(document, rng), rng.choice(_CONFUSED), rng.random() < 0.15
+        if (
+            path[:1] == ["launches"]
+            and rng.random() < 0.5
+            and isinstance(document["launches"], list)
+        ):
+            for number in range(len(document["launches"])):
+                _set(document, ["launches", number, *path[2:]], value, missing=missing)
+        else:
+            _set(document, path, value, missing=missing)
+    return _dumped(document, rng)
+
+
+def bad_times(data: bytes, rng: Random) -> bytes:
+    """Times that are none, have no offset, or are as early or late as possible."""
+    document = json.loads(data)
+    for part in (document, document.get("provenance"), document.get("run")):
+        for key in ("created", "report_created"):
+            if isinstance(part, dict) and key in part and rng.random() < 0.7:
+                part[key] = rng.choice(_TIMES)
+    return _dumped(document, rng)
+
+
+def _path_in(document: Any, rng: Random) -> list[Any]:
+    """To a random value, or sometimes to a whole part of the document."""
+    path: list[Any] = []
+    while isinstance(document, dict | list) and document and len(path) < _DEEPEST:
+        key = rng.choice(list(document) if isinstance(document, dict) else range(len(document)))
+        path.append(key)
+        document = document[key]
+        if rng.random() < 0.05:
+            break
+    return path
+
+
+def _set(document: Any, path: Sequence[Any], value: Any, *, missing: bool) -> None:
+    """Nothing if the document has no such place, because of an earlier change."""
+    *above, last = path or [None]
+    try:
+        for key in above:
+            document = document[key]
+        document[last]
+    except (KeyError, IndexError, TypeError):
+        return
+    if missing:
+        del document[last]
+    elif not isinstance(document, str):
+        document[last] = value
+
+
 def _change_one(document: Any, rng: Random) -> None:
     """Follows a random path and changes the value at its end."""
     for _ in range(_DEEPEST):
@@ -159,4 +224,9 @@ CSV_KINDS: dict[str, TextDamage] = {
     "bad_columns": bad_columns,
     "bad_rows": bad_rows,
 }
-JSON_KINDS: dict[str, TextDamage] = {"bad_leaves": bad_leaves, "bad_numbers": bad_numbers}
+JSON_KINDS: dict[str, TextDamage] = {
+    "bad_leaves": bad_leaves,
+    "bad_numbers": bad_numbers,
+    "bad_times": bad_times,
+    "confused_fields": confused_fields,
+}

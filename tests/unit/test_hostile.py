@@ -284,6 +284,52 @@ def test_damaged_snapshots_are_refused(what: str, save) -> None:
         read_profile(save(text.encode(), "x.keet.json"))
 
 
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("launches.0.device.sm_count", "132"),
+        ("launches.0.device.sm_count", [132]),
+        ("launches.0.stream", "7"),
+        ("provenance.created", "no date"),
+        ("provenance.created", "2026-11-15T08:50:00"),
+        ("launches.0.rules.0.speedup.percent", "inf"),
+    ],
+)
+def test_a_snapshot_field_of_the_wrong_type_is_named(
+    place: str, value: object, save, keet: Keet
+) -> None:
+    from keet.ingest.snapshots.snapshot import snapshot_text
+
+    report = REPORTS / "tour_lines.ncu-rep"
+    document = json.loads("".join(snapshot_text(read_profile(report))))
+    document["launches"][0]["rules"][0]["speedup"] = {"scope": "global", "percent": 1.0}
+    *above, last = place.split(".")
+    inner = document
+    for key in above:
+        inner = inner[int(key) if key.isdecimal() else key]
+    inner[last] = value
+    path = save(json.dumps(document).encode(), "x.keet.json")
+    for words in (["explain", path, "--no-sass"], ["diff", report, path], ["diff", path, report]):
+        result = keet(*words)
+        assert (result.code, result.err.count("\n"), result.out) == (4, 1, "")
+        assert f"{place} must be" in result.err
+
+
+@pytest.mark.parametrize("start", [math.inf, -math.inf, math.nan, -1.0, 1e300])
+def test_a_program_counter_that_is_no_address_is_ignored(
+    start: float, save, keet: Keet, tmp_path: Path
+) -> None:
+    path = save(
+        encode.report([encode.Kernel("k", {}, {"launch__function_pcs": [(0, start), (1, 16)]})])
+    )
+    assert read_profile(path).launches[0].function_starts == [16]
+    keet("snapshot", path, "-o", tmp_path / "x.keet.json")
+    text = tmp_path / "text.md"
+    text.write_text("The instruction at 0x10 of k has 12 samples.\n")
+    for report in (path, tmp_path / "x.keet.json"):
+        assert keet("verify", text, "--report", report).code in (0, 1)
+
+
 def test_a_file_name_that_is_not_utf_8_is_escaped(tmp_path: Path, keet: Keet) -> None:
     path = os.fsencode(tmp_path) + b"/bad\xff.ncu-rep"
     Path(os.fsdecode(path)).write_bytes((REPORTS / "range.ncu-rep").read_bytes())

@@ -118,10 +118,7 @@ class Code:
 
     @cached_property
     def _starts(self) -> Sequence[int]:
-        starts = self.launch.instances("launch__function_pcs")
-        values = starts.values if starts else ()
-        known = sorted({pc for pc in values if isinstance(pc, int)})
-        return known or self.table.addresses[:1] or [0]
+        return self.launch.function_starts or self.table.addresses[:1] or [0]
 
     def offset(self, address: int) -> str:
         """`0x0130` from the function's start, as in cuobjdump; `fn1+0x0130` beyond the first."""

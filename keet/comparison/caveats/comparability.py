@@ -45,8 +45,13 @@ def compare_captures(before: Side, after: Side) -> tuple[Caveat, ...]:
 
 
 def _same_file(one: Profile, other: Profile) -> Iterator[Caveat]:
+    sides = (one.provenance, other.provenance)
+    stated = {side.origin.sha256 if side.origin else side.sha256 for side in sides}
     if one.provenance.sha256 == other.provenance.sha256:
         yield Caveat("same_file", "note", "both sides are the same report")
+    elif len(stated) == 1:
+        text = "both sides are made from the same report, as a snapshot states"
+        yield Caveat("same_origin", "note", text)
 
 
 def _devices(before: Side, after: Side) -> Iterator[Caveat]:

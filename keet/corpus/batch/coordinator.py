@@ -104,8 +104,6 @@ class Batch:
         self._duplicates = DuplicateTracker(files, stored)
         self._next = 0
         self._ready: deque[NextStep] = deque()
-        self._checked_snapshots: dict[int, Duplicate] = {}
-        """Snapshots of stored reports: analysed to see that they are intact, then not stored."""
         self._large_reports: dict[int, LargeReport] = {}
         """Reports of which some slices have arrived."""
         self._start = time.monotonic()
@@ -149,16 +147,9 @@ class Batch:
                 self._submit(*self._ready.popleft())
             elif self._next < len(self._files):
                 self._next += 1
-                self._begin(self._next - 1)
+                self._submit(self._next - 1, self._duplicates.first_step(self._next - 1))
             else:
                 return
-
-    def _begin(self, number: int) -> None:
-        step, snapshot_of = self._duplicates.first_step(number), self._files[number].snapshot_of
-        if snapshot_of is None or step == "analyse":
-            self._submit(number, step)
-        else:
-            self._content_known(number, snapshot_of.sha256)
 
     def _submit(self, number: int, step: Step) -> None:
         file = self._files[number]
@@ -187,9 +178,6 @@ class Batch:
         match decision:
             case NextStep():
                 self._ready.append(decision)
-            case Duplicate(number) if self._files[number].snapshot_of is not None:
-                self._checked_snapshots[number] = decision
-                self._ready.append(NextStep(number, "analyse"))
             case Duplicate(number):
                 self._record_duplicate(number, decision)
 
@@ -207,13 +195,10 @@ class Batch:
         number, sha256 = answer.task.number, rows.sha256
         if not slices:  # an earlier attempt may have left some
             self._discard(self._large_reports.pop(number, None))
-        equal = self._checked_snapshots.pop(number, None)
         large_report = self._large_reports.pop(number, None)
         owner = self._duplicates.owner(sha256) if sha256 else None
-        if equal is None and owner is not None and sha256 is not None:
-            equal = Duplicate(number, sha256, owner)
-        if equal is not None and not self._duplicates.adds_run(number, equal.of, rows.run):
-            self._record_duplicate(number, equal)
+        if sha256 and owner and not self._duplicates.adds_run(number, owner, rows.run):
+            self._record_duplicate(number, Duplicate(number, sha256, owner))
             self._discard(large_report)
         else:
             self._record_done(answer, rows, large_report)
@@ -229,14 +214,16 @@ class Batch:
         record = _with_run_totals(
             _record(file, "done", sha256=rows.sha256, launches=count), rows.run
         )
-        record = _with_file_state(record._replace(reason=_reason(rows)), answer)
+        record = record._replace(reason=_reason(rows), origin_sha256=rows.origin_sha256)
+        record = _with_file_state(record, answer)
         if large_report is None:
             self._writer.add(record, rows)
         else:
             self._writer.add_last_slice(record, rows, large_report)
         if rows.sha256:
             table = RunTableFile(record.run_table_size, record.run_table_mtime_ns)
-            self._duplicates.set_owner(rows.sha256, Owner(record.path, count, table, rows.run))
+            owner = Owner(record.path, count, table, rows.run, rows.origin_sha256)
+            self._duplicates.set_owner(rows.sha256, owner)
         self.progress = self.progress.plus(
             done=1,
             launches=count,
@@ -252,6 +239,7 @@ class Batch:
         file, owner = self._files[number], equal.of
         if self._duplicates.is_successor(number, owner):
             record = _record(file, "done", sha256=equal.sha256, launches=owner.launches)
+            record = record._replace(origin_sha256=owner.origin_sha256)
             self._writer.add(_with_run_totals(record, owner.run))
             self._duplicates.set_owner(equal.sha256, owner._replace(path=storable(file.path)))
             self.progress = self.progress.plus(done=1, **_run_counts(owner.run))
@@ -262,7 +250,6 @@ class Batch:
 
     def _failed(self, answer: WorkerAnswer, reason: str) -> None:
         number = answer.task.number
-        self._checked_snapshots.pop(number, None)
         self._discard(self._large_reports.pop(number, None))
         record = failed_record(self._files[number], reason)
         record = record._replace(sha256=self._duplicates.hash_of(number))

@@ -64,7 +64,7 @@ def chunks(files: Sequence[ReportFile]) -> Iterator[Chunk]:
 
 
 def _size(file: ReportFile) -> int:
-    return file.content_size
+    return file.size
 
 
 # --- on a Dask worker

@@ -1,7 +1,8 @@
 """Recognises files with equal content within a batch, so that each content is analysed once.
 
-Equal bytes have equal sizes, so only files that share their size with another one are checked:
-first a sample of three places of each file, then the hash of those whose samples are equal.
+Content is the bytes of a file, never what a snapshot states about its report: anybody can write
+that. Equal bytes have equal sizes, so only files that share their size with another one are
+checked: first a sample of three places of each file, then the hash if samples are equal.
 Decisions are made in the order of the files. So the first of several equal files is always the one
 whose rows are stored, however many workers there are and whichever is faster.
 
@@ -57,10 +58,9 @@ class DuplicateTracker:
     def __init__(self, files: Sequence[ReportFile], stored: StoredContent) -> None:
         self._files = files
         self._stored = dict(stored.owners)
-        counts = Counter(file.content_size for file in files)
+        counts = Counter(file.size for file in files)
         self._shared = {size for size, count in counts.items() if count > 1} | stored.sizes
-        # The store and snapshots have hashes, which can't be compared with samples.
-        self._by_hash = stored.sizes | {f.content_size for f in files if f.snapshot_of is not None}
+        self._by_hash = stored.sizes  # the store has hashes, which can't be compared with samples
         self._queues: defaultdict[QueueKey, deque[Number]] = defaultdict(deque)
         self._queue_of: dict[Number, QueueKey] = {}
         self._answers: dict[Number, ContentKey | None] = {}
@@ -70,7 +70,7 @@ class DuplicateTracker:
         """By the hash of content that is being analysed: other files with this content."""
 
     def first_step(self, number: Number) -> Step:
-        size = self._files[number].content_size
+        size = self._files[number].size
         if size not in self._shared:
             return "analyse"
         self._enqueue(size, number)

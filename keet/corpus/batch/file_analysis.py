@@ -35,4 +35,8 @@ def _analyse(path: str, *, sass: bool) -> Iterator[FileRows]:
     profile = replace(read, provenance=named)
     explanation = explain(profile, profile.launches, _TOP, sass=sass, keep=False)
     for rows in slices_of(explanation, lambda each: launch_json(explanation, each)):
-        yield rows._replace(table_problem=profile.run_problem, notes=profile.provenance.notes)
+        yield rows._replace(
+            table_problem=profile.run_problem,
+            notes=named.notes,
+            origin_sha256=named.origin.sha256 if named.origin else None,
+        )

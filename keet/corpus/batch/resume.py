@@ -23,6 +23,8 @@ class Owner(NamedTuple):
     """Its run table, as it was when the file was analysed."""
     run: RunTotals | None = None
     """None: the rows have no run times."""
+    origin_sha256: str | None = None
+    """See `FileRows`."""
 
 
 class StoredContent(NamedTuple):
@@ -60,7 +62,7 @@ class _LastRecord(NamedTuple):
     run_table_size: int | None
     run_table_mtime_ns: int | None
     status: str
-    is_complete: bool
+    is_right: bool
     """Its rows are in the store, or it has none."""
 
 
@@ -86,7 +88,7 @@ def _status_if_unchanged(
     record = last.get(storable(file.path))
     if record is None or record[:4] != (file.size, file.mtime_ns, *file.table):
         return None
-    if not record.is_complete:
+    if not record.is_right:
         return None
     return None if retry_failed and record.status == "failed" else record.status
 
@@ -98,10 +100,13 @@ def _last_records(store: Store, files: Sequence[ReportFile]) -> dict[str, _LastR
     paths = np.empty(len(files), dtype=object)
     paths[:] = [storable(file.path) for file in files]
     store.connection.register("mine", {"path": paths})
+    # An older keet took a snapshot's word for its report: files of other sizes became duplicates.
     rows = store.stream(
-        "SELECT path, size, mtime_ns, run_table_size, run_table_mtime_ns, status, "
-        f"status NOT IN ('done', 'duplicate') OR sha256 IS NULL OR {_HAS_ROWS} FROM files "
-        "WHERE path IN (SELECT path FROM mine)"
+        "SELECT f.path, f.size, f.mtime_ns, f.run_table_size, f.run_table_mtime_ns, f.status, "
+        f"(f.status NOT IN ('done', 'duplicate') OR f.sha256 IS NULL OR f.{_HAS_ROWS}) "
+        "AND (f.status <> 'duplicate' OR o.size IS NULL OR f.size = o.size) "
+        "FROM files f LEFT JOIN files o ON o.path = f.duplicate_of "
+        "WHERE f.path IN (SELECT path FROM mine)"
     )
     return {path: _LastRecord(*rest) for path, *rest in rows}
 
@@ -110,18 +115,18 @@ def _stored_content(store: Store, files: Sequence[ReportFile]) -> StoredContent:
     """Content that one of these files may be equal to."""
     import numpy as np
 
-    sizes = np.array(sorted({file.content_size for file in files}), dtype=np.int64)
+    sizes = np.array(sorted({file.size for file in files}), dtype=np.int64)
     store.connection.register("wanted", {"size": sizes})
     of_run = (
         "run_table_size, run_table_mtime_ns, run_total_us, run_unprofiled_us, run_overlap_known"
     )
-    columns = f"SELECT sha256, size, path, launches, {of_run}"
+    columns = f"SELECT sha256, size, path, launches, origin_sha256, {of_run}"
     chosen = f"status = 'done' AND {_HAS_ROWS}"
     rows = store.query(
-        f"SELECT sha256, size, path, launches, {of_run} FROM ("
+        f"SELECT sha256, size, path, launches, origin_sha256, {of_run} FROM ("
         f"{columns}, 0 AS now, filename, file_row_number FROM parts.files WHERE {chosen} "
         f"UNION ALL {columns}, 1, NULL, NULL FROM files WHERE {chosen}) "
-        "WHERE size IN (SELECT size FROM wanted) OR path LIKE '%.json' "
+        "WHERE size IN (SELECT size FROM wanted) "
         "ORDER BY now, filename DESC, file_row_number DESC"
     ).rows
     return StoredContent(_owners(rows), frozenset(size for _, size, *_ in rows))
@@ -132,10 +137,10 @@ def _owners(rows: Iterable[Sequence[Any]]) -> dict[str, Owner]:
     is one. The last row gives the path, and the first one the run."""
     owners: dict[str, Owner] = {}
     newest: dict[str, Sequence[Any]] = {}
-    for sha256, _, path, launches, *state in rows:
+    for sha256, _, path, launches, origin, *state in rows:
         size, mtime_ns, total, unprofiled, overlap = newest.setdefault(sha256, state)
         run = None if total is None else RunTotals(total, unprofiled or 0.0, overlap)
-        owners[sha256] = Owner(path, launches, RunTableFile(size, mtime_ns), run)
+        owners[sha256] = Owner(path, launches, RunTableFile(size, mtime_ns), run, origin)
     return owners
 
 
@@ -149,3 +154,14 @@ def failures(out: Path) -> list[Failure]:
     with open_manifest(out) as store:
         rows = store.query("SELECT path, reason FROM files WHERE status = 'failed' ORDER BY path")
         return [Failure(*row) for row in rows.rows]
+
+
+def repeated_by_snapshots(out: Path) -> int:
+    """Snapshots whose launches the store has twice, if it is true what they state: they were made
+    from reports of the store."""
+    with open_manifest(out) as store:
+        rows = store.query(
+            "SELECT count(DISTINCT s.path) FROM files s JOIN files r ON r.sha256 = s.origin_sha256 "
+            "WHERE s.status = 'done' AND r.status = 'done'"
+        ).rows
+    return int(rows[0][0])

@@ -42,6 +42,7 @@ class FileRecord(NamedTuple):
     run_total_us: float | None = None
     run_unprofiled_us: float | None = None
     run_overlap_known: bool | None = None
+    origin_sha256: str | None = None
 
 
 def make_store(out: Path) -> None:

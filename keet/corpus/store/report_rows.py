@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 
 from keet.analysis.account import Account, TimePart
 from keet.analysis.findings import Finding
 from keet.corpus.store.schema import LAUNCH_COLUMNS, METRICS
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.profile import Launch, Provenance
+from keet.profile.checked_text import UtcTime
 from keet.profile.launch import Dim3
 from keet.profile.run_table import RunPositions
 from keet.records import NamedTuple
@@ -50,6 +51,8 @@ class FileRows(NamedTuple):
     """Why the run table beside the report is not used."""
     notes: tuple[str, ...] = ()
     """Notes on its numbers: launches may be missing, values may be rounded."""
+    origin_sha256: str | None = None
+    """Of a snapshot: of the report that it was made from, as the snapshot states."""
 
     @property
     def sha256(self) -> str | None:
@@ -168,13 +171,9 @@ def _capture(provenance: Provenance) -> Row:
     )
 
 
-def _moment(text: str | None) -> datetime | None:
-    """In UTC; None if the text is not a valid time."""
-    try:
-        moment = datetime.fromisoformat(text or "")
-        return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
-    except (ValueError, OverflowError):
-        return None
+def _moment(text: UtcTime | None) -> datetime | None:
+    """In UTC, as all times of reports are; without the offset, as the store has them."""
+    return datetime.fromisoformat(text).replace(tzinfo=None) if text else None
 
 
 def _duration(launch: Launch) -> float | None:

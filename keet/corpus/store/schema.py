@@ -223,6 +223,11 @@ FILES = (
         "whether the run table records which kernels ran at the same time; false: times of the "
         "run are sums of durations; NULL: not known",
     ),
+    StoreColumn(
+        "origin_sha256",
+        "VARCHAR",
+        "of a snapshot: SHA-256 of the report that it was made from, as the snapshot states",
+    ),
 )
 
 LAUNCH_COLUMNS = tuple(column.name for column in LAUNCHES)

@@ -30,6 +30,7 @@ from keet.profile import (
     SpeedupScope,
     Value,
     Workload,
+    is_measurement,
     short_name,
 )
 from keet.records import NamedTuple, dataclass, field
@@ -230,7 +231,7 @@ def _all_sms(metrics: dict[str, RawMetric]) -> int | None:
     count, green = metrics.get("launch__sm_count"), metrics.get("launch__uses_green_context")
     if count is None or green is None or green.value != 0:
         return None
-    return int(count.value) if isinstance(count.value, (int, float)) and count.value > 0 else None
+    return int(count.value) if is_measurement(count.value) else None
 
 
 def rule_result(

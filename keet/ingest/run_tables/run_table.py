@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keet.errors import DamagedReport, IngestError, UnreadableFile, UnsupportedVersion
 from keet.files import STDIN, replacing_text
 from keet.ingest.in_memory_launch import bounded
 from keet.ingest.input.files import MAX_TEXT, open_input, printable_path
 from keet.ingest.ncu_rep.completeness import table_notes
+from keet.ingest.typed_json import parse_object, typed
 from keet.profile import Profile
 from keet.profile.run_table import USE_ANYWAY, RunLaunch, RunTable
-from keet.records import replace
+from keet.records import NamedTuple, replace
 from keet.safe_text import bounded_line
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
 
 VERSION = 1
 MARK = "keet_run"
@@ -96,12 +93,10 @@ def read_run_table(path: Path) -> RunTable:
 
 def _parsed(text: str, path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(text)
-        if "\\ud" in text.lower():  # half a surrogate pair can't be printed
-            json.dumps(document, ensure_ascii=False).encode()
-    except (ValueError, RecursionError) as problem:
-        raise _damaged(path, str(problem).splitlines()[0]) from None
-    if not isinstance(document, dict) or MARK not in document:
+        document = parse_object(text)
+    except ValueError as problem:
+        raise _damaged(path, str(problem)) from None
+    if MARK not in document:
         raise _damaged(path, f"it has no {MARK}")
     return document
 
@@ -115,22 +110,35 @@ def table_from_document(document: dict[str, Any], path: Path) -> RunTable:
             f"version {VERSION}",
             "update keet, or " + _MAKE_AGAIN,
         )
-    from pydantic import ValidationError
-
     try:
-        columns = document.get("launches") or {"kernel": (), "start_ns": (), "ns": ()}
-        rows = zip(columns["kernel"], columns["start_ns"], columns["ns"], strict=True)
-        launches = tuple(RunLaunch(*row) for row in rows)
-        fields = {name: value for name, value in document.items() if name != MARK}
-        table = _adapter().validate_python({**fields, "launches": launches})
-    except ValidationError as problem:
-        first = problem.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise _damaged(path, f"{where}: {first['msg']}") from None
-    except (KeyError, TypeError, ValueError) as problem:
-        raise _damaged(path, f"launches: {problem}") from None
+        launches = _run_launches(document)
+        table = typed({**document, "launches": [], "path": None}, RunTable)
+    except ValueError as problem:
+        raise _damaged(path, str(problem)) from None
+    table = table._replace(launches=launches)
     _check(table, path)
     return _bounded(table)
+
+
+class _LaunchColumns(NamedTuple):
+    kernel: list[int]
+    start_ns: list[int]
+    ns: list[int]
+
+
+class _WithLaunches(NamedTuple):
+    """How a run table has its launches: one list per field of `RunLaunch`."""
+
+    launches: _LaunchColumns
+
+
+def _run_launches(document: dict[str, Any]) -> tuple[RunLaunch, ...]:
+    if not document.get("launches"):
+        return ()
+    columns = typed(document, _WithLaunches).launches
+    if len({*map(len, columns)}) > 1:
+        raise ValueError("launches has columns of different lengths")
+    return tuple(map(RunLaunch, *columns))
 
 
 def _bounded(table: RunTable) -> RunTable:
@@ -146,14 +154,6 @@ def _bounded(table: RunTable) -> RunTable:
     )
 
 
-@cache
-def _adapter() -> TypeAdapter[RunTable]:
-    """Cached: building it takes longer than reading a small table."""
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(RunTable)
-
-
 def _check(table: RunTable, path: Path) -> None:
     """Check the invariants that users of a table rely on."""
     if any(kernel.times for kernel in table.kernels) and table.launch_count > _MOST_LAUNCHES:
@@ -163,14 +163,14 @@ def _check(table: RunTable, path: Path) -> None:
         of_launches = (kernel.shortest_ns, kernel.median_ns, kernel.longest_ns)
         times = (kernel.total_ns, kernel.busy_ns, kernel.overlapped_ns, *of_launches)
         known = [time for time in times if time is not None]
-        if kernel.launches < 1 or not all(0 <= time < float("inf") for time in known):
+        if kernel.launches < 1 or min(known) < 0:
             raise _damaged(path, f"{kernel.name[:80]}: its launch count or times are invalid")
         counts = [count for _, count in kernel.times]
         if counts and (min(counts) < 1 or sum(counts) != kernel.launches):
             raise _damaged(path, f"{kernel.name[:80]}: its times do not match its launch count")
     if not 0 <= table.total_ns < float("inf"):
         raise _damaged(path, "the sum of its times is invalid")
-    if table.span_ns is not None and not 0 <= table.span_ns < float("inf"):
+    if table.span_ns is not None and table.span_ns < 0:
         raise _damaged(path, "span_ns is invalid")
     if table.launches:
         _check_launches(table, path)

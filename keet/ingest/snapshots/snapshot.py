@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 from keet.errors import DamagedReport, UnsupportedVersion
 from keet.files import replacing, replacing_text
 from keet.ingest.in_memory_launch import InMemoryLaunch, bounded
+from keet.ingest.input.files import printable_path
+from keet.ingest.typed_json import parse_object, typed
 from keet.profile import (
     Absent,
     Device,
@@ -27,6 +27,7 @@ from keet.profile import (
     Location,
     MetricId,
     NvtxRange,
+    Origin,
     Profile,
     Provenance,
     RawMetric,
@@ -37,10 +38,8 @@ from keet.profile import (
     Workload,
 )
 from keet.profile.launch_iteration import iterate_launches
+from keet.records import NamedTuple, replace
 from keet.safe_text import bounded_line
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
 
 VERSION = 1
 MARK = "keet_snapshot"
@@ -48,8 +47,9 @@ SUFFIX = ".keet.json"
 PACKED = ".zst"
 """Suffix of a packed snapshot, after `SUFFIX`."""
 
-Cell = int | float | str | list[str] | None
-"""A value in JSON. JSON has no NaN and no infinity: they are written as ["nan"], ["inf"]."""
+NonFinite = tuple[Literal["nan", "inf", "-inf"]]
+"""JSON has no NaN and no infinity: they are written as ["nan"], ["inf"]."""
+Cell = int | float | str | NonFinite | None
 
 
 def write_snapshot(profile: Profile, path: Path) -> None:
@@ -70,7 +70,7 @@ def packed_snapshot(profile: Profile) -> bytes:
 
     document = {
         MARK: VERSION,
-        "provenance": profile.provenance._replace(snapshot=None)._asdict(),
+        "provenance": _provenance_document(profile.provenance),
         **_run_document(profile),
         "launches": [
             _launch_document(x) for x in iterate_launches(profile.launches, "packing launches")
@@ -84,7 +84,7 @@ def packed_snapshot(profile: Profile) -> bytes:
 
 def snapshot_text(profile: Profile) -> Iterator[str]:
     """The snapshot piece by piece, so that the text of a large report is never in memory."""
-    provenance = profile.provenance._replace(snapshot=None)._asdict()
+    provenance = _provenance_document(profile.provenance)
     yield f'{{\n "{MARK}": {VERSION},\n "provenance": {_indented(provenance, 1)},\n'
     for name, document in _run_document(profile).items():
         yield f' "{name}": {_indented(document, 1)},\n'
@@ -93,6 +93,13 @@ def snapshot_text(profile: Profile) -> Iterator[str]:
         yield "," if launch.id else ""
         yield "\n  " + _object(_launch_document(launch), 2)
     yield "\n ]\n}\n"
+
+
+def _provenance_document(provenance: Provenance) -> dict[str, Any]:
+    """Of the report, also if the profile is from a snapshot of it."""
+    document = provenance._replace(snapshot=None)._asdict()
+    del document["origin"]
+    return document | (provenance.origin._asdict() if provenance.origin else {})
 
 
 def _run_document(profile: Profile) -> dict[str, Any]:
@@ -165,7 +172,7 @@ def _instances_document(instances: Instances) -> dict[str, Any]:
 
 def _cell(value: Value) -> Cell:
     if isinstance(value, float) and not math.isfinite(value):
-        return ["nan" if math.isnan(value) else "inf" if value > 0 else "-inf"]
+        return ("nan" if math.isnan(value) else "inf" if value > 0 else "-inf",)
     return value
 
 
@@ -199,87 +206,47 @@ def _compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def read_snapshot(text: str, path: Path) -> Profile:
-    document = _parse(text, path)
-    version = document.get(MARK)
-    if version is True or version != VERSION:
-        raise UnsupportedVersion(
-            path,
-            f"the snapshot has version {version}, and this keet reads version {VERSION}",
-            "update keet, or make it again with: keet snapshot REPORT",
-        )
-    from pydantic import ValidationError
-
+def read_snapshot(text: str, path: Path, size: int, sha256: str) -> Profile:
+    """`size` and `sha256`: of the bytes of the file."""
+    try:
+        document = parse_object(text)
+    except ValueError as problem:
+        raise _damaged(path, str(problem)) from None
+    _check_version(document, path)
     from keet.ingest.snapshots import columns
 
-    if document.get(columns.MARK, columns.VERSION) != columns.VERSION:
-        raise UnsupportedVersion(
-            path,
-            f"the snapshot is packed in version {document[columns.MARK]}, and this keet reads "
-            f"version {columns.VERSION}",
-            "update keet, or make it again with: keet snapshot REPORT",
-        )
     try:
         if columns.MARK in document:
             document = columns.unpacked_document(document)
-        snapshot = _adapter().validate_python(document)
+        snapshot = typed(document, _Snapshot)
         launches = tuple(_launch(stored) for stored in snapshot.launches)
         run = _run(snapshot.run, path)
-        provenance = bounded(snapshot.provenance)._replace(snapshot=str(path))
+        stated = bounded(snapshot.provenance)
+        provenance = stated._replace(
+            size=size,
+            sha256=sha256,
+            snapshot=printable_path(path),
+            origin=Origin(stated.size, stated.sha256),
+        )
         return Profile(launches, provenance, run=run)
-    except ValidationError as problem:
-        first = problem.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise _damaged(path, f"{where}: {first['msg']}") from None
     except ValueError as problem:
         raise _damaged(path, str(problem)) from None
 
 
-@cache
-def _adapter() -> TypeAdapter[_Snapshot]:
-    """Cached: building it takes longer than reading most snapshots."""
-    from pydantic import TypeAdapter
+def _check_version(document: dict[str, Any], path: Path) -> None:
+    from keet.ingest.snapshots import columns
 
-    return TypeAdapter(_Snapshot)
-
-
-def _parse(text: str, path: Path) -> dict[str, Any]:
-    try:
-        document = json.loads(
-            text,
-            parse_int=_whole_number,
-            parse_float=_finite_number,
-            parse_constant=_refuse_constant,
-        )
-        if _ESCAPED_SURROGATE in text.lower():
-            json.dumps(document, ensure_ascii=False).encode()
-    except (ValueError, RecursionError) as problem:
-        raise _damaged(path, str(problem).splitlines()[0]) from None
-    if not isinstance(document, dict):
-        raise _damaged(path, "it is not a JSON object")
-    return document
-
-
-_ESCAPED_SURROGATE = "\\ud"
-"""JSON can escape half a surrogate pair, which can't be encoded as UTF-8."""
-
-
-def _whole_number(digits: str) -> int:
-    """Counters have 64 bits; more digits are damage, and slow to convert."""
-    if len(digits) > 21:
-        raise ValueError(f"a number of {len(digits)} digits")
-    return int(digits)
-
-
-def _finite_number(digits: str) -> float:
-    value = float(digits)
-    if not math.isfinite(value):
-        raise ValueError(f"the number {digits[:40]} is too large")
-    return value
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not valid JSON")
+    packed = document.get(columns.MARK, columns.VERSION)
+    for mark, version, known in (
+        ("has", document.get(MARK), VERSION),
+        ("is packed in", packed, columns.VERSION),
+    ):
+        if version is True or version != known:
+            raise UnsupportedVersion(
+                path,
+                f"the snapshot {mark} version {version}, and this keet reads version {known}",
+                "update keet, or make it again with: keet snapshot REPORT",
+            )
 
 
 def _damaged(path: Path, problem: str) -> DamagedReport:
@@ -288,14 +255,12 @@ def _damaged(path: Path, problem: str) -> DamagedReport:
     )
 
 
-@dataclass
-class _StoredInstances:
+class _StoredInstances(NamedTuple):
     ids: list[MetricId] | None
     values: list[Cell]
 
 
-@dataclass
-class _StoredLaunch:
+class _StoredLaunch(NamedTuple):
     id: int
     name: KernelName
     workload: Workload
@@ -317,9 +282,8 @@ class _StoredLaunch:
     disassembly: Absent | dict[int, str]
 
 
-@dataclass
-class _Snapshot:
-    """The file as pydantic validates it: files on disk are not trusted."""
+class _Snapshot(NamedTuple):
+    """The structure of the file, and the type of every value."""
 
     provenance: Provenance
     launches: list[_StoredLaunch]
@@ -382,6 +346,6 @@ def _bounded_id(part: MetricId) -> MetricId:
 
 
 def _value(cell: Cell) -> Value:
-    if isinstance(cell, list):
-        return float(cell[0]) if len(cell) == 1 else None
+    if isinstance(cell, tuple):
+        return float(cell[0])
     return bounded_line(cell) if isinstance(cell, str) else cell

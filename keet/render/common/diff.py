@@ -64,7 +64,7 @@ def _share(each: Attribution) -> float:
 def side_name(side: Side) -> str:
     """The report as the user named it; for several reports, their folder or baseline."""
     provenance = side.first.profile.provenance
-    path = provenance.snapshot or provenance.path
+    path = provenance.file
     folder = PurePath(path).parent
     name = f"baseline {folder.name}" if folder.parent.name == "baselines" else None
     if len(side.captures) == 1:

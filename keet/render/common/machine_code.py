@@ -199,7 +199,7 @@ _WORDS = [
 def offset_in_function(launch: Launch, code: MachineCode) -> Offset:
     """Formats positions of the code as offsets from the start of the function, as cuobjdump
     does."""
-    starts = function_starts(launch)
+    starts = launch.function_starts
 
     def offset(position: int) -> str:
         address = code.program.code[position].address
@@ -222,13 +222,6 @@ def sass_text(each: Instruction, starts: Sequence[int]) -> str:
 
 
 def function_start(starts: Sequence[int], address: int) -> int:
-    """Start of the function that contains the address; `starts`: see `function_starts`."""
+    """Start of the function that contains the address; `starts`: see `Launch.function_starts`."""
     at = bisect_right(starts, address)
     return starts[at - 1] if at else 0
-
-
-def function_starts(launch: Launch) -> list[int]:
-    """Start addresses of the launch's functions, in order: tools print instructions as offsets from
-    them."""
-    starts = launch.instances("launch__function_pcs")
-    return sorted(int(pc) for pc in starts.values if isinstance(pc, (int, float))) if starts else []

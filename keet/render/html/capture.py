@@ -9,7 +9,7 @@ from keet.analysis.capture.profile_notes import profile_notes
 from keet.analysis.capture.recapture import made_with
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.ingest.ncu_rep.completeness import uncertain_count
-from keet.profile import Launch, Profile
+from keet.profile import Launch, Origin, Profile, Provenance
 from keet.render.common.device import describe_device
 from keet.render.common.program import whose_text, without_code_text
 from keet.render.html.anchors import Anchors
@@ -75,8 +75,9 @@ def _report(profile: Profile) -> Iterator[tuple[str, Content]]:
     if origin.snapshot:
         yield "Snapshot", element("code", one_line(origin.snapshot), class_="break")
     yield "Report", element("code", one_line(origin.path), class_="break")
-    size = str(Quantity(origin.size, "byte"))
-    yield "File", [f"{size}, SHA-256 ", element("code", origin.sha256, class_="break")]
+    yield "File", _bytes_of(origin)
+    if origin.origin:
+        yield "Report, as the snapshot states", _bytes_of(origin.origin)
     yield "GPU", ", ".join(map(describe_device, profile.devices))
     yield "Nsight Compute", origin.ncu_version or "version not recorded"
     versions = {"CUDA": origin.cuda_version, "Driver": origin.driver_version}
@@ -84,6 +85,11 @@ def _report(profile: Profile) -> Iterator[tuple[str, Content]]:
     if origin.created:
         yield "Captured", captured_text(origin.created)
     yield "Read by", origin.reader
+
+
+def _bytes_of(file: Provenance | Origin) -> Content:
+    size = str(Quantity(file.size, "byte"))
+    return [f"{size}, SHA-256 ", element("code", file.sha256, class_="break")]
 
 
 def captured_text(created: str) -> str:

@@ -10,7 +10,7 @@ from keet.formatting import share_cell
 from keet.profile import Absent
 from keet.profile.names import file_name
 from keet.render.common.hotspots import hotspots_notes, waiting_for
-from keet.render.common.machine_code import function_start, function_starts
+from keet.render.common.machine_code import function_start
 from keet.render.common.source_text import source_line, source_lines
 from keet.render.html.data_table import scrolling
 from keet.render.html.markup import Html, element, fragment
@@ -69,7 +69,7 @@ def _headings(found: Hotspots, *, timed: bool) -> Iterator[Html]:
 
 def _rows(each: WeightedLaunch, found: Hotspots, *, timed: bool) -> Iterator[Html]:
     launch = each.explanation.launch
-    lines, starts = source_lines(launch), function_starts(launch)
+    lines, starts = source_lines(launch), launch.function_starts
     # Code that was not analysed is not fetched for a table.
     analysed = found.by == "instruction" and each.explanation.view.code is not None
     texts = launch.disassembly if analysed else {}

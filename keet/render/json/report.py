@@ -9,6 +9,7 @@ from keet.profile import Device, Profile
 from keet.render.json.shared_types import (
     DeviceDocument,
     NonFinite,
+    OriginDocument,
     QuantityDocument,
     ReportDocument,
 )
@@ -18,6 +19,8 @@ from keet.units import Number, Quantity
 def report_document(profile: Profile) -> ReportDocument:
     provenance = profile.provenance._asdict()
     provenance["notes"] = profile_notes(profile)
+    if profile.provenance.origin:
+        provenance["origin"] = OriginDocument.made_of(profile.provenance.origin)
     return ReportDocument(**provenance, launch_count=len(profile.launches))
 
 

@@ -22,11 +22,18 @@ class Producer(Document):
     version: str = __version__
 
 
-class ReportDocument(Document):
-    path: str
-    sha256: str = field(description="Hash of the report's bytes, as they were read.")
-    format: Literal["ncu-rep", "ncu-repz", "ncu-csv", "ncu-text"]
+class OriginDocument(Document):
     size: int = field(description="Bytes.")
+    sha256: str
+
+
+class ReportDocument(Document):
+    path: str = field(
+        description="Of a snapshot: of the report that it was made from, as the snapshot states."
+    )
+    sha256: str = field(description="Hash of the bytes of the file that was read.")
+    format: Literal["ncu-rep", "ncu-repz", "ncu-csv", "ncu-text"]
+    size: int = field(description="Bytes of the file that was read.")
     reader: str = field(description="The reader that parsed the bytes.")
     ncu_version: str | None
     cuda_version: str | None
@@ -40,6 +47,10 @@ class ReportDocument(Document):
         default=None, description="The .keet.json file that was read instead of the report."
     )
     notes: list[str] = field(default=[])
+    origin: OriginDocument | None = field(
+        default=None,
+        description="The report that a snapshot was made from, as the snapshot states.",
+    )
 
 
 class DeviceDocument(Document):

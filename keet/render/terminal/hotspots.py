@@ -31,7 +31,6 @@ from keet.render.common.hotspots import (
     stall_reasons,
 )
 from keet.render.common.machine_code import (
-    function_starts,
     offset_in_function,
     purposes_text,
     sass_text,
@@ -179,7 +178,7 @@ def _rows(
     texts = each.launch.disassembly if found.by == "instruction" else {}
     texts = {} if isinstance(texts, Absent) else texts
     by_row = code_by_row(each.code, found.by)
-    entries = function_starts(each.launch)
+    entries = each.launch.function_starts
     rows = []
     for spot in found.spots[which]:
         own = by_row.get(row_key(spot), NO_CODE)

@@ -26,7 +26,6 @@ from keet.render.common.line_sentences import (
 from keet.render.common.machine_code import (
     FormWords,
     Offset,
-    function_starts,
     line_text,
     noun,
     offset_in_function,
@@ -108,7 +107,7 @@ def _launch_view(each: Examined, place: Location, instructions: slice) -> list[R
     offsets = offset_in_function(launch, code)
     parts += _awaited(facts, spots)
     listed = facts.instructions[instructions]
-    parts += ["", *_instructions(code, facts.line, listed, offsets, function_starts(launch))]
+    parts += ["", *_instructions(code, facts.line, listed, offsets, launch.function_starts)]
     parts += _sentences(code, facts, offsets)
     return parts
 

@@ -51,7 +51,7 @@ def _heading(profile: Profile) -> Group:
     origin = profile.provenance
     count = len(profile.launches)
     first = Text.assemble(
-        (origin.snapshot or origin.path, "bold"),
+        (origin.file, "bold"),
         f": {count:,} {'launch' if count == 1 else 'launches'}",
         f" on {', '.join(describe_device(device) for device in profile.devices)}",
     )
@@ -63,8 +63,10 @@ def _heading(profile: Profile) -> Group:
         str(Quantity(origin.size, "byte")),
     ]
     lines = [first, Text(", ".join(part for part in made if part), style="dim")]
-    if origin.snapshot:
-        lines.append(Text(f"snapshot of {origin.path}", style="dim"))
+    if stated := origin.origin:
+        size, digest = Quantity(stated.size, "byte"), stated.sha256
+        report = f"{origin.path} ({size}, SHA-256 {digest[:16]}…)"
+        lines.append(Text(f"snapshot of {report}, as the snapshot states", style="dim"))
     if command := _command(profile):
         lines.append(Text(command, style="dim"))
     lines += [Text(f"note: {note}", style="yellow") for note in profile_notes(profile)]

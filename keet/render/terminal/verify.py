@@ -47,7 +47,7 @@ def verify_view(
     counts = Counter(check.verdict for checked in found for check in checked.checks)
     related = Counter(each.verdict for checked in found for each in checked.relations)
     parts.append(_summary(counts, related))
-    report = profile.provenance.snapshot or profile.provenance.path
+    report = profile.provenance.file
     parts += [
         Text(line.format(report=report), style="dim")
         for verdict, line in advice.items()

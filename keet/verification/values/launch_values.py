@@ -161,7 +161,7 @@ class LaunchValues:
 
     def rows(self, launch: Launch) -> Iterator[ComputedValue]:
         """Rows of `keet hotspots`."""
-        entries = _entries(launch)
+        entries = launch.function_starts
         for by in ("line", "instruction"):
             found = find_hotspots(launch, by)
             if isinstance(found, Absent):
@@ -199,7 +199,7 @@ class LaunchValues:
         found = self._code(launch)
         if found:
             yield from _pointers(found)
-            yield from access_values(found, _entries(launch))
+            yield from access_values(found, launch.function_starts)
 
     def _code(self, launch: Launch) -> MachineCode | None:
         from keet.analysis.sass.machine_code import machine_code
@@ -288,12 +288,6 @@ def _places(places: Iterable[Place]) -> Iterator[ComputedValue]:
             yield ComputedValue(label, Quantity(100 * place.share, "%"), words, "window", row, 0.6)
         unplaced = Quantity(100 * place.unplaced, "%")
         yield ComputedValue(f"{label} without a source line", unplaced, words, "window", None, 1.0)
-
-
-def _entries(launch: Launch) -> list[int]:
-    """Start addresses of its functions."""
-    starts = launch.instances("launch__function_pcs")
-    return [int(pc) for pc in starts.values if isinstance(pc, int | float)] if starts else []
 
 
 def _row_of(spot: Spot, entries: Iterable[int]) -> RowKey | None:

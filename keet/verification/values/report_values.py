@@ -154,7 +154,7 @@ class ReportValues:
     def spot(self, launch: Launch, place: TextPlace) -> Spot | None:
         """The hotspot row of a place; `None` if it has no samples."""
         hotspots = self.hotspots(launch, _grouping(place))
-        starts = _starts(launch) if place.offset is not None else ()
+        starts = launch.function_starts if place.offset is not None else ()
         found = (s for s in (hotspots.spots if hotspots else ()) if _is_at(s, place, starts))
         return next(found, None)
 
@@ -214,12 +214,6 @@ def with_sum(report_values: Sequence[ReportValue]) -> list[ReportValue]:
 
 def _grouping(place: TextPlace) -> Grouping:
     return "line" if place.offset is None else "instruction"
-
-
-def _starts(launch: Launch) -> list[int]:
-    """Start addresses of the launch's functions: offsets are relative to them."""
-    found = launch.instances("launch__function_pcs")
-    return [int(pc) for pc in found.values if isinstance(pc, int | float)] if found else []
 
 
 def _is_at(spot: Spot, place: TextPlace, starts: Iterable[int]) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from compared import (
     DURATION,
@@ -23,8 +25,11 @@ from compared import (
 from keet.comparison.caveats.comparability import compare_captures, compare_launches
 from keet.comparison.compare import compare
 from keet.comparison.pairing.pairs import pair_groups
-from keet.comparison.pairing.sides import Side, SideCapture, groups_of
+from keet.comparison.pairing.sides import Side, SideCapture, distinct_captures, groups_of
+from keet.ingest import read_profile
+from keet.ingest.snapshots.snapshot import write_snapshot
 from keet.profile import Device, Profile
+from keet.records import replace
 from tests.rows import each_row
 
 
@@ -172,6 +177,24 @@ def test_the_same_file_twice() -> None:
             assert pair.timing.word == "unchanged"
             assert pair.outcome._replace(remaining=()) == ((), (), (), ())
             assert not [each for each in pair.attribution if each.kind in ("cause", "line")]
+
+
+def test_a_stated_origin_is_noted_and_not_trusted(tmp_path: Path) -> None:
+    """Two snapshots of different runs, edited to state one report."""
+    before, after = pipeline("before"), pipeline("after")
+    stated = before.provenance
+    forged = [replace(each, provenance=stated._replace(notes=())) for each in (before, after)]
+    paths = [tmp_path / "one.keet.json", tmp_path / "other.keet.json"]
+    for profile, path in zip(forged, paths):
+        write_snapshot(profile, path)
+    one, other = (read_profile(path) for path in paths)
+    found = difference(one, other)
+    assert reasons(found)["same_origin"] == "note"
+    assert "same_file" not in reasons(found)
+    assert found.timing.noise > 0
+    captures = [SideCapture(each, each.launches) for each in (one, other, one)]
+    assert len(distinct_captures(captures)) == 2
+    assert reasons(difference(before, one))["same_origin"] == "note"
 
 
 def test_a_second_run_is_unchanged() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from keet.corpus.discovery import find_reports
 from keet.corpus.sharding import Shard, parse_shard, shard_of
 from keet.errors import UsageError
-from tests.conftest import REPORTS, Keet
+from tests.conftest import REPORTS
 from tests.rows import each_row
 
 
@@ -59,20 +58,6 @@ def test_csv_and_json_files_are_recognised_by_content(tree: Path) -> None:
     csv = [file.relative for file in survey.reports if file.relative.endswith(".csv")]
     assert csv == ["details.csv", "nvtx.live.csv", "printed.csv", "tour_lines.csv"]
     assert survey.other_files == 2
-
-
-def test_a_snapshot_names_its_report(tree: Path, keet: Keet) -> None:
-    snapshot = tree / "s.json"
-    report = REPORTS / "graph.ncu-rep"
-    assert keet("snapshot", report, "-o", snapshot).code == 0
-    found = {file.relative: file for file in find_reports([tree], tree / "out").reports}
-    behind = found["s.json"].snapshot_of
-    assert behind is not None
-    assert behind == (
-        report.stat().st_size,
-        json.loads(snapshot.read_text())["provenance"]["sha256"],
-    )
-    assert found["sub/d.keet.json"].snapshot_of is None
 
 
 def test_the_file_suffix_of_2019_is_found(tree: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from keet.corpus.batch.coordinator import Batch, BatchProgress
 from keet.corpus.batch.messages import Analysed, ContentSample, Failed, Hashed, Task, WorkerAnswer
 from keet.corpus.batch.resume import NOTHING_STORED, Owner, StoredContent
-from keet.corpus.discovery import NO_TABLE, ReportContent, ReportFile, RunTableFile
+from keet.corpus.discovery import NO_TABLE, ReportFile, RunTableFile
 from keet.corpus.store.part_queue import PartQueue
 from keet.corpus.store.part_writer import FileRecord
 from keet.corpus.store.report_rows import FileRows, RunTotals
@@ -181,24 +181,3 @@ def test_a_touched_file_is_done_without_analysis(tmp_path: Path) -> None:
     record = notes.records[files[0].path]
     assert (record.status, record.launches, notes.analysed) == ("done", 3, [])
     assert tally.done == 1
-
-
-def snapshot(folder: Path, content: str, of: str) -> ReportFile:
-    path = folder / "s.keet.json"
-    path.write_text(content)
-    return ReportFile(str(path), path.name, 999, 0, ReportContent(len(of), of))
-
-
-def test_a_snapshot_is_a_duplicate_of_its_report(tmp_path: Path) -> None:
-    files = found(tmp_path, ["abc", "x"])
-    files.append(snapshot(tmp_path, "abc", of="abc"))
-    for seed in range(6):
-        notes, _ = run(files, Shuffled(seed, 3))
-        assert notes.records[files[2].path].duplicate_of == files[0].path
-
-
-def test_a_damaged_snapshot_is_not_a_duplicate(tmp_path: Path) -> None:
-    files = [*found(tmp_path, ["abc", "x"]), snapshot(tmp_path, "?", of="abc")]
-    notes, _ = run(files, Shuffled(1, 3))
-    assert notes.records[files[2].path].status == "failed"
-    assert notes.records[files[0].path].status == "done"

@@ -69,6 +69,12 @@ def test_a_launch_is_read_from_a_details_page(page) -> None:
     assert launch.get("dram_bytes_written") is None
 
 
+@pytest.mark.parametrize("count", ["inf", "-inf", "nan", "0", "1e300"])
+def test_an_impossible_number_of_sms_is_unknown(page, count: str) -> None:
+    cells = [cell._replace(value=count) if cell.label == "# SMs" else cell for cell in CELLS]
+    assert page(replace(LAUNCH, cells=cells)).launches[0].device.sm_count is None
+
+
 def test_a_label_is_mapped_by_its_section(page) -> None:
     """`Memory Throughput` is a share in one section and a bandwidth in another."""
     launch = page(LAUNCH).launches[0]

@@ -15,7 +15,16 @@ from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.ingest.input import zstd
 from keet.ingest.snapshots import columns
 from keet.ingest.snapshots.snapshot import read_snapshot, snapshot_text, write_snapshot
-from keet.profile import Device, KernelName, Launch, Profile, Provenance, RawMetric, Workload
+from keet.profile import (
+    Device,
+    KernelName,
+    Launch,
+    Origin,
+    Profile,
+    Provenance,
+    RawMetric,
+    Workload,
+)
 from keet.safe_text import bounded_line
 from tests.conftest import CORPUS, REPORTS, corpus_files, needs_corpus
 
@@ -43,10 +52,20 @@ def assert_round_trip(path: Path, folder: Path) -> None:
     target = folder / "out.keet.json"
     write_snapshot(profile, target)
     back = read_profile(target)
-    assert back.provenance._replace(snapshot=None) == profile.provenance
-    assert back.provenance.snapshot == str(target)
+    assert_provenance(back, profile, target)
     for before, after in zip(profile.launches, back.launches, strict=True):
         assert facts(before) == facts(after)
+
+
+def assert_provenance(back: Profile, profile: Profile, file: Path) -> None:
+    """Size and hash are those of the file that was read, the origin is the report."""
+    content, report = file.read_bytes(), profile.provenance
+    assert back.provenance == report._replace(
+        snapshot=str(file),
+        size=len(content),
+        sha256=hashlib.sha256(content).hexdigest(),
+        origin=Origin(report.size, report.sha256),
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -85,7 +104,7 @@ def a_profile(value: object) -> Profile:
 def test_every_value_is_read_back(value: object) -> None:
     text = "".join(snapshot_text(a_profile(value)))
     json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
-    back = read_snapshot(text, Path("x")).launches[0].data.metric("m").value
+    back = read_snapshot(text, Path("x"), len(text), "0" * 64).launches[0].data.metric("m").value
     assert type(back) is type(value)
     value = bounded_line(value) if isinstance(value, str) else value
     assert back == value or (isinstance(value, float) and math.isnan(value) and math.isnan(back))
@@ -149,7 +168,7 @@ def test_a_packed_snapshot_has_everything_of_its_report(name: str, tmp_path: Pat
     profile = read_profile(REPORTS / name)
     packed = packed_copy(name, tmp_path)
     back = read_profile(packed)
-    assert back.provenance._replace(snapshot=None) == profile.provenance
+    assert_provenance(back, profile, packed)
     for before, after in zip(profile.launches, back.launches, strict=True):
         assert facts(before) == facts(after)
     plain = tmp_path / "out.keet.json"

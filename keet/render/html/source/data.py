@@ -17,7 +17,6 @@ from keet.records import NamedTuple
 from keet.render.common.hotspot_rows import NO_CODE, RowCode, RowWait, code_by_row, row_key
 from keet.render.common.machine_code import (
     function_start,
-    function_starts,
     line_text,
     sass_text,
     waits_for,
@@ -166,7 +165,7 @@ class SourceData:
 
     @cached_property
     def _starts(self) -> Sequence[int]:
-        return function_starts(self.launch)
+        return self.launch.function_starts
 
     def sass_line(self, each: Instruction) -> str:
         """Its text on one line; the targets of branches are offsets, as in the rows."""

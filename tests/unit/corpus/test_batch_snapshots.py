@@ -1,0 +1,132 @@
+"""A snapshot's statement about its report is never used to identify a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keet.corpus.store.part_writer import FileRecord, write_part
+from keet.corpus.store.reader import open_store
+from keet.corpus.store.schema import utc_now
+from keet.ingest import read_profile
+from keet.ingest.snapshots.snapshot import snapshot_text
+from tests.conftest import REPORTS, Keet
+
+REPORT = REPORTS / "range.ncu-rep"
+TIME = "gpu__time_duration.sum"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A report that comes last in the order of names."""
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    shutil.copy(REPORT, folder / "z.ncu-rep")
+    return folder
+
+
+def snapshot(path: Path, **changes: float) -> Path:
+    """An edited snapshot, with the size and hash of the real report in it."""
+    document = json.loads("".join(snapshot_text(read_profile(REPORT))))
+    document["launches"][0]["metrics"] |= {TIME: 1000.0} | changes
+    path.write_text(json.dumps(document))
+    return path
+
+
+def asked(out: Path, sql: str) -> list[tuple[Any, ...]]:
+    with open_store(out) as store:
+        return store.query(sql).rows
+
+
+def shown(out: Path) -> list[tuple[str, str, float]]:
+    """Each file with its status and the time of its launch."""
+    rows = asked(
+        out,
+        "SELECT f.path, status, duration_us FROM files f "
+        "LEFT JOIN launches l ON l.path = f.path AND l.report_sha256 = f.sha256 ORDER BY 1",
+    )
+    return [(Path(path).name, status, time) for path, status, time in rows]
+
+
+def true_time() -> float:
+    return float(read_profile(REPORT).launches[0].require("duration").to("us").value)
+
+
+def test_an_edited_snapshot_does_not_replace_the_report(
+    tree: Path, tmp_path: Path, batch: Keet
+) -> None:
+    snapshot(tree / "a.keet.json")
+    batch(tree, "-o", tmp_path / "out")
+    real = ("z.ncu-rep", "done", pytest.approx(true_time()))
+    assert shown(tmp_path / "out") == [("a.keet.json", "done", 1.0), real]
+
+
+def test_padding_to_the_size_of_the_report_changes_nothing(
+    tree: Path, tmp_path: Path, batch: Keet
+) -> None:
+    """Also if the report is added later, so that its hash is looked up in the store."""
+    real = tree / "z.ncu-rep"
+    forged = snapshot(tree / "a.keet.json")
+    size = max(forged.stat().st_size, real.stat().st_size)
+    for path, filler in ((forged, b" "), (real, b"")):
+        path.write_bytes(path.read_bytes() + filler * (size - path.stat().st_size))
+    batch(forged, "-o", tmp_path / "out")
+    batch(tree, "-o", tmp_path / "out")
+    assert [each[1] for each in shown(tmp_path / "out")] == ["done", "done"]
+
+
+def test_snapshots_with_one_stated_hash_have_a_row_each(tmp_path: Path, batch: Keet) -> None:
+    for number in range(4):
+        snapshot(tmp_path / f"{number}.keet.json", **{TIME: 1000.0 * (number + 1)})
+    batch(tmp_path, "-o", tmp_path / "out")
+    assert [each[2] for each in shown(tmp_path / "out")] == [1.0, 2.0, 3.0, 4.0]
+    ((hashes, origins),) = asked(
+        tmp_path / "out", "SELECT count(DISTINCT sha256), count(DISTINCT origin_sha256) FROM files"
+    )
+    assert (hashes, origins) == (4, 1)
+
+
+def test_equal_snapshots_are_duplicates(tmp_path: Path, batch: Keet) -> None:
+    snapshot(tmp_path / "a.keet.json")
+    snapshot(tmp_path / "b.keet.json")
+    batch(tmp_path, "-o", tmp_path / "out")
+    assert [each[1] for each in shown(tmp_path / "out")] == ["done", "duplicate"]
+
+
+@pytest.mark.slow
+def test_a_report_and_its_snapshot_are_two_files_and_the_summary_says_so(
+    tree: Path, tmp_path: Path, batch: Keet, keet: Keet
+) -> None:
+    keet("snapshot", REPORT, "-o", tree / "a.keet.json")
+    result = batch(tree, "-o", tmp_path / "out")
+    assert "1 snapshot names a report of the store as origin" in result.err
+    assert [each[1] for each in shown(tmp_path / "out")] == ["done", "done"]
+    os.utime(tree / "a.keet.json", (1, 1))  # a touched file keeps its origin
+    assert "1 snapshot names" in batch(tree, "-o", tmp_path / "out").err
+    (tree / "a.keet.json").unlink()
+    assert "snapshot" not in batch(tree, "-o", tmp_path / "out", "--prune").err
+
+
+@pytest.mark.slow
+def test_a_duplicate_of_another_size_in_an_older_store_is_analysed_again(
+    tree: Path, tmp_path: Path, batch: Keet
+) -> None:
+    """As an older keet recorded a report beside a snapshot that stated its hash."""
+    out, real = tmp_path / "out", tree / "z.ncu-rep"
+    forged = snapshot(tree / "a.keet.json")
+    batch(forged, "-o", out)
+    ((sha256,),) = asked(out, "SELECT sha256 FROM files")
+    status = real.stat()
+    record = FileRecord(
+        *(str(real), status.st_size, status.st_mtime_ns, sha256, "duplicate", None, str(forged)),
+        *(None, None, "0.1.0", utc_now()),
+    )
+    write_part(out, [record], [])
+    assert [each[1] for each in shown(out)] == ["done", "duplicate"]
+    batch(tree, "-o", out)
+    assert shown(out)[1] == ("z.ncu-rep", "done", pytest.approx(true_time()))
