@@ -305,6 +305,8 @@ def test_requests_that_cannot_be_parsed_are_answered(folder: Path) -> None:
     )  # fmt: skip
     assert process.stdin
     assert process.stdout
+    guard = threading.Timer(300, process.kill)  # without an answer, it would wait forever
+    guard.start()
     with process.stdin, process.stdout:
         start = [HELLO, {"jsonrpc": "2.0", "method": "notifications/initialized"}]
         process.stdin.write("".join(f"{json.dumps(each)}\n" for each in start))
@@ -317,6 +319,7 @@ def test_requests_that_cannot_be_parsed_are_answered(folder: Path) -> None:
             assert json.loads(answer)["id"] == id_, line[:100]
             assert expected in answer
     assert process.wait() == 0
+    guard.cancel()
 
 
 @pytest.mark.slow

@@ -147,13 +147,11 @@ def test_a_hidden_key_is_found(form: str, around: str, monkeypatch: pytest.Monke
     assert quotable(text) == "[removed: it contains a key]"
 
 
-@pytest.mark.parametrize("inner", HIDDEN)
+@pytest.mark.parametrize("inner", sorted(HIDDEN.keys() - {"base64 twice", "base64 of gzip"}))
 @pytest.mark.parametrize(
     "outer", ["base64", "base 16", "base 85", "ROT13", "backwards", "entities"]
 )
 def test_two_encodings(inner: str, outer: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if inner in ("base64 twice", "base64 of gzip"):
-        pytest.skip("three")
     monkeypatch.setenv("A_TOKEN", SECRET)
     assert key_in(f"The key is {HIDDEN[outer](HIDDEN[inner](SECRET))}, after all.")
 
@@ -313,5 +311,5 @@ PUMPS = [
 @pytest.mark.slow
 def test_no_text_takes_quadratic_time() -> None:
     """They take seconds each; by the square, they would take hours."""
-    code = f"import os; os.environ['A_TOKEN'] = {SECRET!r}\nfrom keet.agent.privacy.secrets import key_in, scrub\nfor pump in {PUMPS!r}: scrub(pump * (1_000_000 // len(pump))); key_in(pump * (200_000 // len(pump)))"
+    code = f"import os; os.environ['A_TOKEN'] = {SECRET!r}\nfrom keet.agent.privacy.secrets import key_in, scrub\nfor pump in {PUMPS!r}: scrub(pump * (1_000_000 // len(pump))); key_in(pump * (50_000 // len(pump)))"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
