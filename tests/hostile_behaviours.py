@@ -7,9 +7,11 @@ sends what it likes. `BEHAVIOURS` is the table that tests/test_hostile_servers.p
 from __future__ import annotations
 
 import base64
+import codecs
 import gzip
 import json
 import socket
+import string
 import struct
 import time
 import zlib
@@ -155,6 +157,21 @@ def redirects(to: Connection, pause: float = 0.0, place: str = "/v1/chat/complet
     to.send(whole(b"", "307 Temporary Redirect", f"Location: {place}?n={to.number}"))
 
 
+def redirects_elsewhere(place: str, status: str = "307 Temporary Redirect") -> Send:
+    """`{}` in the place: the key."""
+    return lambda to: to.send(whole(b"", status, f"Location: {place.format(to.key)}"))
+
+
+ELSEWHERE = "127.0.0.1:9"
+PLACES = {
+    "host": "http://localhost:9/v1/chat/completions",
+    "scheme": "https://127.0.0.1/v1",
+    "no scheme": f"//{ELSEWHERE}/v1",
+    "user": f"http://127.0.0.1@{ELSEWHERE}/v1",
+    "key": f"http://{ELSEWHERE}/{{}}",
+}
+
+
 def redirects_with_bomb(to: Connection) -> None:
     bombed("gzip", GZIP, "307 Temporary Redirect", "Location: /v1/again")(to)
 
@@ -245,6 +262,11 @@ def in_base64(key: str) -> str:
     return base64.b64encode(f"Bearer {key}".encode()).decode()
 
 
+ROT5 = str.maketrans(
+    string.ascii_letters,
+    "".join(each[5:] + each[:5] for each in (string.ascii_lowercase, string.ascii_uppercase)),
+)
+
 HIDDEN: dict[str, Callable[[str], str]] = {
     "plain": str,
     "entities": entities,
@@ -261,6 +283,19 @@ HIDDEN: dict[str, Callable[[str], str]] = {
     "tags": "<b></b>".join,
     "full width": lambda key: "".join(chr(ord(c) + 0xFEE0) if c.isalnum() else c for c in key),
     "colours": "\x1b[1m".join,
+    "backwards": lambda key: key[::-1],
+    "ROT13": lambda key: codecs.encode(key, "rot13"),
+    "ROT5": lambda key: key.translate(ROT5),
+    "base 32": lambda key: base64.b32encode(key.encode()).decode(),
+    "base 85": lambda key: base64.b85encode(key.encode()).decode(),
+    "Ascii85": lambda key: base64.a85encode(key.encode()).decode(),
+    "decimal": lambda key: " ".join(str(ord(char)) for char in key),
+    "octal": lambda key: ", ".join(f"{ord(char):o}" for char in key),
+    "binary": lambda key: " ".join(f"{ord(char):b}" for char in key),
+    "bytes in C": lambda key: ", ".join(f"0x{ord(char):02x}" for char in key),
+    "one number": lambda key: str(int.from_bytes(key.encode(), "big")),
+    "base64 twice": lambda key: in_base64(in_base64(key)),
+    "base64 of gzip": lambda key: base64.b64encode(gzip.compress(key.encode(), mtime=0)).decode(),
 }
 
 
@@ -332,6 +367,7 @@ BEHAVIOURS = [
     Behaviour("redirects in a circle", redirects),
     Behaviour("redirects slowly", partial(redirects, pause=2.0), SHORT),
     Behaviour("redirects with a bomb", redirects_with_bomb),
+    *(Behaviour(f"redirects elsewhere: {name}", redirects_elsewhere(place)) for name, place in PLACES.items()),
     Behaviour("asks to retry in 30 years", reply("{}", "429 Slow", "Retry-After: 1000000000")),
     Behaviour("asks to retry too late", reply("{}", "429 Slow", "Retry-After: 25"), SHORT),
     Behaviour("asks to retry at no time", reply("{}", "429 Slow", "Retry-After: nan")),

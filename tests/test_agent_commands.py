@@ -703,7 +703,8 @@ def test_keys_appear_nowhere(
     leaking = CONCLUSION | {"summary": f"L1 is the limit, key {secret}."}
     model = script(READING, leaking, {"fault": "wrong_key"})
     result = keet("explain", TILES, "--model", model, "--transcript", kept)
-    assert "L1 is the limit" in result.out
+    assert "a reply that contains the value of OPENAI_API_KEY" in result.err
+    assert "L1 is the limit" not in result.out
     assert secret not in result.out
     assert secret not in result.err
     assert secret not in kept.read_text(encoding="utf-8")

@@ -10,7 +10,14 @@ import os
 import pytest
 
 from tests.conftest import Keet
-from tests.hostile_behaviours import BEHAVIOURS, HIDDEN, SHORT
+from tests.hostile_behaviours import (
+    BEHAVIOURS,
+    HIDDEN,
+    SHORT,
+    Behaviour,
+    redirects_elsewhere,
+    reply,
+)
 from tests.hostile_servers import KEY, Run, reveals, run_all, serving
 
 MOST_MB = 500
@@ -68,6 +75,17 @@ def test_doctor_waits_no_longer_than_it_says(keet: Keet, monkeypatch: pytest.Mon
             done = keet("doctor")
         assert done.code in (0, 3)
         assert "start the server, or name another with KEET_BASE_URL" in " ".join(done.out.split())
+
+
+def test_doctor_follows_no_redirect(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keet.cli.doctor_checks._SERVER_SECONDS", 20.0)
+    reached: list[float] = []
+    with serving(Behaviour("another", reply("{}")), reached) as other:
+        with serving(Behaviour("redirects", redirects_elsewhere(other))) as url:
+            monkeypatch.setenv("KEET_BASE_URL", url)
+            done = keet("doctor")
+        assert f"(HTTP 307, redirects to {other})" in " ".join(done.out.split())
+    assert reached == []
 
 
 def test_hidden_keys_are_found_by_the_test_itself() -> None:

@@ -278,6 +278,50 @@ def test_the_child_ends_with_its_client_and_prints_nothing_but_messages(folder: 
     assert all(json.loads(line)["jsonrpc"] == "2.0" for line in out.splitlines())
 
 
+LONE = r'"\ud800"'
+"""Half a character, which JSON can escape."""
+CALL = '{{"jsonrpc": "2.0", "id": {}, "method": "tools/call", "params": {{"name": {}, "arguments": {}}}}}'
+BROKEN: tuple[tuple[str, int | str | None, str], ...] = (
+    (CALL.format(2, LONE, "{}"), 2, "there is no tool"),
+    (CALL.format(3, '"explain"', f'{{"report": {LONE}}}'), 3, "no such report"),
+    (CALL.format(4, '"list_reports"', f'{{"match": {LONE}}}'), 4, "no report has such a path"),
+    (CALL.format(5, '"explain"', f"{{{LONE}: 1}}"), 5, "Extra inputs are not permitted"),
+    (CALL.format(6, '"verify"', f'{{"report": "{SLOW}", "text": {LONE}}}'), 6, "numbers"),
+    (CALL.format('"a"', '"cases"', f'{{"case": {LONE}}}'), "a", "there is no such case"),
+    (CALL.format(LONE, '"cases"', "{}"), None, "the id of the request is not Unicode"),
+    ('{"id": 7}', 7, "this is not a request of MCP"),
+    ("[1]", None, "this is not a request of MCP"),
+    ("no JSON", None, "the request is not JSON"),
+    ("[" * 200_000, None, "nested too deeply"),
+)
+"""Lines, the id of the answer, and a part of it."""
+
+
+@pytest.mark.slow
+def test_requests_that_cannot_be_parsed_are_answered(folder: Path) -> None:
+    process = subprocess.Popen(
+        child(str(folder)), env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    assert process.stdin
+    assert process.stdout
+    guard = threading.Timer(300, process.kill)  # without an answer, it would wait forever
+    guard.start()
+    with process.stdin, process.stdout:
+        start = [HELLO, {"jsonrpc": "2.0", "method": "notifications/initialized"}]
+        process.stdin.write("".join(f"{json.dumps(each)}\n" for each in start))
+        process.stdin.flush()
+        process.stdout.readline()
+        for line, id_, expected in BROKEN:
+            process.stdin.write(f"{line}\n")
+            process.stdin.flush()
+            answer = process.stdout.readline()
+            assert json.loads(answer)["id"] == id_, line[:100]
+            assert expected in answer
+    assert process.wait() == 0
+    guard.cancel()
+
+
 @pytest.mark.slow
 def test_ctrl_c_ends_it_at_once(folder: Path) -> None:
     process = subprocess.Popen(

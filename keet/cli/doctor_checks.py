@@ -152,7 +152,7 @@ def _server(name: str, url: str) -> HealthCheck:
     """Whether the server answers; no report data is sent."""
     from threading import Thread
 
-    from keet.agent.privacy.secrets import scrub
+    from keet.agent.privacy.secrets import quotable, scrub
 
     found = scrub(f"{name or 'its first model'} at {url}")
     answers: list[str | OSError | ValueError] = []
@@ -162,22 +162,33 @@ def _server(name: str, url: str) -> HealthCheck:
     asking.join(_SERVER_SECONDS)
     answer = answers[0] if answers else OSError(f"no complete answer within {_SERVER_SECONDS:g} s")
     if isinstance(answer, str):
-        return HealthCheck("model", "ok", False, f"{found}, which answers{answer}")
+        return HealthCheck("model", "ok", False, f"{found}, which answers{quotable(answer)}")
     remedy = "start the server, or name another with KEET_BASE_URL"
-    return HealthCheck("model", "broken", False, f"{found}: {scrub(str(answer))}", remedy)
+    return HealthCheck("model", "broken", False, f"{found}: {quotable(str(answer))}", remedy)
 
 
 def _first_words(url: str) -> str | OSError | ValueError:
     """A note on the answer, or the error."""
     from http.client import HTTPException
     from urllib.error import HTTPError
-    from urllib.request import Request, urlopen
+    from urllib.request import HTTPRedirectHandler, build_opener
+
+    class NoRedirects(HTTPRedirectHandler):
+        """The agent does not follow them to other servers either."""
+
+        def redirect_request(self, *_: object) -> None:
+            return None
 
     try:
-        with urlopen(Request(f"{url.rstrip('/')}/models"), timeout=_SERVER_SECONDS):
+        with build_opener(NoRedirects).open(f"{url.rstrip('/')}/models", timeout=_SERVER_SECONDS):
             return ""
     except HTTPError as problem:  # the server is there, and may need a key
-        return f" (HTTP {problem.code})"
+        to = (
+            f", redirects to {str(problem.headers.get('Location'))[:200]}"
+            if problem.code < 400
+            else ""
+        )
+        return f" (HTTP {problem.code}{to})"
     except (OSError, ValueError) as problem:
         return problem
     except HTTPException as problem:

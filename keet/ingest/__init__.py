@@ -25,6 +25,7 @@ from keet.errors import DamagedReport, EmptyReport, UnknownFormat, UnreadableFil
 from keet.files import STDIN
 from keet.ingest.input.files import (
     HEAD,
+    MAX_EXPORT,
     MAX_TEXT,
     InputFile,
     open_descriptor,
@@ -57,6 +58,9 @@ READER = f"keet {__version__}"
 StrPath = str | os.PathLike[str]
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_LONGEST_LINE = 4 << 20
+"""Characters of a line of an export. Every line of twice this length is refused, none below it. A
+row with 10,000 metrics has less than 1 MB."""
 
 
 def read_profile(
@@ -275,25 +279,39 @@ def _from_container(
     return Profile(launches, provenance, report.prefetch_code)
 
 
-def _refuse_giant_text(file: InputFile, size: int) -> None:
-    if size > MAX_TEXT:
+def _refuse_giant_text(file: InputFile, size: int, most: int = MAX_TEXT) -> None:
+    if size > most:
         raise UnreadableFile(
             file.path,
-            f"it has {size / 1e6:.0f} MB of text, and keet reads at most {MAX_TEXT / 1e6:.0f} MB",
+            f"it has {size / 1e6:.0f} MB of text, and keet reads at most {most / 1e6:.0f} MB",
             "use the .ncu-rep that it was made from",
         )
+
+
+def _refuse_giant_lines(file: InputFile, text: str) -> None:
+    """A row becomes a list of cells, which takes many times its size in memory."""
+    for start in range(0, len(text) - _LONGEST_LINE, _LONGEST_LINE):
+        if text.find("\n", start, start + _LONGEST_LINE) < 0:
+            raise UnknownFormat(
+                file.path,
+                f"a line has more than {_LONGEST_LINE / 1e6:.0f} MB, as in no export of ncu",
+                _ACCEPTED,
+            )
 
 
 def _read_text(file: InputFile) -> Profile:
     from keet.ingest.snapshots import snapshot
 
-    _refuse_giant_text(file, file.size)
+    wide = file.head.startswith(_UTF16_MARKS)
+    head = file.head.decode("utf-16" if wide else "utf-8-sig", errors="replace")
+    _refuse_giant_text(file, file.size, MAX_TEXT if _is_snapshot(head) else MAX_EXPORT)
     data = file.read()
     if len(data) != file.size:
         raise changed(file.path)
     text = _decoded(file, data)
     if _is_snapshot(text):
         return snapshot.read_snapshot(text, file.path, file.size, sha256(data))
+    _refuse_giant_lines(file, text)
     form, page = _read_export(file, text)
     provenance = Provenance(
         path=printable_path(file.path),

@@ -27,6 +27,7 @@ from pydantic import ValidationError
 from keet.errors import KeetError, one_line
 from keet.safe_text import shortened
 from keet.serve.allowed_folders import AllowedFolders, quoted
+from keet.serve.broken_requests import AnsweredRequests
 from keet.serve.report_cache import ReportCache
 from keet.serve.size_limits import bounded, bounded_text
 from keet.serve.tool_call import ToolCall
@@ -50,7 +51,8 @@ def make_server(roots: AllowedFolders) -> Server[Any]:
 async def serve_stdio(roots: AllowedFolders) -> None:
     server = make_server(roots)
     async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
+        requests = AnsweredRequests(read, write)
+        await server.run(requests, write, server.create_initialization_options())
 
 
 class _Handlers:

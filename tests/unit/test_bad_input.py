@@ -198,3 +198,38 @@ def test_a_full_disk_is_reported() -> None:
     assert done.returncode == 3
     assert len(done.stderr.splitlines()) == 1
     assert "no space left" in done.stderr.lower()
+
+
+DETAILS = (
+    '"ID","Kernel Name","Grid Size","Section Name","Metric Name","Metric Unit","Metric Value"\n'
+    '"0","k","(1, 1, 1)","S","Duration","us","{}"\n'
+)
+RAW = '"ID","Kernel Name","a__b"\n"","","us"\n"0","k","{}"\n'
+
+
+@pytest.mark.parametrize("table", [DETAILS, RAW])
+@pytest.mark.parametrize("cell", ["1" * (9 << 20), '","' * (3 << 20)], ids=["digits", "cells"])
+def test_an_export_with_a_giant_row_is_refused(table: str, cell: str, keet: Keet, bad) -> None:
+    """A row of 200 MB took 2 GB of memory."""
+    path = bad("giant.csv", table.format(cell).encode())
+    assert_refused(keet("show", path), path, "a line has more than 4 MB")
+
+
+def test_an_export_that_is_too_large_is_refused_unread(keet: Keet, bad) -> None:
+    path = bad("giant.csv", DETAILS.format("1").encode() * 100)
+    os.truncate(path, 65 << 20)
+    assert_refused(keet("show", path), path, "68 MB of text, and keet reads at most 67 MB")
+
+
+def test_an_export_with_too_many_launches_is_refused(keet: Keet, bad, monkeypatch) -> None:
+    monkeypatch.setattr("keet.ingest.printed.details_page.MOST_LAUNCHES", 3)
+    launch = "  k (1, 1, 1)x(1, 1, 1), Context 1, Stream 7, Device 0, CC 9.0\n    Section: S\n"
+    details = DETAILS.format("1")
+    for text in (
+        details
+        + "".join(details.splitlines()[1].replace('"0"', f'"{n}"', 1) + "\n" for n in range(1, 5)),
+        RAW.format("1") + '"1","k","1"\n' * 4,
+        launch * 5,
+    ):
+        path = bad("many.csv", text.encode())
+        assert_refused(keet("show", path), path, "more than 3 launches")

@@ -1,8 +1,8 @@
 """HTTP client for OpenAI-compatible servers that limits the size of replies.
 
-httpx decompresses whole chunks, reads the body of every redirect, and passes on all of it. Here the
-body is read and decompressed in pieces, and counted after decompression. It is reduced to what keet
-reads (reply_reduction.py) before Python objects are made of it.
+httpx decompresses whole chunks, follows redirects to any host, and passes on all of a body. Here
+the body is read and decompressed in pieces, and counted after decompression. It is reduced to what
+keet reads (reply_reduction.py) before Python objects are made of it.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ from __future__ import annotations
 import socket
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from itertools import chain
 from typing import Any
 
 from keet.agent.model.reply_reduction import UnusableReply, reduced
+from keet.optional_packages import is_installed
 
 MOST_BYTES = 2 * 2**20
 """Of a reply, after decompression. The longest answer that keet asks for (24,000 tokens in an
@@ -48,10 +50,15 @@ class ReplyTimeout(TimeoutError):
     """The body took longer than the timeout of a call."""
 
 
-def bounded_client(timeout_s: float, proxy: str | None = None) -> Any:
+class RedirectRefused(Exception):
+    """The server redirects to another server; the message is the URL without query, user name and
+    password. The prompt was not sent there."""
+
+
+def bounded_client(timeout_s: float, url: str | None, proxy: str | None = None) -> Any:
     """A client for `openai.OpenAI` and `ChatOpenAI`. The timeout is for one request, to its last
-    byte: a server that sends a byte now and then does not extend it. `proxy`: its URL; None: from
-    HTTPS_PROXY and similar variables."""
+    byte: a server that sends a byte now and then does not extend it. `url`: of the server; None:
+    the provider's. `proxy`: its URL; None: from HTTPS_PROXY and similar variables."""
     from openai import DefaultHttpxClient
 
     class BoundedClient(DefaultHttpxClient):
@@ -59,37 +66,78 @@ def bounded_client(timeout_s: float, proxy: str | None = None) -> Any:
             ends = time.monotonic() + timeout_s
             # Compression saves nothing at this size. Compressed replies are still decoded.
             request.headers["Accept-Encoding"] = "identity"
-            options |= {"stream": True, "follow_redirects": False}
-            response = self._followed(super().send(request, **options), options)
+            response = _followed(super().send, request, {**options, "stream": True})
             try:
                 return _read(response, ends)
             finally:
                 response.close()
 
-        def _followed(self, response: Any, options: dict[str, Any]) -> Any:
-            """The client builds the next request, without the key if the host changes."""
-            for _ in range(_REDIRECTS):
-                if response.next_request is None:
-                    return response
-                response.close()
-                response = super().send(response.next_request, **options)
-            if response.next_request is None:
-                return response
-            response.close()
-            raise UnusableReply(f"it redirects more than {_REDIRECTS} times")
-
-    return BoundedClient(**_connection(proxy))
+    return BoundedClient(**_connection(url, proxy))
 
 
-def _connection(proxy: str | None) -> dict[str, Any]:
-    """Empty if the environment names a proxy: a client with its own transport would ignore it."""
+def refuse_redirects() -> None:
+    """The same rule for redirects in the clients of other providers, if they use httpx. For the
+    worker process only: it changes the module."""
+    for name in filter(is_installed, ("httpx", "httpx2")):
+        client = import_module(name).Client
+        client.send = _following_within_server(client.send)
+
+
+def _following_within_server(plain: Callable[..., Any]) -> Callable[..., Any]:
+    def send(client: Any, request: Any, **options: Any) -> Any:
+        return _followed(partial(plain, client), request, options)
+
+    return send
+
+
+def _followed(send: Callable[..., Any], request: Any, options: dict[str, Any]) -> Any:
+    """The response, after redirects within the server. Raises RedirectRefused, UnusableReply."""
+    for _ in range(_REDIRECTS + 1):
+        response = send(request, **{**options, "follow_redirects": False})
+        if response.next_request is None:
+            return response
+        response.close()
+        if not _is_same_server(response.next_request.url, request.url):
+            raise RedirectRefused(_shown(response.next_request.url))
+        request = response.next_request
+    raise UnusableReply(f"it redirects more than {_REDIRECTS} times")
+
+
+def _is_same_server(new: Any, old: Any) -> bool:
+    """https to http would send the prompt unencrypted, another port is another program, another
+    user name would replace the key. The URLs are compared as httpx reads them."""
+    is_same = (new.scheme, new.host, new.port) == (old.scheme, old.host, old.port)
+    return is_same and new.userinfo in (b"", old.userinfo)
+
+
+def _shown(url: Any) -> str:
+    """As --base-url takes it."""
+    path = url.path.removesuffix("/").removesuffix("/chat/completions").removesuffix("/models")
+    return f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}{path}"
+
+
+def _connection(url: str | None, proxy: str | None) -> dict[str, Any]:
+    """Without a transport if the environment names a proxy: a client with its own transport would
+    ignore it. A server on this machine is reached directly: a proxy would read the prompt."""
     from urllib.request import getproxies
 
-    if not proxy and any(name != "no" for name in getproxies()):
+    if not proxy and not _is_local(url) and any(name != "no" for name in getproxies()):
         return {}
     httpx = _httpx()
     options = _kept_alive()
-    return {"transport": httpx.HTTPTransport(proxy=proxy or None, socket_options=options)}
+    transport = httpx.HTTPTransport(proxy=proxy or None, socket_options=options)
+    return {"transport": transport, "trust_env": False}
+
+
+def _is_local(url: str | None) -> bool:
+    from ipaddress import ip_address
+    from urllib.parse import urlsplit
+
+    host = urlsplit(url or "").hostname or ""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _httpx() -> Any:

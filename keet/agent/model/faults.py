@@ -13,11 +13,11 @@ import socket
 import ssl
 from collections.abc import Iterator
 
-from keet.agent.model.bounded_client import ReplyTimeout, ReplyTooLarge
+from keet.agent.model.bounded_client import RedirectRefused, ReplyTimeout, ReplyTooLarge
 from keet.agent.model.messages import CantCallTools, ModelFault
 from keet.agent.model.reply_reduction import UnusableReply
 from keet.agent.model.settings import ModelSpec, provider_of
-from keet.agent.privacy.secrets import scrub
+from keet.agent.privacy.secrets import quotable, scrub
 from keet.errors import one_line
 from keet.lazy_regex import regex
 from keet.optional_packages import is_installed, missing
@@ -80,13 +80,15 @@ def time_limit_fault(asked: AskedModel, seconds: float) -> ModelFault:
 
 def _bounds_error(error: BaseException) -> BaseException | None:
     """The error of keet's own HTTP client, which langchain's clients wrap as a connection error."""
-    own = (MemoryError, ReplyTooLarge, ReplyTimeout, UnusableReply)
+    own = (MemoryError, RedirectRefused, ReplyTooLarge, ReplyTimeout, UnusableReply)
     return next((cause for cause in _chain(error) if isinstance(cause, own)), None)
 
 
 def kind_of(error: BaseException, asked: AskedModel) -> str:
     if isinstance(error, ImportError):
         return "not_installed"
+    if isinstance(error, RedirectRefused):
+        return "redirect"
     if isinstance(error, MemoryError | ReplyTooLarge):
         return "too_large"
     status = status_of(error)
@@ -178,12 +180,12 @@ def _said(error: BaseException) -> str:
 
 
 def _quote(error: BaseException) -> str:
-    """The message of the server or client, short. Scrubbed first: half a key must not be
+    """The message of the server or client, short. Searched for keys first: half a key must not be
     printed."""
     body = getattr(error, "body", None)
     message = body.get("message") if isinstance(body, dict) else None
     said = str(message or error or type(error).__name__)[:_SCRUBBED]
-    text = " ".join(scrub(said).split())
+    text = " ".join(quotable(said).split())
     return text if len(text) <= _QUOTED else text[:_QUOTED].rstrip() + " ..."
 
 
@@ -291,6 +293,20 @@ def _no_tools(error: BaseException, asked: AskedModel) -> str:
     )
 
 
+def _redirect(error: BaseException, asked: AskedModel) -> str:
+    where = _quote(error)
+    is_url = asked.spec.base_url and where.startswith("http")
+    then = f"set --base-url {where} if you trust it" if is_url else "use another server"
+    return f"{asked.label} redirects to another server, {where}; nothing was sent there; {then}"
+
+
+def key_in_reply(whose: str, asked: AskedModel) -> ModelFault:
+    """The reply is dropped: its text can't be printed or recorded."""
+    what = f"a reply that contains {whose}, or a long part of it, plain or encoded"
+    line = f"{asked.label} sent {what}; keet dropped the reply; use another model or server"
+    return ModelFault("key_in_reply", one_line(scrub(line)))
+
+
 def _too_large(error: BaseException, asked: AskedModel) -> str:
     if isinstance(error, MemoryError):
         what = "a reply that takes more memory than keet allows"
@@ -322,6 +338,7 @@ _LINES = {
     "no_quota": _no_quota,
     "too_long": _too_long,
     "too_large": _too_large,
+    "redirect": _redirect,
     "server": _server,
     "not_installed": _not_installed,
     "no_provider": _no_provider,
@@ -329,5 +346,5 @@ _LINES = {
     "bad_reply": _bad_reply,
     "other": _other,
 }
-KINDS = frozenset(_LINES) | {"client", "script", "time_limit"}
+KINDS = frozenset(_LINES) | {"client", "key_in_reply", "script", "time_limit"}
 """Every kind of fault."""

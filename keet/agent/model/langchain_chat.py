@@ -12,7 +12,14 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
-from keet.agent.model.faults import PASSING, AskedModel, fault_of, refuses_parameter, wait_of
+from keet.agent.model.faults import (
+    PASSING,
+    AskedModel,
+    fault_of,
+    key_in_reply,
+    refuses_parameter,
+    wait_of,
+)
 from keet.agent.model.langchain_messages import (
     from_langchain,
     misshapen_call,
@@ -20,9 +27,16 @@ from keet.agent.model.langchain_messages import (
     to_tools,
     with_schema_as_text,
 )
-from keet.agent.model.messages import CantCallTools, ChatReply, ChatRequest, ModelFault
+from keet.agent.model.messages import (
+    CantCallTools,
+    ChatReply,
+    ChatRequest,
+    ModelFault,
+    reply_document,
+)
 from keet.agent.model.settings import ModelSpec
 from keet.agent.model.time_limit import LONGEST_WAIT_S
+from keet.agent.privacy.secrets import key_in
 from keet.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -125,6 +139,15 @@ class LangchainChat:
         raise fault
 
     def _ask_once(self, request: ChatRequest) -> ChatReply:
+        """Raises ModelFault if the reply contains a key: everything that uses, records or prints
+        replies gets them from here."""
+        reply = self._sent_twice(request)
+        if whose := key_in(_texts(reply)):
+            raise key_in_reply(whose, AskedModel(self._spec))
+        return reply
+
+    def _sent_twice(self, request: ChatRequest) -> ChatReply:
+        """Once, unless the server rejects the name or size of the token limit."""
         try:
             return self._send(request)
         except Exception as error:
@@ -178,6 +201,21 @@ class LangchainChat:
         elif self._dialect.limit == "argument":
             arguments["max_tokens"] = limit
         return {**arguments, "extra_body": body} if body else arguments
+
+
+def _texts(reply: ChatReply) -> str:
+    """All that the server sent, as one text: a key may be split over its parts. Not as JSON only:
+    escapes count as a level of encoding."""
+    document = reply_document(reply)
+    return "\n".join([reply.text, *map(_text, document["calls"])])
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return "\n".join(f"{name}\n{_text(part)}" for name, part in value.items())
+    if isinstance(value, list):
+        return "\n".join(map(_text, value))
+    return str(value)
 
 
 def _response_format(schema: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from keet.agent.model.langchain_chat import (
 )
 from keet.agent.model.messages import ModelFault
 from keet.agent.model.settings import ModelSpec, provider_of
-from keet.agent.privacy.secrets import scrub
+from keet.agent.privacy.secrets import key_in, scrub
 from keet.errors import one_line
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _own_server(spec: ModelSpec, base_url: str) -> LangchainChat:
         api_key=SecretStr(key),
         timeout=Timeout(spec.timeout_s, connect=min(spec.timeout_s, _CONNECT_S)),
         max_retries=0,  # LangchainChat retries, the same for every provider
-        http_client=bounded_client(spec.timeout_s, proxy),
+        http_client=bounded_client(spec.timeout_s, base_url, proxy),
         openai_proxy=None,  # the client has it; langchain accepts only one of them
         use_responses_api=False,
     )
@@ -100,7 +100,7 @@ def _first_model(spec: ModelSpec, base_url: str, key: str) -> str:
 def _listed(base_url: str, key: str, timeout: float) -> list[Any]:
     from openai import OpenAI
 
-    http = bounded_client(timeout, os.environ.get("OPENAI_PROXY"))
+    http = bounded_client(timeout, base_url, os.environ.get("OPENAI_PROXY"))
     with OpenAI(
         base_url=base_url, api_key=key, timeout=timeout, max_retries=0, http_client=http
     ) as client:
@@ -118,7 +118,7 @@ def _printable_name(listed: list[Any], base_url: str) -> str:
 def _can_be_printed(name: str) -> bool:
     """A server may list anything as a model name, also a key."""
     fits = bool(name.strip()) and len(name) <= _LONGEST_NAME
-    return fits and name.isprintable() and scrub(name) == name
+    return fits and name.isprintable() and scrub(name) == name and not key_in(name)
 
 
 def _hosted(spec: ModelSpec) -> LangchainChat:
@@ -150,7 +150,7 @@ def _init(spec: ModelSpec) -> BaseChatModel:
         except (TypeError, ValueError):
             return init_chat_model(spec.name)
         if isinstance(model, BaseChatOpenAI):
-            http = bounded_client(spec.timeout_s, model.openai_proxy)
+            http = bounded_client(spec.timeout_s, model.openai_api_base, model.openai_proxy)
             own = {"http_client": http, "openai_proxy": None}  # as above
             model = init_chat_model(spec.name, **limits, **own)
         return model

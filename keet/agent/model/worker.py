@@ -17,6 +17,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Any
 
+from keet.agent.model.bounded_client import refuse_redirects
 from keet.agent.model.faults import AskedModel, fault_of
 from keet.agent.model.langchain_chat import LangchainChat
 from keet.agent.model.messages import ModelFault, reply_document, request_from
@@ -58,6 +59,7 @@ def _serve(inbox: _Inbox, answers: IO[bytes]) -> None:
         try:
             if chat is None:
                 chat = connect(spec)
+                refuse_redirects()
                 _limit_memory(spec)
                 answer: Line = {"name": chat.name}
             else:

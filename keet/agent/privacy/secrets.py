@@ -1,7 +1,8 @@
 """Removes API keys from everything that is printed, logged, sent or written.
 
 Both known keys (values in the environment) and text that looks like a key are replaced: a text that
-lost a harmless word can still be read, a leaked key can't be taken back.
+lost a harmless word can still be read, a leaked key can't be taken back. What a server sent is also
+searched for encoded keys (`key_in`), and is dropped as a whole if it has one.
 
 Every pattern must take linear time: a server chooses the text that is searched.
 """
@@ -10,25 +11,29 @@ from __future__ import annotations
 
 import os
 import re
-from base64 import b64encode
+import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
-from keet.agent.privacy.decoded_text import DecodedText, Span, letters, seen, unescaped
+from keet.agent.privacy.decodings import SHORTEST, decodings, letters, unescaped
 from keet.lazy_regex import regex
 
+Span = tuple[int, int]
 KEY = "[key]"
 
 _SHORTEST = 8
 """Shorter values are ordinary words and numbers: replacing them would damage the text."""
-_LOOSE = 12
-"""Letters and digits that a key needs to be searched with other characters between them: fewer
-would match ordinary words."""
-_LOOSE_LETTERS = 24
-"""The same for a key without digits, which must be in mixed case: SORT_KEY may be `shared_memory`,
-and tokens of Hugging Face may have 34 letters and no digit."""
+_LETTERS_ONLY = 24
+"""Letters that a key without digits needs to be searched in encoded form. It must be in mixed case:
+SORT_KEY may be `shared_memory`, and tokens of Hugging Face may have 34 letters and no digit."""
+_STEP = 4
+"""Letters and digits between the beginnings of two parts of a key that are searched for: every part
+of `SHORTEST + _STEP - 1` (15) contains one of them."""
+_CHANGES = 4
+"""Changes between upper case, lower case and digits that make letters no words."""
 _NAMES = regex(
     r"(?:API_?KEY|_KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|_PAT|_AUTH)(?:_ID)?$", re.IGNORECASE
 )
@@ -72,27 +77,43 @@ _QUERY = regex(
     [?&](?:[a-z_-]*(?:key|token|secret|password)|sig|signature|auth)=(?!=) (?P<query> [^&\s"'\#]+ )
     """
 )
-_NOTHING = regex("")
-_BESIDE_BASE64 = regex(r"[A-Za-z0-9+/=_-]{0,4}")
-"""Up to 3 characters on each side contain bits of the key."""
+_KEY_NAME = regex(r"(?i)key|token|secret|password|sig|auth")
 _of_urls: set[str] = set()
 
 
 def scrub(text: str, known: Sequence[str] | None = None) -> str:
     """The text without keys. `known`: keys of the environment; None: look them up."""
-    known = _known() if known is None else known
-    spans = [*_exact(text, known), *_looks(text)]
-    plain = unescaped(text)
-    if plain != text and (any(value in plain for value in known) or any(_looks(plain))):
-        view = DecodedText.of(text).unescaped()
-        spans += map(view.origin, [*_exact(view.text, known), *_looks(view.text)])
-    return _cut(text, [*spans, *_loose(text, plain, known)])
+    known = list(_known()) if known is None else known
+    return _cut(text, [*_exact(text, known), *_looks(text)])
+
+
+def key_in(text: str) -> str | None:
+    """Whose key a server's text contains, plain or encoded, in full or a long part; None: none.
+
+    Keys that may be words (docs/agent.md) do not count where they are plain: `scrub` removes them.
+    """
+    known = _known()
+    parts = {part: whose for value, whose in known.items() for part in _parts(value)}
+    if parts:
+        for view in decodings(text):
+            for part, whose in parts.items():
+                if part in view:
+                    return whose
+    plain = unescaped(scrub(text, list(known)))
+    if any(_looks_strictly(plain)):
+        return "text that looks like a key"
+    return next((whose for value, whose in known.items() if value in plain), None)
+
+
+def quotable(text: str) -> str:
+    """A server's text as it can be printed."""
+    return "[removed: it contains a key]" if key_in(text) else scrub(text)
 
 
 def scrub_document(value: Any, known: Sequence[str] | None = None) -> Any:
     """The same for each text in a JSON-like value. Before it is encoded: escapes would hide a
     key."""
-    known = _known() if known is None else known
+    known = list(_known()) if known is None else known
     if isinstance(value, str):
         return scrub(value, known)
     if isinstance(value, Mapping):
@@ -105,12 +126,13 @@ def scrub_document(value: Any, known: Sequence[str] | None = None) -> Any:
 
 
 def remember_url(url: str | None) -> None:
-    """Treats the user name and password in a URL as keys."""
+    """Treats the user name, the password and keys of the query in a URL as keys."""
     try:
         parts = urlsplit(url or "")
+        query = [value for name, value in parse_qsl(parts.query) if _KEY_NAME.search(name)]
     except ValueError:
         return
-    for part in (parts.username, parts.password):
+    for part in (parts.username, parts.password, *query):
         if part and len(part) >= _SHORTEST:
             _of_urls.update((part, unquote(part)))
 
@@ -130,11 +152,16 @@ def _all(text: str, value: str) -> Iterator[Span]:
         at = text.find(value, at + len(value))
 
 
-def _looks(text: str) -> Iterator[Span]:
+def _looks_strictly(text: str) -> Iterator[Span]:
+    """By its own characters, not by what is beside it."""
     for pattern in _LOOKS:
         yield from (match.span() for match in pattern.finditer(text))
     yield from _words(text)
     yield from _web_tokens(text)
+
+
+def _looks(text: str) -> Iterator[Span]:
+    yield from _looks_strictly(text)
     yield from (match.span(match.lastgroup or 0) for match in _AFTER.finditer(text))
     yield from _queries(text)
 
@@ -154,58 +181,41 @@ def _web_tokens(text: str) -> Iterator[Span]:
     return (match.span() for match in _WEB_TOKEN.finditer(text) if match["rest"])
 
 
-def _loose(text: str, plain: str, known: Sequence[str]) -> Iterator[Span]:
-    """Keys with other characters between their letters, or in another encoding."""
-    forms = [form for value in known for form in _forms(value)]
-    if not forms:
-        return
-    for sight in (plain, seen(plain)):
-        held = letters(sight)
-        found = [form for form in forms if form[0] in held]
-        if found:
-            view = DecodedText.of(text).unescaped()
-            view = (view if sight is plain else view.seen()).letters()
-            for form, beside in found:
-                for span in map(view.origin, _all(view.text, form)):
-                    yield _with_rest(text, span, beside)
-
-
 @lru_cache(maxsize=64)
-def _forms(value: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """The key, backwards, in base 16 and in base64, each as letters and digits; with a pattern for
-    the characters beside it that contain parts of it."""
-    if not _is_random(value):
-        return ()
-    data = value.encode(errors="replace")
-    base64 = [_in_base64(data, offset) for offset in range(3)]
-    forms = {letters(form): _NOTHING for form in (value, value[::-1], data.hex())}
-    forms |= {letters(form): _BESIDE_BASE64 for form in base64}
-    return tuple((form, beside) for form, beside in forms.items() if len(form) >= _LOOSE)
+def _parts(value: str) -> frozenset[bytes]:
+    """Parts of the key as letters and digits, also backwards, each in every rotation of the
+    alphabet (ROT13 is one). Empty for a word or number, which any text may contain."""
+    held = "".join(char for char in value if char.isascii() and char.isalnum())
+    if not _is_random(held):
+        return frozenset()
+    starts = {*range(0, len(held) - SHORTEST + 1, _STEP), len(held) - SHORTEST}
+    parts = [held[at : at + SHORTEST] for at in starts]
+    found = {letters(part) for part in parts if _is_no_word(part)} or {letters(held)}
+    return frozenset(
+        each.translate(rotation)
+        for part in found
+        for each in (part, part[::-1])
+        for rotation in _ROTATIONS
+    )
 
 
-def _is_random(value: str) -> bool:
-    """Not a word or number: those would be found in any text."""
-    if not any(map(str.isalpha, value)):
+def _is_random(held: str) -> bool:
+    if len(held) < SHORTEST or held.isdigit():
         return False
-    is_mixed = value != value.lower() and value != value.upper()
-    return any(map(str.isdigit, value)) or (is_mixed and len(letters(value)) >= _LOOSE_LETTERS)
+    is_mixed = held != held.lower() and held != held.upper()
+    return any(map(str.isdigit, held)) or (is_mixed and len(held) >= _LETTERS_ONLY)
 
 
-def _in_base64(data: bytes, offset: int) -> str:
-    """After `offset` other bytes, without the characters that also depend on the neighbours."""
-    end = (offset + len(data)) // 3 * 4
-    return b64encode(bytes(offset) + data).decode()[(0, 2, 3)[offset] : end]
+def _is_no_word(part: str) -> bool:
+    kinds = [(char.isdigit(), char.isupper()) for char in part]
+    has_both = part.isalnum() and not part.isalpha() and not part.isdigit()
+    return has_both or sum(a != b for a, b in pairwise(kinds)) >= _CHANGES
 
 
-def _with_rest(text: str, span: Span, beside: re.Pattern[str]) -> Span:
-    """Extends the span by the characters beside it that belong to the key, and by backslashes
-    before it, which would escape the mark."""
-    start, end = span
-    before, after = beside.match(text[max(0, start - 4) : start][::-1]), beside.match(text, end)
-    start -= before.end() if before else 0
-    while start and text[start - 1] == "\\":
-        start -= 1
-    return start, after.end() if after else end
+_ALPHABET = string.ascii_lowercase.encode()
+_ROTATIONS = [
+    bytes.maketrans(_ALPHABET, _ALPHABET[at:] + _ALPHABET[:at]) for at in range(len(_ALPHABET))
+]
 
 
 def _cut(text: str, spans: Iterable[Span]) -> str:
@@ -226,17 +236,19 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
     return merged
 
 
-def _known() -> list[str]:
-    """Values of environment variables whose names say that they are keys, the longest first. A key
-    that contains an escape is also searched for in its unescaped form."""
-    values = {*_credentials(), *_of_urls}
-    plain = {each for value in values if len(each := unescaped(value)) >= _SHORTEST}
-    return sorted(values | plain, key=len, reverse=True)
+def _known() -> dict[str, str]:
+    """Values of environment variables whose names say that they are keys, and keys of URLs, the
+    longest first, with whose they are. A key that contains an escape is also searched for in its
+    unescaped form."""
+    values = dict.fromkeys(_of_urls, "a key of --base-url") | dict(_credentials())
+    plain = {unescaped(value): whose for value, whose in values.items()}
+    values |= {value: whose for value, whose in plain.items() if len(value) >= _SHORTEST}
+    return {value: values[value] for value in sorted(values, key=len, reverse=True)}
 
 
-def _credentials() -> Iterator[str]:
+def _credentials() -> Iterator[tuple[str, str]]:
     for name, text in os.environ.items():
         value = text.strip()
         # A repeated single character (`00000000`) is not a key, and is in many tables.
         if len(value) >= _SHORTEST and len(set(value)) > 1 and _NAMES.search(name):
-            yield value
+            yield value, f"the value of {name}"

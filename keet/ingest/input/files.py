@@ -18,7 +18,10 @@ from keet.records import NamedTuple
 HEAD = 4096
 """Bytes that are enough to recognise every format."""
 MAX_TEXT = 256 << 20
-"""Largest export or snapshot in bytes: parsing takes several times that in memory."""
+"""Largest snapshot or recorded run table in bytes: parsing takes several times that in memory."""
+MAX_EXPORT = 64 << 20
+"""Largest text that ncu or nsys printed, in bytes: parsing takes up to 16 times that in memory. The
+largest public one seen has less than 5 MB."""
 
 _KINDS = (
     (stat.S_ISDIR, "a directory", "name a report in it: keet show DIR/REPORT"),

@@ -18,6 +18,7 @@ from keet.ingest.printed.details_page import (
     PrintedLaunch,
     PrintedPage,
     PrintedRow,
+    check_count,
     dim3,
     estimated_gain,
     page_of,
@@ -74,6 +75,7 @@ def read_details(text: str, path: Path) -> PrintedPage:
             if key not in launches:
                 launches[key] = _printed_launch(row, table)
                 printed.append(launches[key])
+                check_count(printed, path)
             _add(launches[key], row, table, number)
     return page_of(printed, path)
 

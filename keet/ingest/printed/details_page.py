@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from keet.catalog import details_labels, metric_named, rule_texts, unit_of
-from keet.errors import DamagedReport
+from keet.errors import DamagedReport, UnreadableFile
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.ingest.ncu_rep.session import device_from_metrics
 from keet.ingest.printed.numbers import Notation, is_malformed_number, notation_of, printed_value
@@ -37,6 +37,8 @@ from keet.records import NamedTuple, dataclass, field
 from keet.safe_text import bounded_line
 from keet.units import parse_unit
 
+MOST_LAUNCHES = 100_000
+"""Of an export. Chosen by judgement: no public export seen has 5 MB."""
 RAW_EXPORT = "ncu --import REPORT --page raw --csv > FILE"
 NAMED_METRICS = ("", "Command line profiler metrics")
 """Sections whose rows have metric names instead of labels; "" is the raw page."""
@@ -93,6 +95,16 @@ class PrintedPage(NamedTuple):
 
     launches: tuple[Launch, ...]
     notes: tuple[str, ...]
+
+
+def check_count(launches: Sequence[object], path: Path) -> None:
+    """Raises if there are too many launches for the memory: each takes about 3 kB."""
+    if len(launches) > MOST_LAUNCHES:
+        raise UnreadableFile(
+            path,
+            f"it has more than {MOST_LAUNCHES:,} launches, which keet reads from reports only",
+            "use the .ncu-rep that it was made from",
+        )
 
 
 def page_of(printed: Sequence[PrintedLaunch], path: Path, notes: Iterable[str] = ()) -> PrintedPage:

@@ -15,6 +15,7 @@ from keet.ingest.printed.details_page import (
     PrintedLaunch,
     PrintedPage,
     PrintedRow,
+    check_count,
     estimated_gain,
     page_of,
     rule_result,
@@ -67,6 +68,7 @@ def read_printed(text: str, path: Path) -> PrintedPage:
     reader = _Reader()
     for number, line in enumerate(text.split("\n"), 1):
         reader.read(line.rstrip(), number)
+        check_count(reader.launches, path)
     return page_of(reader.launches, path, reader.finish(cut=not text.endswith("\n")))
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from keet.errors import DamagedReport
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.ingest.ncu_rep.session import device_from_metrics
-from keet.ingest.printed.details_page import RAW_EXPORT, dim3, kernel_name
+from keet.ingest.printed.details_page import RAW_EXPORT, check_count, dim3, kernel_name
 from keet.ingest.printed.numbers import is_count, is_malformed_number, printed_value, whole
 from keet.lazy_regex import regex
 from keet.profile import (
@@ -65,6 +65,7 @@ def read_csv_launches(text: str, path: Path) -> tuple[Launch, ...]:
             counted = found.start()
             row = _read_row(line, number, table, path)
             launches.append(_launch(len(launches), row, table, path, number))
+            check_count(launches, path)
     return tuple(launches)
 
 

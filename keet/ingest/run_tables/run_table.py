@@ -9,7 +9,7 @@ from typing import Any
 from keet.errors import DamagedReport, IngestError, UnreadableFile, UnsupportedVersion
 from keet.files import STDIN, replacing_text
 from keet.ingest.in_memory_launch import bounded
-from keet.ingest.input.files import MAX_TEXT, open_input, printable_path
+from keet.ingest.input.files import MAX_EXPORT, MAX_TEXT, open_input, printable_path
 from keet.ingest.ncu_rep.completeness import table_notes
 from keet.ingest.typed_json import parse_object, typed
 from keet.profile import Profile
@@ -76,7 +76,7 @@ def _used(profile: Profile, table: RunTable) -> Profile:
 def read_run_table(path: Path) -> RunTable:
     """Read a table that keet recorded, or a CSV table with kernel, launches and total time."""
     file = open_input(path)
-    if file.size > MAX_TEXT:
+    if file.size > (MAX_TEXT if path.name.endswith(SUFFIX) else MAX_EXPORT):
         raise UnreadableFile(path, "it is too large for a run table", _MAKE_AGAIN)
     try:
         text = file.read().decode("utf-8-sig")

@@ -8,7 +8,7 @@ import socket
 import ssl
 import zlib
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 
 import pytest
 
@@ -18,7 +18,17 @@ from keet.agent.model.messages import ChatMessage, ChatReply, ChatRequest, Model
 from keet.agent.model.providers import connect
 from keet.agent.model.reply_reduction import MOST_CALLS, UnusableReply, reduced
 from keet.agent.model.settings import ModelSpec
-from tests.hostile_behaviours import BEHAVIOURS, Behaviour, Connection, answer, drips_chunks, whole
+from tests.hostile_behaviours import (
+    BEHAVIOURS,
+    HIDDEN,
+    Behaviour,
+    Connection,
+    answer,
+    drips_chunks,
+    fails_with_key,
+    redirects_elsewhere,
+    whole,
+)
 from tests.hostile_servers import serving
 
 ASK = ChatRequest((ChatMessage("user", "Why?"),))
@@ -34,7 +44,7 @@ def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-some-key-0123456789")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-some-key-0123456789abcdefXYZ")
     monkeypatch.setattr(ssl, "create_default_context", one_context)
 
 
@@ -77,6 +87,114 @@ def test_replies_that_are_too_large_or_unusable() -> None:
         if found.kind != kind or ";" not in str(found) or len(str(found)) > 500:
             wrong.append((name, found.kind, str(found)))
     assert wrong == []
+
+
+STATUSES = ("301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent")
+
+
+@pytest.mark.parametrize("status", STATUSES)
+@pytest.mark.parametrize("names_model", [True, False])
+def test_redirects_to_another_port_are_refused(status: str, names_model: bool) -> None:
+    """The other server gets no connection: neither the prompt nor the key."""
+    reached: list[float] = []
+    with serving(Behaviour("another", lambda to: to.send(whole(answer()))), reached) as other:
+        place = f"{other}/chat/completions?x=1"
+        found = fault(
+            Behaviour("redirects", redirects_elsewhere(place, status), names_model=names_model)
+        )
+    assert found.kind == "redirect"
+    assert f"redirects to another server, {other}; nothing was sent there" in str(found)
+    assert f"set --base-url {other} if you trust it" in str(found)
+    assert reached == []
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "https://127.0.0.1:{own}/v1",
+        "http://localhost:{own}/v1",
+        "http://127.0.0.2:{own}/v1",
+        "//localhost:{own}/v1",
+        "http://user:word@127.0.0.1:{own}/v1",
+        "http://127.0.0.1:{own}@localhost/v1",
+        "http://localhost:{own}\\@127.0.0.1:{own}/v1",
+        "ftp://127.0.0.1:{own}/v1",
+    ],
+)
+def test_redirects_to_another_scheme_host_or_user_are_refused(place: str) -> None:
+    requests: list[int] = []
+
+    def send(to: Connection) -> None:
+        requests.append(to.number)
+        own = to.socket.getsockname()[1]
+        redirects_elsewhere(place.replace("{own}", str(own)))(to)
+
+    assert fault(Behaviour("redirects", send)).kind in ("redirect", "bad_reply", "other")
+    assert requests == [0]
+
+
+@pytest.mark.parametrize("place", ["/v1/again", "again", "http://127.0.0.1:{own}/v1/again"])
+def test_redirects_within_the_server_are_followed(place: str) -> None:
+    def send(to: Connection) -> None:
+        own = str(to.socket.getsockname()[1])
+        if to.number:
+            assert "some-key" in to.key
+            to.send(whole(answer()))
+        else:
+            redirects_elsewhere(place.replace("{own}", own))(to)
+
+    assert "coalesced" in asked(Behaviour("redirects", send)).text
+
+
+def test_other_clients_do_not_follow_redirects_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the SDKs of other providers make them."""
+    for name in ("httpx", "httpx2"):
+        module = pytest.importorskip(name)
+        monkeypatch.setattr(module.Client, "send", module.Client.send)  # restored afterwards
+    bounded_client.refuse_redirects()
+    reached: list[float] = []
+    other = Behaviour("another", lambda to: to.send(whole(answer())))
+    for name in ("httpx", "httpx2"):
+        client = pytest.importorskip(name).Client(follow_redirects=True, trust_env=False)
+        with client, serving(other, reached) as place:
+            with (
+                serving(Behaviour("redirects", redirects_elsewhere(place))) as url,
+                pytest.raises(bounded_client.RedirectRefused),
+            ):
+                client.post(url, json={})
+            assert reached == []
+            assert client.post(place, json={}).status_code == 200
+            reached.clear()
+
+
+@pytest.mark.parametrize("form", HIDDEN)
+def test_a_reply_with_a_key_is_dropped(form: str) -> None:
+    found = fault(BY_NAME[f"key: {form}"])
+    assert found.kind == "key_in_reply"
+    assert "OPENAI_API_KEY" in str(found)
+    assert "some-key" not in str(found)
+
+
+def test_a_key_in_tool_calls_and_errors() -> None:
+    assert fault(BY_NAME["key in calls of tools"]).kind == "key_in_reply"
+    for name in ("key in HTTP 400", "key in HTTP 404", "key in HTTP 500"):
+        assert "[removed: it contains a key]" in str(fault(BY_NAME[name])), name
+    coded = partial(fails_with_key, "500 Failed", HIDDEN["base64 twice"])
+    assert "[removed: it contains a key]" in str(fault(Behaviour("coded", coded)))
+
+
+def test_short_keys_do_not_drop_replies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As servers without keys are given them."""
+    for key in ("none", "EMPTY", "sk-1", "ollama", "token-abc", "coalesced", "not-needed"):
+        monkeypatch.setenv("OPENAI_API_KEY", key)
+        assert "The accesses" in asked(Behaviour("good", lambda to: to.send(whole(answer())))).text
+
+
+def test_a_server_on_this_machine_is_reached_directly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy would read the prompt and the key."""
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    assert "coalesced" in asked(Behaviour("good", lambda to: to.send(whole(answer())))).text
 
 
 def test_a_body_sent_byte_by_byte_ends_with_the_timeout() -> None:
@@ -137,12 +255,12 @@ def _said(text: str) -> bytes:
 def test_connections_are_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     """As langchain's own client keeps them. With a proxy of the environment, httpx makes them."""
     monkeypatch.setattr("urllib.request.getproxies", lambda: {"no": "localhost"})
-    options = bounded_client.bounded_client(5.0)._transport._pool._socket_options
+    options = bounded_client.bounded_client(5.0, None)._transport._pool._socket_options
     assert (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1) in options
     assert (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60) in options
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
     monkeypatch.setattr("urllib.request.getproxies", lambda: {"https": "http://127.0.0.1:9"})
-    client = bounded_client.bounded_client(5.0)
+    client = bounded_client.bounded_client(5.0, None)
     assert any("Proxy" in type(each._pool).__name__ for each in client._mounts.values() if each)
 
 

@@ -408,7 +408,7 @@ def test_the_newer_name_of_the_limit(server: Server) -> None:
         (400, failure("This model's maximum context length is 4096 tokens."), "too_long", "4096"),
         (400, failure("the request exceeds the available context size."), "too_long", "too long"),
         (413, b"", "too_long", "too long"),
-        (400, failure(f"bad thing {KEY}"), "other", "HTTP 400: bad thing [key]"),
+        (400, failure(f"bad thing {KEY}"), "other", "HTTP 400: [removed: it contains a key]"),
         (402, failure("pay"), "other", "HTTP 402"),
         (500, failure("broken"), "server", "HTTP 500: broken"),
         (503, b"<html>busy</html>", "server", "HTTP 503"),
@@ -425,7 +425,7 @@ def test_the_newer_name_of_the_limit(server: Server) -> None:
         (200, {"choices": []}, "bad_reply", "not a model's reply"),
         (200, {"choices": None}, "bad_reply", "not a model's reply"),
         (200, {"choices": [{"message": None}]}, "bad_reply", "not a model's reply"),
-        (200, {"error": {"message": f"no {KEY}"}}, "bad_reply", "no [key]"),
+        (200, {"error": {"message": f"no {KEY}"}}, "bad_reply", "[removed: it contains a key]"),
     ],
 )
 def test_faults_of_the_server(server: Server, status: int, body: Any, kind: str, said: str) -> None:
@@ -570,17 +570,6 @@ def test_an_older_model_gets_a_lower_token_limit(
     chat = connect(ModelSpec("openai:gpt-4-turbo", None, 5.0, None))
     assert chat.ask(ASK).text == "so"
     assert [sent["max_completion_tokens"] for sent in server.asked] == [10500, 2500]
-
-
-def test_a_key_does_not_follow_a_redirect(server: Server) -> None:
-    """Who runs one server can't have the key sent to another."""
-    other = Server()
-    try:
-        server.answers = [(307, b"", {"Location": f"{other.url}/chat/completions"})]
-        chat_with(server.url)[0].ask(ASK)
-        assert other.keys == [None]
-    finally:
-        other.close()
 
 
 def test_tracing_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:

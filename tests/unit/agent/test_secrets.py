@@ -1,18 +1,19 @@
 """Keys are removed from texts, in whatever form they are written."""
 
+import base64
 import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.agent.privacy import decoded_text, secrets
-from keet.agent.privacy.secrets import remember_url, scrub, scrub_document
-from tests.hostile_behaviours import HIDDEN
-from tests.hostile_servers import reveals
+from keet.agent.privacy import secrets
+from keet.agent.privacy.secrets import key_in, quotable, remember_url, scrub, scrub_document
+from tests.hostile_behaviours import HIDDEN, in_base64
 
 KEY = "corp/key+with=odd&signs"
 
@@ -31,7 +32,7 @@ KEY = "corp/key+with=odd&signs"
 def test_values_of_the_environment(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, KEY)
     assert scrub(f"a {KEY} b") == "a [key] b"
-    assert scrub("?q=corp%2Fkey%2Bwith%3Dodd%26signs") == "?q=[key]"
+    assert key_in("?q=corp%2Fkey%2Bwith%3Dodd%26signs") == f"the value of {name}"
 
 
 def test_a_key_inside_a_key_is_removed_completely(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,79 +113,116 @@ def test_a_document_is_scrubbed_before_it_is_json(monkeypatch: pytest.MonkeyPatc
     assert json.dumps(clean)
 
 
-# Keys that are hidden
+# Keys that are hidden: what has them is dropped as a whole
 
 SECRET = "sk-proj-Ab12_cd34-ef56GH78ijKL90mnOP"
+HALF = len(SECRET) // 2
+FORMS: dict[str, str] = {name: hide(SECRET) for name, hide in HIDDEN.items()}
+FORMS |= {
+    "two items": json.dumps([SECRET[:HALF], SECRET[HALF:]]),
+    "two literals": f'"{SECRET[:HALF]}" + "{SECRET[HALF:]}"',
+    "JSON lines": json.dumps(f"{SECRET[:HALF]}\n{SECRET[HALF:]}"),
+    "entities without semicolons": "".join(f"&#{ord(char)} " for char in SECRET),
+    "entities in base 16": "".join(f"&#x{ord(char):X};" for char in SECRET),
+    "soft hyphens of HTML": "&shy;".join(SECRET),
+    "C": "".join(f"\\x{ord(char):02x}" for char in SECRET),
+    "octal escapes": "".join(f"\\{ord(char):03o}" for char in SECRET),
+    "percent in percent": "".join(f"%25{ord(char):02x}" for char in SECRET),
+    "comments of HTML": "<!-- x -->".join(SECRET),
+    "some entities": SECRET.replace("A", "&#65;").replace("p", "&#x70;"),
+    "the end": SECRET[-18:],
+    "the middle in base64": in_base64(SECRET[8:26]),
+    "base64, dashes": "-".join(in_base64(SECRET)),
+    "base 85, spaces": " ".join(HIDDEN["base 85"](SECRET)),
+    "UTF-16": base64.b64encode(SECRET.encode("utf-16-le")).decode(),
+}
 
 
-def test_a_hidden_key_is_cut_out_and_the_rest_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("around", ["The key is {}, after all.", '{{"summary": "{}\\nIt waits."}}'])
+def test_a_hidden_key_is_found(form: str, around: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_TOKEN", SECRET)
-    half = len(SECRET) // 2
-    forms = {name: hide(SECRET) for name, hide in HIDDEN.items()}
-    forms |= {
-        "two items": json.dumps([SECRET[:half], SECRET[half:]]),
-        "two literals": f'"{SECRET[:half]}" + "{SECRET[half:]}"',
-        "JSON lines": json.dumps(f"{SECRET[:half]}\n{SECRET[half:]}"),
-        "backwards": SECRET[::-1],
-        "entities without semicolons": "".join(f"&#{ord(char)} " for char in SECRET),
-        "entities in base 16": "".join(f"&#x{ord(char):X};" for char in SECRET),
-        "soft hyphens of HTML": "&shy;".join(SECRET),
-        "C": "".join(f"\\x{ord(char):02x}" for char in SECRET),
-        "octal": "".join(f"\\{ord(char):03o}" for char in SECRET),
-        "percent in percent": "".join(f"%25{ord(char):02x}" for char in SECRET),
-        "comments of HTML": "<!-- x -->".join(SECRET),
-        "some entities": SECRET.replace("A", "&#65;").replace("p", "&#x70;"),
-    }
-    wrong = {}
-    for name, hidden in forms.items():
-        clean = scrub(f"before {hidden} after")
-        kept = clean.startswith("before ") and clean.endswith(" after") and "[key]" in clean
-        if reveals(clean, SECRET) or not kept or len(clean) > 40:
-            wrong[name] = clean
-    assert wrong == {}
+    text = around.format(FORMS[form])
+    assert key_in(text) == "the value of A_TOKEN"
+    assert quotable(text) == "[removed: it contains a key]"
+
+
+@pytest.mark.parametrize("inner", sorted(HIDDEN.keys() - {"base64 twice", "base64 of gzip"}))
+@pytest.mark.parametrize(
+    "outer", ["base64", "base 16", "base 85", "ROT13", "backwards", "entities"]
+)
+def test_two_encodings(inner: str, outer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_TOKEN", SECRET)
+    assert key_in(f"The key is {HIDDEN[outer](HIDDEN[inner](SECRET))}, after all.")
+
+
+HONEST = [
+    *sorted(Path("tests/transcripts").glob("*.jsonl"))[:3],
+    Path("docs/agent.md"),
+    Path("keet/units.py"),
+]
+
+
+@pytest.mark.parametrize("path", HONEST, ids=lambda path: path.name)
+def test_honest_texts_contain_no_key(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also with values that are words, as other programs set them."""
+    for name, value in {
+        "A_TOKEN": SECRET,
+        "B_TOKEN": "hf_" + "QwErTyUiOp" * 3,
+        "C_API_KEY": "0123456789abcdef0123456789abcdef",
+        "D_API_KEY": "EMPTY",
+        "E_API_KEY": "none",
+        "F_API_KEY": "sk-1",
+        "SORT_KEY": "shared_memory_v2",
+        "G_SECRET": "000000000000",
+        "H_TOKEN": "123456789012",
+    }.items():
+        monkeypatch.setenv(name, value)
+    assert key_in(path.read_text()[:60_000]) is None
 
 
 def test_a_key_with_an_escape_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Undoing the escapes of a text changes the key in it, too."""
-    wrong = []
+    missed = []
     for key in ("Ab12\\x41cd34\\nef56GH", "Ab12%41cd34%2Bef56GH", "Ab12&amp;cd34&#65;ef56GH78"):
         monkeypatch.setenv("A_TOKEN", key)
         forms = {name: hide(key) for name, hide in HIDDEN.items()}
         forms |= {"plain": key, "JSON": json.dumps(key), "twice": json.dumps(json.dumps(key))}
-        for name, hidden in forms.items():
-            clean = scrub(f"before {hidden} after")
-            if reveals(clean, key) or reveals(clean, decoded_text.unescaped(key)):
-                wrong.append((key, name, clean))
-    assert wrong == []
+        missed += [
+            (key, name) for name, form in forms.items() if not key_in(f"before {form} after")
+        ]
+    assert missed == []
 
 
-def test_values_that_are_words_or_numbers_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are found as they are; with other characters between their letters they are ordinary text."""
+def test_values_that_are_words_or_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are cut out where they are plain, and found behind escapes; with other characters
+    between their letters they are ordinary text."""
     monkeypatch.setenv("SORT_KEY", "shared_memory")
     assert scrub("Shared Memory, shared-memory banks") == "Shared Memory, shared-memory banks"
     assert scrub("by shared_memory") == "by [key]"
+    assert key_in("Shared Memory, by shared_memory") is None
+    assert key_in("by shared_memory, by &#115;hared_memory") == "the value of SORT_KEY"
     monkeypatch.setenv("X_TOKEN", "123456789012")
-    assert scrub("1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2") == "1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2"
+    assert key_in("1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2") is None
     monkeypatch.setenv("X_TOKEN", "000000000000")
     assert scrub("0x0000000000000000 0.00, 0.00") == "0x0000000000000000 0.00, 0.00"
     monkeypatch.setenv("X_TOKEN", "hf_" + "QwErTyUiOp" * 3)
-    assert scrub("hf_ " + " ".join("QwErTyUiOp" * 3)) == "[key]"
+    assert key_in("hf_ " + " ".join("QwErTyUiOp" * 3)) == "the value of X_TOKEN"
 
 
 def test_what_only_looks_like_a_key_is_found_behind_escapes_too() -> None:
     unknown = "sk-proj-Zz98_yx76-wv54UT32"
     for name in ("entities", "percent", "escapes", "entities in entities"):
-        clean = scrub(f"before {HIDDEN[name](unknown)} after")
-        assert clean == "before [key] after", name
+        assert key_in(f"before {HIDDEN[name](unknown)} after") == "text that looks like a key", name
+    assert key_in(f"before {unknown} after") is None
 
 
-def test_the_password_of_a_url(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_of_a_url(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secrets, "_of_urls", set())
-    remember_url("http://someone:hunter2%2Fhunter2hunter2@host/v1")
-    assert (
-        scrub("it is hunter2/hunter2hunter2, or &#104;unter2/hunter2hunter2")
-        == "it is [key], or [key]"
-    )
+    remember_url("http://someone:hunter2%2Fhunter2hunter2@host/v1?api-key=Zz98yx76wv54UT32")
+    assert scrub("it is hunter2/hunter2hunter2") == "it is [key]"
+    assert key_in("it is &#104;unter2/hunter2hunter2") == "a key of --base-url"
+    assert key_in(in_base64("Zz98yx76wv54UT32")) == "a key of --base-url"
     remember_url("http://[broken")
     remember_url(None)
 
@@ -242,47 +280,6 @@ def test_fast_and_slow_patterns_find_the_same(text: str) -> None:
     assert set(expected) <= set(users)
 
 
-ESCAPED = [
-    "&#115;",
-    "&#x6b",
-    "%2d",
-    "\\u0070",
-    "\\\\u0071",
-    "&amp;#114;",
-    "\\n",
-    "&shy;",
-    "<b>",
-    "\x1b[1m",
-    "\u200b",
-    "ﬁ",
-    "Ⅳ",
-    "é",
-    "e\u0301",
-    "ß",
-    "a",
-    "B",
-    "_",
-    " ",
-    "&",
-    "\\",
-    "%",
-    "<!--",
-    "-->",
-]
-
-
-@given(st.lists(st.sampled_from(ESCAPED), max_size=12).map("".join))
-def test_decoding_with_and_without_positions_agrees(text: str) -> None:
-    view = decoded_text.DecodedText.of(text).unescaped()
-    assert view.text == decoded_text.unescaped(text)
-    for one in (view, view.seen()):
-        held = one.letters()
-        assert held.text == decoded_text.letters(one.text)
-        places = [held.origin((at, at + 1)) for at in range(len(held.text))]
-        assert places == sorted(places)
-        assert all(0 <= start < end <= len(text) for start, end in places)
-
-
 PUMPS = [
     "sk-",
     "sk-a",
@@ -303,11 +300,16 @@ PUMPS = [
     "<!--",
     "api key provided:",
     "](",
+    "065",
+    "65 ",
+    "eJw",
+    "QUFB",
+    "x ",
 ]
 
 
 @pytest.mark.slow
 def test_no_text_takes_quadratic_time() -> None:
-    """A million characters take about a second each; by the square, they would take hours."""
-    code = f"import os; os.environ['A_TOKEN'] = {SECRET!r}\nfrom keet.agent.privacy.secrets import scrub\nfor pump in {PUMPS!r}: scrub(pump * (1_000_000 // len(pump)))"
+    """They take seconds each; by the square, they would take hours."""
+    code = f"import os; os.environ['A_TOKEN'] = {SECRET!r}\nfrom keet.agent.privacy.secrets import key_in, scrub\nfor pump in {PUMPS!r}: scrub(pump * (1_000_000 // len(pump))); key_in(pump * (50_000 // len(pump)))"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=600)

@@ -1,0 +1,233 @@
+"""What a text says after decoding it: escapes, bases, character codes, compression.
+
+A server that wants to show a key without its characters can write it in many ways. A text is
+decoded here in every common way, and each result once more. Nothing guesses where an encoded part
+begins: all digits of an encoding in the text are decoded as one stream, from every bit offset, and
+what is not readable text afterwards is dropped. So separators and line breaks do not matter, and
+the time grows with the length of the text alone.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+import struct
+import unicodedata
+import zlib
+from binascii import a2b_base64
+from collections.abc import Iterable, Iterator
+from html import unescape
+
+from keet.lazy_regex import regex
+
+SHORTEST = 12
+"""Letters and digits. Shorter parts of a key are not searched for."""
+_LEVELS = 2
+_PASSES = 4
+"""How often escapes are undone as one decoding: JSON inside JSON, entities inside percent signs."""
+_ESCAPE = regex(
+    r"""
+      &\#[0-9]{1,7};? | &\#[xX][0-9a-fA-F]{1,6};?
+    | &[A-Za-z][A-Za-z0-9]{1,31}; | &(?:shy|nbsp|amp|lt|gt|quot)
+    | %[0-9a-fA-F]{2} | =[0-9A-F]{2}
+    | \\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}
+    | \\u[0-9a-fA-F]{4} | \\u\{[0-9a-fA-F]{1,6}\} | \\U[0-9a-fA-F]{8}
+    | \\x[0-9a-fA-F]{2} | \\[0-7]{3} | \\[abefnrtv\\"'/]
+    """,
+    re.VERBOSE,
+)
+_MARKUP = regex(r"<!--.*?(?:-->|\Z)|<[^<>]{0,256}>|\x1b\[[0-?]*+[ -/]*+[@-~]", re.DOTALL)
+"""HTML comments and tags, terminal colours: they contain letters, but are not displayed."""
+_LAST = 0x10FFFF
+
+_BYTES = bytes(range(256))
+_LETTERS = (string.ascii_letters + string.digits).encode()
+_OTHERS = _BYTES.translate(None, _LETTERS)
+_LOWER = _BYTES.lower()
+_ROT13 = bytes.maketrans(
+    string.ascii_letters.encode(),
+    (string.ascii_lowercase[13:] + string.ascii_lowercase[:13]).encode()
+    + (string.ascii_uppercase[13:] + string.ascii_uppercase[:13]).encode(),
+)
+_READABLE = regex(r"[^\0-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd]{12,}+")
+"""Text of at least `SHORTEST` characters. Random bytes contain few such runs."""
+
+_URL_SAFE = bytes.maketrans(b"-_", b"+/")
+_BASE64 = (_LETTERS + b"+/-_", _LETTERS)
+"""The second without signs, which may be separators. A key gives few of them."""
+_BASES = (
+    (2, b"01", b"01"),
+    (8, b"01234567", b"01234567"),
+    (16, b"0123456789abcdef", b"0123456789abcdef"),
+    (32, b"abcdefghijklmnopqrstuvwxyz234567", b"0123456789abcdefghijklmnopqrstuv"),
+    (32, b"0123456789abcdefghijklmnopqrstuv", b"0123456789abcdefghijklmnopqrstuv"),
+)
+"""Base, digits in the text, the same digits as `int` reads them."""
+_PREFIX = regex(rb"(?<![0-9a-z])0[xbo](?=[0-9a-f])")
+_UNBROKEN = regex(rb"[!-~]{15,}+|(?:[!-~]\s++){15,}+")
+"""In base 85, prose is digits, too: only long words, and single characters, are decoded."""
+_BASE85 = (
+    (string.digits + string.ascii_letters.swapcase() + "!#$%&()*+-;<=>?@^_`{|}~").encode(),
+    bytes(range(33, 33 + 85)),
+    (string.digits + string.ascii_letters + ".-:+=^!/*?&<>()[]{}@%$#").encode(),
+)
+"""As in git, Ascii85, Z85."""
+_CODE = regex(rb"(?<![0-9])0*+([0-9]{2,3})(?![0-9])")
+_BINARY_CODE = regex(rb"(?<![0-9])[01]{6,8}(?![0-9])")
+_LONG_NUMBER = regex(rb"[0-9]{36,}+")
+_THREE = regex(rb"[0-9]{3}")
+_MOST_DIGITS = 1000
+"""Of a number that is read as a whole."""
+_PACKED = (b"\x1f\x8b\x08", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
+_MOST_STREAMS = 16
+_MOST_UNPACKED = 16 * 2**10
+
+
+def decodings(text: str) -> Iterator[bytes]:
+    """The text and its decodings, as letters and digits in lower case, each once."""
+    known: set[bytes] = set()
+    for view in _views(_ascii(text), _LEVELS, set()):
+        held = letters(view)
+        if len(held) >= SHORTEST and held not in known:
+            known.add(held)
+            yield held
+
+
+def letters(text: str | bytes) -> bytes:
+    """Letters and digits in lower case; Unicode variants of a letter (NFKD) become the letter."""
+    return (_ascii(text) if isinstance(text, str) else text).translate(_LOWER, _OTHERS)
+
+
+def unescaped(text: str) -> str:
+    for _ in range(_PASSES):
+        text, before = _ESCAPE.sub(_character, text), text
+        if text == before:
+            break
+    return text
+
+
+def _ascii(text: str) -> bytes:
+    plain = text if text.isascii() else unicodedata.normalize("NFKD", text)
+    return plain.encode("ascii", "ignore")
+
+
+def _views(data: bytes, levels: int, known: set[tuple[bytes, int]]) -> Iterator[bytes]:
+    """ROT13 and reversing do not count as levels: they are undone before each one."""
+    if (data, levels) in known:
+        return
+    known.add((data, levels))
+    yield data
+    if levels:
+        for respelled in (data, data.translate(_ROT13), data[::-1]):
+            for view in _decoded(respelled):
+                yield from _views(view, levels - 1, known)
+
+
+def _decoded(data: bytes) -> Iterator[bytes]:
+    """Once. Only what can be read, and differs."""
+    plain = _ascii(unescaped(data.decode("ascii", "ignore")))
+    shown = _MARKUP.sub("", plain.decode("ascii")).encode("ascii")
+    yield from {plain, shown} - {data}
+    for raw in _raw(data):
+        for part in (raw, b"\n".join(_unpacked(raw))):
+            if readable := _readable(part):
+                yield readable
+
+
+def _readable(raw: bytes) -> bytes:
+    raw = raw.replace(b"\0", b"")  # UTF-16
+    return _ascii("\n".join(_READABLE.findall(raw.decode("utf-8", "replace"))))
+
+
+def _raw(data: bytes) -> Iterator[bytes]:
+    yield from _from_base64(data)
+    lower = _PREFIX.sub(b" ", data.lower())
+    for base, alphabet, digits in _BASES:
+        yield from _from_bits(lower, base, alphabet, digits)
+    words = b"".join(_UNBROKEN.findall(data))
+    if words:
+        for alphabet in _BASE85:
+            yield from _from_base85(words, alphabet)
+    yield from _from_numbers(data)
+
+
+def _from_base64(data: bytes) -> Iterator[bytes]:
+    for alphabet in _BASE64:
+        digits = data.translate(_URL_SAFE, _BYTES.translate(None, alphabet))
+        for offset in range(4):
+            part = digits[offset:] + b"AAA"  # completes the last four
+            yield a2b_base64(part[: len(part) // 4 * 4])
+
+
+def _from_bits(data: bytes, base: int, alphabet: bytes, digits: bytes) -> Iterator[bytes]:
+    found = data.translate(bytes.maketrans(alphabet, digits), _BYTES.translate(None, alphabet))
+    if len(found) < SHORTEST:
+        return
+    number, size = int(found, base), len(found)  # linear: the base is a power of two
+    for offset in range(0, 8, 4 if base == 16 else 1):
+        yield (number << offset).to_bytes(size + 1, "big").lstrip(b"\0")
+
+
+def _from_base85(words: bytes, alphabet: bytes) -> Iterator[bytes]:
+    values = bytes.maketrans(alphabet, bytes(range(85)))
+    digits = words.translate(values, _BYTES.translate(None, alphabet)) + b"\x54" * 4
+    for offset in range(5):
+        five = [iter(digits[offset:])] * 5
+        found = [(((a * 85 + b) * 85 + c) * 85 + d) * 85 + e for a, b, c, d, e in zip(*five)]
+        yield struct.pack(f">{len(found)}I", *[each if each < 2**32 else 0 for each in found])
+
+
+def _from_numbers(data: bytes) -> Iterator[bytes]:
+    """Character codes in decimal, octal or binary, also three digits each; one long number."""
+    codes = _CODE.findall(data)
+    if len(codes) >= SHORTEST:
+        yield _characters(codes)
+        yield _characters([code for code in codes if not code.strip(b"01234567")], 8)
+    yield _characters(_BINARY_CODE.findall(data.replace(b"0b", b" ")), 2)
+    numbers = _LONG_NUMBER.findall(data)
+    for offset in range(3):
+        yield _characters(each for number in numbers for each in _THREE.findall(number, offset))
+    whole = (int(number[:_MOST_DIGITS]) for number in numbers)
+    yield b"\n".join(each.to_bytes(each.bit_length() // 8 + 1, "big") for each in whole)
+
+
+def _characters(codes: Iterable[bytes], base: int = 10) -> bytes:
+    return bytes(code if code < 128 else 10 for code in (int(each, base) for each in codes))
+
+
+def _unpacked(raw: bytes) -> Iterator[bytes]:
+    """The beginning of each stream of gzip or zlib in it."""
+    for mark in _PACKED:
+        at = raw.find(mark)
+        for _ in range(_MOST_STREAMS):
+            if at < 0:
+                break
+            try:
+                part = raw[at : at + _MOST_UNPACKED]
+                yield zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(part, _MOST_UNPACKED)
+            except zlib.error:
+                pass
+            at = raw.find(mark, at + 1)
+
+
+def _character(match: re.Match[str]) -> str:
+    """The character that an escape means."""
+    escape = match[0]
+    if escape[0] == "&":
+        return unescape(escape)
+    if escape[0] in "%=":
+        return chr(int(escape[1:], 16))
+    kind = escape[1]
+    if kind in "uUx":
+        return _by_number(escape)
+    if kind.isdigit():
+        return chr(int(escape[1:], 8))
+    return " " if kind.isalpha() else kind
+
+
+def _by_number(escape: str) -> str:
+    if len(escape) == 12:  # a surrogate pair
+        high, low = int(escape[2:6], 16) - 0xD800, int(escape[8:], 16) - 0xDC00
+        return chr(0x10000 + (high << 10) + low)
+    number = int(escape[2:].strip("{}"), 16)
+    return chr(number) if number <= _LAST else " "
