@@ -11,13 +11,14 @@ from __future__ import annotations
 import os
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from keet.agent.privacy.decoded_text import DecodedText, Span, letters, seen, unescaped
 from keet.lazy_regex import regex
+from keet.masking.shapes import looks, without
 
 KEY = "[key]"
 
@@ -32,46 +33,6 @@ and tokens of Hugging Face may have 34 letters and no digit."""
 _NAMES = regex(
     r"(?:API_?KEY|_KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|_PAT|_AUTH)(?:_ID)?$", re.IGNORECASE
 )
-_PREFIXES = r"sk|gsk|gh[opsu]|hf|r8|lsv2"
-_LOOKS = tuple(
-    regex(pattern)
-    for pattern in (
-        # A digit is required: function names have none there.
-        rf"\b(?:{_PREFIXES})[-_](?:(?:live|test|pt|sk)_)?(?=[A-Za-z]*\d)[A-Za-z0-9]{{20,}}[\w-]*",
-        # Function names begin like this, too: `rk_integrateStep4thOrder`.
-        r"\b(?:pk|rk|fw)(?:-|_(?:live|test)_)(?=[A-Za-z]*\d)[A-Za-z0-9]{20,}[\w-]*",
-        r"\bhf_[A-Za-z]{30,}+\b",
-        # Masked, as servers quote keys.
-        r"\b(?:sk|pk|rk|gsk|xai|nvapi|pplx|fw|hf|r8)[-_]\w*+\*{3,}[\w*]*",
-        r"\b(?:xai|nvapi|pplx)-[\w-]{20,}",
-        r"\bgithub_pat_\w{20,}",
-        r"\bAIza[\w-]{30,}",
-        r"\bAKIA[0-9A-Z]{12,}",
-    )
-)
-_WORDS = regex(r"\bsk-[\w*-]{8,}+")
-"""A key if it contains a digit or a star. That is checked afterwards: a lookahead from each of many
-`sk-` would take quadratic time."""
-_DIGIT = regex(r"[\d*]")
-_WEB_TOKEN = regex(r"\beyJ[\w-]{10,}+(?P<rest>\.[\w-]{10,}+\.[\w-]*)?")
-"""A JSON web token if it has all three parts, for the same reason."""
-_AFTER = regex(
-    r"""(?ix)
-      \b(?:x-api-key|api-key|authorization)
-        (?: ["']?\s*[:=] | ["'], ) \s* b?["']? (?:(?:bearer|basic|token)\s+)?
-        (?P<header> [\w.~+/=*-]{8,} )
-    | \bbearer\s+ (?=[\w.~+/=*-]*\d) (?P<bearer> [\w.~+/=*-]{20,} )
-    | \bapi\ key\ provided:\s* (?P<provided> [^\s,;"']+ )
-    | [a-z0-9+.-]:// (?P<user> [^\s/@?\#"']++ ) (?=@)
-    """
-)
-_URL = regex(r"""(?i)(?:[a-z0-9+.-]:/|(?<![^\s"'(]))/(?![/*])[^\s"'<>]++""")
-"""Or a path, as servers quote them. Elsewhere, `&key=` and `?key=` are code."""
-_QUERY = regex(
-    r"""(?ix)
-    [?&](?:[a-z_-]*(?:key|token|secret|password)|sig|signature|auth)=(?!=) (?P<query> [^&\s"'\#]+ )
-    """
-)
 _NOTHING = regex("")
 _BESIDE_BASE64 = regex(r"[A-Za-z0-9+/=_-]{0,4}")
 """Up to 3 characters on each side contain bits of the key."""
@@ -81,12 +42,12 @@ _of_urls: set[str] = set()
 def scrub(text: str, known: Sequence[str] | None = None) -> str:
     """The text without keys. `known`: keys of the environment; None: look them up."""
     known = _known() if known is None else known
-    spans = [*_exact(text, known), *_looks(text)]
+    spans = [*_exact(text, known), *looks(text)]
     plain = unescaped(text)
-    if plain != text and (any(value in plain for value in known) or any(_looks(plain))):
+    if plain != text and (any(value in plain for value in known) or any(looks(plain))):
         view = DecodedText.of(text).unescaped()
-        spans += map(view.origin, [*_exact(view.text, known), *_looks(view.text)])
-    return _cut(text, [*spans, *_loose(text, plain, known)])
+        spans += map(view.origin, [*_exact(view.text, known), *looks(view.text)])
+    return without(text, [*spans, *_loose(text, plain, known)], KEY)
 
 
 def scrub_document(value: Any, known: Sequence[str] | None = None) -> Any:
@@ -128,30 +89,6 @@ def _all(text: str, value: str) -> Iterator[Span]:
     while at >= 0:
         yield at, at + len(value)
         at = text.find(value, at + len(value))
-
-
-def _looks(text: str) -> Iterator[Span]:
-    for pattern in _LOOKS:
-        yield from (match.span() for match in pattern.finditer(text))
-    yield from _words(text)
-    yield from _web_tokens(text)
-    yield from (match.span(match.lastgroup or 0) for match in _AFTER.finditer(text))
-    yield from _queries(text)
-
-
-def _queries(text: str) -> Iterator[Span]:
-    for url in _URL.finditer(text):
-        yield from (match.span("query") for match in _QUERY.finditer(text, *url.span()))
-
-
-def _words(text: str) -> Iterator[Span]:
-    for match in _WORDS.finditer(text):
-        if _DIGIT.search(match[0], 3):
-            yield match.span()
-
-
-def _web_tokens(text: str) -> Iterator[Span]:
-    return (match.span() for match in _WEB_TOKEN.finditer(text) if match["rest"])
 
 
 def _loose(text: str, plain: str, known: Sequence[str]) -> Iterator[Span]:
@@ -206,24 +143,6 @@ def _with_rest(text: str, span: Span, beside: re.Pattern[str]) -> Span:
     while start and text[start - 1] == "\\":
         start -= 1
     return start, after.end() if after else end
-
-
-def _cut(text: str, spans: Iterable[Span]) -> str:
-    parts, place = [], 0
-    for start, end in _merged(spans):
-        parts += [text[place:start], KEY]
-        place = end
-    return "".join([*parts, text[place:]]) if parts else text
-
-
-def _merged(spans: Iterable[Span]) -> list[Span]:
-    merged: list[Span] = []
-    for start, end in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = merged[-1][0], max(end, merged[-1][1])
-        else:
-            merged.append((start, end))
-    return merged
 
 
 def _known() -> list[str]:
