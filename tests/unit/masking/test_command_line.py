@@ -88,6 +88,6 @@ PUMPS = (
 @pytest.mark.slow
 def test_no_text_takes_quadratic_time() -> None:
     """A million characters take seconds each; by the square, they would take hours."""
-    code = "from keet.masking.command_line import masked\n"
+    code = "from keet.masking.mask import masked\n"
     code += f"for pump in {PUMPS!r}: masked(pump * (1_000_000 // len(pump)))"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=900)
