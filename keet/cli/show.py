@@ -51,6 +51,11 @@ def configure(parser: ArgumentParser) -> None:
         help=f"list every launch (default: the {MAX_ROWS} longest, in the order of --sort; "
         "json: all)",
     )
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="also say which values of the command line are masked, because they may be secret",
+    )
     add_output(parser, "terminal", "json")
 
 
@@ -72,10 +77,12 @@ def run(args: Namespace) -> None:
         document = show_stream(profile, coverage, listed, _run_document(profile))
         out.write_pieces(json_pieces(document))
         return
-    from keet.render.terminal.show import show_view
+    from keet.render.terminal.layout import Group
+    from keet.render.terminal.show import masked_view, show_view
 
     cut = len(selected) - len(launches)
-    out.show(lambda width: show_view(profile, coverage, launches, width, cut=cut))
+    more = [masked_view(profile)] if args.verbose else []
+    out.show(lambda width: Group(show_view(profile, coverage, launches, width, cut=cut), *more))
 
 
 def _run_document(profile: Profile) -> RunDocument | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from keet.analysis.findings import Skipped
 from keet.formatting import capitalized
 from keet.lazy_regex import regex
+from keet.masking.mask import MARK
 from keet.records import NamedTuple
 
 NO_REMEDY = "nothing to do"
@@ -67,7 +68,13 @@ class CaptureHints(NamedTuple):
         if not self.command:
             return ""
         what = "it" if len(self.lacking) == 1 else "them"
-        return f"To collect {what}, {f'build with {self.build} and ' if self.build else ''}run:"
+        return f"To collect {what}, {steps_before(self.command, self.build)}run:"
+
+
+def steps_before(command: str, build: str | None) -> str:
+    """What to do before the command is run, for a sentence that ends with `run`."""
+    fill_in = f"put the values in place of {MARK} and " if MARK in command else ""
+    return (f"build with {build} and " if build else "") + fill_in
 
 
 def capture_hints(

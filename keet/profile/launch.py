@@ -10,6 +10,7 @@ from typing import Protocol
 from keet.catalog import metric_named, metric_with_id, unit_of
 from keet.errors import KeetError, MetricNotCollected
 from keet.formatting import shape_parts
+from keet.masking.mask import masked
 from keet.profile.metric import Instances, Metric, Value, is_measurement
 from keet.profile.names import KernelName
 from keet.profile.rules import RuleResult, SourceMarker
@@ -298,7 +299,8 @@ class Launch:
 
     @cached_property
     def nvtx(self) -> tuple[NvtxRange, ...]:
-        return self.data.nvtx()
+        """Open ranges, outermost first, with secrets in their names masked."""
+        return tuple(each._replace(name=masked(each.name)) for each in self.data.nvtx())
 
     @cached_property
     def source_files(self) -> Mapping[str, str | None]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, overload
 
 from keet.errors import KeetError
 from keet.formatting import count_noun
+from keet.masking.mask import masked
 from keet.profile.checked_text import Sha256, UtcTime
 from keet.profile.launch import MOST_CODES, Device, Launch
 from keet.profile.repeated_launches import by_kernel_and_shape, representative
@@ -47,7 +48,7 @@ class Provenance(NamedTuple):
     cuda_version: str | None = None
     driver_version: str | None = None
     command_line: str | None = None
-    """ncu's own command line, recorded since 2022.2."""
+    """ncu's own command line, recorded since 2022.2. `Profile` masks secrets in it."""
     created: UtcTime | None = None
     """When the profile was captured."""
     snapshot: str | None = None
@@ -82,6 +83,11 @@ class Profile:
     """Renders a profile as HTML. Set by `keet.api`, because this layer can't import a renderer."""
 
     def __post_init__(self) -> None:
+        """Masks here, because every reader makes a `Profile` and everything else takes one."""
+        line = self.provenance.command_line
+        if line and (shown := masked(line)) != line:
+            origin = self.provenance._replace(command_line=shown)
+            object.__setattr__(self, "provenance", origin)
         if any(launch.id != index for index, launch in enumerate(self.launches)):
             raise ValueError("launches are numbered from 0 in the order of the report")
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 import string
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -20,8 +20,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from keet.agent.privacy.decodings import SHORTEST, decodings, letters, unescaped
 from keet.lazy_regex import regex
+from keet.masking.shapes import Span, looks, looks_by_itself, without
 
-Span = tuple[int, int]
 KEY = "[key]"
 
 _SHORTEST = 8
@@ -37,46 +37,6 @@ _CHANGES = 4
 _NAMES = regex(
     r"(?:API_?KEY|_KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|_PAT|_AUTH)(?:_ID)?$", re.IGNORECASE
 )
-_PREFIXES = r"sk|gsk|gh[opsu]|hf|r8|lsv2"
-_LOOKS = tuple(
-    regex(pattern)
-    for pattern in (
-        # A digit is required: function names have none there.
-        rf"\b(?:{_PREFIXES})[-_](?:(?:live|test|pt|sk)_)?(?=[A-Za-z]*\d)[A-Za-z0-9]{{20,}}[\w-]*",
-        # Function names begin like this, too: `rk_integrateStep4thOrder`.
-        r"\b(?:pk|rk|fw)(?:-|_(?:live|test)_)(?=[A-Za-z]*\d)[A-Za-z0-9]{20,}[\w-]*",
-        r"\bhf_[A-Za-z]{30,}+\b",
-        # Masked, as servers quote keys.
-        r"\b(?:sk|pk|rk|gsk|xai|nvapi|pplx|fw|hf|r8)[-_]\w*+\*{3,}[\w*]*",
-        r"\b(?:xai|nvapi|pplx)-[\w-]{20,}",
-        r"\bgithub_pat_\w{20,}",
-        r"\bAIza[\w-]{30,}",
-        r"\bAKIA[0-9A-Z]{12,}",
-    )
-)
-_WORDS = regex(r"\bsk-[\w*-]{8,}+")
-"""A key if it contains a digit or a star. That is checked afterwards: a lookahead from each of many
-`sk-` would take quadratic time."""
-_DIGIT = regex(r"[\d*]")
-_WEB_TOKEN = regex(r"\beyJ[\w-]{10,}+(?P<rest>\.[\w-]{10,}+\.[\w-]*)?")
-"""A JSON web token if it has all three parts, for the same reason."""
-_AFTER = regex(
-    r"""(?ix)
-      \b(?:x-api-key|api-key|authorization)
-        (?: ["']?\s*[:=] | ["'], ) \s* b?["']? (?:(?:bearer|basic|token)\s+)?
-        (?P<header> [\w.~+/=*-]{8,} )
-    | \bbearer\s+ (?=[\w.~+/=*-]*\d) (?P<bearer> [\w.~+/=*-]{20,} )
-    | \bapi\ key\ provided:\s* (?P<provided> [^\s,;"']+ )
-    | [a-z0-9+.-]:// (?P<user> [^\s/@?\#"']++ ) (?=@)
-    """
-)
-_URL = regex(r"""(?i)(?:[a-z0-9+.-]:/|(?<![^\s"'(]))/(?![/*])[^\s"'<>]++""")
-"""Or a path, as servers quote them. Elsewhere, `&key=` and `?key=` are code."""
-_QUERY = regex(
-    r"""(?ix)
-    [?&](?:[a-z_-]*(?:key|token|secret|password)|sig|signature|auth)=(?!=) (?P<query> [^&\s"'\#]+ )
-    """
-)
 _KEY_NAME = regex(r"(?i)key|token|secret|password|sig|auth")
 _of_urls: set[str] = set()
 
@@ -84,7 +44,7 @@ _of_urls: set[str] = set()
 def scrub(text: str, known: Sequence[str] | None = None) -> str:
     """The text without keys. `known`: keys of the environment; None: look them up."""
     known = list(_known()) if known is None else known
-    return _cut(text, [*_exact(text, known), *_looks(text)])
+    return without(text, [*_exact(text, known), *looks(text)], KEY)
 
 
 def key_in(text: str) -> str | None:
@@ -100,7 +60,7 @@ def key_in(text: str) -> str | None:
                 if part in view:
                     return whose
     plain = unescaped(scrub(text, list(known)))
-    if any(_looks_strictly(plain)):
+    if any(looks_by_itself(plain)):
         return "text that looks like a key"
     return next((whose for value, whose in known.items() if value in plain), None)
 
@@ -152,35 +112,6 @@ def _all(text: str, value: str) -> Iterator[Span]:
         at = text.find(value, at + len(value))
 
 
-def _looks_strictly(text: str) -> Iterator[Span]:
-    """By its own characters, not by what is beside it."""
-    for pattern in _LOOKS:
-        yield from (match.span() for match in pattern.finditer(text))
-    yield from _words(text)
-    yield from _web_tokens(text)
-
-
-def _looks(text: str) -> Iterator[Span]:
-    yield from _looks_strictly(text)
-    yield from (match.span(match.lastgroup or 0) for match in _AFTER.finditer(text))
-    yield from _queries(text)
-
-
-def _queries(text: str) -> Iterator[Span]:
-    for url in _URL.finditer(text):
-        yield from (match.span("query") for match in _QUERY.finditer(text, *url.span()))
-
-
-def _words(text: str) -> Iterator[Span]:
-    for match in _WORDS.finditer(text):
-        if _DIGIT.search(match[0], 3):
-            yield match.span()
-
-
-def _web_tokens(text: str) -> Iterator[Span]:
-    return (match.span() for match in _WEB_TOKEN.finditer(text) if match["rest"])
-
-
 @lru_cache(maxsize=64)
 def _parts(value: str) -> frozenset[bytes]:
     """Parts of the key as letters and digits, also backwards, each in every rotation of the
@@ -216,24 +147,6 @@ _ALPHABET = string.ascii_lowercase.encode()
 _ROTATIONS = [
     bytes.maketrans(_ALPHABET, _ALPHABET[at:] + _ALPHABET[:at]) for at in range(len(_ALPHABET))
 ]
-
-
-def _cut(text: str, spans: Iterable[Span]) -> str:
-    parts, place = [], 0
-    for start, end in _merged(spans):
-        parts += [text[place:start], KEY]
-        place = end
-    return "".join([*parts, text[place:]]) if parts else text
-
-
-def _merged(spans: Iterable[Span]) -> list[Span]:
-    merged: list[Span] = []
-    for start, end in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = merged[-1][0], max(end, merged[-1][1])
-        else:
-            merged.append((start, end))
-    return merged
 
 
 def _known() -> dict[str, str]:

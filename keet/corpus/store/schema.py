@@ -77,7 +77,7 @@ LAUNCHES = (
         ncu_version="version of ncu",
         cuda_version="version of CUDA at the capture",
         driver_version="version of the driver at the capture",
-        command_line="command line of ncu",
+        command_line="command line of ncu, with secrets masked",
     ),
     StoreColumn("created", "TIMESTAMP", "time of the capture, UTC"),
     StoreColumn("duration_us", "DOUBLE", "duration of the launch", "us"),
@@ -250,9 +250,9 @@ def tables_of(version: int) -> tuple[str, ...]:
 
 
 def columns_mark() -> str:
-    """Six hexadecimal digits: a hash of all columns."""
+    """Six hexadecimal digits: a hash of all columns, and of what is done to their texts."""
     names = "\n".join(f"{c.name} {c.type}" for table in TABLES.values() for c in table)
-    return hashlib.sha256(names.encode()).hexdigest()[:6]
+    return hashlib.sha256(f"{names}\nmasked".encode()).hexdigest()[:6]
 
 
 def new_part_id() -> str:

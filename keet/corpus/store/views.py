@@ -23,6 +23,7 @@ from keet.corpus.store.schema import (
     mark_of,
     tables_of,
 )
+from keet.corpus.store.unmasked_parts import MASKED_CELLS, create_functions
 
 if TYPE_CHECKING:
     import duckdb
@@ -176,6 +177,8 @@ def create_views(
     tables = ("files",) if files_only else tables_of(version)
     by_mark = {mark: list(some) for mark, some in groupby(sorted(parts, key=mark_of), mark_of)}
     _set_files(connection, tables, {mark: some[:1] for mark, some in by_mark.items()})
+    if "launches" in tables and set(by_mark) - {columns_mark()}:
+        create_functions(connection)
     connection.execute("CREATE SCHEMA parts")
     for name in tables:
         connection.execute(f"CREATE VIEW parts.{name} AS {_scan(name, list(by_mark), _WHENCE)}")
@@ -220,10 +223,17 @@ def _set_files(
 
 def _scan(name: str, marks: Sequence[str], options: str = "") -> str:
     """Parts with the same columns: duckdb reads the schema of the first file only."""
-    scans = [f"SELECT * FROM read_parquet(getvariable('{name}_{m}'){options})" for m in marks]
+    scans = [
+        f"SELECT {_cells(name, m)} FROM read_parquet(getvariable('{name}_{m}'){options})"
+        for m in marks
+    ]
     if list(marks) == [columns_mark()]:
         return scans[0]
     return " UNION ALL BY NAME ".join([_no_rows(name, whence=bool(options)), *scans])
+
+
+def _cells(name: str, mark: str) -> str:
+    return f"* {MASKED_CELLS}" if name == "launches" and mark != columns_mark() else "*"
 
 
 def _no_rows(name: str, *, whence: bool) -> str:

@@ -12,6 +12,7 @@ from keet.ingest.in_memory_launch import bounded
 from keet.ingest.input.files import MAX_EXPORT, MAX_TEXT, open_input, printable_path
 from keet.ingest.ncu_rep.completeness import table_notes
 from keet.ingest.typed_json import parse_object, typed
+from keet.masking.mask import masked_words
 from keet.profile import Profile
 from keet.profile.run_table import USE_ANYWAY, RunLaunch, RunTable
 from keet.records import NamedTuple, replace
@@ -148,7 +149,7 @@ def _bounded(table: RunTable) -> RunTable:
             each._replace(name=bounded_line(each.name), full=bounded_line(each.full))
             for each in table.kernels
         ),
-        command=bounded(table.command),
+        command=masked_words(bounded(table.command)),
         skipped=bounded(table.skipped),
         notes=bounded(table.notes),
     )
@@ -196,12 +197,13 @@ def _damaged(path: Path, problem: str) -> DamagedReport:
 
 
 def table_document(table: RunTable) -> dict[str, Any]:
-    """The table as JSON, without `path`, which is where it was read from."""
-    command = [word.encode("utf-8", "backslashreplace").decode() for word in table.command]
+    """The table as JSON, without `path`, which is where it was read from. Tables are shared, so
+    secrets of the command are masked."""
+    words = [word.encode("utf-8", "backslashreplace").decode() for word in table.command]
     return {
         MARK: VERSION,
         **{name: value for name, value in table._asdict().items() if name not in _OWN_FORM},
-        "command": command,
+        "command": masked_words(words),
         "migrations": table.migrations and table.migrations._asdict(),
         "kernels": [kernel._asdict() for kernel in table.kernels],
         "profiled": [each._asdict() for each in table.profiled],

@@ -11,10 +11,12 @@ from keet.analysis.capture.profile_notes import profile_notes
 from keet.analysis.capture.recapture import made_with
 from keet.analysis.hardware.ceilings import Ceilings
 from keet.analysis.ledger import LaunchLedger
+from keet.explanation.capture_hints import steps_before
 from keet.explanation.run_texts import whole_time
-from keet.formatting import shape_text, share_text
+from keet.formatting import count_noun, shape_text, share_text
 from keet.ingest.ncu_rep.completeness import uncertain_count
 from keet.lazy_regex import regex
+from keet.masking.mask import masked_names
 from keet.profile import Launch, Profile, RunPositions, Workload
 from keet.render.common.device import describe_device
 from keet.render.terminal.layout import Group, Renderable, Table, Text
@@ -45,6 +47,19 @@ def show_view(
     parts += [Text(line, style="dim") for line in _footnotes(profile, cut, width)]
     parts += ["", *_coverage(coverage, width)]
     return Group(*parts)
+
+
+def masked_view(profile: Profile) -> Group:
+    """How many values are masked, and where they can be seen."""
+    ranges = dict.fromkeys(each.name for launch in profile.launches for each in launch.nvtx)
+    texts = filter(None, (profile.provenance.command_line, *ranges))
+    names = [name for text in texts for name in masked_names(text)]
+    if not names:
+        return Group("", Text("Masked: nothing.", style="dim"))
+    where = "To see the recorded command line: ncu --import REPORT --page session"
+    masked = f"{count_noun(len(names), 'value')} that may be secret"
+    listed = ", ".join(dict.fromkeys(names))
+    return Group("", Text(f"Masked: {masked} ({listed}). {where}", style="dim"))
 
 
 def _heading(profile: Profile) -> Group:
@@ -227,10 +242,8 @@ def _coverage(coverage: Coverage, width: int) -> list[Renderable]:
         obstacle = [Text(coverage.obstacle, style="yellow")] if coverage.obstacle else []
         return [grid, *obstacle]
     parts: list[Renderable] = [grid, ""]
-    if coverage.build_hint:
-        parts.append(Text(f"To capture what is missing, build with {coverage.build_hint} and run:"))
-    else:
-        parts.append(Text("To capture what is missing:"))
+    steps = steps_before(coverage.command, coverage.build_hint)
+    parts.append(Text(f"To capture what is missing{f', {steps}run' if steps else ''}:"))
     return [*parts, *command_view(coverage.command, width)]
 
 

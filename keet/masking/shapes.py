@@ -1,0 +1,108 @@
+"""What a secret looks like by itself: prefixes of known services, web tokens, headers, URLs.
+
+Every pattern must take linear time: a report or a server chooses the text that is searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from keet.lazy_regex import regex
+
+Span = tuple[int, int]
+
+_PREFIXES = r"sk|gsk|gh[oprsu]|hf|r8|lsv2|npm|glsa|shp(?:at|ca|pa|ss)|whsec"
+_LOOKS = tuple(
+    regex(pattern)
+    for pattern in (
+        # A digit is required: function names have none there.
+        rf"\b(?:{_PREFIXES})[-_](?:(?:live|test|pt|sk)_)?(?=[A-Za-z]*\d)[A-Za-z0-9]{{20,}}[\w-]*",
+        # Function names begin like this, too: `rk_integrateStep4thOrder`.
+        r"\b(?:pk|rk|fw)(?:-|_(?:live|test)_)(?=[A-Za-z]*\d)[A-Za-z0-9]{20,}[\w-]*",
+        r"\bhf_[A-Za-z]{30,}+\b",
+        # Masked, as servers quote keys.
+        r"\b(?:sk|pk|rk|gsk|xai|nvapi|pplx|fw|hf|r8)[-_]\w*+\*{3,}[\w*]*",
+        r"\b(?:xai|nvapi|pplx|glpat)-[\w-]{20,}",
+        r"\b(?:xox[abcdeoprs]-|xapp-|pypi-AgE)[\w-]{10,}",
+        r"\b(?:github_pat|dckr_pat|do[opr]_v1)_[\w-]{20,}",
+        r"\bAIza[\w-]{30,}",
+        r"\bya29\.[\w-]{20,}",
+        r"\bSG\.[\w-]{16,}+\.[\w-]{16,}",
+        r"\b(?:AKIA|ASIA)[0-9A-Z]{12,}",
+        r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY[A-Z ]{0,20}-----"
+        r"(?s:.*?)(?:-----END [A-Z ]{0,60}-----|\Z)",
+        r"\bAGE-SECRET-KEY-1[0-9A-Z]{20,}",
+    )
+)
+_WORDS = regex(r"\bsk-[\w*-]{8,}+")
+"""A key if it contains a digit or a star. That is checked afterwards: a lookahead from each of many
+`sk-` would take quadratic time."""
+_DIGIT = regex(r"[\d*]")
+_WEB_TOKEN = regex(r"\beyJ[\w-]{10,}+(?P<rest>\.[\w-]{10,}+\.[\w-]*)?")
+"""A JSON web token if it has all three parts, for the same reason."""
+_AFTER = regex(
+    r"""(?ix)
+      \b(?:x-api-key|api-key|authorization)
+        (?: ["']?\s*[:=] | ["'], ) \s* b?["']? (?:(?:bearer|basic|token)\s+)?
+        (?P<header> [\w.~+/=*-]{8,} )
+    | \bbearer\s+ (?=[\w.~+/=*-]*\d) (?P<bearer> [\w.~+/=*-]{20,} )
+    | \bapi\ key\ provided:\s* (?P<provided> [^\s,;"']+ )
+    | [a-z0-9+.-]:// (?P<user> [^\s/@?\#"']++ ) (?=@)
+    """
+)
+_URL = regex(r"""(?i)(?:[a-z0-9+.-]:/|(?<![^\s"'(]))/(?![/*])[^\s"'<>]++""")
+"""Or a path, as servers quote them. Elsewhere, `&key=` and `?key=` are code."""
+_QUERY = regex(
+    r"""(?ix)
+    [?&](?:[a-z_-]*(?:key|token|secret|password)|sig|signature|auth)=(?!=) (?P<query> [^&\s"'\#]+ )
+    """
+)
+
+
+def looks(text: str) -> Iterator[Span]:
+    """Where the text has something that looks like a key."""
+    yield from looks_by_itself(text)
+    yield from (match.span(match.lastgroup or 0) for match in _AFTER.finditer(text))
+    yield from _queries(text)
+
+
+def looks_by_itself(text: str) -> Iterator[Span]:
+    """By its own characters, not by what is beside it."""
+    for pattern in _LOOKS:
+        yield from (match.span() for match in pattern.finditer(text))
+    yield from _words(text)
+    yield from _web_tokens(text)
+
+
+def _queries(text: str) -> Iterator[Span]:
+    for url in _URL.finditer(text):
+        yield from (match.span("query") for match in _QUERY.finditer(text, *url.span()))
+
+
+def _words(text: str) -> Iterator[Span]:
+    for match in _WORDS.finditer(text):
+        if _DIGIT.search(match[0], 3):
+            yield match.span()
+
+
+def _web_tokens(text: str) -> Iterator[Span]:
+    return (match.span() for match in _WEB_TOKEN.finditer(text) if match["rest"])
+
+
+def without(text: str, spans: Iterable[Span], mark: str) -> str:
+    """The text with `mark` in place of the spans, which may overlap."""
+    parts, place = [], 0
+    for start, end in _merged(spans):
+        parts += [text[place:start], mark]
+        place = end
+    return "".join([*parts, text[place:]]) if parts else text
+
+
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    merged: list[Span] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    return merged

@@ -1,0 +1,215 @@
+"""Secrets in recorded command lines and NVTX ranges appear in no output of any command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import keet as api
+from keet.ingest import read_profile
+from keet.ingest.input import zstd
+from keet.ingest.input.report_bytes import HeldBytes
+from keet.ingest.run_tables.run_table import read_run_table, table_path, write_run_table
+from keet.masking.mask import MARK
+from keet.profile.timeline import Record, tabulate
+from keet.serve.allowed_folders import AllowedFolders
+from keet.serve.report_cache import ReportCache
+from tests.conftest import Keet
+from tests.secret_reports import NVTX, SECRETS, VALUES, command_line, write_reports
+from tests.test_hostile_text import FORMATS
+from tests.unit.serve.conftest import called
+
+COMMAND = ("./app", "--api-key", VALUES["--api-key="], f"--password={VALUES['--password ']}", "4")
+
+
+def secrets_in(text: str) -> list[str]:
+    return [secret for secret in SECRETS if secret in text]
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_reports(tmp_path_factory.mktemp("secrets") / "runs")
+
+
+def unmasked_snapshot(report: Path, path: Path, keet: Keet) -> Path:
+    """As a keet that did not mask wrote it, with a run table."""
+    assert keet("snapshot", report, "-o", path).code == 0
+    document = json.loads(path.read_text("utf-8"))
+    document["provenance"]["command_line"] = command_line()
+    for launch in document["launches"]:
+        for entry in launch["nvtx"]:
+            entry["name"] = f"request?token={NVTX}"
+    table = path.with_name("table.json")
+    write_run_table(tabulate([Record("k", "k()", (1, 1, 1), (1, 1, 1), 0, 5)], "cupti"), table)
+    document["run"] = {**json.loads(table.read_text("utf-8")), "command": list(COMMAND)}
+    path.write_text(json.dumps(document), "utf-8")
+    assert secrets_in(path.read_text("utf-8")) == list(SECRETS)
+    return path
+
+
+def unmasked_store(store: Path) -> Path:
+    """As a keet that did not mask wrote it: the parts have another mark."""
+    for part in (store / "parts").iterdir():
+        table, raw = part / "launches.parquet", part / "raw.parquet"
+        line = command_line()
+        hint = f'{{"remedy": "ncu --set full {line}", '
+        duckdb.sql(
+            f"COPY (SELECT * REPLACE ('{line}' AS command_line, 'token={NVTX}' AS nvtx, "
+            f"'{hint}' || explanation[2:] AS explanation) FROM '{table}') TO '{raw}'"
+        )
+        raw.replace(table)
+        part.rename(part.with_name(f"{part.name.rpartition('-')[0]}-000000"))
+    return store
+
+
+def report_commands(report: Path, other: Path) -> Iterator[list[object]]:
+    for command in ("show", "explain", "hotspots", "roofline"):
+        for form in FORMATS[command]:
+            yield [command, report, "--format", form]
+    for form in FORMATS["metrics"]:
+        yield ["metrics", report, "--all", "--format", form]
+    for form in FORMATS["diff"]:
+        yield ["diff", other, report, "--format", form, "--force"]
+    yield ["show", report, "--verbose"]
+    yield ["explain", report, "--all", "--verbose"]
+    yield ["explain", report, "--against", other]
+    yield ["context", report]
+    yield ["snapshot", report, "-o", "-"]
+    yield ["explain", report, "--show-prompt"]
+    yield ["ask", report, other, "What limits it?", "--show-prompt"]
+
+
+def store_commands(store: Path) -> Iterator[list[object]]:
+    for command in ("top", "insights"):
+        for form in FORMATS[command]:
+            yield [command, store, "--format", form]
+    for form in FORMATS["query"]:
+        yield ["query", store, "FROM launches", "--format", form]
+    yield ["query", store, "FROM parts.launches", "--format", "json"]
+    yield ["query", store, "SELECT command_line[60:], reverse(nvtx), explanation FROM launches"]
+    yield ["insights", store, "--show-prompt"]
+
+
+def written(folder: Path) -> str:
+    """The content of all files under the folder, unpacked."""
+    texts = []
+    for path in (each for each in folder.rglob("*") if each.is_file()):
+        if path.suffix == ".parquet":
+            texts.append(str(duckdb.sql(f"FROM '{path}'").fetchall()))
+        elif path.suffix == ".zst":
+            texts.append(
+                b"".join(zstd.unpacked_chunks(HeldBytes(path.read_bytes()), path)).decode()
+            )
+        else:
+            texts.append(path.read_bytes().decode("utf-8", "replace"))
+    return "\n".join(texts)
+
+
+def leaks(keet: Keet, commands: Iterator[list[object]]) -> list[object]:
+    found: list[object] = []
+    for arguments in commands:
+        done = keet(*arguments, width=200)
+        if secrets_in(done.out + done.err) or done.code not in (0, 3) or not done.out + done.err:
+            found.append((arguments, done.code, secrets_in(done.out + done.err), done.err[:200]))
+    return found
+
+
+def test_show_says_what_is_masked(reports: list[Path], keet: Keet) -> None:
+    plain, verbose = keet("show", reports[0]), keet("show", reports[0], "--verbose", width=400)
+    assert secrets_in(plain.out + verbose.out) == []
+    assert "--tokens 4096" in verbose.out
+    assert "7 values" in verbose.out
+    assert "(DB_PASSWORD, api-key, password, pin, URL, access_token, token)" in verbose.out
+    assert "Masked" not in plain.out
+
+
+def test_the_profile_has_no_secret(reports: list[Path]) -> None:
+    profile = read_profile(reports[0])
+    assert secrets_in(repr(profile.provenance) + repr(profile[0].nvtx)) == []
+    assert profile.provenance.command_line is not None
+    assert profile.provenance.command_line.count(MARK) == len(VALUES)
+
+
+@pytest.mark.slow
+def test_commands_on_a_report(
+    reports: list[Path], keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert leaks(keet, report_commands(*reports)) == []
+    for number, command in enumerate((["explain"], ["diff", reports[1]])):
+        page = tmp_path / f"{number}.html"
+        assert keet(*command, reports[0], "--format", "html", "-o", page).code == 0
+    for name in ("a.keet.json", "a.keet.json.zst"):
+        assert keet("snapshot", reports[0], "-o", tmp_path / name).code == 0
+    monkeypatch.chdir(tmp_path)
+    assert keet("baseline", "save", "main", *reports).code == 0
+    assert MARK in written(tmp_path)
+    assert secrets_in(written(tmp_path)) == []
+
+
+@pytest.mark.slow
+def test_commands_on_a_snapshot_of_an_older_keet(
+    reports: list[Path], keet: Keet, tmp_path: Path
+) -> None:
+    old = unmasked_snapshot(reports[0], tmp_path / "old.keet.json", keet)
+    assert leaks(keet, report_commands(old, reports[1])) == []
+
+
+@pytest.mark.slow
+def test_commands_on_a_store(reports: list[Path], keet: Keet, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    assert keet("batch", reports[0].parent, "-o", store, "--jobs", "1").code == 0
+    assert MARK in written(store)
+    assert secrets_in(written(store)) == []
+    assert leaks(keet, store_commands(store)) == []
+
+
+@pytest.mark.slow
+def test_commands_on_a_store_of_an_older_keet(
+    reports: list[Path], keet: Keet, tmp_path: Path
+) -> None:
+    assert keet("batch", reports[0].parent, "-o", tmp_path / "store", "--jobs", "1").code == 0
+    store = unmasked_store(tmp_path / "store")
+    assert set(secrets_in(written(store))) == set(SECRETS)
+    assert leaks(keet, store_commands(store)) == []
+    with api.open_store(store) as opened:
+        assert secrets_in(str(opened.to_pandas()["command_line"].tolist())) == []
+        assert all(
+            json.loads(row[0]) for row in opened.query("SELECT explanation FROM launches").rows
+        )
+        assert opened.query("SELECT count(*) FROM launches").rows == [(8,)]
+    page = tmp_path / "page.html"
+    assert keet("insights", store, "--no-model", "--format", "html", "-o", page).code == 0
+    assert secrets_in(page.read_text("utf-8")) == []
+
+
+@pytest.mark.slow
+def test_tools_for_agents_and_the_api(reports: list[Path]) -> None:
+    cache = ReportCache(AllowedFolders([reports[0].parent]))
+    name, other = reports[0].name, reports[1].name
+    answers = [
+        called(cache, "list_reports"),
+        *(called(cache, tool, report=name) for tool in ("list_reports", "explain", "context")),
+        called(cache, "diff", before=name, after=other, force=True),
+        called(cache, "metrics", report=name, pattern="dram"),
+        called(cache, "verify", report=name, text="The first launch takes 69.25 us."),
+    ]
+    assert secrets_in(str(answers)) == []
+    result = api.explain(reports[0])
+    compared = api.diff(*reports, force=True)
+    assert secrets_in(f"{result.to_dict()} {result} {compared.to_dict()} {compared}") == []
+
+
+def test_a_run_table_has_no_secret(tmp_path: Path) -> None:
+    table = tabulate([Record("k", "k()", (1, 1, 1), (1, 1, 1), 0, 5)], "cupti")
+    path = table_path(tmp_path / "r.ncu-rep")
+    write_run_table(table._replace(command=COMMAND), path)
+    assert secrets_in(path.read_text("utf-8")) == []
+    expected = ("./app", "--api-key", MARK, f"--password={MARK}", "4")
+    assert read_run_table(path).command == expected
+    raw = path.read_text("utf-8").replace(json.dumps(MARK), json.dumps(COMMAND[2]))
+    path.write_text(raw, "utf-8")
+    assert read_run_table(path).command == expected

@@ -1,0 +1,93 @@
+"""Secrets of command lines are masked, and nothing else is."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.masking.mask import MARK, masked, masked_names, masked_words
+from tests.unit.masking.secret_lines import ORDINARY, SECRET, lines
+
+
+@pytest.mark.parametrize("line", lines(SECRET))
+def test_secrets_are_masked(line: str) -> None:
+    raw = re.sub("[«»]", "", line)
+    assert masked(raw) == re.sub("«[^»]*»", MARK, line)
+
+
+@pytest.mark.parametrize("line", lines(ORDINARY))
+def test_ordinary_values_are_kept(line: str) -> None:
+    assert masked(line) == line
+
+
+@pytest.mark.parametrize("line", [*lines(SECRET), *lines(ORDINARY)])
+def test_masking_twice_changes_nothing(line: str) -> None:
+    once = masked(re.sub("[«»]", "", line))
+    assert masked(once) == once
+
+
+NAMES = (
+    *("api-key", "apiKey", "API_KEY", "X-Api-Key", "openai.api_key", "dbPassword", "PASS_WORD"),
+    *("accessToken", "clientSecret", "AWS_SECRET_ACCESS_KEY", "privateKey", "passphrase"),
+)
+WAYS = (
+    *("--{}={}", "--{} {}", "-{} {}", "--{}:{}", "{}={} ./app", "export {}={}; ./app", "--{} = {}"),
+    *('--{}="{}"', "--{} '{}'", '"--{}={}"', '-H "{}: {}"', "-H {}: {}", "['--{}', '{}']"),
+    *('{{"{}": "{}", "n": 4}}', '"{{\\"{}\\": \\"{}\\"}}"', "f({}='{}')", "-e {}={}", "-D{}={}"),
+    *(
+        'bash -c "{}={} ./app"',
+        "bash -c './app --{} {}'",
+        "https://h/x?n=4&{}={}",
+        "Server=x;{}={}",
+    ),
+    *("++model.{}={}", "a\\n{}={}", "---{} {}", "--{}\\t{}", "--env={}={}"),
+)
+
+
+@given(
+    st.sampled_from(NAMES),
+    st.sampled_from(WAYS),
+    st.text(
+        st.characters(exclude_categories=["C", "Z"], exclude_characters="\"'`&#;%\\[]"), min_size=3
+    ),
+)
+def test_no_way_to_write_a_secret_shows_it(name: str, way: str, value: str) -> None:
+    secret = f"q{value}7"
+    line = f"ncu -o r {way.format(name, secret)} --size 4096"
+    shown = masked(line)
+    assert secret not in shown
+    assert shown.startswith("ncu -o r ")
+    assert shown.endswith(" --size 4096")
+
+
+def test_names_of_masked_values() -> None:
+    line = masked("DB_PASSWORD=a ./x --api-key 'b' -H 'Authorization: Bearer c' http://d:e@f")
+    assert masked_names(line) == ["DB_PASSWORD", "api-key", "Authorization", "URL"]
+    assert masked_names("./x --tokens 4096") == []
+
+
+def test_a_list_of_words() -> None:
+    words = ["./x", "--password", "a 'b", "--n", "4 5"]
+    assert masked_words(words) == ("./x", "--password", MARK, "--n", "4 5")
+    assert masked_words(["./x", "--n", "4 5"]) == ("./x", "--n", "4 5")
+
+
+PUMPS = (
+    *("--password=", '"password=\\"', "token=<", '"token=<\\"', "key=1;", 'key="', "key=(", "a "),
+    *("://a:", "://a:b@", "https://h/?key=1&", "-u a:", "password ", '"password ', "-p ", "%3D"),
+    *("'password=x \"", "login ", "mysql -p", "identified by '", "-----BEGIN PRIVATE KEY-----"),
+    *("--key -", "aB3", "\\n", "密码=", "SG.aaaaaaaaaaaaaaaaaaaa", "eyJ", "sk-", "/password:"),
+)
+
+
+@pytest.mark.slow
+def test_no_text_takes_quadratic_time() -> None:
+    """A million characters take seconds each; by the square, they would take hours."""
+    code = "from keet.masking.mask import masked\n"
+    code += f"for pump in {PUMPS!r}: masked(pump * (1_000_000 // len(pump)))"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=900)
