@@ -135,6 +135,16 @@ def test_what_keet_prints_is_confirmed(command: str, keet: Keet, tmp_path: Path)
     assert summary["confirmed"] >= 0.95 * summary["numbers"] > 0
 
 
+@pytest.mark.parametrize("shift", range(3))
+def test_a_character_that_the_limit_splits_is_no_wrong_encoding(
+    shift: int, keet: Keet, tmp_path: Path
+) -> None:
+    text = tmp_path / "long.txt"
+    text.write_bytes(b"a" * shift + "€".encode() * 70_000)
+    result = keet("verify", text, "--report", REPORT)
+    assert (result.code, "longer than" in result.err) == (2, True)
+
+
 def test_a_text_too_long_is_refused(keet: Keet, tmp_path: Path) -> None:
     text = tmp_path / "long.txt"
     text.write_text("word " * 50_000)

@@ -2,7 +2,9 @@
 
 Each number is compared with the metric that the text names, by any of its names, in the launch that
 the text is about; or with a source line's share of the samples. A number about the whole run of the
-program is compared with the run table, if there is one. Numbers that keet prints (forecasts,
+program is compared with the run table, if there is one. A sentence about several launches ("all
+together", "none", "the first", "on average") is checked over the launches that it names; where keet
+does not understand which, its numbers are not checked. Numbers that keet prints (forecasts,
 shares, rows of its tables) are computed again. Comparisons ("exceeds", "more than twice", "is the
 highest stall") are checked separately. If the text compares two reports, give both. The exit code
 is 1 if a number or a comparison is wrong."""
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
+from codecs import getincrementaldecoder
 from pathlib import Path
 
 from keet.cli.arguments import (
@@ -120,7 +123,9 @@ def _read(name: str) -> str:
                 )
             with path.open("rb") as file:
                 raw = file.read(MAX_TEXT + 1)
-        text = raw.decode("utf-8-sig")
+        # Only the end of a text may be an incomplete character: a cut may split one.
+        decoder = getincrementaldecoder("utf-8-sig")()
+        text = decoder.decode(raw, final=len(raw) <= MAX_TEXT)
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()
         raise UsageError(f"{one_line(name)}: can't be read ({reason})") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from keet.profile import Launch, Profile
@@ -35,26 +36,36 @@ def computed_values(
     computed = [LaunchValues(each, on_launch) for each in profiles]
     sources = [source for each in computed for source in each.sources]
 
+    @cache
+    def compared() -> Difference | None:
+        return difference or (_difference(profiles) if len(profiles) > 1 else None)
+
     def general() -> Iterator[ComputedValue]:
         for each in computed:
             yield from each.program()
-        yield from _of_both(profiles, difference)
+        if found := compared():
+            yield from difference_values(found)
+
+    def sentences() -> Iterator[str]:
+        for each in computed:
+            yield from each.sentences()
+        if found := compared():
+            from keet.comparison.sentences import texts_of
+
+            yield from texts_of(found)
 
     def of_view(launches: Sequence[Launch]) -> list[Launch]:
         return [launch for each in computed for launch in each.of_view(launches)]
 
-    return ComputedValues(sources, general, of_view)
+    return ComputedValues(sources, general, of_view, sentences)
 
 
-def _of_both(profiles: Sequence[Profile], difference: Difference | None) -> Iterator[ComputedValue]:
-    if difference is None and len(profiles) > 1:
-        from keet.comparison.compare import compare
-        from keet.comparison.pairing.sides import Side, SideCapture
+def _difference(profiles: Sequence[Profile]) -> Difference:
+    from keet.comparison.compare import compare
+    from keet.comparison.pairing.sides import Side, SideCapture
 
-        before, after = (Side((SideCapture(profile, profile.launches),)) for profile in profiles)
-        difference = compare(before, after, guess=True)
-    if difference is not None:
-        yield from difference_values(difference)
+    before, after = (Side((SideCapture(profile, profile.launches),)) for profile in profiles)
+    return compare(before, after, guess=True)
 
 
 def difference_values(difference: Difference) -> Iterator[ComputedValue]:

@@ -13,6 +13,7 @@ from keet.catalog import findings
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.profile import Launch, RunPositions
 from keet.records import NamedTuple
+from keet.units import Quantity
 
 MOST_SHOWN = 3
 """Launches that are printed in full unless --all is given."""
@@ -91,6 +92,14 @@ class LaunchGroup:
         """Whether durations differ much: launches of one shape may do different amounts of work."""
         shortest, longest = self.durations
         return longest > _SPREAD * shortest > 0
+
+    @property
+    def spread_text(self) -> str:
+        """Which of its launches is shown, and how long they take."""
+        shortest, longest = (str(Quantity(ns, "ns")) for ns in self.durations)
+        which = "longer" if len(self.launches) == 2 else "median"
+        them = f"{len(self.launches):,} launches of this shape"
+        return f"the {which} of {them}, which take {shortest} to {longest}"
 
     @property
     def stands_for(self) -> float:

@@ -42,6 +42,8 @@ class CheckedSentence(NamedTuple):
     sentence: SentenceSpan
     checks: tuple[CheckedNumber, ...]
     relations: tuple[RelationCheck, ...] = ()
+    is_quantified: bool = False
+    """It is about several launches, which were checked together or not at all."""
 
     @property
     def verdicts(self) -> list[ClaimVerdict]:

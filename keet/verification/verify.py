@@ -24,6 +24,13 @@ from keet.verification.checks.related_numbers import (
     without_unknown_sides,
 )
 from keet.verification.checks.relation_check import RelationChecker
+from keet.verification.checks.scope_check import (
+    ScopeChecker,
+    relations_in_scope,
+    unchecked_sentence,
+)
+from keet.verification.checks.scope_tracker import ScopeTracker
+from keet.verification.checks.shape_check import check_shape
 from keet.verification.number_match import fits
 from keet.verification.report_value_match import agrees_with_report
 from keet.verification.text.claims import Claim, find_claims, names_tightly
@@ -43,14 +50,13 @@ from keet.verification.text.numbers import TextNumber, find_numbers
 from keet.verification.text.sentences import SentenceSpan, split_sentences
 from keet.verification.text.source_places import find_places, places_within, wordlike_files
 from keet.verification.values.export_labels import ExportLabels
-from keet.verification.values.named_values import ComputedValues, SentenceWords
+from keet.verification.values.named_values import (
+    ComputedValues,
+    SentenceWords,
+    content_words,
+)
 from keet.verification.values.report_values import ReportValue, ReportValues, with_sum
 from keet.verification.verdicts import CheckedNumber, CheckedSentence, ClaimVerdict
-
-_TOGETHER = regex(
-    r"\b(?:in all|total|altogether|together|combined|in sum|all launches|\d+ launches of)\b", re.I
-)
-
 
 _NO_WHOLE = (
     "time",
@@ -68,6 +74,8 @@ _NO_WHOLE = (
 _SHARE_OF = regex(r"\s*of\s+(?:(?:the|all|its)\s+)?(\w+(?:\s\w+)?)")
 
 
+_OTHERS = content_words("others")
+"""The only word of a row of the program view of `keet explain`: the sum of the smaller rows."""
 _MOST_NUMBERS = 64
 """Numbers per sentence: the time to check each grows with their count."""
 _TOO_MANY = f"not checked: more than {_MOST_NUMBERS} numbers in one sentence; split it"
@@ -97,6 +105,8 @@ def verify_text(  # noqa: PLR0913
         if before_sentence is not None:
             before_sentence()
         checked = _as_written(verifier.sentence(sentence), text)
+        if found and verifier.refers_back:
+            found[-1] = unchecked_sentence(found[-1])
         found.append(checked if both_sides else without_unknown_sides(checked))
     return found
 
@@ -128,6 +138,7 @@ class _Verifier:
         written = find_numbers(self._without_files(plain), self._everything.names)
         self._numbers = sorted([*written, *spelled_numbers(plain)], key=lambda number: number.start)
         self._topics = CurrentTopic(text, self._everything)
+        self._scopes = ScopeTracker(self._unquoted, self._everything, self._launches)
 
     def sentences(self) -> Iterator[SentenceSpan]:
         """Split without quoted code: a semicolon there does not end a sentence."""
@@ -152,15 +163,34 @@ class _Verifier:
         self._topics.rows(sentence, places)
         claims = find_claims(sentence, here, self._everything, places, self._topics.place)
         self._words = SentenceWords(sentence.text, here)
-        found = with_shares([self._check(claim, claims) for claim in claims], sentence.text)
+        scope = self._scopes.scope_of(sentence, here, self._topics)
+        if scope is not None and scope.quantifiers and self._computed.quotes(sentence.text):
+            scope = None
+            self._scopes.forget()
+        plain = [claim for claim in claims if scope is None or not scope.governs(claim.number)]
+        found = with_shares([self._check(claim, claims) for claim in plain], sentence.text)
+        if scope is not None:
+            governed = [claim for claim in claims if scope.governs(claim.number)]
+            checked = ScopeChecker(scope, governed, self._readings_of).checks(governed)
+            if self._words.besides_numbers == _OTHERS:
+                checked = [self._or_computed(*each) for each in zip(governed, checked, strict=True)]
+            found = sorted([*found, *checked], key=lambda check: check.number.start)
         found += [CheckedNumber(number, ClaimVerdict.NOT_FOUND, None, _TOO_MANY) for number in left]
         related = self._relations.check(sentence, claims, self._spoken_of)
-        found, related = with_factors(found, related)
+        if scope is None:
+            found, related = with_factors(found, related)
+        else:
+            related = relations_in_scope(related, scope)
         checks = tuple(self._in_text(check, sentence) for check in found)
         self._topics.leave(sentence)
         by = sentence.start
         moved = (each._replace(start=each.start + by, end=each.end + by) for each in related)
-        return CheckedSentence(sentence, checks, tuple(moved))
+        return CheckedSentence(sentence, checks, tuple(moved), scope is not None)
+
+    @property
+    def refers_back(self) -> bool:
+        """Whether the last sentence quantifies the one before it."""
+        return self._scopes.refers_back
 
     def _without_files(self, text: str) -> str:
         """`cmath:31` is a source line, not a number."""
@@ -191,10 +221,12 @@ class _Verifier:
     def _check(self, claim: Claim, claims: Sequence[Claim]) -> CheckedNumber:
         """By the metric names in the text, then by what keet computes."""
         if claim.number.shape:
-            return self._shape(claim)
+            return check_shape(claim, self._subjects(claim))
         if said := capacity(claim.sentence.text, claim.number):
             return CheckedNumber(claim.number, ClaimVerdict.CONFIRMED, None, said)
-        found = self._by_names(claim, claims)
+        return self._or_computed(claim, self._by_names(claim, claims))
+
+    def _or_computed(self, claim: Claim, found: CheckedNumber) -> CheckedNumber:
         if found.verdict is ClaimVerdict.CONFIRMED or self._computed.is_empty:
             return found
         around = self._words.around(claim.number, self._topics.rows_of(claim))
@@ -213,7 +245,7 @@ class _Verifier:
                 number, ClaimVerdict(ratio.verdict), ratio.report_value, ratio.reason
             )
         printed = self._printed.find(claim, self._subjects(claim))
-        report_values = [*printed, *self._readings(claim)]
+        report_values = [*printed, *self._readings(claim, self._subjects(claim))]
         fitting = [
             report_value
             for report_value in report_values
@@ -241,23 +273,22 @@ class _Verifier:
             return CheckedNumber(claim.number, ClaimVerdict.CONTRADICTED, report_values[0], why)
         return CheckedNumber(claim.number, ClaimVerdict.NOT_FOUND, None, reason)
 
-    def _readings(self, claim: Claim) -> Iterator[ReportValue]:
+    def _readings_of(self, claim: Claim, launch: Launch) -> list[ReportValue]:
+        return [*self._printed.find(claim, [launch]), *self._readings(claim, [launch])]
+
+    def _readings(self, claim: Claim, launches: Sequence[Launch]) -> Iterator[ReportValue]:
         """Values that the claim's name may mean, in matching units, the likeliest first."""
         ids = qualified(claim.term.metric_ids if claim.term else (), clause_of(claim))
         if claim.number.unit == "ns" and not (ids or claim.place or claim.misfit):
             ids = ("duration",)  # a time without a name is most likely the duration
         missing = claim.term is not None and claim.term.entry.complement
-        for launch in counted(self._subjects(claim), "reading launches"):
+        for launch in counted(launches, "reading launches"):
             found = self._of_line(claim, ids, launch)
             if found is None and ids:
                 found = with_sum(self._facts.read(ids, launch, complement=missing))
             for report_value in found or ():
                 if fits(claim.number, report_value.quantity.unit, lenient=True):
                     yield report_value
-        together = "duration" in ids and _TOGETHER.search(claim.sentence.text)
-        if together and (total := self._facts.total_time):
-            off = self._facts.total_rounding
-            yield ReportValue("Duration of all launches", total, None, None, None, off)
 
     def _of_line(
         self, claim: Claim, ids: Sequence[str], launch: Launch
@@ -305,32 +336,6 @@ class _Verifier:
             launch.metric(name) is not None for launch in self._everything
         )
 
-    def _shape(self, claim: Claim) -> CheckedNumber:
-        """A grid, block or cluster, by the word before it; any of them without such a word."""
-        number = claim.number
-        before = claim.sentence.text[: number.start].lower()
-        wanted = [word for word in ("grid", "block", "cluster") if word in before[-40:]]
-        wanted.sort(key=before.rfind, reverse=True)
-        if counted := re.match(r"\s*(threads|blocks)\b", claim.sentence.text[number.end :]):
-            wanted = ["block" if counted[1] == "threads" else "grid"]
-        shapes: dict[str, tuple[int, ...]] = {}
-        for launch in self._subjects(claim):
-            every = {"grid": launch.grid, "block": launch.block, "cluster": launch.cluster}
-            for word in wanted[:1] or every:
-                if shape := every[word]:
-                    if _padded(number.shape or ()) == shape:
-                        return CheckedNumber(
-                            number, ClaimVerdict.CONFIRMED, None, f"the {word} of #{launch.id}"
-                        )
-                    shapes[word] = shape
-        if not wanted or not shapes:
-            return CheckedNumber(
-                number, ClaimVerdict.NOT_FOUND, None, "no grid or block of that shape"
-            )
-        word, right = next(iter(shapes.items()))
-        said = "x".join(map(str, right)).removesuffix("x1")
-        return CheckedNumber(number, ClaimVerdict.CONTRADICTED, None, f"the {word} is {said}")
-
 
 def _fits_one(
     claim: Claim, likeliest: ReportValue, fitting: Sequence[ReportValue]
@@ -359,7 +364,3 @@ def _label(term: Term) -> str:
     if first.startswith((STALL_SHARE, NCU_NAME)) or first == TIME_SHARE:
         return first.split(":")[-1].replace("_", " ")
     return metric_with_id(first).label
-
-
-def _padded(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return shape + (1,) * (3 - len(shape))

@@ -17,7 +17,6 @@ from keet.explanation.run_texts import (
     time_share_text,
 )
 from keet.formatting import shapes_text, times_text
-from keet.units import Quantity
 from keet.verification.explanation_check import ExplanationCheck
 
 ROWS = 8
@@ -134,10 +133,7 @@ def stands_for_text(program: ProgramExplanation | None, each: LaunchExplanation)
         return ""
     if not group.is_uneven:
         return f"; it represents {members:,} launches of this shape"
-    shortest, longest = (str(Quantity(ns, "ns")) for ns in group.durations)
-    which = "longer" if members == 2 else "median"
-    them = f"{members:,} launches of this shape"
-    return f"; the {which} of {them}, which take {shortest} to {longest}"
+    return f"; {group.spread_text}"
 
 
 def shown_launches(

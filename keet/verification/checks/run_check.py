@@ -11,6 +11,7 @@ from keet.records import NamedTuple
 from keet.verification.number_match import agrees
 from keet.verification.text.clauses import NOT_MEASURED
 from keet.verification.text.numbers import TextNumber
+from keet.verification.text.quantifiers import find_quantifiers
 from keet.verification.text.sentences import SentenceSpan
 from keet.verification.values.report_values import ReportValue
 from keet.verification.values.run_values import RunSubject, RunSubjects, RunValueKind, run_subjects
@@ -71,6 +72,10 @@ _REPRESENTS = regex(r"\b(?:stands? for|represents?)\b")
 _NEAR_BEHIND = 30
 _FARTHEST = 80
 """Largest distance between a number and the words that say it is about the run."""
+_COMBINED = {"sum": "total", "mean": "average", "every": "each"}
+"""What a quantifier makes of the values of a run table."""
+_LABELS = {"total": "", "average": "average"}
+_SEVERAL = "not checked: keet does not know which launches of the run the sentence is about"
 _MIGHT_BE = "the text states a possibility, not a measurement"
 
 
@@ -102,7 +107,8 @@ class _RunChecker:
 
     def checked(self, each: CheckedSentence) -> CheckedSentence:
         named = self._named(each.sentence.text)
-        checks = tuple(self._check(check, each.sentence, named) for check in each.checks)
+        judge = self._check_quantified if each.is_quantified else self._check
+        checks = tuple(judge(check, each.sentence, named) for check in each.checks)
         self._topic = named[0].subject if named else self._topic
         about_run = any(new is not old for new, old in zip(checks, each.checks))
         relations = tuple(map(_unjudged, each.relations)) if about_run else each.relations
@@ -137,6 +143,35 @@ class _RunChecker:
         if kinds != ("faults",) and NOT_MEASURED.search(_clause(text, start, end)):
             return CheckedNumber(number, ClaimVerdict.NOT_FOUND, None, _MIGHT_BE)
         return _contradicted(check, subject, kinds, text, end)
+
+    def _check_quantified(
+        self, check: CheckedNumber, sentence: SentenceSpan, named: Sequence[_Named]
+    ) -> CheckedNumber:
+        """A total or an average of the run, or of the one kernel that the sentence names; other
+        words about several launches are not checked against the run table."""
+        said = {q.kind for q in find_quantifiers(sentence.text)} - {"loose", "plural", "all"}
+        if not said:
+            return self._check(check, sentence, named)
+        number, text = check.number, sentence.text
+        start, end = number.start - sentence.start, number.end - sentence.start
+        kinds = () if number.shape else _kinds(text, number, end, start)
+        if not kinds or not _is_about_run(text, start, end, kinds):
+            return check
+        subjects = [each.subject for each in named] or [self._run]
+        if len(subjects) == 1 and len(said) == 1 and kinds[0] in ("total", "single"):
+            is_average = number.unit.endswith("/launch")  # `2.41 ms per launch`
+            combined = "average" if is_average else _COMBINED.get(min(said))
+            values = subjects[0].of("total" if combined == "total" else "single")
+            fitting = [value for value in values if agrees(number, value.quantity)]
+            if values and not fitting:
+                return _contradicted(check, subjects[0], kinds, text, end)
+            if combined == "each":  # the shortest and the longest, too
+                right = fitting if len(fitting) == len(values) else []
+            else:
+                right = [v for v in fitting if combined and v.label.startswith(_LABELS[combined])]
+            if right:
+                return CheckedNumber(number, ClaimVerdict.CONFIRMED, right[0], str(right[0]))
+        return CheckedNumber(number, ClaimVerdict.NOT_FOUND, None, _SEVERAL)
 
     def _subject(
         self, text: str, start: int, end: int, named: Sequence[_Named]

@@ -50,6 +50,16 @@ class CurrentTopic:
         named = self._topic or self._title
         return named.launches if named else None
 
+    @property
+    def topic(self) -> tuple[Launch, ...] | None:
+        """Launches that the sentences before named."""
+        return self._topic.launches if self._topic else None
+
+    @property
+    def title(self) -> tuple[Launch, ...] | None:
+        """Launches that the heading names."""
+        return self._title.launches if self._title else None
+
     def enter(self, sentence: SentenceSpan) -> None:
         """A new paragraph is about all launches again, unless a heading names some."""
         before = self._previous

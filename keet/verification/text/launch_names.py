@@ -21,6 +21,25 @@ _OBJECT = regex(
     re.IGNORECASE,
 )
 _MOST_TEXTS = 8
+_PLACES = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
+_ANY_ORDINAL = rf"(?:{'|'.join(_PLACES)}|tenth|last|\d{{1,6}}(?:st|nd|rd|th))"
+_ORDINAL = regex(rf"\b{_ANY_ORDINAL}\b", re.IGNORECASE)
+_ORDINALS = regex(
+    rf"\b(?P<ordinals>{_ANY_ORDINAL}(?:(?:,|,?\s+(?:and|or))\s+(?:the\s+)?{_ANY_ORDINAL}){{0,8}})"
+    r"\s+(?:(?:profiled|measured|recorded)\s+)?(?P<noun>(?:kernel\s+)?(?:launch|invocation|call|execution)"
+    r"|(?P<kernel>kernel))(?:es|s)?\b(?P<of>\s+(?:of|for)\s+(?:the\s+)?(?:kernel\s+)?[`*]*)?",
+    re.IGNORECASE,
+)
+_ORDINAL_BEFORE = regex(rf"\b({_ANY_ORDINAL})\s+[`*]*\Z", re.IGNORECASE)
+_NOUN = r"(?:launch(?:es)?|kernels?|invocations?|calls?|executions?)"
+_NOUN_BEFORE = regex(
+    rf"\b{_NOUN}\s+(?:(?:of|for|called|named)\s+)?(?:the\s+)?(?:kernel\s+)?[`*]*\Z", re.IGNORECASE
+)
+_NOUN_BEHIND = regex(rf"[`*]*(?:['’]s?)?\s+(?:{_ANY_ORDINAL}\s+|\w+\s+)?{_NOUN}\b", re.IGNORECASE)
+_ARTICLE = regex(r"\b(?:the|this|that|a|an|each|every|to|one|per|no|its|which)\s+\Z", re.IGNORECASE)
+_VERB_BEHIND = regex(r"[`*]*\s+(?:takes?|took|uses?|has|have|needs?|reaches|reach)\b")
+_AND = regex(r"[`*]*\s*(?:,|,?\s*\b(?:and|plus|or)\b|[&+])\s*[`*]*")
+_OWNS = regex(r"[`*]*['’]s?\s+(?:very\s+)?")
 
 
 class LaunchName(NamedTuple):
@@ -88,14 +107,51 @@ class LaunchLookup(Sequence[Launch]):
             for m in _LAUNCH.finditer(text)
             if (number := int(m[1] or m[2])) in self._by_number
         ]
+        words: list[LaunchName] = []
         for name in self._kernels.may_be_in(text):
             owners = self._kernels.owners[name]
-            found += [
+            said = [
                 LaunchName(m.start(), m.end(), owners)
                 for m in _as_word(name).finditer(text)
                 if not any(other.start <= m.start() < other.end for other in found)
             ]
-        return sorted(found, key=lambda each: each.start)
+            (words if _is_word(name) else found).extend(said)
+        found += _meant(text, words)
+        found.sort(key=lambda each: each.start)
+        return self._with_ordinals(text, found) if _ORDINAL.search(text) else found
+
+    def _with_ordinals(self, text: str, names: list[LaunchName]) -> list[LaunchName]:
+        """`the first launch of A`, `A's last launch`, `the first and the second launch`. Those
+        beyond the last launch name none, nor do those of two reports, nor `A in its first`."""
+        if self._are_of_two_reports:
+            return names
+        found: list[LaunchName] = []
+        kernels = [name for name in names if not _LAUNCH.match(text, name.start)]
+        for match in _ORDINALS.finditer(text):
+            behind = next((n for n in names if n.start == match.end()), None)
+            before = next((n for n in names if _OWNS.fullmatch(text, n.end, match.start())), None)
+            owner = behind or before
+            launches = owner.launches if owner else self._launches
+            several = match["kernel"] and len(self._by_name) != len(self._launches)
+            others = owner is None and any(name.launches != self._launches for name in kernels)
+            if several or others or (match["of"] and behind is None):
+                continue
+            end = owner.end if owner is behind and owner else match.end("noun")
+            for ordinal in _ORDINAL.finditer(text, match.start(), match.end("ordinals")):
+                place = _place(ordinal[0].lower(), len(launches))
+                if place is not None:
+                    found.append(LaunchName(ordinal.start(), ordinal.end(), (launches[place],)))
+            if found and found[-1].start >= match.start():
+                found[-1] = found[-1]._replace(end=end)
+        for name in names:
+            if said := _ORDINAL_BEFORE.search(text[max(0, name.start - 16) : name.start]):
+                place = _place(said[1].lower(), len(name.launches))
+                if place is not None:
+                    start = name.start - len(said[0])
+                    found.append(LaunchName(start, name.end, (name.launches[place],)))
+        taken = [n for n in names if not any(o.start <= n.start < o.end for o in found)]
+        taken = [n for n in taken if not any(_OWNS.fullmatch(text, n.end, o.start) for o in found)]
+        return sorted([*taken, *found], key=lambda each: each.start)
 
     @cached_property
     def _by_name(self) -> dict[KernelName, list[int]]:
@@ -114,12 +170,15 @@ class LaunchLookup(Sequence[Launch]):
         return found
 
     @cached_property
+    def _are_of_two_reports(self) -> bool:
+        return len(self._by_number) < len(self._launches)
+
+    @cached_property
     def _kernels(self) -> _Kernels:
         owners: dict[str, list[KernelName]] = {}
         for name in self._by_name:
             for form in {*_forms(name), name.short.split("<")[0]}:
-                # `add` or `kernel` may be an ordinary word of the text.
-                if len(form) > 3 and (not form.isalpha() or len(form) > 7):
+                if len(form) > 1:
                     owners.setdefault(form, []).append(name)
         return _Kernels({form: self._launches_of(names) for form, names in owners.items()})
 
@@ -145,6 +204,30 @@ class _Kernels:
         return sorted((name for word in words for name in self._by_word[word]), key=_longest_first)
 
 
+def _is_word(name: str) -> bool:
+    """`add` or `kernel` may be an ordinary word of the text."""
+    return len(name) <= 3 or (name.isalpha() and len(name) <= 7)
+
+
+def _meant(text: str, words: list[LaunchName]) -> list[LaunchName]:
+    """The kernels among ordinary words: `launches of scale`, `fill and scale take`."""
+    words = sorted(words, key=lambda word: word.start)
+    sure = [_is_beside_noun(text, word) for word in words]
+    for at in (*reversed(range(len(words) - 1)), *range(1, len(words))):
+        for other in {max(0, at - 1), min(at + 1, len(words) - 1)} - {at}:
+            first, second = sorted((at, other))
+            joined = _AND.fullmatch(text, words[first].end, words[second].start)
+            sure[at] = sure[at] or (sure[other] and joined is not None)
+    return [word for word, is_sure in zip(words, sure) if is_sure]
+
+
+def _is_beside_noun(text: str, name: LaunchName) -> bool:
+    before = text[max(0, name.start - 40) : name.start]
+    if _NOUN_BEFORE.search(before) or _NOUN_BEHIND.match(text, name.end):
+        return True
+    return not _ARTICLE.search(before) and _VERB_BEHIND.match(text, name.end) is not None
+
+
 def _longest_first(name: str) -> tuple[int, str]:
     return -len(name), name
 
@@ -156,6 +239,16 @@ def _forms(name: KernelName) -> set[str]:
 @lru_cache(maxsize=1024)
 def _as_word(name: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w:]){re.escape(name)}(?!\w)")
+
+
+def _place(ordinal: str, count: int) -> int | None:
+    """Index of the n-th of so many; None if there is none."""
+    if ordinal in ("last", "tenth"):
+        place = count - 1 if ordinal == "last" else 9
+    else:
+        named = ordinal in _PLACES
+        place = _PLACES.index(ordinal) if named else int(ordinal.rstrip("stndrh")) - 1
+    return place if 0 <= place < count else None
 
 
 def is_object(text: str, name: LaunchName) -> bool:

@@ -134,6 +134,18 @@ class LaunchValues:
 
         yield from program_values(self._program) if self._program else ()
 
+    def sentences(self) -> Iterator[str]:
+        """The sentences of `keet explain`."""
+        from keet.explanation.explanation_types import texts_of
+
+        for each in self._explanation.launches:
+            yield from texts_of(each)
+            yield from (f"{piece.label}: {piece}" for piece in each.evidence)
+        if self._program:
+            from keet.verification.values.program_values import program_texts
+
+            yield from program_texts(self._program)
+
     def roofline(self, launch: Launch) -> Iterator[ComputedValue]:
         """Rows and sentences of `keet roofline`."""
         from keet.analysis.roofline.launch_roofline import find_roofline

@@ -57,6 +57,8 @@ _OPPOSITES = tuple(
 )
 """Words that distinguish otherwise equal names."""
 _BARS = regex(r"[\u2500-\u259f·●→|*`_]+")
+_WORDS = regex(r"(?<!\S)\w+:(?=\s)|[\w.%]*[\w%]")
+_LAUNCH = regex(r"#(\d)")
 _SEPARATOR = regex(r"[,;:()\[\]]|\s{2,}|\n(?=\d)")
 _ALONE_BEHIND = regex(r"\s*\Z|\s{2}|\s*[│|]")
 _COVERED = 0.6
@@ -140,6 +142,10 @@ class SentenceWords:
         self._masked = "".join(masked)
         self._cells = list(_cells(self._masked))
 
+    @property
+    def besides_numbers(self) -> frozenset[str]:
+        return content_words(self._masked)
+
     def around(self, number: TextNumber, rows: Sequence[RowKey] = ()) -> WordsAround:
         before = bisect_right(self._ends, number.start)
         behind = bisect_left(self._starts, number.end)
@@ -199,12 +205,15 @@ class ComputedValues:
         sources: Sequence[ValueSource] = (),
         general: Callable[[], Iterable[ComputedValue]] = tuple,
         of_view: Callable[[Sequence[Launch]], Sequence[Launch]] = list,
+        sentences: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         """`sources`: values of one launch, the cheapest source first. `general`: values that do not
-        belong to one launch. `of_view`: selects, of many launches, those that keet explains."""
+        belong to one launch. `of_view`: selects, of many launches, those that keet explains.
+        `sentences`: texts that keet prints."""
         self._sources = [_CachedSource(source) for source in sources]
         self._general = general
         self._of_view = of_view
+        self._sentences = sentences
         self.is_empty = not sources and general is tuple
 
     def find(
@@ -229,9 +238,25 @@ class ComputedValues:
                     return found.report_value(launch)
         return None
 
+    def quotes(self, sentence: str) -> bool:
+        """Whether it is a sentence that keet prints about these launches, word for word."""
+        words = _plain(sentence)
+        return any(each in self._printed for each in (words, words.partition(": ")[2]))
+
+    @cached_property
+    def _printed(self) -> frozenset[str]:
+        return frozenset(
+            _plain(part.text) for text in self._sentences() for part in split_sentences(text)
+        )
+
     @cached_property
     def _of_none(self) -> _Index:
         return _Index(self._general())
+
+
+def _plain(sentence: str) -> str:
+    """Without layout and markup; a leading `Why:` stays apart."""
+    return " ".join(_WORDS.findall(_LAUNCH.sub(r"launch \1", sentence)))
 
 
 class _CachedSource:

@@ -21,10 +21,11 @@ _COVERED = 0.6
 
 
 def group_values(group: LaunchGroup | None) -> Iterator[ComputedValue]:
-    """`12.99 us to 24.16 us per launch`: the range of identical launches."""
+    """`launches of this shape, which take 12.99 us to 24.16 us`: their range."""
+    words = content_words("launches shape")
     if group is not None and len(group.launches) > 1:
         for label, ns in zip(("shortest launch", "longest launch"), group.durations, strict=True):
-            yield ComputedValue(label, Quantity(ns, "ns"), content_words("launch"), "window")
+            yield ComputedValue(label, Quantity(ns, "ns"), words, "window")
 
 
 def program_values(program: ProgramExplanation) -> Iterator[ComputedValue]:
@@ -49,6 +50,13 @@ def _sentences(program: ProgramExplanation) -> Iterator[ComputedValue]:
     if program.run:
         for text, launch in program.run.sentences:
             yield from values_in_texts([text], [*program.run.book], launch)
+
+
+def program_texts(program: ProgramExplanation) -> Iterator[str]:
+    yield from program.sentences
+    yield from (found.text for found in program.across)
+    yield from (group.spread_text for group in program.groups if group.is_uneven)
+    yield from (text for text, _ in program.run.sentences) if program.run else ()
 
 
 def _row(row: ProgramRow, name: str) -> Iterator[ComputedValue]:

@@ -26,7 +26,7 @@ from keet.render.terminal.explain import explain_view
 from keet.render.terminal.layout import Group
 from keet.render.terminal.program import program_view
 from keet.verification.values.named_values import ComputedValues
-from keet.verification.values.program_values import program_values
+from keet.verification.values.program_values import program_texts, program_values
 from keet.verification.verdicts import ClaimVerdict
 from keet.verification.verify import verify_text
 from tests.conftest import CORPUS, REPORTS, Keet, needs_corpus
@@ -165,7 +165,9 @@ def test_public_reports_with_many_launches(keet: Keet) -> None:
 def test_verify_knows_every_number_of_the_program(many: Explanation) -> None:
     program = program_of(many)
     assert program is not None
-    known = ComputedValues(general=lambda: program_values(program))
+    known = ComputedValues(
+        general=lambda: program_values(program), sentences=lambda: program_texts(program)
+    )
     launches = [each.launch for each in many.launches]
     text = to_text(Group(*program_view(program, 100)), 100)
     checks = [c for each in verify_text(text, launches, known=known) for c in each.checks]

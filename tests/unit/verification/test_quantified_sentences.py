@@ -1,0 +1,55 @@
+"""Sentences about several launches: checked over the launches that they name, or not at all."""
+
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from keet.comparison.verify_values import computed_values
+from keet.ingest import read_profile
+from keet.profile import Profile
+from keet.verification.checks.run_check import with_run_checks
+from keet.verification.values.named_values import ComputedValues
+from keet.verification.verdicts import ClaimVerdict
+from keet.verification.verify import verify_text
+from tests.rows import each_row
+
+ROOT = Path(__file__).parents[3]
+SENTENCES = tomllib.loads((ROOT / "tests/attacks/quantified.toml").read_text("utf-8"))["report"]
+
+
+@cache
+def report(path: str) -> tuple[Profile, ComputedValues]:
+    profile = read_profile(ROOT / path)
+    return profile, computed_values([profile])
+
+
+def verdict(path: str, text: str) -> str:
+    profile, known = report(path)
+    found = verify_text(text, profile.launches, known=known)
+    if profile.run:
+        found = with_run_checks(found, profile)
+    verdicts = [each for sentence in found for each in sentence.verdicts]
+    if ClaimVerdict.CONTRADICTED in verdicts:
+        return "contradicted"
+    sure = verdicts and all(each is ClaimVerdict.CONFIRMED for each in verdicts)
+    return "confirmed" if sure else "not_checked"
+
+
+def sentences(truth: str) -> Iterator[tuple[str, str, str]]:
+    for of in SENTENCES:
+        for expected, texts in of.get(truth, {}).items():
+            yield from ((of["path"], text, expected) for text in texts)
+
+
+def test_there_are_sixty_false_and_forty_true_sentences() -> None:
+    false, true = list(sentences("false")), list(sentences("true"))
+    assert (len(false) >= 60, len(true) >= 40) == (True, True)
+    assert {expected for _, _, expected in false} == {"contradicted", "not_checked"}
+    assert sum(expected == "confirmed" for _, _, expected in true) >= 0.9 * len(true)
+    assert "contradicted" not in {expected for _, _, expected in true}
+
+
+@each_row(("path", "text", "expected"), [*sentences("false"), *sentences("true")])
+def test_verdict(path: str, text: str, expected: str) -> None:
+    assert verdict(path, text) == expected
