@@ -38,7 +38,7 @@ GOLDENS = [
     ("roofline", "zoo.ncu-repz --format svg", 80),
     ("hotspots", "tour_full.ncu-rep", 80),
     ("hotspots", "tour_full.ncu-rep", 160),
-    ("hotspots", "triton.ncu-rep", 80),
+    ("hotspots", "triton.ncu-repz", 80),
     ("hotspots", "tour_basic.ncu-rep", 80),
     ("hotspots", "tour_full.ncu-rep --launch 0 --format csv", 80),
     ("hotspots", "tour_full.ncu-rep --line tour.cu:60", 80),

@@ -37,7 +37,6 @@ LAYERS = [
 """From the lowest to the highest. A part imports parts of lower layers, and none of its own layer
 (except in the lowest one)."""
 DEPTH = {part: depth for depth, layer in enumerate(LAYERS) for part in layer}
-MOST_LINES = 400
 SASS_FOLDERS = ["instructions", "flow", "polynomials", "analyses"]
 """Folders of keet/analysis/sass. Each may import only those before it."""
 
@@ -244,13 +243,6 @@ def test_the_rule_for_formats_accepts_and_refuses_examples() -> None:
     ]
     assert [pair for pair in allowed if not may_print_with(*pair)] == []
     assert [pair for pair in forbidden if may_print_with(*pair)] == []
-
-
-def test_no_module_is_longer_than_400_lines() -> None:
-    """A longer one has more than one topic: move one of them into a module of its own."""
-    files = [path for part in ("keet", "tools", "evals") for path in (ROOT / part).rglob("*.py")]
-    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in files}
-    assert [str(path.relative_to(ROOT)) for path in files if lengths[path] > MOST_LINES] == []
 
 
 def test_every_format_is_a_package_with_a_docstring() -> None:

@@ -67,7 +67,7 @@ def test_the_chosen_launches(keet: Keet, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_what_keet_shows_is_never_contradicted(keet: Keet, tmp_path: Path) -> None:
-    for name in ("tour_full.ncu-rep", "zoo.ncu-repz", "triton.ncu-rep"):
+    for name in ("tour_full.ncu-rep", "zoo.ncu-repz", "triton.ncu-repz"):
         text = tmp_path / "explained.md"
         report = REPORTS / name
         assert keet("explain", report, "--format", "markdown", "-o", text).code == 0

@@ -5,6 +5,7 @@ python -m kernels_samples.casebook.check [FAMILY ...]
 
 from __future__ import annotations
 
+import lzma
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -53,7 +54,7 @@ def _case_problems(case: CaseSpec, sections: list[Section]) -> Iterator[str]:
     collected = metric_names()
     for metric in case.moved.metric.split(" / "):
         if metric not in collected:
-            yield f"no report of the runner has {metric} (see metric_names.txt)"
+            yield f"no report of the runner has {metric} (see metric_names.txt.xz)"
     if not case.lines:
         yield "lines is empty"
     for part in case.lines:
@@ -70,7 +71,8 @@ def _case_problems(case: CaseSpec, sections: list[Section]) -> Iterator[str]:
 @cache
 def metric_names() -> frozenset[str]:
     """The metrics of the runner's reports on an H200."""
-    return frozenset((HERE / "metric_names.txt").read_text(encoding="utf-8").split())
+    with lzma.open(HERE / "metric_names.txt.xz", "rt", encoding="utf-8") as names:
+        return frozenset(names.read().split())
 
 
 def main(names: list[str]) -> int:

@@ -29,7 +29,7 @@ def test_without_lines_the_arithmetic_is_not_known(profile_of: Callable[[str], P
 
 
 def test_triton_has_no_options_of_nvcc(profile_of: Callable[[str], Profile]) -> None:
-    facts = build_facts(profile_of("triton.ncu-rep").launches[0])
+    facts = build_facts(profile_of("triton.ncu-repz").launches[0])
     assert facts[0].startswith("compiled for sm_90")
     assert not any("fast_math" in fact for fact in facts)
 

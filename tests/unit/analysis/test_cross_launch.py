@@ -120,7 +120,7 @@ def test_one_launch_has_no_cross_launch_finding(profile_of: ProfileOf) -> None:
 
 
 def test_many_short_launches(profile_of: ProfileOf) -> None:
-    tiny = profile_of("triton.ncu-rep").launches[0]
+    tiny = profile_of("triton.ncu-repz").launches[0]
     launches = [copied(tiny, number, {DURATION: 1 + number / 100}) for number in range(20)]
     found = {each.kind: each for each in found_in(launches)}
     assert found["tiny_launches"].launches == tuple(range(20))
@@ -132,7 +132,7 @@ def test_many_short_launches(profile_of: ProfileOf) -> None:
 
 
 def test_short_launches_beside_a_long_one_do_not_matter(profile_of: ProfileOf) -> None:
-    tiny = profile_of("triton.ncu-rep").launches[0]
+    tiny = profile_of("triton.ncu-repz").launches[0]
     launches = [copied(tiny, number) for number in range(20)]
     launches.append(copied(tiny, 20, {DURATION: 1000.0}))
     assert all(each.kind != "tiny_launches" for each in found_in(launches))

@@ -285,7 +285,7 @@ def test_reports_of_other_folders_are_not_forgotten(
     (part_folders(out)[0] / "findings.parquet").unlink()
     other = tmp_path / "other"
     other.mkdir()
-    shutil.copy(REPORTS / "triton.ncu-rep", other)
+    shutil.copy(REPORTS / "triton.ncu-repz", other)
     done = batch(other, "-o", out)
     assert done.code == 0
     assert "2 reports of damaged parts are still missing from the store" in done.err
@@ -295,7 +295,7 @@ def test_reports_of_other_folders_are_not_forgotten(
     assert lost == [(str(name),) for name in names]
     assert all(f"{name}\t{LOST}\n" in (out / "quarantine.txt").read_text() for name in names)
     assert batch(tree, "-o", out).code == 5
-    (other / "triton.ncu-rep").unlink()
+    (other / "triton.ncu-repz").unlink()
     batch(tree, other, "-o", out, "--prune")
     assert everything(out)[:-1] == whole[:-1]
 

@@ -13,7 +13,7 @@ from keet.profile import Location
 from tests.conftest import CORPUS, REPORTS, needs_corpus
 from tests.rows import each_row
 
-WITH_LINES = ["tour_full.ncu-rep", "tour_lines.ncu-rep", "zoo.ncu-repz", "triton.ncu-rep"]
+WITH_LINES = ["tour_full.ncu-rep", "tour_lines.ncu-rep", "zoo.ncu-repz", "triton.ncu-repz"]
 STRANGERS_WITH_LINES = [
     "suhithr__speedymatmul--profiles__global_memory_coalescing.ncu-rep",
     "NCAR__GPU_workshop--10_HandsOnNsight__ncu__MW_DivToMult.ncu-rep",
@@ -63,7 +63,7 @@ def test_lines_of_inlined_and_called_functions_keep_their_file(profile_of) -> No
 
 
 def test_triton_kernels_have_python_lines(profile_of) -> None:
-    softmax = profile_of("triton.ncu-rep").launches[0]
+    softmax = profile_of("triton.ncu-repz").launches[0]
     assert any(where.file.endswith("softmax.py") for where in softmax.locations.values())
 
 

@@ -33,7 +33,7 @@ ROOM = 1_000_000
 SHOWN = [
     SAMPLES / "column_physics/slow.ncu-rep",
     SAMPLES / "matrix_flip/slow.ncu-rep",
-    REPORTS / "triton.ncu-rep",
+    REPORTS / "triton.ncu-repz",
 ]
 
 

@@ -268,10 +268,10 @@ def test_line_and_diff_have_the_numbers_of_the_commands(
     (served / "full.ncu-rep").unlink()
     with pytest.raises(UsageError, match="before_launch and after_launch"):
         call("diff", before=TOUR, after=TOUR, before_launch=0)
-    shutil.copy(REPORTS / "triton.ncu-rep", served / "other.ncu-rep")
+    shutil.copy(REPORTS / "triton.ncu-repz", served / "other.ncu-repz")
     with pytest.raises(NotComparable, match="before_launch and after_launch; to compare anyway"):
-        call("diff", before=TOUR, after="other.ncu-rep")
-    (served / "other.ncu-rep").unlink()
+        call("diff", before=TOUR, after="other.ncu-repz")
+    (served / "other.ncu-repz").unlink()
 
 
 @pytest.mark.slow
