@@ -31,12 +31,17 @@ from keet.safe_text import shortened
 Record = TypeVar("Record")
 _LARGEST = 2**64
 _LONGEST_SHOWN = 60
+_MOST_CONTAINERS = 4_000_000
+"""Lists and objects of a document: each takes about 100 bytes of memory, and two characters of text
+are enough for one. Snapshots have one per 270 characters, so 256 MiB of them have a million."""
 _ESCAPED_SURROGATE = "\\ud"
 """JSON can escape half a surrogate pair, which can't be encoded as UTF-8."""
 
 
 def parse_object(text: str) -> dict[str, Any]:
     """Raises ValueError with one line."""
+    if text.count("[") + text.count("{") > _MOST_CONTAINERS:
+        raise ValueError(f"it has more than {_MOST_CONTAINERS:,} lists and objects")
     try:
         document = json.loads(text, parse_constant=_refuse_constant)
         if _ESCAPED_SURROGATE in text.lower():

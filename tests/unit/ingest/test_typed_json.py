@@ -124,6 +124,12 @@ def test_wrong_values_are_refused_by_name(name: str) -> None:
         assert len(str(problem.value)) < 300
 
 
+def test_a_document_of_nothing_but_lists_is_refused_before_it_takes_memory() -> None:
+    """200 MB of them took over 5 GB."""
+    with pytest.raises(ValueError, match="lists and objects"):
+        parse_object('{"a": [' + "[]," * 4_000_001 + "0]}")
+
+
 @pytest.mark.parametrize("text", ["NaN", '{"a": Infinity}', "[1]", '{"a"', '{"a": "\\ud800"}'])
 def test_what_is_no_json_object_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
