@@ -27,8 +27,8 @@ LONGEST_S, LONGEST_WAIT_S = 10.0, 60.0
 that others use too, gets longer by the clock."""
 MOST_MEMORY = 1 << 30
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
-_NO_NUMBER = re.compile(r"(?<![\w.\"'/-])-?(?:nan|inf)(?![\w.(\"'/-])")
-"""What Python prints for a float that is none, as a word of its own."""
+_NO_NUMBER = re.compile(r"(?<![\w.\"'/-])(?<!note: )-?(?:nan|inf)(?![\w.(\"'/-])")
+"""What Python prints for a float that is none, as a word of its own. Notes are texts of the file."""
 _NO_COORDINATE = re.compile(r"(?<![\w.])-?(?:nan|inf)(?![\w.])")
 _LONGEST_OUTPUT = 5_000_000
 _KNOWN_CODES = range(7)
