@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from keet_tools.tool_input import ToolInput
 
 from keet.agent.edits import edit_placer
-from keet.agent.edits.compiling import BuildComparison
+from keet.agent.edits.compiling import BuildComparison, find_nvcc
 from keet.agent.edits.edit_placer import EditPlacer
 from keet.agent.options import ModelLimits
 from keet.agent.toolbox import Toolbox
-from tests.unit.agent.conversations import READING, Said, change, conclusion, explained, talk
+from tests.unit.agent.conversations import (
+    OTHER,
+    READING,
+    SAMPLES,
+    Said,
+    change,
+    conclusion,
+    explained,
+    talk,
+)
 
 WAITS = ("why_waiting", {})
 
@@ -84,6 +94,21 @@ def test_an_edit_that_can_not_be_compiled_says_why(arguments: Any, nvcc: list[An
     assert answer.abstained
     assert answer.text
     assert not nvcc  # nothing is compiled that does not apply
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_nvcc() is None, reason="nvcc is not installed")
+@pytest.mark.parametrize("before", ["", "int z;\r", "\ufeff"])
+def test_no_line_of_another_file_reaches_the_model(before: str, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.h"
+    secret.write_text("int a = swordfish;\n")
+    hostile = change(new=f'{before}#include "{secret}"\n{OTHER}')
+    tool_input = ToolInput(explained("score_tiles/slow"))
+    named = [str((SAMPLES / name).resolve()) for name in ("score_tiles", "harness")]
+    placer = EditPlacer(tool_input.launch().launch, compiles=True, include=named)
+    answer = Toolbox(tool_input, placer).call("compile_edit", {"changes": [hostile]})
+    assert answer.abstained
+    assert "swordfish" not in answer.text
 
 
 def test_names_of_the_launch_in_focus_are_short() -> None:
