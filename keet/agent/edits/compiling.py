@@ -143,7 +143,7 @@ def compile_source(
         return CompileProblem("not compiled", "this system cannot confine a compiler")
     if sum(map(len, files.values())) > _MOST_TEXT:
         return CompileProblem("refused", "the sources are too large")
-    headers = options.headers or headers_for(nvcc, files, main, options.include)
+    headers = options.headers or headers_for(files, main, options.include)
     flags, unknown = _known_flags(options.flags)
     notes = [note, f"flags not used: {' '.join(unknown)[:100]}" if unknown else ""]
     job = CompilerJob(nvcc, files, main, flags, arch, headers, options.timeout, confinement)

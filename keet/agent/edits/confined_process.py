@@ -80,7 +80,7 @@ def _show(system: _System, root: str, path: str, *, read_only: bool) -> None:
     there, here = Path(path), Path(root + path)
     if not os.path.lexists(here):
         here.parent.mkdir(parents=True, exist_ok=True)
-        if there.is_symlink():  # `/bin` leads to `usr/bin`
+        if there.is_symlink() and there.is_dir():  # `/bin` leads to `usr/bin`
             here.symlink_to(there.readlink())
             return
         here.mkdir() if there.is_dir() else here.touch()
@@ -97,6 +97,11 @@ def main() -> int:
         resource.setrlimit(getattr(resource, kind), (most, most))
     system = _System()
     try:
+        # When keet dies, so do all programs of this session.
+        signal.signal(signal.SIGTERM, lambda *_: os.killpg(0, signal.SIGKILL))
+        system.call("prctl", _DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != job["parent"]:
+            return NOT_CONFINED
         if job["namespaces"]:
             _new_root(system, job)
         child = os.fork()

@@ -29,7 +29,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from keet.agent.edits.code_text import is_cuda
+from keet.ingest.code.source_folder import is_source
+from keet.lazy_regex import regex
 from keet.records import NamedTuple
 
 Kind = Literal["namespaces", "library"]
@@ -44,8 +45,19 @@ _PARTS = ("bin", "include", "lib", "lib64", "libexec", "nvvm", "targets")
 """Folders of a toolkit or compiler. Only these: what contains them may be somebody's home."""
 _LIMITS = {"RLIMIT_AS": 16 << 30, "RLIMIT_FSIZE": 256 << 20, "RLIMIT_CORE": 0}
 _MOST_HEADERS = 5_000
+_SHALLOWEST = 4
+"""Parts of a project's path: `/home/me/project`."""
+_PLAIN = regex(r"[\w .+=@/-]+")
 _READERS = {"cc1plus", "cicc", "ptxas"}
 """Programs that read sources or what they become: each must have loaded the library."""
+
+
+_PROBE = """\
+#if __has_include("{hidden}")
+#error visible
+#endif
+__global__ void probe(int* x) {{ *x = 1; }}
+"""
 
 
 class Toolkit(NamedTuple):
@@ -62,7 +74,8 @@ def toolkit(nvcc: str) -> Toolkit:
         command = [nvcc, "--dryrun", "-x", "cu", os.devnull]
         done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
         here = re.search(r"_HERE_=(\S.*)", done.stdout + done.stderr)
-    program = Path(here[1].strip()) / "nvcc" if here else Path(nvcc)
+    program = (Path(here[1].strip()) / "nvcc" if here else Path(nvcc)).resolve()
+    profile = str((program.parent / "nvcc.profile").resolve())
     host = shutil.which("gcc")
     parts = [
         str(Path(tool).resolve().parent.parent / part)
@@ -70,7 +83,7 @@ def toolkit(nvcc: str) -> Toolkit:
         if tool
         for part in _PARTS
     ]
-    return Toolkit(str(program), _outermost([*_SYSTEM, str(program.parent), *parts]))
+    return Toolkit(str(program), _outermost([*_SYSTEM, profile, str(program.parent), *parts]))
 
 
 def _outermost(paths: Sequence[str]) -> tuple[str, ...]:
@@ -83,38 +96,41 @@ def _outermost(paths: Sequence[str]) -> tuple[str, ...]:
 
 
 def headers_below(folders: Sequence[str]) -> list[str]:
-    """Files in the user's folders with a suffix of C++ or CUDA. Hidden ones are left out."""
-    return list(itertools.islice((path for at in folders for path in _headers(at)), _MOST_HEADERS))
+    """Source files in these folders, by their names. Hidden ones are left out, and links that lead
+    out of the folder."""
+    found = (path for folder in folders for path in _headers(folder))
+    return list(itertools.islice(found, _MOST_HEADERS))
 
 
-def _headers(folder: str) -> Iterator[str]:
-    for place, folders, names in os.walk(folder):
+def _headers(top: str) -> Iterator[str]:
+    for place, folders, names in os.walk(top):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
+        for name in sorted(filter(is_source, names)):
             path = Path(place, name)
-            if is_cuda(name) and not name.startswith(".") and path.is_file():
+            real = Path(os.path.realpath(path))
+            inside = real.is_relative_to(top) and is_source(real.name)
+            if inside and real.is_file() and "/." not in str(real.relative_to(top)):
                 yield str(path)
 
 
-def headers_of_program(
-    nvcc: str, source: str, named: Sequence[str], include: Sequence[str]
-) -> list[str]:
-    """Headers that a source on this machine includes, by the preprocessor's own list: those with a
-    suffix of C++ or CUDA, and any in the user's folders `named`. Missing ones are passed over."""
-    own = [path for path in toolkit(nvcc).visible if path.endswith("/include")]
-    folders = [option for folder in (*include, *own) for option in ("-I", folder)]
-    command = ["gcc", "-M", "-MG", "-x", "c++", "-D__CUDACC__", "-D__NVCC__", *folders, source]
-    with suppress(OSError, subprocess.SubprocessError):
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-        words = re.findall(r"(?:\\[^\n]|[^\s\\])+", done.stdout)[2:]
-        paths = (os.path.normpath(re.sub(r"\\(.)", r"\1", word)) for word in words)
-        found = [path for path in paths if is_cuda(path) or _is_below(path, named)]
-        return [path for path in found if Path(path).is_absolute() and Path(path).is_file()]
-    return []
+def project_of(source: Path) -> Path | None:
+    """The folder whose headers belong to a source on this machine: that of its repository, or its
+    own, or the one above. None where that would be a home or a top folder."""
+    folder = source.parent.resolve()
+    for place in (folder, *folder.parents):
+        if (place / ".git").exists():
+            folder = place
+            break
+    else:
+        if len(folder.parts) > _SHALLOWEST:
+            folder = folder.parent
+    is_deep = len(folder.parts) >= _SHALLOWEST or (folder / ".git").exists()
+    return folder if is_deep and folder not in (Path.home(), Path("/")) else None
 
 
-def _is_below(path: str, folders: Sequence[str]) -> bool:
-    return any(Path(path).is_relative_to(folder) for folder in folders)
+def is_plain(path: str) -> bool:
+    """Whether a shell reads the path as it is: nvcc hands paths to one."""
+    return _PLAIN.fullmatch(path) is not None
 
 
 class ConfinedJob(NamedTuple):
@@ -125,6 +141,8 @@ class ConfinedJob(NamedTuple):
     """Files to see at their own place."""
     include: Sequence[str] = ()
     """Folders that are to exist, with nothing in them but `headers`."""
+    seconds: float = 60
+    """Of processor time, for each program."""
 
 
 def prepare(folder: Path) -> None:
@@ -151,7 +169,8 @@ def confined_command(job: ConfinedJob, kind: Kind, nvcc: str) -> list[str]:
         "write": [tmp],
         "folders": list(job.include),
         "folder": tree,
-        "limits": _LIMITS,
+        "limits": _LIMITS | {"RLIMIT_CPU": int(job.seconds) + 1},
+        "parent": os.getpid(),
         "environment": environment,
         "command": list(job.command),
     }
@@ -167,9 +186,11 @@ def _library(folder: Path, visible: Sequence[str], empty: Sequence[str]) -> dict
     source = _HERE / "visible_files.c"
     compiler = ["gcc", "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"]
     subprocess.run(compiler, capture_output=True, timeout=30, check=True)
-    whole = [f"{path}/" if Path(path).is_dir() else path for path in map(os.path.realpath, visible)]
-    lines = [path for path in (*whole, *map(os.path.realpath, empty)) if "\n" not in path]
-    names.write_bytes(os.fsencode("\n".join(lines)))
+    lines = {
+        f"D{path}" if Path(path).is_dir() else f"F{path}" for path in map(os.path.realpath, visible)
+    }
+    lines |= {f"F{path}" for path in (*visible, *empty, *map(os.path.realpath, empty))}
+    names.write_bytes(os.fsencode("\n".join(line for line in lines if "\n" not in line)))
     loaded.touch()
     return {"LD_PRELOAD": str(library), "KEET_VISIBLE": str(names), "KEET_LOADED": str(loaded)}
 
@@ -184,17 +205,19 @@ def kind_of_confinement(nvcc: str) -> Kind | None:
 
 
 def _works(kind: Kind, nvcc: str) -> bool:
-    """Tries it. The library also has to be loaded by all programs that matter."""
+    """Compiles a source that looks for a file which it must not see. The library also has to be
+    loaded by all programs that matter."""
     with tempfile.TemporaryDirectory(prefix="keet-compile-") as name:
         folder = Path(name).resolve()
         prepare(folder)
+        (folder / "hidden.h").touch()
         source = folder / "tree" / "probe.cu"
-        source.write_text("__global__ void probe(int* x) { *x = 1; }\n", encoding="utf-8")
-        compiling = [toolkit(nvcc).nvcc, "-cubin", "-o", f"{folder}/tmp/out", str(source)]
-        command = compiling if kind == "library" else ["/bin/sh", "-c", f"test ! -e {_HERE}"]
+        source.write_text(_PROBE.format(hidden=folder / "hidden.h"), encoding="utf-8")
+        command = [toolkit(nvcc).nvcc, "-cubin", "-o", f"{folder}/tmp/out", str(source)]
         with suppress(OSError, subprocess.SubprocessError):
             run = confined_command(ConfinedJob(command, folder), kind, nvcc)
-            code = subprocess.run(run, capture_output=True, timeout=60, check=False).returncode
-            loaded = (folder / "loaded").read_text() if kind == "library" else ""
-            return code == 0 and (kind == "namespaces" or set(loaded.split()) >= _READERS)
+            done = subprocess.run(run, capture_output=True, timeout=60, check=False)
+            loaded = (folder / "loaded").read_text().split() if kind == "library" else _READERS
+            plain = is_plain(str(folder)) and " " not in str(folder)  # LD_PRELOAD is a list
+            return done.returncode == 0 and plain and {*loaded} >= _READERS
     return False

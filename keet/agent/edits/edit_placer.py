@@ -24,8 +24,10 @@ from keet.agent.edits.patch_making import (
 )
 from keet.agent.source.build_facts import build_facts
 from keet.agent.source.source_listing import kernel_files
+from keet.ingest.code.source_folder import is_source
 from keet.lazy_regex import regex
 from keet.profile import Launch
+from keet.profile.names import file_name
 from keet.records import NamedTuple
 
 _PROVED_FLAG = regex(r"\((-[\w=-]+), part of")
@@ -58,7 +60,9 @@ class EditPlacer:
         """`include`: folders with headers that the report does not contain."""
         self._launch = launch
         self._files: Mapping[str, str] = {
-            path: launch.source_files[path] or "" for path in kernel_files(launch)
+            path: launch.source_files[path] or ""
+            for path in kernel_files(launch)
+            if is_source(file_name(path))
         }
         self._compiles = compiles
         self._builds: Builds = {}

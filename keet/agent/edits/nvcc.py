@@ -20,8 +20,9 @@ from keet.agent.edits.confinement import (
     Kind,
     confined_command,
     headers_below,
-    headers_of_program,
+    is_plain,
     prepare,
+    project_of,
     toolkit,
 )
 from keet.agent.edits.patch_making import encoded
@@ -84,16 +85,18 @@ def own_files(files: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def headers_for(nvcc: str, files: Mapping[str, str], main: str, named: Sequence[str]) -> Headers:
-    """Headers in the user's folders `named`, and those that the source includes if it is on this
+def headers_for(files: Mapping[str, str], main: str, named: Sequence[str]) -> Headers:
+    """Headers in the user's folders `named`, and in the project of the source if it is on this
     machine with the same text: a report can name any file."""
-    own = [os.path.realpath(folder) for folder in named]
-    found = [path for path, text in files.items() if _is_on_disk(path, text)]
-    folders = dict.fromkeys([*own, *(str(Path(path).parent) for path in found)])
-    headers = headers_below(own)
-    if main in found:
-        headers += headers_of_program(nvcc, main, own, list(folders))
-    return Headers(tuple(folders)[:_MOST_FOLDERS], tuple(headers))
+    searched = [os.path.realpath(folder) for folder in named]
+    folders = list(searched)
+    project = project_of(Path(main)) if _is_on_disk(main, files[main]) else None
+    if project is not None:
+        searched.append(str(project))
+        found = [Path(path).resolve().parent for path in files if _is_on_disk(path, files[path])]
+        folders += [str(folder) for folder in found if folder.is_relative_to(project)]
+    usable = [folder for folder in dict.fromkeys(folders) if is_plain(folder) and folder != "/"]
+    return Headers(tuple(usable[:_MOST_FOLDERS]), tuple(headers_below(searched)))
 
 
 def _is_on_disk(path: str, text: str) -> bool:
@@ -192,6 +195,8 @@ def _write(job: CompilerJob, tree: Path) -> Path:
         place = tree / names[path]
         if ".." in place.parts or not place.is_relative_to(tree):
             raise ValueError("a path leaves the folder")
+        if not is_plain(names[path]):
+            raise ValueError("the name of a source has characters that a shell would interpret")
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(encoded(text))
     return tree / names[job.main]
@@ -209,7 +214,7 @@ def _confined(job: CompilerJob, main: Path, folder: Path) -> list[str]:
         *(option for place in include for option in ("-I", place)),
         *("-o", str(folder / "tmp" / "out.o"), str(main)),
     ]
-    confined = ConfinedJob(command, folder, job.headers.files, job.headers.folders)
+    confined = ConfinedJob(command, folder, job.headers.files, job.headers.folders, job.timeout)
     return confined_command(confined, job.confinement, job.nvcc)
 
 

@@ -1,8 +1,8 @@
 /* Hides files from the programs of a compiler where Linux gives no namespaces (confinement.py).
  *
  * Loaded into each of them with LD_PRELOAD. A path that is not on the list in $KEET_VISIBLE is "No
- * such file or directory", whether it exists or not. Lines of the list are real paths; one that ends
- * in "/" is a folder with everything below it. Each program adds its name to $KEET_LOADED, so that
+ * such file or directory", whether it exists or not. A line of the list is a letter and a path: F is
+ * the file or folder itself, D a folder with everything below it. Each program adds its name to $KEET_LOADED, so that
  * keet knows which ones are linked dynamically and therefore call these functions. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 static char *list; /* the lines, each ended by a NUL; an empty one ends the list */
-static char *(*resolve)(const char *, char *);
 
 /* Without dlsym: an allocator may open files before this library is set up, and dlsym allocates. */
 static int open_directly(int folder, const char *path, int how, int mode) {
@@ -44,44 +43,56 @@ static void tell_name(void) {
     close(file);
 }
 
-/* Absolute, without "." and "..", and without asking the file system. */
-static void tidy(const char *path, char *to) {
-    char whole[2 * PATH_MAX + 2] = "";
-    if (path[0] != '/' && !getcwd(whole, PATH_MAX)) whole[0] = 0;
-    strcat(whole, "/");
-    strncat(whole, path, PATH_MAX);
-    size_t end = 0;
-    char *rest = NULL;
-    for (char *part = strtok_r(whole, "/", &rest); part; part = strtok_r(NULL, "/", &rest)) {
-        if (!strcmp(part, ".")) continue;
-        if (!strcmp(part, "..")) {
-            while (end && to[--end] != '/') {
-            }
-        } else if (end + strlen(part) + 2 < PATH_MAX) {
-            end += (size_t)sprintf(to + end, "/%s", part);
-        }
+/* On the list, below a folder of it, or above an entry. */
+static int is_listed(const char *path) {
+    size_t length = strlen(path);
+    for (const char *line = list; *line; line += strlen(line) + 1) {
+        const char *name = line + 1;
+        size_t size = strlen(name);
+        if (!strcmp(path, name)) return 1;
+        if (line[0] == 'D' && !strncmp(path, name, size) && path[size] == '/') return 1;
+        if (length < size && !strncmp(path, name, length) && name[length] == '/') return 1;
     }
-    to[end] = 0;
+    return 0;
 }
 
-/* Before main(), programs open files of the system only: no source has been read yet. */
+/* Follows the path part by part, as the system would, and asks nothing about a part that is not on
+ * the list: `/hidden/../usr/include` must not tell whether /hidden exists. Before main(), programs
+ * open files of the system only, because no source has been read yet. */
 static int is_hidden(int folder, const char *path) {
-    char resolved[PATH_MAX];
+    char at[PATH_MAX] = "", rest[2 * PATH_MAX], link[PATH_MAX];
+    int links = 0;
     if (!path || !list) return 0;
     errno = ENOENT;
-    if (path[0] != '/' && folder != AT_FDCWD) return 1;
-    if (!resolve(path, resolved)) tidy(path, resolved);
-    errno = ENOENT;
-    size_t length = strlen(resolved);
-    for (const char *line = list; *line; line += strlen(line) + 1) {
-        size_t size = strlen(line);
-        int is_folder = line[size - 1] == '/';
-        size_t bare = size - (size_t)is_folder;
-        int below = !strncmp(resolved, line, bare);
-        if (below && (resolved[bare] == 0 || (is_folder && resolved[bare] == '/'))) return 0;
-        if (length < bare && !strncmp(resolved, line, length) && line[length] == '/') return 0;
+    if (strlen(path) >= PATH_MAX || (path[0] != '/' && folder != AT_FDCWD)) return 1;
+    if (path[0] != '/' && !getcwd(at, sizeof at)) return 1;
+    strcpy(rest, path);
+    while (*rest) {
+        char *part = rest + strspn(rest, "/"), *end = part + strcspn(part, "/");
+        size_t size = (size_t)(end - part), length = strlen(at);
+        char name[PATH_MAX];
+        memcpy(name, part, size);
+        name[size] = 0;
+        memmove(rest, end, strlen(end) + 1);
+        if (!size || !strcmp(name, ".")) continue;
+        if (!strcmp(name, "..")) {
+            char *last = strrchr(at, '/');
+            if (last) *last = 0;
+            continue;
+        }
+        if (length + size + 2 > PATH_MAX) return errno = ENOENT, 1;
+        sprintf(at + length, "/%s", name);
+        if (!is_listed(at)) return errno = ENOENT, 1;
+        ssize_t got = syscall(SYS_readlinkat, AT_FDCWD, at, link, sizeof link - 1);
+        if (got <= 0) continue;
+        link[got] = 0;
+        if (++links > 40 || (size_t)got + strlen(rest) + 2 > sizeof rest) return errno = ENOENT, 1;
+        at[link[0] == '/' ? 0 : length] = 0;
+        memmove(rest + got + 1, rest, strlen(rest) + 1);
+        memcpy(rest, link, (size_t)got);
+        rest[got] = '/';
     }
-    return 1;
+    return errno = 0, 0;
 }
 
 #define WRAP(type, failed, name, parameters, arguments, folder)                       \
@@ -137,7 +148,6 @@ WRAP(char *, NULL, realpath, (const char *path, char *to), (path, to), AT_FDCWD)
 WRAP(char *, NULL, canonicalize_file_name, (const char *path), (path), AT_FDCWD)
 
 __attribute__((constructor)) static void set_up(void) {
-    resolve = real_realpath;
     read_list();
     tell_name();
 }

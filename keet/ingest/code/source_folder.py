@@ -14,6 +14,20 @@ _MAX_FILES = 100_000
 _MAX_SIZE = 8 << 20
 
 
+_SUFFIXES = frozenset(
+    (
+        *(".c", ".cc", ".cpp", ".cxx", ".cu", ".cuh", ".h", ".hh", ".hpp", ".hxx", ".hcu", ".hip"),
+        *(".inl", ".inc", ".ipp", ".tpp", ".tcc", ".def", ".cl", ".f", ".for", ".f90", ".f95"),
+        *(".cuf", ".py", ".pyx", ".jl", ".rs", ".mojo", ".mlir", ".ttir", ".ptx"),
+    )
+)
+
+
+def is_source(name: str) -> bool:
+    """By its name: a report must not make keet read keys or settings beside the sources."""
+    return not name.startswith(".") and Path(name).suffix.lower() in _SUFFIXES
+
+
 class SourceFolder:
     """Finds a file by the end of the path that the compiler recorded.
 
@@ -32,7 +46,7 @@ class SourceFolder:
         count = 0
         for folder, subfolders, names in os.walk(self.root):
             subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
-            for name in sorted(names):
+            for name in sorted(filter(is_source, names)):
                 found.setdefault(name, []).append(Path(folder, name))
             count += len(names)
             if count > _MAX_FILES:

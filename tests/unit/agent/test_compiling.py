@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -31,7 +32,7 @@ from keet.agent.edits.compiling import (
     compile_source,
     find_nvcc,
 )
-from keet.agent.edits.confinement import Kind, kind_of_confinement
+from keet.agent.edits.confinement import Kind, kind_of_confinement, project_of
 from keet.agent.edits.nvcc import architecture, headers_for, own_files
 from keet.agent.edits.patch_making import LineReplacement, Patch, place_changes
 from keet.agent.source.source_listing import kernel_files
@@ -251,6 +252,8 @@ READS = (
     'asm(".incbin \\"{path}\\"");\nint a = missing;',
     'asm(".include \\"{path}\\"");\nint a = missing;',
     '__device__ void f() {{ asm(".include \\"{path}\\""); }}\nint a = missing;',
+    '#if __has_include("{folder}/../../../../../../usr/include/stdio.h")\n#error there\n#endif\nint a = b;',
+    '#if __has_include("{folder}/none/../../x.h")\n#error there\n#endif\nint a = missing;',
     '#embed "{path}"',
     'import "{path}";',
 )
@@ -261,9 +264,11 @@ READS = (
 @pytest.mark.parametrize("text", READS)
 def test_no_source_reaches_another_file(text: str, confinement: Kind, secret: Path) -> None:
     """Neither its content nor whether it exists."""
-    source = {"/opt/src/k.cu": f"{text.format(path=secret)}\n{KERNEL}"}
+    given = text.format(path=secret, folder=secret.parent)
+    source = {"/opt/src/k.cu": f"{given}\n{KERNEL}"}
     there = compile_source(source, "/opt/src/k.cu", SM_90)
     secret.unlink()
+    secret.parent.rmdir()
     assert compile_source(source, "/opt/src/k.cu", SM_90) == there
     assert SECRET not in repr(there)
 
@@ -297,31 +302,66 @@ def test_the_library_is_refused_where_the_compilers_programs_do_not_load_it(
 
 
 def test_headers_are_seen_one_by_one(tmp_path: Path) -> None:
-    """Those in the user's folder, and those that a source includes which is on this machine with
+    """Those in the user's folder, and those of the project of a source which is on this machine with
     the same text: a report can name any file."""
-    project, named = tmp_path / "project", tmp_path / "named"
-    for path in ("project/src", "project/common", "named/.git"):
+    project, named, other = (tmp_path / name for name in ("project", "named", "other"))
+    for path in ("project/src", "project/common", "project/.git", "named/.hidden", "other"):
         (tmp_path / path).mkdir(parents=True)
     source = project / "src" / "k.cu"
-    text = '#include "../common/check.h"\n#include "absent.h"\n#include "notes"\n' + KERNEL
-    source.write_text(text)
-    for path in ("project/common/check.h", "project/src/notes", "project/src/unused.h"):
-        (tmp_path / path).write_text("")
-    for path in ("named/a.cuh", "named/.env", "named/token.txt", "named/.git/b.h"):
-        (tmp_path / path).write_text("")
+    source.write_text(KERNEL)
+    for path in (
+        *("project/common/check.h", "project/src/keys", "project/.git/in_git.h", "named/a.cuh"),
+        *("named/.env", "named/token.txt", "named/.hidden/b.h", "named/`id`.txt", "other/o.h"),
+    ):
+        (tmp_path / path).write_text(KERNEL)
     (named / "loop.h").symlink_to("loop.h")
+    (named / "out.h").symlink_to(other / "o.h")
+    (named / "env.h").symlink_to(".env")
+    (named / "same.h").symlink_to("a.cuh")
+    (named / "folder").symlink_to(other)
 
     def seen(files: dict[str, str]) -> tuple[set[str], set[str]]:
-        found = headers_for("/bin/true", files, str(source), [str(named)])
-        here = [path for path in found.files if path.startswith(str(tmp_path))]
-        return {Path(path).name for path in found.folders}, {Path(path).name for path in here}
+        found = headers_for(files, str(source), [str(named)])
+        return {Path(path).name for path in found.folders}, {
+            Path(path).name for path in found.files
+        }
 
-    assert seen({str(source): text.replace("\n", "\r\n")}) == (
-        {"named", "src"},
-        {"a.cuh", "check.h"},
-    )
-    assert seen({str(source): text + " "}) == ({"named"}, {"a.cuh"})
-    assert seen({str(source): "nul\0"}) == ({"named"}, {"a.cuh"})
+    of_user = {"a.cuh", "same.h"}
+    files = {str(source): KERNEL.replace("\n", "\r\n"), str(other / "o.h"): KERNEL}
+    assert seen(files) == ({"named", "src"}, {*of_user, "check.h", "k.cu"})
+    assert seen({str(source): KERNEL + " "}) == ({"named"}, of_user)
+    assert seen({str(source): "nul\0"}) == ({"named"}, of_user)
+
+
+def test_a_home_or_a_top_folder_is_not_a_project(tmp_path: Path) -> None:
+    assert project_of(Path("/k.cu")) is None
+    assert project_of(Path("/srv/k.cu")) is None
+    assert project_of(Path.home() / "k.cu") is None
+    assert project_of(Path("/srv/me/project/k.cu")) == Path("/srv/me/project")
+    assert project_of(Path("/srv/me/project/src/k.cu")) == Path("/srv/me/project")
+
+
+@pytest.mark.parametrize("name", ["/r/a`id`b.cu", '/r/a";id;".cu', "/r/$(id).cu", "/r/a\nb.cu"])
+def test_names_that_a_shell_would_interpret_are_not_compiled(
+    name: str, confinement: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(tmp_path, "exit 0", monkeypatch)
+    for files, main in (({name: KERNEL}, name), ({"/r/k.cu": KERNEL, name: ""}, "/r/k.cu")):
+        result = compile_source(files, main, SM_90)
+        assert isinstance(result, CompileProblem)
+        assert "characters that a shell would interpret" in result.message
+    (tmp_path / "a`id`b").mkdir()
+    assert headers_for({"k.cu": KERNEL}, "k.cu", [str(tmp_path / "a`id`b"), "/"]).folders == ()
+
+
+def test_the_toolkit_behind_a_link_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(tmp_path, "exit 0", monkeypatch)
+    (tmp_path / "link").symlink_to("toolkit")
+    found = confining.toolkit(str(tmp_path / "link" / "bin" / "nvcc"))
+    assert found.nvcc == str(tmp_path / "toolkit" / "bin" / "nvcc")
+    assert str(tmp_path / "toolkit" / "bin") in found.visible
 
 
 def test_sources_in_a_folder_called_cuda_are_the_programs_own() -> None:
@@ -455,6 +495,28 @@ def test_a_hanging_compiler_is_killed_with_its_children(
     assert isinstance(result, CompileProblem)
     assert result.message == "compiling took longer than 0.2 s"
     while _runs(program):  # `sleep` would go on for a day
+        time.sleep(0.05)
+
+
+def test_a_compiler_ends_with_keet(
+    confinement: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = f"sleep 87{os.getpid()}"
+    stand_in(tmp_path, f"{program} &\nwait", monkeypatch)
+    tool = tmp_path / "toolkit" / "bin" / "nvcc"
+    code = f"""
+from keet.agent.edits import compiling, nvcc
+compiling.find_nvcc = lambda: {str(tool)!r}
+compiling.kind_of_confinement = lambda nvcc: {confinement!r}
+nvcc._architectures = lambda path: (90,)
+compiling.compile_source({{"k.cu": ""}}, "k.cu")
+"""
+    with subprocess.Popen([sys.executable, "-c", code]) as keet:
+        while not _runs(program):
+            assert keet.poll() is None
+            time.sleep(0.02)
+        keet.kill()
+    while _runs(program):  # for a day, if it goes on
         time.sleep(0.05)
 
 
