@@ -289,6 +289,10 @@ BROKEN: tuple[tuple[str, int | str | None, str], ...] = (
     (CALL.format(6, '"verify"', f'{{"report": "{SLOW}", "text": {LONE}}}'), 6, "numbers"),
     (CALL.format('"a"', '"cases"', f'{{"case": {LONE}}}'), "a", "there is no such case"),
     (CALL.format(LONE, '"cases"', "{}"), None, "the id of the request is not Unicode"),
+    *(
+        (CALL.format(id_, '"cases"', "{}"), None, "-32600")
+        for id_ in ("1.5", "1e999", "9" * 5001, "true", "null", "[1]")
+    ),
     ('{"id": 7}', 7, "this is not a request of MCP"),
     ("[1]", None, "this is not a request of MCP"),
     ("no JSON", None, "the request is not JSON"),

@@ -10,6 +10,7 @@ import duckdb
 import pytest
 
 import keet as api
+from keet.corpus.store.checksums import CHECKSUMS
 from keet.ingest import read_profile
 from keet.ingest.input import zstd
 from keet.ingest.input.report_bytes import HeldBytes
@@ -62,6 +63,7 @@ def unmasked_store(store: Path) -> Path:
             f"'{hint}' || explanation[2:] AS explanation) FROM '{table}') TO '{raw}'"
         )
         raw.replace(table)
+        (part / CHECKSUMS).unlink()
         part.rename(part.with_name(f"{part.name.rpartition('-')[0]}-000000"))
     return store
 

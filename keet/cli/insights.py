@@ -66,8 +66,14 @@ def run(args: Namespace) -> int:
     if args.no_model and (args.model or args.base_url):
         raise UsageError("--no-model and --model exclude each other; leave one out")
     options = None if args.no_model else model_options(args)
-    with open_store(args.store) as store:
-        found = find_insights(store, args.kernel, top_of(args))
+    with open_store(args.store) as store, store.explaining_damage():
+        code = _show(args, find_insights(store, args.kernel, top_of(args)), options)
+    if not args.show_prompt:
+        note_older(store)
+    return code
+
+
+def _show(args: Namespace, found: Insights, options: ModelOptions | None) -> int:
     if args.kernel is not None and not found.launches:
         raise UsageError(
             f"--kernel {args.kernel.pattern!r} matches no launch; see: keet top {args.store}"
@@ -76,7 +82,6 @@ def run(args: Namespace) -> int:
         return _show_prompts(args, found, options)
     summaries = _summaries(args, found, options) if options else None
     _print(args, _document(args, found, summaries))
-    note_older(store)
     has_failed = summaries and summaries.problem and not summaries.has_text
     return ExitCode.NOT_AVAILABLE if has_failed else 0
 

@@ -65,7 +65,7 @@ def run(args: Namespace) -> None:
         check_output(args.output)
     if args.sql == "-":
         args.sql = _sql_from_stdin()
-    with open_filled(args.store) as store:
+    with open_filled(args.store) as store, store.explaining_damage():
         if args.format == "parquet":
             _write_parquet(store, args)
         elif args.sql is None:

@@ -59,10 +59,9 @@ def run(args: Namespace) -> None:
     from keet.corpus.top.ranking import Selection, find_top
 
     out = Destination(args, sys.stdout)
-    with open_filled(args.store) as store:
+    with open_filled(args.store) as store, store.explaining_damage():
         top = find_top(store, Selection(args.by, top_of(args), args.device, args.kernel))
-        document = _document(args, top, _failed(store))
-    _print(args, out, document)
+        _print(args, out, _document(args, top, _failed(store)))
     note_older(store)
 
 

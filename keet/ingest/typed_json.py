@@ -37,6 +37,9 @@ are enough for one. Snapshots have one per 270 characters, so 256 MiB of them ha
 _ESCAPED_SURROGATE = "\\ud"
 """JSON can escape half a surrogate pair, which can't be encoded as UTF-8."""
 
+_PYTHON_LIMIT = "set_int_max_str_digits"
+"""Python's advice for integers of more than 4,300 digits."""
+
 
 def parse_object(text: str) -> dict[str, Any]:
     """Raises ValueError with one line."""
@@ -47,10 +50,20 @@ def parse_object(text: str) -> dict[str, Any]:
         if _ESCAPED_SURROGATE in text.lower():
             json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as problem:
-        raise ValueError(str(problem).splitlines()[0]) from None
+        raise ValueError(_plain_words(problem)) from None
     if not isinstance(document, dict):
         raise ValueError("it is not a JSON object")
     return document
+
+
+def _plain_words(problem: Exception) -> str:
+    """Python's words, except where they are about Python."""
+    if isinstance(problem, RecursionError):
+        return "it is nested too deeply"
+    if isinstance(problem, UnicodeEncodeError):
+        return "it has a text that is not Unicode"
+    text = str(problem).splitlines()[0]
+    return "it has an integer of too many digits" if _PYTHON_LIMIT in text else text
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -68,6 +81,14 @@ def typed(document: object, kind: type[Record]) -> Record:
     except _WrongValue as problem:
         raise ValueError(str(problem)) from None
     return checked
+
+
+def version_of(document: Mapping[str, Any], name: str) -> int:
+    """Raises ValueError: `keet_snapshot must be an integer, not true`."""
+    try:
+        return int(_at(name, _PLAIN[int], document.get(name)))
+    except _WrongValue as problem:
+        raise ValueError(str(problem)) from None
 
 
 class _WrongValue(Exception):

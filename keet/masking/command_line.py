@@ -28,7 +28,7 @@ _NAMED = regex(
     (?P<dash> -D(?=\w) | [-\u2010-\u2015\u2212]{1,4}+ | / )?
     (?P<name> \w (?: [\w.-] | %5[Ff] | %2[Dd] )*+ )
     (?P<separator>
-        \\{0,3}["'`]? \s*+ (?: => | := | [=:\uff1d\uff1a] ) (?![:=]) \s*+
+        (?: \\{0,3}["'`] \]? )? \s*+ (?: => | := | [=:\uff1d\uff1a] ) (?![:=]) \s*+
       | (?: %22 | ["'] )? (?: %20 )*+ %3[AaDd] (?: %20 )*+
       | \\{0,3}["'] \s*+ , \s*+ (?= \\{0,3}["'] )
       | ["']? (?: \s | \\[nrt] )++
@@ -46,21 +46,59 @@ _NEXT_FIELD = regex(r"""%26|[,;]\s*\\{0,3}["']?[A-Za-z_][\w .-]{0,40}["']?\s?[=:
 _SHELL = regex(r"""(?:^|\s)-\w*c\s+["']$""")
 _BARE = regex(r"password|passwd|passphrase|secret|login", re.IGNORECASE)
 """Names after which a value follows without dash or `=`."""
+_PART = regex(r"[a-z0-9][A-Z]|\w[._]\w|^_")
+"""In names of settings: `user.password`, `aws_secret_access_key`, `_authToken`."""
+_SETTERS = frozenset(("set", "config", "--global", "--local", "--system", "--add"))
+"""Words before the name of a setting: `git config user.password v`."""
+_SETTING_VALUE = regex(r"(?=[\W\d_]*[A-Za-z])(?=[\W_A-Za-z]*\d)[\w+=~!@#$%^*-]{8,100}+")
 _IDENTIFIED = regex(r"""(?i)identified\s+by\s+(?P<quote>["'])(?P<value>[^"']*)""")
 _WORD_WITH_URL = regex(r"://(?P<rest>[^\s\"']*+)")
+_QUOTED_URL = regex(
+    r"""(?x) ["'][^\s"'/]{0,60}://
+    (?P<user> [^\s"'/@:\[]{0,60} : (?!\d+[\s?,;]) (?= [^\s"'/]{1,100}\s ) [^"'/]{1,100} ) @
+    """
+)
+"""In quotes, a password may have spaces."""
+_AT_HOST = regex(
+    r"""(?x) (?<![^\s"'=,])
+    (?P<proxy> (?: -x | --?[\w-]{0,40}(?:proxy|dsn) ) (?:\s+|=) ["']? )?
+    (?P<user> [A-Za-z_][\w.%+\\-]{0,60} : (?!//)
+      (?P<password> (?: (?(proxy) [^\s"'] | [^\s"'/] ) ){1,100} ) ) @
+    (?: (?(proxy) [\w\[] | [\w.-]{1,100} (?: :(?:80|\d{3,5})(?!\w) | \( ) ) )
+    """
+)
+"""`user:password@host:3128` without `://`; not `layer:3@gpu:0` and `image:tag@sha256:…`."""
+_ORACLE = regex(
+    r"""(?x) (?<![\w/.-]) \w{1,60} / (?P<url> [^\s"'/@]{1,100} ) @//
+      | (?i: (?<![\w-]) (?: sqlplus | sqlldr | expdp | impdp | rman )
+        (?: \s+ -\S{1,20} ){0,4} \s+ ["']?\w{1,60}/ (?P<value> [^\s"'@]{1,100} ) )
+    """
+)
+"""`user/password@orcl`"""
 _HOST = regex(r"[^/@:]*(?::\d*)?(?:[/?#]|\Z)|[^:]*\Z")
 """Without a password."""
 _LOGIN = regex(
     r"""(?ix) (?<![\w-])
-    (?: (?P<glued> mysql\w* | mariadb\w* | 7za? ) | (?P<any> sshpass | mongo\w* | htpasswd )
-      | redis-cli | ldap\w+ | sqlcmd | smbclient | zip | unzip | \w*login | passw(?:or)?d )
+    (?: (?P<glued> mysql\w* | mariadb\w* | 7za? ) | (?P<sshpass> sshpass )
+      | (?P<any> mongo\w* | htpasswd ) | (?P<zip> zip | unzip ) | (?P<openssl> openssl )
+      | (?P<curl> curl )
+      | (?P<other> redis-cli | ldap\w+ | sqlcmd | smbclient | \w*login | passw(?:or)?d ) )
     (?![\w-])
     """
 )
+"""Commands that log in, by what their options mean."""
+_GLUED = {"glued": "p", "sshpass": "p", "zip": "P"}
+"""The option that a password may follow without a space."""
+_OWN = {"k": "openssl", "K": "openssl", "b": "curl"}
+"""Options that only this command has for secrets."""
+_PLAIN_LOGINS = frozenset(("glued", "sshpass", "any", "zip", "other"))
 _SHORT = regex(
-    r"""(?x) (?<!\S) -(?P<option>[upPaw]) (?P<space>[\s=]*+) (?P<value> "[^"]*" | '[^']*' | \S++ )
+    r"""(?x) (?<!\S) -(?P<option>[uUpPawkKb]) (?P<space>[\s=]*+)
+    (?P<value> "[^"]*" | '[^']*' | (?!-) \S++ )
     """
 )
+_SHARE_USER = regex(r"[^%\s]*[A-Za-z][^%\s]*%(?P<value>.+)")
+"""`user%password` of Windows shares."""
 _USER_NAME = regex(r"[\"']?[A-Za-z_][\w@-]*[\"']?")
 
 
@@ -87,15 +125,30 @@ def _named_values(text: str, mark: str) -> Iterator[Span]:
         # Decided by the beginning: reading a long value for each name would take quadratic time.
         begin, stop = _value(text, start, found, min(len(text), start + _DECISIVE))
         value = text[begin:stop]
-        if not value.startswith(mark) and _is_secret(found, value):
+        if not value.startswith(mark) and _is_secret(text, found, value):
             begin, end = _value(text, start, found, len(text))
             yield begin, end
 
 
-def _is_secret(found: re.Match[str], value: str) -> bool:
+def _is_secret(text: str, found: re.Match[str], value: str) -> bool:
     """After a name with neither dash nor `=`, a word is not secret: `./app password check`."""
-    is_bare = not found["dash"] and _is_space(found["separator"])
-    return not (is_bare and value.isalpha()) and is_secret(_ENCODED.sub("_", found["name"]), value)
+    name = _ENCODED.sub("_", found["name"])
+    if not found["dash"] and _is_space(found["separator"]) and not _is_set(text, found):
+        if not _BARE.fullmatch(name) and not _SETTING_VALUE.fullmatch(value):
+            return False
+        if value.isalpha() or (name.lower() == "login" and not is_random(value, 16)):
+            return False
+    return is_secret(name, value)
+
+
+def _is_set(text: str, found: re.Match[str]) -> bool:
+    """Whether a command sets this name: `npm config set //host/:_authToken v`."""
+    return _word_before(text, found) in _SETTERS and _PART.search(found["name"]) is not None
+
+
+def _word_before(text: str, found: re.Match[str]) -> str:
+    *words, _ = ["", *text[max(0, found.start() - _DECISIVE) : found.start()].split(" ")]
+    return words[-1]
 
 
 def _is_space(separator: str) -> bool:
@@ -107,7 +160,9 @@ def _takes_value(text: str, found: re.Match[str]) -> bool:
     if not _is_space(found["separator"]):  # `/password:x`, but not `/data/token=x/file`
         return found["dash"] != "/" or text[found.start() - 1].isspace()
     if not found["dash"] and not _BARE.fullmatch(found["name"]):
-        return False
+        is_path = text[max(0, found.start() - 1) : found.start()] in ("/", "\\")
+        if is_path or not _PART.search(found["name"]) or _word_before(text, found)[:1] == "-":
+            return _is_set(text, found)
     if not text.startswith("-", found.end()):
         return True
     word = _RUN.match(text, found.end(), found.end() + _DECISIVE)  # the next option, usually
@@ -168,32 +223,45 @@ def _url_users(text: str) -> Iterator[Span]:
         at = text.rfind("@", *url.span("rest"))
         if at >= 0 and not _HOST.match(text, *url.span("rest")):
             yield url.start("rest"), at
+    yield from (found.span("user") for found in _QUOTED_URL.finditer(text))
+    for found in _AT_HOST.finditer(text):
+        if not found["password"].isdigit():
+            yield found.span("user")
+    yield from (found.span(found.lastgroup or 0) for found in _ORACLE.finditer(text))
 
 
 def _short_options(text: str) -> Iterator[Span]:
     """`-u user:password` of any program; `-p secret` of commands that log in."""
     for found in _IDENTIFIED.finditer(text):
         yield found.span("value")
-    login, user_end = _LOGIN.search(text), -1
+    logins, seen, user_end = list(_LOGIN.finditer(text))[::-1], set[str](), -1
     for found in _SHORT.finditer(text):
+        while logins and logins[-1].start() < found.start():
+            seen.add(logins.pop().lastgroup or "")
         start, end = found.span("value")
-        if found["option"] == "u":
-            if has_password(found["value"].strip("\"'")):
-                yield text.index(":", start) + 1, end - (text[end - 1] in _PLAIN_QUOTES)
+        if found["option"] in "uU":
+            value = found["value"].strip("\"'")
+            share = _SHARE_USER.fullmatch(value) if found["option"] == "U" else None
+            if share or has_password(value):
+                sign = "%" if share else ":"
+                yield text.index(sign, start) + 1, end - (text[end - 1] in _PLAIN_QUOTES)
             user_end = end if _USER_NAME.fullmatch(found["value"]) else -1
-        elif _is_password(login, found, after_user=found.start() - user_end == 1):
+        elif _is_password(seen, found, after_user=found.start() - user_end == 1):
             yield start, end
 
 
-def _is_password(login: re.Match[str] | None, found: re.Match[str], *, after_user: bool) -> bool:
-    """Not an option, not a port; glued to its letter only where the command allows it."""
-    value = found["value"]
-    login = login if login and login.start() < found.start() else None
-    if value.startswith("-") or not (login or after_user):
-        return False
+def _is_password(seen: set[str], found: re.Match[str], *, after_user: bool) -> bool:
+    """Not a port; glued to its letter only where the command allows it. `seen`: the
+    kinds of login commands before it."""
+    value, option = found["value"], found["option"]
+    if option in _OWN:
+        return _OWN[option] in seen and (option != "b" or "=" in value)
     if not found["space"]:
-        return bool(login and login["glued"] and found["option"] == "p")
-    return not (value.isdigit() and len(value) < 6) or bool(login and login["any"])
+        return any(_GLUED.get(kind) == option for kind in seen)
+    is_port = value.isdigit() and len(value) < 6
+    if is_port:
+        return bool(seen & {"any", "sshpass"})
+    return after_user or bool(seen & _PLAIN_LOGINS)
 
 
 def _random_words(text: str) -> Iterator[Span]:

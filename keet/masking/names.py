@@ -29,16 +29,18 @@ _AROUND = _words("""
 _PASSWORDS = tuple(
     _words("""
     password passwd passphrase passcode passwort pswd psw kennwort contrasena contraseña
-    senha motdepasse пароль 密码 パスワード requirepass userpass sshpass
-    passin passout mnemonic otp totp
+    senha motdepasse wachtwoord passord lösenord hasło parola пароль 密码 パスワード
+    requirepass userpass sshpass passin passout mnemonic otp totp
     """)
 )
 """Any value is secret, numbers too. Also at the end of a longer word: `PGPASSWORD`."""
 _SECRETS = tuple(_words("secret secretkey apikey accesskey privatekey authkey jwt cookie bearer"))
 """Any value that is not a truth value."""
 _LOGINS = _words("""
-    account admin auth cert db database email ftp git http https imap key keystore ldap login mail
-    mongo mysql oracle pg postgres proxy rabbitmq redis root sa smtp sql ssh ssl sudo svn tls user
+    account admin auth cert db database email ftp git http https key keystore ldap login mail
+    archive docker imap jdbc jenkins kafka mariadb mongo mongodb mqtt mssql mysql oracle pg pop
+    postgres postgresql proxy rabbitmq rclone redis registry root sa samba service sftp smb smtp sql
+    ssh ssl store sudo svn tls truststore user vnc vpn webdav wifi zip
     """)
 _SECRET_KEYS = _words("""
     access account admin aes anthropic api app application auth aws azure bot client cohere comet
@@ -58,6 +60,12 @@ _ORDINARY_PASSES = _words("""
     all backward both bprop bwd decode dgrad eval first forward fprop fwd infer inference last
     multi no none one prefill second single test third train training two wgrad
     """)
+_PROGRAM_PASSES = _words("""
+    blur code compile compiler compute copy depth geometry gemm light lighting llvm loop lower mlir
+    opt optimization optimizer post pre radix reduce render scan shader shadow sort sub tile
+    """)
+"""Before `pass`, a step of a program."""
+_PASS_VALUE = regex(r"(?=[^\d]*\d)(?=[^A-Za-z]*[A-Za-z])[^\s/._-]{8,}")
 _NO_VALUES = _words("0 1 true false yes no on off none null auto default")
 
 _NUMBER = regex(r"[+-]?[\d_,.:x*/-]*\d(?:[eE][+-]?\d+)?(?:[kKmMgGtT]i?[bB]?)?[/,;]?")
@@ -91,6 +99,8 @@ def _deciding(name: str) -> list[str]:
     words = [word.lower() for word in (_PARTS if name.isascii() else _FOREIGN).findall(name)]
     while len(words) > 1 and words[-1] in _AROUND:
         words.pop()
+    if words[-3:] == ["mot", "de", "passe"]:
+        words[-3:] = ["motdepasse"]
     if words[-2:-1] == ["pass"]:  # `passWord`, `PASS_PHRASE`
         words[-2:] = ["pass" + words[-1]]
     return words
@@ -104,7 +114,9 @@ def _is_pass(before: Sequence[str], last: str, value: str) -> bool:
     if last not in ("pass", "pw"):
         return last.removesuffix("pass") in _LOGINS
     if before:
-        return before[-1] in _LOGINS
+        is_ordinary = before[-1] in _ORDINARY_PASSES | _PROGRAM_PASSES
+        has_form = _PASS_VALUE.fullmatch(value) is not None
+        return before[-1] in _LOGINS or (has_form and not is_ordinary)
     return not _NUMBER.fullmatch(value) and value.lower() not in _ORDINARY_PASSES | _NO_VALUES
 
 
@@ -125,9 +137,18 @@ def _is_credential(before: Sequence[str], last: str, value: str) -> bool:
         return _is_key(before[-1], value)
     if last in _LISTS:
         return not (_NUMBER.fullmatch(value) or _PATH.fullmatch(value))
-    if last in ("auth", "user"):
-        return has_password(value) or (last == "auth" and is_random(value, 8))
-    return last in _WEAK and is_random(value, 16)
+    if last == "oauth":
+        return _PASS_VALUE.fullmatch(value) is not None
+    return _has_login(last, value) or (last in _WEAK and is_random(value, 16))
+
+
+def _has_login(last: str, value: str) -> bool:
+    """`--user bob:x`, but not `--login host:22`."""
+    if last == "login":
+        return has_password(value) and not value.rpartition(":")[2].isdigit()
+    if last == "auth" and is_random(value, 8):
+        return True
+    return last in ("auth", "user") and has_password(value)
 
 
 _LISTS = _words("passwords secrets credential credentials creds authorization")

@@ -47,6 +47,9 @@ _AFTER = regex(
         (?P<header> [\w.~+/=*-]{8,} )
     | \bbearer\s+ (?=[\w.~+/=*-]*\d) (?P<bearer> [\w.~+/=*-]{20,} )
     | \bapi\ key\ provided:\s* (?P<provided> [^\s,;"']+ )
+    | (?: \bhooks\.slack\.com/[a-z]{1,20}/ | \bdiscord(?:app)?\.com/api/webhooks/
+        | \.webhook\.office\.com/webhookb2/ | \bapi\.telegram\.org/bot(?=\d) )
+        (?P<hook> [^\s"'?\#]+ )
     | [a-z0-9+.-]:// (?P<user> [^\s/@?\#"']++ ) (?=@)
     """
 )

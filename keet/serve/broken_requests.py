@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from mcp.shared.message import SessionMessage
-from mcp_types import ErrorData, JSONRPCError
+from mcp_types import ErrorData, JSONRPCError, JSONRPCNotification
 from mcp_types.jsonrpc import jsonrpc_message_adapter
 from pydantic import ValidationError
 
@@ -17,6 +17,8 @@ from keet.lazy_regex import regex
 
 _NOT_JSON, _NOT_A_REQUEST = -32700, -32600
 """Codes of JSON-RPC."""
+_NOTIFICATIONS = "notifications/"
+"""The methods of MCP that have no id begin with it."""
 _LONE_SURROGATES = regex("[\ud800-\udfff]")
 """JSON can escape half a character (`"\\ud800"`), which Python's `json` reads, and pydantic not."""
 
@@ -32,6 +34,8 @@ class AnsweredRequests:
             found = await self._read.receive()
             if isinstance(found, ValidationError):
                 found = repaired(_refused(found))
+            if isinstance(found, SessionMessage):
+                found = _unless_without_id(found)
             if isinstance(found, SessionMessage):
                 return found
             if isinstance(found, JSONRPCError):
@@ -67,12 +71,23 @@ def _refused(problem: ValidationError) -> str:
     return whole if isinstance(whole, str) else json.dumps(whole, default=str)
 
 
+def _unless_without_id(found: SessionMessage) -> SessionMessage | JSONRPCError:
+    """The library takes a request whose id is neither an integer nor a text (`1.5`, `null`) for a
+    notification."""
+    message = found.message
+    if isinstance(message, JSONRPCNotification) and not message.method.startswith(_NOTIFICATIONS):
+        return _error(None, _NOT_A_REQUEST, "the id of the request must be an integer or a text")
+    return found
+
+
 def repaired(line: str) -> SessionMessage | JSONRPCError:
     """The message with U+FFFD for lone surrogates, or the error that answers it."""
     try:
         document = json.loads(line)
-    except (ValueError, RecursionError):
+    except (json.JSONDecodeError, RecursionError):
         return _error(None, _NOT_JSON, "the request is not JSON, or nested too deeply")
+    except ValueError:  # Python limits the digits of integers
+        return _error(None, _NOT_A_REQUEST, "a number of the request has too many digits")
     given = document.get("id") if isinstance(document, dict) else None
     known = given if isinstance(given, int | str) and not isinstance(given, bool) else None
     if isinstance(known, str) and _LONE_SURROGATES.search(known):

@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
@@ -18,7 +19,7 @@ from keet.corpus.store.part_writer import FileRecord
 from keet.corpus.store.schema import FILE_COLUMNS, PARTS, STORE_FILE, part_folders
 from keet.corpus.store.version import StoreVersion, read_version
 from keet.corpus.store.views import as_pattern, create_views, quoted, views_of
-from keet.errors import DamagedReport, NotAvailable, UsageError
+from keet.errors import DamagedReport, KeetError, NotAvailable, UsageError
 from keet.formatting import count_noun
 from keet.optional_packages import require
 from keet.records import NamedTuple
@@ -216,12 +217,34 @@ class Store:
             raise UsageError(f"the store is closed; open it again: {again}")
         try:
             return action()
-        except duckdb.CatalogException as problem:
-            raise UsageError(self._unknown_name(problem)) from None
-        except _query_errors() as problem:
+        except duckdb.ParserException as problem:
             raise UsageError(f"{_first_line(problem)}; {self.hint}") from None
         except (duckdb.Error, RuntimeError, ValueError, OverflowError) as problem:
-            raise self._explained(problem) from None
+            raise self._damage() or UsageError(self._query_problem(problem)) from None
+
+    @contextmanager
+    def explaining_damage(self) -> Iterator[None]:
+        """For code that uses results: of a damaged page, duckdb may read values that keet never
+        writes, and the code fails on them."""
+        try:
+            yield
+        except (KeetError, OSError):
+            raise
+        except Exception:
+            if damage := self._damage():
+                raise damage from None
+            raise
+
+    def _query_problem(self, problem: Exception) -> str:
+        """Of a store that is not damaged."""
+        import duckdb
+
+        if isinstance(problem, duckdb.CatalogException):
+            return self._unknown_name(problem)
+        first = _first_line(problem)
+        if not isinstance(problem, duckdb.BinderException | duckdb.ConversionException):
+            first = f"duckdb can't answer this query ({first})"
+        return f"{first}; {self.hint}"
 
     def _unknown_name(self, problem: Exception) -> str:
         later = (name for name in views_of() if name not in self.views)
@@ -233,19 +256,11 @@ class Store:
         why = self.version.note if name in views_of() else self.hint
         return f"there is no view {name!r}; {why}"
 
-    def _explained(self, problem: Exception) -> Exception:
-        """Reads the whole store to find out whether it is damaged: these errors are rare."""
+    def _damage(self) -> DamagedReport | None:
+        """Reads the whole store: errors are rare, and a damaged name of a column looks like a
+        mistake in the query."""
         damaged = next(iter(damaged_parts(self._part_folders, self.version.number)), None)
-        if damaged is not None:
-            return _damaged(self.path, damaged)
-        return UsageError(f"duckdb can't answer this query ({_first_line(problem)}); {self.hint}")
-
-
-def _query_errors() -> tuple[type[Exception], ...]:
-    """What duckdb raises for a wrong query, whatever the store contains."""
-    import duckdb
-
-    return duckdb.BinderException, duckdb.ParserException, duckdb.ConversionException
+        return None if damaged is None else _damaged(self.path, damaged)
 
 
 def _damaged(store: Path, damaged: DamagedPart) -> DamagedReport:

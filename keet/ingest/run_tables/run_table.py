@@ -11,7 +11,7 @@ from keet.files import STDIN, replacing_text
 from keet.ingest.in_memory_launch import bounded
 from keet.ingest.input.files import MAX_EXPORT, MAX_TEXT, open_input, printable_path
 from keet.ingest.ncu_rep.completeness import table_notes
-from keet.ingest.typed_json import parse_object, typed
+from keet.ingest.typed_json import parse_object, typed, version_of
 from keet.masking.mask import masked_words
 from keet.profile import Profile
 from keet.profile.run_table import USE_ANYWAY, RunLaunch, RunTable
@@ -104,14 +104,13 @@ def _parsed(text: str, path: Path) -> dict[str, Any]:
 
 def table_from_document(document: dict[str, Any], path: Path) -> RunTable:
     """Validates everything: files on disk are not trusted."""
-    if document.get(MARK) != VERSION:
-        raise UnsupportedVersion(
-            path,
-            f"the run table has version {document.get(MARK)}, and this keet reads "
-            f"version {VERSION}",
-            "update keet, or " + _MAKE_AGAIN,
-        )
     try:
+        if (version := version_of(document, MARK)) != VERSION:
+            raise UnsupportedVersion(
+                path,
+                f"the run table has version {version}, and this keet reads version {VERSION}",
+                "update keet, or " + _MAKE_AGAIN,
+            )
         launches = _run_launches(document)
         table = typed({**document, "launches": [], "path": None}, RunTable)
     except ValueError as problem:

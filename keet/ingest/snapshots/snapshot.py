@@ -16,7 +16,7 @@ from keet.errors import DamagedReport, UnsupportedVersion
 from keet.files import replacing, replacing_text
 from keet.ingest.in_memory_launch import InMemoryLaunch, bounded
 from keet.ingest.input.files import printable_path
-from keet.ingest.typed_json import parse_object, typed
+from keet.ingest.typed_json import parse_object, typed, version_of
 from keet.profile import (
     Absent,
     Device,
@@ -210,9 +210,9 @@ def read_snapshot(text: str, path: Path, size: int, sha256: str) -> Profile:
     """`size` and `sha256`: of the bytes of the file."""
     try:
         document = parse_object(text)
+        _check_version(document, path)
     except ValueError as problem:
         raise _damaged(path, str(problem)) from None
-    _check_version(document, path)
     from keet.ingest.snapshots import columns
 
     try:
@@ -234,17 +234,18 @@ def read_snapshot(text: str, path: Path, size: int, sha256: str) -> Profile:
 
 
 def _check_version(document: dict[str, Any], path: Path) -> None:
+    """Raises ValueError with one line, too."""
     from keet.ingest.snapshots import columns
 
-    packed = document.get(columns.MARK, columns.VERSION)
-    for mark, version, known in (
-        ("has", document.get(MARK), VERSION),
-        ("is packed in", packed, columns.VERSION),
+    for words, mark, known in (
+        ("has", MARK, VERSION),
+        ("is packed in", columns.MARK, columns.VERSION),
     ):
-        if version is True or version != known:
+        version = version_of({columns.MARK: columns.VERSION, **document}, mark)
+        if version != known:
             raise UnsupportedVersion(
                 path,
-                f"the snapshot {mark} version {version}, and this keet reads version {known}",
+                f"the snapshot {words} version {version}, and this keet reads version {known}",
                 "update keet, or make it again with: keet snapshot REPORT",
             )
 

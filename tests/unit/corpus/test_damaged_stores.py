@@ -374,6 +374,46 @@ def test_a_wrong_query_is_not_damage(sql: str, words: str, out: Path, keet: Keet
     assert result.err.count("\n") == 1
 
 
+def _renamed_column(raw: bytes) -> bytes:
+    assert b"elapsed_cycles" in raw
+    return raw.replace(b"elapsed_cycles", b"elapsed_cyclez")
+
+
+@pytest.mark.parametrize("command", ["top", "insights", "query"])
+def test_a_damaged_name_of_a_column_is_not_a_wrong_query(
+    command: str, out: Path, keet: Keet
+) -> None:
+    part = part_folders(out)[0]
+    for each in part_folders(out):
+        _put(_renamed_column)(each / "launches.parquet")
+    sql = ["SELECT elapsed_cycles FROM launches"] if command == "query" else []
+    result = keet(command, out, *sql)
+    assert result.code == 4
+    assert result.err.startswith(f"keet: {part}: launches.parquet was changed")
+    assert result.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["top", "insights"])
+def test_values_that_keet_never_writes(
+    command: str, out: Path, keet: Keet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A flipped bit of a page makes them NULL; here, every value of every result is."""
+    part = part_folders(out)[0]
+    _put(_flipped)(part / "launches.parquet")
+    monkeypatch.setattr(
+        reader.QueryStream, "__iter__", lambda stream: iter([(None,) * len(stream.columns)])
+    )
+    result = keet(command, out)
+    assert result.code == 4
+    assert result.err.startswith(f"keet: {part}: launches.parquet was changed")
+    assert result.err.count("\n") == 1
+
+
+def test_a_mistake_of_keet_is_not_damage(out: Path) -> None:
+    with open_store(out) as store, pytest.raises(TypeError), store.explaining_damage():
+        raise TypeError
+
+
 @pytest.mark.parametrize("is_damaged", [False, True])
 def test_internal_errors_of_duckdb_are_one_line(is_damaged: bool, out: Path) -> None:
     def fail() -> None:

@@ -134,6 +134,7 @@ def damaged(change: dict[str, object], tmp_path: Path) -> Path:
     ("change", "says"),
     [
         ({"keet_run": 2}, "has version 2"),
+        ({"keet_run": True}, "must be an integer, not true"),
         ({"kernels": 7}, "kernels"),
         ({"launches": {"kernel": [0]}}, "launches"),
         ({"launches": {"kernel": [9], "start_ns": [0], "ns": [1]}}, "refers to no kernel"),

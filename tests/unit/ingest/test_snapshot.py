@@ -124,6 +124,11 @@ GOOD = "".join(snapshot_text(a_profile(1.5)))
         (GOOD.replace('"m": 1.5', '"m": ["nan", 3]'), DamagedReport, "metrics"),
         ('{"keet_snapshot": 1}', DamagedReport, "provenance"),
         ('{"keet_snapshot": 1, "a": ' + "[" * 100_000, DamagedReport, "damaged"),
+        ('{"keet_snapshot": true}', DamagedReport, "must be an integer, not true"),
+        ('{"keet_snapshot": [2]}', DamagedReport, "must be an integer, not a list"),
+        ('{"keet_snapshot": 1, "packed": 1.0}', DamagedReport, "must be an integer, not 1.0"),
+        (f'{{"keet_snapshot": 1{"0" * 4000}}}', DamagedReport, "more than 64 bits"),
+        (f'{{"keet_snapshot": 1{"0" * 5000}}}', DamagedReport, "an integer of too many digits"),
     ],
 )
 def test_damaged_snapshots_are_refused(text: str, error: type, says: str, tmp_path: Path) -> None:

@@ -119,6 +119,47 @@ wandb login «c9f0f895fb98ab9159f51fd0297e236d4a1b2c3d»
 ./app —token=«hunter2x»
 ./app --pwd «hunter2x»
 openssl enc -passin «pass:hunter2x» -in x
+python -c "import os; os.environ['DB_PASSWORD']='«hunter2x»'; main()"
+python -c 'os.environ["API_KEY"] = "«hunter2x»"; main()'
+python -c "os.environ.setdefault('API_KEY', '«hunter2x»')"
+aws configure set aws_secret_access_key «hunter2x»
+aws configure set aws_secret_access_key «hunter» --profile x
+git config user.password «hunter2x»
+git config --global user.password «hunter»
+npm config set //r/:_authToken «hunter2x»
+./app db.password «hunter2x» 4
+sshpass -p«hunter2x» ssh h ./app
+./app --proxy «bob:hunter2x»@proxy:3128
+./app --proxy=«bob:hunter2x»@proxy --n 4
+curl -x «u:p»@h:1 https://host
+./app --dsn "«u:hunter2x»@tcp(host:3306)/db"
+./app «bob:hunter2x»@host:5432/db
+./app «bob:hun@ter2x»@host:5432/db
+./app --login «bob:hunter2x»
+./app --oauth «hunter2x»
+smbclient //h/s -U u%«hunter2x»
+smbclient -U 'u%«hunter2x»' //h/s
+curl -U bob:«hunter2x» -x proxy:3128 https://host
+curl -ubob:«hunter2x» host
+curl https://hooks.slack.com/services/«T00000000/B00000000/aB3dE5fG7hJ9kL1mN3pQ5rS7»
+curl https://discord.com/api/webhooks/«123456789/abcdef» -d x
+./app --db-url 'mysql://«root:hun ter2x»@h/db'
+./app "--db-url=mysql://«root:hun ter2x»@h/db" --n 4
+rclone --sftp-pass «hunter2x» ls
+./app --tenant-pass «hunter2x»
+mysql -b -p «hunter2x» db
+mysql -U -p «hunter2x» db
+zip -P«hunter2x» a.zip b
+unzip -P «hunter2x» a.zip
+openssl enc -k «hunter2x» -in x
+openssl enc -aes-256-cbc -K «00112233445566778899aabbccddeeff» -in x
+sqlplus scott/«tiger»@orcl
+sqlplus -s scott/«tiger» @run.sql
+./app scott/«tiger»@//host:1521/orcl
+curl -b «'JSESSIONID=0123456789abcdef'» host
+curl -b «session=abc» host
+./app --mot-de-passe «hunter2x»
+./app --motDePasse=«hunter»
 """
 
 ORDINARY = r"""
@@ -188,6 +229,30 @@ CUDA_VISIBLE_DEVICES=0,1 OMP_NUM_THREADS=8 ./app
 ./app --kernel cutlass_80_tensorop_h16816gemm_256x128_32x3_nn_align8
 mpiexec -n 4 -ppn 2 ./app
 ./app --pwm 4 --spin 1000 --shopping cart
+./app --key name --key 4096 --key user_id --key created_at_2
+./app --place layer:3@gpu:0 --map op:conv@gpu:1
+docker run registry/image:v1@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
+npm install npm:react@18.2.0 ./app
+docker login registry:5000
+./app --login host:22
+./app --nvtx layer:attn@rank:12 image:tag@sha256:123abc4298fc1c149afbf4c8996fb924
+./app "amqp://h:5672?x=a b@c"
+./app --model-url hf:org/model@main --data file:a/b@v1:20
+curl -b cookies.txt -k https://host:8080
+./app -b 64 -k 3 -K 128 -U 4 -x 16
+./app -b size=4 -k sort=1
+openssl speed -p 4 -seconds 3
+./app --render-pass shadow2d --opt-pass unroll16x --mlir-pass convert-linalg-to-gpu4
+ncu -k hash_password app2 --n 4
+ncu --kernel-name regex:compute_secret ./app2
+./hash_password 128 ./make_token fp16
+./app per_token int8 decode_token fp8_e4m3 --quant per_token
+./app "http://host:8080 for bob@host"
+./app models/llama@main data/train@2024
+python -c "x['n']=4; y['tokens'] = 512; z['key']='q'"
+./app --oauth google --auth-mode oauth2
+zip -r out.zip folder -x *.tmp
+./app a:b c:d@e --ratio 1:2
 """
 
 

@@ -82,6 +82,8 @@ PUMPS = (
     *("://a:", "://a:b@", "https://h/?key=1&", "-u a:", "password ", '"password ', "-p ", "%3D"),
     *("'password=x \"", "login ", "mysql -p", "identified by '", "-----BEGIN PRIVATE KEY-----"),
     *("--key -", "aB3", "\\n", "密码=", "SG.aaaaaaaaaaaaaaaaaaaa", "eyJ", "sk-", "/password:"),
+    *("a:b=", "a:b@", "--proxy a:b@", "-x  ", "'a://b:c ", "a/b@", "sqlplus -a ", "set a_token x "),
+    *("-U a%", "curl -b a=", "x['key']=", "a.password ", "hooks.slack.com/a/", "curl openssl -k "),
 )
 
 
