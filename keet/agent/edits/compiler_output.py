@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator, Mapping
 
@@ -90,7 +91,8 @@ def _errors(output: str, folder: str) -> Iterator[CompileError]:
         match = next((found for some in _ERRORS if (found := some.match(line[:2000]))), None)
         if match is None:
             continue
-        place, text = match["file"], match["text"].replace(folder, "").strip()
+        place = posixpath.normpath(match["file"]) if match["file"] else ""
+        text = match["text"].replace(folder, "").strip()
         if place.endswith(".ptx"):
             place = ""  # an intermediate file
         elif place and not place.startswith(folder):

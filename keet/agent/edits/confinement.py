@@ -29,6 +29,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
+from keet.agent.edits.code_text import CUDA_SUFFIXES
 from keet.ingest.code.source_folder import is_source
 from keet.lazy_regex import regex
 from keet.records import NamedTuple
@@ -45,6 +46,7 @@ _PARTS = ("bin", "include", "lib", "lib64", "libexec", "nvvm", "targets")
 """Folders of a toolkit or compiler. Only these: what contains them may be somebody's home."""
 _LIMITS = {"RLIMIT_AS": 16 << 30, "RLIMIT_FSIZE": 256 << 20, "RLIMIT_CORE": 0}
 _MOST_HEADERS = 5_000
+_HEADERS = (*CUDA_SUFFIXES, ".inc", ".ipp", ".tpp", ".tcc", ".def")
 _SHALLOWEST = 4
 """Parts of a project's path: `/home/me/project`."""
 _PLAIN = regex(r"[\w .+=@/-]+")
@@ -96,8 +98,8 @@ def _outermost(paths: Sequence[str]) -> tuple[str, ...]:
 
 
 def headers_below(folders: Sequence[str]) -> list[str]:
-    """Source files in these folders, by their names. Hidden ones are left out, and links that lead
-    out of the folder."""
+    """Files of C++ and CUDA in these folders, by their names. Hidden files and links are left out:
+    a link tells what is behind it, wherever that is."""
     found = (path for folder in folders for path in _headers(folder))
     return list(itertools.islice(found, _MOST_HEADERS))
 
@@ -107,25 +109,28 @@ def _headers(top: str) -> Iterator[str]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(filter(is_source, names)):
             path = Path(place, name)
-            real = Path(os.path.realpath(path))
-            inside = real.is_relative_to(top) and is_source(real.name)
-            if inside and real.is_file() and "/." not in str(real.relative_to(top)):
+            is_header = name.lower().endswith(_HEADERS)
+            if is_header and path.is_file() and not path.is_symlink():
                 yield str(path)
 
 
 def project_of(source: Path) -> Path | None:
     """The folder whose headers belong to a source on this machine: that of its repository, or its
-    own, or the one above. None where that would be a home or a top folder."""
-    folder = source.parent.resolve()
-    for place in (folder, *folder.parents):
-        if (place / ".git").exists():
-            folder = place
-            break
-    else:
-        if len(folder.parts) > _SHALLOWEST:
-            folder = folder.parent
-    is_deep = len(folder.parts) >= _SHALLOWEST or (folder / ".git").exists()
-    return folder if is_deep and folder not in (Path.home(), Path("/")) else None
+    own, or the one above. None where that would be a home, a folder of homes or a top folder."""
+    own = source.parent.resolve()
+    repositories = (place for place in (own, *own.parents) if (place / ".git").exists())
+    above = own.parent if len(own.parts) > _SHALLOWEST else own
+    folder = next(repositories, above)
+    shallowest = _SHALLOWEST if folder == above else _SHALLOWEST - 1
+    is_shared = any(home.is_relative_to(folder) for home in _homes())
+    return None if is_shared or len(folder.parts) < shallowest else folder
+
+
+def _homes() -> set[Path]:
+    import pwd
+
+    named = [os.environ.get("HOME", "/"), *(entry.pw_dir for entry in pwd.getpwall())]
+    return {Path(os.path.realpath(home)) for home in named if home}
 
 
 def is_plain(path: str) -> bool:
@@ -158,6 +163,7 @@ def confined_command(job: ConfinedJob, kind: Kind, nvcc: str) -> list[str]:
         "HOME": tmp,
         "TMPDIR": tmp,
         "LC_ALL": "C",
+        "TZ": "UTC0",  # __TIME__ would tell the zone
     }
     read = [*toolkit(nvcc).visible, *job.headers, tree]
     if kind == "library":

@@ -33,7 +33,7 @@ from keet.agent.edits.compiling import (
     find_nvcc,
 )
 from keet.agent.edits.confinement import Kind, kind_of_confinement, project_of
-from keet.agent.edits.nvcc import architecture, headers_for, own_files
+from keet.agent.edits.nvcc import Headers, architecture, headers_for, own_files
 from keet.agent.edits.patch_making import LineReplacement, Patch, place_changes
 from keet.agent.source.source_listing import kernel_files
 from keet.analysis.launch_view import LaunchView
@@ -118,7 +118,7 @@ def test_errors_have_a_place_and_are_few_and_short() -> None:
         "  __attribute__((global)) void k(float*x){ undefined_thing; }\n      ^\n\n"
         "/tmp/keet-compile-x/tree/k.cu:1:10: fatal error: problem.h: No such file or directory\n"
         "/usr/local/cuda/include/crt/host_defines.h(8): error: #error -- unsupported\n"
-        '/home/me/keys.h(3): error #20: identifier "swordfish" is undefined\n'
+        '/tmp/keet-compile-x/tree/../../keys.h(3): error #20: identifier "swordfish" is undefined\n'
         "ptxas error   : Entry function '_Z1k' uses too much shared data\n"
         "/etc/passwd:1: Error: no such instruction: `root:x:0'\n"
     )
@@ -318,6 +318,7 @@ def test_headers_are_seen_one_by_one(tmp_path: Path) -> None:
     (named / "out.h").symlink_to(other / "o.h")
     (named / "env.h").symlink_to(".env")
     (named / "same.h").symlink_to("a.cuh")
+    (named / "keys.h").symlink_to(".hidden/b.h")
     (named / "folder").symlink_to(other)
 
     def seen(files: dict[str, str]) -> tuple[set[str], set[str]]:
@@ -326,17 +327,30 @@ def test_headers_are_seen_one_by_one(tmp_path: Path) -> None:
             Path(path).name for path in found.files
         }
 
-    of_user = {"a.cuh", "same.h"}
+    of_user = {"a.cuh"}
     files = {str(source): KERNEL.replace("\n", "\r\n"), str(other / "o.h"): KERNEL}
     assert seen(files) == ({"named", "src"}, {*of_user, "check.h", "k.cu"})
     assert seen({str(source): KERNEL + " "}) == ({"named"}, of_user)
+    around = f"{project}/../project/src/k.cu"
+    assert headers_for({around: KERNEL}, around, []) == Headers()
     assert seen({str(source): "nul\0"}) == ({"named"}, of_user)
 
 
-def test_a_home_or_a_top_folder_is_not_a_project(tmp_path: Path) -> None:
+def test_a_home_or_a_top_folder_is_not_a_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "homes" / "users" / "me"
+    (home / ".git").mkdir(parents=True)
+    (home / "link").symlink_to(home)
+    monkeypatch.setenv("HOME", str(home / "link"))
+    assert project_of(home / "k.cu") is None
+    assert project_of(home / "sub" / "k.cu") is None  # the repository of a home
+    assert project_of(home.parent / "k.cu") is None
+    (home / "project" / ".git").mkdir(parents=True)
+    assert project_of(home / "project" / "a" / "b" / "k.cu") == home / "project"
+    monkeypatch.delenv("HOME")
     assert project_of(Path("/k.cu")) is None
     assert project_of(Path("/srv/k.cu")) is None
-    assert project_of(Path.home() / "k.cu") is None
     assert project_of(Path("/srv/me/project/k.cu")) == Path("/srv/me/project")
     assert project_of(Path("/srv/me/project/src/k.cu")) == Path("/srv/me/project")
 
