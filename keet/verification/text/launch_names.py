@@ -25,9 +25,11 @@ _PLACES = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "e
 _ANY_ORDINAL = rf"(?:{'|'.join(_PLACES)}|tenth|last|\d{{1,6}}(?:st|nd|rd|th))"
 _ORDINAL = regex(rf"\b{_ANY_ORDINAL}\b", re.IGNORECASE)
 _ORDINALS = regex(
-    rf"\b(?P<ordinals>{_ANY_ORDINAL}(?:(?:,|,?\s+(?:and|or))\s+(?:the\s+)?{_ANY_ORDINAL}){{0,8}})"
+    r"(?<!-)(?<!\bto )(?<!\bto the )\b"
+    rf"(?P<ordinals>{_ANY_ORDINAL}(?:(?:,|,?\s+(?:and|or))\s+(?:the\s+)?{_ANY_ORDINAL}){{0,8}})"
     r"\s+(?:(?:profiled|measured|recorded)\s+)?(?P<noun>(?:kernel\s+)?(?:launch|invocation|call|execution)"
-    r"|(?P<kernel>kernel))(?:es|s)?\b(?P<of>\s+(?:of|for)\s+(?:the\s+)?(?:kernel\s+)?[`*]*)?",
+    r"|(?P<kernel>kernel))(?:es|s)?\b(?!\s+(?:from|before|after|to|but)\b)"
+    r"(?P<of>\s+(?:of|for)\s+(?:the\s+)?(?:kernel\s+)?[`*]*)?",
     re.IGNORECASE,
 )
 _ORDINAL_BEFORE = regex(rf"\b({_ANY_ORDINAL})\s+[`*]*\Z", re.IGNORECASE)
@@ -36,6 +38,9 @@ _NOUN_BEFORE = regex(
     rf"\b{_NOUN}\s+(?:(?:of|for|called|named)\s+)?(?:the\s+)?(?:kernel\s+)?[`*]*\Z", re.IGNORECASE
 )
 _NOUN_BEHIND = regex(rf"[`*]*(?:['’]s?)?\s+(?:{_ANY_ORDINAL}\s+|\w+\s+)?{_NOUN}\b", re.IGNORECASE)
+_CELL_BEFORE = regex(r"(?:\A|[|│\n]|(?:\A|\n)\s*[-*+•])\s*[`*]*\Z")
+_CELL_BEHIND = regex(r"[`*]*\s*(?:[|│:]|\s{2,})")
+"""Around a cell of a table, or the head of an item of a list."""
 _ARTICLE = regex(r"\b(?:the|this|that|a|an|each|every|to|one|per|no|its|which)\s+\Z", re.IGNORECASE)
 _VERB_BEHIND = regex(r"[`*]*\s+(?:takes?|took|uses?|has|have|needs?|reaches|reach)\b")
 _AND = regex(r"[`*]*\s*(?:,|,?\s*\b(?:and|plus|or)\b|[&+])\s*[`*]*")
@@ -224,6 +229,8 @@ def _meant(text: str, words: list[LaunchName]) -> list[LaunchName]:
 def _is_beside_noun(text: str, name: LaunchName) -> bool:
     before = text[max(0, name.start - 40) : name.start]
     if _NOUN_BEFORE.search(before) or _NOUN_BEHIND.match(text, name.end):
+        return True
+    if _CELL_BEFORE.search(before) and _CELL_BEHIND.match(text, name.end):
         return True
     return not _ARTICLE.search(before) and _VERB_BEHIND.match(text, name.end) is not None
 
