@@ -70,7 +70,7 @@ _UNITS: Mapping[str, RunValueKind] = {
 }
 _FIGURES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
     (
-        regex(r"\b(?:wall|program|application)\b", re.IGNORECASE),
+        regex(r"\bwall\b|(?<!time of the )\b(?:program|application)\b", re.IGNORECASE),
         ("time of the whole program",),
     ),
     (

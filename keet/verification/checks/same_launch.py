@@ -52,16 +52,19 @@ def of_same_launch(
 ) -> list[CheckedNumber]:
     """`normalise with 256 blocks takes 6.4 us`: only if one of its launches has both values."""
     groups: dict[LaunchName | None, list[Claim]] = {}
+    named = {claim.subject for claim in claims if claim.subject}
+    only = next(iter(named)) if len(named) == 1 else None
     confirmed = {check.number for check in checks if check.verdict is ClaimVerdict.CONFIRMED}
     for claim in claims:
         if claim.number in confirmed and claim.place is None:
-            groups.setdefault(claim.subject, []).append(claim)
+            groups.setdefault(claim.subject or only, []).append(claim)
     apart = {
         claim.number
         for group in groups.values()
-        if len(group) > 1 and len(launches := subjects(group[0])) > 1
+        if len(group) > 1 and len(launches := subjects(group[-1])) > 1
         for claim in group
-        if _are_apart([_owners(each, launches, readings) for each in group])
+        if not _are_in_order(group, launches, readings)
+        and _are_apart([_owners(each, launches, readings) for each in group])
     }
     return [
         CheckedNumber(check.number, ClaimVerdict.NOT_FOUND, None, _NO_LAUNCH)
@@ -69,6 +72,13 @@ def of_same_launch(
         else check
         for check in checks
     ]
+
+
+def _are_in_order(claims: Sequence[Claim], launches: Sequence[Launch], readings: _Readings) -> bool:
+    """`normalise takes 14.91 us and 6.37 us`: one number for each launch."""
+    if len(claims) != len(launches) or len({claim.number.unit for claim in claims}) > 1:
+        return False
+    return all(_owners(claim, [of], readings) for claim, of in zip(claims, launches, strict=True))
 
 
 def _are_apart(owners: Sequence[set[int]]) -> bool:

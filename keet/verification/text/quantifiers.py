@@ -118,14 +118,14 @@ _PHRASES: tuple[tuple[QuantifierKind, str], ...] = (
         "unclear",
         r"both|none|neither|either|nobody|never|no\s+one|not\s+(?:every|each|all)|except(?:ing|\s+for)?|besides"
         r"|(?:apart|aside)\s+from|exclud\w+|save\s+for|other\s+than|others|rest|remainder|former|latter"
-        rf"|second|(?:{_ORDER})\s+(?:{_ANY}|ones?\b|{_NUMERAL})|another\s+{_ONE}"
+        rf"|second|(?:{_ORDER})\s+(?:{_ANY}|runs?\b|times?\b|ones?\b|{_NUMERAL})|another\s+{_ONE}"
         r"|(?<=the\s)(?:third|fourth|fifth|sixth|seventh|eighth|ninth|tenth)(?!\s+of\b)"
         r"|half\s+of\s+(?:them|these|all)|ditto|likewise|(?:twice|thrice)(?!\s+(?:as|the|its|that)\b)|launched\s+\w+\s+times"
         rf"|{_ONE}\s+(?:number|no\.?|nr\.?)?\s*{_NUMERAL}(?<!\d)"
         r"|(?:so|as)\s+(?:do|does|did)"
         r"|(?:two|three|four|five|six|seven|eight|nine|ten)(?=\s+(?:of|have|take|need|run|are|reach)\b)"
         r"|from\s+(?:the\s+)?(?:end|last|back|bottom)|to[\s-]+(?:the\s+)?last|last\s+but\s+one"
-        r"|from\s{2,}on(?:wards?)?|runner-up"
+        r"|from\s{2,}on(?:wards?)?|runner-up|(?:no|nr)\.\s*\d+"
         rf"|(?:launch\s+#?|#)\d+\s*(?:to|through|until|and|or|&|-|–|—)\s*\d+(?!{_MEASURED})",
     ),
     (
@@ -147,7 +147,8 @@ _PHRASES: tuple[tuple[QuantifierKind, str], ...] = (
         r"|everything|everyone|each|every|all|totall?(?:ing|ed)|accumulated?|added|across\s+the\s+board"
         r"|without\s+exception|whichever|whatever|whoever|regardless|no\s+matter|typical(?:ly)?"
         r"|durations|occupancies|runtimes|run\s+times|execution\s+times|grid\s+sizes|block\s+sizes"
-        r"|max\.?|min\.?|(?:tops|bottoms|peaks|maxes)\s+(?:out\s+)?at|capped|stays?|remains?|constant(?:ly)?"
+        r"|max\.?|min\.?|(?:tops|bottoms|peaks|maxes)\s+(?:out\s+)?at|capped|bounded|limited\s+to|(?:upper|lower)\s+(?:limit|bound)"
+        r"|(?:best|worst)[\s-]case|at\s+(?:best|worst|the\s+(?:most|least))|surpass(?:es|ed)?|hot\s?spot|stays?|remains?|constant(?:ly)?"
         r"|or\s+(?:better|worse|less|more|lower|higher|above|below|longer|shorter|fewer)"
         r"|from\s+[\d.,]+\s*\S*\s+(?:up|down)\s+to|the\s+one\s+with|end[\s-]to[\s-]end|start\s+to\s+finish|busy\s+for"
         rf"|GPU(?:\s+busy)?\s+time|(?:\A\W*|(?:the|an?|this|that|its)\s+)(?:{_KIND}\s+){{1,3}}{_ONE}"
@@ -186,7 +187,8 @@ _HEDGED = regex(r"\s+(?:about\s+|some\s+|~\s?)?(?:\d|an?\b|half\b|slightly|partl
 """After `only` and `some` that qualify a number."""
 _BOUND = regex(r"\b(?:at|the|as|so|too)\s+\Z", re.IGNORECASE)
 _LASTS = regex(
-    r"\s+(?:\d|about|for|more|less|at|over|under|between|roughly|exactly)", re.IGNORECASE
+    r"\s+(?:\d|but\s+not\s+least|about|for|more|less|at|over|under|between|roughly|exactly)",
+    re.IGNORECASE,
 )
 _WHILE = regex(r"\bwhile\s+\Z", re.IGNORECASE)
 _REPRESENTS = regex(r"\b(?:represents?|stands?\s+for)\s+\Z", re.IGNORECASE)
