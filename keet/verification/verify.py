@@ -24,7 +24,12 @@ from keet.verification.checks.related_numbers import (
     without_unknown_sides,
 )
 from keet.verification.checks.relation_check import RelationChecker
-from keet.verification.checks.same_launch import NOT_CHECKED, not_of_each, of_same_launch
+from keet.verification.checks.same_launch import (
+    NO_SUCH_LAUNCH,
+    NOT_CHECKED,
+    not_of_each,
+    of_same_launch,
+)
 from keet.verification.checks.scope_check import (
     ScopeChecker,
     relations_in_scope,
@@ -170,7 +175,8 @@ class _Verifier:
             self._scopes.forget()
         plain = [claim for claim in claims if scope is None or not scope.governs(claim.number)]
         found = [self._check(claim, claims) for claim in plain]
-        found = of_same_launch(found, plain, self._subjects, self._readings_of)
+        second = self._everything.of_second_report
+        found = of_same_launch(found, plain, self._subjects, self._readings_of, second)
         found = with_shares(found, sentence.text)
         if scope is not None:
             governed = [claim for claim in claims if scope.governs(claim.number)]
@@ -230,6 +236,8 @@ class _Verifier:
 
     def _check(self, claim: Claim, claims: Sequence[Claim]) -> CheckedNumber:
         """By the metric names in the text, then by what keet computes."""
+        if claim.subject and not claim.subject.launches:
+            return CheckedNumber(claim.number, ClaimVerdict.NOT_FOUND, None, NO_SUCH_LAUNCH)
         if claim.number.shape:
             return check_shape(claim, self._subjects(claim))
         if said := capacity(claim.sentence.text, claim.number):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
+from itertools import pairwise
 
 from keet.lazy_regex import regex
 from keet.profile import Launch
@@ -11,6 +12,7 @@ from keet.verification.checks.shape_check import check_shape
 from keet.verification.report_value_match import agrees_with_report
 from keet.verification.text.claims import Claim
 from keet.verification.text.launch_names import LaunchName
+from keet.verification.text.numbers import TextNumber
 from keet.verification.values.report_values import ReportValue
 from keet.verification.verdicts import CheckedNumber, ClaimVerdict
 
@@ -19,7 +21,9 @@ _NEGATED = regex(r"\b(?:not|no|never|cannot|nor|hardly|without)\b|n['’]t\b", r
 _AGAINST = regex(r"\b(?:no|not)\s+\w+\s+than\s+(?:the\s+)?\Z", re.IGNORECASE)
 """`no more than`: the bound of the number is the right one already."""
 _CLAUSE_END = regex(r"[,;:()]|\b(?:while|whereas|but|and)\b")
+_CHANGE = regex(r"\s*(?:\bto\b|→|->)\s*")
 NOT_CHECKED = "not checked: "
+NO_SUCH_LAUNCH = f"{NOT_CHECKED}the launch with this number is of another kernel"
 _NEGATION = f"{NOT_CHECKED}a bound with a negation"
 _NO_LAUNCH = f"{NOT_CHECKED}no single launch of these has all values of the sentence"
 
@@ -49,8 +53,13 @@ def of_same_launch(
     claims: Sequence[Claim],
     subjects: Callable[[Claim], Sequence[Launch]],
     readings: _Readings,
+    second: Set[Launch],
 ) -> list[CheckedNumber]:
-    """`normalise with 256 blocks takes 6.4 us`: only if one of its launches has both values."""
+    """`normalise with 256 blocks takes 6.4 us`: only if one of its launches has both values.
+
+    `second`: the launches of AFTER, if there are two reports; then only the order of both sides of
+    a change is checked.
+    """
     groups: dict[LaunchName | None, list[Claim]] = {}
     named = {claim.subject for claim in claims if claim.subject}
     only = next(iter(named)) if len(named) == 1 else None
@@ -58,14 +67,14 @@ def of_same_launch(
     for claim in claims:
         if claim.number in confirmed and claim.place is None:
             groups.setdefault(claim.subject or only, []).append(claim)
-    apart = {
-        claim.number
-        for group in groups.values()
-        if len(group) > 1 and len(launches := subjects(group[-1])) > 1
-        for claim in group
-        if not _are_in_order(group, launches, readings)
-        and _are_apart([_owners(each, launches, readings) for each in group])
-    }
+    apart: set[TextNumber] = set()
+    for group in groups.values():
+        launches = subjects(group[-1])
+        if len(group) > 1 and len(launches) > 1:
+            owners = [_owners(claim, launches, readings) for claim in group]
+            wrong = _are_swapped(group, owners, second) if second else _are_apart(owners)
+            if wrong and (second or not _are_in_order(group, owners, launches)):
+                apart.update(claim.number for claim in group)
     return [
         CheckedNumber(check.number, ClaimVerdict.NOT_FOUND, None, _NO_LAUNCH)
         if check.number in apart
@@ -74,25 +83,38 @@ def of_same_launch(
     ]
 
 
-def _are_in_order(claims: Sequence[Claim], launches: Sequence[Launch], readings: _Readings) -> bool:
-    """`normalise takes 14.91 us and 6.37 us`: one number for each launch."""
-    if len(claims) != len(launches) or len({claim.number.unit for claim in claims}) > 1:
-        return False
-    return all(_owners(claim, [of], readings) for claim, of in zip(claims, launches, strict=True))
-
-
-def _are_apart(owners: Sequence[set[int]]) -> bool:
+def _are_apart(owners: Sequence[set[Launch]]) -> bool:
     """A number that no launch has is not about single launches."""
     known = [each for each in owners if each]
     return len(known) > 1 and not set.intersection(*known)
 
 
-def _owners(claim: Claim, launches: Sequence[Launch], readings: _Readings) -> set[int]:
+def _are_in_order(
+    claims: Sequence[Claim], owners: Sequence[set[Launch]], launches: Sequence[Launch]
+) -> bool:
+    """`normalise takes 14.91 us and 6.37 us`: one number for each launch."""
+    if len(claims) != len(launches) or len({claim.number.unit for claim in claims}) > 1:
+        return False
+    return all(launch in of for launch, of in zip(launches, owners, strict=True))
+
+
+def _are_swapped(
+    claims: Sequence[Claim], owners: Sequence[set[Launch]], second: Set[Launch]
+) -> bool:
+    """`from 17 us to 32 us`, but 17 us was measured in AFTER only."""
+    for (one, before), (two, after) in pairwise(zip(claims, owners, strict=True)):
+        joined = _CHANGE.fullmatch(one.sentence.text, one.number.end, two.number.start)
+        if joined and before and after and (before <= second or not after & second):
+            return True
+    return False
+
+
+def _owners(claim: Claim, launches: Sequence[Launch], readings: _Readings) -> set[Launch]:
     if claim.number.shape:
         right = ClaimVerdict.CONFIRMED
-        return {each.id for each in launches if check_shape(claim, [each]).verdict is right}
+        return {each for each in launches if check_shape(claim, [each]).verdict is right}
     return {
-        launch.id
+        launch
         for launch in launches
         if any(agrees_with_report(claim.number, value) for value in readings(claim, launch))
     }

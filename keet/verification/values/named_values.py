@@ -234,7 +234,8 @@ class ComputedValues:
         name."""
         if number.shape:
             return None
-        if found := self._of_none.find(number, around, named and {each.id for each in named}):
+        about = None if named is None else {launch.id for launch in named}
+        if found := self._of_none.find(number, around, about):
             return found.report_value(None)
         if len(launches) > MAX_DECODED:
             launches = self._of_view(launches)
