@@ -300,8 +300,7 @@ def _narrowed(
 ) -> LaunchName:
     """`launch 2 (normalise) takes 5 us`, `normalise takes 5 us in launch 2`: that launch of it."""
     for name in names:
-        start, end = sorted((name, number), key=lambda each: each.start)
-        apart = _OTHER_CLAUSE.search(text, start.end, end.start)
+        apart = _OTHER_CLAUSE.search(text, min(name.end, number.end), max(name.start, number.start))
         if set(name.launches) < set(subject.launches) and not apart:
             return name
     return subject
