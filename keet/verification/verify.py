@@ -24,6 +24,12 @@ from keet.verification.checks.related_numbers import (
     without_unknown_sides,
 )
 from keet.verification.checks.relation_check import RelationChecker
+from keet.verification.checks.same_launch import (
+    NO_SUCH_LAUNCH,
+    NOT_CHECKED,
+    not_of_each,
+    of_same_launch,
+)
 from keet.verification.checks.scope_check import (
     ScopeChecker,
     relations_in_scope,
@@ -168,7 +174,10 @@ class _Verifier:
             scope = None
             self._scopes.forget()
         plain = [claim for claim in claims if scope is None or not scope.governs(claim.number)]
-        found = with_shares([self._check(claim, claims) for claim in plain], sentence.text)
+        found = [self._check(claim, claims) for claim in plain]
+        second = self._everything.of_second_report
+        found = of_same_launch(found, plain, self._subjects, self._readings_of, second)
+        found = with_shares(found, sentence.text)
         if scope is not None:
             governed = [claim for claim in claims if scope.governs(claim.number)]
             checked = ScopeChecker(scope, governed, self._readings_of).checks(governed)
@@ -214,17 +223,30 @@ class _Verifier:
         """The launches that a claim is about; all selected ones if it names none."""
         return claim.subject.launches if claim.subject else self._spoken_of
 
+    def _named(self, claim: Claim) -> tuple[Launch, ...] | None:
+        """The launches that the sentence names for the number, before or after it."""
+        if claim.subject:
+            return claim.subject.launches
+        names = self._everything.named_in(claim.sentence.text)
+        return tuple(launch for name in names for launch in name.launches) or None
+
     @property
     def _spoken_of(self) -> tuple[Launch, ...]:
         return self._topics.launches or self._launches
 
     def _check(self, claim: Claim, claims: Sequence[Claim]) -> CheckedNumber:
         """By the metric names in the text, then by what keet computes."""
+        if claim.subject and not claim.subject.launches:
+            return CheckedNumber(claim.number, ClaimVerdict.NOT_FOUND, None, NO_SUCH_LAUNCH)
         if claim.number.shape:
             return check_shape(claim, self._subjects(claim))
         if said := capacity(claim.sentence.text, claim.number):
             return CheckedNumber(claim.number, ClaimVerdict.CONFIRMED, None, said)
-        return self._or_computed(claim, self._by_names(claim, claims))
+        found = self._by_names(claim, claims)
+        refused = found.reason.startswith(NOT_CHECKED)
+        if refused and not self._computed.quotes(claim.sentence.text):
+            return found
+        return self._or_computed(claim, found)
 
     def _or_computed(self, claim: Claim, found: CheckedNumber) -> CheckedNumber:
         if found.verdict is ClaimVerdict.CONFIRMED or self._computed.is_empty:
@@ -233,7 +255,9 @@ class _Verifier:
         # Below the title of a source line, the text is keet's own output, with short labels.
         exact = found.verdict is ClaimVerdict.CONTRADICTED and names_tightly(claim)
         exact = exact and self._topics.place is None
-        report_value = self._computed.find(claim.number, around, self._subjects(claim), exact=exact)
+        report_value = self._computed.find(
+            claim.number, around, self._subjects(claim), self._named(claim), exact=exact
+        )
         if report_value is None:
             return found
         return CheckedNumber(claim.number, ClaimVerdict.CONFIRMED, report_value, str(report_value))
@@ -251,6 +275,8 @@ class _Verifier:
             for report_value in report_values
             if agrees_with_report(number, report_value)
         ]
+        if partly := not_of_each(claim, report_values):
+            return partly
         if fitting and not (number.bound and is_hypothetical(claim)):
             return _fits_one(claim, report_values[0], fitting)
         if printed:

@@ -68,6 +68,29 @@ _UNITS: Mapping[str, RunValueKind] = {
     "launch": "launches",
     "kernel": "kernels",
 }
+_FIGURES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
+    (
+        regex(r"\bwall\b|(?<!time of the )\b(?:program|application)\b", re.IGNORECASE),
+        ("time of the whole program",),
+    ),
+    (
+        regex(r"\bGPU time\b|\bbusy\b|\badd(?:s|ed)? up\b|\bsum\b", re.IGNORECASE),
+        ("GPU time", "sum of the durations"),
+    ),
+    (
+        regex(r"\bfirst kernel\b|\bspan(?:s|ned)?\b", re.IGNORECASE),
+        ("time from the first kernel",),
+    ),
+    (
+        regex(r"\b(?:idle[sd]?|idling|no kernel|without a kernel)\b", re.IGNORECASE),
+        ("time without a kernel",),
+    ),
+    (
+        regex(r"\b(?:represent|profil|report|cover|stand)\w*", re.IGNORECASE),
+        ("share that the report",),
+    ),
+)
+"""Words that name a figure of the run, and the labels of the values."""
 _REPRESENTS = regex(r"\b(?:stands? for|represents?)\b")
 _NEAR_BEHIND = 30
 _FARTHEST = 80
@@ -136,7 +159,7 @@ class _RunChecker:
             return check
         of_run = kinds[0] in ("kernels", "faults", "bytes")
         subject = self._run if of_run else self._subject(text, start, end, named)
-        report_values = self._readings(subject, kinds, text, start, named)
+        report_values = self._readings(subject, kinds, text, (start, end), named)
         if fitting := next((r for r in report_values if agrees(number, r.quantity)), None):
             return CheckedNumber(number, ClaimVerdict.CONFIRMED, fitting, str(fitting))
         # `groups of` is one of these words.
@@ -161,7 +184,8 @@ class _RunChecker:
         if len(subjects) == 1 and len(said) == 1 and kinds[0] in ("total", "single"):
             is_average = number.unit.endswith("/launch")  # `2.41 ms per launch`
             combined = "average" if is_average else _COMBINED.get(min(said))
-            values = subjects[0].of("total" if combined == "total" else "single")
+            kind: RunValueKind = "total" if combined == "total" else "single"
+            values = self._of(subjects[0], (kind,), text, start, end)
             fitting = [value for value in values if agrees(number, value.quantity)]
             if values and not fitting:
                 return _contradicted(check, subjects[0], kinds, text, end)
@@ -192,22 +216,43 @@ class _RunChecker:
         subject: RunSubject | None,
         kinds: tuple[RunValueKind, ...],
         text: str,
-        start: int,
+        at: tuple[int, int],
         named: Sequence[_Named],
     ) -> list[ReportValue]:
-        """Values of the subject, or of all possible subjects; of any launch for `represents`; also
-        of the run if a name comes only after the number."""
-        if subject is None:
-            every = (self._run, *self._launches.values(), *self._kernels.values())
-            return [report_value for each in every for report_value in each.of(*kinds)]
-        found = subject.of(*kinds)
-        if _REPRESENTS.search(text[:start]) or "factor" in kinds:
+        """Values of the subject, or of the run and the topic; of any launch of a kernel for
+        `represents`; also of the run if a name comes only after the number. `at`: the number."""
+        start, end = at
+        found = self._of(subject or self._run, kinds, text, start, end)
+        if subject is None and self._topic:
+            found += self._topic.of(*kinds)
+        represents = subject and subject.launch is None and _REPRESENTS.search(text[:start])
+        if represents or "factor" in kinds:
             found += [r for each in self._launches.values() for r in each.of(*kinds)]
-        elif subject.launch is None and subject is not self._run and "launches" in kinds:
+        elif (
+            subject and subject.launch is None and subject is not self._run and "launches" in kinds
+        ):
             found = [report_value for report_value in found if report_value.launch is None]
-        if any(each.start > start for each in named[:1]):
-            found += self._run.of(*kinds)
+        if subject and any(each.start > start for each in named[:1]):
+            found += self._of(self._run, kinds, text, start, end)
         return found
+
+    def _of(
+        self, subject: RunSubject, kinds: Iterable[RunValueKind], text: str, start: int, end: int
+    ) -> list[ReportValue]:
+        """Of the run, the times and shares that the nearest words name: its GPU time is not its
+        wall time."""
+        found = subject.of(*kinds)
+        if subject is not self._run or not {"total", "share"}.intersection(kinds):
+            return found
+        near = {
+            labels: distance
+            for words, labels in _FIGURES
+            if (distance := _nearest(words, text, start, end)) is not None
+        }
+        labels = min(near, key=lambda each: near[each], default=())
+        if not labels:
+            return [] if "share" in kinds else found
+        return [value for value in found if value.label.startswith(labels)]
 
 
 def _unjudged(relation: RelationCheck) -> RelationCheck:

@@ -72,6 +72,7 @@ _RANGE = regex(
     re.IGNORECASE,
 )
 _CLAUSE_END = regex(r"[,;:()]|\b(?:while|whereas)\b")
+_ASIDE = regex(r"\([^()]*\)")
 _STOP = regex(r"[,;:()]")
 
 
@@ -199,7 +200,8 @@ def _joins_terms(both: Quantifier, sentence: Sentence) -> bool:
         sentence.text[both.end : behind[0].start],
         sentence.text[behind[0].end : behind[1].start],
     )
-    return between[0].strip() in ("", "the") and between[1].strip() in ("and", "and the")
+    joint = " ".join(_ASIDE.sub("", between[1]).split())
+    return between[0].strip() in ("", "the") and joint in ("and", "and the")
 
 
 def _of_list(sentence: Sentence) -> Scope | None:

@@ -52,6 +52,7 @@ _PARTS = (
     (regex(r","), 15),
     (regex(r"\|"), 4),
 )
+_OTHER_CLAUSE = regex(r"[,;:]|\b(?:and|while|whereas|but|than)\b")
 _CAUSE = regex(r"\b(?:lost|due|owed) to\s+\Z|\b(?:caused by|because of)\s+\Z")
 """Before a name that states a cause, not the metric of the number."""
 _LISTED = regex(
@@ -290,7 +291,19 @@ def _subject(
         for name in names
         if name.start < number.start or _cost(text, number, name, numbers) <= _CLOSE_BEHIND
     ]
-    return _nearest(text, number, near, numbers)
+    found = _nearest(text, number, near, numbers)
+    return found and _narrowed(text, number, found, names)
+
+
+def _narrowed(
+    text: str, number: TextNumber, subject: LaunchName, names: Sequence[LaunchName]
+) -> LaunchName:
+    """`launch 2 (normalise) takes 5 us`, `normalise takes 5 us in launch 2`: that launch of it."""
+    for name in names:
+        apart = _OTHER_CLAUSE.search(text, min(name.end, number.end), max(name.start, number.start))
+        if set(name.launches) < set(subject.launches) and not apart:
+            return name
+    return subject
 
 
 def _misfit(text: str, number: TextNumber, terms: Sequence[Term]) -> Term | None:

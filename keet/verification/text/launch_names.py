@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import overload
 
 from keet.lazy_regex import regex
@@ -25,9 +26,11 @@ _PLACES = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "e
 _ANY_ORDINAL = rf"(?:{'|'.join(_PLACES)}|tenth|last|\d{{1,6}}(?:st|nd|rd|th))"
 _ORDINAL = regex(rf"\b{_ANY_ORDINAL}\b", re.IGNORECASE)
 _ORDINALS = regex(
-    rf"\b(?P<ordinals>{_ANY_ORDINAL}(?:(?:,|,?\s+(?:and|or))\s+(?:the\s+)?{_ANY_ORDINAL}){{0,8}})"
+    r"(?<!-)(?<!\bto )(?<!\bto the )\b"
+    rf"(?P<ordinals>{_ANY_ORDINAL}(?:(?:,|,?\s+(?:and|or))\s+(?:the\s+)?{_ANY_ORDINAL}){{0,8}})"
     r"\s+(?:(?:profiled|measured|recorded)\s+)?(?P<noun>(?:kernel\s+)?(?:launch|invocation|call|execution)"
-    r"|(?P<kernel>kernel))(?:es|s)?\b(?P<of>\s+(?:of|for)\s+(?:the\s+)?(?:kernel\s+)?[`*]*)?",
+    r"|(?P<kernel>kernel))(?:es|s)?\b(?!\s+(?:from|before|after|to|but)\b)"
+    r"(?P<of>\s+(?:of|for)\s+(?:the\s+)?(?:kernel\s+)?[`*]*)?",
     re.IGNORECASE,
 )
 _ORDINAL_BEFORE = regex(rf"\b({_ANY_ORDINAL})\s+[`*]*\Z", re.IGNORECASE)
@@ -36,6 +39,11 @@ _NOUN_BEFORE = regex(
     rf"\b{_NOUN}\s+(?:(?:of|for|called|named)\s+)?(?:the\s+)?(?:kernel\s+)?[`*]*\Z", re.IGNORECASE
 )
 _NOUN_BEHIND = regex(rf"[`*]*(?:['’]s?)?\s+(?:{_ANY_ORDINAL}\s+|\w+\s+)?{_NOUN}\b", re.IGNORECASE)
+_CELL_BEFORE = regex(r"(?:\A|[|│\n]|(?:\A|\n)\s*[-*+•])\s*[`*]*\Z")
+_CELL_BEHIND = regex(r"[`*]*\s*(?:[|│:]|\s{2,})")
+"""Around a cell of a table, or the head of an item of a list."""
+_BESIDE = regex(r"[`*]*\s+\(?[`*]*")
+"""Between a kernel and the number of its launch, in any order."""
 _ARTICLE = regex(r"\b(?:the|this|that|a|an|each|every|to|one|per|no|its|which)\s+\Z", re.IGNORECASE)
 _VERB_BEHIND = regex(r"[`*]*\s+(?:takes?|took|uses?|has|have|needs?|reaches|reach)\b")
 _AND = regex(r"[`*]*\s*(?:,|,?\s*\b(?:and|plus|or)\b|[&+])\s*[`*]*")
@@ -118,6 +126,7 @@ class LaunchLookup(Sequence[Launch]):
             (words if _is_word(name) else found).extend(said)
         found += _meant(text, words)
         found.sort(key=lambda each: each.start)
+        found = _consistent(text, found)
         return self._with_ordinals(text, found) if _ORDINAL.search(text) else found
 
     def _with_ordinals(self, text: str, names: list[LaunchName]) -> list[LaunchName]:
@@ -174,6 +183,13 @@ class LaunchLookup(Sequence[Launch]):
         return len(self._by_number) < len(self._launches)
 
     @cached_property
+    def of_second_report(self) -> frozenset[Launch]:
+        """Launches of AFTER, if there are two reports: their numbers begin again."""
+        ids = [launch.id for launch in self._launches]
+        start = next((at for at in range(1, len(ids)) if ids[at] <= ids[at - 1]), len(ids))
+        return frozenset(self._launches[start:])
+
+    @cached_property
     def _kernels(self) -> _Kernels:
         owners: dict[str, list[KernelName]] = {}
         for name in self._by_name:
@@ -225,7 +241,19 @@ def _is_beside_noun(text: str, name: LaunchName) -> bool:
     before = text[max(0, name.start - 40) : name.start]
     if _NOUN_BEFORE.search(before) or _NOUN_BEHIND.match(text, name.end):
         return True
+    if _CELL_BEFORE.search(before) and _CELL_BEHIND.match(text, name.end):
+        return True
     return not _ARTICLE.search(before) and _VERB_BEHIND.match(text, name.end) is not None
+
+
+def _consistent(text: str, names: list[LaunchName]) -> list[LaunchName]:
+    """`normalise #0` names no launch if launch 0 is of another kernel."""
+    for at, (one, two) in enumerate(pairwise(names)):
+        if not set(one.launches) & set(two.launches) and _BESIDE.fullmatch(
+            text, one.end, two.start
+        ):
+            names[at : at + 2] = one._replace(launches=()), two._replace(launches=())
+    return names
 
 
 def _longest_first(name: str) -> tuple[int, str]:

@@ -14,14 +14,14 @@ _HEDGE = regex(
     re.IGNORECASE,
 )
 _ABOVE = regex(
-    r"(?:\b(?:over|above|more than|greater than|at least|exceed(?:s|ed|ing)?|beyond|higher than"
-    r"|longer than|between|(?:no|not) (?:less|fewer) than)\s+(?:the\s+)?|(?:>=?|≥)\s?)\Z",
+    r"(?:\b(?:over|above|(?:more|greater|higher|longer) than|at least|exceed(?:s|ed|ing)?|beyond"
+    r"|between|(?:no|not) (?:less|fewer|lower|shorter) than)\s+(?:the\s+)?|(?:>=?|≥)\s?)\Z",
     re.IGNORECASE,
 )
 _BELOW = regex(
-    r"(?:\b(?:under|below|(?<!no )(?<!not )(?:less|fewer) than|at most|up to|(?:no|not) more than"
-    r"|lower than|only up to"
-    r"|shorter than)\s+(?:the\s+)?|(?:<=?|≤)\s?|\bbetween\s+[\d.,]+\s?\S{0,5}\s+and\s+)\Z",
+    r"(?:\b(?:under|below|(?<!no )(?<!not )(?:less|fewer|lower|shorter) than|at most|up to"
+    r"|(?:no|not) (?:more|greater|higher|longer) than|only up to)\s+(?:the\s+)?"
+    r"|(?:<=?|≤)\s?|\bbetween\s+[\d.,]+\s?\S{0,5}\s+and\s+)\Z",
     re.IGNORECASE,
 )
 _HEDGE_ENDS = (

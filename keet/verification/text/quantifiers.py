@@ -69,6 +69,13 @@ _ORDER = (
     r"next|previous|following|preceding|subsequent|initial|final|middle|opening|closing|penultimate"
     r"|remaining|other|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|\d{1,6}(?:st|nd|rd|th)"
 )
+_KIND = (
+    r"(?!(?:the|an?|this|that|these|those|its|our|your|their|my|whose|which|of|in|on|at|for|by|per|to|from"
+    r"|with|and|or|but|if|when|as|than|is|are|was|were|has|have|had|does|do|not|so|then|it|we|you|i"
+    r"|takes?|needs?|uses?|cuda|gpu|profiled|measured|recorded|same|whole|launch|kernel|given|actual"
+    r"|own|current|present|\w+-bound|bound)\b)[a-z][\w-]*"
+)
+"""A word before `kernel` or `launch` that may choose one of several."""
 _LAUNCHED_UNIT = r"[\d,.]*\s+(?:\w+\s+)?(?:blocks?|threads?|CTAs?|warps?|waves?|grids?|kernels?)\b"
 _LAUNCHED = (
     rf"\s+(?:only\s+|just\s+|about\s+|nearly\s+)?(?:\d|an?\b|one\b|two\b|few){_LAUNCHED_UNIT}"
@@ -97,7 +104,7 @@ _PHRASES: tuple[tuple[QuantifierKind, str], ...] = (
         rf"{_NUMERAL}\s+(?:out\s+)?of\s+(?:the|these|those)\s+(?:{_NUMERAL}\s+)?{_SORT}{_MANY}",
     ),
     ("most", rf"(?<!at )most{_OF_SET}"),
-    ("every", rf"(?:every|each)(?:\s+single)?(?:\s+one)?{_OF_SET}|per[\s-]+launch"),
+    ("every", rf"(?:every|each)(?:\s+single)?(?:\s+one)?{_OF_SET}|per[\s-]+{_ONE}"),
     ("all", rf"(?:all|both){_OF_SET}"),
     (
         "sum",
@@ -111,12 +118,14 @@ _PHRASES: tuple[tuple[QuantifierKind, str], ...] = (
         "unclear",
         r"both|none|neither|either|nobody|never|no\s+one|not\s+(?:every|each|all)|except(?:ing|\s+for)?|besides"
         r"|(?:apart|aside)\s+from|exclud\w+|save\s+for|other\s+than|others|rest|remainder|former|latter"
-        rf"|second|(?:{_ORDER})\s+(?:{_ANY}|ones?\b|{_NUMERAL})|another\s+{_ONE}"
+        rf"|second|(?:{_ORDER})\s+(?:{_ANY}|runs?\b|times?\b|ones?\b|{_NUMERAL})|another\s+{_ONE}"
         r"|(?<=the\s)(?:third|fourth|fifth|sixth|seventh|eighth|ninth|tenth)(?!\s+of\b)"
         r"|half\s+of\s+(?:them|these|all)|ditto|likewise|(?:twice|thrice)(?!\s+(?:as|the|its|that)\b)|launched\s+\w+\s+times"
         rf"|{_ONE}\s+(?:number|no\.?|nr\.?)?\s*{_NUMERAL}(?<!\d)"
         r"|(?:so|as)\s+(?:do|does|did)"
         r"|(?:two|three|four|five|six|seven|eight|nine|ten)(?=\s+(?:of|have|take|need|run|are|reach)\b)"
+        r"|from\s+(?:the\s+)?(?:end|last|back|bottom)|to[\s-]+(?:the\s+)?last|last\s+but\s+one"
+        r"|from\s{2,}on(?:wards?)?|runner-up|(?:no|nr)\.\s*\d+"
         rf"|(?:launch\s+#?|#)\d+\s*(?:to|through|until|and|or|&|-|–|—)\s*\d+(?!{_MEASURED})",
     ),
     (
@@ -138,6 +147,11 @@ _PHRASES: tuple[tuple[QuantifierKind, str], ...] = (
         r"|everything|everyone|each|every|all|totall?(?:ing|ed)|accumulated?|added|across\s+the\s+board"
         r"|without\s+exception|whichever|whatever|whoever|regardless|no\s+matter|typical(?:ly)?"
         r"|durations|occupancies|runtimes|run\s+times|execution\s+times|grid\s+sizes|block\s+sizes"
+        r"|max\.?|min\.?|(?:tops|bottoms|peaks|maxes)\s+(?:out\s+)?at|capped|bounded|limited\s+to|(?:upper|lower)\s+(?:limit|bound)"
+        r"|(?:best|worst)[\s-]case|at\s+(?:best|worst|the\s+(?:most|least))|surpass(?:es|ed)?|hot\s?spot|stays?|remains?|constant(?:ly)?"
+        r"|or\s+(?:better|worse|less|more|lower|higher|above|below|longer|shorter|fewer)"
+        r"|from\s+[\d.,]+\s*\S*\s+(?:up|down)\s+to|the\s+one\s+with|end[\s-]to[\s-]end|start\s+to\s+finish|busy\s+for"
+        rf"|GPU(?:\s+busy)?\s+time|(?:\A\W*|(?:the|an?|this|that|its)\s+)(?:{_KIND}\s+){{1,3}}{_ONE}"
         r"|rang(?:e|es|ing)\s+(?:from|between)|var(?:y|ies|ying)|spans|maxim(?:um|al)|minim(?:um|al)"
         r"|(?:high|low|larg|small|long|short|slow|fast|bigg|great)est|pair|trio|quartet|duo|lot|bunch|group"
         r"|(?:the|this|that)\s+(?:program|application|app|report|profile|session|workload|run|set|sequence"
@@ -173,7 +187,8 @@ _HEDGED = regex(r"\s+(?:about\s+|some\s+|~\s?)?(?:\d|an?\b|half\b|slightly|partl
 """After `only` and `some` that qualify a number."""
 _BOUND = regex(r"\b(?:at|the|as|so|too)\s+\Z", re.IGNORECASE)
 _LASTS = regex(
-    r"\s+(?:\d|about|for|more|less|at|over|under|between|roughly|exactly)", re.IGNORECASE
+    r"\s+(?:\d|but\s+not\s+least|about|for|more|less|at|over|under|between|roughly|exactly)",
+    re.IGNORECASE,
 )
 _WHILE = regex(r"\bwhile\s+\Z", re.IGNORECASE)
 _REPRESENTS = regex(r"\b(?:represents?|stands?\s+for)\s+\Z", re.IGNORECASE)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property, lru_cache
 from itertools import chain
+from types import MappingProxyType
 from typing import Literal
 
 from keet.evidence import Evidence
@@ -78,6 +79,9 @@ class ComputedValue(NamedTuple):
     """Set for values of one source line or instruction."""
     covered: float = 1.0
     """Share of the words that must be present, 0 to 1."""
+    launches: frozenset[int] = frozenset()
+    """Numbers of the launches that the value is about; empty: of the launch that it was made for,
+    or of the whole report."""
 
     def report_value(self, launch: Launch | None) -> ReportValue:
         line = f"{self.row[0]}:{self.row[1]}" if isinstance(self.row, tuple) else None
@@ -221,14 +225,17 @@ class ComputedValues:
         number: TextNumber,
         around: WordsAround,
         launches: Sequence[Launch],
+        named: Sequence[Launch] | None = None,
         *,
         exact: bool = False,
     ) -> ReportValue | None:
-        """The value that the number states, if keet computes one. `exact`: the words right before
-        the number must be exactly its name."""
+        """The value that the number states, if keet computes one. `named`: the launches that the
+        sentence names for it. `exact`: the words right before the number must be exactly its
+        name."""
         if number.shape:
             return None
-        if found := self._of_none.find(number, around):
+        about = None if named is None else {launch.id for launch in named}
+        if found := self._of_none.find(number, around, about):
             return found.report_value(None)
         if len(launches) > MAX_DECODED:
             launches = self._of_view(launches)
@@ -288,15 +295,35 @@ class _Index:
                 self._words[word].append(each)
 
     def find(
-        self, number: TextNumber, around: WordsAround, *, exact: bool = False
+        self,
+        number: TextNumber,
+        around: WordsAround,
+        named: Set[int] | None = None,
+        *,
+        exact: bool = False,
     ) -> ComputedValue | None:
+        """`named`: numbers of the launches that the sentence names."""
         of_rows = (known for key in around.rows for known in self._rows.get(key, ()))
         of_words = (known for word in sorted(around.all) for known in self._words.get(word, ()))
         for known in chain(of_rows, of_words):
-            named = known.words == around.cell if exact else around.name(known)
-            if named and _is(number, known.quantity):
+            fits = known.words == around.cell if exact else around.name(known)
+            if fits and _is(number, known.quantity) and _is_about(known, named, number, around):
                 return known
         return None
+
+
+def _is_about(
+    known: ComputedValue, named: Set[int] | None, number: TextNumber, around: WordsAround
+) -> bool:
+    """Whether the value is about the launches that the sentence names: a row of keet names the
+    first of them. A bound is about all of them."""
+    if not known.launches:
+        return True
+    if named is None:
+        return number.bound is None
+    if number.bound:
+        return known.launches == named
+    return bool(known.launches & named) if around.is_cell else known.launches <= named
 
 
 def _is(number: TextNumber, quantity: Quantity) -> bool:
@@ -306,13 +333,21 @@ def _is(number: TextNumber, quantity: Quantity) -> bool:
     return (quantity.unit != "x" or number.unit == "x") and agrees(exact, quantity)
 
 
-def values_of_evidence(evidence: Iterable[Evidence]) -> Iterator[ComputedValue]:
+Owners = Mapping[str, frozenset[int]]
+"""Numbers of the launches that a piece of evidence is about, by its id."""
+
+
+def values_of_evidence(
+    evidence: Iterable[Evidence], owners: Owners = MappingProxyType({})
+) -> Iterator[ComputedValue]:
     """Evidence, named by its label."""
     for piece in evidence:
         words = content_words(piece.label)
         if words:
             quantity = Quantity(piece.value, piece.unit)
-            yield ComputedValue(piece.label, quantity, words, "window", _row(piece), _COVERED)
+            about = owners.get(piece.id, frozenset())
+            row = _row(piece)
+            yield ComputedValue(piece.label, quantity, words, "window", row, _COVERED, about)
 
 
 def _row(piece: Evidence) -> RowKey | None:
@@ -321,7 +356,10 @@ def _row(piece: Evidence) -> RowKey | None:
 
 
 def values_in_texts(
-    texts: Iterable[str], evidence: Sequence[Evidence], launch: Launch | None = None
+    texts: Iterable[str],
+    evidence: Sequence[Evidence],
+    launch: Launch | None = None,
+    owners: Owners = MappingProxyType({}),
 ) -> Iterator[ComputedValue]:
     """The evidence in keet's own sentences, named by the words around each number."""
     pieces = {piece.id: piece for piece in evidence}
@@ -335,7 +373,8 @@ def values_in_texts(
                 words = around.around(number).window
                 if number.shape is None and words:
                     piece = pieces[entry.evidence[0]] if len(entry.evidence) == 1 else None
-                    yield _said(number, words, piece)
+                    about = owners.get(piece.id, frozenset()) if piece else frozenset()
+                    yield _said(number, words, piece)._replace(launches=about)
 
 
 def _said(number: TextNumber, words: frozenset[str], piece: Evidence | None) -> ComputedValue:

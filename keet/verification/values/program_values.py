@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from keet.evidence import Evidence
 from keet.explanation.launch_groups import LaunchGroup
 from keet.explanation.program import ProgramExplanation, ProgramRow
 from keet.units import Quantity
 from keet.verification.values.named_values import (
     ComputedValue,
+    Owners,
     content_words,
     values_in_texts,
     values_of_evidence,
@@ -39,12 +41,22 @@ def program_values(program: ProgramExplanation) -> Iterator[ComputedValue]:
         yield from _row(row, row.kernel)
     for group in program.groups:
         yield _count(len(group.members), "launches")
-    yield from _sentences(program)
-    yield from values_of_evidence(program.evidence.values())
+    owners = {piece.id: _launches(row) for row in program.rows for piece in _pieces(row)}
+    yield from _sentences(program, owners)
+    yield from values_of_evidence(program.evidence.values(), owners)
 
 
-def _sentences(program: ProgramExplanation) -> Iterator[ComputedValue]:
-    yield from values_in_texts(program.sentences, [*program.book])
+def _pieces(row: ProgramRow) -> Iterator[Evidence]:
+    found = (row.launches, row.total, row.share, row.shortest, row.typical, row.longest)
+    return (piece for piece in found if piece)
+
+
+def _launches(row: ProgramRow) -> frozenset[int]:
+    return frozenset(row.profiled)
+
+
+def _sentences(program: ProgramExplanation, owners: Owners) -> Iterator[ComputedValue]:
+    yield from values_in_texts(program.sentences, [*program.book], owners=owners)
     for found in program.across:
         yield from values_in_texts([found.text], found.evidence)
     if program.run:
@@ -66,7 +78,7 @@ def _row(row: ProgramRow, name: str) -> Iterator[ComputedValue]:
     if row.gain is not None:
         figures.append((f"gain of {name}", Quantity(row.gain.likely, "x")))
     for label, quantity in figures:
-        yield ComputedValue(label, quantity, words, "sentence", None, _COVERED)
+        yield ComputedValue(label, quantity, words, "sentence", None, _COVERED, _launches(row))
 
 
 def _count(number: int, words: str) -> ComputedValue:

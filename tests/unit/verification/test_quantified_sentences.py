@@ -15,6 +15,7 @@ from keet.verification.verify import verify_text
 from tests.rows import each_row
 
 ROOT = Path(__file__).parents[3]
+SIDES = ("before", "after")
 SENTENCES = tomllib.loads((ROOT / "tests/attacks/quantified.toml").read_text("utf-8"))["report"]
 
 
@@ -48,6 +49,21 @@ def test_there_are_sixty_false_and_forty_true_sentences() -> None:
     assert {expected for _, _, expected in false} == {"contradicted", "not_checked"}
     assert sum(expected == "confirmed" for _, _, expected in true) >= 0.9 * len(true)
     assert "contradicted" not in {expected for _, _, expected in true}
+
+
+@each_row(
+    ("text", "expected"),
+    [
+        ("turn went from 32.10 us to 17.44 us.", ClaimVerdict.CONFIRMED),
+        ("turn went from 17.44 us to 32.10 us.", ClaimVerdict.NOT_FOUND),
+        ("turn: 17.44 us → 32.10 us", ClaimVerdict.NOT_FOUND),
+    ],
+)
+def test_a_change_has_a_direction(text: str, expected: ClaimVerdict) -> None:
+    sides = [report(f"tests/data/reports/pipeline_{side}.ncu-repz")[0] for side in SIDES]
+    launches = [launch for profile in sides for launch in profile.launches]
+    found = verify_text(text, launches, both_sides=True)
+    assert {each for sentence in found for each in sentence.verdicts} == {expected}
 
 
 @each_row(("path", "text", "expected"), [*sentences("false"), *sentences("true")])
