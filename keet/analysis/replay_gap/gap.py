@@ -12,6 +12,9 @@ FLOOR_NS = 2000.0
 end a launch. On an H200 it reports 0.4 to 1.4 us more than CUPTI for kernels of 0.8 to 110 us, and
 never less (docs/profiling.md)."""
 
+_SHORTEST_NS = 1.0
+"""No clock of a GPU measures less: a shorter time is damage, and a ratio to it may be infinite."""
+
 
 class ReplayGap(NamedTuple):
     """A launch whose replay took much longer or shorter than the launch in the run."""
@@ -62,4 +65,5 @@ def both_times(launch: Launch, position: Position | None) -> ReplayGap | None:
     plain = position.plain_ns if position else None
     if duration is None or plain is None:
         return None
-    return ReplayGap(float(duration.value), plain) if plain > 0 else None
+    times = ReplayGap(float(duration.value), plain)
+    return times if min(times) >= _SHORTEST_NS else None

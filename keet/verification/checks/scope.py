@@ -233,6 +233,8 @@ def _union(names: Iterable[LaunchName]) -> tuple[Launch, ...]:
 
 def _is_about_one(sentence: Sentence, domains: Domains) -> bool:  # noqa: PLR0911
     quantifiers, named = sentence.quantifiers, _union(sentence.names)
+    if any(_is_set_apart(sentence, name) for name in sentence.names):
+        return False
     if len(named) == 1 and all(q.kind in _RANKED for q in quantifiers):
         return bool(_counted(domains.report, quantifiers))
     alone = len(domains.report) == 1
@@ -251,6 +253,22 @@ def _is_about_one(sentence: Sentence, domains: Domains) -> bool:  # noqa: PLR091
     return len(domains.topic or ()) == 1 and bool(_IT.search(sentence.text))
 
 
+def _is_set_apart(sentence: Sentence, name: LaunchName) -> bool:
+    """`all but K`, `after K`, `K included`: the sentence is about others, or about more."""
+    before, behind = sentence.text[: name.start], sentence.text[name.end :]
+    return bool(_APART_BEFORE.search(before) or _APART_BEHIND.match(behind))
+
+
+_APART_BEFORE = regex(
+    r"\b(?:but|without|after|before|until|since|including|included|like|following|ignoring|omitting"
+    r"|skipping|excluding|excluded|except|besides|beyond|beside|unlike|leaving\s+out|with|plus|minus"
+    r"|less|from|than)\s*:?\s+(?:for\s+)?(?:the\s+)?(?:launch|kernel)?[\s`'\"*]*$",
+    re.IGNORECASE,
+)
+_APART_BEHIND = regex(
+    r"[\s`'\"*]*,?\s*(?:is\s+|was\s+)?(?:included|excluded|aside|apart|omitted|ignored|left\s+out)\b",
+    re.IGNORECASE,
+)
 _IT = regex(r"\b(?:it|its|(?:the|this)\s+(?:kernel|launch))\b", re.IGNORECASE)
 
 

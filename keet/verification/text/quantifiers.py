@@ -144,7 +144,7 @@ _PHRASES: tuple[tuple[QuantifierKind, str], ...] = (
         "loose",
         r"[Σ∑Ø⌀∀]|always|throughout|everywhere|consistently|uniformly|invariably|universally|whole"
         r"|entire(?:ty|ly)?|overall|median|aggregated?|cumulative(?:ly)?|collective(?:ly)?|joint(?:ly)?"
-        r"|everything|everyone|each|every|all|totall?(?:ing|ed)|accumulated?|added|across\s+the\s+board"
+        r"|everything|anything|everyone|each|every|all|totall?(?:ing|ed)|accumulated?|added|across\s+the\s+board"
         r"|without\s+exception|whichever|whatever|whoever|regardless|no\s+matter|typical(?:ly)?"
         r"|durations|occupancies|runtimes|run\s+times|execution\s+times|grid\s+sizes|block\s+sizes"
         r"|max\.?|min\.?|(?:tops|bottoms|peaks|maxes)\s+(?:out\s+)?at|capped|bounded|limited\s+to|(?:upper|lower)\s+(?:limit|bound)"
