@@ -31,7 +31,7 @@ def set_damaged_aside(out: Path) -> Iterator[str]:
         yield from _check_store_file(out)
     make_store(out)
     version = read_version(out)
-    for damaged in damaged_parts(part_folders(out), version.number):
+    for damaged in damaged_parts(part_folders(out), version.number, writes=True):
         try:
             lost = _keep_records(out, damaged, version)
         except DamagedReport:

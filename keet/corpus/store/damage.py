@@ -17,7 +17,7 @@ from keet.corpus.store.checksums import (
     write_checksums,
 )
 from keet.corpus.store.database import with_one_thread
-from keet.corpus.store.schema import TABLES, columns_mark, mark_of, tables_of
+from keet.corpus.store.schema import SCHEMA_VERSION, TABLES, columns_mark, mark_of, tables_of
 from keet.corpus.store.views import as_pattern, quoted
 from keet.errors import UnreadableFile
 from keet.records import NamedTuple
@@ -89,13 +89,16 @@ def visible_problems(part: Path, version: int) -> dict[str, str]:
         raise UnreadableFile(part, "you may not read this part of the store", remedy) from None
 
 
-def damaged_parts(parts: Sequence[Path], version: int) -> list[DamagedPart]:
-    """Reads all bytes. Raises UnreadableFile as `visible_problems`."""
+def damaged_parts(
+    parts: Sequence[Path], version: int, *, writes: bool = False
+) -> list[DamagedPart]:
+    """Reads all bytes. `writes`: parts of an older keet that are whole get checksums. Raises
+    UnreadableFile as `visible_problems`."""
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         by_checksum = threads.map(lambda part: _part_problems(part, version), parts)
         found = dict(zip(parts, by_checksum))
     unknown = [part for part, problems in found.items() if problems is None]
-    found.update(_problems_by_reading(unknown, version))
+    found.update(_problems_by_reading(unknown, version, writes=writes))
     return [DamagedPart(part, problems) for part, problems in found.items() if problems]
 
 
@@ -118,23 +121,24 @@ def _by_table(version: int, problem: Callable[[str], str | None]) -> dict[str, s
 
 
 def _problems_by_reading(
-    parts: Sequence[Path], version: int
+    parts: Sequence[Path], version: int, *, writes: bool
 ) -> Iterator[tuple[Path, dict[str, str]]]:
-    """Parts that can be read get checksums, so that they are not read again."""
+    """With checksums, parts are not read again."""
     connection = with_one_thread()
     for part in parts:
         problems = _unreadable(connection, part, version)
         if problems:
             connection = with_one_thread()  # an internal error of duckdb ends a database
-        else:
+        elif writes:
             with suppress(OSError):
                 write_checksums(part, tables_of(version))
         yield part, problems
 
 
 def _unreadable(connection: duckdb.DuckDBPyConnection, part: Path, version: int) -> dict[str, str]:
-    problems = _by_table(version, lambda name: _read_problem(connection, part, name))
-    return problems or _mismatches(connection, version)
+    problems = _by_table(version, lambda name: _read_problem(connection, part, name, version))
+    is_current = version == SCHEMA_VERSION  # no batch sets parts of an older version aside
+    return problems or (_mismatches(connection, version) if is_current else {})
 
 
 def _mismatches(connection: duckdb.DuckDBPyConnection, version: int) -> dict[str, str]:
@@ -145,27 +149,37 @@ def _mismatches(connection: duckdb.DuckDBPyConnection, version: int) -> dict[str
     return {} if table is None else dict.fromkeys([table, "files"], "does not fit the other tables")
 
 
-def _read_problem(connection: duckdb.DuckDBPyConnection, part: Path, name: str) -> str | None:
+def _needed(name: str, version: int) -> list[str]:
+    """`top_part` came with the table `account`."""
+    has_account = "account" in tables_of(version)
+    return [column for column in _NEEDED[name] if has_account or column != "top_part"]
+
+
+def _read_problem(
+    connection: duckdb.DuckDBPyConnection, part: Path, name: str, version: int
+) -> str | None:
     """Decodes every value, and leaves the table in the database."""
     path = quoted(as_pattern(table_file(part, name)))
     try:
         described = connection.execute(f"DESCRIBE FROM read_parquet({path})").fetchall()
-        if not _has_columns(name, {str(row[0]): str(row[1]) for row in described}, mark_of(part)):
+        found = {str(row[0]): str(row[1]) for row in described}
+        needed = _needed(name, version)
+        if not _has_columns(name, found, needed, mark_of(part)):
             return "does not have the columns of its table"
         connection.execute(f"SELECT bit_xor(hash(t)) FROM read_parquet({path}) t").fetchall()
-        needed = ", ".join(_NEEDED[name])
+        columns = ", ".join(needed)
         connection.execute(
-            f"CREATE OR REPLACE TABLE {name} AS SELECT {needed} FROM read_parquet({path})"
+            f"CREATE OR REPLACE TABLE {name} AS SELECT {columns} FROM read_parquet({path})"
         )
     except Exception:  # noqa: BLE001 - duckdb raises many kinds, not all of them its own
         return "can't be read as Parquet"
     return None
 
 
-def _has_columns(name: str, found: Mapping[str, str], mark: str) -> bool:
+def _has_columns(name: str, found: Mapping[str, str], needed: Sequence[str], mark: str) -> bool:
     known = {column.name: column.type for column in TABLES[name]}
     if mark == columns_mark():
         return found == known
-    return set(_NEEDED[name]) <= set(found) and all(
+    return set(needed) <= set(found) and all(
         found[column] == known[column] for column in set(found) & set(known)
     )

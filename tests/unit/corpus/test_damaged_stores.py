@@ -334,7 +334,7 @@ def test_two_batches_set_the_same_part_aside(
     found = damaged_parts(part_folders(out), SCHEMA_VERSION)
     assert len(list(set_damaged_aside(out))) == 1
     parts = part_folders(out)
-    monkeypatch.setattr("keet.corpus.batch.set_aside.damaged_parts", lambda *_: found)
+    monkeypatch.setattr("keet.corpus.batch.set_aside.damaged_parts", lambda *_, **__: found)
     assert list(set_damaged_aside(out)) == []
     assert part_folders(out) == parts
     shutil.copytree(base / "parts" / part.name, part)  # not moved yet, but its records are kept
