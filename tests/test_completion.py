@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from keet.catalog import findings
 from keet.cli import COMMANDS
 from keet.cli.eval import ACTIONS
 from keet.cli.shells.bash import bash_script
 from keet.cli.shells.completions import commands
 from keet.cli.shells.fish import fish_script
 from keet.cli.shells.zsh import zsh_script
+from keet.findings import findings
 from tests.conftest import Keet
 
 FILES = ("report.ncu-rep", "two words.ncu-repz", "notes.txt", "-dash.ncu-rep")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from keet.catalog import findings
 from keet.catalog.cases import casebook
 from keet.catalog.precedents import precedents
+from keet.findings import findings
 from tests.conftest import Keet
 from tests.json_documents import check_document
 

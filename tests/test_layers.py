@@ -24,6 +24,8 @@ LAYERS = [
     {"catalog"},
     {"profile", "evidence"},
     {"ingest", "analysis", "prose"},
+    {"findings"},
+    {"diagnosis"},
     {"explanation"},
     {"verification"},
     {"comparison"},

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from keet.analysis.capture.coverage import find_coverage
-from keet.catalog import findings
+from keet.findings import findings
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
 from kernels_samples.samples import HERE, Sample, load_samples, parse_condition

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from keet.catalog import findings
 from keet.catalog.cases import casebook
 from keet.cli import COMMANDS, help_text
 from keet.cli.skill import SKILL
 from keet.errors import UsageError
 from keet.explanation.token_budget import count_tokens
+from keet.findings import findings
 from tests.conftest import Keet
 from tests.rows import each_row
 from tests.typed_commands import parsed

@@ -16,12 +16,12 @@ from typing import Any
 import duckdb
 import pytest
 
-from keet.analysis.findings import Forecast
 from keet.corpus.batch.file_analysis import analyse
 from keet.corpus.store.part_writer import make_store, write_part
 from keet.corpus.store.reader import open_store
 from keet.corpus.store.report_rows import FileRows, rows_of
 from keet.corpus.store.schema import ACCOUNT_COLUMNS, LAUNCH_COLUMNS, METRICS, part_folders
+from keet.diagnosis.finding import Forecast
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile
 from keet.render.common.top_times import duration

@@ -11,9 +11,9 @@ from evals.analyst.first_answer import FirstAnswer, first_answer
 from evals.analyst.perturbed import is_measured
 from evals.analyst.report_sets import ReportSet, Source, over, profile_of, report_set, subjects_in
 from evals.pages import Heading, Part, Points, Prose, Table
-from keet.analysis.diagnosis import diagnose
-from keet.catalog import findings
+from keet.diagnosis.diagnosis import diagnose
 from keet.explanation.analyst import explain
+from keet.findings import findings
 from keet.profile import Launch
 
 ANSWERED = 0.9

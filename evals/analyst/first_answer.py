@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from keet.analysis.diagnosis import Diagnosis
+from keet.diagnosis.diagnosis import Diagnosis
 
 
 class FirstAnswer(NamedTuple):

@@ -21,9 +21,9 @@ from typing import NamedTuple
 
 from evals.casebook.answers import chosen_cases
 from keet.analysis import parameters
-from keet.analysis.diagnosis import CrossLaunchFindings, cross_launch_findings, ranked_candidates
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import TimeModel
+from keet.diagnosis.diagnosis import CrossLaunchFindings, cross_launch_findings, ranked_candidates
 from kernels_samples.casebook.cases import GAINS, Case
 
 SEARCHED: dict[str, tuple[float, float]] = {

@@ -12,7 +12,7 @@ from evals.analyst.first_answer import FirstAnswer, first_answer
 from evals.analyst.report_sets import Source, kernels_by_time, profile_of
 from evals.pages import Heading, Part, Prose, Table
 from evals.public_reports import MANUALLY_READ
-from keet.analysis.diagnosis import diagnose
+from keet.diagnosis.diagnosis import diagnose
 from keet.profile import Profile
 
 EXPECTED = Path(__file__).with_suffix(".toml")

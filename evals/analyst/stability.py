@@ -11,7 +11,7 @@ from evals.analyst.first_answer import first_answer
 from evals.analyst.perturbed import Original, PerturbedLaunch, shared_code
 from evals.analyst.report_sets import Source, Subject, over, subjects
 from evals.pages import Heading, Part, Prose, Table
-from keet.analysis.diagnosis import diagnose
+from keet.diagnosis.diagnosis import diagnose
 
 WIDTHS = {0.02: 0.02, 0.05: 0.05}
 """By how much metrics vary, and the share of first answers that may change."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from evals.diagnosis.answers import Answer, Answers, Claim, Truth
 from evals.diagnosis.scoring import FINDINGS, HealthyRow, Row, score, score_healthy
-from keet.catalog import findings
+from keet.findings import findings
 
 
 class Case(NamedTuple):

@@ -16,7 +16,6 @@ from evals.sass.labels import (
     program_of,
     rows_of,
 )
-from keet.analysis.diagnosis import diagnose
 from keet.analysis.sass import MachineCode, machine_code
 from keet.analysis.sass.analyses.blame import producers_of
 from keet.analysis.sass.analyses.purpose import purposes
@@ -24,6 +23,7 @@ from keet.analysis.sass.analyses.reuse import READS, at_most
 from keet.analysis.sass.instructions.opcodes import Role
 from keet.analysis.sass.signature import parameters
 from keet.analysis.sass.streaming import streaming
+from keet.diagnosis.diagnosis import diagnose
 from keet.ingest import read_profile
 from keet.profile import Absent, Launch
 

@@ -20,7 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from keet.catalog import findings
+from keet.findings import findings
 from keet.lazy_regex import regex
 
 _FENCE = regex(r"```(?:json)?\s*+(?=\{)")

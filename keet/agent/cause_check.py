@@ -7,9 +7,9 @@ from typing import get_args
 
 from keet.agent.answer_schemas import RawCause, RawClaim, known_finding
 from keet.agent.vocabulary import Vocabulary
-from keet.analysis.diagnosis import Diagnosis
-from keet.analysis.findings import Finding, Place
-from keet.analysis.model_claims import (
+from keet.analysis.place import Place
+from keet.analysis.time_model import TimeModel
+from keet.diagnosis.claims import (
     EvaluatedClaim,
     Kind,
     RankedCause,
@@ -18,7 +18,8 @@ from keet.analysis.model_claims import (
     evaluate_claims,
     rank_with_claims,
 )
-from keet.analysis.time_model import TimeModel
+from keet.diagnosis.diagnosis import Diagnosis
+from keet.diagnosis.finding import Finding
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.headline import By, Verdict, verdict_of
 from keet.explanation.model_explanation import ModelCause

@@ -13,9 +13,8 @@ from functools import cache
 from pathlib import Path
 from string import Template
 
-from keet.analysis.model_claims import KINDS
-from keet.catalog import findings
 from keet.errors import one_line
+from keet.findings import findings
 from keet.lazy_regex import regex
 
 AT_ONCE = 5
@@ -106,7 +105,9 @@ def _tools(rounds: int) -> str:
 def _findings() -> str:
     """The finding ids, each with the kinds of claims that fit."""
     told = (
-        f"{name}: {findings()[name].label} ({', '.join(kinds)})" for name, kinds in KINDS.items()
+        f"{spec.id}: {spec.label} ({', '.join(spec.claims)})"
+        for spec in findings().values()
+        if spec.claims
     )
     return "Finding ids, with the kinds of claims that fit:\n" + "\n".join(told)
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from keet.analysis.findings import Place
 from keet.analysis.hardware.ceilings import Ceilings
 from keet.analysis.ledger import LaunchLedger
+from keet.analysis.place import Place
 from keet.analysis.source_lines.array_accesses import accesses
 from keet.analysis.source_lines.hotspots import InstructionTable, line_order
 from keet.analysis.source_lines.wait_labels import AT_BARRIERS, words_for

@@ -1,4 +1,4 @@
-"""The catalog: metrics, stall reasons, sections, findings, remedies and GPUs, as data in TOML.
+"""The catalog: metrics, stall reasons, sections and GPUs, as data in TOML.
 
 People edit the TOML files; `make docs` compiles them to `compiled.json`, which `loading` decodes
 row by row. One TOML
@@ -10,13 +10,9 @@ from keet.catalog.gpu_match import gpu_named
 from keet.catalog.loading import (
     Capability,
     Collection,
-    FactSpec,
-    FindingSpec,
     Gpu,
     HardwareUnit,
-    Judging,
     MetricSpec,
-    Remedy,
     Section,
     Stall,
     Synonym,
@@ -24,11 +20,8 @@ from keet.catalog.loading import (
     capabilities,
     collection,
     details_labels,
-    facts,
-    findings,
     gpus,
     hardware_units,
-    judging,
     metric_named,
     metric_with_id,
     metrics,
@@ -43,13 +36,9 @@ from keet.catalog.metric_units import unit_of
 __all__ = [
     "Capability",
     "Collection",
-    "FactSpec",
-    "FindingSpec",
     "Gpu",
     "HardwareUnit",
-    "Judging",
     "MetricSpec",
-    "Remedy",
     "Section",
     "Stall",
     "Synonym",
@@ -59,12 +48,9 @@ __all__ = [
     "collection",
     "details_labels",
     "exists_on",
-    "facts",
-    "findings",
     "gpu_named",
     "gpus",
     "hardware_units",
-    "judging",
     "metric_named",
     "metric_with_id",
     "metrics",

@@ -18,11 +18,9 @@ _SINGLE_FILES = (
     "capabilities",
     "collection",
     "details",
-    "findings",
     "gpus",
     "hardware_units",
     "rule_texts",
-    "judging",
     "sections",
     "stalls",
     "synonyms",
@@ -33,11 +31,8 @@ _SINGLE_FILES = (
 def compiled_text() -> str:
     """The whole catalog as JSON, one entry per line: `loading` splits it by lines."""
     tables: dict[str, Any] = {name: _toml(FOLDER / f"{name}.toml") for name in _SINGLE_FILES}
-    tables["facts"] = _folder("facts")
     metrics = tables["metrics"] = _folder("metrics")
     tables["metric_ids"] = {name: key for key, row in metrics.items() for name in row["names"]}
-    for finding, remedies in _folder("remedies").items():
-        tables["findings"][finding]["remedies"] = remedies
     return "{\n" + ",\n".join(_table(name, table) for name, table in tables.items()) + "\n}\n"
 
 

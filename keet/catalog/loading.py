@@ -106,70 +106,6 @@ class Capability(NamedTuple):
     """Catalog ids."""
 
 
-class FactSpec(NamedTuple):
-    """A fact that a remedy may depend on."""
-
-    id: str
-    words: str
-    """The fact as a clause; `{library}` is filled in."""
-    negated: str = ""
-    """The clause that it is not so; for facts that exclude a remedy."""
-    metrics: tuple[str, ...] = ()
-    """Catalog ids of the evidence."""
-    opcodes: tuple[str, ...] = ()
-    """Opcodes whose execution shows it."""
-
-
-class Remedy(NamedTuple):
-    """What to change, if its facts fit."""
-
-    name: str
-    text: str
-    """`{here}` becomes the place in the source, `{library}` the library's name."""
-    needs: tuple[str, ...] = ()
-    """Facts that must be true."""
-    excludes: tuple[str, ...] = ()
-    """Facts that must not be true: `not` in the TOML file."""
-
-
-class FindingSpec(NamedTuple):
-    """A finding: one id of the closed list."""
-
-    id: str
-    family: str
-    """`memory`, `parallelism`, `instructions` or `healthy`."""
-    label: str
-    meaning: str
-    remedies: tuple[Remedy, ...]
-    """The first that fits is given; the last always fits."""
-    rules: tuple[str, ...] = ()
-    """Rules of Nsight Compute about the same thing."""
-
-    @property
-    def remedy(self) -> str:
-        """The general remedy."""
-        return self.remedies[-1].text
-
-    def remedy_named(self, name: str) -> str:
-        """The text of a variant; the general one if there is no variant of that name."""
-        return next((each.text for each in self.remedies if each.name == name), self.remedy)
-
-
-class Judging(NamedTuple):
-    """How keet recognises a finding."""
-
-    id: str
-    """Id of the finding."""
-    how: str
-    checks: tuple[str, ...]
-    """Functions in `keet.analysis.candidates` that raise it: `memory.bank_conflicts`. Empty for
-    rooflines, which apply if no candidate does."""
-    parameters: tuple[str, ...]
-    """Constants of `keet.analysis.parameters` that its gain depends on."""
-    unlike: Mapping[str, str]
-    """By similar finding: how to distinguish them."""
-
-
 class Collection(NamedTuple):
     """What `keet profile` collects: all that keet's checks need, in few passes."""
 
@@ -310,33 +246,6 @@ def sections() -> Mapping[str, Section]:
 @cache
 def capabilities() -> Mapping[str, Capability]:
     return _Rows("capabilities", lambda key, row: Capability(id=key, **_tuples(row)))
-
-
-@cache
-def facts() -> Mapping[str, FactSpec]:
-    return _Rows("facts", lambda key, row: FactSpec(id=key, **_tuples(row)))
-
-
-@cache
-def findings() -> Mapping[str, FindingSpec]:
-    return _Rows("findings", _finding)
-
-
-def _finding(key: str, row: dict[str, Any]) -> FindingSpec:
-    return FindingSpec(id=key, **{**_tuples(row), "remedies": _remedies(row)})
-
-
-def _remedies(row: Mapping[str, Any]) -> tuple[Remedy, ...]:
-    return tuple(
-        Remedy(each["name"], each["text"], tuple(each.get("needs", ())), tuple(each.get("not", ())))
-        for each in row["remedies"]
-    )
-
-
-@cache
-def judging() -> Mapping[str, Judging]:
-    """By finding."""
-    return _Rows("judging", lambda key, row: Judging(id=key, **_tuples(row)))
 
 
 @cache

@@ -48,7 +48,7 @@ def _explanation(args: Namespace, chosen: ModelOptions | None) -> Explanation:
         print_progress(note)
     launches = selected_launches(profile, args)
     _prefetch_code(args, profile, launches)
-    from keet.analysis.diagnosis import MAX_FINDINGS
+    from keet.diagnosis.diagnosis import MAX_FINDINGS
     from keet.explanation.analyst import explain
 
     # A finding that is only not printed must not count as fixed.
@@ -69,7 +69,7 @@ def _prefetch_code(args: Namespace, profile: Profile, launches: Sequence[Launch]
 def _against(args: Namespace) -> Explanation:
     """The report before the change. Its launches are numbered on their own, so --launch does not
     select among them."""
-    from keet.analysis.diagnosis import MAX_FINDINGS
+    from keet.diagnosis.diagnosis import MAX_FINDINGS
     from keet.explanation.analyst import explain
     from keet.ingest import read_profile
 

@@ -59,7 +59,7 @@ def run(args: Namespace) -> None:
 
 
 def _write_json(out: Destination, wanted: str | None) -> None:
-    from keet.catalog import findings
+    from keet.findings import findings
     from keet.render.json.encoding.writing import json_text
     from keet.render.json.finding_reference import findings_document
 
@@ -95,7 +95,7 @@ def find_id(name: str) -> str:
 
 def _names() -> dict[str, list[tuple[str, ...]]]:
     """The words of each finding's id and label."""
-    from keet.catalog import findings
+    from keet.findings import findings
 
     return {spec.id: [_words(spec.id), _words(spec.label)] for spec in findings().values()}
 

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, overload
 
 from keet.analysis.capture.coverage import Coverage, Gap, find_coverage
 from keet.analysis.capture.sampling import partial_sampling
-from keet.analysis.diagnosis import CrossLaunchFindings, cross_launch_findings, diagnose
-from keet.analysis.findings import Skipped
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
-from keet.catalog import findings
+from keet.diagnosis.diagnosis import CrossLaunchFindings, cross_launch_findings, diagnose
+from keet.diagnosis.finding import Skipped
 from keet.evidence import Evidence
 from keet.explanation.account_notes import Note
 from keet.explanation.capture_hints import DEBUG_BUILD, NO_REMEDY, WHOLE_LAUNCH
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.headline import verdict_of
 from keet.explanation.ncu_rules import second_opinion
+from keet.findings import findings
 from keet.profile import Launch, Profile, Workload
 from keet.profile.launch_iteration import MAX_DECODED, iterate_launches
 from keet.records import NamedTuple

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keet.analysis.diagnosis import Diagnosis
 from keet.analysis.hardware.ceilings import TIE, WHOLE_SM, Ceiling
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import HOT_LINE
+from keet.diagnosis.diagnosis import Diagnosis
 
 
 def distinct_units(ranked: Sequence[Ceiling]) -> tuple[Ceiling, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from keet.analysis.findings import Skipped
+from keet.diagnosis.finding import Skipped
 from keet.formatting import capitalized
 from keet.lazy_regex import regex
 from keet.masking.mask import MARK

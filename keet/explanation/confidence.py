@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from keet.analysis.account import UNKNOWN, Account, TimePart
-from keet.analysis.diagnosis import FITTED_ON
-from keet.analysis.findings import BETWEEN_LAUNCHES, Finding
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
+from keet.diagnosis.diagnosis import FITTED_ON
+from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 
 _MUCH = 20.0
 """Per cent of the time: if so much is not attributable, that is the reason."""

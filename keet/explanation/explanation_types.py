@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from keet.analysis.account import Account
-from keet.analysis.findings import Finding, Skipped
 from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.launch_view import LaunchView
+from keet.diagnosis.finding import Finding, Skipped
 from keet.evidence import Evidence
 from keet.explanation.account_notes import Note, account_notes
 from keet.explanation.capture_hints import CaptureHints, capture_hints

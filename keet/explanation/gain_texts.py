@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from keet.analysis.candidates.candidate import MAX_GAIN
+from keet.analysis.candidate import MAX_GAIN
 from keet.formatting import times_text
 
 if TYPE_CHECKING:
-    from keet.analysis.findings import Finding
+    from keet.diagnosis.finding import Finding
 
 
 def forecast_text(finding: Finding) -> str:

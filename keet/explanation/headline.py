@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from keet.analysis.diagnosis import Diagnosis
-from keet.analysis.findings import BETWEEN_LAUNCHES, Finding
 from keet.analysis.hardware.ceilings import Ceiling, spoken_unit
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import HOT_LINE
+from keet.diagnosis.diagnosis import Diagnosis
+from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 from keet.evidence import Evidence
 from keet.explanation.busy_units import leading_units, nearest_units
 from keet.formatting import capitalized

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 
-from keet.analysis.findings import Finding, Forecast
-from keet.catalog import findings
+from keet.diagnosis.finding import Finding, Forecast
 from keet.explanation.explanation_types import LaunchExplanation
+from keet.findings import findings
 from keet.profile import Launch, RunPositions
 from keet.records import NamedTuple
 from keet.units import Quantity

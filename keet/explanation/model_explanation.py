@@ -9,7 +9,7 @@ from keet.prose.text import Prose, ProseSentence, Reference
 from keet.records import NamedTuple
 
 if TYPE_CHECKING:
-    from keet.analysis.model_claims import EvaluatedClaim
+    from keet.diagnosis.claims import EvaluatedClaim
 
 Judgement = Literal["confirmed", "refuted", "inconclusive"]
 

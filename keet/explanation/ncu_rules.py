@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-from keet.analysis.findings import Finding
 from keet.analysis.parameters import parameter
-from keet.catalog import findings
+from keet.diagnosis.finding import Finding
+from keet.findings import findings
 from keet.profile import Launch
 from keet.profile.rules import RuleResult
 from keet.records import NamedTuple

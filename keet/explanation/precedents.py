@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from keet.analysis.findings import Finding
 from keet.catalog.precedents import Precedents, precedents
+from keet.diagnosis.finding import Finding
 from keet.formatting import count_noun, times_text
 
 MEASURED_ON = "H200"

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from keet.analysis.findings import Forecast
 from keet.analysis.kernel.library import library_of
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
+from keet.diagnosis.finding import Forecast
 from keet.evidence import Evidence
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from keet.analysis.findings import Finding, Forecast
 from keet.analysis.ledger import Ledger
+from keet.diagnosis.finding import Finding, Forecast
 from keet.evidence import Evidence
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup, gain_of

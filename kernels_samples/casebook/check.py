@@ -12,7 +12,7 @@ from functools import cache
 
 from pydantic import ValidationError
 
-from keet.catalog import findings
+from keet.findings import findings
 from kernels_samples.casebook.family import (
     ARCHETYPES,
     FAMILIES,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.catalog import findings
+from keet.findings import findings
 from kernels_samples.casebook.cases import MILD, Case, load_cases
 from kernels_samples.casebook.family import HERE, load_families, load_split
 from kernels_samples.casebook.index import INDEX

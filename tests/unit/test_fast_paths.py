@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from keet.analysis.findings import Place
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.place import Place
 from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile

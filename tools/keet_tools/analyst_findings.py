@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from keet.analysis.findings import Finding, Place
+from keet.analysis.place import Place
+from keet.diagnosis.finding import Finding
 from keet.explanation.account_rows import account_rows
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.gain_texts import forecast_text

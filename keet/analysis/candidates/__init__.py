@@ -7,6 +7,7 @@ time model and the launch view, never the diagnosis or the advice.
 
 from __future__ import annotations
 
+from keet.analysis.candidate import Candidate, Maker
 from keet.analysis.candidates import (
     global_memory,
     instructions,
@@ -17,7 +18,6 @@ from keet.analysis.candidates import (
     precision,
     reuse,
 )
-from keet.analysis.candidates.candidate import Candidate, Maker
 
 __all__ = ["MAKERS", "Candidate"]
 

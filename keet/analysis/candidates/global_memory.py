@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.analysis.candidates.candidate import MEMORY_WAITS, Candidate, kept_waits, shared_part
+from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits, shared_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
 from keet.analysis.source_lines.array_accesses import ACCESS_BYTES, is_gather

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from keet.analysis.candidates.candidate import (
+from keet.analysis.candidate import (
     LEAST_PART,
     MEMORY_WAITS,
     Candidate,
     kept_waits,
     part_of,
 )
-from keet.analysis.findings import Place
 from keet.analysis.kernel.inactive_threads import WARP, Cause, InactiveThreads, inactive_threads
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
+from keet.analysis.place import Place
 from keet.analysis.time_model import Effect, TimeModel
 from keet.evidence import Evidence
 from keet.units import Quantity

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from keet.analysis.candidates.candidate import HIDEABLE, Candidate, is_matrix_product, kept_waits
-from keet.analysis.findings import REGISTERS_AND_SHARED, Place
+from keet.analysis.candidate import HIDEABLE, Candidate, is_matrix_product, kept_waits
 from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE_SM, Ceiling
 from keet.analysis.kernel.work_per_warp import instructions_per_warp
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
+from keet.analysis.place import Place
 from keet.analysis.time_model import HOT_LINE, Effect, TimeModel
 from keet.catalog import stalls
 from keet.evidence import Evidence
@@ -64,7 +64,7 @@ class OccupancyHeadroom(NamedTuple):
     def variant(self) -> str:
         """Registers come first in a tie with shared memory: see `limiter_of`."""
         tied = [entry.finding for entry in self.tied]
-        return REGISTERS_AND_SHARED if tied == ["occupancy_limited_shared"] else ""
+        return "registers_and_shared" if tied == ["occupancy_limited_shared"] else ""
 
 
 _UNNAMED = ("block_limit_warps", "block_limit_barriers")

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.analysis.candidates.candidate import (
+from keet.analysis.candidate import (
     MEMORY_WAITS,
     MIO_WAITS,
     Candidate,
     kept_waits,
     shared_part,
 )
-from keet.analysis.findings import Place
 from keet.analysis.hardware.ceilings import HOST_LINK
 from keet.analysis.hardware.host_link import from_host
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
+from keet.analysis.place import Place
 from keet.analysis.time_model import HOT_LINE, Effect, HotLine, TimeModel
 
 

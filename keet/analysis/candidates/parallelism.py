@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.analysis.candidates.candidate import (
+from keet.analysis.candidate import (
     HIDEABLE,
     MAX_GAIN,
     Basis,

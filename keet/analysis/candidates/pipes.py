@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.analysis.candidates.candidate import (
+from keet.analysis.candidate import (
     Candidate,
     kept_waits,
 )
-from keet.analysis.findings import Place
 from keet.analysis.hardware.ceilings import WHOLE_SM
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
+from keet.analysis.place import Place
 from keet.analysis.time_model import DEVICE_WIDE, Effect, TimeModel
 from keet.evidence import Evidence
 from keet.formatting import capitalized

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from keet.analysis.candidates.candidate import (
+from keet.analysis.candidate import (
     LEAST_PART,
     MEMORY_WAITS,
     Candidate,
@@ -13,9 +13,9 @@ from keet.analysis.candidates.candidate import (
 )
 from keet.analysis.candidates.global_memory import access_width
 from keet.analysis.candidates.pipes import less_queueing
-from keet.analysis.findings import Place
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
+from keet.analysis.place import Place
 from keet.analysis.time_model import Effect, TimeModel
 from keet.catalog import throughputs
 from keet.lazy_regex import regex

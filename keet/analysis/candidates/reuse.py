@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from keet.analysis.candidates.candidate import MEMORY_WAITS, Candidate, kept_waits
-from keet.analysis.findings import Place
+from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.kernel.library import library_of
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
+from keet.analysis.place import Place
 from keet.analysis.time_model import Effect, TimeModel
 from keet.records import NamedTuple
 from keet.units import Quantity

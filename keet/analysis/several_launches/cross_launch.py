@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Literal
 
-from keet.analysis.findings import Confidence
+from keet.analysis.candidate import Confidence
 from keet.analysis.ledger import Ledger
 from keet.analysis.several_launches.round_trips import Link, RoundTrip, find_links, round_trips
 from keet.analysis.several_launches.traffic import Traffic, are_variants, written_and_read

@@ -118,7 +118,7 @@ def _value(command: str, action: Action) -> CompletedValue:
     if action.choices:
         return CompletedValue("words", tuple(map(str, action.choices)))
     if action.dest == "finding":
-        from keet.catalog import findings
+        from keet.findings import findings
 
         return CompletedValue("words", tuple(findings()))
     if command == "schema":

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from keet.analysis.diagnosis import MAX_FINDINGS
-from keet.analysis.findings import Finding
 from keet.analysis.launch_view import LaunchView
-from keet.catalog import capabilities, findings, metric_named, metric_with_id, stalls
+from keet.catalog import capabilities, metric_named, metric_with_id, stalls
 from keet.comparison.causes.explained_pair import ExplainedPair, WeightedLaunch
 from keet.comparison.number_change import LaunchTimes, NumberChange
+from keet.diagnosis.diagnosis import MAX_FINDINGS
+from keet.diagnosis.finding import Finding
 from keet.evidence import Evidence
+from keet.findings import findings
 from keet.profile import Launch
 from keet.records import NamedTuple
 from keet.units import Quantity

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from keet.analysis.findings import Finding
 from keet.analysis.ledger import Ledger
 from keet.analysis.replay_gap.reasons import REASON_NAMES, ReplayReason
 from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.timing.run_weighting import ALIKE
 from keet.comparison.timing.weighting import RunDoubt
+from keet.diagnosis.finding import Finding
 from keet.evidence import Evidence
 from keet.explanation.gain_texts import forecast_text
 from keet.formatting import capitalized, share_text

@@ -7,13 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from keet.catalog import findings
 from keet.corpus.insights.facts import FactBook
 from keet.corpus.insights.points import InsightSource, literals
 from keet.corpus.insights.records import Basis, Cluster, ClusterKernel, Insight
 from keet.corpus.insights.wording import joined
 from keet.corpus.top.launch_filter import ALIKE, REPLAY_GAP
 from keet.evidence import Evidence
+from keet.findings import findings
 from keet.formatting import capitalized, count_noun
 from keet.records import NamedTuple
 

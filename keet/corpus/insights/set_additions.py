@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.catalog import findings
 from keet.corpus.insights.points import Point
 from keet.corpus.insights.records import LimiterChange
 from keet.corpus.insights.slow_point_text import SweepFacts
 from keet.corpus.insights.sweeps import limiters
 from keet.corpus.insights.wording import in_table_words, joined, spoken
+from keet.findings import findings
 
 
 class SetAdditions:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 
 from keet.analysis.account import Account, TimePart
-from keet.analysis.findings import Finding
 from keet.corpus.store.schema import LAUNCH_COLUMNS, METRICS
+from keet.diagnosis.finding import Finding
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.profile import Launch, Provenance
 from keet.profile.checked_text import UtcTime

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
-from keet.catalog import findings
 from keet.comparison.causes.attribution import Attribution
 from keet.comparison.caveats.caveat import Caveat
 from keet.comparison.gate import Gate
 from keet.comparison.pairing.sides import KernelGroup, Side
 from keet.comparison.result import Difference, PairDifference
 from keet.comparison.sentences import counted_launches, pair_headline
+from keet.findings import findings
 from keet.formatting import count_noun
 
 _EXPLAINS = ("fusion", "cause", "account", "unit")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keet.analysis.findings import Finding
+from keet.diagnosis.finding import Finding
 from keet.explanation.confidence import why_low
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.gain_texts import forecast_text

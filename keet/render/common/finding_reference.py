@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from keet.analysis.parameters import PARAMETERS, AnalystParameter, Source, parameter
-from keet.catalog import FindingSpec, Judging, findings, judging
 from keet.catalog.cases import CaseEntry, casebook
 from keet.catalog.precedents import Precedents, gain_of_cause, precedents
 from keet.explanation.precedents import measured_text
+from keet.findings import FindingSpec, findings
 from keet.formatting import share_text
 from keet.records import NamedTuple
 
 _EXAMPLES = 3
-CODE = "keet/analysis/candidates"
 VARIANTS = "keet prints the first of these that applies:"
 GAIN_EXAMPLES = "Examples (from the families that keet was developed on):"
 LOOKALIKE_EXAMPLES = "Look-alikes (from the same families), whose fix gained less than 10%:"
@@ -25,7 +24,6 @@ SOURCES: dict[Source, str] = {
 
 class FindingReference(NamedTuple):
     spec: FindingSpec
-    judging: Judging
     parameters: tuple[tuple[str, AnalystParameter], ...]
     measured: Precedents | None
     """None if no gain was measured."""
@@ -37,18 +35,17 @@ class FindingReference(NamedTuple):
     @property
     def similar(self) -> list[tuple[FindingSpec, str]]:
         """Similar findings, and how to distinguish them from this one."""
-        return [(findings()[other], text) for other, text in self.judging.unlike.items()]
+        return [(findings()[other], text) for other, text in self.spec.unlike.items()]
 
 
 def finding_reference(finding: str) -> FindingReference:
     """`finding`: an id of the catalog."""
-    judged = judging()[finding]
+    spec = findings()[finding]
     own = [case for case in casebook() if case.finding == finding and case.split == "work"]
     own.sort(key=gain_of_cause, reverse=True)
     return FindingReference(
-        findings()[finding],
-        judged,
-        tuple((name, PARAMETERS[name]) for name in judged.parameters),
+        spec,
+        tuple((name, PARAMETERS[name]) for name in spec.parameters),
         precedents().get(finding),
         tuple(case for case in own if not case.lookalike)[:_EXAMPLES],
         tuple(case for case in own if case.lookalike)[:_EXAMPLES],
@@ -65,8 +62,8 @@ def reported_text(reference: FindingReference) -> str:
 
 def code_text(reference: FindingReference) -> str:
     """Which code computes its gain; empty if no gain is computed."""
-    checks = ", ".join(reference.judging.checks)
-    return f"Code: {CODE} ({checks})." if checks and reference.spec.family != "healthy" else ""
+    spec = reference.spec
+    return f"Code: keet/findings/{spec.id}.py." if spec.family != "healthy" else ""
 
 
 def cases_text(reference: FindingReference) -> str:

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from keet.catalog import findings
 from keet.errors import one_line
 from keet.evidence import Evidence
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
+from keet.findings import findings
 from keet.formatting import capitalized
 from keet.lazy_regex import regex
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from keet.analysis.findings import Finding
 from keet.analysis.several_launches.cross_launch import CrossLaunch
+from keet.diagnosis.finding import Finding
 from keet.errors import one_line
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import answer_label, first_answer

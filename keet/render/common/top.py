@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from keet.catalog import findings
 from keet.errors import one_line
+from keet.findings import findings
 from keet.formatting import capitalized, count_noun, shape_text, times_text
 from keet.render.common.top_times import (
     about_no_runs,

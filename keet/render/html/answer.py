@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.analysis.findings import BETWEEN_LAUNCHES, Finding, Place
+from keet.analysis.place import Place
 from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
+from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 from keet.evidence import Evidence
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.profile import Absent

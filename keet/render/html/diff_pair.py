@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from keet.analysis.findings import Finding
-from keet.catalog import findings
 from keet.comparison.causes.attribution import Attribution
 from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.result import Difference, PairDifference
 from keet.comparison.sentences import how_paired, limits, pair_headline
+from keet.diagnosis.finding import Finding
 from keet.evidence import Evidence
 from keet.explanation.explanation_types import LaunchExplanation
+from keet.findings import findings
 from keet.formatting import times_text
 from keet.profile.launch import Location
 from keet.records import NamedTuple

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from keet.analysis.findings import Finding, Place
+from keet.analysis.place import Place
+from keet.diagnosis.finding import Finding
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.records import NamedTuple
 from keet.render.common.finding import confidence_of, forecast_of, is_disputed, new_remarks

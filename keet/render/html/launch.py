@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.analysis.findings import Finding
 from keet.analysis.parameters import parameter
+from keet.diagnosis.finding import Finding
 from keet.explanation.account_rows import leading_text
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from keet.analysis.account import TimePart
-from keet.analysis.findings import Finding
+from keet.diagnosis.finding import Finding
 from keet.evidence import Evidence
 from keet.explanation.account_notes import Note
 from keet.explanation.explanation_types import Explanation, LaunchExplanation

@@ -7,9 +7,9 @@ from typing import Literal
 
 from keet.analysis.parameters import Source
 from keet.catalog.cases import CaseEntry
-from keet.catalog.findings_page import condition, remedy_text
 from keet.catalog.precedents import gain_of_cause
 from keet.render.common.finding_reference import FindingReference
+from keet.render.common.findings_page import condition_text, remedy_text
 from keet.render.json.encoding.fields import Document, field
 from keet.render.json.finding import PrecedentsDocument
 from keet.render.json.shared_types import Producer
@@ -57,9 +57,7 @@ class FindingReferenceDocument(Document):
     family: Literal["memory", "parallelism", "instructions", "healthy"]
     meaning: str
     judged: str = field(description="What is measured, and what is assumed to remain after a fix.")
-    checks: list[str] = field(
-        description="Functions in keet/analysis/candidates that raise the finding."
-    )
+    checks: list[str] = field(description="Modules that raise the finding.")
     rules: list[str] = field(description="Rules of Nsight Compute for the same problem.")
     parameters: list[ParameterDocument]
     similar: list[SimilarDocument]
@@ -88,15 +86,15 @@ def findings_document(references: Iterable[FindingReference]) -> FindingsDocumen
 
 
 def _document(reference: FindingReference) -> FindingReferenceDocument:
-    spec, judged, measured = reference.spec, reference.judging, reference.measured
+    spec, measured = reference.spec, reference.measured
     return FindingReferenceDocument.made_of(
         {
             "id": spec.id,
             "label": spec.label,
             "family": spec.family,
             "meaning": spec.meaning,
-            "judged": judged.how,
-            "checks": list(judged.checks),
+            "judged": spec.how,
+            "checks": [f"keet/findings/{spec.id}.py"],
             "rules": list(spec.rules),
             "parameters": [{"name": name, **each._asdict()} for name, each in reference.parameters],
             "similar": [
@@ -106,12 +104,12 @@ def _document(reference: FindingReference) -> FindingReferenceDocument:
             "remedies": [
                 {
                     "name": each.name,
-                    "condition": condition(each),
-                    "needs": list(each.needs),
-                    "excludes": list(each.excludes),
-                    "text": remedy_text(each),
+                    "condition": condition_text(each),
+                    "needs": [fact.id for fact in each.needs],
+                    "excludes": [fact.id for fact in each.excludes],
+                    "text": remedy_text(text),
                 }
-                for each in spec.remedies
+                for each, text in spec.remedies.items()
             ],
             "precedents": measured._asdict() if measured else None,
             "best_cases": [_case(each) for each in reference.best],

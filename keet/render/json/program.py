@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from keet.analysis.findings import Confidence, Forecast
+from keet.analysis.candidate import Confidence
 from keet.analysis.several_launches.cross_launch import CrossLaunch, Kind
+from keet.diagnosis.finding import Forecast
 from keet.evidence import Evidence
 from keet.explanation.program import ProgramExplanation, ProgramRow
 from keet.render.json.encoding.fields import Document, field

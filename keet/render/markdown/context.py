@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from keet.analysis.findings import Finding, Place
+from keet.analysis.place import Place
 from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
+from keet.diagnosis.finding import Finding
 from keet.errors import one_line
 from keet.evidence import Evidence
 from keet.explanation.account_rows import AccountRow, account_rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 
-from keet.analysis.findings import Place
+from keet.analysis.place import Place
 from keet.analysis.source_lines.hotspots import Hotspots, Spot
 from keet.formatting import share_cell
 from keet.profile import Absent, Launch

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
-from keet.analysis.findings import Finding, Place
+from keet.analysis.place import Place
+from keet.diagnosis.finding import Finding
 from keet.explanation.capture_hints import caution_about
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.ncu_rules import precedes_findings

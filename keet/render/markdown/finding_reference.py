@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from keet.catalog.cases import CaseEntry
-from keet.catalog.findings_page import FAMILIES, condition, findings_of, remedy_text
 from keet.catalog.precedents import gain_of_cause
 from keet.formatting import capitalized, speedup_text
 from keet.render.common.finding_reference import (
@@ -19,6 +18,7 @@ from keet.render.common.finding_reference import (
     reported_text,
     rules_text,
 )
+from keet.render.common.findings_page import FAMILIES, condition_text, findings_of, remedy_text
 from keet.render.markdown.markup import code, prose
 
 
@@ -43,7 +43,7 @@ def finding_markdown(reference: FindingReference) -> str:
         "## Measured cases",
         *_measured(reference),
         "## How it is judged",
-        prose(reference.judging.how),
+        prose(spec.how),
         *map(prose, filter(None, (reported_text(reference), rules_text(spec)))),
         "## Similar findings",
         "\n".join(
@@ -71,13 +71,13 @@ def _computed(reference: FindingReference) -> Iterator[str]:
 
 
 def _remedies(reference: FindingReference) -> Iterator[str]:
-    *special, general = reference.spec.remedies
+    *special, (_, general) = reference.spec.remedies.items()
     yield prose(remedy_text(general))
     if special:
         yield VARIANTS
         yield "\n".join(
-            f"- {prose(capitalized(condition(each)))}. **Fix:** {prose(remedy_text(each))}"
-            for each in special
+            f"- {prose(capitalized(condition_text(each)))}. **Fix:** {prose(remedy_text(text))}"
+            for each, text in special
         )
 
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from itertools import groupby
 from statistics import median
 
-from keet.catalog import findings, metric_with_id
+from keet.catalog import metric_with_id
 from keet.catalog.cases import CaseEntry
 from keet.catalog.precedents import gain_of_cause
+from keet.findings import findings
 from keet.formatting import (
     capitalized,
     count_noun,

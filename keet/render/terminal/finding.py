@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from keet.analysis.findings import Finding, Place
+from keet.analysis.place import Place
+from keet.diagnosis.finding import Finding
 from keet.explanation.confidence import why_low
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.render.common.finding import confidence_of, forecast_of, is_disputed, new_remarks

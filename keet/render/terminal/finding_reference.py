@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from keet.catalog.cases import CaseEntry
-from keet.catalog.findings_page import FAMILIES, condition, findings_of, remedy_text
 from keet.catalog.precedents import gain_of_cause
 from keet.formatting import capitalized, speedup_text
 from keet.render.common.finding_reference import (
@@ -19,6 +18,7 @@ from keet.render.common.finding_reference import (
     reported_text,
     rules_text,
 )
+from keet.render.common.findings_page import FAMILIES, condition_text, findings_of, remedy_text
 from keet.render.terminal.layout import Group, Indented, Renderable, Table, Text
 
 
@@ -52,7 +52,7 @@ def _heading(text: str) -> list[Renderable]:
 
 def _judged(reference: FindingReference) -> Iterator[Renderable]:
     yield from _heading("How it is judged")
-    texts = (reference.judging.how, reported_text(reference), rules_text(reference.spec))
+    texts = (reference.spec.how, reported_text(reference), rules_text(reference.spec))
     yield from (_indented(Text(text)) for text in texts if text)
 
 
@@ -87,14 +87,14 @@ def _similar(reference: FindingReference) -> Iterator[Renderable]:
 
 
 def _remedies(reference: FindingReference) -> Iterator[Renderable]:
-    *special, general = reference.spec.remedies
+    *special, (_, general) = reference.spec.remedies.items()
     yield from _heading("How to fix it")
     yield _indented(Text(f"→ {remedy_text(general)}", style="green"))
     if special:
         yield _indented(Text(VARIANTS, style="dim"))
-    for each in special:
-        yield _indented(Text(capitalized(condition(each)), style="italic"), 4)
-        yield _indented(Text(f"→ {remedy_text(each)}"), 6)
+    for each, text in special:
+        yield _indented(Text(capitalized(condition_text(each)), style="italic"), 4)
+        yield _indented(Text(f"→ {remedy_text(text)}"), 6)
 
 
 def _measured(reference: FindingReference) -> Iterator[Renderable]:

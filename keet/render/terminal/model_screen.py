@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import reduce
 
-from keet.analysis.findings import Finding
+from keet.diagnosis.finding import Finding
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.model_explanation import Edit, ModelCause
 from keet.explanation.program import ProgramExplanation

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from keet.analysis.findings import Finding, Place
 from keet.analysis.kernel.opcode_mix import PURPOSES
+from keet.analysis.place import Place
 from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
+from keet.diagnosis.finding import Finding
 from keet.evidence import Evidence
 from keet.explanation.account_rows import rest_of, rows_of_any_size
 from keet.explanation.precedents import precedents_of, precedents_text

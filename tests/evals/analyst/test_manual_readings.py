@@ -17,7 +17,7 @@ from evals.analyst.manual_readings import (
 from evals.analyst.report_sets import Source, profile_of
 from evals.pages import Prose
 from evals.public_reports import MANUALLY_READ, NOT_FOUND
-from keet.catalog import findings
+from keet.findings import findings
 from tests.conftest import REPORTS
 
 ANSWERS = expected_answers()

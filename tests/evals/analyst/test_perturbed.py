@@ -19,8 +19,8 @@ from evals.analyst.perturbed import (
     scaled,
     shared_code,
 )
-from keet.analysis.diagnosis import diagnose
 from keet.analysis.launch_view import LaunchView
+from keet.diagnosis.diagnosis import diagnose
 from keet.profile import Launch, Profile
 from keet.units import Quantity
 

@@ -8,7 +8,7 @@ import pytest
 
 from evals.diagnosis import nvidia
 from evals.diagnosis.nvidia import MEANINGS, Advice
-from keet.catalog import findings
+from keet.findings import findings
 from keet.ingest import read_profile
 from keet.profile.rules import RuleKind, RuleResult, SpeedupEstimate, SpeedupScope
 from kernels_samples.samples import load_samples

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.analysis.findings import Advice, Finding
+from keet.diagnosis.finding import Advice, Finding
 from keet.profile import Launch
 
 OPCODES = "sass__inst_executed_per_opcode"
@@ -231,7 +231,7 @@ def contradictions(launch: Launch, finding: Finding, advice: Advice) -> Iterator
 
 
 def main() -> None:
-    from keet.analysis.diagnosis import diagnose
+    from keet.diagnosis.diagnosis import diagnose
     from keet.errors import KeetError
     from keet.ingest import read_profile
     from kernels_samples.casebook.cases import load_cases
@@ -258,7 +258,7 @@ def main() -> None:
 
 
 def _advice(finding: Finding, view: object) -> Advice:
-    from keet.analysis.advice import advice_for
+    from keet.diagnosis.advice import advice_for
 
     return advice_for(finding, view)  # type: ignore[arg-type]
 

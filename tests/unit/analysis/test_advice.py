@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from keet.analysis.advice import TESTS, Advice, FindingFacts, advice_for
-from keet.analysis.diagnosis import diagnose
-from keet.analysis.findings import Finding, Forecast
 from keet.analysis.kernel.archetype import ARCHETYPES, archetype_of
 from keet.analysis.launch_view import LaunchView
-from keet.catalog import FindingSpec, facts, findings, metrics
+from keet.catalog import metrics
+from keet.diagnosis.advice import TESTS, Advice, FindingFacts, advice_for
+from keet.diagnosis.diagnosis import diagnose
+from keet.diagnosis.finding import Finding, Forecast
 from keet.errors import KeetError
+from keet.findings import FindingSpec, findings
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
 from kernels_samples.casebook.cases import Case, load_cases

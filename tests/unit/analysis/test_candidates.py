@@ -7,14 +7,14 @@ from itertools import pairwise
 
 import pytest
 
+from keet.analysis.candidate import MAX_GAIN
 from keet.analysis.candidates import MAKERS, Candidate
-from keet.analysis.candidates.candidate import MAX_GAIN
 from keet.analysis.candidates.latency_hiding import latency, short_blocks
 from keet.analysis.candidates.parallelism import launch_cost
-from keet.analysis.forecast import possible_gain
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import Effect, TimeModel
-from keet.catalog import findings
+from keet.diagnosis.forecast import possible_gain
+from keet.findings import findings
 from keet.profile import Launch
 from keet.profile.metric import Value
 from keet.verification.grounding import check_grounding

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evals.public_reports import MANUALLY_READ, NOT_FOUND
-from keet.analysis.diagnosis import cross_launch_findings, diagnose
 from keet.analysis.ledger import Ledger
 from keet.analysis.several_launches.cross_launch import (
     CrossLaunch,
@@ -19,6 +18,7 @@ from keet.analysis.several_launches.cross_launch import (
     written_and_read,
 )
 from keet.analysis.several_launches.traffic import are_variants, stored_bytes
+from keet.diagnosis.diagnosis import cross_launch_findings, diagnose
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
 from keet.verification.grounding import check_grounding

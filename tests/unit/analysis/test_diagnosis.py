@@ -11,23 +11,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keet.analysis.diagnosis import (
+from keet.analysis.kernel.debug_build import is_debug_build
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.ledger import Ledger
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import TimeModel
+from keet.diagnosis.diagnosis import (
     MAX_FINDINGS,
     Diagnosis,
     cross_launch_findings,
     diagnose,
     ranked_candidates,
 )
-from keet.analysis.findings import BETWEEN_LAUNCHES
-from keet.analysis.kernel.debug_build import is_debug_build
-from keet.analysis.launch_view import LaunchView
-from keet.analysis.ledger import Ledger
-from keet.analysis.parameters import parameter
-from keet.analysis.time_model import TimeModel
-from keet.catalog import findings
+from keet.diagnosis.finding import BETWEEN_LAUNCHES
 from keet.errors import KeetError
 from keet.explanation.analyst import explain
 from keet.explanation.headline import verdict_of
+from keet.findings import findings
 from keet.profile import Launch
 from keet.profile.metric import Value
 from kernels_samples.samples import Sample, load_samples

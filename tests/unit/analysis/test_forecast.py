@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.candidates.candidate import MAX_GAIN, Basis, Candidate
-from keet.analysis.findings import Forecast
-from keet.analysis.forecast import certainty, expected_gain, forecast, possible_gain
+from keet.analysis.candidate import MAX_GAIN, Basis, Candidate
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import Effect
+from keet.diagnosis.finding import Forecast
+from keet.diagnosis.forecast import certainty, expected_gain, forecast, possible_gain
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up, model_of
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from keet.analysis.candidates.instructions import divergence
-from keet.analysis.diagnosis import diagnose
-from keet.analysis.findings import Finding
 from keet.analysis.kernel.inactive_threads import inactive_threads
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import TimeModel
+from keet.diagnosis.diagnosis import diagnose
+from keet.diagnosis.finding import Finding
 from keet.profile import Launch
 from kernels_samples.casebook.cases import load_cases
 from kernels_samples.samples import load_samples

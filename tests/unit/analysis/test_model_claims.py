@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.analysis.account import account_of
-from keet.analysis.candidates.candidate import MAX_GAIN
-from keet.analysis.diagnosis import Diagnosis, diagnose
-from keet.analysis.findings import Place
-from keet.analysis.model_claims import (
+from keet.analysis.candidate import MAX_GAIN
+from keet.analysis.place import Place
+from keet.analysis.time_model import Effect
+from keet.diagnosis.claims import (
     KINDS,
     EvaluatedClaim,
     WorkClaim,
@@ -25,10 +25,10 @@ from keet.analysis.model_claims import (
     evaluate_claims,
     rank_with_claims,
 )
-from keet.analysis.model_claims.contradictions import CHECKS
-from keet.analysis.model_claims.evaluation import limiter_after
-from keet.analysis.time_model import Effect
-from keet.catalog import findings
+from keet.diagnosis.claims.contradictions import CHECKS
+from keet.diagnosis.claims.evaluation import limiter_after
+from keet.diagnosis.diagnosis import Diagnosis, diagnose
+from keet.findings import findings
 from keet.units import Quantity
 from kernels_samples.casebook.cases import Case, load_cases
 from kernels_samples.samples import Sample, load_samples

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from keet.analysis.findings import Place
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.place import Place
 from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
 from keet.profile import Launch, Profile
 from keet.render.common.places import place_shares, unplaced_shares

@@ -9,9 +9,9 @@ import pytest
 from keet.analysis.account import Account, account_of
 from keet.analysis.candidates import Candidate
 from keet.analysis.candidates.latency_hiding import headroom_beyond, latency, limiter_of, occupancy
-from keet.analysis.diagnosis import Diagnosis, diagnose
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import TimeModel
+from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.explanation.headline import verdict_of
 from tests.conftest import CORPUS, needs_corpus
 from tests.unit.analysis.changed_launch import profile_of

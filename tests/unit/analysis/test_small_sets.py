@@ -11,12 +11,12 @@ from keet.analysis.account import account_of
 from keet.analysis.candidates import MAKERS
 from keet.analysis.candidates.memory import hot_slice
 from keet.analysis.candidates.precision import single_over_double
-from keet.analysis.diagnosis import Diagnosis, diagnose
-from keet.analysis.forecast import possible_gain
 from keet.analysis.hardware.ceilings import HOST_LINK
 from keet.analysis.kernel.work_per_warp import working_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import HOT_LINE, TimeModel
+from keet.diagnosis.diagnosis import Diagnosis, diagnose
+from keet.diagnosis.forecast import possible_gain
 from keet.profile import Launch
 from keet.profile.metric import Value
 from tests.conftest import CORPUS, TESTS, needs_corpus

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from keet.analysis.parameters import PARAMETERS
-from keet.catalog import findings, judging
 from keet.cli.finding import find_id
 from keet.errors import UsageError
+from keet.findings import findings
 from keet.render.common.finding_reference import finding_reference
 
 ANALYSIS = Path(__file__).parents[3] / "keet" / "analysis"

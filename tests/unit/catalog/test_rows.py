@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from keet.catalog import findings, loading, metric_named, metrics, stalls
+from keet.catalog import loading, metric_named, metrics, stalls
 from keet.catalog.compiling import COMPILED
+from keet.findings import findings
 
 TABLES = json.loads(COMPILED.read_text(encoding="utf-8"))
 

@@ -20,11 +20,11 @@ from compared import (
     without,
 )
 
-from keet.analysis.findings import Forecast
 from keet.analysis.ledger import Ledger
 from keet.comparison.causes.explained_pair import ExplainedPair, WeightedLaunch
 from keet.comparison.causes.finding_changes import Outcome, changed_findings, outcome
 from keet.comparison.compare import Difference
+from keet.diagnosis.finding import Forecast
 from tests.rows import each_row
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from keet.analysis.diagnosis import Diagnosis, diagnose
+from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.explanation.account_notes import ISSUING, account_notes
 from keet.ingest import read_profile
 from keet.verification.grounding import check_grounding

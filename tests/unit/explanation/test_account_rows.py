@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.analysis.account import Account, TimePart
-from keet.analysis.diagnosis import diagnose
 from keet.analysis.launch_view import LaunchView
+from keet.diagnosis.diagnosis import diagnose
 from keet.explanation.account_rows import AccountRow, account_rows, leading_text
 from keet.ingest import read_profile
 from keet.units import Quantity

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from keet.analysis.diagnosis import Diagnosis, diagnose
-from keet.analysis.findings import Finding
+from keet.diagnosis.diagnosis import Diagnosis, diagnose
+from keet.diagnosis.finding import Finding
 from keet.explanation.headline import Verdict, verdict_of
 from keet.profile import Launch, Profile
 from keet.verification.grounding import check_grounding

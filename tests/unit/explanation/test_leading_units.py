@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from keet.analysis.diagnosis import diagnose
 from keet.analysis.hardware.ceilings import WHOLE_SM
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import DEVICE_WIDE, HOT_LINE
+from keet.diagnosis.diagnosis import diagnose
 from keet.explanation.busy_units import distinct_units, leading_units, nearest_units
 from keet.explanation.headline import verdict_of
 from tests.conftest import CORPUS, needs_corpus

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from keet.analysis.diagnosis import diagnose
-from keet.analysis.findings import Finding, Forecast
+from keet.diagnosis.diagnosis import diagnose
+from keet.diagnosis.finding import Finding, Forecast
 from keet.explanation.confidence import why_low
 from keet.explanation.ncu_rules import precedes_findings, second_opinion
 from keet.ingest import read_profile

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from keet.analysis.findings import Finding, Forecast
-from keet.catalog import findings
 from keet.catalog.cases import CaseEntry, CaseStep, casebook
 from keet.catalog.precedents import PRECEDENTS, Precedents, precedents
 from keet.catalog.precedents import precedents_text as file_text
+from keet.diagnosis.finding import Finding, Forecast
 from keet.explanation import precedents as told
 from keet.explanation.gain_texts import forecast_text
+from keet.findings import findings
 from keet.formatting import speedup_text
 from keet.render.terminal.cases import heading
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from keet.analysis.findings import Place
+from keet.analysis.place import Place
 from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
 from keet.catalog import stalls
 from keet.explanation.analyst import explain

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from keet.analysis.findings import Forecast
-from keet.analysis.model_claims import EvaluatedClaim, WorkClaim
+from keet.diagnosis.claims import EvaluatedClaim, WorkClaim
+from keet.diagnosis.finding import Forecast
 from keet.errors import one_line
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from keet.analysis.advice import advice_for
-from keet.analysis.diagnosis import diagnose
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.sass.analyses.barriers import barrier_waits, polls_memory
 from keet.analysis.sass.inlined import is_of_toolkit
+from keet.diagnosis.advice import advice_for
+from keet.diagnosis.diagnosis import diagnose
 from kernels_samples.samples import load_samples
 from tests.conftest import REPORTS, corpus_files, needs_corpus
 from tests.unit.analysis.changed_launch import profile_of

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.findings import Place
+from keet.analysis.place import Place
 from keet.comparison.verify_values import computed_values
 from keet.explanation.analyst import explain
 from keet.explanation.precedents import precedents_of, precedents_text

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from keet.analysis.findings import Finding
 from keet.analysis.source_lines.hotspots import Hotspots, InstructionTable, Spot
+from keet.diagnosis.finding import Finding
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formatting import share_text
 from keet.profile import Absent, Location

@@ -1,0 +1,78 @@
+"""A possible cause: its evidence, and what a fix would change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.place import Place
+from keet.analysis.time_model import Effect, TimeModel
+from keet.evidence import Evidence
+from keet.records import NamedTuple
+
+Confidence = Literal["high", "medium", "low"]
+Basis = Literal["measured", "assumed", "suspected"]
+"""Basis of the effect. `measured`: an amount of waste or idle time was measured. `assumed`: the
+cause was measured, and how much of it a rewrite removes is assumed. `suspected`: equal numbers that
+may be a coincidence."""
+
+
+class Candidate(NamedTuple):
+    id: str
+    text: str
+    """The measurements that show it, as a sentence."""
+    effect: Effect | float
+    """What a fix leaves of the work and the waiting; or the gain itself, if it does not depend on
+    units (the cost of launches, data that several launches move)."""
+    evidence: tuple[Evidence, ...]
+    places: Callable[[], tuple[Place, ...]]
+    """Computed only for candidates that are reported."""
+    basis: Basis = "measured"
+    variant: str = ""
+    likelihood: float = 1.0
+    """Likelihood that the cause is real: below 1 for suspicions."""
+
+
+MAX_GAIN = 30.0
+"""Times faster: the largest gain measured in the casebook."""
+
+Maker = Callable[[LaunchView, TimeModel], Iterator[Candidate]]
+
+MEMORY_WAITS = ("long_scoreboard", "lg_throttle", "drain")
+MIO_WAITS = ("mio_throttle", "short_scoreboard")
+HIDEABLE = ("long_scoreboard", "lg_throttle", "drain", "short_scoreboard", "wait", "imc_miss")
+"""Warp states that other warps can hide."""
+
+
+def kept_waits(model: TimeModel, states: tuple[str, ...], removed: float) -> dict[str, float]:
+    """An effect on waiting: these states lose the share `removed`."""
+    return {state: 1 - removed for state in states if state in model.waiting}
+
+
+LEAST_PART = 0.003
+"""Share of the executed instructions below which they are no cause."""
+
+
+def part_of(view: LaunchView, *opcodes: str) -> float:
+    """Share of the executed warp instructions, 0 to 1."""
+    every = view.all_executed
+    return min(1.0, max(0.0, view.executed(*opcodes) / every)) if every else 0.0
+
+
+def shared_part(view: LaunchView) -> float | None:
+    """Share of L1's work that is shared memory, 0 to 1; None: not known."""
+    shared, whole = view.value("shared_wavefronts_pct"), view.ceilings.share("L1")
+    return None if shared is None or not whole else min(1.0, shared / 100 / whole)
+
+
+def is_matrix_product(view: LaunchView) -> bool:
+    """Whether it looks like a matrix product: fused multiply-adds on tiles in shared memory, or
+    tensor cores."""
+    every = view.all_executed
+    if (view.ceilings.share("tensor") or 0.0) > 0.1:
+        return True
+    if not every:  # by the pipes: nearly all that is issued are fused multiply-adds
+        issue, shared = view.ceilings.share("issue"), view.value("shared_memory_per_block")
+        return bool(issue and shared) and (view.ceilings.share("FMA") or 0.0) >= 0.7 * (issue or 1)
+    return view.executed("FFMA") >= 0.5 * every and view.executed("LDS") >= 0.02 * every

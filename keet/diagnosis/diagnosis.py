@@ -1,0 +1,239 @@
+"""Diagnoses a launch: causes ranked by the time that a fix would save."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from keet.analysis.account import Account, account_of
+from keet.analysis.candidate import Basis, Confidence
+from keet.analysis.candidates import MAKERS, Candidate
+from keet.analysis.candidates.reuse import SharedTraffic, between_launches, shared_traffic
+from keet.analysis.hardware.ceilings import WHOLE_SM
+from keet.analysis.kernel.debug_build import is_debug_build
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.ledger import OF_RUN, Ledger, scope_in
+from keet.analysis.parameters import parameter
+from keet.analysis.place import Place
+from keet.analysis.time_model import Effect, TimeModel
+from keet.diagnosis.finding import Finding
+from keet.diagnosis.forecast import certainty, chance, expected_gain, forecast, possible_gain
+from keet.findings import findings
+from keet.profile import Launch
+from keet.records import NamedTuple, replace
+
+if TYPE_CHECKING:
+    from keet.analysis.several_launches.cross_launch import CrossLaunch
+
+MAX_FINDINGS = 5
+"""Most findings per launch."""
+FITTED_ON = (9, 0)
+"""Compute capability of the GPU that the parameters were fitted on."""
+
+
+class RankedCandidate(NamedTuple):
+    """A candidate and its gain."""
+
+    candidate: Candidate
+    possible: float
+    """Times faster, if the cause is real."""
+    gain: float
+    """Expected value of `possible`: smaller where the cause may not be real."""
+
+
+class Diagnosis(NamedTuple):
+    """What limits one launch."""
+
+    view: LaunchView
+    model: TimeModel
+    account: Account
+    findings: tuple[Finding, ...]
+    minor: tuple[Finding, ...]
+    """Causes that would gain less than 10 % on their own."""
+    healthy: str | None
+    """`at_dram_roofline` or `at_compute_roofline`, if no cause is expected to gain 10 % and a unit
+    limits the launch by needed work; else None."""
+    judged_by: frozenset[str]
+    """Metrics that the candidates used, by ncu's names."""
+
+
+def diagnose(
+    launch: Launch,
+    beside: Sequence[Launch] = (),
+    *,
+    report_scope: str = "",
+    reads_code: bool = True,
+    together: CrossLaunchFindings | None = None,
+) -> Diagnosis:
+    """`beside`: the other launches of the report. `together`: the findings across launches, if
+    already computed. `report_scope`: see `scope_in`."""
+    view = LaunchView(launch, report_scope, reads_code=reads_code)
+    model = TimeModel(view)
+    if together is None and beside:
+        together = cross_launch_findings([*beside, launch], Ledger(scope_in(report_scope, OF_RUN)))
+    ranked = ranked_candidates(view, model, together)
+    measured = frozenset([e.metric for e in view.ledger if not e.derived_from and not e.line])
+    account = account_of(view, model)
+    unknown = account.unknown_while_active
+    worth = [each for each in ranked if _is_worth(each)]
+    findings = tuple(
+        _finding(each, model, _sureness(each, worth, unknown, view))
+        for each in worth[:MAX_FINDINGS]
+    )
+    rest = [each for each in ranked if each not in worth]
+    rest.sort(key=lambda each: not _wastes_the_busiest(each, model))
+    minor = tuple(_outline(each, model, _sureness(each, worth, unknown, view)) for each in rest)
+    wasteful = any(_wastes_the_busiest(each, model) for each in ranked)
+    gains = any(
+        each.gain >= parameter("worth") and each.candidate.basis != "suspected" for each in worth
+    )
+    healthy = None if gains or wasteful else _roofline(model)
+    return Diagnosis(view, model, account, findings, minor, healthy, measured)
+
+
+def _is_worth(each: RankedCandidate) -> bool:
+    """Uses the possible gain, so that a real cause is reported even if fixing it rarely pays
+    off."""
+    return each.possible >= parameter("worth")
+
+
+class CrossLaunchFindings(NamedTuple):
+    """Findings about several launches of a report."""
+
+    found: tuple[CrossLaunch, ...]
+    shared: Mapping[int, SharedTraffic]
+    """By launch: data that it and other launches move."""
+
+
+def cross_launch_findings(launches: Sequence[Launch], ledger: Ledger) -> CrossLaunchFindings:
+    from keet.analysis.several_launches.cross_launch import find_cross_launch
+
+    each_once = sorted({each.id: each for each in launches}.values(), key=lambda each: each.id)
+    found = find_cross_launch(each_once, ledger)
+    times_us = {each.id: each.rank_time / 1e3 for each in each_once}
+    return CrossLaunchFindings(found, shared_traffic(found, times_us))
+
+
+def ranked_candidates(
+    view: LaunchView, model: TimeModel, together: CrossLaunchFindings | None
+) -> list[RankedCandidate]:
+    """The best candidate per finding id, sorted by expected gain."""
+    best: dict[str, RankedCandidate] = {}
+    made = [each for spec in findings().values() for each in spec.candidates(view, model)]
+    made += [candidate for maker in MAKERS for candidate in maker(view, model)]
+    if together is not None and (shared := together.shared.get(view.launch.id)):
+        made += between_launches(view, shared)
+    for candidate in made:
+        possible = possible_gain(candidate, model)
+        each = RankedCandidate(candidate, possible, expected_gain(candidate, possible))
+        known = best.get(candidate.id)
+        if _matters(each, model) and (known is None or each.gain > known.gain):
+            best[candidate.id] = each
+    ranked = sorted(best.values(), key=lambda each: each.gain, reverse=True)
+    return [each for each in ranked if not _is_explained(each, ranked, model)]
+
+
+def _matters(each: RankedCandidate, model: TimeModel) -> bool:
+    """Whether it saves time, or is measured waste of the busiest unit while another unit is equally
+    busy."""
+    return each.possible > 1 or _wastes_the_busiest(each, model)
+
+
+def _wastes_the_busiest(each: RankedCandidate, model: TimeModel) -> bool:
+    """Whether 20 % or more of the busiest unit's work is measured waste."""
+    effect = each.candidate.effect
+    if each.candidate.basis != "measured" or not isinstance(effect, Effect):
+        return False
+    return effect.units.get(model.busiest or "", 1.0) <= 0.8
+
+
+def _is_explained(
+    each: RankedCandidate, ranked: Sequence[RankedCandidate], model: TimeModel
+) -> bool:
+    """Whether a more specific cause relieves the same saturated unit."""
+    if each.candidate.id != "pipe_saturated" or each.possible <= 1 or model.busiest is None:
+        return False
+    return any(
+        isinstance(other.candidate.effect, Effect)
+        and other.candidate.effect.units.get(model.busiest, 1.0) < 1
+        and math.log(other.possible) >= 0.7 * math.log(each.possible)
+        for other in ranked
+        if other is not each
+    )
+
+
+class _Sureness(NamedTuple):
+    confidence: Confidence
+    certainty: float
+    """Certainty of the gain; see `forecast`."""
+
+
+def _finding(each: RankedCandidate, model: TimeModel, sure: _Sureness) -> Finding:
+    from keet.diagnosis.advice import advice_for
+
+    candidate, view = each.candidate, model.view
+    places = view.led_places(candidate.id, candidate.places())
+    here = view.here(candidate.id, places)
+    finding = _outline(each, model, sure, places, here)
+    return replace(finding, advice=advice_for(finding, view))
+
+
+def _outline(
+    each: RankedCandidate,
+    model: TimeModel,
+    sure: _Sureness,
+    places: tuple[Place, ...] = (),
+    here: str = "",
+) -> Finding:
+    """A finding without advice. A minor one has no places either, since they are not shown."""
+    candidate = each.candidate
+    return Finding(
+        candidate.id,
+        sure.confidence,
+        candidate.text,
+        forecast(candidate, model, each.possible, sure.certainty),
+        candidate.evidence,
+        places,
+        candidate.variant,
+        here,
+    )
+
+
+def _sureness(
+    each: RankedCandidate, worth: Sequence[RankedCandidate], unknown: float, view: LaunchView
+) -> _Sureness:
+    """Depends on the basis of the effect, on the unexplained share of the time while SMs have
+    blocks, and on how near the next finding is."""
+    # A release build may have other causes; without a measured unit, the gain rests on an assumed
+    # load.
+    is_weak = is_debug_build(view) or not view.ceilings.ranked
+    basis: Basis = "suspected" if is_weak else each.candidate.basis
+    is_familiar = view.capability == FITTED_ON
+    sure = certainty(basis, unknown, is_familiar=is_familiar)
+    if is_weak or not _is_worth(each):
+        return _Sureness("low", sure)
+    rivals = [other.possible for other in worth if other is not each]
+    lead = math.log(each.possible) / math.log(max(rivals)) if rivals else 2.0
+    score = sure * min(1.0, 0.6 + 0.3 * lead) * chance(each.candidate, each.possible)
+    return _Sureness("high" if score >= 0.75 else "medium" if score >= 0.45 else "low", sure)
+
+
+_MATH = ("FMA", "tensor", "FP16", "FP64", "ALU", "XU", "issue", WHOLE_SM)
+
+
+def _roofline(model: TimeModel) -> str | None:
+    """The roofline that the launch has reached, if any: that of the larger load. L2 passes on what
+    DRAM delivers, so a high load of L2 counts as DRAM's if both are high."""
+    math_load = max(model.loads.get(unit, 0.0) for unit in _MATH)
+    memory = max(model.loads.get(unit, 0.0) for unit in ("DRAM", "L2"))
+    # Loads are of the time in which SMs are active: of a launch that mostly starts and ends, they
+    # say little.
+    within = max(model.loads.get(unit, 0.0) for unit in ("L1", "LSU", "ADU"))
+    if max(math_load, memory) < parameter("leads") or model.fixed >= 0.5:
+        return None
+    if within > max(math_load, memory):  # a unit that has no roofline of its own
+        return None
+    if math_load >= memory:
+        return "at_compute_roofline"
+    return "at_dram_roofline" if model.loads.get("DRAM", 0.0) >= parameter("passes_on") else None

@@ -1,0 +1,102 @@
+"""The types of a diagnosis: findings with their evidence, places, forecast and advice."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from keet.analysis.candidate import Confidence
+from keet.analysis.place import Place
+from keet.evidence import Evidence
+from keet.findings import findings
+from keet.formatting import capitalized
+from keet.records import NamedTuple, dataclass
+
+
+class Forecast(NamedTuple):
+    """How many times faster, if this alone were fixed."""
+
+    low: float
+    likely: float
+    high: float
+
+
+class Because(NamedTuple):
+    """A fact that selected the advice, and its evidence."""
+
+    fact: str
+    """Its id in the catalog; `general` where no remedy needs more than the finding itself."""
+    words: str
+    evidence: tuple[Evidence, ...] = ()
+    places: tuple[Place, ...] = ()
+
+
+class Advice(NamedTuple):
+    """What to change, chosen by what the report shows: see keet/diagnosis/advice.py."""
+
+    text: str
+    """`{here}` stands for the place in the source, until `Finding.action` fills it in."""
+    because: tuple[Because, ...]
+    variant: str
+    """Name of the remedy in the catalog."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One cause, with what shows it and what to do about it."""
+
+    id: str
+    confidence: Confidence
+    text: str
+    """The measurements that show it, as a sentence."""
+    forecast: Forecast
+    evidence: tuple[Evidence, ...]
+    places: tuple[Place, ...] = ()
+
+    variant: str = ""
+    """Which of several causes of the finding it is, if known; each variant has its own remedy."""
+
+    here: str = ""
+    """The first place as part of a sentence: ` at file.cu:7`."""
+
+    origin: Literal["keet", "model"] = "keet"
+    """`model`: a model claimed it, and keet computed its forecast."""
+
+    advice: Advice | None = None
+    """`None` until it is selected; `action` is the general remedy of the catalog then."""
+
+    @property
+    def action(self) -> str:
+        if self.advice is not None:
+            return self.advice.text.replace("{here}", self.here)
+        return findings()[self.id].remedy_named(self.variant).replace("{here}", self.here)
+
+    @property
+    def label(self) -> str:
+        """The name in lower case, as within a sentence."""
+        spec = findings()[self.id]
+        return spec.labels.get(self.variant) or _CLAIMED.get(self.variant) or spec.label
+
+    @property
+    def title(self) -> str:
+        return capitalized(self.label)
+
+
+BETWEEN_LAUNCHES = ("hand_over", "same_input")
+"""Variants of redundant traffic between launches. They have no source line: within each launch,
+every byte may be touched once."""
+
+
+REDUNDANT_WORK = "redundant_work"
+"""Variant of a cause that a model claims: work of any kind whose results are already known."""
+LOWER_PRECISION = "lower_precision"
+"""Variant of a cause that a model claims: a narrower type suffices, for data that is not FP64."""
+_CLAIMED = {REDUNDANT_WORK: "redundant work", LOWER_PRECISION: "lower precision may be enough"}
+"""Labels of these variants, whatever the finding."""
+
+
+class Skipped(NamedTuple):
+    """A check that could not be made."""
+
+    check: str
+    reason: str
+    remedy: str

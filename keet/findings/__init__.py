@@ -1,0 +1,167 @@
+"""The findings: one module per id, with everything about it. The registry walks this folder.
+
+A module `shared_bank_conflict` holds `FINDING`, a `FindingSpec` with that id: names, texts,
+remedies and what others know about it. Its functions have fixed names:
+
+- `candidates(view, model)` proposes the cause where the report shows it;
+- `absent(view, model)` says why the report shows that it is not there (optional);
+- `leading_lines(code)` ranks source lines by the machine code (optional).
+
+Modules import keet/analysis; what several findings share is there. Texts must not claim more than
+the functions show.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal, get_args
+
+from keet.analysis.candidate import Candidate
+from keet.analysis.facts.fact import Fact
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.source_lines.array_accesses import Space
+from keet.analysis.time_model import TimeModel
+from keet.evidence import Evidence
+from keet.records import NamedTuple
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.machine_code import MachineCode
+    from keet.analysis.source_lines.cause_lines import Ranking
+
+Family = Literal["memory", "parallelism", "instructions", "healthy"]
+ClaimKind = Literal[
+    "bytes", "instructions", "precision", "waiting", "redundant", "parallelism", "launches", "cause"
+]
+"""What the claimed amount is of; `WorkClaim.of` by kind:
+
+- `bytes`: a level: `DRAM`, `L2`, `global` (or `L1`), `shared`, `local`, `host link`, `hot L2
+  slice`. With `read` or `written` behind it, that direction alone. `needed` in bytes.
+- `instructions`: `all`; a pipe (`FMA`, `ALU`, `FP64`, `FP16`, `XU`, `LSU`, `ADU`, `tensor`); a
+  purpose (`value`, `memory`, `address`, `control`, `conversion`, `move`, `sync`); `atomics`; or an
+  opcode (`MUFU`). `needed` in warp instructions (`inst`), or in operations of threads: `op` (32
+  make a warp instruction) or `flop` (a fused multiply-add is two).
+- `precision`: the type that suffices: `FP32` (for FP64), `FP16` or `tensor` (for FP32). No amount.
+- `waiting`: a warp state (`long_scoreboard`, `barrier`, ...) or `all`. `removed` only.
+- `redundant`: `of` is not used: a share of everything that the launch does. `removed` only.
+- `parallelism`: `blocks` (`needed`: blocks of the new grid), `warps` (`needed`: warps per SM) or
+  `balance` (`removed`: share of the time in which SMs are done while others work).
+- `launches`: `of` is not used. `removed`: share of the launches that go, each with its start,
+  drain and gap.
+- `cause`: no amount: the forecast is that of keet's own candidate for the finding.
+"""
+Absence = tuple[str, tuple[Evidence, ...]]
+"""Why a cause is absent, and the evidence."""
+
+
+class Condition(NamedTuple):
+    """When a remedy is given."""
+
+    name: str
+    needs: tuple[Fact, ...] = ()
+    """Facts that must be known to be true."""
+    excludes: tuple[Fact, ...] = ()
+    """Facts that must not be true."""
+
+
+def when(*facts: Fact, name: str = "", unless: tuple[Fact, ...] = ()) -> Condition:
+    """`name`: of the remedy, in JSON; that of the first fact if not given."""
+    return Condition(name or facts[0].id, facts, unless)
+
+
+otherwise = Condition("general")
+
+
+class Edit(NamedTuple):
+    """The fix as an option of a multiple-choice question, and what rules it out."""
+
+    text: str
+    below: tuple[str, float] | None = None
+    """A measure of `evals.mcq.edits`, and the limit below which the edit cannot help."""
+    above: tuple[str, float] | None = None
+    """The same, for a limit from which on it cannot help."""
+    ruled_out: str = ""
+    """Another check of `evals.mcq.edits`."""
+    needs: str = ""
+    """A measure that must not be zero for the edit to be plausible."""
+    unlike: tuple[str, ...] = ()
+    """Findings whose edits are too similar to be offered together with this one."""
+    is_answer: bool = True
+    """False: it is only offered as a wrong option."""
+    usual: int = 99
+    """Rank among what an expert expects of any kernel, most likely first."""
+
+
+class FindingSpec(NamedTuple):
+    """A finding: one id of the closed list. Ids are a contract with other programs: they never
+    change."""
+
+    id: str
+    """The name of its module."""
+    family: Family
+    label: str
+    """The name in lower case, as within a sentence."""
+    meaning: str
+    how: str
+    """What is measured, and what is assumed about a fix."""
+    unlike: Mapping[str, str]
+    """By similar finding: how to distinguish them."""
+    remedies: Mapping[Condition, str]
+    """The first whose condition fits is given; the last always fits. `{here}` becomes the place in
+    the source, `{library}` the library's name."""
+    edit: Edit
+    labels: Mapping[str, str] = {}
+    """Other labels, by variant."""
+    rules: tuple[str, ...] = ()
+    """Rules of Nsight Compute about the same thing."""
+    rule_titles: tuple[str, ...] = ()
+    """Titles of its messages, for rules that have several."""
+    credited_rules: tuple[str, ...] = ()
+    """Rules that can mean it, if every doubt is decided in their favour: for comparisons."""
+    parameters: tuple[str, ...] = ()
+    """Parameters that its gain depends on."""
+    claims: tuple[ClaimKind, ...] = ()
+    """How a model may claim it, besides `cause`. Empty: it is no work that could be removed."""
+    memory: Space | None = None
+    """The memory of the array accesses that it is about."""
+    headline: Literal["idle", "hot line", ""] = ""
+    """What the headline names besides the busiest units, where this finding comes first."""
+    of_launches: bool = False
+    """Whether its gain is that of many launches: their time, not that of each."""
+
+    candidates: Callable[[LaunchView, TimeModel], Iterator[Candidate]] = lambda _, __: iter(())
+    absent: Callable[[LaunchView, TimeModel], Absence | None] = lambda _, __: None
+    leading_lines: Callable[[MachineCode], Ranking] | None = None
+
+    @property
+    def remedy(self) -> str:
+        """The general remedy."""
+        return list(self.remedies.values())[-1]
+
+    def remedy_named(self, name: str) -> str:
+        """The text of a variant; the general one if there is no variant of that name."""
+        return next(
+            (text for each, text in self.remedies.items() if each.name == name), self.remedy
+        )
+
+
+@cache
+def findings() -> Mapping[str, FindingSpec]:
+    """All findings by id: by family, then by name."""
+    found: dict[str, FindingSpec] = {}
+    for info in pkgutil.iter_modules(__path__):
+        module = import_module(f"{__name__}.{info.name}")
+        spec: FindingSpec = module.FINDING
+        if spec.id != info.name or spec.id in found:
+            raise ValueError(f"{module.__file__}: the id {spec.id!r} has to be the module's name")
+        own = {name: vars(module)[name] for name in _FUNCTIONS if name in vars(module)}
+        found[spec.id] = spec._replace(**own)
+    families = get_args(Family)
+    return {
+        spec.id: spec for spec in sorted(found.values(), key=lambda s: families.index(s.family))
+    }
+
+
+_FUNCTIONS = ("candidates", "absent", "leading_lines")

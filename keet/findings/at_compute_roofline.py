@@ -1,0 +1,47 @@
+"""At the compute roofline."""
+
+from __future__ import annotations
+
+from keet.analysis.facts import instructions, origin
+from keet.findings import Edit, FindingSpec, otherwise, when
+
+FINDING = FindingSpec(
+    id="at_compute_roofline",
+    family="healthy",
+    label="at the compute roofline",
+    meaning="The arithmetic pipe that does the work runs near its peak, and keet sees no work "
+    "that is not needed.",
+    how="No cause is expected to gain enough, none wastes the busiest unit, and the largest load "
+    "is that of an arithmetic pipe or of the issue slots.",
+    parameters=("leads", "worth", "attainable_math", "attainable_issue"),
+    unlike={
+        "at_dram_roofline": "The largest load is that of DRAM or L2.",
+        "pipe_saturated": "LSU, L1, ALU and XU have no roofline: near their peak, the advice is to "
+        "give them less work.",
+        "no_tensor_core": "Half-precision products on the FMA pipe are not at the roofline of the "
+        "GPU.",
+    },
+    remedies={
+        when(origin.library): "Only less arithmetic helps: a narrower type or another algorithm of "
+        "{library}, or fewer calls.",
+        when(instructions.tensor_cores_used, name="tensor"): "Only less matrix arithmetic helps: "
+        "skip blocks that are zero or masked, or use a narrower type where the accuracy allows it.",
+        when(
+            origin.looks_like_gemm,
+            instructions.computes_in_single,
+            name="product",
+            unless=(instructions.tensor_cores_used,),
+        ): "The FMA pipe "
+        "is full: only the tensor cores are faster for a product (in half precision, or TF32 and "
+        "bfloat16 where the GPU has them and the accuracy allows it), or less arithmetic.",
+        when(instructions.computes_in_double, name="double"): "Only less arithmetic helps: single "
+        "precision where the accuracy allows it, fewer divisions and roots, or another algorithm.",
+        otherwise: "Only less arithmetic would help: common terms computed once, another "
+        "algorithm, or a narrower type where the accuracy allows it.",
+    },
+    edit=Edit(
+        "Leave it as it is: an arithmetic pipe is near its peak with work that is needed",
+        below=("the busiest arithmetic pipe's percentage of peak", 45),
+        usual=23,
+    ),
+)

@@ -1,0 +1,46 @@
+"""At the DRAM roofline."""
+
+from __future__ import annotations
+
+from keet.analysis.facts import global_memory, origin
+from keet.findings import Edit, FindingSpec, otherwise, when
+
+FINDING = FindingSpec(
+    id="at_dram_roofline",
+    family="healthy",
+    label="at the DRAM roofline",
+    meaning="DRAM runs near the bandwidth that it can reach, and keet sees no bytes that need not "
+    "be moved.",
+    how="No cause is expected to gain enough, none wastes the busiest unit, and the largest load "
+    "is that of DRAM, or of L2 passing on the bytes of DRAM.",
+    parameters=("leads", "passes_on", "worth", "attainable_other"),
+    unlike={
+        "redundant_traffic": "If addresses prove that bytes are read again, DRAM is busy with "
+        "waste.",
+        "at_compute_roofline": "The largest load is that of an arithmetic pipe or of the issue "
+        "slots.",
+    },
+    remedies={
+        when(origin.library_merge_sort): "Only moving fewer bytes helps: sort with "
+        "cub::DeviceRadixSort, which makes fewer passes over the data than a merge sort.",
+        when(origin.library_elementwise): "Only moving fewer bytes helps: fuse this operation with "
+        "its neighbours (torch.compile), or use a narrower type.",
+        when(origin.library): "Only moving fewer bytes helps: a routine of {library} that fuses "
+        "several steps, a narrower type, or fewer calls.",
+        when(global_memory.rereads_from_dram, name="reread"): "Only moving fewer bytes helps, and "
+        "each byte is read several times{here}: finish all work on a piece of the data that fits "
+        "into shared memory or L2 before the next, or fuse loops that read the same array.",
+        when(global_memory.stores_only, name="stores"): "Only writing fewer bytes helps: let the "
+        "kernel that uses these values compute them itself, or store a narrower type.",
+        when(global_memory.reads_once_from_dram, name="once"): "Each byte is read once, so only a "
+        "change of the computation moves fewer bytes: fuse the kernel with those before and after "
+        "it, or store a narrower type.",
+        otherwise: "Only moving fewer bytes would help: fuse the kernel with those before and "
+        "after it, or store a narrower type.",
+    },
+    edit=Edit(
+        "Leave it as it is: DRAM is near its peak, and every byte is moved only once",
+        below=("DRAM's percentage of peak", 60),
+        usual=22,
+    ),
+)

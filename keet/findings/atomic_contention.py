@@ -1,0 +1,76 @@
+"""Contended atomics."""
+
+from __future__ import annotations
+
+from keet.analysis.facts import on_chip, origin
+from keet.findings import Edit, FindingSpec, otherwise, when
+
+FINDING = FindingSpec(
+    id="atomic_contention",
+    family="memory",
+    label="contended atomics",
+    meaning="Many threads update few addresses, which are served one after the other.",
+    how="On shared memory: the wavefronts of atomics that are repeats, because threads of a warp "
+    "update the same address. On global memory: the busiest slice of L2 is compared with the "
+    "average one, where its requests are atomics, because one address is served by one slice at a "
+    "limited rate.",
+    rule_titles=("L2 Slices Workload Imbalance",),
+    parameters=("hot_line_rate", "most_removed", "unrelated_waits", "indirect"),
+    claims=("instructions", "bytes", "waiting"),
+    memory="global",
+    headline="hot line",
+    unlike={
+        "l2_partition_imbalance": "The same skew between slices of L2, caused by plain loads and "
+        "stores.",
+        "shared_bank_conflict": "Repeats of plain accesses to shared memory: different addresses "
+        "in one bank.",
+    },
+    remedies={
+        when(origin.library): "Use a routine of {library} that combines values before it updates "
+        "memory (a reduction, a sort followed by a reduction by key), or its deterministic "
+        "variant.",
+        when(origin.triton): "Combine within the program first (tl.sum, tl.histogram), then issue "
+        "one tl.atomic_add per program{here}.",
+        when(on_chip.contention_in_shared, name="shared"): "Threads of a warp update the same "
+        "words of shared memory{here}: combine equal keys within the warp first "
+        "(__match_any_sync), let each thread count runs of equal keys in a register, or keep a "
+        "copy per warp and add the copies at the end.",
+        when(on_chip.atomics_compare_and_swap, name="compare_and_swap"): "Threads retry a "
+        "compare-and-swap{here}: use a native atomic for the type where there is one (atomicAdd "
+        "for float, double and half2; atomicMax on integers that keep the order), and combine "
+        "values within the warp first.",
+        when(on_chip.atomics_return, on_chip.atomics_one_address, name="counter"): "Threads take "
+        "numbers from one counter{here}: let one thread add for its whole warp and distribute the "
+        "numbers (cooperative_groups::coalesced_threads, or __ballot_sync and __popc), or scan "
+        "within the block and add once per block.",
+        when(on_chip.atomics_one_address, name="one_address"): "All threads update one "
+        "address{here}: sum within the warp (__shfl_down_sync) and the block (cub::BlockReduce) "
+        "first, and issue one atomic per block.",
+        when(
+            on_chip.atomics_by_data, name="privatise", unless=(on_chip.adds_block_copies,)
+        ): "Data chooses "
+        "the addresses of atomics on global memory{here}: where the table fits, update a copy in "
+        "shared memory per block, where atomics are far cheaper, and add the copies to global "
+        "memory at the end. Else combine equal addresses within the warp first.",
+        when(
+            origin.looks_like_histogram,
+            on_chip.atomics_global,
+            name="histogram",
+            unless=(on_chip.atomics_shared,),
+        ): "Count in a "
+        "copy in shared memory per block{here}, where atomics are far cheaper, and add the copies "
+        "to global memory at the end.",
+        when(on_chip.adds_block_copies, name="shared_and_global"): "The atomics on global memory "
+        "add copies of blocks already{here}: use fewer and larger blocks (a grid-stride loop), so "
+        "that fewer copies are added to global memory, and combine within the warp before the "
+        "block.",
+        otherwise: "Combine updates before they reach L2{here}: within a warp, in shared memory by "
+        "block, or in several copies that are added at the end.",
+    },
+    edit=Edit(
+        "Combine updates of the same address within a block before they go to global atomics",
+        below=("the number of requests for global atomics", 1),
+        unlike=("l2_partition_imbalance",),
+        usual=7,
+    ),
+)

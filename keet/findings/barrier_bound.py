@@ -1,0 +1,77 @@
+"""Waiting at barriers."""
+
+from __future__ import annotations
+
+from keet.analysis.facts import instructions, on_chip, origin, parallelism, warps
+from keet.findings import Edit, FindingSpec, otherwise, when
+
+FINDING = FindingSpec(
+    id="barrier_bound",
+    family="parallelism",
+    label="waiting at barriers",
+    meaning="Warps spend a large part of their time waiting at block-wide barriers.",
+    how="The share of warp time spent at block-wide barriers. A fixed part of it is assumed to be "
+    "removable.",
+    rules=("CPIStall",),
+    credited_rules=("IssueSlotUtilization", "CPIStall", "LaunchConfiguration"),
+    parameters=("barrier_waits", "indirect"),
+    claims=("waiting", "instructions"),
+    unlike={
+        "latency_bound": "If all warps of a block wait for loads in front of the barrier, the "
+        "loads are the cause; both findings may then be reported.",
+        "load_imbalance": "Uneven work between blocks does not show at barriers, which are within "
+        "a block.",
+    },
+    remedies={
+        when(origin.library): "Choose another algorithm or problem size of {library} for this "
+        "call: its barriers can't be changed.",
+        when(origin.triton): "Reduce across the program less often{here}: accumulate element by "
+        "element in the loop and call tl.sum or tl.max once after it, or use fewer warps "
+        "(num_warps).",
+        when(parallelism.warp_sized_blocks, name="one_warp"): "A block is one warp: replace "
+        "__syncthreads by __syncwarp, and exchange values by shuffles{here}.",
+        when(warps.few_warps_work, warps.waits_for_other_blocks, name="look_back"): "A few warps "
+        "of each block wait for results of other blocks, and the rest of the block waits for "
+        "these warps{here}: let each thread handle several items, so that there are fewer blocks "
+        "and fewer such waits. Smaller blocks would increase them.",
+        when(warps.few_warps_work, name="few_warps"): "Only a few warps of each block work before "
+        "the barrier, and the others wait for them{here}: spread that step over all warps, let "
+        "each thread handle several items so that it is done less often, or start no more warps "
+        "than have work.",
+        when(on_chip.uses_async_copy, name="pipeline"): "Let each stage of the pipeline have a "
+        "barrier of its own (cuda::pipeline, cuda::barrier) and add stages{here}, so that warps "
+        "wait only for the stage that they need next.",
+        when(
+            origin.looks_like_scan, name="scan", unless=(instructions.uses_shuffles,)
+        ): "Scan within "
+        "warps by shuffles (__shfl_up_sync) and across warps once, or use cub::BlockScan{here}; "
+        "let each thread scan several items first.",
+        when(
+            origin.looks_like_reduction, name="reduction", unless=(instructions.uses_shuffles,)
+        ): "Reduce within "
+        "warps by shuffles (__shfl_xor_sync) and across warps once, or use "
+        "cub::BlockReduce{here}; let each thread add several items first.",
+        when(
+            on_chip.stages_through_shared, origin.has_async_copy, name="async_tiles"
+        ): "Keep two or "
+        "more tiles in shared memory and copy the next one with cp.async while the current one is "
+        "used{here}: one barrier per step is enough then, and it seldom waits.",
+        when(on_chip.stages_through_shared, name="tiles"): "Keep two tiles in shared memory, and "
+        "load the next one into registers while the current one is used{here}: one barrier per "
+        "step is enough then.",
+        when(parallelism.uneven_loops, name="uneven"): "Warps reach the barrier at different "
+        "times, because their loops differ in length{here}: share the work between barriers "
+        "evenly, or use smaller blocks.",
+        when(parallelism.large_blocks, unless=(parallelism.fewer_blocks_than_sms,)): "Use smaller "
+        "blocks, so that fewer warps wait for each other and other blocks of the SM work "
+        "meanwhile{here}; do more work between barriers.",
+        otherwise: "Do more work between barriers{here}, and exchange within warps by shuffles.",
+    },
+    edit=Edit(
+        "Do more work between block barriers, or replace them by shuffles within warps",
+        below=("the percentage of warp cycles spent at barriers", 3),
+        needs="the percentage of warp cycles spent at barriers",
+        is_answer=False,
+        usual=18,
+    ),
+)

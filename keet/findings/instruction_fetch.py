@@ -1,0 +1,44 @@
+"""Instruction fetch."""
+
+from __future__ import annotations
+
+from keet.analysis.facts import instructions, origin, parallelism
+from keet.findings import Edit, FindingSpec, otherwise, when
+
+FINDING = FindingSpec(
+    id="instruction_fetch",
+    family="instructions",
+    label="instruction fetch",
+    meaning="Warps wait for instructions to be fetched, mostly because the code in use is larger "
+    "than the instruction caches.",
+    how="The share of warp time spent waiting for instructions. Every kernel starts with empty "
+    "instruction caches, so that a part of it is kept for short kernels.",
+    rules=("CPIStall",),
+    credited_rules=("CPIStall",),
+    parameters=("short_kernel_ns",),
+    claims=("waiting",),
+    unlike={
+        "launch_bound": "Short kernels fetch their instructions once; that belongs to launching.",
+        "latency_bound": "Waiting for data, not for instructions.",
+    },
+    remedies={
+        when(origin.library): "Choose another algorithm or tile size of {library} for this call: "
+        "the size of its code can't be changed.",
+        when(origin.triton): "Unroll less{here}: range instead of tl.static_range, and fewer "
+        "elements per program.",
+        when(instructions.runs_once, name="straight"): "The code is long and runs once per "
+        "warp{here}: write repeated parts as a loop over a table of coefficients, and let each "
+        "warp handle several items, so that it runs the same code again.",
+        when(parallelism.loops_dominate, name="loops"): "The loop's code probably does not fit "
+        "into the instruction cache{here}: unroll less (#pragma unroll with a smaller factor), "
+        "split the loop, or inline less (__noinline__).",
+        otherwise: "Make the hot code smaller{here}: roll loops up, read coefficients from a "
+        "table, let warps run the same code at the same time.",
+    },
+    edit=Edit(
+        "Make the unrolled code small enough for the instruction cache, by loops over a table",
+        below=("the percentage of warp cycles without an instruction", 4),
+        is_answer=False,
+        usual=26,
+    ),
+)

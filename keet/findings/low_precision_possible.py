@@ -1,0 +1,58 @@
+"""FP64 may not be needed."""
+
+from __future__ import annotations
+
+from keet.analysis.facts import instructions, origin
+from keet.findings import Edit, FindingSpec, otherwise, when
+
+FINDING = FindingSpec(
+    id="low_precision_possible",
+    family="instructions",
+    label="FP64 may not be needed",
+    meaning="The kernel computes in double precision (FP64). If FP32 is accurate enough, it would "
+    "be faster; the report can't show which accuracy is needed.",
+    how="Double-precision instructions are executed, and the source asks for them or they are not "
+    "converted from float; or the FP64 pipe is the busiest unit where instruction counts are "
+    "missing. keet can't know which accuracy is needed: check that before using FP32. It is not "
+    "reported for double data on a GPU with a high FP64 rate.",
+    rules=("SOLFPRoofline",),
+    credited_rules=("SOLFPRoofline", "HighPipeUtilization", "FPInstructions"),
+    parameters=("promoted", "per_double", "indirect", "most_removed", "sharpness"),
+    claims=("precision", "bytes", "instructions"),
+    unlike={
+        "fp64_promotion": "If values are converted between float and double and nothing in the "
+        "source asks for double, keet assumes that the double precision is unintended.",
+        "pipe_saturated": "If the data is double and the GPU has a high FP64 rate, a busy FP64 "
+        "pipe is the work itself.",
+    },
+    remedies={
+        when(origin.library): "Call the routine of {library} for a narrower type, or a "
+        "mixed-precision variant with iterative refinement, where the accuracy allows it.",
+        when(
+            instructions.computes_in_double,
+            origin.looks_like_gemm,
+            origin.has_double_tensor_cores,
+            name="tensor",
+            unless=(instructions.tensor_cores_used,),
+        ): "Compute the "
+        "product on the double-precision tensor cores (mma.sync for f64, or cuBLAS){here}, or in "
+        "a narrower type where the accuracy allows it.",
+        when(instructions.computes_in_double, origin.slow_double, name="slow_double"): "This GPU "
+        "computes doubles at a small part of its single-precision rate: use single precision "
+        "where the accuracy allows it{here}, with compensated sums (two floats) where it does not.",
+        when(instructions.pipe_fp64, origin.slow_double, name="slow_pipe"): "This GPU computes "
+        "doubles at a small part of its single-precision rate: use single precision where the "
+        "accuracy allows it{here}, and look for unintended doubles: constants without an f, and "
+        "functions such as pow and sqrt instead of powf and sqrtf.",
+        when(instructions.computes_in_single, name="single"): "Use half2 or bfloat162 arithmetic "
+        "where the accuracy allows it{here}, with sums in single precision.",
+        otherwise: "Use single precision where the accuracy allows it{here}, at least for the bulk "
+        "of the arithmetic.",
+    },
+    edit=Edit(
+        "Do the bulk of the arithmetic in float where the code now computes in double",
+        below=("the number of double-precision instructions", 1),
+        unlike=("fp64_promotion", "sfu_bound"),
+        usual=15,
+    ),
+)

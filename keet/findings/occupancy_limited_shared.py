@@ -1,0 +1,58 @@
+"""Occupancy limited by shared memory."""
+
+from __future__ import annotations
+
+from keet.analysis.facts import on_chip, origin, parallelism
+from keet.findings import Edit, FindingSpec, otherwise, when
+
+FINDING = FindingSpec(
+    id="occupancy_limited_shared",
+    family="parallelism",
+    label="occupancy limited by shared memory",
+    meaning="Each block uses so much shared memory that too few warps fit on an SM to hide "
+    "latency.",
+    how="Shared memory lets fewer blocks onto an SM than warps would, the theoretical occupancy "
+    "is below 100%, and there is more than one wave of blocks. The gain is that of covering the "
+    "same waiting with as many more warps as the next limit of the SM leaves room for. Matrix "
+    "products are left out, because they reuse data from their tiles.",
+    rules=("TheoreticalOccupancy",),
+    credited_rules=(
+        "HighPipeUtilization",
+        "IssueSlotUtilization",
+        "CPIStall",
+        "TheoreticalOccupancy",
+    ),
+    parameters=("most_occupancy", "indirect", "leads"),
+    claims=("parallelism",),
+    unlike={
+        "occupancy_limited_registers": "The limiter is registers per thread.",
+        "occupancy_limited_block": "The limiter is the number of blocks per SM, or blocks end as "
+        "fast as new ones start.",
+        "latency_bound": "More independent operations per thread hide the same waiting with as "
+        "many warps.",
+    },
+    remedies={
+        when(origin.library): "Choose an algorithm or tile size of {library} that uses less shared "
+        "memory: large tiles with few warps are often its fastest, so measure both.",
+        when(origin.triton): "Use fewer stages (num_stages) or fewer elements per program{here}, "
+        "so that it needs less shared memory.",
+        when(
+            parallelism.shared_limit, parallelism.carveout_below_maximum, name="carveout"
+        ): "Ask for more "
+        "of the SM's memory as shared memory: cudaFuncSetAttribute with "
+        "cudaFuncAttributePreferredSharedMemoryCarveout. Then use less of it per block{here}.",
+        when(parallelism.shared_limit, on_chip.uses_async_copy, name="stages"): "Use fewer stages "
+        "of asynchronous copies or smaller tiles{here}, as long as enough bytes stay in flight.",
+        when(parallelism.shared_limit, parallelism.small_blocks, name="small_blocks"): "Let more "
+        "threads share what is in shared memory{here}: larger blocks on the same tile, or less "
+        "shared memory per thread (narrower types, registers).",
+        otherwise: "Use less shared memory per block{here}: smaller tiles, narrower types, or "
+        "registers.",
+    },
+    edit=Edit(
+        "Cut the shared memory per block, so that more blocks fit on an SM at a time",
+        ruled_out="another limit than shared memory",
+        needs="the shared memory of a block",
+        usual=21,
+    ),
+)

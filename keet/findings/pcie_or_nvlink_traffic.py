@@ -1,0 +1,47 @@
+"""Traffic over PCIe or NVLink."""
+
+from __future__ import annotations
+
+from keet.analysis.facts import global_memory, origin
+from keet.findings import Edit, FindingSpec, otherwise, when
+
+FINDING = FindingSpec(
+    id="pcie_or_nvlink_traffic",
+    family="memory",
+    label="traffic over PCIe or NVLink",
+    meaning="The kernel works on memory of the host or of another GPU, over a link that is far "
+    "slower than its own DRAM.",
+    how="The bytes per second between the GPU and the host's memory are compared with what "
+    "accesses of single sectors reach of the link's peak.",
+    parameters=("attainable_link", "most_removed"),
+    claims=("bytes",),
+    memory="global",
+    unlike={
+        "latency_bound": "Waiting for the link is not covered by more loads in flight: they queue "
+        "for the same link.",
+        "at_dram_roofline": "Only traffic with the GPU's own DRAM counts for its roofline.",
+    },
+    remedies={
+        when(origin.library_communication, name="communication"): "This kernel moves data between "
+        "GPUs by design: exchange less (a narrower type, fewer or larger messages), or overlap it "
+        "with computation in another stream.",
+        when(global_memory.reads_peer, name="peer"): "Copy what the kernel needs from the other "
+        "GPU before it runs (cudaMemcpyPeerAsync, or NCCL), and work on the copy{here}.",
+        when(
+            global_memory.writes_host, name="writes", unless=(global_memory.reads_host,)
+        ): "Write the "
+        "results to a buffer on the GPU{here}, and copy them to the host in bulk afterwards "
+        "(cudaMemcpyAsync into pinned memory, overlapped with the next kernel).",
+        when(global_memory.reads_host, name="reads"): "Copy the data to the GPU in bulk before the "
+        "kernel (cudaMemcpyAsync from pinned memory, or cudaMemPrefetchAsync for managed memory), "
+        "and work on the copy{here}.",
+        otherwise: "Copy the data to the GPU in bulk before the kernel (or prefetch managed "
+        "memory), and work on the copy{here}.",
+    },
+    edit=Edit(
+        "Copy data that the kernel reads from host memory into device memory beforehand",
+        below=("the percentage of L2 sectors from host memory", 0.5),
+        is_answer=False,
+        usual=25,
+    ),
+)

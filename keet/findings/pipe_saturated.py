@@ -1,0 +1,120 @@
+"""Heavily used pipe."""
+
+from __future__ import annotations
+
+from keet.analysis.facts import global_memory, instructions, on_chip, origin
+from keet.findings import Edit, FindingSpec, otherwise, when
+
+FINDING = FindingSpec(
+    id="pipe_saturated",
+    family="instructions",
+    label="heavily used pipe",
+    meaning="One unit of the SM is the busiest, and keet sees no waste in its work: only less "
+    "work for it makes the kernel faster.",
+    how="A unit of the SM has the largest load, or nearly the largest, and no other finding "
+    "counts its work as waste. It is reported only if no more specific finding reduces the load "
+    "of the same unit.",
+    rules=("HighPipeUtilization", "SOLBottleneck"),
+    credited_rules=("SOLBottleneck", "HighPipeUtilization", "CPIStall", "FPInstructions"),
+    parameters=("pipe_work", "sharpness", "indirect"),
+    claims=("instructions", "bytes", "redundant"),
+    unlike={
+        "at_compute_roofline": "Arithmetic pipes (FMA, tensor, FP16, FP64) and issue slots near "
+        "their peak are a roofline.",
+        "shared_bank_conflict": "Work of L1 that is repeats of conflicting accesses.",
+        "integer_overhead": "Work of the ALU pipe that is addresses, conditions and conversions.",
+    },
+    remedies={
+        when(origin.library_merge_sort): "Sort with cub::DeviceRadixSort, or call thrust::sort "
+        "with a plain integer or floating-point key and thrust::less, which uses it: a merge sort "
+        "compares every key once per level.",
+        when(origin.library_elementwise): "Fuse this operation with its neighbours "
+        "(torch.compile), use a cheaper function or a narrower type, or call it less often: only "
+        "less work makes this kernel of {library} faster.",
+        when(origin.library): "Choose another algorithm, data type or layout of {library} for this "
+        "call, or call it less often: only less work makes this kernel faster.",
+        when(origin.initialises_curand, name="curand"): "Each sequence number makes curand_init "
+        "skip ahead{here}: give every thread the same sequence number and another seed, or use a "
+        "Philox generator, which skips ahead at no cost. Keep the states between launches.",
+        when(instructions.pipe_lsu, global_memory.replays, name="replays"): "Each memory "
+        "instruction takes many wavefronts{here}: let neighbouring threads access neighbouring "
+        "words of global memory and different banks of shared memory.",
+        when(
+            instructions.pipe_lsu,
+            origin.looks_like_gemm,
+            name="product_untiled",
+            unless=(on_chip.uses_shared,),
+        ): "Load tiles of "
+        "both operands into shared memory, and let each thread compute a block of several rows "
+        "and columns in registers{here}, so that each value loaded serves several results; or "
+        "call cuBLAS.",
+        when(
+            instructions.pipe_lsu,
+            origin.looks_like_gemm,
+            on_chip.uses_shared,
+            name="product",
+            unless=(instructions.tensor_cores_used,),
+        ): "Let each "
+        "thread compute a block of several rows and columns in registers{here}, so that each "
+        "value read from shared memory serves several results; or call cuBLAS.",
+        when(instructions.pipe_lsu, on_chip.mostly_shared, name="shared"): "Read from shared "
+        "memory less often{here}: keep a block of several results per thread in registers, so "
+        "that each value read serves several of them, and read with wide accesses (float4).",
+        when(instructions.pipe_lsu, global_memory.accesses_narrow, name="global"): "Issue fewer "
+        "loads and stores{here}: compute several results per thread, so that values in registers "
+        "serve several of them, and use wide accesses (float4, uint4) where a thread needs "
+        "neighbouring elements.",
+        when(instructions.pipe_lsu, global_memory.moves_data, name="global_wide"): "Issue fewer "
+        "loads and stores{here}: reuse values from registers, by computing several results per "
+        "thread.",
+        when(
+            instructions.pipe_fma, instructions.multiplies_integers, name="integer_products"
+        ): "The FMA pipe "
+        "is busy with integer multiplications{here}: use fewer of them (shifts and additions, "
+        "pointers that advance instead of addresses computed anew), and move what repeats out of "
+        "the loop.",
+        when(instructions.pipe_fma, name="fma"): "Compute less{here}: factor out common terms, "
+        "reuse results between threads or iterations, or use packed half2 arithmetic where the "
+        "accuracy allows it.",
+        when(
+            instructions.pipe_alu,
+            global_memory.accesses_tiny,
+            name="alu_packed",
+            unless=(instructions.tensor_cores_used, instructions.computes_floats),
+        ): "Execute fewer "
+        "comparisons, selections, shifts and logic{here}: the data are one or two bytes wide, so "
+        "work on several packed values per instruction (__vadd4, __vmaxu4, __dp4a), and move what "
+        "repeats out of the loop.",
+        when(instructions.pipe_alu, name="alu"): "Execute fewer integer additions, comparisons, "
+        "selections, shifts and logic{here}: move what repeats out of the loop, simplify indices "
+        "and conditions, and unroll, so that they serve several items.",
+        when(instructions.pipe_xu, name="xu"): "Execute fewer special functions and "
+        "conversions{here}: polynomials or recurrences on the FMA pipe, one reciprocal for "
+        "several divisions, and one type for counters and values.",
+        when(instructions.pipe_fp64, name="fp64"): "Execute fewer double-precision "
+        "instructions{here}: single precision where the accuracy allows it, fewer divisions and "
+        "roots, and common terms computed once.",
+        when(instructions.pipe_fp16, name="fp16"): "Execute fewer half-precision "
+        "instructions{here}: use half2 for two values at a time, and the tensor cores for "
+        "products of matrices.",
+        when(instructions.pipe_tensor, name="tensor"): "Only less matrix arithmetic helps{here}: "
+        "skip blocks that are zero or masked, or use a narrower type where the accuracy allows it.",
+        when(instructions.pipe_adu, name="adu"): "Execute fewer barriers and loads from indexed "
+        "constants{here}: keep tables that are indexed at run time in shared memory or registers, "
+        "and synchronise less often.",
+        when(instructions.pipe_issue, name="issue"): "Execute fewer instructions{here}: move what "
+        "repeats out of the loop, use wider types and packed operations, and simplify addresses "
+        "and conditions.",
+        when(instructions.pipe_l2, name="l2"): "Send fewer requests to L2{here}: reuse data from "
+        "registers, shared memory or L1, and let each warp access whole cache lines.",
+        otherwise: "Give this unit less work{here}: reuse values from registers (several results "
+        "per thread), and move what repeats out of the loop.",
+    },
+    edit=Edit(
+        "Compute several results per thread, so that each shared-memory load feeds more of them",
+        below=("the L1 and shared memory percentage of peak", 30),
+        needs="the shared memory of a block",
+        unlike=("redundant_traffic",),
+        usual=12,
+    ),
+)

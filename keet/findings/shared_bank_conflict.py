@@ -1,0 +1,64 @@
+"""Shared-memory bank conflicts."""
+
+from __future__ import annotations
+
+from keet.analysis.facts import on_chip, origin
+from keet.findings import Edit, FindingSpec, otherwise, when
+
+FINDING = FindingSpec(
+    id="shared_bank_conflict",
+    family="memory",
+    label="shared-memory bank conflicts",
+    meaning="Threads of a warp access different words in the same bank, so a request takes "
+    "several wavefronts.",
+    how="The wavefronts of shared loads and stores that are repeats because of bank conflicts are "
+    "compared with all of their wavefronts. The fix removes that share of the work of L1 and of "
+    "the waiting for shared memory. Without these counters, keet suspects it where a kernel with "
+    "shared memory keeps L1 busy much longer than the LSU pipe that feeds it.",
+    rules=("UncoalescedSharedAccess", "SharedMemoryConflicts"),
+    credited_rules=("CPIStall", "UncoalescedSharedAccess", "SharedMemoryConflicts"),
+    parameters=("unrelated_waits", "replayed"),
+    claims=("bytes", "waiting"),
+    memory="shared",
+    unlike={
+        "atomic_contention": "Repeats of atomics on shared memory are counted apart: their threads "
+        "access the same address, not just the same bank.",
+        "pipe_saturated": "A saturated L1 or LSU pipe without repeats does needed work; only less "
+        "of it helps.",
+        "barrier_bound": "Waiting at barriers between phases is not waiting for shared memory, "
+        "although both occur around tiles.",
+    },
+    remedies={
+        when(origin.library): "Choose another tile size, layout or algorithm of {library} for this "
+        "call: the layout of its shared memory can't be changed.",
+        when(origin.triton): "Try other block sizes and num_warps{here}, and avoid transposing a "
+        "block between two operations: the compiler chooses the layout in shared memory from "
+        "these.",
+        when(on_chip.shared_atomics, name="atomics"): "Give each warp, or each few lanes, a copy "
+        "of the counters in shared memory{here}, interleaved so that copies lie in different "
+        "banks, and add the copies at the end.",
+        when(on_chip.shared_index_from_data, name="data"): "The index comes from data{here}. If "
+        "its values are multiples of a power of two, pad the table or swizzle its index with XOR. "
+        "Otherwise keep several interleaved copies of the table, so that groups of lanes have "
+        "banks of their own, or sort the work so that neighbouring threads read neighbours.",
+        when(on_chip.rows_padded, name="padded"): "The rows are padded already{here}: swizzle the "
+        "columns instead (XOR the column with the row), or assign the columns so that "
+        "neighbouring threads access neighbouring words.",
+        when(on_chip.rows_in_pieces, name="pieces"): "Let neighbouring threads access neighbouring "
+        "pieces of the row{here}: where each thread takes several, let it take them half a row "
+        "(or a quarter) apart instead of side by side. Padding rows does not help within a row.",
+        when(on_chip.rows_even, name="pad"): "Pad each row of the shared array by one element, or "
+        "swizzle its columns (XOR the column with the row), so that the threads of a warp fall "
+        "into different banks{here}.",
+        otherwise: "Change the layout of the shared array so that the threads of a warp fall into "
+        "different banks{here}: an odd row length, columns swizzled by XOR with the row, or "
+        "neighbouring threads on neighbouring words.",
+    },
+    edit=Edit(
+        "Pad or swizzle the arrays in shared memory so that warps hit different banks",
+        below=("the percentage of shared wavefronts from conflicts", 3),
+        needs="the shared memory of a block",
+        is_answer=False,
+        usual=13,
+    ),
+)

@@ -1,0 +1,81 @@
+"""Grid too small."""
+
+from __future__ import annotations
+
+from keet.analysis.facts import origin, parallelism
+from keet.findings import Edit, FindingSpec, otherwise, when
+
+FINDING = FindingSpec(
+    id="small_grid",
+    family="parallelism",
+    label="grid too small",
+    meaning="There are fewer blocks than the GPU can run at a time, so SMs are idle or hold fewer "
+    "warps than they could.",
+    how="The number of blocks is compared with the number of SMs, and with the blocks that all "
+    "SMs hold at a time. The gain is limited by chains of dependent instructions, which more "
+    "blocks do not shorten.",
+    rules=("LaunchConfiguration",),
+    rule_titles=("Small Grid",),
+    credited_rules=(
+        "SOLBottleneck",
+        "HighPipeUtilization",
+        "CPIStall",
+        "LaunchConfiguration",
+        "AchievedOccupancy",
+        "WorkloadImbalance",
+    ),
+    parameters=("partial_wave", "indirect", "most_removed", "least_kernel_ns", "short_kernel_ns"),
+    claims=("parallelism",),
+    headline="idle",
+    unlike={
+        "tail_effect": "With more than one wave of blocks, SMs that idle at the end are a tail "
+        "effect.",
+        "load_imbalance": "Enough blocks that take unequal time are load imbalance.",
+        "launch_bound": "A kernel that ends right after it starts is too short; a larger grid "
+        "would not help.",
+    },
+    remedies={
+        when(origin.library_product): "Give {library} more parallel work: batch several products "
+        "into one call, or choose an algorithm that splits the inner dimension over blocks "
+        "(split-K, listed by cublasLtMatmulAlgoGetHeuristic).",
+        when(origin.library): "Give {library} more work per call (a batch instead of single "
+        "items), or let independent calls overlap in several streams.",
+        when(origin.triton): "Launch more programs: fewer elements per program, or the reduced "
+        "axis split over several programs whose partial results are added (tl.atomic_add, or a "
+        "second kernel).",
+        when(
+            parallelism.one_block, origin.looks_like_reduction, name="one_block_reduction"
+        ): "Spread the "
+        "work of the single block over many: partial results go to global memory, and the last "
+        "block to finish, or a second launch, combines them.",
+        when(parallelism.one_block): "Spread the work of the single block over many blocks. If its "
+        "steps depend on each other, so that it can't be split, let one launch handle several "
+        "independent problems, one block per problem.",
+        when(
+            origin.looks_like_gemm, parallelism.small_blocks, name="product_small_blocks"
+        ): "Batch several "
+        "products into one launch, or split the inner dimension of the product over several "
+        "blocks (split-K) and add their partial results.",
+        when(origin.looks_like_gemm, name="product"): "Split the inner dimension of the product "
+        "over several blocks (split-K) and add their partial results, or use smaller output tiles "
+        "per block.",
+        when(origin.looks_like_reduction, name="reduction"): "Let several blocks work on each row "
+        "or segment, and combine their partial results by one atomic per block or in a second "
+        "launch.",
+        when(parallelism.loops_dominate, name="loops"): "If the iterations of the loop that each "
+        "thread runs{here} do not depend on each other, split them over more threads and blocks, "
+        "and combine their partial results. Else handle several problems in one launch.",
+        when(parallelism.large_blocks, parallelism.fewer_blocks_than_sms): "Use smaller blocks, if "
+        "their threads do not need each other's results: the same number of threads is then "
+        "spread over more SMs. If that is not enough, split the work further.",
+        otherwise: "Split the work further: several blocks per item, or fewer items per thread. "
+        "Where this kernel is launched many times one after the other, handle several problems in "
+        "one launch.",
+    },
+    edit=Edit(
+        "Split the work over more blocks, so that every SM of the GPU has some of it",
+        above=("the number of waves", 2.5),
+        unlike=("latency_bound",),
+        usual=11,
+    ),
+)

@@ -1,0 +1,49 @@
+"""Tail effect."""
+
+from __future__ import annotations
+
+from keet.analysis.facts import origin, parallelism
+from keet.findings import Edit, FindingSpec, otherwise, when
+
+FINDING = FindingSpec(
+    id="tail_effect",
+    family="parallelism",
+    label="tail effect",
+    meaning="The last wave of blocks fills only a part of the GPU but takes as long as a full one.",
+    how="The number of waves says which part of the SMs the last wave uses. The loss is at most "
+    "the idle time that was measured: 1 minus the active cycles of the average SM over those of "
+    "the SM that is active longest.",
+    rules=("LaunchConfiguration",),
+    rule_titles=("Tail Effect",),
+    credited_rules=("LaunchConfiguration", "AchievedOccupancy", "WorkloadImbalance"),
+    parameters=("balanced",),
+    claims=("parallelism",),
+    headline="idle",
+    unlike={
+        "load_imbalance": "Idle time beyond what the number of waves explains means that blocks "
+        "take unequal time.",
+        "small_grid": "Less than one wave of blocks is a small grid.",
+    },
+    remedies={
+        when(origin.library_product): "Choose a shape or an algorithm of {library} whose tiles "
+        "fill whole waves: another tile size or stream-K (cublasLtMatmulAlgoGetHeuristic lists "
+        "alternatives), or dimensions padded or batched differently.",
+        when(origin.library): "Change the problem size per call of {library} (larger batches, or "
+        "two calls in one), so that the last wave matters less.",
+        when(origin.triton): "Launch as many programs as fit on the GPU at a time and let each "
+        "loop over several tiles (persistent programs), or choose block sizes that give whole "
+        "waves.",
+        when(parallelism.waves_just_over, name="just_over"): "Only a few blocks are left over for "
+        "the last wave: give each block slightly more work so that the grid fits into whole waves.",
+        when(parallelism.large_blocks): "Use smaller blocks with smaller tiles, so that the last "
+        "wave is a smaller part of the work, or let as many blocks as fit share all tiles "
+        "(persistent blocks, stream-K).",
+        otherwise: "Choose tiles so that the blocks fill whole waves, or let as many blocks as fit "
+        "share all tiles (persistent blocks, stream-K).",
+    },
+    edit=Edit(
+        "Deal out the tiles evenly, so that no last partial wave leaves most SMs idle",
+        above=("the number of waves", 7),
+        usual=9,
+    ),
+)

@@ -1,0 +1,66 @@
+"""Warps with inactive threads."""
+
+from __future__ import annotations
+
+from keet.analysis.facts import origin, parallelism, warps
+from keet.findings import Edit, FindingSpec, otherwise, when
+
+FINDING = FindingSpec(
+    id="warp_divergence",
+    family="instructions",
+    label="warps with inactive threads",
+    meaning="Instructions run with only a part of a warp's threads: threads take different paths, "
+    "have an index outside of the data, or the block does not fill its warps.",
+    how="The average number of active threads per executed instruction is compared with the 32 of "
+    "a warp. The cause is found from the machine code: threads outside of the data, blocks that "
+    "do not fill a warp, or paths that differ within a warp.",
+    rules=("ThreadDivergence",),
+    rule_titles=("Block Size",),
+    credited_rules=("CPIStall", "LaunchConfiguration", "ThreadDivergence"),
+    parameters=("converged", "indirect"),
+    claims=("instructions", "redundant"),
+    unlike={
+        "load_imbalance": "Uneven work between warps or blocks leaves SMs idle, with full warps.",
+        "uncoalesced_global": "Scattered addresses of full warps are a matter of memory, not of "
+        "control flow.",
+    },
+    remedies={
+        when(origin.library, warps.threads_outside, name="library_outside"): "Give {library} sizes "
+        "that fill its tiles, or batch small problems into one call: threads whose index lies "
+        "outside of the data exit at once.",
+        when(origin.library): "Give {library} inputs whose neighbouring items take the same path: "
+        "sort or group them by length or kind first.",
+        when(origin.triton): "Group the work so that all elements of a program take the same "
+        "path{here}, and mask off fewer of them: block sizes near the real extents.",
+        when(
+            warps.partial_warps, parallelism.warp_sized_blocks, name="small_blocks"
+        ): "Use blocks of "
+        "several whole warps, such as four: a block with fewer threads than a warp still occupies "
+        "a whole warp, and its other lanes stay empty.",
+        when(warps.partial_warps): "Make the block size a multiple of the warp size: the last warp "
+        "of each block runs with a part of its threads.",
+        when(warps.threads_outside, name="outside"): "Let the blocks fit the data{here}: the index "
+        "of these threads lies outside of it. Choose a block shape whose sides divide the "
+        "extents, or number the elements in one dimension and compute the coordinates from that, "
+        "so that only the last warp is partly filled.",
+        when(origin.looks_like_sparse, name="sparse"): "Threads of a warp work on rows of "
+        "different length{here}: give each row a warp or a group of lanes, or sort rows by length.",
+        when(warps.inactive_in_routines, name="routines"): "Some threads take the slow path of a "
+        "routine{here}, such as division or a function of a large or denormal argument: use the "
+        "fast variant (__fdividef, -ftz=true), or collect the rare cases and handle them together.",
+        when(parallelism.uneven_loops, name="loops"): "Threads leave the loop after different "
+        "numbers of iterations{here}: let a warp work on one item together, group items of equal "
+        "length, or let lanes that are done fetch the next item.",
+        when(warps.different_paths, name="paths"): "Sort or group the work so that the threads of "
+        "a warp take the same path{here}, or keep the branches short: compute what both paths "
+        "share outside of them.",
+        otherwise: "Let more threads of each warp work{here}: group the work so that they take the "
+        "same path, and choose blocks that fit the data, so that few threads lie outside of it.",
+    },
+    edit=Edit(
+        "Keep the threads of a warp on one path, so that no slow path runs for a few lanes",
+        above=("the number of threads per instruction", 31),
+        unlike=("sfu_bound",),
+        usual=5,
+    ),
+)
