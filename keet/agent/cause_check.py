@@ -11,7 +11,6 @@ from keet.analysis.place import Place
 from keet.analysis.time_model import TimeModel
 from keet.diagnosis.claims import (
     EvaluatedClaim,
-    Kind,
     RankedCause,
     WorkClaim,
     check_cause,
@@ -24,6 +23,7 @@ from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.headline import By, Verdict, verdict_of
 from keet.explanation.model_explanation import ModelCause
 from keet.explanation.ncu_rules import second_opinion
+from keet.findings import ClaimKind
 from keet.profile.names import file_name
 from keet.prose.expressions import EvaluatedExpression, evaluate, has_influence, parse
 from keet.prose.reading import unfounded
@@ -115,7 +115,7 @@ class CauseJudge:
 
     def _claim(self, said: RawClaim, finding: str, place: Place | None) -> WorkClaim:
         kind = said.kind.strip().lower()
-        if kind not in get_args(Kind):
+        if kind not in get_args(ClaimKind):
             return WorkClaim(finding, "cause", place=place)
         needed, removed = self._amount(said.needed), self._amount(said.removed)
         return WorkClaim(

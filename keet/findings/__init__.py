@@ -158,10 +158,8 @@ def findings() -> Mapping[str, FindingSpec]:
             raise ValueError(f"{module.__file__}: the id {spec.id!r} has to be the module's name")
         own = {name: vars(module)[name] for name in _FUNCTIONS if name in vars(module)}
         found[spec.id] = spec._replace(**own)
-    families = get_args(Family)
-    return {
-        spec.id: spec for spec in sorted(found.values(), key=lambda s: families.index(s.family))
-    }
+    by_family = sorted(found.values(), key=lambda spec: get_args(Family).index(spec.family))
+    return {spec.id: spec for spec in by_family}
 
 
 _FUNCTIONS = ("candidates", "absent", "leading_lines")

@@ -29,7 +29,8 @@ partial_warps = Fact(
 )
 threads_outside = Fact(
     "threads_outside",
-    "most inactive threads exit at a bounds check before anything is loaded: their index lies outside of the data",
+    "most inactive threads exit at a bounds check before anything is loaded: their index lies "
+    "outside of the data",
     _inactive_by("outside"),
     metrics=("active_threads_per_warp",),
 )
@@ -42,7 +43,8 @@ different_paths = Fact(
 
 
 @fact(
-    "most inactive threads occur in routines that the code calls, such as the slow paths of division",
+    "most inactive threads occur in routines that the code calls, such as the slow paths of "
+    "division",
     opcodes=("CALL",),
 )
 def inactive_in_routines(inputs: FactInputs) -> Answer:

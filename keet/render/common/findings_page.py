@@ -11,8 +11,9 @@ _INTRO = """\
 # Findings
 
 The findings that keet can report for a launch, how it recognises them, and what it advises.
-`make docs` generates this page from the modules in `keet/findings`; edit those, not this page. The ids are stable, so that other programs can rely
-on them. `keet finding ID` prints the same text, with measured cases and the values of parameters.
+`make docs` generates this page from the modules in `keet/findings`; edit those, not this page. The
+ids are stable, so that other programs can rely on them. `keet finding ID` prints the same text, with
+measured cases and the values of parameters.
 
 Each finding has several remedies. keet gives the first one whose conditions are all known to be
 true from the report.
