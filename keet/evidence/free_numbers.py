@@ -1,6 +1,7 @@
-"""Finds numbers and comparisons outside braces, which a model's text must not contain.
+"""Finds numbers in the words of a sentence: numbers are printed from evidence only.
 
-What may hold digits: code spans from the source, `file.cu:31` and `line 31` where there is such a
+A model's words must not state amounts in words or compare them either; keet's own may. What may
+hold digits: code spans from the source, `file.cu:31` and `line 31` where there is such a
 line, and names (`L2`, `FP64`, `sm_90`, `float4`, those of the source).
 """
 
@@ -9,14 +10,15 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
+from keet.evidence import number_words as words_for
 from keet.lazy_regex import regex
-from keet.prose import number_words as words_for
-from keet.prose.quoted_code import is_code, is_known_name, source_of
 from keet.records import NamedTuple
 
 HOW = "write it as {name} or as an expression, {dram_bytes / (N * 4 B)}"
+_A_NUMBER = "a number outside of braces"
 HOW_TO_COMPARE = "write the comparison as an expression, {name_1 > 2 * name_2}"
 
 _CODE = regex(r"`([^`]*)`")
@@ -67,6 +69,15 @@ def free_number(words: str, allowed: Allowed, *, compares: bool) -> str | None:
     if words_for.FASTER.search(plain):
         return "only keet forecasts speed-ups; leave the amount out"
     return _unreadable(plain) or _stated(plain, allowed) or _compared(plain, allowed, compares)
+
+
+def number_in(words: str) -> str | None:
+    """The first number in words of keet's own; None if digits occur only in names."""
+    for match in _CODE.finditer(words):
+        if not is_code(match[1], "", frozenset(), is_proposal=False):
+            return match[0]
+    plain, problem = _without_places(_as_read(_CODE.sub(" code ", words)), None)
+    return problem or _unknown_digits(words_for.SIZED.sub(" sized ", plain), source_of(""))
 
 
 def _as_read(text: str) -> str:
@@ -126,13 +137,20 @@ def _stated(plain: str, allowed: Allowed) -> str | None:
     for text in (unnamed, unnamed.replace("_", " "), unnamed.replace("_", "")):
         for pattern in (words_for.RATIO, words_for.COUNT, words_for.ROMAN):
             if found := pattern.search(text):
-                return f"`{found[0].strip()}` is a number outside of braces; {HOW}"
+                return f"`{found[0].strip()}` is {_A_NUMBER}; {HOW}"
+    if digits := _unknown_digits(plain, source):
+        is_name = _NAME.match(digits)
+        return f"`{digits}` is {'not a name of the source' if is_name else _A_NUMBER}; {HOW}"
+    return None
+
+
+def _unknown_digits(plain: str, source: TokenizedCode) -> str | None:
+    """A name with digits that is not known, or a number that is not in a name."""
     for match in _NAME.finditer(plain):
         if not is_known_name(match[0], source):
-            return f"`{match[0][:20]}` is not a name of the source; {HOW}"
-    if found := re.search(r"\d[^\s]{0,19}", _NAME.sub(" ", plain)):
-        return f"`{found[0]}` is a number outside of braces; {HOW}"
-    return None
+            return match[0][:20]
+    number = re.search(r"\d[^\s]{0,19}", _NAME.sub(" ", plain))
+    return number and number[0]
 
 
 def _unnamed(name: str, words: frozenset[str]) -> str:
@@ -186,3 +204,84 @@ def _compared(plain: str, allowed: Allowed, compares: bool) -> str | None:  # no
     if found and words_for.MEASURED.search(plain):
         return f"`{found[0]}` compares amounts; {HOW_TO_COMPARE}"
     return None
+
+
+# --- code spans, and names with digits
+
+_NOT_CODE = regex(
+    r'"""[\s\S]*?(?:"""|\Z)|//[^\n]*|/\*[\s\S]*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"'
+    r"|#(?!\s*(?:define|pragma|if|ifdef|ifndef|else|elif|endif|include|undef|error|line)\b)[^\n]*"
+)
+"""Comments and strings: they can contain claims."""
+_CODE_TOKEN = regex(r"[A-Za-z_]\w*|0[xX][0-9a-fA-F]+\w*|\d(?:[eE][-+]\d|[\w.])*|\S", re.ASCII)
+_PERCENT = regex(r"\d\s*%(?!\s*[\w(])")
+"""`82 %`: a remainder operator would be followed by an operand."""
+_PLAIN_NUMBER = regex(r"[-+]?[\d,]+(?:\.\d+)?")
+_ASSIGNED = regex(r"(?<![=<>!])=\s*\d")
+"""`n = 32`: may be a value that the source does not have."""
+
+
+class TokenizedCode(NamedTuple):
+    """The source as tokens, for searching quotes."""
+
+    text: str
+    """One token per line, so that a search cannot start or end inside a token."""
+    words: frozenset[str]
+
+
+@lru_cache(maxsize=8)
+def source_of(code: str) -> TokenizedCode:
+    tokens = _CODE_TOKEN.findall(_NOT_CODE.sub(" ", code))
+    return TokenizedCode(_joined(tokens), frozenset(tokens))
+
+
+def _joined(tokens: Sequence[str]) -> str:
+    return "\n".join(["", *tokens, ""])
+
+
+def is_code(span: str, code: str, literals: frozenset[float], *, is_proposal: bool) -> bool:
+    """It is in the source, or it has no other numbers than the source and the suggested edits.
+
+    A plain number (`256`) is one of the sentence, whatever it stands in, except in a proposal.
+    """
+    source, tokens = source_of(code), _CODE_TOKEN.findall(span)
+    numbers = {_number(token) for token in tokens if token[0].isdigit()}
+    is_plain = bool(_PLAIN_NUMBER.fullmatch(span.strip()))
+    if _joined(tokens) in source.text and not is_plain:
+        return True
+    if _PERCENT.search(span) or _ASSIGNED.search(span) or _in_words(span):
+        return False
+    # New code that uses known names: `COLS * (COLS + 1) / 2`.
+    if is_plain:
+        return is_proposal and numbers <= literals
+    return not numbers or (not source.words.isdisjoint(tokens) and numbers <= literals)
+
+
+def _in_words(span: str) -> bool:
+    """`thirty percent`. `%` is the remainder in code, and `half` is a type."""
+    plain = re.sub(r"\bhalf\b|%", " ", span)
+    return bool(words_for.COUNT.search(plain) or words_for.RATIO.search(plain))
+
+
+def _number(token: str) -> float:
+    try:
+        if token[:2].lower() == "0x":
+            return float(int(token.rstrip("uUlL"), 16))
+        return float(token.rstrip("uUlLfF").replace("'", ""))
+    except (ValueError, OverflowError):
+        return float("nan")
+
+
+def is_known_name(name: str, source: TokenizedCode) -> bool:
+    """A name without digits, a name of the source, or a well-known one: `L2`, `LDG.E.128`."""
+    if name in source.words or not re.search(r"\d", name):
+        return True
+    if words_for.KNOWN_NAME.fullmatch(name):
+        return True
+    first, *rest = re.split(r"[._]+|::", name.strip("._:"))
+    return _is_known_part(first) and all(_is_known_part(p) or p in words_for.WIDTHS for p in rest)
+
+
+def _is_known_part(part: str) -> bool:
+    known = words_for.KNOWN_NAME.fullmatch
+    return part.isalpha() or bool(known(part) or known(part.upper()))
