@@ -7,7 +7,6 @@ line, and names (`L2`, `FP64`, `sm_90`, `float4`, those of the source).
 
 from __future__ import annotations
 
-import html
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -73,11 +72,13 @@ def free_number(words: str, allowed: Allowed, *, compares: bool) -> str | None:
 
 def number_in(words: str) -> str | None:
     """The first number in words of keet's own; None if digits occur only in names."""
+    if words.isascii() and not _unknown_digits(words, _NO_CODE):  # `L2`: no need for the rest
+        return None
     for match in _CODE.finditer(words):
         if not is_code(match[1], "", frozenset(), is_proposal=False):
             return match[0]
     plain, problem = _without_places(_as_read(_CODE.sub(" code ", words)), None)
-    return problem or _unknown_digits(words_for.SIZED.sub(" sized ", plain), source_of(""))
+    return problem or _unknown_digits(words_for.SIZED.sub(" sized ", plain), _NO_CODE)
 
 
 def _as_read(text: str) -> str:
@@ -88,6 +89,8 @@ def _as_read(text: str) -> str:
 def _decoded(text: str) -> str:
     """Without zero-width characters, and with Unicode digits as ASCII digits."""
     if not text.isascii() or "&" in text:
+        import html  # slow, and keet's own texts do not need it
+
         text = unicodedata.normalize("NFKC", html.unescape(_COMPLEXITY.sub(" ", text)))
         text = "".join(c for c in text if unicodedata.category(c) not in ("Cf", "Mn", "Me", "Co"))
     return text
@@ -227,6 +230,9 @@ class TokenizedCode(NamedTuple):
     text: str
     """One token per line, so that a search cannot start or end inside a token."""
     words: frozenset[str]
+
+
+_NO_CODE = TokenizedCode("", frozenset())
 
 
 @lru_cache(maxsize=8)

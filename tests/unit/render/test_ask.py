@@ -125,7 +125,7 @@ def test_json_fields_that_scripts_rely_on() -> None:
         "answer: “L1 hits 12 % of the time.” (`12` is outside of braces)"
     ]
     assert printed["unchecked"] == [
-        {"where": "answer", "text": UNCHECKED.text, "reason": UNCHECKED.problem}
+        {"where": "answer", "text": UNCHECKED, "reason": UNCHECKED.problem}
     ]
     assert list(printed["evidence"]) == list(answer_text().ids)
     assert printed["usage"]["cost"] == "unknown"
