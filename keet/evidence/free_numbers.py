@@ -34,8 +34,6 @@ _CHOSEN = regex(
     r"(?!\s?(?:%|x\b|times\b|per ?cent|[num]?s\b|[kKMGT]i?B\b|[KMG]?[Hh]z\b))"
 )
 """A number without a unit of time, rate or share: a size that a proposed edit may choose."""
-
-
 _SHAPE = regex(r"(?<![\w.])\d+ ?[x×] ?\d+(?: ?[x×] ?\d+)?(?![\w.])")
 
 
@@ -115,29 +113,34 @@ def _strange(plain: str) -> str | None:
     if plain.isascii():
         return None
     for char in _GREEK.sub(" ", plain):
-        if not char.isascii() and _is_strange(char):
+        is_number = unicodedata.numeric(char, None) is not None or _PICTURE.match(char)
+        is_foreign = char.isalpha() and not unicodedata.name(char, "").startswith("LATIN")
+        if not char.isascii() and (is_number or is_foreign):
             return char
     return None
 
 
-def _is_strange(char: str) -> bool:
-    if unicodedata.numeric(char, None) is not None or _PICTURE.match(char):
-        return True
-    return char.isalpha() and not unicodedata.name(char, "").startswith("LATIN")
-
-
 def _stated(plain: str, allowed: Allowed) -> str | None:
+    def known(match: re.Match[str], instead: str) -> str:
+        """`32x32` or `32`, if the source has these numbers."""
+        numbers = map(float, re.findall(r"\d+(?:\.\d+)?", match[0]))
+        return instead if allowed.literals.issuperset(numbers) else match[0]
+
+    def unnamed(match: re.Match[str]) -> str:
+        """A name of the source is not a number word, unless it is also an ordinary word."""
+        return " name " if match[0] in source.words and re.search(r"[\d_]", match[0]) else match[0]
+
     plain, problem = _without_places(_without_names(plain, allowed.names), allowed.lines)
     if problem is not None:
         return problem
     plain = words_for.SIZED.sub(" sized ", plain)
-    plain = _SHAPE.sub(lambda match: _shape(match, allowed), plain)
+    plain = _SHAPE.sub(lambda match: known(match, " sized "), plain)
     if allowed.is_proposal and not words_for.SPEED.search(plain):
         plain = words_for.COUNT.sub(" some ", plain)
-        plain = _CHOSEN.sub(lambda match: _chosen(match, allowed), plain)
+        plain = _CHOSEN.sub(lambda match: known(match, " some "), plain)
     source = source_of(allowed.code)
-    unnamed = _NAME.sub(lambda match: _unnamed(match[0], source.words), plain)
-    for text in (unnamed, unnamed.replace("_", " "), unnamed.replace("_", "")):
+    words = _NAME.sub(unnamed, plain)
+    for text in (words, words.replace("_", " "), words.replace("_", "")):
         for pattern in (words_for.RATIO, words_for.COUNT, words_for.ROMAN):
             if found := pattern.search(text):
                 return f"`{found[0].strip()}` is {_A_NUMBER}; {HOW}"
@@ -154,11 +157,6 @@ def _unknown_digits(plain: str, source: TokenizedCode) -> str | None:
             return match[0][:20]
     number = re.search(r"\d[^\s]{0,19}", _NAME.sub(" ", plain))
     return number and number[0]
-
-
-def _unnamed(name: str, words: frozenset[str]) -> str:
-    """A name of the source is not a number word, unless it is also an ordinary word."""
-    return " name " if name in words and re.search(r"[\d_]", name) else name
 
 
 def _without_names(plain: str, names: frozenset[str]) -> str:
@@ -188,16 +186,6 @@ def _exists(file: str, line: int, lines: Mapping[str, int] | None) -> bool:
         return not file or bool(words_for.SOURCE_FILE.search(file))
     last = lines.get(file, 0) if file else max(lines.values(), default=0)
     return 0 < line <= last
-
-
-def _shape(match: re.Match[str], allowed: Allowed) -> str:
-    """`32x32`, if the source has these numbers."""
-    known = all(float(number) in allowed.literals for number in re.findall(r"\d+", match[0]))
-    return " sized " if known else match[0]
-
-
-def _chosen(match: re.Match[str], allowed: Allowed) -> str:
-    return " some " if float(match[1]) in allowed.literals else match[0]
 
 
 def _compared(plain: str, allowed: Allowed, compares: bool) -> str | None:  # noqa: FBT001
@@ -255,18 +243,15 @@ def is_code(span: str, code: str, literals: frozenset[float], *, is_proposal: bo
     is_plain = bool(_PLAIN_NUMBER.fullmatch(span.strip()))
     if _joined(tokens) in source.text and not is_plain:
         return True
-    if _PERCENT.search(span) or _ASSIGNED.search(span) or _in_words(span):
+    # `thirty percent`, but `%` is the remainder in code, and `half` is a type.
+    plain = re.sub(r"\bhalf\b|%", " ", span)
+    stated = (words_for.COUNT.search(plain), words_for.RATIO.search(plain))
+    if _PERCENT.search(span) or _ASSIGNED.search(span) or any(stated):
         return False
     # New code that uses known names: `COLS * (COLS + 1) / 2`.
     if is_plain:
         return is_proposal and numbers <= literals
     return not numbers or (not source.words.isdisjoint(tokens) and numbers <= literals)
-
-
-def _in_words(span: str) -> bool:
-    """`thirty percent`. `%` is the remainder in code, and `half` is a type."""
-    plain = re.sub(r"\bhalf\b|%", " ", span)
-    return bool(words_for.COUNT.search(plain) or words_for.RATIO.search(plain))
 
 
 def _number(token: str) -> float:
@@ -280,14 +265,9 @@ def _number(token: str) -> float:
 
 def is_known_name(name: str, source: TokenizedCode) -> bool:
     """A name without digits, a name of the source, or a well-known one: `L2`, `LDG.E.128`."""
-    if name in source.words or not re.search(r"\d", name):
-        return True
-    if words_for.KNOWN_NAME.fullmatch(name):
+    known = words_for.KNOWN_NAME.fullmatch
+    if name in source.words or not re.search(r"\d", name) or known(name):
         return True
     first, *rest = re.split(r"[._]+|::", name.strip("._:"))
-    return _is_known_part(first) and all(_is_known_part(p) or p in words_for.WIDTHS for p in rest)
-
-
-def _is_known_part(part: str) -> bool:
-    known = words_for.KNOWN_NAME.fullmatch
-    return part.isalpha() or bool(known(part) or known(part.upper()))
+    unknown = [p for p in (first, *rest) if not (p.isalpha() or known(p) or known(p.upper()))]
+    return first not in unknown and words_for.WIDTHS.issuperset(unknown)
