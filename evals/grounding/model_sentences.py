@@ -19,11 +19,12 @@ from typing import NamedTuple
 from keet_tools.tool_input import ToolInput
 
 from keet.agent.vocabulary import Vocabulary, vocabulary
+from keet.evidence import Reference
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile
 from keet.prose.names import Names
 from keet.prose.reading import NOT_MEASURED
-from keet.prose.text import Prose, ProseSentence, Reference
+from keet.prose.text import Prose, ProseSentence
 
 ROOT = Path(__file__).resolve().parents[2]
 ATTACKS = ROOT / "tests" / "attacks"

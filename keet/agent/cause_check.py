@@ -19,15 +19,16 @@ from keet.diagnosis.claims import (
 )
 from keet.diagnosis.diagnosis import Diagnosis
 from keet.diagnosis.finding import Finding
+from keet.evidence import Reference, Sentence
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.explanation.headline import By, Verdict, verdict_of
+from keet.explanation.headline import By, cause_and_line, verdict_of
 from keet.explanation.model_explanation import ModelCause
 from keet.explanation.ncu_rules import second_opinion
 from keet.findings import ClaimKind
 from keet.profile.names import file_name
 from keet.prose.expressions import EvaluatedExpression, evaluate, has_influence, parse
 from keet.prose.reading import unfounded
-from keet.prose.text import Prose, Reference
+from keet.prose.text import Prose
 from keet.prose.values import UnitValue, ValueProblem
 from keet.records import NamedTuple, replace
 from keet.safe_text import code_lines
@@ -200,23 +201,14 @@ def rank_with_causes(
     told = each._replace(findings=findings, second_opinion=again)
     if not ranked or not ranked[0].leads:
         return RankedLaunch(_with_doubted(told, ranked), leads=False)
-    verdict = verdict_of(diagnosis._replace(findings=findings, healthy=None))
     first = each.findings[0].id if each.findings and not each.verdict.healthy else None
     leads = findings[0].id != first
     # Also if the model only moved one of keet's findings to the front: it chose the headline.
     by: By = "model, computed by keet" if leads else "keet"
-    if not leads:
-        verdict = _with_line_mark(verdict, each, findings[0])
+    lines = [[place.where for place in f.places[:1]] for f in (*findings[:1], *each.findings[:1])]
+    note = "" if leads or lines[0] == lines[1] else " (line by the model)"
+    verdict = verdict_of(diagnosis._replace(findings=findings, healthy=None), note)
     return RankedLaunch(told._replace(verdict=verdict._replace(by=by)), leads)
-
-
-def _with_line_mark(verdict: Verdict, before: LaunchExplanation, finding: Finding) -> Verdict:
-    """Marks the source line in the headline as the model's, if it differs from keet's."""
-    places, known = finding.places, before.findings[0].places
-    if not places or (known and known[0].where == places[0].where):
-        return verdict
-    at = f"at {places[0].where}"
-    return verdict._replace(headline=verdict.headline.replace(at, f"{at} (line by the model)", 1))
 
 
 def _with_doubted(each: LaunchExplanation, ranked: Sequence[RankedCause]) -> LaunchExplanation:
@@ -225,10 +217,11 @@ def _with_doubted(each: LaunchExplanation, ranked: Sequence[RankedCause]) -> Lau
     claim = ranked[0].claim if ranked and ranked[0].origin == "model" else None
     if claim is None or (claim.claim.needed is None and not claim.claim.is_derived):
         return each
-    first = each.findings[0]
-    place = f" at {first.places[0].where}" if first.places else ""
-    claimed = f"The model claims {first.label}{place}, which the report does not confirm."
-    headline = f"{each.verdict.headline} {claimed}"
+    headline = Sentence(
+        "{headline} The model claims {cause}, which the report does not confirm.",
+        headline=each.verdict.headline,
+        cause=cause_and_line(each.findings[0]),
+    )
     return each._replace(verdict=each.verdict._replace(headline=headline))
 
 

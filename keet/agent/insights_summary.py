@@ -19,9 +19,9 @@ from keet.agent.privacy.redaction import Redactor
 from keet.agent.recorded.transcript import Transcript, request_text
 from keet.agent.session import ModelSession, Progress, estimate
 from keet.evidence import Evidence
+from keet.evidence.free_numbers import Allowed
 from keet.explanation.model_explanation import Usage
 from keet.formatting import count_noun
-from keet.prose.free_numbers import Allowed
 from keet.prose.names import Names
 from keet.prose.reading import read_prose
 from keet.prose.text import Prose

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from keet_tools.tool_input import ToolInput
 
-from keet.agent.source.constants import Constant, source_constants, source_literals
+from keet.agent.source.constants import source_constants, source_literals
 from keet.agent.source.source_listing import kernel_files
-from keet.evidence import Evidence
+from keet.evidence import Evidence, constant
+from keet.evidence.free_numbers import Allowed
 from keet.profile import Launch
 from keet.profile.names import file_name
-from keet.prose.free_numbers import Allowed
-from keet.prose.names import HARDWARE, Names, SourceFact
+from keet.prose.names import HARDWARE, Names
 from keet.prose.reading import read_prose
 from keet.prose.text import Prose
 from keet.records import NamedTuple
@@ -34,7 +34,7 @@ def vocabulary(tool_input: ToolInput, code: Iterable[str] = ()) -> Vocabulary:
     """`code`: new code of the answer, which its texts may quote."""
     launches = _launches(tool_input)
     literals = set(HARDWARE)
-    facts: dict[str, SourceFact] = {}
+    facts: dict[str, Evidence] = {}
     for launch in launches:
         literals |= source_literals(launch) if tool_input.show_source else set()
         literals |= {float(n) for shape in (launch.grid, launch.block) for n in shape or ()}
@@ -64,15 +64,12 @@ def _named(tool_input: ToolInput) -> Iterator[tuple[str, Evidence]]:
             yield piece.slug, piece
 
 
-def _constants(launch: Launch) -> Mapping[str, SourceFact]:
-    known = source_constants(launch)
-    return {name: _fact(name, each) for name, each in known.items()}
-
-
-def _fact(name: str, constant: Constant) -> SourceFact:
+def _constants(launch: Launch) -> Mapping[str, Evidence]:
     """Assumed constants are marked: the build may define another value than the source."""
-    label = f"`{name}` (default)" if constant.assumed else f"`{name}`"
-    return SourceFact(float(constant.value), "", label)
+    return {
+        name: constant(float(each.value), "", f"`{name}`{' (default)' if each.assumed else ''}")
+        for name, each in source_constants(launch).items()
+    }
 
 
 def _literals_of(code: str) -> set[float]:

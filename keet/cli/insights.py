@@ -123,7 +123,7 @@ def _written(prose: Prose | None) -> Written | None:
 
     if prose is None:
         return None
-    unchecked = (UncheckedText(each.text, each.problem or "") for each in prose.problems)
+    unchecked = (UncheckedText(str(each), each.problem or "") for each in prose.problems)
     return Written(str(prose), tuple(unchecked))
 
 

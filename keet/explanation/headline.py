@@ -11,9 +11,8 @@ from keet.analysis.parameters import parameter
 from keet.analysis.time_model import HOT_LINE
 from keet.diagnosis.diagnosis import Diagnosis
 from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Name, Sentence
 from keet.explanation.busy_units import leading_units, nearest_units
-from keet.formatting import capitalized
 from keet.records import NamedTuple
 from keet.units import Quantity
 
@@ -27,7 +26,7 @@ class Verdict(NamedTuple):
     """The unit that sets the pace, ties joined by `+`; `latency` where none is near its peak, and
     `unknown` where the report has no such numbers."""
     reached: Evidence | None
-    headline: str
+    headline: Sentence
     healthy: str | None = None
     """`at_dram_roofline` or `at_compute_roofline`, if the launch is near a roofline and has no
     other cause."""
@@ -37,18 +36,25 @@ class Verdict(NamedTuple):
     """Whose cause the headline names."""
 
 
-def verdict_of(diagnosis: Diagnosis) -> Verdict:
+def verdict_of(diagnosis: Diagnosis, line_note: str = "") -> Verdict:
+    """`line_note`: words after the source line of the first finding."""
     view, model = diagnosis.view, diagnosis.model
     failed = _not_measured(diagnosis)
     if failed:
-        return Verdict("unknown", None, failed, not_judged=True)
+        return Verdict("unknown", None, Sentence(failed), not_judged=True)
     nearest = nearest_units(diagnosis)
     leading = () if _outside(diagnosis) else leading_units(diagnosis)
     limiter = "+".join(c.name for c in leading) or ("latency" if nearest else "unknown")
     reached = next((each.reached for each in (*leading, *nearest)), None)
-    headline = _headline(diagnosis, leading)
+    headline = _headline(diagnosis, leading, line_note)
+    if is_debug_build(view):  # a warning that must come first: everything else depends on it
+        headline = Sentence(
+            "This looks like a debug build (-G): build without -G and profile again. What follows "
+            "describes the debug code. {headline}",
+            headline=headline,
+        )
     blind = not diagnosis.findings and not model.is_measured
-    return Verdict(limiter, reached, _caveat(view) + headline, diagnosis.healthy, blind)
+    return Verdict(limiter, reached, headline, diagnosis.healthy, blind)
 
 
 def _not_measured(diagnosis: Diagnosis) -> str:
@@ -62,128 +68,141 @@ def _not_measured(diagnosis: Diagnosis) -> str:
     return ""
 
 
-def _caveat(view: LaunchView) -> str:
-    """A warning that must come first because everything else depends on it."""
-    if not is_debug_build(view):
-        return ""
-    return (
-        "This looks like a debug build (-G): build without -G and profile again. What follows "
-        "describes the debug code. "
-    )
-
-
 # --- with a finding
 
 
-def _headline(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> str:
-    if not diagnosis.findings or (diagnosis.healthy and nearest):
-        return _without_findings(diagnosis, nearest) + _suspicion(diagnosis)
-    first = diagnosis.findings[0]
-    return f"{capitalized(_where(diagnosis, first, nearest))}; {_cause(first)}."
-
-
-def _cause(first: Finding) -> str:
+def _headline(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...], line_note: str) -> Sentence:
+    first = diagnosis.findings[0] if diagnosis.findings else None
+    if first is None or (diagnosis.healthy and nearest):
+        said = _without_findings(diagnosis, nearest)
+        if first is None or first.variant not in BETWEEN_LAUNCHES:
+            return said
+        # A possible cross-launch cause: the bytes at the roofline may not have to be moved.
+        return Sentence("{said} There may be {cause}.", said=said, cause=first.label)
+    where = _where(diagnosis, first, nearest).capitalized()
     if first.variant in BETWEEN_LAUNCHES:  # a suspicion without a source line
-        return f"possible cause: {first.label}"
-    place = f" at {first.places[0].where}" if first.places else ""
-    return f"main cause: {first.label}{place}"
+        return Sentence("{where}; possible cause: {cause}.", where=where, cause=first.label)
+    cause = cause_and_line(first, line_note)
+    return Sentence("{where}; main cause: {cause}.", where=where, cause=cause)
 
 
-def _suspicion(diagnosis: Diagnosis) -> str:
-    """A possible cross-launch cause, named after a roofline: its bytes may not have to be moved."""
-    found = [each for each in diagnosis.findings[:1] if each.variant in BETWEEN_LAUNCHES]
-    return "".join(f" There may be {each.label}." for each in found)
+def cause_and_line(finding: Finding, line_note: str = "") -> Sentence:
+    if not finding.places:
+        return Sentence("{cause}", cause=finding.label)
+    line = Name(finding.places[0].where)
+    return Sentence("{cause} at {line}{note}", cause=finding.label, line=line, note=line_note)
 
 
 _IDLE = ("small_grid", "tail_effect", "load_imbalance")
 _HOT = ("atomic_contention", "l2_partition_imbalance")
 
 
-def _where(diagnosis: Diagnosis, first: Finding, nearest: tuple[Ceiling, ...]) -> str:
+def _where(diagnosis: Diagnosis, first: Finding, nearest: tuple[Ceiling, ...]) -> Sentence:
     """Where the time goes, as far as it belongs to the first cause."""
     if first.id in _IDLE and (idle := _idle(diagnosis, first)):
         return idle
     hot = diagnosis.model.hot_line
     if first.id in _HOT and diagnosis.model.busiest == HOT_LINE and hot is not None:
-        if hot.is_in_host:
-            return f"one slice of L2 is active {hot.skew:.1f} times as long as an average one"
-        return f"one slice of L2 looks up {hot.skew:.1f} times the sectors of an average one"
+        return Sentence(
+            "one slice of L2 is active {skew:.1f} times as long as an average one"
+            if hot.is_in_host
+            else "one slice of L2 looks up {skew:.1f} times the sectors of an average one",
+            skew=hot.skew,
+        )
     if nearest:
         return _at_peak(nearest)
     return _not_near(diagnosis)
 
 
-def _idle(diagnosis: Diagnosis, first: Finding) -> str:
+def _idle(diagnosis: Diagnosis, first: Finding) -> Sentence:
     """The idle share as in the account; empty if it is small."""
     idle, few = (diagnosis.account.part(name) for name in ("idle", "idle.small_grid"))
     # A grid with a block for every SM does not explain idle SMs.
     cause = few if first.id == "small_grid" else idle
     if idle is None or cause is None or cause.share.value < 5:
-        return ""
-    told, part = f"{idle.share:.0f}", f"{cause.share:.0f}"
-    own = "" if told == part else f" ({part} of the time because they have no block)"
-    return f"SMs are idle for {told} of the time{own}"
+        return Sentence()
+    own = Sentence(" ({part:.0f} of the time because they have no block)", part=cause.share)
+    return Sentence(
+        "SMs are idle for {idle:.0f} of the time{own}",
+        idle=idle.share,
+        own="" if f"{idle.share:.0f}" == f"{cause.share:.0f}" else own,
+    )
 
 
-def _not_near(diagnosis: Diagnosis) -> str:
-    nearest, outside = nearest_units(diagnosis), _outside(diagnosis)
+def _not_near(diagnosis: Diagnosis) -> Sentence:
+    nearest = nearest_units(diagnosis)
     if not nearest:
-        return "the report does not say how busy the units were"
-    top = nearest[0]
-    if outside:
-        return outside
-    waits = _longest_wait(diagnosis)
-    unit = top.spoken.removeprefix("the ")
-    return f"no unit is above {top.reached:.0f} of its peak ({unit}: {top.reached:.0f}){waits}"
+        return Sentence("the report does not say how busy the units were")
+    return _outside(diagnosis) or Sentence(
+        "no unit is above {reached:.0f} of its peak ({unit}: {reached:.0f}){waits}",
+        reached=nearest[0].reached,
+        unit=nearest[0].spoken.removeprefix("the "),
+        waits=_longest_wait(diagnosis),
+    )
 
 
-def _outside(diagnosis: Diagnosis) -> str:
+def _outside(diagnosis: Diagnosis) -> Sentence:
     """Used if no SM is active for most of the time: busy units do not explain that."""
     launch = diagnosis.account.part("launch")
     if launch is None or launch.share.value < 50:
-        return ""
-    return f"for {launch.share:.0f} of the time no SM is active"
+        return Sentence()
+    return Sentence("for {share:.0f} of the time no SM is active", share=launch.share)
 
 
-def _longest_wait(diagnosis: Diagnosis) -> str:
+def _longest_wait(diagnosis: Diagnosis) -> Sentence:
     waiting = diagnosis.account.part("waiting")
     if waiting is None or not waiting.children or not diagnosis.view.stalls:
-        return ""
+        return Sentence()
     part = waiting.children[0]
     if not part.label.startswith("latency of"):
-        return ""
-    return f", and {part.share:.0f} of the time is spent waiting for the {part.label}"
+        return Sentence()
+    return Sentence(
+        ", and {share:.0f} of the time is spent waiting for the {latency}",
+        share=part.share,
+        latency=part.label,
+    )
 
 
 # --- without one
 
 
-def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> str:
+def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sentence:
     view = diagnosis.view
     if not diagnosis.model.is_measured:
-        return "Where the time goes is unknown: the report does not say how busy any unit was."
+        return Sentence(
+            "Where the time goes is unknown: the report does not say how busy any unit was."
+        )
     if diagnosis.healthy and nearest:
         return _at_roofline(diagnosis, nearest)
-    outside = _outside(diagnosis)
-    if outside:
-        return f"{capitalized(outside)}: before, between and after the kernels."
-    first = capitalized(_at_peak(nearest) or _not_near(diagnosis))
+    if outside := _outside(diagnosis):
+        return Sentence(
+            "{outside}: before, between and after the kernels.", outside=outside.capitalized()
+        )
+    first = (_at_peak(nearest) or _not_near(diagnosis)).capitalized()
     if diagnosis.minor:
-        cause = diagnosis.minor[0]
-        least = f"{_worth(view):.0f}"
-        return f"{first}; main cause: {cause.label}, but fixing it would gain less than {least}."
-    unknown = diagnosis.account.unknown
-    if unknown >= 15 or not view.stalls:
-        return f"{first}. The report does not say where the rest of the time goes."
-    return f"{first}, and no change that keet knows of would gain {_worth(view):.0f}."
+        return Sentence(
+            "{first}; main cause: {cause}, but fixing it would gain less than {least:.0f}.",
+            first=first,
+            cause=diagnosis.minor[0].label,
+            least=_least_gain(view),
+        )
+    if diagnosis.account.unknown >= 15 or not view.stalls:
+        return Sentence(
+            "{first}. The report does not say where the rest of the time goes.", first=first
+        )
+    return Sentence(
+        "{first}, and no change that keet knows of would gain {least:.0f}.",
+        first=first,
+        least=_least_gain(view),
+    )
 
 
-def _worth(view: LaunchView) -> Evidence:
+def _least_gain(view: LaunchView) -> Evidence:
     percent = Quantity(round(100 * (parameter("worth") - 1), 6), "%")
     return view.ledger.derived("least_gain", percent, "gain from which on a cause is a finding")
 
 
-def _at_roofline(diagnosis: Diagnosis, leading: tuple[Ceiling, ...]) -> str:
+def _at_roofline(diagnosis: Diagnosis, leading: tuple[Ceiling, ...]) -> Sentence:
     """The headline of a launch near a roofline."""
     view = diagnosis.view
     dram = view.ceilings.get("DRAM")
@@ -192,24 +211,32 @@ def _at_roofline(diagnosis: Diagnosis, leading: tuple[Ceiling, ...]) -> str:
     if diagnosis.healthy == "at_dram_roofline" and dram is not None:
         return _at_dram(view, dram, nearest if nearest.name == "L2" else dram)
     left = _left(view, nearest)
-    beyond = "only" if left == _NOTHING_LEFT else "beyond that, only"
-    return (
-        f"{capitalized(_at_peak(leading))}: {left} with the same work; {beyond} fewer or cheaper "
-        f"instructions help. {_needed_work(diagnosis)}"
-    ).rstrip()
-
-
-_NOTHING_LEFT = "no speed-up is left"
-
-
-def _at_peak(units: tuple[Ceiling, ...]) -> str:
-    """`L1 is at 99% of peak and the issue slots are at 88% of peak`."""
-    return " and ".join(
-        f"{each.spoken} {each.verb} at {each.reached:.0f} of peak" for each in units[:2]
+    return Sentence(
+        "{units}: {left} with the same work; {beyond} fewer or cheaper instructions help.{work}",
+        units=_at_peak(leading).capitalized(),
+        left=left,
+        beyond="only" if left == _NOTHING_LEFT else "beyond that, only",
+        work=_needed_work(diagnosis),
     )
 
 
-def _left(view: LaunchView, ceiling: Ceiling) -> str:
+_NOTHING_LEFT = Sentence("no speed-up is left")
+
+
+def _at_peak(units: tuple[Ceiling, ...]) -> Sentence:
+    """`L1 is at 99% of peak and the issue slots are at 88% of peak`."""
+    return Sentence(" and ").join(
+        Sentence(
+            "{unit} {verb} at {reached:.0f} of peak",
+            unit=each.spoken,
+            verb=each.verb,
+            reached=each.reached,
+        )
+        for each in units[:2]
+    )
+
+
+def _left(view: LaunchView, ceiling: Ceiling) -> Sentence:
     """Times faster, if the unit did the same work at its full peak."""
     times = 1 / min(1.0, max(ceiling.share, 0.01))
     if times < 1.05:
@@ -217,20 +244,26 @@ def _left(view: LaunchView, ceiling: Ceiling) -> str:
     label = f"times faster at most with the same work of {spoken_unit(ceiling.name)}"
     name = f"left.{ceiling.name}"
     most = view.ledger.derived(name, Quantity(times, ""), label, ceiling.reached)
-    return f"a speed-up of at most {most:.1f}x is left"
+    return Sentence("a speed-up of at most {most:.1f}x is left", most=most)
 
 
-def _at_dram(view: LaunchView, dram: Ceiling, nearest: Ceiling) -> str:
+def _at_dram(view: LaunchView, dram: Ceiling, nearest: Ceiling) -> Sentence:
     """`nearest`: L2 if it is nearer to its peak than DRAM, else DRAM."""
+    at = _at_peak((dram,) if nearest is dram else (nearest, dram))
     left = _left(view, nearest)
-    at = f"DRAM is at {dram.reached:.0f} of peak"
-    if nearest is not dram:
-        at = f"L2 is at {nearest.reached:.0f} of peak and {at}"
-    found = view.streaming
-    if found is not None and found.verdict == "once":
-        return f"{at}, and every byte is read once: {left}. Only moving fewer bytes helps."
-    known = f"keet can't tell whether bytes are read twice: {_why_unknown(view)}"
-    return f"{at}: {left} unless fewer bytes are moved; {known}."
+    if view.streaming is not None and view.streaming.verdict == "once":
+        return Sentence(
+            "{at}, and every byte is read once: {left}. Only moving fewer bytes helps.",
+            at=at,
+            left=left,
+        )
+    return Sentence(
+        "{at}: {left} unless fewer bytes are moved; keet can't tell whether bytes are read twice: "
+        "{why}.",
+        at=at,
+        left=left,
+        why=_why_unknown(view),
+    )
 
 
 def _why_unknown(view: LaunchView) -> str:
@@ -241,11 +274,14 @@ def _why_unknown(view: LaunchView) -> str:
     return "the report has no machine code that keet can analyse"
 
 
-def _needed_work(diagnosis: Diagnosis) -> str:
+def _needed_work(diagnosis: Diagnosis) -> Sentence:
     """What the instructions are for, if issuing them takes most of the time."""
     issuing = diagnosis.account.part("issuing")
     if issuing is None or len(issuing.children) < 2 or diagnosis.view.code is None:
-        return ""
-    parts = [c for c in issuing.children[:3] if c.share.value >= 5]
-    named = ", ".join(f"{c.share:.0f} {c.label}" for c in parts)
-    return f"Of the time: {named}." if named else ""
+        return Sentence()
+    named = Sentence(", ").join(
+        Sentence("{share:.0f} {purpose}", share=part.share, purpose=part.label)
+        for part in issuing.children[:3]
+        if part.share.value >= 5
+    )
+    return Sentence(" Of the time: {named}.", named=named) if named else Sentence()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
-from keet.prose.text import Prose, ProseSentence, Reference
+from keet.evidence import Reference
+from keet.prose.text import Prose, ProseSentence
 from keet.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class ModelExplanation(NamedTuple):
 
 
 def unchecked(where: str, sentence: ProseSentence) -> UncheckedSentence:
-    return UncheckedSentence(where, sentence.text, sentence.problem or "")
+    return UncheckedSentence(where, str(sentence), sentence.problem or "")
 
 
 class Usage(NamedTuple):

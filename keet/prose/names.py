@@ -10,20 +10,11 @@ from keet.evidence import Evidence
 from keet.prose import values
 from keet.prose.expressions import NamedValue
 from keet.prose.values import ValueProblem
-from keet.records import NamedTuple
 from keet.units import format_number
 
 HARDWARE = frozenset({1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 1024.0})
 """Threads of a warp, bytes of a word, a sector, a cache line; threads of the largest block."""
 _MOST_SUGGESTIONS = 50
-
-
-class SourceFact(NamedTuple):
-    """A number that is not measured: a constant of the source, a size of the launch or the GPU."""
-
-    value: float
-    unit: str
-    label: str
 
 
 class Names:
@@ -32,12 +23,12 @@ class Names:
     def __init__(
         self,
         evidence: Iterable[tuple[str, Evidence]],
-        facts: Mapping[str, SourceFact] | None = None,
+        facts: Mapping[str, Evidence] | None = None,
         literals: frozenset[float] = frozenset(),
         find: Callable[[str], Evidence | None] = lambda _: None,
     ) -> None:
-        """`evidence`: with its names, several per piece. `literals`: numbers in the source. `find`:
-        looks up evidence that is not in `evidence` yet."""
+        """`evidence`: with its names, several per piece. `facts`: constants. `literals`: numbers in
+        the source. `find`: looks up evidence that is not in `evidence` yet."""
         self._evidence = dict(evidence)
         self._facts = dict(facts or {})
         self._literals = literals
@@ -92,8 +83,8 @@ def _labels(evidence: Iterable[Evidence]) -> Mapping[str, set[str]]:
     return found
 
 
-def _named_fact(fact: SourceFact) -> NamedValue:
-    value = values.value_of(fact.value, fact.unit)
+def _named_fact(fact: Evidence) -> NamedValue:
+    value = values.value_of(float(fact.value), fact.unit)
     shown = values.value_text(value) if fact.unit else format_number(fact.value)
     return NamedValue(value._replace(is_bare=not fact.unit), fact.label, shown)
 

@@ -10,6 +10,9 @@ import math
 import re
 from collections.abc import Iterator
 
+from keet.evidence import Reference
+from keet.evidence.free_numbers import Allowed, free_number
+from keet.evidence.number_words import LISTED, PLACE
 from keet.lazy_regex import regex
 from keet.prose.expressions import (
     EvaluatedExpression,
@@ -20,10 +23,8 @@ from keet.prose.expressions import (
     has_influence,
     parse,
 )
-from keet.prose.free_numbers import Allowed, free_number
 from keet.prose.names import Names
-from keet.prose.number_words import LISTED, PLACE
-from keet.prose.text import SPAN, Prose, ProseSentence, Reference, sentences_of
+from keet.prose.text import SPAN, Prose, ProseSentence, sentences_of
 from keet.prose.values import ValueProblem
 from keet.records import NamedTuple
 
@@ -77,7 +78,7 @@ class _Reader:
         problems = [each.problem for each in read if each.problem]
         if not problems:
             problems = [free_number(words, self._allowed, compares=compares) or ""]
-        return ProseSentence(tuple(each.part for each in read), problems[0] or None, end)
+        return ProseSentence((each.part for each in read), problems[0] or None, end)
 
     def _without_item(self, words: str) -> str:
         """Removes the number of a list item, if items are counted from one."""

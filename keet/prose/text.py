@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Self
 
+from keet.evidence import Reference, Sentence
 from keet.lazy_regex import regex
 from keet.records import NamedTuple
 
 
-class Reference(NamedTuple):
-    """A number that keet printed or computed."""
+class ProseSentence(Sentence):
+    """A sentence of a model."""
 
-    text: str
-    """`82.0% (L2 hit rate)`, `32,768 (DRAM bytes read 537 MB / (N 4,096 × 4 B))`."""
-    ids: tuple[str, ...]
-    """Evidence; empty for facts of the source, the launch or the device."""
-    written: str
-    """As in the text, without braces."""
-    result: str = ""
-    """For arithmetic, the result alone: `32,768`. Short texts print the computation separately."""
-
-
-class ProseSentence(NamedTuple):
-    parts: tuple[str | Reference, ...]
     problem: str | None = None
     """Why keet could not check its numbers: it is printed as unchecked."""
     ends: str = " "
     """What follows: a space, or the end of a line or paragraph."""
 
-    @property
-    def text(self) -> str:
-        return "".join(part if isinstance(part, str) else part.text for part in self.parts)
+    def __new__(
+        cls, parts: Iterable[str | Reference], problem: str | None = None, ends: str = " "
+    ) -> Self:
+        sentence = cls.of(parts)
+        sentence.problem, sentence.ends = problem, ends
+        return sentence
+
+    def with_parts(self, parts: Iterable[str | Reference]) -> ProseSentence:
+        return ProseSentence(parts, self.problem, self.ends)
 
     @property
     def written(self) -> str:
@@ -39,10 +35,6 @@ class ProseSentence(NamedTuple):
         return "".join(
             part if isinstance(part, str) else f"{{{part.written}}}" for part in self.parts
         )
-
-    @property
-    def references(self) -> tuple[Reference, ...]:
-        return tuple(part for part in self.parts if isinstance(part, Reference))
 
 
 class Prose(NamedTuple):
@@ -56,13 +48,12 @@ class Prose(NamedTuple):
         return re.sub(r"\n{3,}", "\n\n", told).strip()
 
     def __bool__(self) -> bool:
-        return any(each.text.strip() for each in self.sentences)
+        return any(each.strip() for each in self.sentences)
 
     @property
     def ids(self) -> tuple[str, ...]:
         """Ids of evidence, in the order of the text, including those in unchecked sentences."""
-        found = (i for each in self.sentences for ref in each.references for i in ref.ids)
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(i for each in self.sentences for i in each.ids))
 
     @property
     def problems(self) -> tuple[ProseSentence, ...]:
@@ -81,16 +72,16 @@ class Prose(NamedTuple):
     def replaced(self, at: int, other: Prose) -> Prose:
         """With one sentence replaced by another text."""
         end = self.sentences[at].ends
-        new = [each._replace(ends=" ") for each in other.sentences[:-1]]
-        last = [each._replace(ends=end) for each in other.sentences[-1:]]
-        return Prose((*self.sentences[:at], *new, *last, *self.sentences[at + 1 :]))
+        ends = [*(" " for _ in other.sentences[1:]), end]
+        new = (ProseSentence(s.parts, s.problem, e) for s, e in zip(other.sentences, ends))
+        return Prose((*self.sentences[:at], *new, *self.sentences[at + 1 :]))
 
 
 UNCHECKED = "[unchecked]"
 
 
 def marked(sentence: ProseSentence) -> str:
-    return f"{UNCHECKED} {sentence.text}" if sentence.problem else sentence.text
+    return f"{UNCHECKED} {sentence}" if sentence.problem else sentence
 
 
 def sentences_of(text: str) -> Iterator[tuple[str, str]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from keet.evidence.free_numbers import Allowed, free_number
 from keet.lazy_regex import regex
-from keet.prose.free_numbers import Allowed, free_number
 
 _COMMENT = regex(
     r"(?<![ \t])[ \t]*+(?:(?://|#(?!\s*(?:pragma|define|if|endif|include|else|elif|undef|line|error)))[^\n]*"

@@ -38,7 +38,7 @@ def blocks_of(text: Prose) -> list[Block]:
 def _blocks(text: Prose) -> Iterator[Block]:
     lines: list[Line] = []
     for sentences, ends_block in _lines(text):
-        code = _FENCED.fullmatch("".join(f"{each.text}{each.ends}" for each in sentences))
+        code = _FENCED.fullmatch("".join(f"{each}{each.ends}" for each in sentences))
         if code is None:
             lines.append(_line(sentences))
         if lines and (code or ends_block):
@@ -54,7 +54,7 @@ def _lines(text: Prose) -> Iterator[tuple[list[ProseSentence], bool]]:
     """The sentences of each line, and whether a blank line follows."""
     line: list[ProseSentence] = []
     for sentence in text.sentences:
-        if sentence.text.strip():
+        if sentence.strip():
             line.append(sentence)
         if "\n" in sentence.ends and line:
             yield line, sentence.ends.count("\n") > 1
@@ -70,7 +70,7 @@ def _line(sentences: list[ProseSentence]) -> Line:
     mark = _MARK.match(begin)
     if mark is None:
         return Line("", Prose(tuple(sentences)))
-    rest = first._replace(parts=(begin[mark.end() :], *first.parts[1:]))
+    rest = first.with_parts((begin[mark.end() :], *first.parts[1:]))
     return Line(mark[0].strip(), Prose((rest, *others)))
 
 

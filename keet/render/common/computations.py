@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from keet.render.common.model_explanation import flat
 
 if TYPE_CHECKING:
-    from keet.prose.text import Prose, ProseSentence, Reference
+    from keet.evidence import Reference
+    from keet.prose.text import Prose, ProseSentence
 
 
 def in_short(text: Prose) -> Prose:
@@ -17,8 +18,10 @@ def in_short(text: Prose) -> Prose:
 
 
 def short_sentence(sentence: ProseSentence) -> ProseSentence:
-    parts = (part if isinstance(part, str) else _short(part) for part in sentence.parts)
-    return sentence._replace(parts=tuple(parts))
+    return sentence.with_parts(
+        part if isinstance(part, str) else part._replace(text=part.result or part.text)
+        for part in sentence.parts
+    )
 
 
 def computations(texts: Iterable[Prose]) -> dict[str, Reference]:
@@ -35,10 +38,6 @@ def computation_lines(text: Prose, printed: set[str]) -> list[str]:
     found = {how: ref for how, ref in computations([text]).items() if how not in printed}
     printed.update(found)
     return [f"{flat(reference.result)} = {how}" for how, reference in found.items()]
-
-
-def _short(reference: Reference) -> Reference:
-    return reference._replace(text=reference.result or reference.text)
 
 
 def _computed(reference: Reference) -> str:

@@ -64,7 +64,7 @@ def title_of(finding: str) -> str:
 
 def first_sentences(text: Prose, most: int) -> Prose:
     """Whole sentences only."""
-    sentences = [each for each in text.sentences if each.text.strip()]
+    sentences = [each for each in text.sentences if each.strip()]
     return text._replace(sentences=tuple(sentences[:most]))
 
 

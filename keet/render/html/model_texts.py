@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Reference
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.lazy_regex import regex
-from keet.prose.text import UNCHECKED, Prose, ProseSentence, Reference
+from keet.prose.text import UNCHECKED, Prose, ProseSentence
 from keet.render.common.computations import computations
 from keet.render.common.model_explanation import cited, flat, reason_text
 from keet.render.html.anchors import Anchors
@@ -52,7 +52,7 @@ class ModelWords:
 
     def of(self, text: Prose) -> Html:
         """Sentence by sentence; each unchecked one with the mark and the reason."""
-        shown = (each for each in text.sentences if each.text.strip())
+        shown = (each for each in text.sentences if each.strip())
         return joined(map(self._sentence, shown), " ")
 
     def _sentence(self, sentence: ProseSentence) -> Html:

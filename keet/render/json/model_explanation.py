@@ -164,6 +164,10 @@ class UsageDocument(Document):
 
 def encodable(record: Any) -> Any:
     """A copy whose texts can be encoded as UTF-8: a reply may contain half of a surrogate pair."""
+    from keet.prose.text import ProseSentence
+
+    if isinstance(record, ProseSentence):
+        return ProseSentence(encodable(record.parts), encodable(record.problem), record.ends)
     if isinstance(record, str):
         return record.encode("utf-8", errors="backslashreplace").decode("utf-8")
     if isinstance(record, tuple):

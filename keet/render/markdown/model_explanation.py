@@ -50,12 +50,12 @@ if TYPE_CHECKING:
 def words(text: Prose) -> str:
     """A paragraph; unchecked sentences are in italics, with the reason. For computed numbers only
     the result is printed: the table of numbers has the computation."""
-    shown = (each for each in in_short(text).sentences if each.text.strip())
+    shown = (each for each in in_short(text).sentences if each.strip())
     return " ".join(map(sentence_markdown, shown))
 
 
 def sentence_markdown(sentence: ProseSentence) -> str:
-    text = prose(flat(sentence.text))
+    text = prose(flat(sentence))
     return (
         f"*{text}* (unchecked: {prose(reason_text(sentence.problem))})"
         if sentence.problem

@@ -28,11 +28,11 @@ EDIT_INDENT = 5
 
 def words(text: Prose) -> Text:
     """A model's text, with the mark of unchecked sentences highlighted."""
-    return Text(" ").join(_marked(each) for each in text.sentences if each.text.strip())
+    return Text(" ").join(_marked(each) for each in text.sentences if each.strip())
 
 
 def _marked(sentence: ProseSentence) -> Text:
-    text = flat(sentence.text)
+    text = flat(sentence)
     return Text.assemble((UNCHECKED, "yellow"), f" {text}") if sentence.problem else Text(text)
 
 

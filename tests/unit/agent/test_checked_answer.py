@@ -93,14 +93,14 @@ def test_corrections_are_taken_by_number() -> None:
         ]
     }
     done = talk(READING, conclusion(summary=wrong), again)
-    assert [s.text for s in done.model_explanation.summary.sentences] == [
+    assert [*done.model_explanation.summary.sentences] == [
         "DRAM is at 99 %.",
         "L2 is at 7.8% (L2 cache busy).",
         "L1 waits.",
         "FMA is idle.",
         "So is ALU.",
     ]
-    assert [s.text for s in done.model_explanation.summary.problems] == ["DRAM is at 99 %."]
+    assert [*done.model_explanation.summary.problems] == ["DRAM is at 99 %."]
 
 
 def test_an_empty_correction_removes_the_sentence() -> None:

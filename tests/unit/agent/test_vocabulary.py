@@ -7,7 +7,7 @@ from keet_tools.registry import TOOLS, call_tool
 from keet_tools.tool_input import ToolInput
 
 from keet.agent.vocabulary import Vocabulary, vocabulary
-from keet.prose.expression_parser import parse
+from keet.prose.expressions import parse
 from tests.unit.agent.conversations import asked, explained
 
 TILES, FLIP = "score_tiles/slow", ("matrix_flip/slow", "matrix_flip/fast")

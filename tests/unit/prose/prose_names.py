@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from keet.evidence import Evidence
-from keet.prose.free_numbers import Allowed
-from keet.prose.names import Names, SourceFact
+from keet.evidence import Evidence, constant
+from keet.evidence.free_numbers import Allowed
+from keet.prose.names import Names
 
 SOURCE = """
 #define TILE 32
@@ -39,7 +39,7 @@ def names(**facts: float) -> Names:
         (name, Evidence(f"{name}#0", name, value, unit, label, line))
         for name, value, unit, label, line in _ROWS
     )
-    known = {"N": SourceFact(8192, "", "`N`"), "SIZE": SourceFact(4096, "byte", "SIZE")}
+    known = {"N": constant(8192, "", "`N`"), "SIZE": constant(4096, "byte", "SIZE")}
     return Names(
-        pieces, known | {n: SourceFact(v, "", n) for n, v in facts.items()}, frozenset({7.0})
+        pieces, known | {n: constant(v, "", n) for n, v in facts.items()}, frozenset({7.0})
     )

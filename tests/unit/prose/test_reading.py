@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.prose.free_numbers import Allowed
+from keet.evidence.free_numbers import Allowed
 from keet.prose.names import Names
 from keet.prose.reading import read_prose
 from keet.prose.text import SPAN, Prose

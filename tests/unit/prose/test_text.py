@@ -7,7 +7,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.prose.text import SPAN, Prose, ProseSentence, Reference, sentences_of
+from keet.evidence import Reference
+from keet.prose.text import SPAN, Prose, ProseSentence, sentences_of
 from tests.rows import each_row
 
 TEXTS = st.text(alphabet="aB1.!? \n\t-*()`{}'\"_:é", max_size=120)

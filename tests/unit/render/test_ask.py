@@ -8,16 +8,16 @@ from pathlib import Path
 
 from markdown_it import MarkdownIt
 
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Reference
+from keet.evidence.free_numbers import Allowed
 from keet.explanation.analyst import explain
 from keet.explanation.answered_question import AnsweredQuestion
 from keet.explanation.explanation_types import Explanation
 from keet.explanation.model_explanation import Authorship, Usage
 from keet.ingest import read_profile
-from keet.prose.free_numbers import Allowed
 from keet.prose.names import Names
 from keet.prose.reading import read_prose
-from keet.prose.text import Prose, ProseSentence, Reference
+from keet.prose.text import Prose, ProseSentence
 from keet.render.common.answer import Block, Line, blocks_of, origin_of
 from keet.render.json.ask import AskDocument, ask_document
 from keet.render.json.encoding.models import schema_of
@@ -59,8 +59,8 @@ def answer_text() -> Prose:
     (each,) = explained()[0].launches
     names = Names((piece.slug, piece) for piece in each.evidence)
     read = read_prose(TEXT, names, Allowed()).sentences
-    checked = [sentence._replace(problem=None) for sentence in read]
-    last = checked[-1]._replace(ends="\n\n")
+    checked = [ProseSentence(sentence.parts, ends=sentence.ends) for sentence in read]
+    last = ProseSentence(checked[-1].parts, ends="\n\n")
     return Prose((*checked[:-1], last, CODE, UNCHECKED))
 
 
@@ -125,7 +125,7 @@ def test_json_fields_that_scripts_rely_on() -> None:
         "answer: “L1 hits 12 % of the time.” (`12` is outside of braces)"
     ]
     assert printed["unchecked"] == [
-        {"where": "answer", "text": UNCHECKED.text, "reason": UNCHECKED.problem}
+        {"where": "answer", "text": UNCHECKED, "reason": UNCHECKED.problem}
     ]
     assert list(printed["evidence"]) == list(answer_text().ids)
     assert printed["usage"]["cost"] == "unknown"

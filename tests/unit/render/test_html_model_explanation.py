@@ -62,7 +62,7 @@ def test_the_page_says_what_the_terminal_says() -> None:
     statement = physics()
     for _, text in statement.texts:
         for sentence in text.sentences:
-            plain = " ".join(sentence.text.split())
+            plain = " ".join(sentence.split())
             assert plain in " ".join(terminal.split())
             assert plain.replace("`", "") in shown
     for edit in statement.edits:

@@ -15,6 +15,8 @@ from markdown_it import MarkdownIt
 from keet.diagnosis.claims import EvaluatedClaim, WorkClaim
 from keet.diagnosis.finding import Forecast
 from keet.errors import one_line
+from keet.evidence import Reference
+from keet.evidence.free_numbers import Allowed
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation
 from keet.explanation.model_explanation import (
@@ -26,10 +28,9 @@ from keet.explanation.model_explanation import (
     Usage,
 )
 from keet.ingest import read_profile
-from keet.prose.free_numbers import Allowed
 from keet.prose.names import Names
 from keet.prose.reading import read_prose
-from keet.prose.text import Prose, ProseSentence, Reference
+from keet.prose.text import Prose, ProseSentence
 from keet.render.common.model_explanation import edit_status, first_sentences, places_of, usage_text
 from keet.render.json.encoding.writing import json_text
 from keet.render.json.explain import ExplainDocument, explain_document
@@ -65,8 +66,8 @@ def resolved_prose(sample: str, text: str) -> Prose:
 def _judged(sentence: ProseSentence) -> ProseSentence:
     first, *others = sentence.parts
     if not isinstance(first, str) or not first.startswith("!"):
-        return sentence._replace(problem=None)
-    return sentence._replace(parts=(first[1:], *others), problem=PROBLEM)
+        return ProseSentence(sentence.parts)
+    return ProseSentence((first[1:], *others), PROBLEM)
 
 
 def change_of(sample: str, old: str, new: str) -> str:

@@ -1,7 +1,7 @@
 """The type `Evidence`: a number measured in a report, or computed from such, with its source.
 
-Texts are written with evidence objects (`f"{share} of peak"`), never with bare numbers, so that
-every printed number can be traced and checked.
+Texts are written with evidence (`Sentence("{share} of peak", share=share)`), never with bare
+numbers, so that every printed number can be traced and checked.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Evidence(NamedTuple):
     id: str
     """How texts refer to it: the metric, the source line if it belongs to one, and after `#` the
     launch: `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. For several launches: `#run`. With
-    several reports, the report precedes the launch: `#before.3`, `#1.3`."""
+    several reports, the report precedes the launch: `#before.3`, `#1.3`. Empty for constants."""
     metric: str
     """ncu's name of the metric, or keet's own name for a computed number."""
     value: Number
@@ -60,6 +60,12 @@ class Evidence(NamedTuple):
         if self.unit == "%":
             return percent_text(self.value, int(spec.removeprefix(",")[1:-1]))
         return f"{_rounded(self.value, spec)} {self.unit}".rstrip()
+
+
+def constant(value: Number, unit: str, label: str) -> Evidence:
+    """A number that no report measures: a constant of the source or of an architecture. It has no
+    id, and is in no ledger."""
+    return Evidence("", slug_of(label), value, unit, label)
 
 
 _ENOUGH = 100

@@ -1,0 +1,17 @@
+"""Numbers with their source, and sentences whose numbers all come from them.
+
+Imported by every part that analyses or prints; imports units and formatting only.
+"""
+
+from keet.evidence.evidence import MEASURED_SPEEDUPS, Evidence, constant, slug_of
+from keet.evidence.sentence import Name, Reference, Sentence
+
+__all__ = [
+    "MEASURED_SPEEDUPS",
+    "Evidence",
+    "Name",
+    "Reference",
+    "Sentence",
+    "constant",
+    "slug_of",
+]

@@ -1,0 +1,156 @@
+"""Sentences print numbers from evidence only, and know which parts are numbers."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import pickle
+from pathlib import Path
+from string import Formatter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.analysis.findings import BETWEEN_LAUNCHES
+from keet.analysis.hardware.ceilings import spoken_unit
+from keet.catalog import findings, stalls
+from keet.evidence import Evidence, Name, Reference, Sentence, constant
+from keet.evidence.free_numbers import number_in
+from keet.explanation.analyst import explain
+from keet.ingest import read_profile
+from keet.prose.text import ProseSentence
+from tests.rows import each_row
+
+ROOT = Path(__file__).parents[3]
+SHARE = Evidence("excess_share#0", "excess_share", 74.96, "%", "excess")
+SECTORS = Evidence("sectors#0", "sectors", 33_554_432, "sector", "sectors")
+WARP = constant(32, "", "threads of a warp")
+CLAUSE = Sentence("{share:.0f} of the {sectors}s", share=SHARE, sectors=SECTORS)
+
+
+@each_row(
+    "words",
+    [
+        "fewer than 32 threads", "at 82% of peak", "1.5x", "a tile of 32x32", "`82`", "x83 of it", "hit.rate:82", "٣ sectors",
+        "½ of it", "n² rows", "&#56; rows", "v2.1", "8**2**", "kernel_7", "3", "flip.cu:5 sectors",
+    ],
+)  # fmt: skip
+def test_words_with_a_number_of_their_own_are_refused(words: str) -> None:
+    with pytest.raises(ValueError, match="print numbers from evidence"):
+        Sentence(words)
+    with pytest.raises(ValueError, match="print numbers from evidence"):
+        Sentence("It has {words}.", words=words)
+    assert Sentence("It has {words}.", words=Name(words)) == f"It has {words}."
+
+
+@each_row(
+    "words",
+    [
+        "L2, L1TEX, FP64, HBM3e, sm_90 and an H200", "`float4` or float4", "LDG.E.128, HMMA.16816.F32, cp.async and STS", "-G and -O3",
+        "file.cu:7 and a/b.cuh:12", "128-bit loads of 32-byte sectors in a 2-D grid", "two of three, twice, half and ten percent", "",
+        "keet can't tell – naïve “quotes” → µs", "{{braces}}", "__half2, uint32_t and log2f",
+    ],
+)  # fmt: skip
+def test_names_with_digits_and_number_words_are_allowed(words: str) -> None:
+    assert Sentence(words) == words.replace("{{", "{").replace("}}", "}")
+
+
+@each_row("value", [82, 0.5, None, ("82",)])
+def test_numbers_without_evidence_are_refused(value: object) -> None:
+    with pytest.raises(TypeError, match="printed from evidence"):
+        Sentence("{value} of peak", value=value)
+
+
+def test_a_value_that_is_not_given_is_an_error() -> None:
+    with pytest.raises(KeyError, match="share"):
+        Sentence("{share} of peak")
+
+
+@given(
+    st.floats(0, 1e12) | st.integers(0, 2**40),
+    st.sampled_from(["", "%", "byte", "ns", "sector", "inst/cycle"]),
+    st.sampled_from(["", ".0f", ".1f", ".2f"]),
+)
+def test_numbers_are_printed_as_in_an_f_string(value: float, unit: str, form: str) -> None:
+    piece = Evidence("a#0", "a", value, unit, "label")
+    assert Sentence("about {n:" + form + "}s.", n=piece) == f"about {piece:{form}}s."
+
+
+def test_parts_are_words_and_references() -> None:
+    assert CLAUSE == "75% of the 33,554,432 sectors"
+    share, of, sectors, end = CLAUSE.parts
+    assert (share, of) == (Reference("75%", ("excess_share#0",)), " of the ")
+    assert (sectors, end) == (Reference("33,554,432 sector", ("sectors#0",)), "s")
+    assert CLAUSE.ids == ("excess_share#0", "sectors#0")
+
+
+def test_sentences_are_made_of_clauses() -> None:
+    warp = Sentence("a warp has {warp} threads", warp=WARP)
+    whole = Sentence("{first}, {share:.1f} in all.", first=warp.capitalized(), share=SHARE)
+    assert whole == "A warp has 32 threads, 75.0% in all."
+    assert whole.ids == ("excess_share#0",)  # a constant is in no ledger
+    joined = Sentence(" and ").join([CLAUSE, warp, "more"])
+    assert joined == "75% of the 33,554,432 sectors and a warp has 32 threads and more"
+    assert joined.references == (*CLAUSE.references, *warp.references)
+    assert CLAUSE.capitalized() == CLAUSE
+    assert Sentence(" and ").join([]) == Sentence() == ""
+
+
+@each_row("sentence", [CLAUSE, ProseSentence(CLAUSE.parts, "a problem", "\n")])
+def test_copies_keep_their_parts(sentence: Sentence) -> None:
+    for made in (copy.deepcopy(sentence), pickle.loads(pickle.dumps(sentence))):
+        assert (made, type(made), vars(made)) == (sentence, type(sentence), vars(sentence))
+
+
+@given(st.text() | st.sampled_from(["{share}", "{0.__class__}", "}{", "%s 82% \x1b[31m", "\ud800"]))
+def test_a_name_of_a_report_is_printed_as_it_is(name: str) -> None:
+    clause = Sentence("{kernel} takes {share:.0f}", kernel=Name(name), share=SHARE)
+    whole = Sentence("{clause}.", clause=Sentence("; ").join([clause, clause]).capitalized())
+    assert whole == f"{name} takes 75%; {name} takes 75%."
+    assert whole.ids == ("excess_share#0",)
+
+
+# --- keet's own texts
+
+
+def _templates() -> list[tuple[str, ast.Call, str]]:
+    """Where, the call, and its template: also those that no report of the tests leads to."""
+    calls = [
+        (f"{path.name}:{node.lineno}", node, leaf.value)
+        for path in sorted((ROOT / "keet").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Sentence" and node.args
+        for leaf in ast.walk(node.args[0])
+        if isinstance(leaf, ast.Constant) and isinstance(leaf.value, str)
+    ]
+    assert calls
+    return calls
+
+
+@each_row(("where", "call", "template"), _templates())
+def test_every_template_is_accepted_and_gets_its_values(
+    where: str, call: ast.Call, template: str
+) -> None:
+    given = {keyword.arg for keyword in call.keywords}
+    fields = {name for _, name, _, _ in Formatter().parse(template) if name is not None}
+    assert fields <= given or None in given, where
+    Sentence(template, **dict.fromkeys(fields, Name("x")))
+
+
+def test_words_of_the_catalog_are_accepted() -> None:
+    words = [each.label for each in findings().values()]
+    words += [each.waits_for for each in stalls().values()]
+    words += [*BETWEEN_LAUNCHES.values(), *map(spoken_unit, ("issue", "L2", "FP64", "host link"))]
+    assert [each for each in words if number_in(each)] == []
+
+
+@each_row("report", sorted((ROOT / "kernels_samples").glob("*/slow.ncu-rep")), few=6)
+def test_numbers_of_a_headline_have_evidence(report: Path) -> None:
+    profile = read_profile(report)
+    for each in explain(profile, profile.launches, 5).launches:
+        headline = each.verdict.headline
+        words = [part for part in headline.parts if not isinstance(part, Reference | Name)]
+        assert headline.ids, report
+        assert {*headline.ids} <= {piece.id for piece in each.evidence}
+        assert number_in("{}".join(words)) is None
