@@ -4,12 +4,11 @@ Imported by every part that analyses or prints; imports units and formatting onl
 """
 
 from keet.evidence.evidence import MEASURED_SPEEDUPS, Evidence, constant, slug_of
-from keet.evidence.sentence import Name, Reference, Sentence
+from keet.evidence.sentence import Reference, Sentence
 
 __all__ = [
     "MEASURED_SPEEDUPS",
     "Evidence",
-    "Name",
     "Reference",
     "Sentence",
     "constant",

@@ -6,7 +6,7 @@ text `75% of the 33,554,432 sectors are not needed.` and knows which parts of it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from string import Formatter
 from typing import Any, Self
@@ -37,12 +37,6 @@ class Reference(NamedTuple):
         return self.text
 
 
-class Name(str):
-    """A name from a report, such as a kernel's or `flip.cu:31`: its digits are not checked."""
-
-    __slots__ = ()
-
-
 class Sentence(str):
     """A sentence, or a clause of one. As a `str` it is the printed text; methods of `str` other
     than `join` lose the parts."""
@@ -51,8 +45,8 @@ class Sentence(str):
 
     def __new__(cls, template: str = "", /, **values: Evidence | str) -> Self:
         """The template has names in braces, with formats as in `Evidence.__format__`. A value is
-        evidence, another sentence, a `Name`, or words. ValueError: a number in the words of the
-        template or of a value."""
+        evidence, another sentence, or words that state no number: a name from a report or of
+        the catalog. ValueError: the template has a number of its own."""
         return cls.of(_filled(template, values))
 
     @classmethod
@@ -86,12 +80,12 @@ class Sentence(str):
 
     def capitalized(self) -> Sentence:
         first = self.parts[0] if self.parts else ""
-        if isinstance(first, Reference | Name):
+        if isinstance(first, Reference):
             return self
         return Sentence.of((capitalized(first), *self.parts[1:]))
 
 
-def _filled(template: str, values: dict[str, Evidence | str]) -> Iterator[str | Reference]:
+def _filled(template: str, values: Mapping[str, Evidence | str]) -> Iterator[str | Reference]:
     for words, name, form in _parsed(template):
         if words:
             yield words
@@ -107,11 +101,7 @@ def _filled(template: str, values: dict[str, Evidence | str]) -> Iterator[str | 
 
 
 def _parts_of(text: str) -> tuple[str | Reference, ...]:
-    if isinstance(text, Sentence):
-        return text.parts
-    if not isinstance(text, Name):
-        _check(text)
-    return (text,) if text else ()
+    return text.parts if isinstance(text, Sentence) else (text,) if text else ()
 
 
 @lru_cache(maxsize=4096)
@@ -119,14 +109,10 @@ def _parsed(template: str) -> tuple[tuple[str, str | None, str], ...]:
     """Words, the name of the value that follows them (None at the end), and its format."""
     parsed = Formatter().parse(template)
     pieces = tuple((words, name, form or "") for words, name, form, _ in parsed)
-    _check("{}".join(words for words, _, _ in pieces))
-    return pieces
-
-
-@lru_cache(maxsize=4096)
-def _check(words: str) -> None:
+    words = "{}".join(words for words, _, _ in pieces)
     if _MAY_BE_NUMBER.search(words):
         from keet.evidence.free_numbers import number_in
 
         if number := number_in(words):
-            raise ValueError(f"{words!r} states {number}: print numbers from evidence")
+            raise ValueError(f"{template!r} states {number}: print numbers from evidence")
+    return pieces

@@ -11,7 +11,7 @@ from keet.analysis.parameters import parameter
 from keet.analysis.time_model import HOT_LINE
 from keet.diagnosis.diagnosis import Diagnosis
 from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
-from keet.evidence import Evidence, Name, Sentence
+from keet.evidence import Evidence, Sentence
 from keet.explanation.busy_units import leading_units, nearest_units
 from keet.records import NamedTuple
 from keet.units import Quantity
@@ -89,7 +89,7 @@ def _headline(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...], line_note: str
 def cause_and_line(finding: Finding, line_note: str = "") -> Sentence:
     if not finding.places:
         return Sentence("{cause}", cause=finding.label)
-    line = Name(finding.places[0].where)
+    line = finding.places[0].where
     return Sentence("{cause} at {line}{note}", cause=finding.label, line=line, note=line_note)
 
 
