@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from keet.analysis.facts import global_memory, on_chip, origin, parallelism
+from keet.analysis.place import LeadingLines
 from keet.findings import Edit, FindingSpec, otherwise, when
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.machine_code import MachineCode
 
 FINDING = FindingSpec(
     id="latency_bound",
@@ -162,3 +168,22 @@ FINDING = FindingSpec(
         usual=3,
     ),
 )
+
+
+def leading_lines(code: MachineCode) -> LeadingLines:
+    """Lines of the instructions whose results warps wait for, by samples of those waits: of loads,
+    if warps wait for data more often than for the fixed latency of arithmetic; else of that
+    arithmetic."""
+    from keet.analysis.sass.instructions.opcodes import Role
+
+    loads = (Role.LOAD, Role.ATOMIC, Role.COPY)
+    for_data, for_results = [], []
+    for wait in code.waits:
+        if wait.reason == "wait" and wait.producers:
+            for_results.append((wait.producers[0], wait.samples))
+        elif wait.reason in ("long_scoreboard", "short_scoreboard") and wait.producers:
+            if code.program.code[wait.producers[0]].role in loads:
+                for_data.append((wait.producers[0], wait.samples))
+    if sum(samples for _, samples in for_data) >= sum(samples for _, samples in for_results):
+        return LeadingLines("waits for data", for_data)
+    return LeadingLines("waits for a fixed instruction latency", for_results)

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from keet.analysis.facts import origin, parallelism
+from keet.analysis.place import LeadingLines
 from keet.findings import Edit, FindingSpec, otherwise, when
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.machine_code import MachineCode
 
 FINDING = FindingSpec(
     id="load_imbalance",
@@ -50,3 +56,17 @@ FINDING = FindingSpec(
         usual=17,
     ),
 )
+
+
+def leading_lines(code: MachineCode) -> LeadingLines:
+    """Lines that exit loops after different numbers of iterations, by the work in those loops."""
+    from keet.analysis.sass.flow.trip_counts import uneven_exits
+
+    program, flow = code.program, code.program.flow
+    exits: list[tuple[int, int]] = []
+    for loop in flow.loops:
+        if loop.trips is not None and loop.trips > 1:
+            blocks = [flow.blocks[index] for index in loop.blocks]
+            work = sum(sum(program.counts[block.start : block.end]) for block in blocks)
+            exits += [(position, work) for position in uneven_exits(program, loop)]
+    return LeadingLines("work in uneven loops", exits)
