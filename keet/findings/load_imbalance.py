@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from keet.analysis.candidate import MAX_GAIN, Candidate
+from keet.analysis.decisions.occupancy import USUAL_ACHIEVED
+from keet.analysis.decisions.uneven import evenness
 from keet.analysis.facts import origin, parallelism
+from keet.analysis.kernel.grid_use import grid_shape, least_kept, resident
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import parameter
 from keet.analysis.place import LeadingLines
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.analysis.time_model import Effect, TimeModel
+from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
@@ -56,6 +64,56 @@ FINDING = FindingSpec(
         usual=17,
     ),
 )
+
+
+def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    del model
+    even, shape = evenness(view), grid_shape(view)
+    if even is not None:
+        left = even.left_with_equal_blocks
+        yield Candidate(
+            FINDING.id,
+            f"SMs have unequal work: {even.text}.",
+            Effect(longest_sm=max(left, 1 / MAX_GAIN), every_wait=resident(view) ** (1 - left)),
+            (even.share, even.ratio, *((shape.waves,) if shape and shape.waves else ())),
+            view.sampled_places,
+        )
+        return
+    # Without a value per SM: only in long launches, where launch and drain do not matter.
+    active, elapsed = view.get("sm_active_cycles"), view.get("elapsed_cycles")
+    duration = view.value("duration")
+    if active is None or elapsed is None or not duration or view.get("sm_active_cycles_max"):
+        return
+    share = view.percent("sm_active_share", "of the time the average SM is active", active, elapsed)
+    if share is None:
+        return
+    start = parameter("short_kernel_ns") / duration
+    expected = shape.expected if shape else 1.0
+    left = min(1.0, (float(share.value) / 100 + start) / expected / parameter("balanced"))
+    yield Candidate(
+        FINDING.id,
+        f"The average SM is active for {share:.0f} of the time, although every SM could have a "
+        "block: probably few blocks do most of the work.",
+        Effect(longest_sm=max(left, 1 / MAX_GAIN)),
+        (share, active, elapsed),
+        view.sampled_places,
+        "assumed",
+    )
+
+
+def absent(view: LaunchView, model: TimeModel) -> Absence | None:
+    """Uneven warps of a block wait at barriers or exit early."""
+    del model
+    even, barrier = evenness(view), view.stalls.get("barrier", 0.0)
+    reached, possible = view.get("achieved_occupancy_pct"), view.get("theoretical_occupancy_pct")
+    if even is None or not even.is_balanced or not view.stalls or barrier >= least_kept():
+        return None
+    if reached is None or possible is None:
+        return None
+    if reached.value < USUAL_ACHIEVED * float(possible.value):
+        return None
+    text = f"SMs are active about equally long: {even.text}."
+    return text, (even.share, even.ratio, reached, possible)
 
 
 def leading_lines(code: MachineCode) -> LeadingLines:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from keet.analysis.candidate import Candidate
+from keet.analysis.decisions.occupancy import limited_occupancy, not_limited_by
 from keet.analysis.facts import origin, parallelism
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.time_model import TimeModel
+from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
     id="occupancy_limited_registers",
@@ -69,3 +75,23 @@ FINDING = FindingSpec(
         usual=8,
     ),
 )
+
+
+def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    limited = limited_occupancy(view, model, "registers")
+    if limited is not None:
+        yield Candidate(
+            FINDING.id,
+            limited.text,
+            limited.effect,
+            limited.evidence,
+            lambda: view.waiting_places("long_scoreboard", "short_scoreboard"),
+            "assumed",
+            variant="registers_and_shared" if limited.is_tied else "",
+            likelihood=limited.likelihood,
+        )
+
+
+def absent(view: LaunchView, model: TimeModel) -> Absence | None:
+    del model
+    return not_limited_by(view, "registers")

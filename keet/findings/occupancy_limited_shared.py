@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from keet.analysis.candidate import Candidate
+from keet.analysis.decisions.occupancy import limited_occupancy, not_limited_by
 from keet.analysis.facts import on_chip, origin, parallelism
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.time_model import TimeModel
+from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
     id="occupancy_limited_shared",
@@ -56,3 +62,25 @@ FINDING = FindingSpec(
         usual=21,
     ),
 )
+
+
+def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    limited = limited_occupancy(view, model, "shared_memory")
+    if limited is not None:
+        yield Candidate(
+            FINDING.id,
+            limited.text,
+            limited.effect,
+            limited.evidence,
+            lambda: (
+                view.declared(r"__shared__", "shared arrays")
+                or view.waiting_places("long_scoreboard", "short_scoreboard")
+            ),
+            "assumed",
+            likelihood=limited.likelihood,
+        )
+
+
+def absent(view: LaunchView, model: TimeModel) -> Absence | None:
+    del model
+    return not_limited_by(view, "shared_memory")

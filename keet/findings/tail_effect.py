@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from keet.analysis.candidate import Candidate
+from keet.analysis.decisions.uneven import evenness
 from keet.analysis.facts import origin, parallelism
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.analysis.kernel.grid_use import grid_shape
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.time_model import Effect, TimeModel
+from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
     id="tail_effect",
@@ -47,3 +54,27 @@ FINDING = FindingSpec(
         usual=9,
     ),
 )
+
+
+def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    del model
+    even, waves = evenness(view), view.get("waves_per_sm")
+    left = even.left_without_tail if even else None
+    if even is not None and waves is not None and left is not None:
+        yield Candidate(
+            FINDING.id,
+            f"Waves per SM: {waves:.2f}. The last wave leaves SMs idle: {even.text}.",
+            Effect(longest_sm=left),
+            (waves, even.share, even.ratio),
+            view.launch_places,
+        )
+
+
+def absent(view: LaunchView, model: TimeModel) -> Absence | None:
+    del model
+    shape, even = grid_shape(view), evenness(view)
+    if shape is not None and shape.spread < 1:
+        return f"The grid has {shape.grid:.0f}s: some SMs get none at all.", (shape.grid,)
+    if even is None or not even.is_balanced:
+        return None
+    return f"SMs are active about equally long: {even.text}.", (even.share, even.ratio)
