@@ -87,21 +87,13 @@ FINDING = FindingSpec(
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     barrier = view.stall("barrier")
     if barrier is not None and barrier.value > 0:
-        yield Candidate(
-            FINDING.id,
-            f"Warps spend {barrier:.0f} of their time at block-wide barriers.",
-            Effect(
-                {"ADU": parameter("indirect")},
-                kept_waits(model, ("barrier",), parameter("barrier_waits")),
-            ),
-            (barrier,),
-            view.barrier_places,
-            "assumed",
-        )
+        text = f"Warps spend {barrier:.0f} of their time at block-wide barriers."
+        waits = kept_waits(model, ("barrier",), parameter("barrier_waits"))
+        effect = Effect({"ADU": parameter("indirect")}, waits)
+        yield Candidate(FINDING.id, text, effect, (barrier,), view.barrier_places, "assumed")
 
 
-def absent(view: LaunchView, model: TimeModel) -> Absence | None:
-    del model
+def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     if not view.stalls or view.stalls.get("barrier", 0.0) >= least_kept():
         return None
     share = view.stall("barrier")

@@ -199,16 +199,15 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     else:
         busy = f"The busiest unit is {top.spoken} at {top.reached:.0f} of its peak"
         busy += f"; {issue:.0f} of the issue slots are used" if issue is not None else ""
+    waits = "the report has no warp states that show what warps wait for"
     if view.stalls:
         states = [state for state in view.stalls if stalls()[state].counts_as_stall]
         leads = max(states, key=lambda state: view.stalls[state], default=longest) == longest
         waits = f"a warp {'mostly' if leads else 'also'} waits for {stalls()[longest].waits_for}"
-        if longest != "drain":  # such a warp has ended
-            waits += " before its next instruction"
-    else:
-        waits = "the report has no warp states that show what warps wait for"
-    possible = view.get("theoretical_occupancy_pct")
-    evidence = (issue, top.reached if top else None, possible, view.stall(longest))
+        # A warp that waits after EXIT has no next instruction.
+        waits += "" if longest == "drain" else " before its next instruction"
+    busiest, possible = top.reached if top else None, view.get("theoretical_occupancy_pct")
+    evidence = (issue, busiest, possible, view.stall(longest))
     yield Candidate(
         FINDING.id,
         f"{busy}, and {waits}.",
@@ -231,10 +230,8 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
     busiest = view.ceilings.get(unit)
     if busiest is None or loads[unit] * (1 - model.fixed) + model.fixed < 1 / parameter("worth"):
         return None
-    text = (
-        f"Without any waiting, {busiest.spoken} would set the pace (busy: {busiest.reached:.0f})."
-    )
-    return text, (busiest.reached,)
+    pace = f"Without any waiting, {busiest.spoken} would set the pace"
+    return f"{pace} (busy: {busiest.reached:.0f}).", (busiest.reached,)
 
 
 def leading_lines(code: MachineCode) -> LeadingLines:

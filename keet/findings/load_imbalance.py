@@ -66,18 +66,15 @@ FINDING = FindingSpec(
 )
 
 
-def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    del model
+def candidates(view: LaunchView, _: TimeModel) -> Iterator[Candidate]:
     even, shape = evenness(view), grid_shape(view)
+    expected = shape.expected if shape else 1.0
     if even is not None:
-        left = even.left_with_equal_blocks
-        yield Candidate(
-            FINDING.id,
-            f"SMs have unequal work: {even.text}.",
-            Effect(longest_sm=max(left, 1 / MAX_GAIN), every_wait=resident(view) ** (1 - left)),
-            (even.share, even.ratio, *((shape.waves,) if shape and shape.waves else ())),
-            view.sampled_places,
-        )
+        left = min(1.0, float(even.ratio.value) / expected / parameter("balanced"))
+        effect = Effect(longest_sm=max(left, 1 / MAX_GAIN), every_wait=resident(view) ** (1 - left))
+        evidence = (even.share, even.ratio, *((shape.waves,) if shape and shape.waves else ()))
+        text = f"SMs have unequal work: {even.text}."
+        yield Candidate(FINDING.id, text, effect, evidence, view.sampled_places)
         return
     # Without a value per SM: only in long launches, where launch and drain do not matter.
     active, elapsed = view.get("sm_active_cycles"), view.get("elapsed_cycles")
@@ -85,35 +82,28 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if active is None or elapsed is None or not duration or view.get("sm_active_cycles_max"):
         return
     share = view.percent("sm_active_share", "of the time the average SM is active", active, elapsed)
-    if share is None:
-        return
-    start = parameter("short_kernel_ns") / duration
-    expected = shape.expected if shape else 1.0
-    left = min(1.0, (float(share.value) / 100 + start) / expected / parameter("balanced"))
-    yield Candidate(
-        FINDING.id,
-        f"The average SM is active for {share:.0f} of the time, although every SM could have a "
-        "block: probably few blocks do most of the work.",
-        Effect(longest_sm=max(left, 1 / MAX_GAIN)),
-        (share, active, elapsed),
-        view.sampled_places,
-        "assumed",
-    )
+    if share is not None:
+        start = parameter("short_kernel_ns") / duration
+        left = (float(share.value) / 100 + start) / expected / parameter("balanced")
+        effect = Effect(longest_sm=max(min(1.0, left), 1 / MAX_GAIN))
+        text = (
+            f"The average SM is active for {share:.0f} of the time, although every SM could have a "
+            "block: probably few blocks do most of the work."
+        )
+        evidence = (share, active, elapsed)
+        yield Candidate(FINDING.id, text, effect, evidence, view.sampled_places, "assumed")
 
 
-def absent(view: LaunchView, model: TimeModel) -> Absence | None:
+def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     """Uneven warps of a block wait at barriers or exit early."""
-    del model
     even, barrier = evenness(view), view.stalls.get("barrier", 0.0)
     reached, possible = view.get("achieved_occupancy_pct"), view.get("theoretical_occupancy_pct")
     if even is None or not even.is_balanced or not view.stalls or barrier >= least_kept():
         return None
-    if reached is None or possible is None:
+    if reached is None or possible is None or reached.value < USUAL_ACHIEVED * possible.value:
         return None
-    if reached.value < USUAL_ACHIEVED * float(possible.value):
-        return None
-    text = f"SMs are active about equally long: {even.text}."
-    return text, (even.share, even.ratio, reached, possible)
+    evidence = (even.share, even.ratio, reached, possible)
+    return f"SMs are active about equally long: {even.text}.", evidence
 
 
 def leading_lines(code: MachineCode) -> LeadingLines:

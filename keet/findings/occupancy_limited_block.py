@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.analysis.candidate import Candidate, covered_waits
-from keet.analysis.decisions.occupancy import USUAL_ACHIEVED, limited_occupancy
+from keet.analysis.decisions.occupancy import USUAL_ACHIEVED, limited_occupancy, not_limited_by
 from keet.analysis.facts import origin, parallelism
 from keet.analysis.kernel.work_per_warp import instructions_per_warp
 from keet.analysis.launch_view import LaunchView
@@ -63,19 +63,7 @@ _SHORT_LIVED = 256.0
 
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    limited = limited_occupancy(view, model, "sm")
-    if limited is not None:
-        yield Candidate(
-            FINDING.id,
-            limited.text,
-            limited.effect,
-            limited.evidence,
-            lambda: (
-                view.launch_places() or view.waiting_places("long_scoreboard", "short_scoreboard")
-            ),
-            "assumed",
-            likelihood=limited.likelihood,
-        )
+    yield from limited_occupancy(model, "sm", FINDING.id, view.launch_places)
     # Blocks that end about as fast as new ones start: few are on an SM, although more fit.
     reached, possible = view.get("achieved_occupancy_pct"), view.get("theoretical_occupancy_pct")
     waves, per_warp = view.get("waves_per_sm"), instructions_per_warp(view)
@@ -86,24 +74,19 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     # Uneven SMs have low occupancy for another reason.
     even = model.balance.evenness if model.balance.longest else 1.0
     times = even * USUAL_ACHIEVED * float(possible.value) / float(reached.value)
-    yield Candidate(
-        FINDING.id,
+    effect = Effect(waits=covered_waits(model, min(max(times, 1.0), parameter("most_occupancy"))))
+    text = (
         f"Achieved occupancy is {reached:.0f}, and {possible:.0f} is possible. There are enough "
-        f"blocks (waves per SM: {waves:.1f}), but a warp ends after {per_warp:.0f} "
-        "instructions, about as fast as new blocks start.",
-        Effect(waits=covered_waits(model, min(max(times, 1.0), parameter("most_occupancy")))),
-        (reached, possible, waves, per_warp),
-        view.launch_places,
-        "assumed",
+        f"blocks (waves per SM: {waves:.1f}), but a warp ends after {per_warp:.0f} instructions, "
+        "about as fast as new blocks start."
     )
+    evidence = (reached, possible, waves, per_warp)
+    yield Candidate(FINDING.id, text, effect, evidence, view.launch_places, "assumed")
 
 
-def absent(view: LaunchView, model: TimeModel) -> Absence | None:
+def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     """Where another resource limits the blocks per SM, their size still matters to that limit."""
-    del model
     reached, possible = view.get("achieved_occupancy_pct"), view.get("theoretical_occupancy_pct")
     if reached is None or possible is None or possible.value < 100:
         return None
-    if reached.value < USUAL_ACHIEVED * 100:
-        return None
-    return f"Occupancy is not limited: {possible:.0f} is possible.", (possible,)
+    return not_limited_by(view, "sm") if reached.value >= USUAL_ACHIEVED * 100 else None

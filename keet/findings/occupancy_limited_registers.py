@@ -77,21 +77,9 @@ FINDING = FindingSpec(
 )
 
 
-def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    limited = limited_occupancy(view, model, "registers")
-    if limited is not None:
-        yield Candidate(
-            FINDING.id,
-            limited.text,
-            limited.effect,
-            limited.evidence,
-            lambda: view.waiting_places("long_scoreboard", "short_scoreboard"),
-            "assumed",
-            variant="registers_and_shared" if limited.is_tied else "",
-            likelihood=limited.likelihood,
-        )
+def candidates(_: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    return limited_occupancy(model, "registers", FINDING.id, if_tied="registers_and_shared")
 
 
-def absent(view: LaunchView, model: TimeModel) -> Absence | None:
-    del model
+def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     return not_limited_by(view, "registers")

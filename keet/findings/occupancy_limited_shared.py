@@ -65,22 +65,10 @@ FINDING = FindingSpec(
 
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    limited = limited_occupancy(view, model, "shared_memory")
-    if limited is not None:
-        yield Candidate(
-            FINDING.id,
-            limited.text,
-            limited.effect,
-            limited.evidence,
-            lambda: (
-                view.declared(r"__shared__", "shared arrays")
-                or view.waiting_places("long_scoreboard", "short_scoreboard")
-            ),
-            "assumed",
-            likelihood=limited.likelihood,
-        )
+    return limited_occupancy(
+        model, "shared_memory", FINDING.id, lambda: view.declared("__shared__", "shared arrays")
+    )
 
 
-def absent(view: LaunchView, model: TimeModel) -> Absence | None:
-    del model
+def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     return not_limited_by(view, "shared_memory")

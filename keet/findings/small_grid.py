@@ -124,32 +124,24 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     else:
         return
     sms = view.ledger.derived("sm_count", Quantity(shape.sms, ""), "SMs of the GPU")
-    text = (
-        f"does not fill a GPU of {sms:.0f} SMs"
-        if shape.spread < 1
-        else f"is smaller than what {sms:.0f} SMs can hold at a time"
-    )
-    plural = "" if shape.grid.value == 1 else "s"
-    per_sm = f" (waves per SM: {shape.waves:.2f})" if shape.waves else ""
+    text = f"A grid of {shape.grid:.0f}{'' if shape.grid.value == 1 else 's'} "
+    if shape.spread < 1:
+        text += f"does not fill a GPU of {sms:.0f} SMs"
+    else:
+        text += f"is smaller than what {sms:.0f} SMs can hold at a time"
+    text += f" (waves per SM: {shape.waves:.2f})." if shape.waves else "."
+    evidence = (shape.grid, sms, shape.waves) if shape.waves else (shape.grid, sms)
     # A very short kernel mostly waits for its first data; more blocks would wait too.
     likelihood = 1 - parameter("indirect") * shortness(view, model)
     if not view.stalls:
         # A chain of dependent steps, which can't be split, then looks like a loop over independent
         # items. Work that already uses a quarter of the SMs can be split further.
         likelihood *= max(parameter("indirect"), min(1.0, 4 * shape.spread))
-    yield Candidate(
-        FINDING.id,
-        f"A grid of {shape.grid:.0f}{plural} {text}{per_sm}.",
-        effect,
-        tuple(piece for piece in (shape.grid, sms, shape.waves) if piece is not None),
-        view.launch_places,
-        basis,
-        likelihood=likelihood,
-    )
+    places = view.launch_places
+    yield Candidate(FINDING.id, text, effect, evidence, places, basis, likelihood=likelihood)
 
 
-def absent(view: LaunchView, model: TimeModel) -> Absence | None:
-    del model
+def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     shape = grid_shape(view)
     if shape is None or shape.spread < 1 or shape.waves is None or shape.waves.value < 1:
         return None

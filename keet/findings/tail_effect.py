@@ -9,6 +9,7 @@ from keet.analysis.decisions.uneven import evenness
 from keet.analysis.facts import origin, parallelism
 from keet.analysis.kernel.grid_use import grid_shape
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import parameter
 from keet.analysis.time_model import Effect, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
@@ -56,22 +57,19 @@ FINDING = FindingSpec(
 )
 
 
-def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    del model
-    even, waves = evenness(view), view.get("waves_per_sm")
-    left = even.left_without_tail if even else None
-    if even is not None and waves is not None and left is not None:
-        yield Candidate(
-            FINDING.id,
-            f"Waves per SM: {waves:.2f}. The last wave leaves SMs idle: {even.text}.",
-            Effect(longest_sm=left),
-            (waves, even.share, even.ratio),
-            view.launch_places,
-        )
+def candidates(view: LaunchView, _: TimeModel) -> Iterator[Candidate]:
+    shape, even = grid_shape(view), evenness(view)
+    if even is None or shape is None or shape.spread < 1:
+        return
+    waves = shape.waves
+    if waves is not None and waves.value > 1:
+        text = f"Waves per SM: {waves:.2f}. The last wave leaves SMs idle: {even.text}."
+        left = max(float(even.ratio.value), shape.expected) / parameter("balanced")
+        effect, evidence = Effect(longest_sm=min(1.0, left)), (waves, even.share, even.ratio)
+        yield Candidate(FINDING.id, text, effect, evidence, view.launch_places)
 
 
-def absent(view: LaunchView, model: TimeModel) -> Absence | None:
-    del model
+def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     shape, even = grid_shape(view), evenness(view)
     if shape is not None and shape.spread < 1:
         return f"The grid has {shape.grid:.0f}s: some SMs get none at all.", (shape.grid,)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from typing import Literal
 
-from keet.analysis.candidate import a_unit_explains, covered_waits, is_matrix_product
+from keet.analysis.candidate import Candidate, a_unit_explains, covered_waits, is_matrix_product
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
+from keet.analysis.place import Place
 from keet.analysis.time_model import Effect, TimeModel
 from keet.evidence import Evidence
-from keet.records import NamedTuple
 
 Resource = Literal["sm", "registers", "shared_memory"]
 """What limits the blocks per SM: the metric `block_limit_sm` has the limit by the number of blocks
@@ -37,27 +38,25 @@ def tightest_limits(view: LaunchView) -> tuple[Resource, ...]:
     return tuple(resource for resource, limit in limits.items() if limit == lowest < warps)
 
 
-class LimitedOccupancy(NamedTuple):
-    """Too few warps fit on an SM to hide latency."""
-
-    text: str
-    effect: Effect
-    evidence: tuple[Evidence, ...]
-    likelihood: float
-    is_tied: bool
-    """Whether another resource limits as much, so that relieving only one of them gains nothing."""
-
-
-def limited_occupancy(view: LaunchView, model: TimeModel, by: Resource) -> LimitedOccupancy | None:
-    """None: another resource limits the blocks per SM, or more of them would not help."""
+def limited_occupancy(
+    model: TimeModel,
+    by: Resource,
+    finding: str,
+    set_at: Callable[[], tuple[Place, ...]] = tuple,
+    if_tied: str = "",
+) -> Iterator[Candidate]:
+    """The candidate for the finding about this resource, if that lets too few warps onto an SM to
+    hide latency. `set_at`: the lines that set the limit, if the source shows them. `if_tied`: the
+    variant where another resource limits as much."""
+    view = model.view
     tightest, possible = tightest_limits(view), view.get("theoretical_occupancy_pct")
     if tightest[:1] != (by,) or possible is None or not 0 < possible.value < 100:
-        return None
+        return
     waves = view.value("waves_per_sm") or parameter("most_occupancy")
-    # With one wave, all blocks are on the SMs already. Matrix products reuse data from their
-    # registers and tiles.
-    if waves <= 1 or is_matrix_product(view) or a_unit_explains(view, model):
-        return None
+    # Matrix products reuse data from their registers and tiles. With one wave, all blocks are on
+    # the SMs already.
+    if a_unit_explains(view, model) or is_matrix_product(view) or waves <= 1:
+        return
     held, others = float(possible.value), (*_WORDS, "warps", "barriers")
     if by == "sm":
         # Such small blocks also end before others start. Larger ones need no more barriers, nor
@@ -71,16 +70,21 @@ def limited_occupancy(view: LaunchView, model: TimeModel, by: Resource) -> Limit
     times = min(most / held, parameter("most_occupancy"), waves)  # as far as there are blocks
     tied = [resource for resource in tightest if resource in (by, *others)]
     what = " and ".join(_WORDS[resource] for resource in tied)
+    text = f"Occupancy is limited to {possible:.0f} by {what}"
     if len(tied) > 1:
-        what += " equally (relieving only one of them gains nothing)"
+        text += " equally (relieving only one of them gains nothing)"
     issue = view.ceilings.reached("issue")
-    used = f", and {issue:.0f} of the issue slots are used" if issue is not None else ""
-    return LimitedOccupancy(
-        f"Occupancy is limited to {possible:.0f} by {what}{used}.",
+    if issue is not None:
+        text += f", and {issue:.0f} of the issue slots are used"
+    yield Candidate(
+        finding,
+        f"{text}.",
         Effect(waits=covered_waits(model, times)),
         (possible,) if issue is None else (possible, issue),
+        lambda: set_at() or view.waiting_places("long_scoreboard", "short_scoreboard"),
+        "assumed",
+        if_tied if len(tied) > 1 else "",
         _TIED if len(tied) > 1 else 1.0,
-        len(tied) > 1,
     )
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from keet.analysis.account import Account, account_of
 from keet.analysis.candidate import Candidate
-from keet.analysis.decisions.occupancy import limited_occupancy
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import TimeModel
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
@@ -162,12 +161,10 @@ def test_larger_blocks_relieve_what_each_block_takes() -> None:
     """A block without shared memory is charged for some, and has a barrier."""
     small = {"block_limit_registers": 128.0, "block_limit_warps": 64.0}
     view = view_of({"dram": 20.0}, **(LIMITS | small | {"block_limit_barriers": 32.0}))
-    model = TimeModel(view)
-    assert limited_occupancy(view, model, "shared_memory") is None
-    limited = limited_occupancy(view, model, "sm")
-    assert limited is not None
-    assert not limited.is_tied
-    assert limited.effect.waits["long_scoreboard"] == pytest.approx(1 / 2)
+    assert not candidates("occupancy_limited_shared", view)
+    (found,) = candidates("occupancy_limited_block", view)
+    assert found.likelihood == 1
+    assert found.effect.waits["long_scoreboard"] == pytest.approx(1 / 2)
 
 
 @needs_corpus
