@@ -240,9 +240,8 @@ def _placed(entry: RankedCause, causes: Sequence[ModelCause], each: LaunchExplan
     if place is None or (finding.places and finding.places[0].where == place.where):
         return finding
     places = (place, *(known for known in finding.places if known.where != place.where))
-    return replace(
-        finding, places=places, here=each.view.here(findings()[finding.id].memory, places)
-    )
+    here = each.view.here(findings()[finding.id].memory, places)
+    return replace(finding, places=places, here=here)
 
 
 def _diagnosis(each: LaunchExplanation) -> Diagnosis:

@@ -240,15 +240,13 @@ def leading_lines(code: MachineCode) -> LeadingLines:
     arithmetic."""
     from keet.analysis.sass.instructions.opcodes import Role
 
-    awaited = [
-        (wait.reason, wait.producers[0], wait.samples) for wait in code.waits if wait.producers
-    ]
-    results = [(position, samples) for reason, position, samples in awaited if reason == "wait"]
+    awaited = [wait for wait in code.waits if wait.producers]
+    results = [(wait.producers[0], wait.samples) for wait in awaited if wait.reason == "wait"]
     data = [
-        (position, samples)
-        for reason, position, samples in awaited
-        if reason in ("long_scoreboard", "short_scoreboard")
-        and code.program.code[position].role in (Role.LOAD, Role.ATOMIC, Role.COPY)
+        (wait.producers[0], wait.samples)
+        for wait in awaited
+        if wait.reason in ("long_scoreboard", "short_scoreboard")
+        and code.program.code[wait.producers[0]].role in (Role.LOAD, Role.ATOMIC, Role.COPY)
     ]
     if sum(samples for _, samples in data) >= sum(samples for _, samples in results):
         return LeadingLines("waits for data", data)
