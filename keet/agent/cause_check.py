@@ -24,7 +24,7 @@ from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.headline import By, cause_and_line, verdict_of
 from keet.explanation.model_explanation import ModelCause
 from keet.explanation.ncu_rules import second_opinion
-from keet.findings import ClaimKind
+from keet.findings import ClaimKind, findings
 from keet.profile.names import file_name
 from keet.prose.expressions import EvaluatedExpression, evaluate, has_influence, parse
 from keet.prose.reading import unfounded
@@ -233,7 +233,8 @@ def _placed(entry: RankedCause, causes: Sequence[ModelCause], each: LaunchExplan
     if place is None or (finding.places and finding.places[0].where == place.where):
         return finding
     places = (place, *(known for known in finding.places if known.where != place.where))
-    return replace(finding, places=places, here=each.view.here(finding.id, places))
+    here = each.view.here(findings()[finding.id].memory, places)
+    return replace(finding, places=places, here=here)
 
 
 def _diagnosis(each: LaunchExplanation) -> Diagnosis:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal
 
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import Effect, TimeModel
 from keet.evidence import Evidence
@@ -48,6 +49,19 @@ HIDEABLE = ("long_scoreboard", "lg_throttle", "drain", "short_scoreboard", "wait
 def kept_waits(model: TimeModel, states: tuple[str, ...], removed: float) -> dict[str, float]:
     """An effect on waiting: these states lose the share `removed`."""
     return {state: 1 - removed for state in states if state in model.waiting}
+
+
+def covered_waits(model: TimeModel, times: float) -> dict[str, float]:
+    """An effect on waiting: that of `times` as many warps. At barriers, only warps of other blocks
+    help."""
+    full = kept_waits(model, HIDEABLE, 1 - 1 / times)
+    return full | kept_waits(model, ("barrier",), (1 - 1 / times) * parameter("indirect"))
+
+
+def a_unit_explains(view: LaunchView, model: TimeModel) -> bool:
+    """Whether a unit limits the launch, and no warp states show that warps wait for anything
+    else."""
+    return not view.stalls and model.pressure >= parameter("leads")
 
 
 LEAST_PART = 0.003

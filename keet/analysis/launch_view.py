@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from keet.analysis.hardware.ceilings import Ceilings
 from keet.analysis.ledger import LaunchLedger
-from keet.analysis.place import Place
-from keet.analysis.source_lines.array_accesses import accesses
+from keet.analysis.place import LeadingLines, Place
+from keet.analysis.source_lines.array_accesses import AccessKind, accesses
 from keet.analysis.source_lines.hotspots import InstructionTable, line_order
 from keet.analysis.source_lines.wait_labels import AT_BARRIERS, words_for
 from keet.catalog import stalls
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
     from keet.analysis.sass.streaming import Streaming
 
 _MAX_PLACES = 5
-LED = frozenset(
-    ["latency_bound", "fp64_promotion", "load_imbalance", "instruction_fetch", "integer_overhead"]
-)
-"""Findings whose lines the machine code ranks: see `cause_lines`, which is loaded when needed."""
 _LEADING = 2
 """Number of lines that the machine code puts first. On the casebook's work families, two of them
 followed by the sampled ones have a cause line in the first three more often than either alone."""
@@ -237,18 +233,18 @@ class LaunchView:
             self._texts[file] = bounded_lines(self.launch.source_text(file) or "")
         return self._texts[file]
 
-    def accesses(self, finding: str, places: Sequence[Place]) -> list[str]:
-        """Array accesses in the first place that the finding can be about."""
+    def accesses(self, kind: AccessKind | None, places: Sequence[Place]) -> list[str]:
+        """Array accesses of this kind in the first place."""
         if not places:
             return []
         text = self.launch.source_text(places[0].file) or ""
-        return accesses(self.text_of(places[0]), text, finding)
+        return accesses(self.text_of(places[0]), text, kind)
 
-    def here(self, finding: str, places: Sequence[Place]) -> str:
+    def here(self, kind: AccessKind | None, places: Sequence[Place]) -> str:
         """` at file.cu:7 (`out[x * n + y]`)`: the first place as part of a sentence, or nothing."""
         if not places:
             return ""
-        found = self.accesses(finding, places)
+        found = self.accesses(kind, places)
         code = f" (`{'`, `'.join(found[:3])}`)" if found else ""
         return f" at {places[0].where}{code}"
 
@@ -298,14 +294,20 @@ class LaunchView:
             samples.update(self.table.waiting(reason))
         return self.places_by(words_for(reasons), samples)
 
-    def led_places(self, finding: str, places: tuple[Place, ...]) -> tuple[Place, ...]:
+    def led_places(
+        self, leading_lines: Callable[[MachineCode], LeadingLines] | None, places: tuple[Place, ...]
+    ) -> tuple[Place, ...]:
         """The lines that the machine code shows to be the cause, and then the finding's other
-        places."""
-        if finding not in LED or self.code is None:
+        places. `leading_lines`: that of the finding, if it has one."""
+        if leading_lines is None or self.code is None:
             return places
-        from keet.analysis.source_lines.cause_lines import LEADING
+        from keet.analysis.sass.inlined import calling_line
 
-        leading = self._largest(*LEADING[finding](self.code))[:_LEADING]
+        of, costs = leading_lines(self.code)
+        amounts: Amounts = Counter()
+        for position, cost in costs:
+            amounts[calling_line(self.code, position)] += cost
+        leading = self._largest(of, amounts)[:_LEADING]
         known = {(place.file, place.line) for place in leading}
         rest = [place for place in places if (place.file, place.line) not in known]
         return (*leading, *rest)[:_MAX_PLACES]

@@ -1,6 +1,8 @@
-"""A source line, as the place of a cause."""
+"""Source lines, as the places of a cause."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from keet.profile.names import file_name
 from keet.records import NamedTuple
@@ -22,3 +24,16 @@ class Place(NamedTuple):
     def where(self) -> str:
         """`file.cu:31`, without the folders of the machine that compiled it."""
         return f"{file_name(self.file)}:{self.line}"
+
+
+class LeadingLines(NamedTuple):
+    """The lines to list first for a finding, as the machine code shows them.
+
+    Samples show where warps wait. The line to change is often another one: the load that is waited
+    for, the conversion to double, the loop whose trip count differs between warps.
+    """
+
+    of: str
+    """What the costs are shares of."""
+    costs: Iterable[tuple[int, int]]
+    """Positions of instructions in the code, each with its cost."""

@@ -173,8 +173,9 @@ def _finding(each: RankedCandidate, model: TimeModel, sure: _Sureness) -> Findin
     from keet.diagnosis.advice import advice_for
 
     candidate, view = each.candidate, model.view
-    places = view.led_places(candidate.id, candidate.places())
-    here = view.here(candidate.id, places)
+    spec = findings()[candidate.id]
+    places = view.led_places(spec.leading_lines, candidate.places())
+    here = view.here(spec.memory, places)
     finding = _outline(each, model, sure, places, here)
     return replace(finding, advice=advice_for(finding, view))
 

@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Literal, get_args
 from keet.analysis.candidate import Candidate
 from keet.analysis.facts.fact import Fact
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.source_lines.array_accesses import Space
+from keet.analysis.place import LeadingLines
+from keet.analysis.source_lines.array_accesses import AccessKind
 from keet.analysis.time_model import TimeModel
 from keet.evidence import Evidence
 from keet.records import NamedTuple
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
-    from keet.analysis.source_lines.cause_lines import Ranking
 
 Family = Literal["memory", "parallelism", "instructions", "healthy"]
 ClaimKind = Literal[
@@ -124,8 +124,8 @@ class FindingSpec(NamedTuple):
     """Parameters that its gain depends on."""
     claims: tuple[ClaimKind, ...] = ()
     """How a model may claim it, besides `cause`. Empty: it is no work that could be removed."""
-    memory: Space | None = None
-    """The memory of the array accesses that it is about."""
+    memory: AccessKind | None = None
+    """The array accesses that it is about, by their memory."""
     headline: Literal["idle", "hot line", ""] = ""
     """What the headline names besides the busiest units, where this finding comes first."""
     of_launches: bool = False
@@ -133,7 +133,7 @@ class FindingSpec(NamedTuple):
 
     candidates: Callable[[LaunchView, TimeModel], Iterator[Candidate]] = lambda _, __: iter(())
     absent: Callable[[LaunchView, TimeModel], Absence | None] = lambda _, __: None
-    leading_lines: Callable[[MachineCode], Ranking] | None = None
+    leading_lines: Callable[[MachineCode], LeadingLines] | None = None
 
     @property
     def remedy(self) -> str:

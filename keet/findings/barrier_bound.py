@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from keet.analysis.candidate import Candidate, kept_waits
 from keet.analysis.facts import instructions, on_chip, origin, parallelism, warps
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.analysis.kernel.grid_use import least_kept
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import Effect, TimeModel
+from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
     id="barrier_bound",
@@ -75,3 +82,21 @@ FINDING = FindingSpec(
         usual=18,
     ),
 )
+
+
+def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    barrier = view.stall("barrier")
+    if barrier is not None and barrier.value > 0:
+        text = f"Warps spend {barrier:.0f} of their time at block-wide barriers."
+        waits = kept_waits(model, ("barrier",), parameter("barrier_waits"))
+        effect = Effect({"ADU": parameter("indirect")}, waits)
+        yield Candidate(FINDING.id, text, effect, (barrier,), view.barrier_places, "assumed")
+
+
+def absent(view: LaunchView, _: TimeModel) -> Absence | None:
+    if not view.stalls or view.stalls.get("barrier", 0.0) >= least_kept():
+        return None
+    share = view.stall("barrier")
+    if share is None:
+        return "No warp waits at barriers.", ()
+    return f"Warps spend {share:.1f} of their time waiting at barriers.", (share,)

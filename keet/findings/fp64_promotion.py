@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from keet.analysis.facts import instructions, origin
+from keet.analysis.place import LeadingLines
 from keet.findings import Edit, FindingSpec, otherwise, when
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.machine_code import MachineCode
 
 FINDING = FindingSpec(
     id="fp64_promotion",
@@ -47,3 +53,15 @@ FINDING = FindingSpec(
         usual=6,
     ),
 )
+
+
+def leading_lines(code: MachineCode) -> LeadingLines:
+    """Lines that convert floats to doubles, by executions."""
+    program = code.program
+    to_double = [
+        (position, program.counts[position])
+        for position in program.ran
+        if program.code[position].opcode == "F2F"
+        and program.code[position].modifiers[:2] == ("F64", "F32")
+    ]
+    return LeadingLines("conversions to double", to_double)

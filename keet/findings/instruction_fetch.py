@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from keet.analysis.facts import instructions, origin, parallelism
+from keet.analysis.place import LeadingLines
 from keet.findings import Edit, FindingSpec, otherwise, when
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.machine_code import MachineCode
 
 FINDING = FindingSpec(
     id="instruction_fetch",
@@ -42,3 +48,8 @@ FINDING = FindingSpec(
         usual=26,
     ),
 )
+
+
+def leading_lines(code: MachineCode) -> LeadingLines:
+    """Lines by the number of their machine instructions that ran."""
+    return LeadingLines("code that ran", [(position, 1) for position in code.program.ran])

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from keet.analysis.facts import instructions, origin
+from keet.analysis.place import LeadingLines
 from keet.findings import Edit, FindingSpec, otherwise, when
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.machine_code import MachineCode
 
 FINDING = FindingSpec(
     id="integer_overhead",
@@ -51,3 +57,13 @@ FINDING = FindingSpec(
         usual=14,
     ),
 )
+
+
+def leading_lines(code: MachineCode) -> LeadingLines:
+    """Lines by executed instructions that compute addresses, conditions and conversions."""
+    overhead = [
+        (position, code.program.counts[position])
+        for position in code.program.ran
+        if code.purposes[position].value in ("address", "control", "conversion")
+    ]
+    return LeadingLines("work on addresses and conditions", overhead)

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from keet.analysis.candidate import HIDEABLE, Candidate, a_unit_explains, kept_waits
 from keet.analysis.facts import global_memory, on_chip, origin, parallelism
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE_SM
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import parameter
+from keet.analysis.place import LeadingLines
+from keet.analysis.time_model import HOT_LINE, Effect, TimeModel
+from keet.catalog import stalls
+from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.machine_code import MachineCode
 
 FINDING = FindingSpec(
     id="latency_bound",
@@ -162,3 +175,79 @@ FINDING = FindingSpec(
         usual=3,
     ),
 )
+
+_WITHOUT_STATES = 0.8
+"""Likelihood of latency if the report has no warp states: measured causes rank first. Judgement; it
+only changes the order of about equal gains."""
+
+
+def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    """Waiting that no unit explains and that other warps do not hide."""
+    issue, top = view.ceilings.reached("issue"), next(iter(view.ceilings.ranked), None)
+    if (top is None and not view.stalls) or a_unit_explains(view, model):
+        return
+    # More loads in flight do not hide the queue for a slow link or for one hot line.
+    queued = max(model.loads.get(HOST_LINK, 0.0), model.loads.get(HOT_LINE, 0.0))
+    covered = kept_waits(model, HIDEABLE, (1 - 1 / parameter("more_in_flight")) * (1 - queued))
+    longest = max(covered, key=lambda state: model.waiting[state], default="long_scoreboard")
+    if top is None:
+        busy = "The report does not say how busy the units were"
+    elif top.name == "issue":
+        busy = f"No unit is busier than the issue slots, {top.reached:.0f} of which are used"
+    elif top.name == WHOLE_SM:
+        busy = f"No unit is busier than {top.spoken}, at {top.reached:.0f} of its peak"
+    else:
+        busy = f"The busiest unit is {top.spoken} at {top.reached:.0f} of its peak"
+        busy += f"; {issue:.0f} of the issue slots are used" if issue is not None else ""
+    waits = "the report has no warp states that show what warps wait for"
+    if view.stalls:
+        states = [state for state in view.stalls if stalls()[state].counts_as_stall]
+        leads = max(states, key=lambda state: view.stalls[state], default=longest) == longest
+        waits = f"a warp {'mostly' if leads else 'also'} waits for {stalls()[longest].waits_for}"
+        # A warp that waits after EXIT has no next instruction.
+        waits += "" if longest == "drain" else " before its next instruction"
+    busiest, possible = top.reached if top else None, view.get("theoretical_occupancy_pct")
+    evidence = (issue, busiest, possible, view.stall(longest))
+    yield Candidate(
+        FINDING.id,
+        f"{busy}, and {waits}.",
+        Effect(waits=covered),
+        tuple(piece for piece in evidence if piece is not None),
+        lambda: view.waiting_places(longest),
+        "assumed",
+        variant="ampere" if view.capability >= (8, 0) else "",  # cp.async came with it
+        likelihood=1.0 if view.stalls else _WITHOUT_STATES,
+    )
+
+
+def absent(view: LaunchView, model: TimeModel) -> Absence | None:
+    """Even without any waiting, the busiest unit would take nearly as long. L2 that passes on
+    DRAM's data is not a limit of its own."""
+    loads = dict(model.loads)
+    if loads.get("DRAM", 0.0) >= parameter("passes_on"):
+        loads.pop("L2", None)
+    unit = max(loads, key=lambda name: loads[name], default="")
+    busiest = view.ceilings.get(unit)
+    if busiest is None or loads[unit] * (1 - model.fixed) + model.fixed < 1 / parameter("worth"):
+        return None
+    pace = f"Without any waiting, {busiest.spoken} would set the pace"
+    return f"{pace} (busy: {busiest.reached:.0f}).", (busiest.reached,)
+
+
+def leading_lines(code: MachineCode) -> LeadingLines:
+    """Lines of the instructions whose results warps wait for, by samples of those waits: of loads,
+    if warps wait for data more often than for the fixed latency of arithmetic; else of that
+    arithmetic."""
+    from keet.analysis.sass.instructions.opcodes import Role
+
+    awaited = [wait for wait in code.waits if wait.producers]
+    results = [(wait.producers[0], wait.samples) for wait in awaited if wait.reason == "wait"]
+    data = [
+        (wait.producers[0], wait.samples)
+        for wait in awaited
+        if wait.reason in ("long_scoreboard", "short_scoreboard")
+        and code.program.code[wait.producers[0]].role in (Role.LOAD, Role.ATOMIC, Role.COPY)
+    ]
+    if sum(samples for _, samples in data) >= sum(samples for _, samples in results):
+        return LeadingLines("waits for data", data)
+    return LeadingLines("waits for a fixed instruction latency", results)

@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from keet.analysis.candidate import MAX_GAIN, Candidate
+from keet.analysis.decisions.occupancy import USUAL_ACHIEVED
+from keet.analysis.decisions.uneven import evenness
 from keet.analysis.facts import origin, parallelism
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.analysis.kernel.grid_use import grid_shape, least_kept, resident
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import parameter
+from keet.analysis.place import LeadingLines
+from keet.analysis.time_model import Effect, TimeModel
+from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.machine_code import MachineCode
 
 FINDING = FindingSpec(
     id="load_imbalance",
@@ -50,3 +64,57 @@ FINDING = FindingSpec(
         usual=17,
     ),
 )
+
+
+def candidates(view: LaunchView, _: TimeModel) -> Iterator[Candidate]:
+    even, shape = evenness(view), grid_shape(view)
+    expected = shape.expected if shape else 1.0
+    if even is not None:
+        left = min(1.0, float(even.ratio.value) / expected / parameter("balanced"))
+        effect = Effect(longest_sm=max(left, 1 / MAX_GAIN), every_wait=resident(view) ** (1 - left))
+        evidence = (even.share, even.ratio, *((shape.waves,) if shape and shape.waves else ()))
+        text = f"SMs have unequal work: {even.text}."
+        yield Candidate(FINDING.id, text, effect, evidence, view.sampled_places)
+        return
+    # Without a value per SM: only in long launches, where launch and drain do not matter.
+    active, elapsed = view.get("sm_active_cycles"), view.get("elapsed_cycles")
+    duration = view.value("duration")
+    if active is None or elapsed is None or not duration or view.get("sm_active_cycles_max"):
+        return
+    share = view.percent("sm_active_share", "of the time the average SM is active", active, elapsed)
+    if share is not None:
+        start = parameter("short_kernel_ns") / duration
+        left = (float(share.value) / 100 + start) / expected / parameter("balanced")
+        effect = Effect(longest_sm=max(min(1.0, left), 1 / MAX_GAIN))
+        text = (
+            f"The average SM is active for {share:.0f} of the time, although every SM could have a "
+            "block: probably few blocks do most of the work."
+        )
+        evidence = (share, active, elapsed)
+        yield Candidate(FINDING.id, text, effect, evidence, view.sampled_places, "assumed")
+
+
+def absent(view: LaunchView, _: TimeModel) -> Absence | None:
+    """Uneven warps of a block wait at barriers or exit early."""
+    even, barrier = evenness(view), view.stalls.get("barrier", 0.0)
+    reached, possible = view.get("achieved_occupancy_pct"), view.get("theoretical_occupancy_pct")
+    if even is None or not even.is_balanced or not view.stalls or barrier >= least_kept():
+        return None
+    if reached is None or possible is None or reached.value < USUAL_ACHIEVED * possible.value:
+        return None
+    evidence = (even.share, even.ratio, reached, possible)
+    return f"SMs are active about equally long: {even.text}.", evidence
+
+
+def leading_lines(code: MachineCode) -> LeadingLines:
+    """Lines that exit loops after different numbers of iterations, by the work in those loops."""
+    from keet.analysis.sass.flow.trip_counts import uneven_exits
+
+    program, flow = code.program, code.program.flow
+    exits: list[tuple[int, int]] = []
+    for loop in flow.loops:
+        if loop.trips is not None and loop.trips > 1:
+            blocks = [flow.blocks[index] for index in loop.blocks]
+            work = sum(sum(program.counts[block.start : block.end]) for block in blocks)
+            exits += [(position, work) for position in uneven_exits(program, loop)]
+    return LeadingLines("work in uneven loops", exits)

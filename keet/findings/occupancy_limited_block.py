@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from keet.analysis.candidate import Candidate, covered_waits
+from keet.analysis.decisions.occupancy import USUAL_ACHIEVED, limited_occupancy, not_limited_by
 from keet.analysis.facts import origin, parallelism
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.analysis.kernel.work_per_warp import instructions_per_warp
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import Effect, TimeModel
+from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
     id="occupancy_limited_block",
@@ -49,3 +57,36 @@ FINDING = FindingSpec(
         usual=27,
     ),
 )
+
+_SHORT_LIVED = 256.0
+"""Instructions per warp up to which starting a block is a notable part of its time. Judgement."""
+
+
+def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    yield from limited_occupancy(model, "sm", FINDING.id, view.launch_places)
+    # Blocks that end about as fast as new ones start: few are on an SM, although more fit.
+    reached, possible = view.get("achieved_occupancy_pct"), view.get("theoretical_occupancy_pct")
+    waves, per_warp = view.get("waves_per_sm"), instructions_per_warp(view)
+    if reached is None or possible is None or waves is None or per_warp is None:
+        return
+    if per_warp.value > _SHORT_LIVED or not 0 < reached.value < possible.value or waves.value <= 2:
+        return
+    # Uneven SMs have low occupancy for another reason.
+    even = model.balance.evenness if model.balance.longest else 1.0
+    times = even * USUAL_ACHIEVED * float(possible.value) / float(reached.value)
+    effect = Effect(waits=covered_waits(model, min(max(times, 1.0), parameter("most_occupancy"))))
+    text = (
+        f"Achieved occupancy is {reached:.0f}, and {possible:.0f} is possible. There are enough "
+        f"blocks (waves per SM: {waves:.1f}), but a warp ends after {per_warp:.0f} instructions, "
+        "about as fast as new blocks start."
+    )
+    evidence = (reached, possible, waves, per_warp)
+    yield Candidate(FINDING.id, text, effect, evidence, view.launch_places, "assumed")
+
+
+def absent(view: LaunchView, _: TimeModel) -> Absence | None:
+    """Where another resource limits the blocks per SM, their size still matters to that limit."""
+    reached, possible = view.get("achieved_occupancy_pct"), view.get("theoretical_occupancy_pct")
+    if reached is None or possible is None or possible.value < 100:
+        return None
+    return not_limited_by(view, "sm") if reached.value >= USUAL_ACHIEVED * 100 else None

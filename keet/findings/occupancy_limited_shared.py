@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from keet.analysis.candidate import Candidate
+from keet.analysis.decisions.occupancy import limited_occupancy, not_limited_by
 from keet.analysis.facts import on_chip, origin, parallelism
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.time_model import TimeModel
+from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
     id="occupancy_limited_shared",
@@ -56,3 +62,13 @@ FINDING = FindingSpec(
         usual=21,
     ),
 )
+
+
+def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    return limited_occupancy(
+        model, "shared_memory", FINDING.id, lambda: view.declared("__shared__", "shared arrays")
+    )
+
+
+def absent(view: LaunchView, _: TimeModel) -> Absence | None:
+    return not_limited_by(view, "shared_memory")

@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from keet.analysis.candidate import (
+    HIDEABLE,
+    MAX_GAIN,
+    Basis,
+    Candidate,
+    is_matrix_product,
+    kept_waits,
+)
 from keet.analysis.facts import origin, parallelism
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.analysis.kernel.grid_use import grid_shape, least_kept, shortness
+from keet.analysis.kernel.work_per_warp import chain_share, working_part
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import Effect, TimeModel
+from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.units import Quantity
 
 FINDING = FindingSpec(
     id="small_grid",
@@ -79,3 +95,55 @@ FINDING = FindingSpec(
         usual=11,
     ),
 )
+
+
+def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    shape = grid_shape(view)
+    if shape is None:
+        return
+    waves = float(shape.waves.value) if shape.waves else 1.0
+    basis: Basis = "assumed"
+    if shape.spread < 1:
+        within = max(min(1.0, waves / shape.spread), least_kept())
+        if is_matrix_product(view):  # more blocks per SM have smaller tiles and reuse less
+            within = 1.0
+        part = working_part(view)  # more blocks need work that can be done at the same time
+        effect = Effect(
+            waits=kept_waits(model, HIDEABLE, 1 - within**part),
+            longest_sm=max(shape.spread, 1 / MAX_GAIN) ** part,
+            least=chain_share(view),
+        )
+        # The launch shows SMs without a block, but not whether a block's work can be split, or
+        # whether more blocks on an SM would help.
+        if view.stalls and model.gain(effect._replace(waits={})) ** 2 >= model.gain(effect):
+            basis = "measured"
+    elif waves < 1:  # every SM has a block and could hold more
+        times = 1 / max(waves ** parameter("partial_wave"), least_kept())
+        # Barriers stay, here and above: smaller blocks have as many of them.
+        effect = Effect(waits=kept_waits(model, HIDEABLE, 1 - 1 / times), least=chain_share(view))
+    else:
+        return
+    sms = view.ledger.derived("sm_count", Quantity(shape.sms, ""), "SMs of the GPU")
+    text = f"A grid of {shape.grid:.0f}{'' if shape.grid.value == 1 else 's'} "
+    if shape.spread < 1:
+        text += f"does not fill a GPU of {sms:.0f} SMs"
+    else:
+        text += f"is smaller than what {sms:.0f} SMs can hold at a time"
+    text += f" (waves per SM: {shape.waves:.2f})." if shape.waves else "."
+    evidence = (shape.grid, sms, shape.waves) if shape.waves else (shape.grid, sms)
+    # A very short kernel mostly waits for its first data; more blocks would wait too.
+    likelihood = 1 - parameter("indirect") * shortness(view, model)
+    if not view.stalls:
+        # A chain of dependent steps, which can't be split, then looks like a loop over independent
+        # items. Work that already uses a quarter of the SMs can be split further.
+        likelihood *= max(parameter("indirect"), min(1.0, 4 * shape.spread))
+    places = view.launch_places
+    yield Candidate(FINDING.id, text, effect, evidence, places, basis, likelihood=likelihood)
+
+
+def absent(view: LaunchView, _: TimeModel) -> Absence | None:
+    shape = grid_shape(view)
+    if shape is None or shape.spread < 1 or shape.waves is None or shape.waves.value < 1:
+        return None
+    text = f"The grid has {shape.grid:.0f}s and fills all SMs: waves per SM {shape.waves:.2f}."
+    return text, (shape.grid, shape.waves)

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from keet.analysis.candidate import Candidate
+from keet.analysis.decisions.uneven import evenness
 from keet.analysis.facts import origin, parallelism
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.analysis.kernel.grid_use import grid_shape
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import Effect, TimeModel
+from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
     id="tail_effect",
@@ -47,3 +55,24 @@ FINDING = FindingSpec(
         usual=9,
     ),
 )
+
+
+def candidates(view: LaunchView, _: TimeModel) -> Iterator[Candidate]:
+    shape, even = grid_shape(view), evenness(view)
+    if even is None or shape is None or shape.spread < 1:
+        return
+    waves = shape.waves
+    if waves is not None and waves.value > 1:
+        text = f"Waves per SM: {waves:.2f}. The last wave leaves SMs idle: {even.text}."
+        left = max(float(even.ratio.value), shape.expected) / parameter("balanced")
+        effect, evidence = Effect(longest_sm=min(1.0, left)), (waves, even.share, even.ratio)
+        yield Candidate(FINDING.id, text, effect, evidence, view.launch_places)
+
+
+def absent(view: LaunchView, _: TimeModel) -> Absence | None:
+    shape, even = grid_shape(view), evenness(view)
+    if shape is not None and shape.spread < 1:
+        return f"The grid has {shape.grid:.0f}s: some SMs get none at all.", (shape.grid,)
+    if even is None or not even.is_balanced:
+        return None
+    return f"SMs are active about equally long: {even.text}.", (even.share, even.ratio)

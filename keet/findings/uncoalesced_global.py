@@ -24,7 +24,7 @@ FINDING = FindingSpec(
     ),
     parameters=("coalesced_waits", "gathered", "replayed", "indirect"),
     claims=("bytes",),
-    memory="global",
+    memory="scattered global",
     unlike={
         "narrow_access": "Narrow accesses can be perfectly coalesced: all bytes of the sectors are "
         "used, but each instruction moves few of them.",

@@ -11,9 +11,7 @@ from keet.analysis.candidate import Candidate, Maker
 from keet.analysis.candidates import (
     global_memory,
     instructions,
-    latency_hiding,
     memory,
-    parallelism,
     pipes,
     precision,
     reuse,
@@ -25,8 +23,6 @@ MAKERS: tuple[Maker, ...] = (
     *global_memory.MAKERS,
     *memory.MAKERS,
     *reuse.MAKERS,
-    *parallelism.MAKERS,
-    *latency_hiding.MAKERS,
     *instructions.MAKERS,
     *precision.MAKERS,
     *pipes.MAKERS,

@@ -109,7 +109,7 @@ def _gathers(view: LaunchView) -> str:
         part = sum(count for address, count in excess.items() if address in data)
         return "gather" if part > 0.5 * sum(excess.values()) else ""
     places = view.column_places("excess sectors", "src_l2_sectors_global_excess")
-    return "gather" if is_gather(view.accesses("uncoalesced_global", places)) else ""
+    return "gather" if is_gather(view.accesses("scattered global", places)) else ""
 
 
 Accesses = list[tuple[float, float]]

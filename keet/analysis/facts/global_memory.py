@@ -83,7 +83,7 @@ def gathers(inputs: FactInputs) -> Answer:
     if worst is not None:
         return _at(inputs, [worst]) if worst.is_gather else False
     places = inputs.finding.places
-    found = inputs.view.accesses("uncoalesced_global", places)
+    found = inputs.view.accesses("scattered global", places)
     return is_gather(found) if found else None
 
 

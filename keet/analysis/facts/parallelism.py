@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from keet.analysis.decisions.occupancy import Resource, tightest_limits
 from keet.analysis.facts.fact import Answer, Fact, Test, at_least, fact, more_than
 from keet.analysis.facts.inputs import FactInputs
 from keet.analysis.facts.thresholds import (
@@ -76,29 +77,18 @@ def waves_just_over(inputs: FactInputs) -> Answer:
     return None if waves is None else waves > 1 and 0 < waves % 1 <= FEW_OF_A_WAVE
 
 
-_LIMITS = (
-    "block_limit_registers",
-    "block_limit_shared_memory",
-    "block_limit_warps",
-    "block_limit_sm",
-)
-
-
-def _limits(inputs: FactInputs, metric_id: str) -> Answer:
-    """Whether this limit on the blocks per SM is the lowest, and lower than that of the warps."""
-    limits = {name: inputs.value(name) for name in _LIMITS}
-    own, warps = limits[metric_id], limits["block_limit_warps"]
-    known_limits = [value for value in limits.values() if value is not None]
-    if own is None or warps is None:
+def _limits(inputs: FactInputs, resource: Resource) -> Answer:
+    """Whether the limit by this resource on the blocks per SM is the lowest."""
+    if None in (inputs.value(f"block_limit_{resource}"), inputs.value("block_limit_warps")):
         return None
-    return own == min(known_limits) and own < warps
+    return resource in tightest_limits(inputs.view)
 
 
 @fact(
     "registers limit the blocks per SM", metrics=("block_limit_registers", "registers_per_thread")
 )
 def registers_limit(inputs: FactInputs) -> Answer:
-    return _limits(inputs, "block_limit_registers")
+    return _limits(inputs, "registers")
 
 
 @fact(
@@ -106,7 +96,7 @@ def registers_limit(inputs: FactInputs) -> Answer:
     metrics=("block_limit_shared_memory", "shared_memory_per_block"),
 )
 def shared_limit(inputs: FactInputs) -> Answer:
-    return _limits(inputs, "block_limit_shared_memory")
+    return _limits(inputs, "shared_memory")
 
 
 @fact(
@@ -116,7 +106,7 @@ def shared_limit(inputs: FactInputs) -> Answer:
 def warps_limit(inputs: FactInputs) -> Answer:
     """Whether blocks are so large that the remaining warps of an SM do not fit another one."""
     warps, size = inputs.value("block_limit_warps"), inputs.value("block_size")
-    others = [inputs.value(name) for name in _LIMITS if name != "block_limit_warps"]
+    others = [inputs.value(f"block_limit_{each}") for each in ("registers", "shared_memory", "sm")]
     most = inputs.value("device_threads_per_sm")
     if warps is None or size is None or most is None or None in others:
         return None
@@ -167,7 +157,7 @@ def carveout_below_maximum(inputs: FactInputs) -> Answer:
     most = inputs.value("device_shared_memory_per_sm")
     if configured is None or most is None:
         return None
-    return bool(_limits(inputs, "block_limit_shared_memory")) and configured < MOST * most
+    return bool(_limits(inputs, "shared_memory")) and configured < MOST * most
 
 
 @fact(

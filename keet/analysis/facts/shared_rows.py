@@ -128,7 +128,7 @@ def _by_source(inputs: FactInputs) -> Rows | None:
     places = inputs.finding.places
     if not places or not inputs.accesses_of(SHARED):
         return None
-    found = inputs.view.accesses("shared_bank_conflict", places)
+    found = inputs.view.accesses("shared", places)
     if any(re.search(r"\bpad\w*\s*\(", access) for access in found):
         return "padded"
     names = {re.split(r"\W", access)[0] for access in found}

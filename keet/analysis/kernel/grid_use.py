@@ -1,4 +1,4 @@
-"""How a grid uses the GPU: blocks per SM, SMs with equal work, resident warps, and launch cost."""
+"""How a grid uses the GPU: blocks per SM, resident warps, and launch cost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from keet.analysis.time_model import TimeModel
 from keet.evidence import Evidence
 from keet.profile import Workload
 from keet.records import NamedTuple
-from keet.units import Quantity
 
 
 class GridShape(NamedTuple):
@@ -41,25 +40,6 @@ def grid_shape(view: LaunchView) -> GridShape | None:
     if grid is None or grid.value <= 0 or sms <= 0 or view.launch.workload is not Workload.KERNEL:
         return None
     return GridShape(grid, sms, waves if waves is not None and waves.value > 0 else None)
-
-
-def evenness(view: LaunchView) -> Evidence | None:
-    """Active cycles of the average SM over those of the SM that is active longest, 0 to 1."""
-    usual, most = view.get("sm_active_cycles"), view.get("sm_active_cycles_max")
-    if usual is None or most is None:
-        return None
-    return view.ratio("sm_evenness", "average over longest active SM", usual, most)
-
-
-def even_share(view: LaunchView, even: Evidence) -> Evidence:
-    """`evenness` as a percentage, with an id of its own: texts print it, and models refer to it."""
-    share = Quantity(100 * float(even.value), "%")
-    return view.ledger.derived("sm_evenness_pct", share, "average of the longest active SM", even)
-
-
-def even_text(share: Evidence) -> str:
-    """`the average SM is active for 8% of the longest SM's cycles`."""
-    return f"the average SM is active for {share:.0f} of the longest SM's cycles"
 
 
 def resident(view: LaunchView) -> float:

@@ -1,4 +1,4 @@
-"""Which array accesses of a source line a finding can be about, by the memory of the arrays.
+"""Which array accesses of a source line are of a kind, by the memory of the arrays.
 
 The report counts per line. If a line reads a table through an index, multiplies by a value in
 registers and writes a result, only the source shows which access is the problem.
@@ -15,7 +15,8 @@ ACCESS_BYTES: Mapping[float, int] = {2: 1, 4: 1, 8: 2, 16: 2, 32: 4, 64: 8, 128:
 """Bytes per thread by ncu's codes in `memory_access_size_type`: bits from 32 up, but `LDG.U8` has 2
 and `LDG.U16` has 8 in all reports seen."""
 
-Space = Literal["global", "shared", "local"]
+AccessKind = Literal["global", "scattered global", "shared", "local"]
+"""Scattered: neighbouring threads do not access neighbouring bytes."""
 
 _ACCESS = regex(r"[A-Za-z_]\w*(?:(?:\.|->)\w+)*\[(?:[^\[\]]|\[[^\]]*\])*\]")
 """`a[i]`, `p.a[b[i]]`."""
@@ -23,33 +24,27 @@ _TYPE_WORD = regex(r"[\w:<>,*&]+")
 _NO_TYPE = {"return", "else", "case", "delete", "throw", "extern", "goto"}
 _LONGEST = 400
 """Characters of a line that are parsed, to bound the time for generated code."""
-_SPACES: dict[str, Space] = {
-    "uncoalesced_global": "global",
-    "narrow_access": "global",
-    "redundant_traffic": "global",
-    "atomic_contention": "global",
-    "pcie_or_nvlink_traffic": "global",
-    "shared_bank_conflict": "shared",
-    "local_memory_spill": "local",
-}
 
 
-def accesses(line: str, text: str, finding: str) -> list[str]:
-    """The accesses of the line that the finding can be about; all of them if none stands out."""
+def accesses(line: str, text: str, kind: AccessKind | None) -> list[str]:
+    """The accesses of the line that are of this kind; all of them if none is, or without a
+    kind."""
     every = list(dict.fromkeys(_ACCESS.findall(line[:_LONGEST])))
-    space = _SPACES.get(finding)
-    if space is None or len(every) < 2:
+    if kind is None or len(every) < 2:
         return every
-    lies = _declared(text)
-    if space == "global":
-        kept = [each for each in every if _name(each) not in lies["shared"] | lies["local"]]
-        return (_astray(kept) if finding == "uncoalesced_global" else kept) or every
-    return [each for each in every if _name(each) in lies[space]] or every
+    arrays = _declared(text)
+    if kind in ("shared", "local"):
+        return [each for each in every if _name(each) in arrays[kind]] or every
+    on_chip = arrays["shared"] | arrays["local"]
+    kept = [each for each in every if _name(each) not in on_chip]
+    if kind == "scattered global":  # `a[b[i]]` or `a[i * n]`, not `a[i]`
+        kept = [each for each in kept if is_gather([each]) or "*" in each] or kept
+    return kept or every
 
 
-def _declared(text: str) -> dict[Space, set[str]]:
+def _declared(text: str) -> dict[AccessKind, set[str]]:
     """Names of arrays by memory, as far as single lines show it: `float part[4];`."""
-    found: dict[Space, set[str]] = {"shared": set(), "local": set()}
+    found: dict[AccessKind, set[str]] = {"shared": set(), "local": set()}
     for line in text.splitlines():
         head, bracket, rest = line[:_LONGEST].partition("[")
         words = head.split()
@@ -73,12 +68,6 @@ def is_gather(found: Sequence[str]) -> bool:
     """Whether the index is itself read from memory, so that swapping the threads' axes does not
     help."""
     return bool(found) and all("[" in each.partition("[")[2] for each in found)
-
-
-def _astray(found: Sequence[str]) -> list[str]:
-    """Whether neighbouring threads read neighbouring bytes: true for `a[i]`, not for `a[b[i]]` or
-    `a[i * n]`."""
-    return [each for each in found if is_gather([each]) or "*" in each] or list(found)
 
 
 def _name(access: str) -> str:

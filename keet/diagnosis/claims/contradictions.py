@@ -13,10 +13,8 @@ from keet.analysis.account import Account
 from keet.analysis.candidate import LEAST_PART, part_of
 from keet.analysis.candidates.global_memory import WIDEST, access_width
 from keet.analysis.candidates.instructions import OVERHEAD, TENSOR_IDLE
-from keet.analysis.candidates.latency_hiding import USUAL, limiter_of
 from keet.analysis.candidates.pipes import NEAR_BUSIEST
 from keet.analysis.hardware.ceilings import HOST_LINK
-from keet.analysis.kernel.grid_use import even_share, even_text, evenness, grid_shape, shortness
 from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
@@ -153,98 +151,7 @@ def _no_link(view: LaunchView, model: TimeModel) -> Absence | None:
     return "The kernel does not access memory of the host.", ()
 
 
-# --- parallelism
-
-
-def _full_grid(view: LaunchView, model: TimeModel) -> Absence | None:
-    del model
-    shape = grid_shape(view)
-    if shape is None or shape.spread < 1 or shape.waves is None or shape.waves.value < 1:
-        return None
-    text = f"The grid has {shape.grid:.0f}s and fills all SMs: waves per SM {shape.waves:.2f}."
-    return text, (shape.grid, shape.waves)
-
-
-def _no_tail(view: LaunchView, model: TimeModel) -> Absence | None:
-    del model
-    shape, even = grid_shape(view), evenness(view)
-    if shape is not None and shape.spread < 1:
-        return f"The grid has {shape.grid:.0f}s: some SMs get none at all.", (shape.grid,)
-    if even is None or float(even.value) < parameter("balanced"):
-        return None
-    share = even_share(view, even)
-    return f"{_EVEN}: {even_text(share)}.", (share, even)
-
-
-_EVEN = "SMs are active about equally long"
-
-
-def _balanced(view: LaunchView, model: TimeModel) -> Absence | None:
-    """Uneven warps of a block wait at barriers or exit early."""
-    del model
-    even, barrier = evenness(view), view.stalls.get("barrier", 0.0)
-    reached, possible = view.get("achieved_occupancy_pct"), view.get("theoretical_occupancy_pct")
-    if even is None or float(even.value) < parameter("balanced") or not view.stalls:
-        return None
-    if reached is None or possible is None or barrier >= _least():
-        return None
-    if reached.value < USUAL * float(possible.value):
-        return None
-    share = even_share(view, even)
-    return f"{_EVEN}: {even_text(share)}.", (share, even, reached, possible)
-
-
-def _covered(view: LaunchView, model: TimeModel) -> Absence | None:
-    """Even without any waiting, the busiest unit would take nearly as long. L2 that passes on
-    DRAM's data is not a limit of its own."""
-    loads = dict(model.loads)
-    if loads.get("DRAM", 0.0) >= parameter("passes_on"):
-        loads.pop("L2", None)
-    unit = max(loads, key=lambda name: loads[name], default="")
-    busiest = view.ceilings.get(unit)
-    if busiest is None or loads[unit] * (1 - model.fixed) + model.fixed < 1 / parameter("worth"):
-        return None
-    text = (
-        f"Without any waiting, {busiest.spoken} would set the pace (busy: {busiest.reached:.0f})."
-    )
-    return text, (busiest.reached,)
-
-
-def _not_limited(finding: str) -> Check:
-    def check(view: LaunchView, model: TimeModel) -> Absence | None:
-        del model
-        possible = view.get("theoretical_occupancy_pct")
-        reached = view.get("achieved_occupancy_pct")
-        if possible is None:
-            return None
-        if possible.value < 100:
-            limiter = limiter_of(view)
-            return _other_limiter(view, finding) if limiter else None
-        short = reached is None or reached.value < USUAL * 100
-        if finding == "occupancy_limited_block" and short:
-            return None
-        return f"Occupancy is not limited: {possible:.0f} is possible.", (possible,)
-
-    return check
-
-
-_LIMITS = {
-    "occupancy_limited_registers": "block_limit_registers",
-    "occupancy_limited_shared": "block_limit_shared_memory",
-}
-
-
-def _other_limiter(view: LaunchView, finding: str) -> Absence | None:
-    """Another resource limits the blocks per SM. The block size always matters to its limit."""
-    own = view.get(_LIMITS.get(finding, "")) if finding in _LIMITS else None
-    names = ("registers", "shared_memory", "warps", "sm")
-    limits = [view.get(f"block_limit_{name}") for name in names]
-    known = [each for each in limits if each is not None and each.value]
-    tightest = min(known, key=lambda each: each.value, default=None)
-    if own is None or tightest is None or own.value <= tightest.value:
-        return None
-    text = f"{own.label} would be {own:.0f}, and {tightest.label} is {tightest:.0f}."
-    return text, (own, tightest)
+# --- instructions
 
 
 def _stalled(state: str, waits_for: str) -> Check:
@@ -258,16 +165,6 @@ def _stalled(state: str, waits_for: str) -> Check:
         return f"Warps spend {share:.1f} of their time waiting {waits_for}.", (share,)
 
     return check
-
-
-def _long_enough(view: LaunchView, model: TimeModel) -> Absence | None:
-    duration = view.get("duration")
-    if duration is None or duration.value <= 0 or shortness(view, model) > 0:
-        return None
-    return f"The kernel takes {duration}: launching it is a small part of that.", (duration,)
-
-
-# --- instructions
 
 
 def _full_warps(view: LaunchView, model: TimeModel) -> Absence | None:
@@ -357,15 +254,6 @@ CHECKS: Mapping[str, Check] = {
     "atomic_contention": _no_atomics,
     "l2_partition_imbalance": _even_slices,
     "pcie_or_nvlink_traffic": _no_link,
-    "small_grid": _full_grid,
-    "tail_effect": _no_tail,
-    "load_imbalance": _balanced,
-    "latency_bound": _covered,
-    "occupancy_limited_registers": _not_limited("occupancy_limited_registers"),
-    "occupancy_limited_shared": _not_limited("occupancy_limited_shared"),
-    "occupancy_limited_block": _not_limited("occupancy_limited_block"),
-    "barrier_bound": _stalled("barrier", "at barriers"),
-    "launch_bound": _long_enough,
     "warp_divergence": _full_warps,
     "fp64_promotion": _no_doubles,
     "sfu_bound": _idle_xu,

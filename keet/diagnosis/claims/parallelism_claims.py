@@ -7,13 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from keet.analysis.candidate import (
-    HIDEABLE,
-    MAX_GAIN,
-    kept_waits,
-)
-from keet.analysis.candidates.latency_hiding import covered_waits
-from keet.analysis.kernel.grid_use import even_share, even_text, evenness, grid_shape, resident
+from keet.analysis.candidate import HIDEABLE, MAX_GAIN, covered_waits, kept_waits
+from keet.analysis.decisions.uneven import evenness
+from keet.analysis.kernel.grid_use import grid_shape, resident
 from keet.analysis.kernel.work_per_warp import chain_share, working_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
@@ -101,21 +97,20 @@ def _balance(claim: WorkClaim, view: LaunchView, model: TimeModel) -> ClaimEffec
     even = evenness(view)
     if even is None:
         return Refusal("The report does not say how long each SM was active.")
-    active = even_share(view, even)
     removed = removable(claim.removed or 0.0)
-    share = claimed_share(view, "the difference between SMs", claim.removed or 0.0, even)
-    longest = 1 - removed * (1 - min(1.0, float(even.value)))
+    share = claimed_share(view, "the difference between SMs", claim.removed or 0.0, even.ratio)
+    longest = 1 - removed * (1 - min(1.0, float(even.ratio.value)))
     # An SM counts as active while one long block is left; other blocks could run there then.
     filled = resident(view) ** (1 - longest) if claim.finding == "load_imbalance" else 1.0
     text = (
-        f"SMs have unequal work: {even_text(active)}; by the model's reading of the source, "
+        f"SMs have unequal work: {even.text}; by the model's reading of the source, "
         f"{share:.0f} of the difference can go."
     )
     del model
     return ClaimEffect(
         text,
         Effect(longest_sm=max(longest, 1 / MAX_GAIN), every_wait=filled),
-        (active, even, share),
+        (even.share, even.ratio, share),
     )
 
 

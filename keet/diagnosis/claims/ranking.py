@@ -11,6 +11,7 @@ from keet.diagnosis.claims.claim import EvaluatedClaim, RankedCause
 from keet.diagnosis.diagnosis import FITTED_ON, Diagnosis
 from keet.diagnosis.finding import Finding
 from keet.diagnosis.forecast import certainty, chance
+from keet.findings import findings
 from keet.records import replace
 
 
@@ -111,7 +112,7 @@ def finding_of(diagnosis: Diagnosis, claim: EvaluatedClaim) -> Finding:
         candidate.evidence,
         places,
         candidate.variant,
-        view.here(candidate.id, places),
+        view.here(findings()[candidate.id].memory, places),
     )
     return replace(finding, advice=advice_for(finding, view))
 

@@ -106,7 +106,7 @@ def finding_of(finding_id: str, view: LaunchView, variant: str = "") -> Finding:
     found = view.places_by("cost", view.table.column(column)) if column else view.sampled_places()
     evidence = tuple(e for e in (view.get("duration"),) if e is not None)
     return Finding(
-        finding_id, "high", "", Forecast(1, 1, 1), evidence, found, variant, view.here("", found)
+        finding_id, "high", "", Forecast(1, 1, 1), evidence, found, variant, view.here(None, found)
     )
 
 

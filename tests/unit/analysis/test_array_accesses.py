@@ -1,6 +1,6 @@
-"""Which accesses of a line a finding names."""
+"""Which accesses of a line are of a kind."""
 
-from keet.analysis.source_lines.array_accesses import accesses, is_gather
+from keet.analysis.source_lines.array_accesses import AccessKind, accesses, is_gather
 from tests.rows import each_row
 
 TEXT = """
@@ -14,24 +14,24 @@ __global__ void k(const float* x, const int* columns, float* out, int n) {
 
 
 @each_row(
-    ("line", "finding", "named"),
+    ("line", "kind", "named"),
     [
         # rate_table, sparse_apply, xs_lookup: the gather, not what is read in order
-        ("out[i] = amount[i] * rate[code[i]];", "uncoalesced_global", ["rate[code[i]]"]),
-        ("products[k] = values[k] * x[columns[k]];", "uncoalesced_global", ["x[columns[k]]"]),
-        ("point[i] = grid[nuclide[i] * n];", "uncoalesced_global", ["grid[nuclide[i] * n]"]),
-        ("out[x * n + y] = in[y * n + x];", "uncoalesced_global",
+        ("out[i] = amount[i] * rate[code[i]];", "scattered global", ["rate[code[i]]"]),
+        ("products[k] = values[k] * x[columns[k]];", "scattered global", ["x[columns[k]]"]),
+        ("point[i] = grid[nuclide[i] * n];", "scattered global", ["grid[nuclide[i] * n]"]),
+        ("out[x * n + y] = in[y * n + x];", "scattered global",
          ["out[x * n + y]", "in[y * n + x]"]),
-        ("out[i] = in[i];", "uncoalesced_global", ["out[i]", "in[i]"]),
-        ("point[j] = products[i * 2];", "shared_bank_conflict", ["products[i * 2]"]),
-        ("out[i] = point[k] + key[0];", "local_memory_spill", ["point[k]", "key[0]"]),
-        ("out[i] = point[k];", "latency_bound", ["out[i]", "point[k]"]),
-        ("point[0] = point[1];", "uncoalesced_global", ["point[0]", "point[1]"]),
-        ("int i = 0;", "uncoalesced_global", []),
+        ("out[i] = in[i];", "scattered global", ["out[i]", "in[i]"]),
+        ("point[j] = products[i * 2];", "shared", ["products[i * 2]"]),
+        ("out[i] = point[k] + key[0];", "local", ["point[k]", "key[0]"]),
+        ("out[i] = point[k];", None, ["out[i]", "point[k]"]),
+        ("point[0] = point[1];", "scattered global", ["point[0]", "point[1]"]),
+        ("int i = 0;", "scattered global", []),
     ],
 )  # fmt: skip
-def test_accesses_that_a_finding_names(line: str, finding: str, named: list[str]) -> None:
-    assert accesses(line, TEXT, finding) == named
+def test_accesses_of_a_kind(line: str, kind: AccessKind | None, named: list[str]) -> None:
+    assert accesses(line, TEXT, kind) == named
 
 
 def test_a_gather_reads_its_index() -> None:
@@ -44,4 +44,4 @@ def test_a_gather_reads_its_index() -> None:
 @each_row("odd", ["a<" * 5000, "a<b> " * 5000, "__shared__ " * 5000, "a[" * 5000])
 def test_malformed_sources_terminate(odd: str) -> None:
     """Patterns that try every way to read such a line would not."""
-    assert accesses(f"b[i] = {odd}", f"{odd}\n" * 20, "uncoalesced_global")
+    assert accesses(f"b[i] = {odd}", f"{odd}\n" * 20, "scattered global")

@@ -9,8 +9,6 @@ import pytest
 
 from keet.analysis.candidate import MAX_GAIN
 from keet.analysis.candidates import MAKERS, Candidate
-from keet.analysis.candidates.latency_hiding import latency, short_blocks
-from keet.analysis.candidates.parallelism import launch_cost
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import Effect, TimeModel
 from keet.diagnosis.forecast import possible_gain
@@ -75,7 +73,8 @@ def launch_of(name: str) -> Launch:
 
 
 def candidates_of(view: LaunchView, model: TimeModel) -> list[Candidate]:
-    return [candidate for maker in MAKERS for candidate in maker(view, model)]
+    makers = [*MAKERS, *(spec.candidates for spec in findings().values())]
+    return [candidate for maker in makers for candidate in maker(view, model)]
 
 
 def largest(candidates: list[Candidate], model: TimeModel) -> dict[str, float]:
@@ -144,7 +143,8 @@ def test_the_cost_of_a_launch_fades_with_its_duration() -> None:
 def _launch_cost(nanoseconds: float) -> float:
     view = LaunchView(made_up({}, duration=nanoseconds, grid_size=100))
     model = TimeModel(view)
-    return max((possible_gain(each, model) for each in launch_cost(view, model)), default=1.0)
+    made = findings()["launch_bound"].candidates(view, model)
+    return max((possible_gain(each, model) for each in made), default=1.0)
 
 
 @pytest.mark.slow
@@ -187,7 +187,7 @@ def test_blocks_that_end_as_fast_as_they_start_are_named() -> None:
             **held,
         )
         view = LaunchView(launch)
-        found = list(short_blocks(view, TimeModel(view)))
+        found = list(findings()["occupancy_limited_block"].candidates(view, TimeModel(view)))
         gains = [possible_gain(each, TimeModel(view)) for each in found]
         assert max(gains, default=1.0) >= least
         assert max(gains, default=1.0) < 1.1 or least > 1
@@ -197,7 +197,7 @@ def test_a_warp_that_has_ended_has_no_next_instruction() -> None:
     said = {}
     for state in ("drain", "long_scoreboard"):
         view = LaunchView(made_up({"dram": 30.0}, {state: 20.0, "selected": 1.0}))
-        (found,) = latency(view, TimeModel(view))
+        (found,) = findings()["latency_bound"].candidates(view, TimeModel(view))
         said[state] = found.text
     assert said["drain"].endswith("waits for outstanding memory operations after EXIT.")
     assert said["long_scoreboard"].endswith(" before its next instruction.")

@@ -7,12 +7,12 @@ from functools import cache
 import pytest
 
 from keet.analysis.account import Account, account_of
-from keet.analysis.candidates import Candidate
-from keet.analysis.candidates.latency_hiding import headroom_beyond, latency, limiter_of, occupancy
+from keet.analysis.candidate import Candidate
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import TimeModel
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.explanation.headline import verdict_of
+from keet.findings import findings
 from tests.conftest import CORPUS, needs_corpus
 from tests.unit.analysis.changed_launch import profile_of
 from tests.unit.analysis.made_up_launch import made_up
@@ -96,16 +96,16 @@ def test_the_sm_is_not_listed_beside_its_busiest_pipe(unit: str) -> None:
     assert len(view.ceilings.ranked) == 1
 
 
-def one(found: list[Candidate]) -> Candidate:
-    (each,) = found
-    return each
+def candidates(finding: str, view: LaunchView) -> list[Candidate]:
+    return list(findings()[finding].candidates(view, TimeModel(view)))
 
 
 def test_latency_and_headline_name_the_same_unit() -> None:
     launch = made_up({"l1": 21.0}, sm_throughput_pct=24.0, duration=1e6)
     found = diagnose(launch, reads_code=False)
     assert "(busiest pipe of the SMs: 24%)" in verdict_of(found).headline
-    told = one(list(latency(found.view, found.model))).text
+    (latency,) = candidates("latency_bound", found.view)
+    told = latency.text
     assert told.startswith("No unit is busier than the busiest pipe of the SMs, at 24% of its peak")
     assert told.endswith("the report has no warp states that show what warps wait for.")
 
@@ -123,11 +123,10 @@ LIMITS = {
 @pytest.mark.parametrize("busy", [{"sm_throughput_pct": 77.0}, {"dram_throughput_pct": 80.0}])
 def test_a_unit_that_explains_the_time_leaves_no_assumed_waits(busy: dict[str, float]) -> None:
     view = view_of({}, **busy, **LIMITS)
-    assert not list(latency(view, TimeModel(view)))
-    assert not list(occupancy(view, TimeModel(view)))
     idle_view = view_of({}, **dict.fromkeys(busy, 30.0), **LIMITS)
-    assert list(latency(idle_view, TimeModel(idle_view)))
-    assert list(occupancy(idle_view, TimeModel(idle_view)))
+    for finding in ("latency_bound", "occupancy_limited_registers"):
+        assert not candidates(finding, view)
+        assert candidates(finding, idle_view)
 
 
 @needs_corpus
@@ -141,48 +140,31 @@ def test_no_latency_beside_a_busy_sm() -> None:
 @pytest.mark.parametrize(
     ("limits", "times", "tied"),
     [
-        ({}, 4.0, []),  # up to the warps
-        ({"block_limit_shared_memory": 3.0}, 1.5, []),
-        ({"block_limit_barriers": 5.0}, 2.5, []),
-        ({"block_limit_shared_memory": 2.0}, 4.0, ["shared memory"]),
+        ({}, 4.0, False),  # up to the warps
+        ({"block_limit_shared_memory": 6.0}, 3.0, False),
+        ({"block_limit_shared_memory": 3.0}, 1.5, False),
+        ({"block_limit_barriers": 5.0}, 2.5, False),
+        ({"block_limit_shared_memory": 2.0}, 4.0, True),
     ],
 )
-def test_headroom_ends_at_the_next_limit(
-    limits: dict[str, float], times: float, tied: list[str]
+def test_more_warps_fit_up_to_the_next_limit(
+    limits: dict[str, float], times: float, tied: bool
 ) -> None:
-    view = view_of({}, **(LIMITS | limits))
-    limiter = limiter_of(view)
-    assert limiter is not None
-    assert limiter.what == "registers"
-    room = headroom_beyond(view, limiter)
-    assert room.times == times
-    assert [entry.what for entry in room.tied] == tied
+    view = view_of({"dram": 20.0}, **(LIMITS | limits))
+    (found,) = candidates("occupancy_limited_registers", view)
+    assert found.effect.waits["long_scoreboard"] == pytest.approx(1 / times)
+    assert ("by registers and shared memory equally" in found.text) == tied
+    assert (found.likelihood < 1) == tied
 
 
 def test_larger_blocks_relieve_what_each_block_takes() -> None:
     """A block without shared memory is charged for some, and has a barrier."""
     small = {"block_limit_registers": 128.0, "block_limit_warps": 64.0}
-    view = view_of({}, **(LIMITS | small | {"block_limit_barriers": 32.0}))
-    limiter = limiter_of(view)
-    assert limiter is not None
-    assert limiter.finding == "occupancy_limited_block"
-    assert headroom_beyond(view, limiter) == ((), 2.0)
-
-
-def test_a_lower_next_limit_leaves_less_to_gain() -> None:
-    kept = []
-    for shared in (32.0, 6.0, 3.0):
-        view = view_of({"dram": 20.0}, **(LIMITS | {"block_limit_shared_memory": shared}))
-        effect = one(list(occupancy(view, TimeModel(view)))).effect
-        kept.append(effect.waits["long_scoreboard"])
-    assert kept == pytest.approx([1 / 4, 1 / 3, 1 / 1.5])
-
-
-def test_a_tie_is_named_and_expected_to_gain_less() -> None:
-    view = view_of({"dram": 20.0}, **(LIMITS | {"block_limit_shared_memory": 2.0}))
-    found = one(list(occupancy(view, TimeModel(view))))
-    assert "by registers and shared memory equally" in found.text
-    assert found.likelihood < 1
+    view = view_of({"dram": 20.0}, **(LIMITS | small | {"block_limit_barriers": 32.0}))
+    assert not candidates("occupancy_limited_shared", view)
+    (found,) = candidates("occupancy_limited_block", view)
+    assert found.likelihood == 1
+    assert found.effect.waits["long_scoreboard"] == pytest.approx(1 / 2)
 
 
 @needs_corpus

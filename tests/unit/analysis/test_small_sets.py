@@ -17,6 +17,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import HOT_LINE, TimeModel
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.diagnosis.forecast import possible_gain
+from keet.findings import findings
 from keet.profile import Launch
 from keet.profile.metric import Value
 from tests.conftest import CORPUS, TESTS, needs_corpus
@@ -42,7 +43,8 @@ def diagnosis(start: str, launch: int = 0) -> Diagnosis:
 
 def gains(view: LaunchView) -> dict[str, float]:
     model = TimeModel(view)
-    made = [candidate for maker in MAKERS for candidate in maker(view, model)]
+    makers = [*MAKERS, *(spec.candidates for spec in findings().values())]
+    made = [candidate for maker in makers for candidate in maker(view, model)]
     return {candidate.id: possible_gain(candidate, model) for candidate in made}
 
 

@@ -1,0 +1,1 @@
+"""Decisions that end in one of several findings: the modules of these findings share them."""

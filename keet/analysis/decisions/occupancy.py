@@ -1,0 +1,102 @@
+"""Which resource limits the warps per SM, and what more warps would gain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+from keet.analysis.candidate import Candidate, a_unit_explains, covered_waits, is_matrix_product
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import parameter
+from keet.analysis.place import Place
+from keet.analysis.time_model import Effect, TimeModel
+from keet.evidence import Evidence
+
+Resource = Literal["sm", "registers", "shared_memory"]
+"""What limits the blocks per SM: the metric `block_limit_sm` has the limit by the number of blocks
+that an SM can hold, and so on."""
+_WORDS: dict[Resource, str] = {
+    "sm": "the blocks that an SM can hold",
+    "registers": "registers",
+    "shared_memory": "shared memory",
+}
+"""In the order in which equal limits are named: every block uses some shared memory of the driver,
+also where the number of blocks is the limit that matters."""
+_TIED = 0.5
+"""Likelihood that both of two equal limits are relieved. Judgement: none of the casebook's kernels
+with such a tie got faster with more occupancy."""
+USUAL_ACHIEVED = 0.85
+"""Achieved over theoretical occupancy of kernels with enough blocks. Seen in the casebook."""
+
+
+def tightest_limits(view: LaunchView) -> tuple[Resource, ...]:
+    """The resources that let fewest blocks onto an SM, the one to name first; none if the number of
+    warps lets as few."""
+    limits = {resource: view.value(f"block_limit_{resource}") or math.inf for resource in _WORDS}
+    lowest, warps = min(limits.values()), view.value("block_limit_warps") or 0.0
+    return tuple(resource for resource, limit in limits.items() if limit == lowest < warps)
+
+
+def limited_occupancy(
+    model: TimeModel,
+    by: Resource,
+    finding: str,
+    set_at: Callable[[], tuple[Place, ...]] = tuple,
+    if_tied: str = "",
+) -> Iterator[Candidate]:
+    """The candidate for the finding about this resource, if that lets too few warps onto an SM to
+    hide latency. `set_at`: the lines that set the limit, if the source shows them. `if_tied`: the
+    variant where another resource limits as much."""
+    view = model.view
+    tightest, possible = tightest_limits(view), view.get("theoretical_occupancy_pct")
+    if tightest[:1] != (by,) or possible is None or not 0 < possible.value < 100:
+        return
+    waves = view.value("waves_per_sm") or parameter("most_occupancy")
+    # Matrix products reuse data from their registers and tiles. With one wave, all blocks are on
+    # the SMs already.
+    if a_unit_explains(view, model) or is_matrix_product(view) or waves <= 1:
+        return
+    held, others = float(possible.value), (*_WORDS, "warps", "barriers")
+    if by == "sm":
+        # Such small blocks also end before others start. Larger ones need no more barriers, nor
+        # more of the driver's shared memory.
+        held = min(held, view.value("achieved_occupancy_pct") or held)
+        others = ("registers", "warps")
+    own = view.value(f"block_limit_{by}") or 1.0
+    limits = [view.value(f"block_limit_{other}") or math.inf for other in others]
+    following = min((limit for limit in limits if limit > own), default=math.inf)
+    most = min(100.0, float(possible.value) * (following / own))
+    times = min(most / held, parameter("most_occupancy"), waves)  # as far as there are blocks
+    tied = [resource for resource in tightest if resource in (by, *others)]
+    what = " and ".join(_WORDS[resource] for resource in tied)
+    text = f"Occupancy is limited to {possible:.0f} by {what}"
+    if len(tied) > 1:
+        text += " equally (relieving only one of them gains nothing)"
+    issue = view.ceilings.reached("issue")
+    if issue is not None:
+        text += f", and {issue:.0f} of the issue slots are used"
+    yield Candidate(
+        finding,
+        f"{text}.",
+        Effect(waits=covered_waits(model, times)),
+        (possible,) if issue is None else (possible, issue),
+        lambda: set_at() or view.waiting_places("long_scoreboard", "short_scoreboard"),
+        "assumed",
+        if_tied if len(tied) > 1 else "",
+        _TIED if len(tied) > 1 else 1.0,
+    )
+
+
+def not_limited_by(view: LaunchView, by: Resource) -> tuple[str, tuple[Evidence, ...]] | None:
+    """Why this resource does not limit the warps per SM; None: it does, or the report does not
+    say."""
+    possible = view.get("theoretical_occupancy_pct")
+    if possible is not None and possible.value >= 100:
+        return f"Occupancy is not limited: {possible:.0f} is possible.", (possible,)
+    own, limits = view.get(f"block_limit_{by}"), tightest_limits(view)
+    tightest = view.get(f"block_limit_{limits[-1]}") if limits else None
+    if possible is None or own is None or tightest is None or own.value <= tightest.value:
+        return None
+    text = f"{own.label} would be {own:.0f}, and {tightest.label} is {tightest:.0f}."
+    return text, (own, tightest)

@@ -1,0 +1,36 @@
+"""How evenly SMs were active: uneven because of the last wave, or of blocks of unequal length."""
+
+from __future__ import annotations
+
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import parameter
+from keet.evidence import Evidence
+from keet.records import NamedTuple
+from keet.units import Quantity
+
+
+class Evenness(NamedTuple):
+    ratio: Evidence
+    """Active cycles of the average SM over those of the SM that is active longest, 0 to 1."""
+    share: Evidence
+    """The same as a percentage, with an id of its own: texts print it, and models refer to it."""
+
+    @property
+    def text(self) -> str:
+        """`the average SM is active for 8% of the longest SM's cycles`."""
+        return f"the average SM is active for {self.share:.0f} of the longest SM's cycles"
+
+    @property
+    def is_balanced(self) -> bool:
+        return float(self.ratio.value) >= parameter("balanced")
+
+
+def evenness(view: LaunchView) -> Evenness | None:
+    average, longest = view.get("sm_active_cycles"), view.get("sm_active_cycles_max")
+    if average is None or longest is None:
+        return None
+    ratio = view.ratio("sm_evenness", "average over longest active SM", average, longest)
+    if ratio is None:
+        return None
+    percent, label = Quantity(100 * float(ratio.value), "%"), "average of the longest active SM"
+    return Evenness(ratio, view.ledger.derived("sm_evenness_pct", percent, label, ratio))
