@@ -26,6 +26,7 @@ from keet.units import Number, Quantity
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
     from keet.analysis.sass.streaming import Streaming
+    from keet.analysis.several_launches.cross_launch import CrossLaunch
 
 _MAX_PLACES = 5
 LED = frozenset(
@@ -81,6 +82,8 @@ class LaunchView:
         self._executed: dict[tuple[str, ...], float] = {}
         self._located: dict[int, Location | None] = {}
         self._places: dict[str, tuple[Place, ...]] = {}
+        self.shared_traffic: CrossLaunch | None = None
+        """Data that the launch and others move, if the diagnosis knows the other launches."""
         self.results: dict[Callable[..., Any], Any] = {}
         """Results by function: see `cached_per_view`."""
 

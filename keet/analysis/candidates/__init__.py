@@ -9,22 +9,16 @@ from __future__ import annotations
 
 from keet.analysis.candidate import Candidate, Maker
 from keet.analysis.candidates import (
-    global_memory,
     instructions,
     latency_hiding,
-    memory,
     parallelism,
     pipes,
     precision,
-    reuse,
 )
 
 __all__ = ["MAKERS", "Candidate"]
 
 MAKERS: tuple[Maker, ...] = (
-    *global_memory.MAKERS,
-    *memory.MAKERS,
-    *reuse.MAKERS,
     *parallelism.MAKERS,
     *latency_hiding.MAKERS,
     *instructions.MAKERS,

@@ -9,14 +9,15 @@ import pytest
 
 from keet.analysis.account import account_of
 from keet.analysis.candidates import MAKERS
-from keet.analysis.candidates.memory import hot_slice
 from keet.analysis.candidates.precision import single_over_double
+from keet.analysis.decisions.hot_slice import hot_slice
 from keet.analysis.hardware.ceilings import HOST_LINK
 from keet.analysis.kernel.work_per_warp import working_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import HOT_LINE, TimeModel
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.diagnosis.forecast import possible_gain
+from keet.findings import findings
 from keet.profile import Launch
 from keet.profile.metric import Value
 from tests.conftest import CORPUS, TESTS, needs_corpus
@@ -42,7 +43,8 @@ def diagnosis(start: str, launch: int = 0) -> Diagnosis:
 
 def gains(view: LaunchView) -> dict[str, float]:
     model = TimeModel(view)
-    made = [candidate for maker in MAKERS for candidate in maker(view, model)]
+    makers = (*MAKERS, *(spec.candidates for spec in findings().values()))
+    made = [candidate for maker in makers for candidate in maker(view, model)]
     return {candidate.id: possible_gain(candidate, model) for candidate in made}
 
 
@@ -103,9 +105,9 @@ def test_without_counts_the_atomic_unit_of_a_slice_tells_atomics() -> None:
     launch = of_sample("key_count")
     small = without(launch, r"op_atom|op_red|lts__t_sectors\.max$|sass_")
     for each in (launch, small):
-        view = LaunchView(each)
-        ids = {found.id for found in hot_slice(view, TimeModel(view))}
-        assert ids == {"atomic_contention"}
+        hot = hot_slice(TimeModel(LaunchView(each)))
+        assert hot is not None
+        assert hot.is_atomic
 
 
 # --- the shape of the grid
