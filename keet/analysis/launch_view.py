@@ -110,9 +110,10 @@ class LaunchView:
     def percent(self, name: str, label: str, part: Evidence, whole: Evidence) -> Evidence | None:
         return self.ledger.percent(name, label, part, whole)
 
-    def total(self, name: str, label: str, *parts: Evidence | None) -> Evidence | None:
-        """The sum of the parts that are not None; `None` if all are."""
-        known = [part for part in parts if part is not None]
+    def total(self, name: str, label: str, *parts: Evidence | str | None) -> Evidence | None:
+        """The sum of the parts that are known; `None` if none is. A part may be a metric's id."""
+        numbers = (self.get(part) if isinstance(part, str) else part for part in parts)
+        known = [number for number in numbers if number is not None]
         if not known:
             return None
         amount: Number = sum(part.value for part in known)

@@ -77,15 +77,13 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if moved and loads is not None and stores is not None:
         # L1 absorbs most of local memory while it fits.
         behind_l1 = min(1.0, max(behind_l1, (loads + stores) / moved))
-    units = {"L1": 1 - wasted, "LSU": 1 - parameter("indirect") * wasted}
+    units = {"L1": 1 - wasted, "L2": behind_l1, "DRAM": behind_l1}
+    units["LSU"] = 1 - parameter("indirect") * wasted
     cause = local_cause(view)
     yield Candidate(
         FINDING.id,
         f"{share:.0f} of the sectors that L1 serves belong to local memory: {_CAUSES[cause]}.",
-        Effect(
-            units | dict.fromkeys(("L2", "DRAM"), behind_l1),
-            kept_waits(model, MEMORY_WAITS, wasted),
-        ),
+        Effect(units, kept_waits(model, MEMORY_WAITS, wasted)),
         (share, local, every),
         lambda: view.column_places("local sectors", "src_l2_sectors_local"),
         variant=cause,
@@ -94,16 +92,12 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 def _sectors(view: LaunchView) -> tuple[Evidence | None, Evidence | None, Evidence | None]:
     """Sectors of local memory, all that L1 serves, and the share; None: unknown, or no sectors."""
-    totals = (
+    local, world = (
         view.total(
-            f"{memory}_sectors",
-            f"{memory}-memory sectors",
-            view.get(f"{memory}_load_sectors"),
-            view.get(f"{memory}_store_sectors"),
+            f"{of}_sectors", f"{of}-memory sectors", f"{of}_load_sectors", f"{of}_store_sectors"
         )
-        for memory in ("local", "global")
+        for of in ("local", "global")
     )
-    local, world = totals
     every = view.total("l1_sectors", "sectors that L1 serves", local, world)
     if local is None or every is None or not local.value:
         return local, every, None

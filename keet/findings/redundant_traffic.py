@@ -10,7 +10,6 @@ from keet.analysis.facts import global_memory, instructions, on_chip, origin
 from keet.analysis.kernel.library import library_of
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
-from keet.analysis.place import Place
 from keet.analysis.time_model import Effect, TimeModel
 from keet.findings import Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
@@ -143,12 +142,13 @@ def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Can
     read, executed = view.get("dram_bytes_read"), view.get("inst_executed")
     if view.code is None or read is None or executed is None or read.value < _FEWEST_BYTES_READ:
         return
-    repeats = _Repeats(view.code, float(read.value), view.value("device_l2_size"))
-    if not repeats.wasted:
+    l2_size = view.value("device_l2_size")
+    wasted, hedge, has_passes, sectors = _repeats(view.code, float(read.value), l2_size)
+    if not wasted:
         return
     distinct = view.ledger.derived(
         "distinct_bytes",
-        Quantity(float(read.value) - repeats.wasted, "byte"),
+        Quantity(float(read.value) - wasted, "byte"),
         "bytes that would be read from DRAM if each were read once",
         executed,
     )
@@ -156,57 +156,47 @@ def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Can
     label = "DRAM reads of each byte"
     times = view.ledger.derived("dram_reads_per_byte", per_byte, label, read, distinct)
     written = view.value("dram_bytes_written") or 0.0
-    removed = min(parameter("most_removed"), repeats.wasted / (float(read.value) + written))
-    kept = 1 - removed
-    l1_bytes = 32.0 * (view.value("l2_l1_sectors") or 0.0)
-    within = 1 - min(1 - kept, repeats.wasted / max(l1_bytes, 1.0))
+    removed = min(parameter("most_removed"), wasted / (float(read.value) + written))
+    to_l1 = max(32.0 * (view.value("l2_l1_sectors") or 0.0), 1.0)
     # Most of what threads load may come from L1: that part stays.
-    loaded = 32.0 * (view.value("global_load_sectors") or 0.0)
-    asked = 1 - min(1 - kept, repeats.wasted / max(loaded, l1_bytes, 1.0))
-    units = {"DRAM": kept, "L2": within, "L1": asked, "LSU": asked}
+    loaded = max(32.0 * (view.value("global_load_sectors") or 0.0), to_l1)
+    units = {"DRAM": 1 - removed, "L2": 1 - min(removed, wasted / to_l1)}
+    units |= dict.fromkeys(("L1", "LSU"), 1 - min(removed, wasted / loaded))
     yield Candidate(
         FINDING.id,
-        f"The launch reads {read} from DRAM, but the addresses of its loads cover {repeats.hedge} "
+        f"The launch reads {read} from DRAM, but the addresses of its loads cover {hedge} "
         f"{distinct}: each byte is read {times:.1f} times on average.",
-        Effect(units, kept_waits(model, MEMORY_WAITS, (1 - kept) * queue)),
+        Effect(units, kept_waits(model, MEMORY_WAITS, removed * queue)),
         (times, read, distinct),
-        lambda: repeats.places(view),
-        variant="passes" if repeats.has_passes else "",
+        lambda: view.places_by("global sectors", sectors),
+        variant="passes" if has_passes else "",
     )
 
 
-class _Repeats:
-    """Bytes that are read from DRAM more than once, from the addresses of the loads."""
-
-    def __init__(self, code: MachineCode, read: float, l2_bytes: float | None) -> None:
-        self.code = code
-        bounded = [row for row in code.reuse if row.sector_bytes_at_most]
-        limit = parameter("repeated")
-        self.rows = [row for row in bounded if (row.times or 0) >= limit]
-        self.has_passes = any(map(_is_passes, self.rows))
-        distinct = float(sum(row.sector_bytes_at_most or 0 for row in bounded))
-        everything = gathered = float(
-            sum(row.l1_bytes or 0 for row in code.reuse if not row.sector_bytes_at_most)
-        )
-        asked = sum(_beyond_l2(row, distinct + gathered, l2_bytes) for row in self.rows)
-        passes = min((row.times or 1.0 for row in self.rows if _is_passes(row)), default=1.0)
-        if gathered and limit <= passes <= _MOST_PASSES and len(self.rows) == len(bounded):
-            # Data that is gathered with indices read in several passes is gathered as often.
-            asked += gathered * (1 - 1 / passes)
-            gathered = 0.0
-        # Reads at addresses without a known bound may all be needed.
-        bounded_bytes = float(sum(row.l1_bytes or 0 for row in bounded))
-        known = bounded_bytes / (bounded_bytes + gathered) if bounded_bytes else 0.0
-        self.wasted = min(asked, known * max(0.0, read - distinct))
-        vague = everything or any(row.basis == "estimate" for row in bounded)
-        self.hedge = "about" if vague else "at most"
-
-    def places(self, view: LaunchView) -> tuple[Place, ...]:
-        """Lines of the loads through pointers that are read more than once."""
-        code, sectors = self.code.program.code, self.code.sectors or {}
-        positions = [access.position for row in self.rows for access in row.accesses]
-        addresses = [code[position].address for position in positions]
-        return view.places_by("global sectors", {a: sectors.get(a, 0) for a in addresses})
+def _repeats(
+    code: MachineCode, read: float, l2_bytes: float | None
+) -> tuple[float, str, bool, dict[int, int]]:
+    """The part of `read` that DRAM had delivered before, by the addresses of the loads; how exact
+    the rest is; whether the kernel makes passes over the data; the sectors of these loads."""
+    bounded = [row for row in code.reuse if row.sector_bytes_at_most]
+    repeated = [row for row in bounded if (row.times or 0) >= parameter("repeated")]
+    passes = [row.times or 1.0 for row in repeated if _is_passes(row)]
+    distinct = float(sum(row.sector_bytes_at_most or 0 for row in bounded))
+    gathered = float(sum(row.l1_bytes or 0 for row in code.reuse if not row.sector_bytes_at_most))
+    is_vague = gathered or any(row.basis == "estimate" for row in bounded)
+    asked = sum(_beyond_l2(row, distinct + gathered, l2_bytes) for row in repeated)
+    if gathered and passes and min(passes) <= _MOST_PASSES and len(repeated) == len(bounded):
+        # Data that is gathered with indices read in several passes is gathered as often.
+        asked += gathered * (1 - 1 / min(passes))
+        gathered = 0.0
+    # Reads at addresses without a known bound may all be needed.
+    bounded_bytes = float(sum(row.l1_bytes or 0 for row in bounded))
+    known = bounded_bytes / (bounded_bytes + gathered) if bounded_bytes else 0.0
+    positions = [access.position for row in repeated for access in row.accesses]
+    addresses = [code.program.code[position].address for position in positions]
+    sectors = {address: (code.sectors or {}).get(address, 0) for address in addresses}
+    wasted = min(asked, known * max(0.0, read - distinct))
+    return wasted, "about" if is_vague else "at most", bool(passes), sectors
 
 
 def _beyond_l2(row: PointerReuse, everything: float, l2_bytes: float | None) -> float:

@@ -73,6 +73,12 @@ FINDING = FindingSpec(
 )
 
 
+_COUNTED = (
+    "bank_conflicts_load",
+    "bank_conflicts_store",
+    "shared_load_wavefronts",
+    "shared_store_wavefronts",
+)
 _SHARE = ("bank_conflict_share", "shared wavefronts lost to bank conflicts")
 
 
@@ -97,20 +103,14 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 def _wavefronts(view: LaunchView) -> tuple[Evidence | None, Evidence | None]:
     """Bank conflicts of loads and stores, and all of their wavefronts."""
-    conflicts = map(view.get, ("bank_conflicts_load", "bank_conflicts_store"))
-    fronts = map(view.get, ("shared_load_wavefronts", "shared_store_wavefronts"))
-    return (
-        view.total("bank_conflicts", "shared-memory bank conflicts", *conflicts),
-        view.total("shared_wavefronts", "shared-memory wavefronts", *fronts),
-    )
+    conflicts = view.total("bank_conflicts", "shared-memory bank conflicts", *_COUNTED[:2])
+    return conflicts, view.total("shared_wavefronts", "shared-memory wavefronts", *_COUNTED[2:])
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     conflicts, fronts = _wavefronts(view)
-    counted = ("bank_conflicts_{}", "shared_{}_wavefronts")
-    known = [view.get(name.format(kind)) for name in counted for kind in ("load", "store")]
     others = ("ldmatrix", "ldgsts", "atomic")  # these accesses have their own conflict counters
-    if None in known or any(view.value(f"bank_conflicts_{kind}") for kind in others):
+    if None in map(view.get, _COUNTED) or any(view.value(f"bank_conflicts_{k}") for k in others):
         return None
     if conflicts is None or fronts is None:
         return None

@@ -16,6 +16,7 @@ class HotSlice(NamedTuple):
 
 
 def hot_slice(model: TimeModel) -> HotSlice | None:
+    """Many requests for few addresses, which one slice serves one after the other."""
     hot, removed = model.hot_line, parameter("most_removed")
     if hot is None:
         return None
