@@ -23,7 +23,7 @@ from evals.casebook.answers import chosen_cases
 from keet.analysis import parameters
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import TimeModel
-from keet.diagnosis.diagnosis import CrossLaunchFindings, cross_launch_findings, ranked_candidates
+from keet.diagnosis.diagnosis import cross_launch_findings, ranked_candidates
 from kernels_samples.casebook.cases import GAINS, Case
 
 SEARCHED: dict[str, tuple[float, float]] = {
@@ -58,7 +58,6 @@ class Prepared(NamedTuple):
 
     case: Case
     view: LaunchView
-    together: CrossLaunchFindings
     is_good: bool
     """A side that no measured variant beats; not the side before the fix."""
 
@@ -86,7 +85,9 @@ def prepare(cases: Sequence[Case]) -> list[Prepared]:
 def _read(case: Case, variant: str, *, is_good: bool) -> Prepared:
     profile = case.profile(variant)
     view = LaunchView(case.launch(profile), reads_code=True)
-    return Prepared(case, view, cross_launch_findings(profile.launches, view.ledger), is_good)
+    together = cross_launch_findings(profile.launches, view.ledger)
+    view.shared_traffic = together.shared.get(view.launch.id)
+    return Prepared(case, view, is_good)
 
 
 def _unbeaten(case: Case) -> list[str]:
@@ -128,7 +129,7 @@ def _softly(gains: Sequence[float]) -> list[float]:
 
 def _gains(each: Prepared) -> dict[str, float]:
     model = TimeModel(each.view)
-    ranked = ranked_candidates(each.view, model, each.together)
+    ranked = ranked_candidates(each.view, model)
     worth = parameters.parameter("worth")
     return {entry.candidate.id: entry.gain for entry in ranked if entry.possible >= worth}
 

@@ -12,7 +12,6 @@ from keet.analysis.time_model import Effect, TimeModel
 from keet.evidence import Evidence
 from keet.records import NamedTuple
 
-Confidence = Literal["high", "medium", "low"]
 Basis = Literal["measured", "assumed", "suspected"]
 """Basis of the effect. `measured`: an amount of waste or idle time was measured. `assumed`: the
 cause was measured, and how much of it a rewrite removes is assumed. `suspected`: equal numbers that
@@ -72,12 +71,6 @@ def part_of(view: LaunchView, *opcodes: str) -> float:
     """Share of the executed warp instructions, 0 to 1."""
     every = view.all_executed
     return min(1.0, max(0.0, view.executed(*opcodes) / every)) if every else 0.0
-
-
-def shared_part(view: LaunchView) -> float | None:
-    """Share of L1's work that is shared memory, 0 to 1; None: not known."""
-    shared, whole = view.value("shared_wavefronts_pct"), view.ceilings.share("L1")
-    return None if shared is None or not whole else min(1.0, shared / 100 / whole)
 
 
 def is_matrix_product(view: LaunchView) -> bool:

@@ -26,6 +26,7 @@ from keet.units import Number, Quantity
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
     from keet.analysis.sass.streaming import Streaming
+    from keet.analysis.several_launches.cross_launch import CrossLaunch
 
 _MAX_PLACES = 5
 _LEADING = 2
@@ -77,6 +78,8 @@ class LaunchView:
         self._executed: dict[tuple[str, ...], float] = {}
         self._located: dict[int, Location | None] = {}
         self._places: dict[str, tuple[Place, ...]] = {}
+        self.shared_traffic: CrossLaunch | None = None
+        """Data that the launch and others move, if the diagnosis knows the other launches."""
         self.results: dict[Callable[..., Any], Any] = {}
         """Results by function: see `cached_per_view`."""
 
@@ -103,9 +106,10 @@ class LaunchView:
     def percent(self, name: str, label: str, part: Evidence, whole: Evidence) -> Evidence | None:
         return self.ledger.percent(name, label, part, whole)
 
-    def total(self, name: str, label: str, *parts: Evidence | None) -> Evidence | None:
-        """The sum of the parts that are not None; `None` if all are."""
-        known = [part for part in parts if part is not None]
+    def total(self, name: str, label: str, *parts: Evidence | str | None) -> Evidence | None:
+        """The sum of the parts that are known; `None` if none is. A part may be a metric's id."""
+        numbers = (self.get(part) if isinstance(part, str) else part for part in parts)
+        known = [number for number in numbers if number is not None]
         if not known:
             return None
         amount: Number = sum(part.value for part in known)

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from keet.analysis.account import Account, account_of
-from keet.analysis.candidate import Basis, Confidence
+from keet.analysis.candidate import Basis
 from keet.analysis.candidates import MAKERS, Candidate
-from keet.analysis.candidates.reuse import SharedTraffic, between_launches, shared_traffic
 from keet.analysis.hardware.ceilings import WHOLE_SM
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
@@ -19,6 +18,7 @@ from keet.analysis.place import Place
 from keet.analysis.time_model import Effect, TimeModel
 from keet.diagnosis.finding import Finding
 from keet.diagnosis.forecast import certainty, chance, expected_gain, forecast, possible_gain
+from keet.evidence import Confidence
 from keet.findings import findings
 from keet.profile import Launch
 from keet.records import NamedTuple, replace
@@ -72,7 +72,8 @@ def diagnose(
     model = TimeModel(view)
     if together is None and beside:
         together = cross_launch_findings([*beside, launch], Ledger(scope_in(report_scope, OF_RUN)))
-    ranked = ranked_candidates(view, model, together)
+    view.shared_traffic = together.shared.get(launch.id) if together else None
+    ranked = ranked_candidates(view, model)
     measured = frozenset([e.metric for e in view.ledger if not e.derived_from and not e.line])
     account = account_of(view, model)
     unknown = account.unknown_while_active
@@ -102,28 +103,23 @@ class CrossLaunchFindings(NamedTuple):
     """Findings about several launches of a report."""
 
     found: tuple[CrossLaunch, ...]
-    shared: Mapping[int, SharedTraffic]
-    """By launch: data that it and other launches move."""
+    shared: Mapping[int, CrossLaunch]
+    """By launch: see `shared_traffic`."""
 
 
 def cross_launch_findings(launches: Sequence[Launch], ledger: Ledger) -> CrossLaunchFindings:
-    from keet.analysis.several_launches.cross_launch import find_cross_launch
+    from keet.analysis.several_launches.cross_launch import find_cross_launch, shared_traffic
 
     each_once = sorted({each.id: each for each in launches}.values(), key=lambda each: each.id)
     found = find_cross_launch(each_once, ledger)
-    times_us = {each.id: each.rank_time / 1e3 for each in each_once}
-    return CrossLaunchFindings(found, shared_traffic(found, times_us))
+    return CrossLaunchFindings(found, shared_traffic(found))
 
 
-def ranked_candidates(
-    view: LaunchView, model: TimeModel, together: CrossLaunchFindings | None
-) -> list[RankedCandidate]:
+def ranked_candidates(view: LaunchView, model: TimeModel) -> list[RankedCandidate]:
     """The best candidate per finding id, sorted by expected gain."""
     best: dict[str, RankedCandidate] = {}
     made = [each for spec in findings().values() for each in spec.candidates(view, model)]
     made += [candidate for maker in MAKERS for candidate in maker(view, model)]
-    if together is not None and (shared := together.shared.get(view.launch.id)):
-        made += between_launches(view, shared)
     for candidate in made:
         possible = possible_gain(candidate, model)
         each = RankedCandidate(candidate, possible, expected_gain(candidate, possible))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from keet.analysis.candidate import Confidence
 from keet.analysis.place import Place
-from keet.evidence import Evidence
+from keet.evidence import Confidence, Evidence
 from keet.findings import findings
 from keet.formatting import capitalized
 from keet.records import NamedTuple, dataclass

@@ -3,11 +3,12 @@
 Imported by every part that analyses or prints; imports units and formatting only.
 """
 
-from keet.evidence.evidence import MEASURED_SPEEDUPS, Evidence, constant, slug_of
+from keet.evidence.evidence import MEASURED_SPEEDUPS, Confidence, Evidence, constant, slug_of
 from keet.evidence.sentence import Reference, Sentence
 
 __all__ = [
     "MEASURED_SPEEDUPS",
+    "Confidence",
     "Evidence",
     "Reference",
     "Sentence",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from functools import lru_cache
+from typing import Literal
 
 from keet.formatting import percent_text
 from keet.records import NamedTuple
@@ -25,6 +26,10 @@ def slug_of(name: str) -> str:
     plain = re.sub(r"(?<![A-Za-z0-9])-(?=[0-9])", "minus ", name)
     slug = re.sub(r"[^A-Za-z0-9_]+", "_", plain).strip("_").lower()
     return slug if slug[:1].isalpha() else f"n_{slug}"
+
+
+Confidence = Literal["high", "medium", "low"]
+"""How certain a conclusion from evidence is."""
 
 
 class Evidence(NamedTuple):

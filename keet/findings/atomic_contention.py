@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
+from keet.analysis.decisions.hot_slice import hot_slice
 from keet.analysis.facts import on_chip, origin
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.memory_work import less_shared
+from keet.analysis.parameters import parameter
+from keet.analysis.place import Place
+from keet.analysis.time_model import TimeModel
+from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
     id="atomic_contention",
@@ -74,3 +83,58 @@ FINDING = FindingSpec(
         usual=7,
     ),
 )
+
+
+def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    yield from _on_shared_memory(view, model)
+    hot = hot_slice(model)
+    if hot and hot.is_atomic:
+        yield Candidate(FINDING.id, *hot.shown, lambda: _places(view), variant="global")
+
+
+def _on_shared_memory(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    conflicts, fronts = view.get("bank_conflicts_atomic"), view.get("shared_atomic_wavefronts")
+    if conflicts is None or fronts is None or not conflicts.value:
+        return
+    share = view.percent(
+        "atomic_conflict_share", "wavefronts of shared atomics that are repeats", conflicts, fronts
+    )
+    if share is None:
+        return
+    wasted = min(1.0, float(share.value) / 100)
+    effect = less_shared(model, wasted, float(fronts.value))
+    units = {"L1": max(effect.units["L1"], 1 - parameter("most_removed"))}
+    waits = kept_waits(model, MEMORY_WAITS, wasted * parameter("indirect"))
+    yield Candidate(
+        FINDING.id,
+        f"{share:.0f} of the {fronts}s of atomics on shared memory are repeats: threads of a warp "
+        "update the same address.",
+        effect._replace(units=units, waits={**effect.waits, **waits}),
+        (share, conflicts, fronts),
+        lambda: view.column_places("excess wavefronts", "src_shared_wavefronts_excess"),
+        variant="shared",
+    )
+
+
+def _places(view: LaunchView) -> tuple[Place, ...]:
+    """Lines of global atomics, by executions; sampled lines without the machine code."""
+    if view.code is None:
+        return view.sampled_places()
+    program = view.code.program
+    costs = {
+        program.code[atomic.position].address: program.counts[atomic.position]
+        for atomic in view.code.atomics
+        if atomic.memory == "global"
+    }
+    return view.places_by("atomics", costs) or view.sampled_places()
+
+
+def absent(view: LaunchView, _: TimeModel) -> Absence | None:
+    kinds = ("global_atomic", "global_cas", "global_reduction", "shared_atomic")
+    counted = [view.get(f"{kind}_inst") for kind in kinds]
+    known = tuple(count for count in counted if count is not None)
+    if view.opcodes:
+        executes = view.executed("ATOM", "RED") > view.executed("REDUX")
+    else:
+        executes = len(known) < len(counted) or any(count.value for count in known)
+    return None if executes else ("The kernel executes no atomics.", known)

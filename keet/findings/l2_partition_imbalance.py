@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from keet.analysis.candidate import Candidate
+from keet.analysis.decisions.hot_slice import hot_slice
 from keet.analysis.facts import global_memory, on_chip, origin
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.time_model import SKEW_FROM, TimeModel
+from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
     id="l2_partition_imbalance",
@@ -54,3 +60,19 @@ FINDING = FindingSpec(
         usual=24,
     ),
 )
+
+
+def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    hot = hot_slice(model)
+    if hot and not hot.is_atomic:
+        yield Candidate(FINDING.id, *hot.shown, view.sampled_places)
+
+
+def absent(view: LaunchView, model: TimeModel) -> Absence | None:
+    most, usual = view.get("l2_slice_sectors_max"), view.get("l2_slice_sectors_avg")
+    if model.hot_line is not None or most is None or usual is None:
+        return None
+    skew = view.ratio("l2_slice_skew", "busiest L2 slice over the average", most, usual)
+    if skew is None or float(skew.value) >= SKEW_FROM:
+        return None
+    return f"The busiest slice of L2 looks up {skew:.2f} times the average.", (skew, most, usual)

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.facts import on_chip, origin
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.memory_work import local_cause
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import Effect, TimeModel
+from keet.evidence import Evidence
+from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
     id="local_memory_spill",
@@ -49,3 +57,59 @@ FINDING = FindingSpec(
         usual=4,
     ),
 )
+
+
+_CAUSES = {
+    "spill": "registers that the compiler spilled",
+    "array": "arrays that are indexed at run time (the compiler spilled no registers)",
+    "": "spilled registers, or arrays that are indexed at run time",
+}
+
+
+def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    local, every, share = _sectors(view)
+    if local is None or every is None or share is None:
+        return
+    wasted = float(share.value) / 100
+    behind_l1 = 1 - wasted
+    moved = view.value("l2_l1_sectors")
+    loads, stores = view.value("global_load_sectors_missed"), view.value("global_store_sectors")
+    if moved and loads is not None and stores is not None:
+        # L1 absorbs most of local memory while it fits.
+        behind_l1 = min(1.0, max(behind_l1, (loads + stores) / moved))
+    units = {"L1": 1 - wasted, "L2": behind_l1, "DRAM": behind_l1}
+    units["LSU"] = 1 - parameter("indirect") * wasted
+    cause = local_cause(view)
+    yield Candidate(
+        FINDING.id,
+        f"{share:.0f} of the sectors that L1 serves belong to local memory: {_CAUSES[cause]}.",
+        Effect(units, kept_waits(model, MEMORY_WAITS, wasted)),
+        (share, local, every),
+        lambda: view.column_places("local sectors", "src_l2_sectors_local"),
+        variant=cause,
+    )
+
+
+def _sectors(view: LaunchView) -> tuple[Evidence | None, Evidence | None, Evidence | None]:
+    """Sectors of local memory, all that L1 serves, and the share; None: unknown, or no sectors."""
+    local, world = (
+        view.total(
+            f"{of}_sectors", f"{of}-memory sectors", f"{of}_load_sectors", f"{of}_store_sectors"
+        )
+        for of in ("local", "global")
+    )
+    every = view.total("l1_sectors", "sectors that L1 serves", local, world)
+    if local is None or every is None or not local.value:
+        return local, every, None
+    return local, every, view.percent("local_share", "local memory of L1 sectors", local, every)
+
+
+def absent(view: LaunchView, _: TimeModel) -> Absence | None:
+    local, _every, share = _sectors(view)
+    if local is None or None in map(view.get, ("local_load_sectors", "local_store_sectors")):
+        return None
+    if share is None:
+        return "The kernel does not access local memory.", (local,)
+    if float(share.value) >= 100 * (1 - parameter("most_removed")):
+        return None
+    return f"{share:.1f} of the sectors that L1 serves are local memory.", (share, local)

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.facts import global_memory, origin
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.analysis.facts.thresholds import WIDEST
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.memory_work import access_width
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import Effect, TimeModel
+from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.units import Quantity
 
 FINDING = FindingSpec(
     id="narrow_access",
@@ -77,3 +86,63 @@ FINDING = FindingSpec(
         usual=10,
     ),
 )
+
+
+_WIDTH = "bytes per thread and access"
+_WORD = 4.0
+"""Bytes per thread for which a warp's request is one cache line of 128 bytes."""
+
+
+def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    """Few bytes per access: instructions or requests in flight limit the launch before bandwidth
+    does."""
+    width, executed = access_width(view), view.get("inst_executed")
+    if width is None or executed is None or not 0 < width < WIDEST:
+        return
+    kept = width / WIDEST
+    # A request below a cache line also keeps fewer bytes in flight; above it, more loads have the
+    # same effect.
+    below_line = min(1.0, max(0.0, (_WORD - width) / (_WORD / 2)))
+    saved = _access_share(view, below_line) * (1 - kept) * parameter("narrow_instructions")
+    shown = view.ledger.derived("access_width", Quantity(width, "byte"), _WIDTH, executed)
+    label = "bytes that one access of a thread can move"
+    widest = view.ledger.derived("widest_access", Quantity(float(WIDEST), "byte"), label, executed)
+    other = 1 - model.waiting_for(*MEMORY_WAITS)
+    yield Candidate(
+        FINDING.id,
+        f"A global access moves {shown:.1f}s per thread on average; one instruction can move up to "
+        f"{widest:.0f}s.",
+        Effect(
+            dict.fromkeys(("issue", "LSU", "FMA", "ALU", "ADU", "XU"), 1 - saved),
+            kept_waits(model, MEMORY_WAITS, 1 - kept**below_line),
+            every_wait=1 - parameter("indirect") * saved * other,
+        ),
+        (shown, widest, executed),
+        lambda: view.column_places("global sectors", "src_l2_sectors_global"),
+        "assumed",
+    )
+
+
+def _access_share(view: LaunchView, below_line: float) -> float:
+    """Share of the executed instructions that wide accesses would save, 0 to 1.
+
+    Accesses of 4 bytes already compute the addresses that wide accesses need; with accesses of 1 or
+    2 bytes, the whole index arithmetic is repeated for each small element.
+    """
+    every = view.all_executed
+    if not every:
+        return 0.0
+    plain = min(1.0, 3 * view.executed("LDG", "STG") / every)
+    if view.code is None:
+        return plain
+    mix = {purpose.value: share for purpose, share in view.code.mix}
+    whole = mix.get("memory", 0) + mix.get("address", 0) + mix.get("control", 0)
+    return max(plain, below_line * whole)
+
+
+def absent(view: LaunchView, _: TimeModel) -> Absence | None:
+    width, executed = access_width(view), view.get("inst_executed")
+    if width is None or executed is None or width < WIDEST:
+        return None
+    shown = view.ledger.derived("access_width", Quantity(width, "byte"), _WIDTH, executed)
+    return f"A global access moves {shown:.1f}s per thread, as many as it can.", (shown,)

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.facts import global_memory, origin
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.analysis.hardware.ceilings import HOST_LINK
+from keet.analysis.hardware.host_link import from_host
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import HOT_LINE, Effect, TimeModel
+from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
     id="pcie_or_nvlink_traffic",
@@ -45,3 +53,29 @@ FINDING = FindingSpec(
         usual=25,
     ),
 )
+
+
+def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    load, rate = model.loads.get(HOST_LINK, 0.0), view.ceilings.rate(HOST_LINK)
+    if not load or rate is None:
+        return
+    reached, removed = view.ceilings.reached(HOST_LINK), parameter("most_removed")
+    units, hot = {HOST_LINK: 1 - removed}, model.hot_line
+    if hot is not None and hot.is_in_host:
+        # L2 would serve such a line at once if it were in the GPU's memory.
+        units[HOT_LINE], load = 1 - removed, max(load, hot.load)
+    part = from_host(view.ledger)
+    fills = f", and {part:.0f} of what L2 fetches comes from there" if part is not None else ""
+    yield Candidate(
+        FINDING.id,
+        f"The kernel itself moves {rate} between the GPU and the host's memory{fills}.",
+        Effect(units, kept_waits(model, MEMORY_WAITS, removed * load)),
+        tuple(number for number in (rate, reached, part) if number is not None),
+        view.sampled_places,
+    )
+
+
+def absent(view: LaunchView, _: TimeModel) -> Absence | None:
+    if view.ceilings.share(HOST_LINK) != 0.0 or view.ceilings.share("NVLink"):
+        return None
+    return "The kernel does not access memory of the host.", ()

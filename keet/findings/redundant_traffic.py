@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.facts import global_memory, instructions, on_chip, origin
+from keet.analysis.kernel.library import library_of
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import Effect, TimeModel
 from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.units import Quantity
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.analyses.reuse import PointerReuse
+    from keet.analysis.sass.machine_code import MachineCode
 
 FINDING = FindingSpec(
     id="redundant_traffic",
@@ -102,3 +115,163 @@ FINDING = FindingSpec(
         usual=2,
     ),
 )
+
+
+_FEWEST_BYTES_READ = 1e6
+"""Bytes below which instructions and constants are a notable part of the DRAM reads."""
+_SMALLEST_KEPT_PART = 0.2
+"""Judgement: no rewrite is expected to save more than 80 % of L2's reads."""
+_MOST_PASSES = 8.0
+"""Judgement: a loop with more iterations is not a pass over the data."""
+_LIKELIHOOD = {"high": 1.0, "medium": 0.8, "low": 0.5}
+"""Judgement: how often equal amounts of bytes are the same data."""
+_SAME_INPUT = 0.4
+"""Judgement: the same if both launches read and neither writes; arrays often have equal sizes."""
+
+
+def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    # Fewer bytes shorten waiting only as far as there is a queue for them.
+    queue = max(model.loads.get(unit, 0.0) for unit in ("DRAM", "L2"))
+    yield from _from_dram(view, model, queue)
+    yield from _from_l2(view, model, queue)
+    yield from _between_launches(view)
+
+
+def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candidate]:
+    """The same bytes come from DRAM more than once within the launch."""
+    read, executed = view.get("dram_bytes_read"), view.get("inst_executed")
+    if view.code is None or read is None or executed is None or read.value < _FEWEST_BYTES_READ:
+        return
+    l2_size = view.value("device_l2_size")
+    wasted, hedge, has_passes, sectors = _repeats(view.code, float(read.value), l2_size)
+    if not wasted:
+        return
+    distinct = view.ledger.derived(
+        "distinct_bytes",
+        Quantity(float(read.value) - wasted, "byte"),
+        "bytes that would be read from DRAM if each were read once",
+        executed,
+    )
+    per_byte = Quantity(float(read.value) / max(float(distinct.value), 1.0), "")
+    label = "DRAM reads of each byte"
+    times = view.ledger.derived("dram_reads_per_byte", per_byte, label, read, distinct)
+    written = view.value("dram_bytes_written") or 0.0
+    removed = min(parameter("most_removed"), wasted / (float(read.value) + written))
+    to_l1 = max(32.0 * (view.value("l2_l1_sectors") or 0.0), 1.0)
+    # Most of what threads load may come from L1: that part stays.
+    loaded = max(32.0 * (view.value("global_load_sectors") or 0.0), to_l1)
+    units = {"DRAM": 1 - removed, "L2": 1 - min(removed, wasted / to_l1)}
+    units |= dict.fromkeys(("L1", "LSU"), 1 - min(removed, wasted / loaded))
+    yield Candidate(
+        FINDING.id,
+        f"The launch reads {read} from DRAM, but the addresses of its loads cover {hedge} "
+        f"{distinct}: each byte is read {times:.1f} times on average.",
+        Effect(units, kept_waits(model, MEMORY_WAITS, removed * queue)),
+        (times, read, distinct),
+        lambda: view.places_by("global sectors", sectors),
+        variant="passes" if has_passes else "",
+    )
+
+
+def _repeats(
+    code: MachineCode, read: float, l2_bytes: float | None
+) -> tuple[float, str, bool, dict[int, int]]:
+    """The part of `read` that DRAM had delivered before, by the addresses of the loads; how exact
+    the rest is; whether the kernel makes passes over the data; the sectors of these loads."""
+    bounded = [row for row in code.reuse if row.sector_bytes_at_most]
+    repeated = [row for row in bounded if (row.times or 0) >= parameter("repeated")]
+    passes = [row.times or 1.0 for row in repeated if _is_passes(row)]
+    distinct = float(sum(row.sector_bytes_at_most or 0 for row in bounded))
+    gathered = float(sum(row.l1_bytes or 0 for row in code.reuse if not row.sector_bytes_at_most))
+    is_vague = gathered or any(row.basis == "estimate" for row in bounded)
+    asked = sum(_beyond_l2(row, distinct + gathered, l2_bytes) for row in repeated)
+    if gathered and passes and min(passes) <= _MOST_PASSES and len(repeated) == len(bounded):
+        # Data that is gathered with indices read in several passes is gathered as often.
+        asked += gathered * (1 - 1 / min(passes))
+        gathered = 0.0
+    # Reads at addresses without a known bound may all be needed.
+    bounded_bytes = float(sum(row.l1_bytes or 0 for row in bounded))
+    known = bounded_bytes / (bounded_bytes + gathered) if bounded_bytes else 0.0
+    positions = [access.position for row in repeated for access in row.accesses]
+    addresses = [code.program.code[position].address for position in positions]
+    sectors = {address: (code.sectors or {}).get(address, 0) for address in addresses}
+    wasted = min(asked, known * max(0.0, read - distinct))
+    return wasted, "about" if is_vague else "at most", bool(passes), sectors
+
+
+def _beyond_l2(row: PointerReuse, everything: float, l2_bytes: float | None) -> float:
+    """Bytes that DRAM reads again for a pointer; data that stays in L2 is read once.
+
+    Between two passes over the data everything else goes through L2; a small table stays there.
+    """
+    own = float(row.sector_bytes_at_most or 0)
+    between = everything if _is_passes(row) else own
+    outside = min(1.0, between / l2_bytes) if l2_bytes else 1.0
+    return outside * ((row.l1_bytes or 0) - own)
+
+
+def _is_passes(row: PointerReuse) -> bool:
+    """Whether each thread has its own addresses, so that repeats come from loops over the same
+    data."""
+    loads = [access for access in row.accesses if access.kind == "load"]
+    kinds = [{symbol.kind for symbol in access.offset.symbols} for access in loads]
+    return bool(kinds) and all({"tid", "ctaid"} <= own for own in kinds)
+
+
+def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candidate]:
+    """L2 delivers more bytes than it got from DRAM: blocks or threads load the same bytes."""
+    sectors, read = view.get("l2_l1_read_sectors"), view.get("dram_bytes_read")
+    if sectors is None or read is None:
+        return
+    delivered = 32.0 * float(sectors.value)
+    if delivered <= float(read.value) or read.value < _FEWEST_BYTES_READ:
+        return
+    written = 32.0 * (view.value("l2_l1_write_sectors") or 0.0)
+    needed = max((float(read.value) + written) / (delivered + written), _SMALLEST_KEPT_PART)
+    kept = 1 - (1 - needed ** parameter("reuse")) * (1 - _gathered_share(view))
+    asked = view.ledger.derived(
+        "l2_bytes_delivered", Quantity(delivered, "byte"), "read from L2 by L1", sectors
+    )
+    times = view.ratio("l2_reads_per_byte", "L2 reads over DRAM reads", asked, read)
+    if times is None:
+        return
+    yield Candidate(
+        FINDING.id,
+        f"L1 reads {asked} from L2, {times:.1f} times the {read} that come from DRAM: blocks or "
+        "neighbouring threads load the same bytes again.",
+        Effect({"L2": kept}, kept_waits(model, MEMORY_WAITS, (1 - kept) * queue)),
+        (times, asked, read),
+        lambda: view.column_places("global sectors", "src_l2_sectors_global"),
+        "assumed",
+        variant="l2",
+    )
+
+
+def _gathered_share(view: LaunchView) -> float:
+    """Share of the loaded bytes at addresses that depend on data: tiles do not help there."""
+    if view.code is None:
+        return 0.0
+    loads = [(a.requested_bytes or 0, a.is_gather) for a in view.code.accesses if a.kind == "load"]
+    total = sum(size for size, _ in loads)
+    return sum(size for size, gathered in loads if gathered) / total if total else 0.0
+
+
+def _between_launches(view: LaunchView) -> Iterator[Candidate]:
+    """Data that this and other launches move one after the other: a suspicion.
+
+    The gain is that of the launches together: a round trip is saved in two of them.
+    """
+    shared = view.shared_traffic
+    if shared is None or shared.saved_us is None or library_of(view.launch.name.full) is not None:
+        return  # users can't fuse a library's kernel
+    saved = min(float(shared.saved_us.value), parameter("most_removed") * shared.total_us)
+    yield Candidate(
+        FINDING.id,
+        shared.text,
+        shared.total_us / (shared.total_us - saved),
+        tuple(map(view.ledger.adopt, shared.evidence)),
+        lambda: view.column_places("global sectors", "src_l2_sectors_global"),
+        "suspected",
+        variant=shared.kind,
+        likelihood=_SAME_INPUT if shared.kind == "same_input" else _LIKELIHOOD[shared.confidence],
+    )

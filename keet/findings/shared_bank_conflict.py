@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from keet.analysis.candidate import Candidate
+from keet.analysis.decisions.replays import replays
 from keet.analysis.facts import on_chip, origin
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.memory_work import less_shared
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import TimeModel
+from keet.evidence import Evidence
+from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
     id="shared_bank_conflict",
@@ -62,3 +71,52 @@ FINDING = FindingSpec(
         usual=13,
     ),
 )
+
+
+_COUNTED = (
+    "bank_conflicts_load",
+    "bank_conflicts_store",
+    "shared_load_wavefronts",
+    "shared_store_wavefronts",
+)
+_SHARE = ("bank_conflict_share", "shared wavefronts lost to bank conflicts")
+
+
+def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    replayed, (conflicts, fronts) = replays(view, model), _wavefronts(view)
+    if replayed and replayed.uses_shared:
+        yield Candidate(FINDING.id, *replayed.shown, view.sampled_places, "assumed")
+    if conflicts is None or fronts is None or not conflicts.value:
+        return
+    share = view.percent(*_SHARE, conflicts, fronts)
+    if share is None:
+        return
+    yield Candidate(
+        FINDING.id,
+        f"{share:.0f} of the {fronts}s of shared memory are repeats, because "
+        "threads of a warp access different words in the same bank.",
+        less_shared(model, min(1.0, float(share.value) / 100), float(fronts.value)),
+        (share, conflicts, fronts),
+        lambda: view.column_places("excess wavefronts", "src_shared_wavefronts_excess"),
+    )
+
+
+def _wavefronts(view: LaunchView) -> tuple[Evidence | None, Evidence | None]:
+    """Bank conflicts of loads and stores, and all of their wavefronts."""
+    conflicts = view.total("bank_conflicts", "shared-memory bank conflicts", *_COUNTED[:2])
+    return conflicts, view.total("shared_wavefronts", "shared-memory wavefronts", *_COUNTED[2:])
+
+
+def absent(view: LaunchView, _: TimeModel) -> Absence | None:
+    conflicts, fronts = _wavefronts(view)
+    others = ("ldmatrix", "ldgsts", "atomic")  # these accesses have their own conflict counters
+    if None in map(view.get, _COUNTED) or any(view.value(f"bank_conflicts_{k}") for k in others):
+        return None
+    if conflicts is None or fronts is None:
+        return None
+    if not fronts.value:
+        return "The kernel does not access shared memory.", (fronts,)
+    share = view.percent(*_SHARE, conflicts, fronts)
+    if share is None or float(share.value) >= 100 * (1 - parameter("most_removed")):
+        return None
+    return f"{share:.1f} of the wavefronts of shared memory are bank conflicts.", (share, fronts)

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
+from keet.analysis.decisions.replays import replays
 from keet.analysis.facts import global_memory, instructions, on_chip, origin
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.memory_work import global_accesses, global_addresses, global_part
+from keet.analysis.parameters import parameter
+from keet.analysis.source_lines.array_accesses import is_gather
+from keet.analysis.time_model import Effect, TimeModel
+from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.units import Quantity
 
 FINDING = FindingSpec(
     id="uncoalesced_global",
@@ -97,3 +107,94 @@ FINDING = FindingSpec(
         usual=1,
     ),
 )
+
+
+def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    yield from _excess_sectors(view, model)
+    replayed = replays(view, model)
+    if replayed and not replayed.uses_shared:
+        yield Candidate(FINDING.id, *replayed.shown, view.sampled_places, "assumed")
+
+
+def _excess_sectors(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    """Loads and stores only: scattered atomics do not depend on the layout."""
+    sectors, ideal = view.get("src_l2_sectors_global"), view.get("src_l2_sectors_global_ideal")
+    every = sectors  # atomics and asynchronous copies too; exports do not distinguish them
+    if view.by_address("memory_type"):
+        plain = global_addresses(view)
+        label = "sectors touched by global loads and stores"
+        sectors = view.sum_over("load_store_sectors", "src_l2_sectors_global", plain, label)
+        label, column = "fewest sectors that they could touch", "src_l2_sectors_global_ideal"
+        ideal = view.sum_over("load_store_sectors_ideal", column, plain, label)
+    if every is None or sectors is None or ideal is None or not sectors.value:
+        return
+    excess = view.ledger.derived(
+        "excess_sectors", Quantity(sectors.value - ideal.value, "sector"), "excess", sectors, ideal
+    )
+    share = view.percent("excess_sectors_share", "global sectors beyond the ideal", excess, every)
+    if share is None or share.value <= 0:
+        return
+    kept = max(0.0, 1 - float(share.value) / 100)
+    gathers = _gathers(view)
+    if gathers:  # indices decide: only a part can be sorted, grouped or kept close
+        kept **= parameter("gathered")
+    units = _fewer_sectors(view, kept)
+    # Requests with many sectors take longer if the units that serve them have queues.
+    relief = max(model.loads.get(unit, 0.0) * (1 - left) for unit, left in units.items())
+    removed = min(1.0, relief * parameter("coalesced_waits"))
+    yield Candidate(
+        FINDING.id,
+        f"{share:.0f} of the {every}s that global accesses touch would not be needed if the "
+        "threads of a warp accessed neighbouring bytes.",
+        Effect(units, kept_waits(model, (*MEMORY_WAITS, "mio_throttle"), removed)),
+        (share, every, sectors, ideal),
+        lambda: view.column_places("excess sectors", "src_l2_sectors_global_excess"),
+        "assumed" if gathers else "measured",
+        variant="gather" if gathers else "",
+    )
+
+
+def _fewer_sectors(view: LaunchView, kept: float) -> dict[str, float]:
+    """Work that units keep if global accesses keep the share `kept` of their sectors."""
+    requested = sum(size * threads for size, threads in global_accesses(view))
+
+    def after(left: float, moved: float) -> float:
+        """At least the bytes that threads request stay, of those that are moved for them."""
+        return max(left, min(1.0, requested / moved)) if moved and requested else left
+
+    # L1 may serve the rest of a sector to a later access, so that L2 and DRAM do not see it.
+    behind = after(kept, 32 * (view.value("l2_l1_sectors") or 0.0))
+    dram = (view.value("dram_bytes_read") or 0.0) + (view.value("dram_bytes_written") or 0.0)
+    part = global_part(view)
+    within = 1 - (1 - kept) * part
+    return {
+        "L1": within,
+        "L2": 1 - (1 - behind) * part,
+        "DRAM": 1 - (1 - after(behind, dram)) * part,
+        "LSU": max(within, parameter("indirect")),
+    }
+
+
+def _gathers(view: LaunchView) -> bool:
+    """Whether most excess sectors come from accesses whose addresses depend on data."""
+    excess = view.table.column("src_l2_sectors_global_excess") or {}
+    if view.code is not None and excess:
+        code = view.code.program.code
+        data = {code[a.position].address for a in view.code.accesses if a.is_gather}
+        part = sum(count for address, count in excess.items() if address in data)
+        return part > 0.5 * sum(excess.values())
+    places = view.column_places("excess sectors", "src_l2_sectors_global_excess")
+    return is_gather(view.accesses(FINDING.memory, places))
+
+
+def absent(view: LaunchView, _: TimeModel) -> Absence | None:
+    sectors, ideal = view.get("src_l2_sectors_global"), view.get("src_l2_sectors_global_ideal")
+    if sectors is None or ideal is None:
+        return None
+    if not sectors.value:
+        return "The kernel does not access global memory.", (sectors,)
+    used = view.percent("ideal_sectors_share", "ideal of all global sectors", ideal, sectors)
+    if used is None or float(used.value) < 100 * parameter("most_removed"):
+        return None
+    text = f"Global accesses touch {sectors:.0f}s, and {used:.0f} of that is the ideal."
+    return text, (sectors, used)

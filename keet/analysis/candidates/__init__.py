@@ -9,20 +9,14 @@ from __future__ import annotations
 
 from keet.analysis.candidate import Candidate, Maker
 from keet.analysis.candidates import (
-    global_memory,
     instructions,
-    memory,
     pipes,
     precision,
-    reuse,
 )
 
 __all__ = ["MAKERS", "Candidate"]
 
 MAKERS: tuple[Maker, ...] = (
-    *global_memory.MAKERS,
-    *memory.MAKERS,
-    *reuse.MAKERS,
     *instructions.MAKERS,
     *precision.MAKERS,
     *pipes.MAKERS,

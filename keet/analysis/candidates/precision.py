@@ -11,9 +11,9 @@ from keet.analysis.candidate import (
     Candidate,
     part_of,
 )
-from keet.analysis.candidates.global_memory import access_width
 from keet.analysis.candidates.pipes import less_queueing
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.memory_work import access_width
 from keet.analysis.parameters import parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import Effect, TimeModel

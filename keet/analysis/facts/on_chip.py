@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal
 from keet.analysis.facts.fact import Answer, at_least, fact, more_than
 from keet.analysis.facts.inputs import FactInputs
 from keet.analysis.facts.shared_rows import Rows, rows_of
-from keet.analysis.facts.thresholds import KEPT_BACK, MOST, MOST_REGISTERS, MOSTLY_SPILLS
+from keet.analysis.facts.thresholds import KEPT_BACK, MOST, MOST_REGISTERS
+from keet.analysis.memory_work import local_cause
 
 if TYPE_CHECKING:
     from keet.analysis.sass.analyses.atomics import Atomic
@@ -118,19 +119,12 @@ def mostly_shared(inputs: FactInputs) -> Answer:
     return None if shared is None or every is None else shared > MOST * every
 
 
-def _local_requests(inputs: FactInputs) -> float | None:
-    return inputs.total("local_load_requests", "local_store_requests")
-
-
 @fact(
     "the compiler spilled registers",
     metrics=("spilling_requests", "local_load_requests", "local_store_requests"),
 )
 def spills(inputs: FactInputs) -> Answer:
-    spilled, requests = inputs.value("spilling_requests"), _local_requests(inputs)
-    if spilled is None or requests is None:
-        return None
-    return spilled > 0 and spilled >= MOSTLY_SPILLS * requests
+    return local_cause(inputs.view) == "spill"
 
 
 @fact(
@@ -138,8 +132,7 @@ def spills(inputs: FactInputs) -> Answer:
     metrics=("spilling_requests", "local_load_requests", "local_store_requests"),
 )
 def local_arrays(inputs: FactInputs) -> Answer:
-    spilled, requests = inputs.value("spilling_requests"), _local_requests(inputs)
-    return None if spilled is None or requests is None else requests > 0 and not spilled
+    return local_cause(inputs.view) == "array"
 
 
 @fact(

@@ -10,8 +10,6 @@ SOME = 0.1
 """Share from which a fact says `a notable part`."""
 NEXT_TO_NOTHING = 0.01
 """Share up to which a fact says `next to nothing`."""
-MOSTLY_SPILLS = 0.75
-"""Spill requests over local requests: wide stores make several requests of one instruction."""
 
 WARP = 32
 """Threads."""

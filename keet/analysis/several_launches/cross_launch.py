@@ -12,11 +12,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Literal
 
-from keet.analysis.candidate import Confidence
 from keet.analysis.ledger import Ledger
 from keet.analysis.several_launches.round_trips import Link, RoundTrip, find_links, round_trips
 from keet.analysis.several_launches.traffic import Traffic, are_variants, written_and_read
-from keet.evidence import Evidence
+from keet.evidence import Confidence, Evidence
 from keet.profile import Launch, Workload
 from keet.profile.launch_iteration import iterate_launches
 from keet.profile.repeated_launches import by_kernel_and_shape, median
@@ -60,6 +59,8 @@ class CrossLaunch(NamedTuple):
     """Microseconds of the report that would be saved if the suspicion is true; None: not known."""
     evidence: tuple[Evidence, ...]
     confidence: Confidence = "low"
+    total_us: float = 0.0
+    """Time of these launches."""
 
 
 def find_cross_launch(launches: Sequence[Launch], ledger: Ledger) -> tuple[CrossLaunch, ...]:
@@ -80,7 +81,23 @@ def find_cross_launch(launches: Sequence[Launch], ledger: Ledger) -> tuple[Cross
         *_tiny(traffic, writer),
     ]
     found.sort(key=lambda each: -float(each.saved_us.value if each.saved_us else 0.0))
-    return (*found, *_sweeps(kernels, writer))
+    times_us = {each.launch.id: each.us for each in traffic}
+    timed = (x._replace(total_us=sum(times_us[id_] for id_ in x.launches)) for x in found)
+    return (*timed, *_sweeps(kernels, writer))
+
+
+def shared_traffic(found: Sequence[CrossLaunch]) -> dict[int, CrossLaunch]:
+    """Per launch: data that it and others move one after the other, of which most would be saved.
+
+    Repeated passes are left out here: how many equal launches a report has depends on its capture.
+    """
+    by_launch: dict[int, CrossLaunch] = {}
+    for each in found:
+        saved_us = each.saved_us.value if each.saved_us else 0
+        if each.kind in ("hand_over", "same_input") and 0 < saved_us < each.total_us:
+            for launch in each.launches:
+                by_launch.setdefault(launch, each)
+    return by_launch
 
 
 def _traffic(launches: Sequence[Launch]) -> Iterator[Traffic]:

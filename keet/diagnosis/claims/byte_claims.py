@@ -10,17 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from keet.analysis.candidate import (
-    MEMORY_WAITS,
-    MIO_WAITS,
-    kept_waits,
-    part_of,
-    shared_part,
-)
-from keet.analysis.candidates.global_memory import global_part
-from keet.analysis.candidates.memory import other_waits
+from keet.analysis.candidate import MEMORY_WAITS, kept_waits, part_of
 from keet.analysis.hardware.ceilings import HOST_LINK
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.memory_work import global_part, less_shared
 from keet.analysis.parameters import parameter
 from keet.analysis.several_launches.traffic import SECTOR, stored_bytes
 from keet.analysis.time_model import HOT_LINE, Effect, TimeModel
@@ -272,7 +265,11 @@ def _effect(
 ) -> Effect:
     removed = _part(found, saved)
     if found.name == "shared":
-        return _less_shared(claim, view, model, removed)
+        effect = less_shared(model, removed)
+        if claim.finding == "shared_bank_conflict":  # conflicts repeat the same instruction
+            return effect
+        accesses = {"LSU": effect.units["L1"], "issue": 1 - removed * part_of(view, "LDS", "STS")}
+        return effect._replace(units={**effect.units, **accesses})
     if found.name == "local":
         return _less_local(view, model, found, saved)
     if found.name in (HOST_LINK, HOT_LINE.lower()):
@@ -324,14 +321,6 @@ def _waits_along(
     if claim.finding == "uncoalesced_global":
         return min(1.0, pressed * parameter("coalesced_waits"))
     return max(pressed, 1.0 if found.name == "global" else parameter("indirect"))
-
-
-def _less_shared(claim: WorkClaim, view: LaunchView, model: TimeModel, removed: float) -> Effect:
-    part = shared_part(view)
-    units = {"L1": 1 - removed * (1.0 if part is None else part)}
-    if claim.finding != "shared_bank_conflict":  # conflicts are repeats of the same instruction
-        units |= {"LSU": units["L1"], "issue": 1 - removed * part_of(view, "LDS", "STS")}
-    return Effect(units, kept_waits(model, MIO_WAITS, removed), least=other_waits(model))
 
 
 def _less_local(view: LaunchView, model: TimeModel, found: MovedBytes, saved: float) -> Effect:

@@ -7,20 +7,16 @@ The limits are those of the candidates. Missing data contradicts nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeGuard
 
 from keet.analysis.account import Account
 from keet.analysis.candidate import LEAST_PART, part_of
-from keet.analysis.candidates.global_memory import WIDEST, access_width
 from keet.analysis.candidates.instructions import OVERHEAD, TENSOR_IDLE
 from keet.analysis.candidates.pipes import NEAR_BUSIEST
-from keet.analysis.hardware.ceilings import HOST_LINK
 from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
-from keet.analysis.time_model import DEVICE_WIDE, SKEW_FROM, TimeModel
+from keet.analysis.time_model import DEVICE_WIDE, TimeModel
 from keet.diagnosis.claims.claim import Contradiction
-from keet.evidence import Evidence
 from keet.findings import Absence, findings
 from keet.units import Quantity
 
@@ -42,113 +38,7 @@ def _least() -> float:
     return 1 - parameter("most_removed")
 
 
-def _low_share(share: Evidence | None, least: float) -> TypeGuard[Evidence]:
-    """Whether a share in percent is below `least` (0 to 1)."""
-    return share is not None and float(share.value) < 100 * least
-
-
 # --- memory
-
-
-def _coalesced(view: LaunchView, model: TimeModel) -> Absence | None:
-    del model
-    sectors, ideal = view.get("src_l2_sectors_global"), view.get("src_l2_sectors_global_ideal")
-    if sectors is None or ideal is None:
-        return None
-    if not sectors.value:
-        return "The kernel does not access global memory.", (sectors,)
-    used = view.percent("ideal_sectors_share", "ideal of all global sectors", ideal, sectors)
-    if used is None or float(used.value) < 100 * (1 - _least()):
-        return None
-    text = f"Global accesses touch {sectors:.0f}s, and {used:.0f} of that is the ideal."
-    return text, (sectors, used)
-
-
-def _wide(view: LaunchView, model: TimeModel) -> Absence | None:
-    del model
-    width, executed = access_width(view), view.get("inst_executed")
-    if width is None or executed is None or width < WIDEST:
-        return None
-    shown = view.ledger.derived(
-        "access_width", Quantity(width, "byte"), "bytes per thread and access", executed
-    )
-    return f"A global access moves {shown:.1f}s per thread, as many as it can.", (shown,)
-
-
-def _no_conflicts(view: LaunchView, model: TimeModel) -> Absence | None:
-    del model
-    kinds = ("load", "store")
-    found = [view.get(f"bank_conflicts_{kind}") for kind in kinds]
-    fronts = [view.get(f"shared_{kind}_wavefronts") for kind in kinds]
-    every = [each for each in (*found, *fronts) if each is not None]
-    if len(every) < 2 * len(kinds):
-        return None
-    conflicts = view.total("bank_conflicts", "shared-memory bank conflicts", *found)
-    whole = view.total("shared_wavefronts", "shared-memory wavefronts", *fronts)
-    if conflicts is None or whole is None or _is_matrix_load(view):
-        return None
-    if not whole.value:
-        return "The kernel does not access shared memory.", (whole,)
-    label = "shared wavefronts lost to bank conflicts"
-    share = view.percent("bank_conflict_share", label, conflicts, whole)
-    if not _low_share(share, _least()):
-        return None
-    return f"{share:.1f} of the wavefronts of shared memory are bank conflicts.", (share, whole)
-
-
-def _is_matrix_load(view: LaunchView) -> bool:
-    """Other accesses have other conflict counters."""
-    others = ("ldmatrix", "ldgsts", "atomic")
-    return any(view.value(f"bank_conflicts_{kind}") for kind in others)
-
-
-def _no_local(view: LaunchView, model: TimeModel) -> Absence | None:
-    del model
-    parts = [view.get(f"local_{kind}_sectors") for kind in ("load", "store")]
-    local = view.total("local_sectors", "local-memory sectors", *parts)
-    if None in parts or local is None:
-        return None
-    world = [view.get(f"global_{kind}_sectors") for kind in ("load", "store")]
-    rest = view.total("global_sectors", "global-memory sectors", *world)
-    every = view.total("l1_sectors", "sectors that L1 serves", local, rest)
-    if not local.value:
-        return "The kernel does not access local memory.", (local,)
-    if every is None or rest is None:
-        return None
-    share = view.percent("local_share", "local memory of L1 sectors", local, every)
-    if not _low_share(share, _least()):
-        return None
-    return f"{share:.1f} of the sectors that L1 serves are local memory.", (share, local)
-
-
-def _no_atomics(view: LaunchView, model: TimeModel) -> Absence | None:
-    del model
-    kinds = ("global_atomic", "global_cas", "global_reduction", "shared_atomic")
-    counted = [view.get(f"{kind}_inst") for kind in kinds]
-    known = [each for each in counted if each is not None]
-    if view.opcodes:
-        executed = view.executed("ATOM", "RED") - view.executed("REDUX")
-        return None if executed > 0 else ("The kernel executes no atomics.", tuple(known))
-    if len(known) < len(counted) or any(each.value for each in known):
-        return None
-    return "The kernel executes no atomics.", tuple(known)
-
-
-def _even_slices(view: LaunchView, model: TimeModel) -> Absence | None:
-    most, usual = view.get("l2_slice_sectors_max"), view.get("l2_slice_sectors_avg")
-    if model.hot_line is not None or most is None or usual is None:
-        return None
-    skew = view.ratio("l2_slice_skew", "busiest L2 slice over the average", most, usual)
-    if skew is None or float(skew.value) >= SKEW_FROM:
-        return None
-    return f"The busiest slice of L2 looks up {skew:.2f} times the average.", (skew, most, usual)
-
-
-def _no_link(view: LaunchView, model: TimeModel) -> Absence | None:
-    del model
-    if view.ceilings.share(HOST_LINK) != 0.0 or view.ceilings.share("NVLink"):
-        return None
-    return "The kernel does not access memory of the host.", ()
 
 
 # --- instructions
@@ -247,13 +137,6 @@ def _below(units: tuple[str, ...], limit: str) -> Check:
 
 
 CHECKS: Mapping[str, Check] = {
-    "uncoalesced_global": _coalesced,
-    "narrow_access": _wide,
-    "shared_bank_conflict": _no_conflicts,
-    "local_memory_spill": _no_local,
-    "atomic_contention": _no_atomics,
-    "l2_partition_imbalance": _even_slices,
-    "pcie_or_nvlink_traffic": _no_link,
     "warp_divergence": _full_warps,
     "fp64_promotion": _no_doubles,
     "sfu_bound": _idle_xu,

@@ -166,9 +166,11 @@ def _from_own_candidate(
 
 
 def own_candidate(finding: str, view: LaunchView, model: TimeModel) -> Candidate | None:
-    """keet's candidate for the finding with the largest gain, even if too small to report."""
+    """keet's candidate for the finding with the largest gain, even if too small to report. What
+    other launches make it suspect is not shown by this one."""
     made = [each for maker in MAKERS for each in maker(view, model) if each.id == finding]
     made += findings()[finding].candidates(view, model)
+    made = [each for each in made if each.basis != "suspected"]
     return max(made, key=lambda each: possible_gain(each, model), default=None)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from keet.analysis.candidate import Confidence
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.parameters import parameter
 from keet.diagnosis.claims.claim import EvaluatedClaim, RankedCause
 from keet.diagnosis.diagnosis import FITTED_ON, Diagnosis
 from keet.diagnosis.finding import Finding
 from keet.diagnosis.forecast import certainty, chance
+from keet.evidence import Confidence
 from keet.findings import findings
 from keet.records import replace
 

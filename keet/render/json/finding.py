@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar, Literal
 
-from keet.analysis.candidate import Confidence
 from keet.analysis.place import Place
 from keet.diagnosis.finding import Finding, Forecast
+from keet.evidence import Confidence
 from keet.explanation.confidence import why_low
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.precedents import precedents_of

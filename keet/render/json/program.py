@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from keet.analysis.candidate import Confidence
 from keet.analysis.several_launches.cross_launch import CrossLaunch, Kind
 from keet.diagnosis.finding import Forecast
-from keet.evidence import Evidence
+from keet.evidence import Confidence, Evidence
 from keet.explanation.program import ProgramExplanation, ProgramRow
 from keet.render.json.encoding.fields import Document, field
 from keet.render.json.shared_types import EVIDENCE_IDS, Dimensions, EvidenceDocument

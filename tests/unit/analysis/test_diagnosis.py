@@ -133,7 +133,8 @@ def test_findings_are_ranked_by_the_time_they_save(name: str) -> None:
     view = LaunchView(launch)
     model = TimeModel(view)
     together = cross_launch_findings(profile_of(sample.report("slow")).launches, Ledger())
-    ranked = ranked_candidates(view, model, together)
+    view.shared_traffic = together.shared.get(launch.id)
+    ranked = ranked_candidates(view, model)
     gains = [each.gain for each in ranked]
     assert len(gains) > 2
     assert gains == sorted(gains, reverse=True)

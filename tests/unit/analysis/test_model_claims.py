@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from importlib import import_module
 from statistics import fmean
 from typing import NamedTuple
 
@@ -38,6 +39,11 @@ from tests.unit.analysis.made_up_launch import made_up, model_of
 
 CASES: dict[str, Case] = {case.id: case for case in load_cases() if case.split == "work"}
 SAMPLES: dict[str, Sample] = {sample.name: sample for sample in load_samples()}
+REFUTABLE = {
+    finding
+    for finding in findings()
+    if finding in CHECKS or hasattr(import_module(f"keet.findings.{finding}"), "absent")
+}
 ROOFLINES = {"at_dram_roofline", "at_compute_roofline"}
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from keet.analysis.account import account_of
 from keet.analysis.candidates import MAKERS
-from keet.analysis.candidates.memory import hot_slice
 from keet.analysis.candidates.precision import single_over_double
+from keet.analysis.decisions.hot_slice import hot_slice
 from keet.analysis.hardware.ceilings import HOST_LINK
 from keet.analysis.kernel.work_per_warp import working_part
 from keet.analysis.launch_view import LaunchView
@@ -105,9 +105,9 @@ def test_without_counts_the_atomic_unit_of_a_slice_tells_atomics() -> None:
     launch = of_sample("key_count")
     small = without(launch, r"op_atom|op_red|lts__t_sectors\.max$|sass_")
     for each in (launch, small):
-        view = LaunchView(each)
-        ids = {found.id for found in hot_slice(view, TimeModel(view))}
-        assert ids == {"atomic_contention"}
+        hot = hot_slice(TimeModel(LaunchView(each)))
+        assert hot is not None
+        assert hot.is_atomic
 
 
 # --- the shape of the grid

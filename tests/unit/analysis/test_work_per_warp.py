@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from keet.analysis.candidates.global_memory import uncoalesced
 from keet.analysis.kernel.work_per_warp import chain_share, instructions_per_warp
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import Effect, TimeModel
+from keet.findings import uncoalesced_global
 from keet.profile import Launch
 from kernels_samples.samples import load_samples
 from tests.unit.analysis.changed_launch import profile_of
@@ -40,7 +40,7 @@ def test_scattered_accesses_relieve_a_unit_by_their_part_of_its_work(
 ) -> None:
     """Local memory is nearly all that L1 does in one of them, global memory in the other."""
     view = LaunchView(slow(name), reads_code=True)
-    effects = [each.effect for each in uncoalesced(view, TimeModel(view))]
+    effects = [each.effect for each in uncoalesced_global.candidates(view, TimeModel(view))]
     units = [effect.units for effect in effects if isinstance(effect, Effect)]
     assert units or least
     assert all(least <= kept <= 1 for each in units for kept in each.values())

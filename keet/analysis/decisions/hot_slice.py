@@ -1,0 +1,32 @@
+"""One slice of L2 that serves most requests: contended atomics, or plain accesses to few lines."""
+
+from __future__ import annotations
+
+from keet.analysis.candidate import MEMORY_WAITS, kept_waits
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import HOT_LINE, Effect, TimeModel
+from keet.evidence import Evidence
+from keet.records import NamedTuple
+
+
+class HotSlice(NamedTuple):
+    is_atomic: bool
+    shown: tuple[str, Effect, tuple[Evidence, ...]]
+    """Text, effect and evidence of the candidate."""
+
+
+def hot_slice(model: TimeModel) -> HotSlice | None:
+    """Many requests for few addresses, which one slice serves one after the other."""
+    hot, removed = model.hot_line, parameter("most_removed")
+    if hot is None:
+        return None
+    how = "atomics" if hot.is_atomic else "plain loads or stores"
+    text = (
+        f"One slice of L2 is active {hot.skew:.1f} times as long as an average one: {how} "
+        "access the same line of host memory repeatedly, one access after the other."
+        if hot.is_in_host
+        else f"The busiest slice of L2 looks up {hot.skew:.1f} times the sectors of an average "
+        f"one: {how} of many threads access the same few addresses."
+    )
+    effect = Effect({HOT_LINE: 1 - removed}, kept_waits(model, MEMORY_WAITS, removed * hot.load))
+    return HotSlice(hot.is_atomic, (text, effect, (hot.skew, hot.most, hot.usual)))

@@ -1,0 +1,80 @@
+"""The parts of L1's work and of waiting that belong to one memory, for findings and claims."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from keet.analysis.candidate import MIO_WAITS, kept_waits
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import parameter
+from keet.analysis.source_lines.array_accesses import ACCESS_BYTES
+from keet.analysis.time_model import Effect, TimeModel
+from keet.analysis.view_cache import cached_per_view
+
+_GLOBAL = 4
+"""ncu's code for global memory in `memory_type`."""
+_MOSTLY_SPILLS = 0.75
+"""Spill requests over local requests: wide stores make several requests of one instruction."""
+
+
+@cached_per_view
+def global_addresses(view: LaunchView) -> list[int]:
+    """Addresses of the instructions that load from or store to global memory."""
+    kinds = view.by_address("memory_type")
+    return [address for address, kind in kinds.items() if kind == _GLOBAL]
+
+
+@cached_per_view
+def global_accesses(view: LaunchView) -> list[tuple[float, float]]:
+    """Bytes per thread and number of threads, per load or store on global memory."""
+    sizes = view.by_address("memory_access_size_type")
+    threads = view.by_address("thread_inst_executed_true")
+    return [
+        (float(ACCESS_BYTES.get(sizes[address], 0)), float(threads.get(address, 0.0)))
+        for address in global_addresses(view)
+        if address in sizes
+    ]
+
+
+def access_width(view: LaunchView) -> float | None:
+    """Bytes per thread of a global access, on average; None where it is not known."""
+    accesses = global_accesses(view)
+    threads = sum(count for _, count in accesses)
+    return sum(size * count for size, count in accesses) / threads if threads else None
+
+
+def global_part(view: LaunchView) -> float:
+    """Share of L1's work that is global memory, 0 to 1."""
+    world = sum(view.value(i) or 0.0 for i in ("global_load_sectors", "global_store_sectors"))
+    local = sum(view.value(i) or 0.0 for i in ("local_load_sectors", "local_store_sectors"))
+    plain = world / (world + local) if world else 1.0
+    return plain * (1 - _shared_part(view, unknown=0.0))
+
+
+def _shared_part(view: LaunchView, unknown: float) -> float:
+    """Share of L1's work that is shared memory, 0 to 1."""
+    shared, whole = view.value("shared_wavefronts_pct"), view.ceilings.share("L1")
+    return unknown if shared is None or not whole else min(1.0, shared / 100 / whole)
+
+
+def less_shared(model: TimeModel, removed: float, fronts: float | None = None) -> Effect:
+    """Without the share `removed` of these wavefronts of shared memory; None: of all of them."""
+    view = model.view
+    of_all = max(view.value("shared_wavefronts") or 0.0, fronts) if fronts else 1.0
+    units = {"L1": 1 - removed * (fronts or 1.0) / of_all * _shared_part(view, unknown=1.0)}
+    # Half of the time that warps wait for other things may be queueing behind shared memory.
+    related = model.waiting_for(*MIO_WAITS, "lg_throttle", "barrier")
+    issued = view.ceilings.share("issue") or 0.0
+    stays = parameter("unrelated_waits") * (1 - related) * max(0.0, 1 - issued)
+    return Effect(units, kept_waits(model, MIO_WAITS, removed), least=stays)
+
+
+def local_cause(view: LaunchView) -> Literal["spill", "array", ""]:
+    """What local memory holds: spilled registers, or arrays that are indexed at run time."""
+    spilled = view.value("spilling_requests")
+    loads, stores = view.value("local_load_requests"), view.value("local_store_requests")
+    if spilled is None or loads is None or stores is None or not loads + stores:
+        return ""
+    if not spilled:
+        return "array"
+    return "spill" if spilled >= _MOSTLY_SPILLS * (loads + stores) else ""
