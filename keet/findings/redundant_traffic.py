@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from keet.analysis.candidate import Candidate
+from keet.analysis.decisions.saturated import saturated
 from keet.analysis.facts import global_memory, instructions, on_chip, origin
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.time_model import TimeModel
 from keet.findings import Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
@@ -102,3 +108,15 @@ FINDING = FindingSpec(
         usual=2,
     ),
 )
+
+
+def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    yield from _reloads(view, model)
+
+
+def _reloads(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    """L1 is busy with global loads of bytes that it holds."""
+    pipe = saturated(view, model)
+    if pipe is not None and pipe.work == "reloads":
+        why = ", mostly with global loads of bytes that it holds already"
+        yield pipe.candidate(FINDING.id, why)._replace(variant="l1")

@@ -10,12 +10,9 @@ from __future__ import annotations
 from keet.analysis.candidate import Candidate, Maker
 from keet.analysis.candidates import (
     global_memory,
-    instructions,
     latency_hiding,
     memory,
     parallelism,
-    pipes,
-    precision,
     reuse,
 )
 
@@ -27,7 +24,4 @@ MAKERS: tuple[Maker, ...] = (
     *reuse.MAKERS,
     *parallelism.MAKERS,
     *latency_hiding.MAKERS,
-    *instructions.MAKERS,
-    *precision.MAKERS,
-    *pipes.MAKERS,
 )

@@ -75,7 +75,8 @@ def launch_of(name: str) -> Launch:
 
 
 def candidates_of(view: LaunchView, model: TimeModel) -> list[Candidate]:
-    return [candidate for maker in MAKERS for candidate in maker(view, model)]
+    makers = (*MAKERS, *(spec.candidates for spec in findings().values()))
+    return [candidate for maker in makers for candidate in maker(view, model)]
 
 
 def largest(candidates: list[Candidate], model: TimeModel) -> dict[str, float]:

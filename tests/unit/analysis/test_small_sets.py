@@ -10,13 +10,14 @@ import pytest
 from keet.analysis.account import account_of
 from keet.analysis.candidates import MAKERS
 from keet.analysis.candidates.memory import hot_slice
-from keet.analysis.candidates.precision import single_over_double
+from keet.analysis.decisions.double_precision import single_over_double
 from keet.analysis.hardware.ceilings import HOST_LINK
 from keet.analysis.kernel.work_per_warp import working_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import HOT_LINE, TimeModel
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.diagnosis.forecast import possible_gain
+from keet.findings import findings
 from keet.profile import Launch
 from keet.profile.metric import Value
 from tests.conftest import CORPUS, TESTS, needs_corpus
@@ -42,7 +43,8 @@ def diagnosis(start: str, launch: int = 0) -> Diagnosis:
 
 def gains(view: LaunchView) -> dict[str, float]:
     model = TimeModel(view)
-    made = [candidate for maker in MAKERS for candidate in maker(view, model)]
+    makers = (*MAKERS, *(spec.candidates for spec in findings().values()))
+    made = [candidate for maker in makers for candidate in maker(view, model)]
     return {candidate.id: possible_gain(candidate, model) for candidate in made}
 
 
