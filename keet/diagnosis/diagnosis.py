@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from keet.analysis.account import Account, account_of
-from keet.analysis.candidate import Basis
-from keet.analysis.candidates import MAKERS, Candidate
-from keet.analysis.hardware.ceilings import WHOLE_SM
+from keet.analysis.candidate import Basis, Candidate
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
@@ -78,7 +76,7 @@ def diagnose(
     account = account_of(view, model)
     unknown = account.unknown_while_active
     worth = [each for each in ranked if _is_worth(each)]
-    findings = tuple(
+    reported = tuple(
         _finding(each, model, _sureness(each, worth, unknown, view))
         for each in worth[:MAX_FINDINGS]
     )
@@ -89,8 +87,9 @@ def diagnose(
     gains = any(
         each.gain >= parameter("worth") and each.candidate.basis != "suspected" for each in worth
     )
-    healthy = None if gains or wasteful else _roofline(model)
-    return Diagnosis(view, model, account, findings, minor, healthy, measured)
+    limits = (spec.id for spec in findings().values() if spec.is_reached(model))
+    healthy = None if gains or wasteful else next(limits, None)
+    return Diagnosis(view, model, account, reported, minor, healthy, measured)
 
 
 def _is_worth(each: RankedCandidate) -> bool:
@@ -119,7 +118,6 @@ def ranked_candidates(view: LaunchView, model: TimeModel) -> list[RankedCandidat
     """The best candidate per finding id, sorted by expected gain."""
     best: dict[str, RankedCandidate] = {}
     made = [each for spec in findings().values() for each in spec.candidates(view, model)]
-    made += [candidate for maker in MAKERS for candidate in maker(view, model)]
     for candidate in made:
         possible = possible_gain(candidate, model)
         each = RankedCandidate(candidate, possible, expected_gain(candidate, possible))
@@ -148,7 +146,8 @@ def _is_explained(
     each: RankedCandidate, ranked: Sequence[RankedCandidate], model: TimeModel
 ) -> bool:
     """Whether a more specific cause relieves the same saturated unit."""
-    if each.candidate.id != "pipe_saturated" or each.possible <= 1 or model.busiest is None:
+    is_last_resort = findings()[each.candidate.id].is_last_resort
+    if not is_last_resort or each.possible <= 1 or model.busiest is None:
         return False
     return any(
         isinstance(other.candidate.effect, Effect)
@@ -214,23 +213,3 @@ def _sureness(
     lead = math.log(each.possible) / math.log(max(rivals)) if rivals else 2.0
     score = sure * min(1.0, 0.6 + 0.3 * lead) * chance(each.candidate, each.possible)
     return _Sureness("high" if score >= 0.75 else "medium" if score >= 0.45 else "low", sure)
-
-
-_MATH = ("FMA", "tensor", "FP16", "FP64", "ALU", "XU", "issue", WHOLE_SM)
-
-
-def _roofline(model: TimeModel) -> str | None:
-    """The roofline that the launch has reached, if any: that of the larger load. L2 passes on what
-    DRAM delivers, so a high load of L2 counts as DRAM's if both are high."""
-    math_load = max(model.loads.get(unit, 0.0) for unit in _MATH)
-    memory = max(model.loads.get(unit, 0.0) for unit in ("DRAM", "L2"))
-    # Loads are of the time in which SMs are active: of a launch that mostly starts and ends, they
-    # say little.
-    within = max(model.loads.get(unit, 0.0) for unit in ("L1", "LSU", "ADU"))
-    if max(math_load, memory) < parameter("leads") or model.fixed >= 0.5:
-        return None
-    if within > max(math_load, memory):  # a unit that has no roofline of its own
-        return None
-    if math_load >= memory:
-        return "at_compute_roofline"
-    return "at_dram_roofline" if model.loads.get("DRAM", 0.0) >= parameter("passes_on") else None

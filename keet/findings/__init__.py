@@ -5,7 +5,9 @@ remedies and what others know about it. Its functions have fixed names:
 
 - `candidates(view, model)` proposes the cause where the report shows it;
 - `absent(view, model)` says why the report shows that it is not there (optional);
-- `leading_lines(code)` ranks source lines by the machine code (optional).
+- `leading_lines(code)` ranks source lines by the machine code (optional);
+- `is_reached(model)`, of a healthy finding instead of `candidates`: whether the launch is at that
+  limit.
 
 Modules import keet/analysis; what several findings share is there. Texts must not claim more than
 the functions show.
@@ -130,10 +132,13 @@ class FindingSpec(NamedTuple):
     """What the headline names besides the busiest units, where this finding comes first."""
     of_launches: bool = False
     """Whether its gain is that of many launches: their time, not that of each."""
+    is_last_resort: bool = False
+    """Whether it is reported only where no more specific cause relieves the same unit."""
 
     candidates: Callable[[LaunchView, TimeModel], Iterator[Candidate]] = lambda _, __: iter(())
     absent: Callable[[LaunchView, TimeModel], Absence | None] = lambda _, __: None
     leading_lines: Callable[[MachineCode], LeadingLines] | None = None
+    is_reached: Callable[[TimeModel], bool] = lambda _: False
 
     @property
     def remedy(self) -> str:
@@ -162,4 +167,4 @@ def findings() -> Mapping[str, FindingSpec]:
     return {spec.id: spec for spec in by_family}
 
 
-_FUNCTIONS = ("candidates", "absent", "leading_lines")
+_FUNCTIONS = ("candidates", "absent", "leading_lines", "is_reached")

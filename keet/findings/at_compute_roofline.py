@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from keet.analysis.decisions.rooflines import COMPUTE, reached_roofline
 from keet.analysis.facts import instructions, origin
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import TimeModel
+from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
     id="at_compute_roofline",
@@ -45,3 +49,16 @@ FINDING = FindingSpec(
         usual=23,
     ),
 )
+
+
+def is_reached(model: TimeModel) -> bool:
+    return reached_roofline(model) == "compute"
+
+
+def absent(view: LaunchView, model: TimeModel) -> Absence | None:
+    pipes = [pipe for unit in COMPUTE if (pipe := view.ceilings.get(unit)) is not None]
+    if not pipes or max(model.loads[pipe.name] for pipe in pipes) >= parameter("leads"):
+        return None
+    top = max(pipes, key=lambda pipe: pipe.share)
+    text = f"No unit of that roofline is near its peak ({top.spoken}: {top.reached:.0f})."
+    return text, (top.reached,)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from keet.analysis.decisions.rooflines import reached_roofline
 from keet.analysis.facts import global_memory, origin
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import TimeModel
+from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
     id="at_dram_roofline",
@@ -44,3 +48,14 @@ FINDING = FindingSpec(
         usual=22,
     ),
 )
+
+
+def is_reached(model: TimeModel) -> bool:
+    return reached_roofline(model) == "DRAM"
+
+
+def absent(view: LaunchView, model: TimeModel) -> Absence | None:
+    reached = view.ceilings.reached("DRAM")
+    if reached is None or model.loads["DRAM"] >= parameter("passes_on"):
+        return None
+    return f"No unit of that roofline is near its peak (DRAM: {reached:.0f}).", (reached,)

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from keet.analysis.candidate import LEAST_PART, Candidate, part_of
+from keet.analysis.decisions.double_precision import (
+    DOUBLES,
+    double_precision,
+    in_single_precision,
+    measured_doubles,
+)
 from keet.analysis.facts import instructions, origin
+from keet.analysis.launch_view import LaunchView
 from keet.analysis.place import LeadingLines
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.analysis.time_model import TimeModel
+from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
@@ -53,6 +63,23 @@ FINDING = FindingSpec(
         usual=6,
     ),
 )
+
+
+def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    if double_precision(view) == "unintended":
+        text, evidence = measured_doubles(view)
+        effect = in_single_precision(view, model, is_unintended=True)
+        yield Candidate(FINDING.id, text, effect, evidence, view.sampled_places, "assumed")
+
+
+def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
+    busy = view.ceilings.reached("FP64")
+    if view.all_executed and part_of(view, *DOUBLES) < LEAST_PART:
+        shown = (busy,) if busy is not None else ()
+        return "The kernel executes no FP64 arithmetic to speak of.", shown
+    if not view.all_executed and busy is not None and not busy.value:
+        return f"The FP64 pipe is busy for {busy:.0f} of the time.", (busy,)
+    return None
 
 
 def leading_lines(code: MachineCode) -> LeadingLines:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
+from keet.analysis.candidate import Candidate, kept_waits
 from keet.analysis.facts import instructions, origin, parallelism
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import parameter
 from keet.analysis.place import LeadingLines
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.analysis.time_model import Effect, TimeModel
+from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
@@ -48,6 +54,28 @@ FINDING = FindingSpec(
         usual=26,
     ),
 )
+
+
+def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    stalled, duration = view.stall("no_instruction"), view.value("duration")
+    if stalled is None:
+        return
+    text = f"Warps wait {stalled:.0f} of their time for instructions to be fetched."
+    # Every kernel starts with empty instruction caches, which matters for short ones.
+    removed = max(0.0, 1 - parameter("short_kernel_ns") / duration) if duration else 0.0
+    effect = Effect(waits=kept_waits(model, ("no_instruction",), removed))
+    places = partial(view.waiting_places, "no_instructions", "no_instruction")
+    yield Candidate(FINDING.id, text, effect, (stalled,), places)
+
+
+def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
+    stalled, share = view.stall("no_instruction"), view.stalls.get("no_instruction", 0.0)
+    if not view.stalls or share >= 1 - parameter("most_removed"):
+        return None
+    if stalled is None:
+        return "No warp waits for instructions to be fetched.", ()
+    text = f"Warps spend {stalled:.1f} of their time waiting for instructions to be fetched."
+    return text, (stalled,)
 
 
 def leading_lines(code: MachineCode) -> LeadingLines:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
+from keet.analysis.candidate import MEMORY_WAITS, Candidate, part_of
 from keet.analysis.facts import instructions, origin
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import parameter
 from keet.analysis.place import LeadingLines
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.analysis.time_model import Effect, TimeModel
+from keet.evidence import Evidence
+from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
@@ -58,12 +66,62 @@ FINDING = FindingSpec(
     ),
 )
 
+_OVERHEAD = ("address", "control", "conversion")
+"""Purposes of instructions that compute no results."""
+
+
+def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    issue, share = view.ceilings.reached("issue"), _overhead_share(view)
+    if issue is None or share is None:
+        return
+    text = (
+        f"The schedulers issue in {issue:.0f} of the cycles, and {share:.0f} of the instructions "
+        "compute addresses, conditions and conversions."
+    )
+    special, integers = part_of(view, "MUFU"), part_of(view, "I2F", "F2I")
+    divisions = min(part_of(view, "I2F"), special) * parameter("per_division")
+    beyond = max(0.0, float(share.value) / 100 - parameter("overhead_base"))
+    removed = min(parameter("most_removed"), beyond * parameter("overhead_removed") + divisions)
+    units = dict.fromkeys(("issue", "ALU", "FMA", "ADU"), 1 - removed)
+    if on_xu := integers + special + part_of(view, "F2F"):
+        # Its work for integers: conversions, and the reciprocals between them.
+        units["XU"] = 1 - removed * ((integers + min(special, integers / 2)) / on_xu)
+    other_waits = 1 - model.waiting_for(*MEMORY_WAITS)
+    effect = Effect(units, every_wait=1 - parameter("indirect") * removed * other_waits)
+    places = partial(view.column_places, "executed instructions", "inst_executed")
+    yield Candidate(FINDING.id, text, effect, (share, issue), places, "assumed")
+
+
+def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
+    share = _overhead_share(view) if view.code is not None else None
+    if share is None or float(share.value) >= 100 * (1 - parameter("most_removed")):
+        return None
+    return f"{share:.1f} of the instructions are for addresses and conditions.", (share,)
+
+
+def _overhead_share(view: LaunchView) -> Evidence | None:
+    """From the purpose of the executed instructions; from integer counters without the machine
+    code."""
+    executed = view.get("inst_executed")
+    if executed is None:
+        return None
+    if view.code is not None:
+        part = sum(share for purpose, share in view.code.mix if purpose.value in _OVERHEAD)
+        label = "of the executed instructions compute addresses, conditions and conversions"
+        return view.ledger.derived("overhead_share", Quantity(100 * part, "%"), label, executed)
+    integers = view.get("thread_inst_integer")
+    floats = view.get("thread_inst_fp32"), view.get("thread_inst_fp64")
+    every = view.total("thread_insts", "arithmetic thread instructions", integers, *floats)
+    if integers is None or every is None:
+        return None
+    return view.percent("integer_share", "of arithmetic is integer", integers, every)
+
 
 def leading_lines(code: MachineCode) -> LeadingLines:
     """Lines by executed instructions that compute addresses, conditions and conversions."""
     overhead = [
         (position, code.program.counts[position])
         for position in code.program.ran
-        if code.purposes[position].value in ("address", "control", "conversion")
+        if code.purposes[position].value in _OVERHEAD
     ]
     return LeadingLines("work on addresses and conditions", overhead)

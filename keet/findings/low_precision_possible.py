@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from keet.analysis.candidate import Candidate
+from keet.analysis.decisions.double_precision import (
+    FULL_RATE,
+    double_precision,
+    in_single_precision,
+    measured_doubles,
+)
 from keet.analysis.facts import instructions, origin
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.time_model import TimeModel
 from keet.findings import Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
@@ -56,3 +67,20 @@ FINDING = FindingSpec(
         usual=15,
     ),
 )
+
+
+def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    busy = view.ceilings.reached("FP64")
+    if double_precision(view) == "questionable":
+        text, evidence = measured_doubles(view)
+    elif not view.opcodes and busy is not None and model.busiest == "FP64":
+        # Without instruction counts, only the pipe shows FP64.
+        ratio, rate, evidence = view.get("device_fp32_fp64_ratio"), "", (busy,)
+        if ratio is not None and ratio.value > FULL_RATE:
+            rate = f", and this GPU computes FP32 {ratio:.0f} times as fast"
+            evidence = (busy, ratio)
+        text = f"The FP64 pipe is the busiest unit: it is busy for {busy:.0f} of the time{rate}."
+    else:
+        return
+    effect = in_single_precision(view, model, is_unintended=False)
+    yield Candidate(FINDING.id, text, effect, evidence, view.sampled_places, "assumed")

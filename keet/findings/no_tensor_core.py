@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from keet.analysis.candidate import LEAST_PART, Candidate, is_matrix_product, part_of
 from keet.analysis.facts import instructions, origin
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import Effect, TimeModel
+from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
     id="no_tensor_core",
@@ -45,3 +51,40 @@ FINDING = FindingSpec(
         usual=19,
     ),
 )
+
+_IDLE = 5.0
+"""Percent of their peak up to which tensor cores count as unused. Judgement."""
+
+
+def candidates(view: LaunchView, _model: TimeModel) -> Iterator[Candidate]:
+    """Half-precision values that are multiplied as floats, in a kernel that reuses them from shared
+    memory."""
+    busy, tensor = view.ceilings.reached("FMA"), view.ceilings.reached("tensor")
+    if busy is None or tensor is None or tensor.value > _IDLE or view.capability < (7, 0):
+        return
+    if not view.opcodes or not is_matrix_product(view) or not _has_halves(view):
+        return
+    text = (
+        f"Half-precision values are multiplied as floats on the FMA pipe, busy for {busy:.0f} of "
+        "the time, while the tensor cores idle."
+    )
+    kept = parameter("tensor_work")
+    effect = Effect(dict.fromkeys(("FMA", "issue", "LSU", "L1", "ALU"), kept), every_wait=kept)
+    variant = "hopper" if view.capability == (9, 0) else ""  # wgmma is its own
+    yield Candidate(FINDING.id, text, effect, (busy,), view.sampled_places, "assumed", variant)
+
+
+def _has_halves(view: LaunchView) -> bool:
+    """From the kernel's signature; else from the instructions that unpack halves."""
+    signature = view.launch.name.demangled or ""
+    if "(" in signature:
+        return any(name in signature for name in ("__half", "half2", "bfloat16", "__nv_bf"))
+    # HADD2 converts a half to float, PRMT a bfloat16; HFMA2 also writes constants.
+    return max(part_of(view, "HADD2"), part_of(view, "PRMT")) > LEAST_PART
+
+
+def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
+    busy = view.ceilings.reached("tensor")
+    if busy is None or busy.value <= _IDLE:
+        return None
+    return f"The tensor cores are busy for {busy:.0f} of the time.", (busy,)

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from keet.analysis.candidate import Candidate
+from keet.analysis.decisions.double_precision import double_precision
+from keet.analysis.decisions.saturated import NEAR_BUSIEST, less_queueing, saturated
 from keet.analysis.facts import global_memory, instructions, on_chip, origin
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import DEVICE_WIDE, Effect, TimeModel
+from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
     id="pipe_saturated",
@@ -18,6 +26,7 @@ FINDING = FindingSpec(
     credited_rules=("SOLBottleneck", "HighPipeUtilization", "CPIStall", "FPInstructions"),
     parameters=("pipe_work", "sharpness", "indirect"),
     claims=("instructions", "bytes", "redundant"),
+    is_last_resort=True,
     unlike={
         "at_compute_roofline": "Arithmetic pipes (FMA, tensor, FP16, FP64) and issue slots near "
         "their peak are a roofline.",
@@ -118,3 +127,37 @@ FINDING = FindingSpec(
         usual=12,
     ),
 )
+
+
+def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    fp64, lsu = view.ceilings.reached("FP64"), view.ceilings.reached("LSU")
+    if double_precision(view) == "needed" and fp64 is not None and model.busiest == "FP64":
+        text = f"The FP64 pipe is the busiest unit: it is busy for {fp64:.0f} of the time"
+        why = ", partly for divisions, reciprocals or roots (about ten FP64 instructions each)"
+        text += f"{why}." if view.executed("MUFU") else "."
+        effect = Effect({"FP64": parameter("pipe_work")}, less_queueing(model, "FP64"))
+        yield Candidate(FINDING.id, text, effect, (fp64,), view.sampled_places, "assumed", "FP64")
+    pipe = saturated(view, model)
+    if pipe is None or pipe.work != "other":
+        return
+    if pipe.unit == "L1" and lsu is not None and 3 * lsu.value < pipe.reached.value:
+        why = (
+            f", while the LSU pipe that feeds it is at {lsu:.0f}: an access takes several passes "
+            "through L1, as with scattered addresses or bank conflicts"
+        )
+        yield pipe.candidate(FINDING.id, why, lsu)
+    else:
+        yield pipe.candidate(FINDING.id)
+
+
+def absent(view: LaunchView, model: TimeModel) -> Absence | None:
+    """No unit of the SM is near to being the busiest one."""
+    loads = {unit: load for unit, load in model.loads.items() if unit not in DEVICE_WIDE}
+    pipe = max(loads, key=loads.__getitem__, default="")
+    reached, busiest = view.ceilings.reached(pipe), view.ceilings.get(model.busiest or "")
+    if reached is None or loads[pipe] >= NEAR_BUSIEST * model.pressure:
+        return None
+    text = f"The busiest pipe is at {reached:.0f} of its peak"
+    if busiest is None:
+        return f"{text}.", (reached,)
+    return f"{text}, and {busiest.spoken} at {busiest.reached:.0f}.", (reached, busiest.reached)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
+from keet.analysis.decisions.saturated import saturated
 from keet.analysis.facts import global_memory, instructions, on_chip, origin
 from keet.analysis.kernel.library import library_of
 from keet.analysis.launch_view import LaunchView
@@ -134,6 +135,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     queue = max(model.loads.get(unit, 0.0) for unit in ("DRAM", "L2"))
     yield from _from_dram(view, model, queue)
     yield from _from_l2(view, model, queue)
+    yield from _reloads(view, model)
     yield from _between_launches(view)
 
 
@@ -275,3 +277,11 @@ def _between_launches(view: LaunchView) -> Iterator[Candidate]:
         variant=shared.kind,
         likelihood=_SAME_INPUT if shared.kind == "same_input" else _LIKELIHOOD[shared.confidence],
     )
+
+
+def _reloads(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    """L1 is busy with global loads of bytes that it holds."""
+    pipe = saturated(view, model)
+    if pipe is not None and pipe.work == "reloads":
+        why = ", mostly with global loads of bytes that it holds already"
+        yield pipe.candidate(FINDING.id, why)._replace(variant="l1")

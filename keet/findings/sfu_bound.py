@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from keet.analysis.candidate import LEAST_PART, Candidate, part_of
+from keet.analysis.decisions.saturated import saturated
 from keet.analysis.facts import instructions, origin
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import Effect, TimeModel
+from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
     id="sfu_bound",
@@ -53,3 +60,24 @@ FINDING = FindingSpec(
         usual=20,
     ),
 )
+
+
+def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    busy, functions = view.ceilings.reached("XU"), part_of(view, "MUFU")
+    if busy is not None and functions >= LEAST_PART:
+        text = f"The XU pipe (special functions, conversions) is busy for {busy:.0f} of the time."
+        left = parameter("special_functions")
+        # Range reduction and scaling go with a function.
+        others = dict.fromkeys(("issue", "FMA", "ALU"), 1 - (1 - left) * functions)
+        effect = Effect({"XU": left, **others})
+        yield Candidate(FINDING.id, text, effect, (busy,), view.sampled_places, "assumed")
+    pipe = saturated(view, model)
+    if pipe is not None and pipe.work == "special functions":
+        yield pipe.candidate(FINDING.id)
+
+
+def absent(view: LaunchView, model: TimeModel) -> Absence | None:
+    busy = view.ceilings.reached("XU")
+    if busy is None or model.loads.get("XU", 0.0) >= 1 - parameter("most_removed"):
+        return None
+    return f"The XU pipe is busy for {busy:.1f} of the time.", (busy,)

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+
+from keet.analysis.candidate import MEMORY_WAITS, Candidate
 from keet.analysis.facts import origin, parallelism, warps
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.analysis.kernel.inactive_threads import WARP, InactiveThreads, inactive_threads
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import parameter
+from keet.analysis.place import Place
+from keet.analysis.time_model import Effect, TimeModel
+from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
     id="warp_divergence",
@@ -64,3 +73,54 @@ FINDING = FindingSpec(
         usual=5,
     ),
 )
+
+_WITHIN_SM = ("issue", "FMA", "ALU", "FP64", "XU", "FP16", "LSU", "ADU", "L1")
+_WHY = {
+    "block_size": ": the threads of a block do not fill its last warp",
+    "outside": ": most inactive threads exit at a bounds check, before anything is loaded",
+    "paths": ": the threads of a warp take different paths",
+}
+
+
+def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    threads, block = view.get("active_threads_per_warp"), view.get("block_size")
+    if block is not None and block.value >= WARP:
+        block = None  # it fills a warp
+    threads = block if threads is None else threads
+    if threads is None or not 0 < threads.value < WARP:
+        return
+    inactive = inactive_threads(view)
+    cause = inactive.cause if inactive else ""
+    text = f"On average, {threads:.1f}s of a warp are active per instruction{_WHY.get(cause, '')}."
+    if block is not None:
+        text = f"A block has {block:.0f}s, fewer than the 32 of a warp."
+    kept = (float(threads.value) / WARP) ** parameter("converged")
+    # Divergent paths run one after the other and make warps wait longer. Empty lanes do not.
+    shorter = 0.0 if cause in ("block_size", "outside") else parameter("indirect")
+    waits = 1 - shorter * (1 - kept) * (1 - model.waiting_for(*MEMORY_WAITS))
+    effect = Effect(dict.fromkeys(_WITHIN_SM, kept), every_wait=waits)
+    places = partial(_places, view, inactive)
+    yield Candidate(FINDING.id, text, effect, (threads,), places, "assumed", cause)
+
+
+def _places(view: LaunchView, inactive: InactiveThreads | None) -> tuple[Place, ...]:
+    """The check at which threads exit; else the lines that run with few threads."""
+    of = "inactive threads"
+    if inactive is not None and inactive.cause == "block_size":
+        return ()
+    if inactive is not None and inactive.cause == "outside":
+        check = view.launch.locate([inactive.check] if inactive.check is not None else [])
+        return tuple(Place(*line, inactive.outside, of) for line in check.values())
+    # Old reports count only threads whose predicate is on.
+    threads = view.table.column("thread_inst_executed") or view.table.threads
+    executed = view.table.executed
+    if threads is None or executed is None:
+        return ()
+    return view.places_by(of, {at: WARP * n - threads.get(at, 0) for at, n in executed.items()})
+
+
+def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
+    threads = view.get("active_threads_per_warp")
+    if threads is None or float(threads.value) < WARP * parameter("most_removed"):
+        return None
+    return f"On average, {threads:.1f}s of a warp are active per instruction.", (threads,)

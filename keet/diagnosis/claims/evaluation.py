@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from keet.analysis.account import Account
-from keet.analysis.candidates import MAKERS, Candidate
+from keet.analysis.candidate import Candidate
 from keet.analysis.hardware.ceilings import spoken_unit
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
@@ -168,10 +168,9 @@ def _from_own_candidate(
 def own_candidate(finding: str, view: LaunchView, model: TimeModel) -> Candidate | None:
     """keet's candidate for the finding with the largest gain, even if too small to report. What
     other launches make it suspect is not shown by this one."""
-    made = [each for maker in MAKERS for each in maker(view, model) if each.id == finding]
-    made += findings()[finding].candidates(view, model)
-    made = [each for each in made if each.basis != "suspected"]
-    return max(made, key=lambda each: possible_gain(each, model), default=None)
+    made = findings()[finding].candidates(view, model)
+    own = (each for each in made if each.basis != "suspected")
+    return max(own, key=lambda each: possible_gain(each, model), default=None)
 
 
 def _from_amount(claim: WorkClaim, view: LaunchView, model: TimeModel) -> _ClaimCandidate | Refusal:

@@ -11,7 +11,7 @@ from keet.analysis.candidate import (
     is_matrix_product,
     part_of,
 )
-from keet.analysis.candidates.precision import in_single_precision
+from keet.analysis.decisions.double_precision import DOUBLES, in_single_precision
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import Effect, TimeModel
@@ -31,16 +31,16 @@ def precision_claim(claim: WorkClaim, view: LaunchView, model: TimeModel) -> Cla
 
 def _single(claim: WorkClaim, view: LaunchView, model: TimeModel) -> ClaimEffect | Refusal:
     busy = view.ceilings.reached("FP64")
-    if view.all_executed and not part_of(view, "DFMA", "DADD", "DMUL", "DSETP", "DMNMX"):
+    if view.all_executed and not part_of(view, *DOUBLES):
         return Refusal("The launch executes no FP64 arithmetic.")
     if busy is None:
         return Refusal("The report does not say how busy the FP64 pipe was.")
-    slipped = claim.finding == "fp64_promotion"
+    is_unintended = claim.finding == "fp64_promotion"
     text = (
         f"The FP64 pipe is busy for {busy:.0f} of the time; by the model's reading of the source, "
         "single precision suffices."
     )
-    effect = in_single_precision(view, model, slipped=slipped)
+    effect = in_single_precision(view, model, is_unintended=is_unintended)
     return ClaimEffect(text, effect, (busy,), "FP64", effect.units["FP64"])
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from keet.analysis.candidate import MAX_GAIN
-from keet.analysis.candidates import MAKERS, Candidate
+from keet.analysis.candidate import Candidate
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import Effect, TimeModel
 from keet.diagnosis.forecast import possible_gain
@@ -73,8 +73,7 @@ def launch_of(name: str) -> Launch:
 
 
 def candidates_of(view: LaunchView, model: TimeModel) -> list[Candidate]:
-    makers = [*MAKERS, *(spec.candidates for spec in findings().values())]
-    return [candidate for maker in makers for candidate in maker(view, model)]
+    return [candidate for spec in findings().values() for candidate in spec.candidates(view, model)]
 
 
 def largest(candidates: list[Candidate], model: TimeModel) -> dict[str, float]:

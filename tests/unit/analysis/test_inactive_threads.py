@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from keet.analysis.candidates.instructions import divergence
 from keet.analysis.kernel.inactive_threads import inactive_threads
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import TimeModel
 from keet.diagnosis.diagnosis import diagnose
 from keet.diagnosis.finding import Finding
+from keet.findings.warp_divergence import candidates
 from keet.profile import Launch
 from kernels_samples.casebook.cases import load_cases
 from kernels_samples.samples import load_samples
@@ -40,7 +40,7 @@ def found_in(launch: Launch) -> Finding:
 def test_threads_outside_of_the_output(owner: str, launch: int, line: str) -> None:
     """34 columns in blocks of 16 or 32: the others leave at `if (x < width && y < height)`."""
     view = LaunchView(public(owner, launch))
-    (found,) = divergence(view, TimeModel(view))
+    (found,) = candidates(view, TimeModel(view))
     assert found.variant == "outside"
     assert "bounds check" in found.text
     assert [place.where for place in found.places()] == [line]

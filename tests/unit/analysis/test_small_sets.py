@@ -8,8 +8,7 @@ from functools import cache
 import pytest
 
 from keet.analysis.account import account_of
-from keet.analysis.candidates import MAKERS
-from keet.analysis.candidates.precision import single_over_double
+from keet.analysis.decisions.double_precision import single_over_double
 from keet.analysis.decisions.hot_slice import hot_slice
 from keet.analysis.hardware.ceilings import HOST_LINK
 from keet.analysis.kernel.work_per_warp import working_part
@@ -43,8 +42,7 @@ def diagnosis(start: str, launch: int = 0) -> Diagnosis:
 
 def gains(view: LaunchView) -> dict[str, float]:
     model = TimeModel(view)
-    makers = [*MAKERS, *(spec.candidates for spec in findings().values())]
-    made = [candidate for maker in makers for candidate in maker(view, model)]
+    made = [candidate for spec in findings().values() for candidate in spec.candidates(view, model)]
     return {candidate.id: possible_gain(candidate, model) for candidate in made}
 
 

@@ -1,0 +1,117 @@
+"""The unit of the SM that is the busiest, and what its work is: reloads, special functions, other.
+
+No other candidate calls this work waste; less of it helps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Literal
+
+from keet.analysis.candidate import Candidate, kept_waits
+from keet.analysis.hardware.ceilings import WHOLE_SM
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import parameter
+from keet.analysis.place import Place
+from keet.analysis.time_model import DEVICE_WIDE, Effect, TimeModel
+from keet.evidence import Evidence
+from keet.formatting import capitalized
+from keet.records import NamedTuple
+
+Work = Literal["reloads", "special functions", "other"]
+NEAR_BUSIEST = 0.9
+"""Share of the largest load below which a unit does not limit the launch. Judgement."""
+_LEFT_OUT = (*DEVICE_WIDE, "FMA", "tensor", "FP16", "FP64", "issue", WHOLE_SM)
+"""Near the peak of an arithmetic pipe, a kernel is at a roofline. Whether the work is needed is
+checked by other candidates."""
+_LOADS_AND_STORES = ("LD", "ST", "ATOM", "RED")
+_OPCODES = {
+    "ALU": (
+        *("IADD", "LOP", "SHF", "ISETP", "VIMNMX", "IMNMX", "SEL", "FSEL", "FSETP", "FMNMX"),
+        "LEA",
+    ),
+    "XU": ("MUFU", "I2F", "F2I", "F2F"),
+    "LSU": _LOADS_AND_STORES,
+    "L1": _LOADS_AND_STORES,
+    "ADU": ("BAR", "LDC", "ULDC"),
+}
+"""By the unit that executes them."""
+
+
+class SaturatedUnit(NamedTuple):
+    unit: str
+    work: Work
+    """`reloads`: mostly global loads that hit L1: values should be reused from registers or shared
+    memory."""
+    reached: Evidence
+    text: str
+    """How busy it is, as a sentence without its full stop."""
+    effect: Effect
+    """Of less work, by reuse."""
+    places: Callable[[], tuple[Place, ...]]
+
+    def candidate(self, finding: str, why: str = "", *evidence: Evidence) -> Candidate:
+        text, shown = f"{self.text}{why}.", (self.reached, *evidence)
+        return Candidate(finding, text, self.effect, shown, self.places, "assumed", self.unit)
+
+
+def saturated(view: LaunchView, model: TimeModel) -> SaturatedUnit | None:
+    """None if an arithmetic pipe or a unit outside of the SMs is clearly busier."""
+    loads = {unit: load for unit, load in model.loads.items() if unit not in _LEFT_OUT}
+    unit = max(loads, key=loads.__getitem__, default="")
+    ceiling = view.ceilings.get(unit)
+    # The cause fades out if another unit is slightly busier.
+    certainty = _above(NEAR_BUSIEST, loads[unit], model) if ceiling else 0.0
+    if ceiling is None or not certainty:
+        return None
+    is_l1 = unit in ("L1", "LSU")
+    is_reload = is_l1 and _mostly_hits(view)
+    work: Work = "reloads" if is_reload else "special functions" if unit == "XU" else "other"
+    rank = "the busiest unit" if unit == model.busiest else "among the busiest units"
+    busy = f"it is busy for {ceiling.reached:.0f} of the time"
+    text = f"{capitalized(ceiling.spoken)} is {rank}: {busy}"
+    removed = (1 - parameter("pipe_work")) * certainty
+    units = {other: 1 - removed * _above(0.8, load, model) for other, load in loads.items()}
+    units |= dict.fromkeys(("L1", "LSU") if is_l1 else (unit,), 1 - removed)
+    if unit == "XU":  # it executes only a part of each division and conversion
+        units |= dict.fromkeys(("issue", "ALU", "FMA"), 1 - removed * parameter("indirect"))
+    effect = Effect(units, less_queueing(model, unit, certainty))
+    return SaturatedUnit(unit, work, ceiling.reached, text, effect, partial(_places, view, unit))
+
+
+def _above(part: float, load: float, model: TimeModel) -> float:
+    """Rises from 0 at `part` of the largest load to 1 at a tenth more."""
+    return min(1.0, max(0.0, 10 * (load / model.pressure - part))) if model.pressure else 0.0
+
+
+def _mostly_hits(view: LaunchView) -> bool:
+    """Whether L1 mostly serves global loads that hit."""
+    hits, misses = view.value("global_load_sectors_hit"), view.value("global_load_sectors_missed")
+    if hits is None or misses is None or hits <= 0 or misses < 0:
+        return False
+    shared = view.value("shared_load_wavefronts") or 0
+    return hits / (hits + misses) >= 0.8 and shared < (view.value("global_load_requests") or 0)
+
+
+def less_queueing(model: TimeModel, unit: str, certainty: float = 1.0) -> dict[str, float]:
+    """Waiting for a unit decreases with its work."""
+    states = ("mio_throttle", "lg_throttle", "short_scoreboard")
+    if unit not in ("L1", "LSU", "ADU", "XU"):
+        states = ("math_pipe_throttle", "wait", "dispatch_stall")
+    queues = model.loads.get(unit, 0.0) ** parameter("sharpness")
+    return kept_waits(model, states, (1 - parameter("pipe_work")) * certainty * queues)
+
+
+def _places(view: LaunchView, unit: str) -> tuple[Place, ...]:
+    """Lines by executed instructions of the unit; sampled lines without the machine code."""
+    if view.code is None or unit not in _OPCODES:
+        return view.sampled_places()
+    program = view.code.program
+    executed = {
+        program.code[position].address: program.counts[position]
+        for position in program.ran
+        if program.code[position].opcode.startswith(_OPCODES[unit])
+    }
+    of = "loads and stores" if unit in ("L1", "LSU") else f"instructions of the {unit} pipe"
+    return view.places_by(of, executed) or view.sampled_places()
