@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.view_cache import cached_per_view
 from keet.records import NamedTuple
 
 Cause = Literal["block_size", "outside", "paths"]
@@ -40,6 +41,7 @@ class InactiveThreads(NamedTuple):
         return max(shares, key=lambda each: shares[each])
 
 
+@cached_per_view
 def inactive_threads(view: LaunchView) -> InactiveThreads | None:
     """`None` if no thread is inactive, or the report does not say why."""
     threads, block = view.value("active_threads_per_warp"), view.value("block_size")
