@@ -64,6 +64,58 @@ class Fact:
             return self.of_finding(view, finding)
         return cached_per_view(self.test)(view)
 
+    @classmethod
+    def measured(
+        cls, words: str, test: Callable[..., bool], *metrics: str, uncited: tuple[str, ...] = ()
+    ) -> Fact:
+        """A fact that the numbers of these metrics decide; they are its evidence, except those
+        `uncited`. False if the report lacks one of them."""
+
+        def decided(view: LaunchView) -> Answer:
+            numbers = [view.launch.number(metric) for metric in (*metrics, *uncited)]
+            return None not in numbers and test(*numbers)
+
+        return cls(words, decided, metrics=metrics)
+
+    @classmethod
+    def executes(
+        cls,
+        words: str,
+        *opcodes: str,
+        negated: str = "",
+        metrics: tuple[str, ...] = (),
+        or_metrics: tuple[str, ...] = (),
+    ) -> Fact:
+        """The fact that any of these opcodes was executed. `or_metrics`: of which one is not zero
+        then, for reports that do not count opcodes."""
+
+        def test(view: LaunchView) -> Answer:
+            return (view.count(*opcodes) if view.opcodes else total(view, *or_metrics)) > 0
+
+        return cls(words, test, negated, metrics, opcodes)
+
+    @classmethod
+    def mostly_executes(cls, words: str, opcodes: tuple[str, ...], among: tuple[str, ...]) -> Fact:
+        """The fact that these opcodes are most of the executed ones `among` which they are."""
+
+        def test(view: LaunchView) -> Answer:
+            return view.count(*opcodes) > MAJORITY * view.count(*among)
+
+        return cls(words, test, opcodes=opcodes)
+
+    @classmethod
+    def of_code(
+        cls,
+        words: str,
+        negated: str = "",
+        metrics: tuple[str, ...] = (),
+        opcodes: tuple[str, ...] = (),
+    ) -> Callable[[Callable[[MachineCode], Answer]], Fact]:
+        """Decorator: the function decides the fact from the machine code. False without it."""
+        return lambda test: fact(words, negated, metrics, opcodes)(
+            lambda view: view.code is not None and test(view.code)
+        )
+
 
 def fact(
     words: str, negated: str = "", metrics: tuple[str, ...] = (), opcodes: tuple[str, ...] = ()
@@ -72,66 +124,9 @@ def fact(
     return lambda test: Fact(words, test, negated, metrics, opcodes)
 
 
-# --- facts that metrics decide
-
-
-def by_numbers(test: Callable[..., bool], *metrics: str) -> Test:
-    """A test of the numbers of these metrics; false if the report lacks one of them."""
-
-    def decided(view: LaunchView) -> Answer:
-        numbers = [view.launch.number(metric) for metric in metrics]
-        return None not in numbers and test(*numbers)
-
-    return decided
-
-
-def measured(words: str, test: Callable[..., bool], *metrics: str, negated: str = "") -> Fact:
-    """A fact that the numbers of these metrics decide; they are its evidence."""
-    return Fact(words, by_numbers(test, *metrics), negated, metrics)
-
-
 def total(view: LaunchView, *metrics: str) -> float:
     """The sum of those that the report has."""
     return sum(view.launch.number(metric) or 0 for metric in metrics)
-
-
-# --- facts that executed opcodes decide
-
-
-def executes(
-    words: str,
-    *opcodes: str,
-    negated: str = "",
-    metrics: tuple[str, ...] = (),
-    or_metrics: tuple[str, ...] = (),
-) -> Fact:
-    """The fact that any of these opcodes was executed. `or_metrics`: of which one is not zero then,
-    for reports that do not count opcodes."""
-
-    def test(view: LaunchView) -> Answer:
-        return (view.count(*opcodes) if view.opcodes else total(view, *or_metrics)) > 0
-
-    return Fact(words, test, negated, metrics, opcodes)
-
-
-def mostly_executes(words: str, opcodes: tuple[str, ...], among: tuple[str, ...]) -> Fact:
-    """The fact that these opcodes are most of the executed ones `among` which they are."""
-
-    return Fact(
-        words, lambda view: view.count(*opcodes) > MAJORITY * view.count(*among), opcodes=opcodes
-    )
-
-
-# --- facts that the machine code decides
-
-
-def by_code(test: Callable[[MachineCode], Answer]) -> Test:
-    """A test of the machine code; false without it."""
-    return lambda view: view.code is not None and test(view.code)
-
-
-def addresses(code: MachineCode, positions: Iterable[int]) -> list[int]:
-    return [code.program.code[position].address for position in positions]
 
 
 def if_most_run(
@@ -142,4 +137,4 @@ def if_most_run(
     counts = code.program.counts
     every = sum(counts[position] for position in among)
     executed = sum(counts[position] for position in positions)
-    return addresses(code, positions) if executed >= share * every > 0 else False
+    return code.addresses(positions) if executed >= share * every > 0 else False

@@ -6,19 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from keet.analysis.facts.fact import (
-    MAJORITY,
-    Answer,
-    Fact,
-    RaisedFinding,
-    addresses,
-    by_code,
-    executes,
-    fact,
-    if_most_run,
-    measured,
-    total,
-)
+from keet.analysis.facts.fact import MAJORITY, Answer, Fact, RaisedFinding, fact, if_most_run, total
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.source_lines.array_accesses import ACCESS_BYTES, is_gather
 from keet.analysis.view_cache import cached_per_view
@@ -31,7 +19,7 @@ COPIES = ("LDGSTS", "UTMALDG", "UBLKCP")
 """Asynchronous copies from global to shared memory."""
 LOADS = ("LDG", "LD", *COPIES)
 
-loads_global = executes(
+loads_global = Fact.executes(
     "the kernel loads from global memory",
     *LOADS,
     metrics=("global_load_requests",),
@@ -89,7 +77,7 @@ def _gathers(view: LaunchView, finding: RaisedFinding) -> Answer:
     """From the machine code of the worst access; without it, from `a[b[i]]` in the source."""
     worst = _worst_access(view)
     if worst is not None and view.code is not None:
-        return addresses(view.code, [worst.position]) if worst.is_gather else False
+        return view.code.addresses([worst.position]) if worst.is_gather else False
     accesses = view.accesses("uncoalesced_global", finding.places)
     return is_gather(accesses)
 
@@ -111,11 +99,10 @@ def strided_records(view: LaunchView) -> Answer:
 
     stride = lane_stride(worst.offset)
     is_record = stride is not None and worst.width < abs(stride) <= LARGEST_RECORD
-    return addresses(view.code, [worst.position]) if is_record else False
+    return view.code.addresses([worst.position]) if is_record else False
 
 
-@fact("a thread accesses consecutive elements with separate instructions")
-@by_code
+@Fact.of_code("a thread accesses consecutive elements with separate instructions")
 def consecutive_accesses(code: MachineCode) -> Answer:
     """Whether a notable part of the accesses could be merged into wider ones."""
     merged = [p for merge in code.merges if merge.is_aligned is not False for p in merge.positions]
@@ -194,7 +181,7 @@ accesses_wide = _accesses(
 REPLAYS = 5.0
 """L1's data stage over the load/store pipe, above which instructions are replayed: an access of
 sixteen bytes per thread takes four wavefronts without any replay."""
-replays = measured(
+replays = Fact.measured(
     "one memory instruction takes many wavefronts in L1",
     lambda data, requests: requests > 0 and data / requests > REPLAYS,
     *("l1_data_wavefronts_pct", "l1_lsu_requests_pct"),
@@ -241,12 +228,12 @@ READ_AGAIN = 1.5
 """Bytes read from L2 over those from DRAM, from which L2 delivers the same data again."""
 _SECTOR = 32.0
 """Bytes."""
-rereads_from_l2 = measured(
+rereads_from_l2 = Fact.measured(
     "L2 delivers more bytes than come from DRAM",
     lambda delivered, read: read > 0 and _SECTOR * delivered / read >= READ_AGAIN,
     *("l2_l1_read_sectors", "dram_bytes_read"),
 )
-reloads_from_l1 = measured(
+reloads_from_l1 = Fact.measured(
     "most global loads hit L1",
     lambda hit, missed: hit > 0 and hit >= MAJORITY * (hit + missed),
     *("global_load_sectors_hit", "global_load_sectors_missed"),
@@ -261,7 +248,7 @@ def _sends(sent: float, returned: float) -> bool:
     return sent > 0 and returned / sent < MAJORITY
 
 
-sends_to_l2 = measured(
+sends_to_l2 = Fact.measured(
     "far more is sent to L2 than comes back", _sends, *("l2_input_pct", "l2_output_pct")
 )
 
@@ -276,19 +263,15 @@ def _few_addresses(words: str, kind: str, modifier: str = "") -> Fact:
         code, usual = view.code, view.launch.number("l2_slice_sectors_avg")
         if code is None or code.sectors is None or usual is None:
             return False
-        of_kind = (
-            access
+        few = code.addresses(
+            access.position
             for access in code.accesses
             if access.kind == kind
             and (not modifier or code.program.code[access.position].has(modifier))
+            and (size := access.distinct_bytes) is not None
+            and size <= FEW_BYTES
         )
-        few = [
-            access.position
-            for access in of_kind
-            if access.distinct_bytes is not None and access.distinct_bytes <= FEW_BYTES
-        ]
-        requested = sum(code.sectors.get(address, 0) for address in addresses(code, few))
-        return addresses(code, few) if requested > usual else False
+        return few if sum(code.sectors.get(address, 0) for address in few) > usual else False
 
     return Fact(words, test, metrics=("l2_slice_sectors_max", "l2_slice_sectors_avg"))
 

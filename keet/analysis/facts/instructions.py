@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from keet.analysis.facts.fact import (
-    MAJORITY,
-    Answer,
-    Fact,
-    RaisedFinding,
-    addresses,
-    by_code,
-    executes,
-    fact,
-    mostly_executes,
-)
+from keet.analysis.facts.fact import MAJORITY, Answer, Fact, RaisedFinding, fact
 from keet.analysis.launch_view import LaunchView
 from keet.evidence import Evidence
 
@@ -28,25 +18,25 @@ _DOUBLE = ("DFMA", "DADD", "DMUL", "DMMA")
 _SINGLE = ("FFMA", "FFMA2", "FADD", "FADD2", "FMUL", "FMUL2")
 _FLOATS = (*_DOUBLE, *_SINGLE, "HFMA2", "HADD2", "HMUL2")
 
-tensor_cores_used = executes(
+tensor_cores_used = Fact.executes(
     "the kernel uses tensor cores",
     *("HMMA", "IMMA", "BMMA", "DMMA", "QMMA", "OMMA", "HGMMA", "IGMMA", "BGMMA", "QGMMA"),
     *("UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA", "UTCMXQMMA"),
     negated="the kernel does not use tensor cores",
     or_metrics=("pipe_tensor_pct",),
 )
-computes_in_double = mostly_executes(
+computes_in_double = Fact.mostly_executes(
     "most floating-point arithmetic is in double precision", _DOUBLE, _FLOATS
 )
-computes_in_single = mostly_executes(
+computes_in_single = Fact.mostly_executes(
     "most floating-point arithmetic is in single precision", _SINGLE, _FLOATS
 )
-computes_floats = executes(
+computes_floats = Fact.executes(
     "the kernel computes with floating-point numbers",
     *_FLOATS,
     negated="the kernel does not compute with floating-point numbers",
 )
-uses_shuffles = executes(
+uses_shuffles = Fact.executes(
     "the kernel exchanges values within warps by shuffles",
     *("SHFL", "REDUX"),
     negated="the kernel does not exchange values within warps by shuffles",
@@ -71,7 +61,7 @@ double_functions = Fact(
     lambda view: view.matching(r"MUFU\.\w*64H") > 0,
     metrics=_BY_MODIFIER,
 )
-mostly_conversions = mostly_executes(
+mostly_conversions = Fact.mostly_executes(
     "most of the XU pipe's instructions convert between types", _CONVERSIONS, _XU
 )
 
@@ -113,25 +103,26 @@ def computes_wide_indices(view: LaunchView) -> Answer:
     return wide >= NOTABLE_PART * view.all_executed > 0
 
 
-@fact("a notable part of the work in loops gives the same result in every iteration")
-@by_code
+@Fact.of_code("a notable part of the work in loops gives the same result in every iteration")
 def repeats_invariant_work(code: MachineCode) -> Answer:
     if not code.invariants or code.invariants[0].share < NOTABLE_PART:
         return False
-    return addresses(code, code.invariants[0].positions)
+    return code.addresses(code.invariants[0].positions)
 
 
 def _main_overhead(instructions: str, purpose: str) -> Fact:
     """That this is the largest purpose among overhead instructions."""
 
-    def test(code: MachineCode) -> Answer:
+    @Fact.of_code(
+        f"{instructions} are the largest part of the overhead", metrics=("inst_executed",)
+    )
+    def is_main(code: MachineCode) -> Answer:
         shares = {kind.value: share for kind, share in code.mix}
         overhead = {kind: shares.get(kind, 0.0) for kind in ("address", "control", "conversion")}
         largest = max(overhead, key=lambda kind: overhead[kind])
         return largest == purpose and overhead[largest] > 0
 
-    words = f"{instructions} are the largest part of the overhead"
-    return Fact(words, by_code(test), metrics=("inst_executed",))
+    return is_main
 
 
 overhead_is_control = _main_overhead("conditions and loop control", "control")
@@ -150,7 +141,7 @@ def runs_once(view: LaunchView) -> Answer:
     return bool(ran) and ran[-1] <= ABOUT_ONCE * ran[len(ran) // 2]
 
 
-multiplies_integers = mostly_executes(
+multiplies_integers = Fact.mostly_executes(
     "most instructions of the FMA pipe are integer multiplications",
     ("IMAD",),
     ("IMAD", "FFMA", "FMUL", "FADD"),

@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from keet.analysis.facts.fact import (
-    MAJORITY,
-    Answer,
-    Fact,
-    RaisedFinding,
-    by_code,
-    executes,
-    fact,
-    if_most_run,
-    mostly_executes,
-    total,
-)
+from keet.analysis.facts.fact import MAJORITY, Answer, Fact, RaisedFinding, fact, if_most_run, total
 from keet.analysis.facts.global_memory import COPIES
 from keet.analysis.kernel.shared_rows import Rows, shared_rows
 from keet.analysis.launch_view import LaunchView
@@ -30,7 +18,7 @@ if TYPE_CHECKING:
 _IN_SHARED = ("LDS", "STS", "LDSM", "STSM", "ATOMS")
 _IN_GLOBAL = ("LDG", "STG", "LD", "ST", "RED", "REDG", "ATOM", "ATOMG")
 
-uses_shared = executes(
+uses_shared = Fact.executes(
     "the kernel uses shared memory",
     *_IN_SHARED,
     *COPIES,
@@ -38,13 +26,13 @@ uses_shared = executes(
     metrics=("shared_load_inst", "shared_store_inst"),
     or_metrics=("shared_memory_static", "shared_memory_dynamic"),
 )
-uses_async_copy = executes(
+uses_async_copy = Fact.executes(
     "the kernel copies from global to shared memory asynchronously already", *COPIES
 )
-shared_atomics = mostly_executes(
+shared_atomics = Fact.mostly_executes(
     "most accesses to shared memory are atomics", ("ATOMS",), _IN_SHARED
 )
-mostly_shared = mostly_executes(
+mostly_shared = Fact.mostly_executes(
     "most memory instructions access shared memory", _IN_SHARED, (*_IN_SHARED, *_IN_GLOBAL, *COPIES)
 )
 
@@ -57,8 +45,9 @@ def _stored_values(program: SassProgram, position: int) -> list[int]:
     return [value for name, value in program.values.read[position].items() if name not in spent]
 
 
-@fact("data goes from global memory through registers into shared memory", opcodes=("LDG", "STS"))
-@by_code
+@Fact.of_code(
+    "data goes from global memory through registers into shared memory", opcodes=("LDG", "STS")
+)
 def stages_through_shared(code: MachineCode) -> Answer:
     """Whether most stores to shared memory write values just loaded from global memory."""
     program = code.program
@@ -108,26 +97,16 @@ shared_index_from_data = _rows("the index into shared memory comes from data", "
 
 MOSTLY_SPILLS = 0.75
 """Spill requests over local requests: wide stores make several requests of one instruction."""
-
-
-def _local_memory(words: str, test: Callable[[float, float], bool]) -> Fact:
-    """Decided by the requests of spilled registers, and all requests to local memory."""
-    metrics = ("spilling_requests", "local_load_requests", "local_store_requests")
-
-    def decided(view: LaunchView) -> Answer:
-        spilled = view.launch.number("spilling_requests")
-        return spilled is not None and test(spilled, total(view, *metrics[1:]))
-
-    return Fact(words, decided, metrics=metrics)
-
-
-spills = _local_memory(
+_LOCAL_REQUESTS = ("spilling_requests", "local_load_requests", "local_store_requests")
+spills = Fact.measured(
     "the compiler spilled registers",
-    lambda spilled, requests: spilled > 0 and spilled >= MOSTLY_SPILLS * requests,
+    lambda spilled, loads, stores: 0 < spilled >= MOSTLY_SPILLS * (loads + stores),
+    *_LOCAL_REQUESTS,
 )
-local_arrays = _local_memory(
+local_arrays = Fact.measured(
     "local memory is used and no register was spilled",
-    lambda spilled, requests: requests > 0 and not spilled,
+    lambda spilled, loads, stores: loads + stores > 0 and not spilled,
+    *_LOCAL_REQUESTS,
 )
 
 MOST_REGISTERS_PER_THREAD = 255
@@ -153,19 +132,21 @@ _RETURNING = ("ATOM", "ATOMG")
 _GLOBAL_ATOMICS = ("RED", "REDG", *_RETURNING)
 _ATOMIC_SECTORS = ("l2_all_atomic_sectors", "l2_all_reduction_sectors")
 
-atomics_global = executes(
+atomics_global = Fact.executes(
     "the kernel executes atomics on global memory",
     *_GLOBAL_ATOMICS,
     metrics=_ATOMIC_SECTORS,
     or_metrics=_ATOMIC_SECTORS,
 )
-atomics_shared = executes(
+atomics_shared = Fact.executes(
     "the kernel executes atomics on shared memory",
     "ATOMS",
     negated="the kernel executes no atomics on shared memory",
     or_metrics=("shared_atomic_inst",),
 )
-atomics_return = mostly_executes("the atomics return the old value", _RETURNING, _GLOBAL_ATOMICS)
+atomics_return = Fact.mostly_executes(
+    "the atomics return the old value", _RETURNING, _GLOBAL_ATOMICS
+)
 
 
 @fact("the atomics are compare-and-swap operations", metrics=("global_cas_inst", "l2_cas_sectors"))
@@ -192,12 +173,13 @@ contention_in_shared = Fact(
 def _atomic_addresses(words: str, *spreads: str) -> Fact:
     """That most executed atomics on global memory have one of these address forms."""
 
-    def test(code: MachineCode) -> Answer:
+    @Fact.of_code(words)
+    def mostly(code: MachineCode) -> Answer:
         atomics = [each for each in code.atomics if each.memory == "global"]
         fitting = [each.position for each in atomics if each.spread in spreads]
         return if_most_run(code, fitting, (each.position for each in atomics))
 
-    return Fact(words, by_code(test))
+    return mostly
 
 
 atomics_one_address = _atomic_addresses(
@@ -210,12 +192,11 @@ _STEPS = 3
 """Instructions between a combined value and the atomic, such as the last addition."""
 
 
-@fact(
+@Fact.of_code(
     "most atomics on global memory add values that were combined in shared memory",
     "most atomics on global memory add values that were not combined in shared memory",
     opcodes=_GLOBAL_ATOMICS,
 )
-@by_code
 def adds_block_copies(code: MachineCode) -> Answer:
     """Whether most atomics on global memory add values from shared memory or from a shuffle."""
     program = code.program

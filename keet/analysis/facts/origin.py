@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from keet.analysis.facts.fact import Answer, Fact, by_numbers
+from keet.analysis.facts.fact import Answer, Fact, total
 from keet.analysis.kernel.archetype import archetype_of
 from keet.analysis.kernel.library import library_of
 from keet.analysis.launch_view import LaunchView
@@ -104,7 +104,6 @@ looks_like_sparse = _looks_like("sparse", "a product with a sparse matrix")
 
 def _gpu(words: str, test: Callable[[tuple[int, ...]], bool]) -> Fact:
     """Decided by the compute capability."""
-
     return Fact(
         words,
         lambda view: bool(view.capability) and test(view.capability),
@@ -138,7 +137,7 @@ FULL_DOUBLE_RATIO = 2.0
 """Single-precision over double-precision rate of data-centre GPUs (NVIDIA's documentation)."""
 slow_double = Fact(
     "the GPU's double-precision rate is a small part of its single-precision rate",
-    by_numbers(lambda ratio: ratio > FULL_DOUBLE_RATIO, "device_fp32_fp64_ratio"),
+    lambda view: total(view, "device_fp32_fp64_ratio") > FULL_DOUBLE_RATIO,
     metrics=("device_fp32_fp64_ratio",),
     is_by_name=True,
 )

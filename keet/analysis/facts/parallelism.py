@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from keet.analysis.facts.fact import (
-    MAJORITY,
-    Answer,
-    Fact,
-    addresses,
-    by_code,
-    by_numbers,
-    fact,
-    if_most_run,
-    measured,
-    total,
-)
+from keet.analysis.facts.fact import MAJORITY, Answer, Fact, fact, if_most_run, total
 from keet.analysis.facts.global_memory import LOADS
 from keet.analysis.kernel.work_per_warp import FEW_INSTRUCTIONS, PER_WARP, WARP
 from keet.analysis.launch_view import LaunchView
@@ -27,7 +16,7 @@ if TYPE_CHECKING:
 
 # --- grid and blocks
 
-one_block = measured("the grid is one block", lambda size: size == 1, "grid_size")
+one_block = Fact.measured("the grid is one block", lambda size: size == 1, "grid_size")
 
 
 @fact(
@@ -43,13 +32,13 @@ def fewer_blocks_than_sms(view: LaunchView) -> Answer:
 
 LARGE_BLOCK, SMALL_BLOCK = 512, 64
 """Threads; CUDA's best practices guide recommends 128 to 256."""
-large_blocks = measured(
+large_blocks = Fact.measured(
     "the blocks have sixteen warps or more", lambda size: size >= LARGE_BLOCK, "block_size"
 )
-small_blocks = measured(
+small_blocks = Fact.measured(
     "the blocks have one or two warps", lambda size: size <= SMALL_BLOCK, "block_size"
 )
-warp_sized_blocks = measured("a block is one warp", lambda size: size <= WARP, "block_size")
+warp_sized_blocks = Fact.measured("a block is one warp", lambda size: size <= WARP, "block_size")
 
 
 @fact(
@@ -64,21 +53,21 @@ def short_lived_warps(view: LaunchView) -> Answer:
 
 FEW_OF_A_WAVE = 0.25
 """Part of a wave up to which the last one holds few blocks."""
-waves_just_over = measured(
+waves_just_over = Fact.measured(
     "the last wave holds a few blocks",
     lambda waves: waves > 1 and 0 < waves % 1 <= FEW_OF_A_WAVE,
     "waves_per_sm",
 )
 FEW_SMS = 0.25
 """Cycles of the average SM over those of the longest, below which few SMs do the work."""
-few_sms_active = measured(
+few_sms_active = Fact.measured(
     "the average SM is active for a small part of the longest SM's cycles",
     lambda average, longest: longest > 0 and average / longest < FEW_SMS,
     *("sm_active_cycles", "sm_active_cycles_max"),
 )
 COLD_NS = 10_000
 """Nanoseconds up to which empty caches are a notable part of what warps wait for."""
-cold_start = measured(
+cold_start = Fact.measured(
     "the kernel is so short that caches are still empty",
     lambda duration: 0 < duration <= COLD_NS,
     "duration",
@@ -87,24 +76,27 @@ cold_start = measured(
 # --- occupancy
 
 
-def _limits(view: LaunchView, resource: str) -> bool:
-    """Whether this limit on the blocks per SM is the lowest, and lower than that of the warps."""
-    names = (resource, "block_limit_warps", "block_limit_registers", "block_limit_shared_memory")
-    own, warps, *others = map(view.launch.number, (*names, "block_limit_sm"))
-    if own is None or warps is None:
-        return False
-    return own < warps and all(other is None or own <= other for other in others)
+_LIMITS = ("block_limit_registers", "block_limit_shared_memory")
 
 
-registers_limit = Fact(
-    "registers limit the blocks per SM",
-    lambda view: _limits(view, "block_limit_registers"),
-    metrics=("block_limit_registers", "registers_per_thread"),
+def _limits(words: str, own_limit: str, used: str) -> Fact:
+    """That this limit on the blocks per SM is the lowest, and lower than that of the warps."""
+
+    def test(view: LaunchView) -> Answer:
+        own, warps = map(view.launch.number, (own_limit, "block_limit_warps"))
+        others = map(view.launch.number, (*_LIMITS, "block_limit_sm"))
+        if own is None or warps is None:
+            return False
+        return own < warps and all(other is None or own <= other for other in others)
+
+    return Fact(words, test, metrics=(own_limit, used))
+
+
+registers_limit = _limits(
+    "registers limit the blocks per SM", "block_limit_registers", "registers_per_thread"
 )
-shared_limit = Fact(
-    "shared memory limits the blocks per SM",
-    lambda view: _limits(view, "block_limit_shared_memory"),
-    metrics=("block_limit_shared_memory", "shared_memory_per_block"),
+shared_limit = _limits(
+    "shared memory limits the blocks per SM", "block_limit_shared_memory", "shared_memory_per_block"
 )
 
 
@@ -113,14 +105,11 @@ def _warps_left(warps: float, size: float, threads: float, *other_limits: float)
     return warps <= min(other_limits) and warps * size < threads
 
 
-warps_limit = Fact(
+warps_limit = Fact.measured(
     "whole blocks do not fill the warps of an SM evenly",
-    by_numbers(
-        _warps_left,
-        *("block_limit_warps", "block_size", "device_threads_per_sm"),
-        *("block_limit_registers", "block_limit_shared_memory", "block_limit_sm"),
-    ),
-    metrics=("block_limit_warps", "block_size"),
+    _warps_left,
+    *("block_limit_warps", "block_size"),
+    uncited=("device_threads_per_sm", "block_limit_sm", *_LIMITS),
 )
 REGISTER_GRANULE = 256
 """Allocation unit of a warp's registers (NVIDIA's occupancy calculator)."""
@@ -164,8 +153,9 @@ def launch_bounds_set(view: LaunchView) -> Answer:
 def carveout_below_maximum(view: LaunchView) -> Answer:
     """Whether the driver configured less shared memory than the SM has, and that limits the
     blocks."""
-    is_low = by_numbers(lambda own, most: own < MAJORITY * most, *carveout_below_maximum.metrics)
-    return _limits(view, "block_limit_shared_memory") and is_low(view)
+    configured, available = map(view.launch.number, carveout_below_maximum.metrics)
+    is_low = configured is not None and configured < MAJORITY * (available or 0)
+    return is_low and shared_limit.test(view)
 
 
 # --- loops
@@ -181,29 +171,26 @@ def _main_loop(code: MachineCode) -> LoopChains | None:
     return code.chains[0] if code.chains and code.chains[0].share >= MAJORITY else None
 
 
-@fact(
+@Fact.of_code(
     "most instructions are executed in loops of many iterations",
     "most instructions are executed outside loops of many iterations",
 )
-@by_code
 def loops_dominate(code: MachineCode) -> Answer:
     loop = _main_loop(code)
     return loop is not None and (loop.trips or 0) >= MANY_TRIPS
 
 
-@fact("loops run different numbers of times for different warps")
-@by_code
+@Fact.of_code("loops run different numbers of times for different warps")
 def uneven_loops(code: MachineCode) -> Answer:
     from keet.analysis.sass.flow.trip_counts import uneven_exits
 
     shares = {chain.loop: chain.share for chain in code.chains}
     hot = (loop for loop in code.program.flow.loops if shares.get(loop.index, 0) >= HOT_LOOP)
     repeated = (loop for loop in hot if loop.trips is not None and loop.trips > 1)
-    return addresses(code, (p for loop in repeated for p in uneven_exits(code.program, loop)))
+    return code.addresses(p for loop in repeated for p in uneven_exits(code.program, loop))
 
 
-@fact("each load of a loop needs the address that the previous load returned")
-@by_code
+@Fact.of_code("each load of a loop needs the address that the previous load returned")
 def chases_pointers(code: MachineCode) -> Answer:
     loop = _main_loop(code)
     if loop is None or loop.recurrence is None or not loop.recurrence.loads:
@@ -214,8 +201,7 @@ def chases_pointers(code: MachineCode) -> Answer:
     return [instruction.address for instruction in chain if instruction.opcode in FAR]
 
 
-@fact("iterations of the main loop depend on each other through arithmetic")
-@by_code
+@Fact.of_code("iterations of the main loop depend on each other through arithmetic")
 def one_accumulator(code: MachineCode) -> Answer:
     loop = _main_loop(code)
     if loop is None or loop.recurrence is None or loop.recurrence.loads:
@@ -227,13 +213,12 @@ def one_accumulator(code: MachineCode) -> Answer:
     return [instruction.address for instruction in chain] if is_arithmetic else False
 
 
-@fact("loads wait for other loads that return their index")
-@by_code
+@Fact.of_code("loads wait for other loads that return their index")
 def dependent_loads(code: MachineCode) -> Answer:
     """In a hot loop, or outside of loops: an index that is loaded once is not a chain."""
     for loop in code.chains:
         if loop.share >= HOT_LOOP and loop.load_depth > 1:
-            return addresses(code, loop.load_chain)
+            return code.addresses(loop.load_chain)
     flow, loads = code.program.flow, [each for each in code.accesses if each.kind == "load"]
     gathered = [
         each.position

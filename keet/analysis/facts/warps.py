@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from keet.analysis.facts.fact import MAJORITY, Answer, Fact, addresses, fact
+from keet.analysis.facts.fact import MAJORITY, Answer, Fact, fact
 from keet.analysis.kernel.inactive_threads import WARP, Cause, inactive_threads
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.view_cache import cached_per_view
@@ -54,7 +54,7 @@ def inactive_in_routines(view: LaunchView) -> Answer:
     called = [position for position in program.ran if position in program.call_sites]
     in_routines = sum(inactive[position] for position in called)
     is_most = in_routines >= MAJORITY * sum(inactive.values())
-    return addresses(code, called) if is_most else False
+    return code.addresses(called) if is_most else False
 
 
 # --- barriers
@@ -83,7 +83,7 @@ def few_warps_work(view: LaunchView) -> Answer:
     ):
         return False
     few = [wait.position for wait in waits if wait.by_few >= MAJORITY * wait.samples]
-    return addresses(view.code, few)
+    return view.code.addresses(few)
 
 
 @fact("the warps that work meanwhile repeatedly read what other blocks write (polling)")
@@ -94,4 +94,4 @@ def waits_for_other_blocks(view: LaunchView) -> Answer:
         return False
     from keet.analysis.sass.analyses.barriers import polls_memory
 
-    return addresses(view.code, polls_memory(view.code.program, waits[0].alone))
+    return view.code.addresses(polls_memory(view.code.program, waits[0].alone))

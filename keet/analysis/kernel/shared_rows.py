@@ -144,24 +144,23 @@ def declared_rows(source: str, line: int, names: Collection[str]) -> Rows | None
     """From the nearest declaration above a line of a shared array with one of these names:
     `__shared__ float tile[32][33];`."""
     for text in reversed(code_lines(source)[:line]):
-        declared = re.search(r"__shared__\s+(.*)", text[:_PARSED_LENGTH])
-        arrays = re.findall(r"(\w+)\s*((?:\[[^\]]*\])+)", declared[1]) if declared else []
-        for name, sizes in arrays:
+        _, is_shared, declared = text[:_PARSED_LENGTH].partition("__shared__")
+        for name, sizes in re.findall(r"(\w+)\s*((?:\[[^\]]*\])+)", declared) if is_shared else ():
             lengths = re.findall(r"\[([^\]]*)\]", sizes)
-            if declared and name in names and len(lengths) > 1:
-                words = declared[1].partition(name)[0].split()
-                return _row(words[-1] if words else "", lengths[-1], _constants(source))
+            if name in names and len(lengths) > 1:
+                element = declared.partition(name)[0].split()[-1:]
+                return _row("".join(element), lengths[-1], _constants(source))
     return None
 
 
 def _row(element: str, row: str, constants: Mapping[str, str]) -> Rows | None:
-    text = constants.get(row.strip(), row)
+    is_sum = "+" in constants.get(row.strip(), row)
     length = _integer(row, constants)
     if length is None:
-        return "padded" if "+" in text else None
+        return "padded" if is_sum else None
     words = length * _WORDS.get(element, 1)
     # Rows that are read four words at a time are padded by four words.
-    is_padded = bool(words % 2) or "+" in text or (words > BANKS and 0 < words % BANKS <= 4)
+    is_padded = bool(words % 2) or is_sum or (words > BANKS and 0 < words % BANKS <= 4)
     return "padded" if is_padded else "even"
 
 
