@@ -374,10 +374,27 @@ class LaunchView:
 
     @cached_property
     def opcodes(self) -> Mapping[str, float]:
-        """Executed warp instructions by opcode."""
-        found = self.launch.find("inst_by_opcode")
+        """Executed warp instructions by opcode; empty if the report does not count them."""
+        return self._by_name("inst_by_opcode")
+
+    @cached_property
+    def modified_opcodes(self) -> Mapping[str, float]:
+        """Executed warp instructions by opcode with its modifiers: `MUFU.EX2`."""
+        return self._by_name("inst_by_opcode_all_modifiers")
+
+    def _by_name(self, metric_id: str) -> Mapping[str, float]:
+        found = self.launch.find(metric_id)
         parts = self.launch.instances(found.name) if found else None
-        return {opcode: float(n) for opcode, n in parts.by_name().items()} if parts else {}
+        return {name: float(n) for name, n in parts.by_name().items()} if parts else {}
+
+    def count(self, *opcodes: str) -> float:
+        """Executed warp instructions with exactly these opcodes."""
+        return sum(self.opcodes.get(opcode, 0.0) for opcode in opcodes)
+
+    def matching(self, pattern: str) -> float:
+        """Executed warp instructions whose opcode with modifiers matches at its start."""
+        executed = self.modified_opcodes.items()
+        return sum(count for opcode, count in executed if re.match(pattern, opcode))
 
     @cached_property
     def all_executed(self) -> float:

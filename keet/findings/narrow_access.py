@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.facts import global_memory, origin
-from keet.analysis.facts.thresholds import WIDEST
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import access_width
 from keet.analysis.parameters import parameter
@@ -97,16 +96,18 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     """Few bytes per access: instructions or requests in flight limit the launch before bandwidth
     does."""
     width, executed = access_width(view), view.get("inst_executed")
-    if width is None or executed is None or not 0 < width < WIDEST:
+    if width is None or executed is None or not 0 < width < global_memory.WIDEST_ACCESS:
         return
-    kept = width / WIDEST
+    kept = width / global_memory.WIDEST_ACCESS
     # A request below a cache line also keeps fewer bytes in flight; above it, more loads have the
     # same effect.
     below_line = min(1.0, max(0.0, (_WORD - width) / (_WORD / 2)))
     saved = _access_share(view, below_line) * (1 - kept) * parameter("narrow_instructions")
     shown = view.ledger.derived("access_width", Quantity(width, "byte"), _WIDTH, executed)
     label = "bytes that one access of a thread can move"
-    widest = view.ledger.derived("widest_access", Quantity(float(WIDEST), "byte"), label, executed)
+    widest = view.ledger.derived(
+        "widest_access", Quantity(float(global_memory.WIDEST_ACCESS), "byte"), label, executed
+    )
     other = 1 - model.waiting_for(*MEMORY_WAITS)
     yield Candidate(
         FINDING.id,
@@ -142,7 +143,7 @@ def _access_share(view: LaunchView, below_line: float) -> float:
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     width, executed = access_width(view), view.get("inst_executed")
-    if width is None or executed is None or width < WIDEST:
+    if width is None or executed is None or width < global_memory.WIDEST_ACCESS:
         return None
     shown = view.ledger.derived("access_width", Quantity(width, "byte"), _WIDTH, executed)
     return f"A global access moves {shown:.1f}s per thread, as many as it can.", (shown,)

@@ -1,5 +1,19 @@
-"""Facts about a launch that select a remedy: true, false or unknown.
+"""Facts about a launch that select a remedy.
 
-One module per topic. A fact is a function with `@fact`: its words, the evidence that it cites, and
-the test. The remedies of keet/findings name these objects; `keet.diagnosis.advice` asks them.
+One module per topic. A fact is an object with its words, the evidence that it cites, and the test
+that decides it. The remedies of keet/findings name these objects, and `keet.diagnosis.advice` asks
+them. They select words: no cause, rank or forecast depends on them, so their thresholds are
+judgements unless the docstring says otherwise.
 """
+
+from keet.analysis.facts import global_memory, instructions, on_chip, origin, parallelism, warps
+from keet.analysis.facts.fact import Fact
+
+FACTS = {
+    name: value
+    for module in (global_memory, instructions, on_chip, origin, parallelism, warps)
+    for name, value in vars(module).items()
+    if isinstance(value, Fact)
+}
+for name, fact_of_name in FACTS.items():
+    fact_of_name.id = name

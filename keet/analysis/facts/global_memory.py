@@ -1,38 +1,30 @@
-"""Facts about accesses to global memory: yes/no tests (`@fact`) that `remedy_choice` asks."""
+"""Facts about accesses to global memory, and to the memory behind it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from keet.analysis.facts.fact import Answer, fact, more_than
-from keet.analysis.facts.inputs import GLOBAL, LOAD, STORE, FactInputs
-from keet.analysis.facts.thresholds import (
-    FEW_BYTES,
-    LARGEST_RECORD,
-    MOST,
-    NEXT_TO_NOTHING,
-    READ_AGAIN,
-    REPLAYS,
-    TINY,
-    WIDEST,
-)
-from keet.analysis.source_lines.array_accesses import is_gather
+from keet.analysis.facts.fact import MAJORITY, Answer, Fact, RaisedFinding, fact, if_most_run, total
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.source_lines.array_accesses import ACCESS_BYTES, is_gather
+from keet.analysis.view_cache import cached_per_view
 
 if TYPE_CHECKING:
     from keet.analysis.sass.analyses.reuse import Access
+    from keet.analysis.sass.machine_code import MachineCode
 
+COPIES = ("LDGSTS", "UTMALDG", "UBLKCP")
+"""Asynchronous copies from global to shared memory."""
+LOADS = ("LDG", "LD", *COPIES)
 
-@fact(
+loads_global = Fact.executes(
     "the kernel loads from global memory",
+    *LOADS,
     metrics=("global_load_requests",),
-    opcodes=("LDG", "LD", "LDGSTS", "UTMALDG", "UBLKCP"),
+    or_metrics=("global_load_requests", "global_load_sectors"),
 )
-def loads_global(inputs: FactInputs) -> Answer:
-    copied = inputs.count("LDG", "LD", "LDGSTS", "UTMALDG", "UBLKCP")
-    if copied is not None:
-        return copied > 0
-    return more_than(inputs.total("global_load_requests", "global_load_sectors"), 0)
 
 
 @fact(
@@ -40,11 +32,14 @@ def loads_global(inputs: FactInputs) -> Answer:
     metrics=("global_load_requests", "global_store_requests"),
     opcodes=("LDG", "STG", "LD", "ST", "LDS", "STS", "LDL", "STL"),
 )
-def moves_data(inputs: FactInputs) -> Answer:
-    moved = inputs.count("LDG", "STG", "LD", "ST", "LDS", "STS", "LDL", "STL", "LDGSTS", "LDSM")
-    if moved is not None:
-        return moved > 0
-    return more_than(inputs.total("global_load_requests", "global_store_requests"), 0)
+def moves_data(view: LaunchView) -> Answer:
+    if view.opcodes:
+        return view.count(*moves_data.opcodes, "LDGSTS", "LDSM") > 0
+    return total(view, *moves_data.metrics) > 0
+
+
+NEXT_TO_NOTHING = 0.01
+"""Loaded over stored sectors up to which a kernel loads `next to nothing`."""
 
 
 @fact(
@@ -52,248 +47,263 @@ def moves_data(inputs: FactInputs) -> Answer:
     metrics=("global_store_sectors", "global_load_sectors"),
     opcodes=("STG", "ST"),
 )
-def stores_only(inputs: FactInputs) -> Answer:
-    stored, loaded = inputs.value("global_store_sectors"), inputs.value("global_load_sectors")
-    if stored is None or loaded is None or inputs.count("LDGSTS", "UTMALDG", "UBLKCP"):
-        return None
+def stores_only(view: LaunchView) -> Answer:
+    stored, loaded = map(view.launch.number, stores_only.metrics)
+    if stored is None or loaded is None or view.count(*COPIES):
+        return False
     return stored > 0 and loaded <= NEXT_TO_NOTHING * stored
 
 
-def _worst_access(inputs: FactInputs) -> Access | None:
+# --- address forms
+
+
+@cached_per_view
+def _worst_access(view: LaunchView) -> Access | None:
     """The global load or store that wastes most sectors, from the machine code."""
-    column = inputs.view.table.column("src_l2_sectors_global_excess")
-    if inputs.code is None or not column:
+    column = view.table.column("src_l2_sectors_global_excess")
+    if view.code is None or not column:
         return None
-    code = inputs.code.program.code
-    found = [each for each in inputs.code.accesses if each.kind in ("load", "store", "copy")]
-    worst = max(found, key=lambda each: column.get(code[each.position].address, 0), default=None)
-    wasted = worst is not None and column.get(code[worst.position].address, 0) > 0
-    return worst if wasted else None
+    code = view.code.program.code
+    wasting = (
+        (column.get(code[access.position].address, 0), access)
+        for access in view.code.accesses
+        if access.kind in ("load", "store", "copy")
+    )
+    wasted, worst = max(wasting, key=lambda item: item[0], default=(0, None))
+    return worst if wasted > 0 else None
 
 
-def _at(inputs: FactInputs, accesses: Iterable[Access]) -> Sequence[int]:
-    assert inputs.code is not None
-    return [inputs.code.program.code[each.position].address for each in accesses]
-
-
-@fact("the addresses come from data in memory")
-def gathers(inputs: FactInputs) -> Answer:
+def _gathers(view: LaunchView, finding: RaisedFinding) -> Answer:
     """From the machine code of the worst access; without it, from `a[b[i]]` in the source."""
-    worst = _worst_access(inputs)
-    if worst is not None:
-        return _at(inputs, [worst]) if worst.is_gather else False
-    places = inputs.finding.places
-    found = inputs.view.accesses("scattered global", places)
-    return is_gather(found) if found else None
+    worst = _worst_access(view)
+    if worst is not None and view.code is not None:
+        return view.code.addresses([worst.position]) if worst.is_gather else False
+    accesses = view.accesses("scattered global", finding.places)
+    return is_gather(accesses)
+
+
+gathers = Fact("the addresses come from data in memory", of_finding=_gathers)
+
+LARGEST_RECORD = 256
+"""Bytes between threads up to which they access records rather than rows."""
 
 
 @fact(
     "neighbouring threads access addresses a fixed number of bytes apart, as in an array of records"
 )
-def strided_records(inputs: FactInputs) -> Answer:
-    worst = _worst_access(inputs)
-    if worst is None:
-        return None
+def strided_records(view: LaunchView) -> Answer:
+    worst = _worst_access(view)
+    if worst is None or view.code is None:
+        return False
     from keet.analysis.sass.analyses.widths import lane_stride
 
     stride = lane_stride(worst.offset)
-    if stride is None:
-        return False
-    return _at(inputs, [worst]) if worst.width < abs(stride) <= LARGEST_RECORD else False
+    is_record = stride is not None and worst.width < abs(stride) <= LARGEST_RECORD
+    return view.code.addresses([worst.position]) if is_record else False
 
 
-def _excess_part(inputs: FactInputs, operation: int) -> float | None:
-    found = [each for each in inputs.memory if each.memory & GLOBAL]
-    addresses = [each.address for each in found if each.operation & operation]
-    return inputs.part("src_l2_sectors_global_excess", addresses) if found else None
-
-
-@fact(
-    "most of the sectors beyond the ideal belong to stores",
-    metrics=("src_l2_sectors_global_excess",),
-)
-def excess_in_stores(inputs: FactInputs) -> Answer:
-    return more_than(_excess_part(inputs, STORE), MOST)
-
-
-@fact(
-    "most of the sectors beyond the ideal belong to loads",
-    negated="most of the sectors beyond the ideal do not belong to loads",
-    metrics=("src_l2_sectors_global_excess",),
-)
-def excess_in_loads(inputs: FactInputs) -> Answer:
-    return more_than(_excess_part(inputs, LOAD), MOST)
-
-
-@fact("far more is sent to L2 than comes back", metrics=("l2_input_pct", "l2_output_pct"))
-def sends_to_l2(inputs: FactInputs) -> Answer:
-    """A load sends one request and gets one or more sectors back; a store sends its sectors."""
-    back = inputs.ratio(inputs.value("l2_output_pct"), inputs.value("l2_input_pct"))
-    return None if back is None else back < MOST
-
-
-def _of_main_width(inputs: FactInputs) -> Sequence[int]:
-    found = [each for each in inputs.accesses_of(GLOBAL) if each.width == inputs.main_width]
-    return [each.address for each in found]
-
-
-@fact("most global data is moved with accesses narrower than sixteen bytes per thread")
-def accesses_narrow(inputs: FactInputs) -> Answer:
-    if inputs.main_width is None:
-        return None
-    return _of_main_width(inputs) if inputs.main_width < WIDEST else False
-
-
-@fact("most global data is moved with accesses of one or two bytes per thread")
-def accesses_tiny(inputs: FactInputs) -> Answer:
-    if inputs.main_width is None:
-        return None
-    return _of_main_width(inputs) if inputs.main_width <= TINY else False
-
-
-@fact(
-    "most global data is moved with accesses of sixteen bytes per thread",
-    negated="most global data is moved with accesses of fewer than sixteen bytes per thread",
-)
-def accesses_wide(inputs: FactInputs) -> Answer:
-    if inputs.main_width is None:
-        return None
-    return _of_main_width(inputs) if inputs.main_width >= WIDEST else False
-
-
-@fact("a thread accesses consecutive elements with separate instructions")
-def consecutive_accesses(inputs: FactInputs) -> Answer:
+@Fact.of_code("a thread accesses consecutive elements with separate instructions")
+def consecutive_accesses(code: MachineCode) -> Answer:
     """Whether a notable part of the accesses could be merged into wider ones."""
-    code = inputs.code
-    if code is None or not code.accesses:
-        return None
-    found = [p for merge in code.merges if merge.is_aligned is not False for p in merge.positions]
-    every = sum(inputs.executions(each.position) for each in code.accesses)
-    is_notable = sum(map(inputs.executions, found)) >= MOST * every > 0
-    return [code.program.code[position].address for position in found] if is_notable else False
+    merged = [p for merge in code.merges if merge.is_aligned is not False for p in merge.positions]
+    return if_most_run(code, merged, (access.position for access in code.accesses))
 
 
-@fact("more bytes are read from DRAM than the loads can touch", metrics=("dram_bytes_read",))
-def rereads_from_dram(inputs: FactInputs) -> Answer:
-    if any(piece.metric == "dram_reads_per_byte" for piece in inputs.finding.evidence):
-        return True
-    found = inputs.view.streaming
-    return None if found is None or found.verdict == "unknown" else found.verdict == "several"
+# --- operations and widths
+
+_GLOBAL = 4
+"""ncu's code in `memory_type`, a bit field: an asynchronous copy has two bits."""
+_LOAD, _STORE = 2, 4
+"""ncu's codes in `memory_access_type`."""
 
 
-@fact("about as many bytes are read from DRAM as the loads can touch", metrics=("dram_bytes_read",))
-def reads_once_from_dram(inputs: FactInputs) -> Answer:
-    found = inputs.view.streaming
-    return None if found is None or found.verdict == "unknown" else found.verdict == "once"
+@cached_per_view
+def _global_addresses(view: LaunchView) -> list[int]:
+    """Instructions that access global memory; none if the report has no columns of them."""
+    kinds = view.by_address("memory_type")
+    return [address for address, kind in kinds.items() if int(kind) & _GLOBAL]
 
 
-@fact("another launch of the report writes or reads the same amount of data right before or after")
-def handed_over(inputs: FactInputs) -> Answer:
-    """Decided by the candidate that raised the finding: one launch does not show it."""
-    return inputs.finding.variant == "hand_over"
+def _excess_in(operations: str, code: int, negated: str = "") -> Fact:
+    def test(view: LaunchView) -> Answer:
+        excess = view.table.column("src_l2_sectors_global_excess") or {}
+        kinds = view.by_address("memory_access_type")
+        own = [each for each in _global_addresses(view) if int(kinds.get(each, 0)) & code]
+        return sum(excess.get(each, 0) for each in own) > MAJORITY * sum(excess.values())
+
+    words = f"most of the sectors beyond the ideal belong to {operations}"
+    metrics = ("src_l2_sectors_global_excess",)
+    return Fact(words, test, negated, metrics)
 
 
-@fact("other launches of the report move the same amount of data")
-def repeated_launches(inputs: FactInputs) -> Answer:
-    """Decided by the candidate that raised the finding."""
-    return inputs.finding.variant == "same_input"
-
-
-@fact("several loops of the kernel load from the same addresses")
-def passes_in_kernel(inputs: FactInputs) -> Answer:
-    """Decided by the candidate that raised the finding, from the addresses of the loads."""
-    return inputs.finding.variant == "passes"
-
-
-@fact(
-    "L2 delivers more bytes than come from DRAM", metrics=("l2_l1_read_sectors", "dram_bytes_read")
+excess_in_stores = _excess_in("stores", _STORE)
+excess_in_loads = _excess_in(
+    "loads", _LOAD, "most of the sectors beyond the ideal do not belong to loads"
 )
-def rereads_from_l2(inputs: FactInputs) -> Answer:
-    delivered, read = inputs.value("l2_l1_read_sectors"), inputs.value("dram_bytes_read")
-    times = inputs.ratio(_SECTOR * delivered if delivered is not None else None, read)
-    return None if times is None else times >= READ_AGAIN
 
 
+@cached_per_view
+def _main_accesses(view: LaunchView) -> tuple[int, list[int]]:
+    """The access width (bytes per thread) that moves most global bytes, or 0, and where."""
+    sizes, threads = map(view.by_address, ("memory_access_size_type", "thread_inst_executed_true"))
+    moved: Counter[int] = Counter()
+    by_width: dict[int, list[int]] = {}
+    for address in _global_addresses(view):
+        width = ACCESS_BYTES.get(sizes.get(address, 0.0), 0)
+        moved[width] += int(float(threads.get(address, 0.0)) * width)
+        if threads.get(address):
+            by_width.setdefault(width, []).append(address)
+    width, amount = max(moved.items(), key=lambda item: item[1], default=(0, 0))
+    return (width, by_width[width]) if amount else (0, [])
+
+
+def _accesses(width: str, test: Callable[[int], bool], negated: str = "") -> Fact:
+    def decided(view: LaunchView) -> Answer:
+        main_width, instructions = _main_accesses(view)
+        return instructions if test(main_width) else False
+
+    return Fact(f"most global data is moved with accesses {width}", decided, negated)
+
+
+WIDEST_ACCESS = 16
+"""Bytes per thread, on all GPUs (CUDA C++ Programming Guide)."""
+TINY_ACCESS = 2
+"""Bytes per thread: the size of a half."""
+accesses_narrow = _accesses(
+    "narrower than sixteen bytes per thread", lambda width: width < WIDEST_ACCESS
+)
+accesses_tiny = _accesses("of one or two bytes per thread", lambda width: width <= TINY_ACCESS)
+accesses_wide = _accesses(
+    "of sixteen bytes per thread",
+    lambda width: width >= WIDEST_ACCESS,
+    "most global data is moved with accesses of fewer than sixteen bytes per thread",
+)
+REPLAYS = 5.0
+"""L1's data stage over the load/store pipe, above which instructions are replayed: an access of
+sixteen bytes per thread takes four wavefronts without any replay."""
+replays = Fact.measured(
+    "one memory instruction takes many wavefronts in L1",
+    lambda data, requests: requests > 0 and data / requests > REPLAYS,
+    *("l1_data_wavefronts_pct", "l1_lsu_requests_pct"),
+)
+
+
+# --- data that is moved again
+
+
+def _rereads(view: LaunchView, finding: RaisedFinding) -> Answer:
+    if any(piece.metric == "dram_reads_per_byte" for piece in finding.evidence):
+        return True
+    return view.streaming is not None and view.streaming.verdict == "several"
+
+
+rereads_from_dram = Fact(
+    "more bytes are read from DRAM than the loads can touch",
+    metrics=("dram_bytes_read",),
+    of_finding=_rereads,
+)
+reads_once_from_dram = Fact(
+    "about as many bytes are read from DRAM as the loads can touch",
+    lambda view: view.streaming is not None and view.streaming.verdict == "once",
+    metrics=("dram_bytes_read",),
+)
+
+
+def _is_variant(variant: str, words: str) -> Fact:
+    """Decided by the candidate that raised the finding: one launch or the counters do not show
+    it."""
+    return Fact(words, of_finding=lambda _, finding: finding.variant == variant)
+
+
+handed_over = _is_variant(
+    "hand_over",
+    "another launch of the report writes or reads the same amount of data right before or after",
+)
+repeated_launches = _is_variant(
+    "same_input", "other launches of the report move the same amount of data"
+)
+passes_in_kernel = _is_variant("passes", "several loops of the kernel load from the same addresses")
+
+READ_AGAIN = 1.5
+"""Bytes read from L2 over those from DRAM, from which L2 delivers the same data again."""
 _SECTOR = 32.0
 """Bytes."""
+rereads_from_l2 = Fact.measured(
+    "L2 delivers more bytes than come from DRAM",
+    lambda delivered, read: read > 0 and _SECTOR * delivered / read >= READ_AGAIN,
+    *("l2_l1_read_sectors", "dram_bytes_read"),
+)
+reloads_from_l1 = Fact.measured(
+    "most global loads hit L1",
+    lambda hit, missed: hit > 0 and hit >= MAJORITY * (hit + missed),
+    *("global_load_sectors_hit", "global_load_sectors_missed"),
+)
 
 
-@fact("most global loads hit L1", metrics=("global_load_sectors_hit", "global_load_sectors_missed"))
-def reloads_from_l1(inputs: FactInputs) -> Answer:
-    hit = inputs.value("global_load_sectors_hit")
-    missed = inputs.value("global_load_sectors_missed")
-    if hit is None or missed is None:
-        return None
-    return hit > 0 and hit >= MOST * (hit + missed)
+# --- L2 and other memories
 
 
-def _with_few_addresses(inputs: FactInputs, accesses: Sequence[Access]) -> Answer:
-    """Whether accesses to few addresses request more sectors than an average L2 slice serves."""
-    code, usual = inputs.code, inputs.value("l2_slice_sectors_avg")
-    if code is None or code.sectors is None or usual is None:
-        return None
-    few = [
-        each
-        for each in accesses
-        if each.distinct_bytes is not None and each.distinct_bytes <= FEW_BYTES
-    ]
-    asked = sum(code.sectors.get(address, 0) for address in _at(inputs, few))
-    return _at(inputs, few) if asked > usual else False
+def _sends(sent: float, returned: float) -> bool:
+    """A load sends one request and gets one or more sectors back; a store sends its sectors."""
+    return sent > 0 and returned / sent < MAJORITY
 
 
-@fact(
+sends_to_l2 = Fact.measured(
+    "far more is sent to L2 than comes back", _sends, *("l2_input_pct", "l2_output_pct")
+)
+
+FEW_BYTES = 256
+"""Distinct bytes up to which many threads access the same few cache lines."""
+
+
+def _few_addresses(words: str, kind: str, modifier: str = "") -> Fact:
+    """That accesses to few addresses request more sectors than an average L2 slice serves."""
+
+    def test(view: LaunchView) -> Answer:
+        code, usual = view.code, view.launch.number("l2_slice_sectors_avg")
+        if code is None or code.sectors is None or usual is None:
+            return False
+        few = code.addresses(
+            access.position
+            for access in code.accesses
+            if access.kind == kind
+            and (not modifier or code.program.code[access.position].has(modifier))
+            and (size := access.distinct_bytes) is not None
+            and size <= FEW_BYTES
+        )
+        return few if sum(code.sectors.get(address, 0) for address in few) > usual else False
+
+    return Fact(words, test, metrics=("l2_slice_sectors_max", "l2_slice_sectors_avg"))
+
+
+few_address_loads = _few_addresses(
     "many threads load the same few addresses with volatile or atomic loads, which bypass L1",
-    metrics=("l2_slice_sectors_max", "l2_slice_sectors_avg"),
+    "load",
+    "STRONG",
 )
-def few_address_loads(inputs: FactInputs) -> Answer:
-    """Loads that bypass L1: volatile and atomic ones."""
-    code = inputs.code
-    if code is None:
-        return None
-    loads = [each for each in code.accesses if each.kind == "load"]
-    strong = [each for each in loads if code.program.code[each.position].has("STRONG")]
-    return _with_few_addresses(inputs, strong)
-
-
-@fact(
-    "many threads store to the same few addresses",
-    metrics=("l2_slice_sectors_max", "l2_slice_sectors_avg"),
-)
-def few_address_stores(inputs: FactInputs) -> Answer:
-    code = inputs.code
-    if code is None:
-        return None
-    return _with_few_addresses(inputs, [each for each in code.accesses if each.kind == "store"])
+few_address_stores = _few_addresses("many threads store to the same few addresses", "store")
 
 
 @fact(
     "loads miss L2 and go to the host's memory",
-    negated="no loads go to the host's memory",
+    "no loads go to the host's memory",
     metrics=("l2_sysmem_read_misses", "l2_sysmem_misses"),
 )
-def reads_host(inputs: FactInputs) -> Answer:
-    read = inputs.value("l2_sysmem_read_misses")
-    if read is not None:
-        return read > 0
-    every, written = inputs.value("l2_sysmem_misses"), inputs.value("l2_sysmem_write_misses")
-    return None if every is None or written is None else every > written
+def reads_host(view: LaunchView) -> Answer:
+    read, every = map(view.launch.number, reads_host.metrics)
+    written = view.launch.number("l2_sysmem_write_misses")
+    if read is None and every is not None and written is not None:
+        return every > written
+    return bool(read)
 
 
-@fact("stores go to the host's memory", metrics=("l2_sysmem_write_sectors",))
-def writes_host(inputs: FactInputs) -> Answer:
-    return more_than(inputs.total("l2_sysmem_write_sectors", "l2_sysmem_write_misses"), 0)
-
-
-@fact("accesses go to the memory of another GPU", metrics=("l2_peer_misses",))
-def reads_peer(inputs: FactInputs) -> Answer:
-    peer, host = inputs.value("l2_peer_misses"), inputs.value("l2_sysmem_misses")
-    return None if peer is None else peer > (host or 0)
-
-
-@fact(
-    "one memory instruction takes many wavefronts in L1",
-    metrics=("l1_data_wavefronts_pct", "l1_lsu_requests_pct"),
+writes_host = Fact(
+    "stores go to the host's memory",
+    lambda view: total(view, "l2_sysmem_write_sectors", "l2_sysmem_write_misses") > 0,
+    metrics=("l2_sysmem_write_sectors",),
 )
-def replays(inputs: FactInputs) -> Answer:
-    data, requests = inputs.value("l1_data_wavefronts_pct"), inputs.value("l1_lsu_requests_pct")
-    return more_than(inputs.ratio(data, requests), REPLAYS)
+reads_peer = Fact(
+    "accesses go to the memory of another GPU",
+    lambda view: total(view, "l2_peer_misses") > total(view, "l2_sysmem_misses"),
+    metrics=("l2_peer_misses",),
+)

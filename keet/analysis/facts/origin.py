@@ -1,85 +1,92 @@
-"""Facts about the kernel's origin and the GPU's features: yes/no tests that `remedy_choice` asks.
-
-Origin: library, framework, kind of algorithm.
-"""
+"""Facts about the kernel's origin (library, framework, kind of algorithm) and about the GPU."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
-from keet.analysis.facts.fact import Answer, Fact, fact, more_than
-from keet.analysis.facts.inputs import FactInputs
-from keet.analysis.facts.thresholds import FULL_DOUBLE
+from keet.analysis.facts.fact import Answer, Fact, total
+from keet.analysis.kernel.archetype import archetype_of
+from keet.analysis.kernel.library import library_of
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.view_cache import cached_per_view
 
-_PRODUCTS = ("cuBLAS", "CUTLASS", "cuDNN")
-_COMMUNICATION = ("NCCL", "NVSHMEM")
-_SORTS = ("CUB", "Thrust")
-
-
-@fact("the kernel belongs to {library} (recognised by its name)", is_by_name=True)
-def library(inputs: FactInputs) -> Answer:
-    return inputs.library is not None
+# --- library
 
 
-@fact(
-    "the kernel is a matrix product or convolution of {library} (recognised by its name)",
+def _library(words: str, *libraries: str, pattern: str = "") -> Fact:
+    """That the kernel belongs to one of these libraries, and its name has the pattern."""
+
+    def test(view: LaunchView) -> Answer:
+        full = view.launch.name.full
+        return library_of(full) in libraries and bool(re.search(pattern, full.lower()))
+
+    return Fact(f"{words} (recognised by its name)", test, is_by_name=True)
+
+
+library = Fact(
+    "the kernel belongs to {library} (recognised by its name)",
+    lambda view: library_of(view.launch.name.full) is not None,
     is_by_name=True,
 )
-def library_product(inputs: FactInputs) -> Answer:
-    return inputs.library in _PRODUCTS
+library_product = _library(
+    "the kernel is a matrix product or convolution of {library}", *("cuBLAS", "CUTLASS", "cuDNN")
+)
+library_elementwise = _library(
+    "the kernel is one operation of {library}", *("PyTorch ATen", "CuPy", "Eigen", "TensorFlow")
+)
+library_merge_sort = _library(
+    "the kernel is a merge sort of {library}", *("CUB", "Thrust"), pattern="merge_?sort"
+)
+library_communication = _library("the kernel exchanges data between GPUs", *("NCCL", "NVSHMEM"))
+
+# --- framework
 
 
-@fact("the kernel is one operation of {library} (recognised by its name)", is_by_name=True)
-def library_elementwise(inputs: FactInputs) -> Answer:
-    return inputs.library in ("PyTorch ATen", "CuPy", "Eigen", "TensorFlow")
-
-
-@fact("the kernel is a merge sort of {library} (recognised by its name)", is_by_name=True)
-def library_merge_sort(inputs: FactInputs) -> Answer:
-    name = inputs.launch.name.full.lower()
-    return inputs.library in _SORTS and bool(re.search(r"merge_?sort", name))
-
-
-@fact("the kernel exchanges data between GPUs (recognised by its name)", is_by_name=True)
-def library_communication(inputs: FactInputs) -> Answer:
-    return inputs.library in _COMMUNICATION
-
-
-@fact("the kernel initialises states of cuRAND (recognised by its name)", is_by_name=True)
-def initialises_curand(inputs: FactInputs) -> Answer:
-    """Shown by its name, as in cuRAND's examples: `init_curand`, `setup_curand_states`."""
-    name = inputs.launch.name.function.lower()
-    return "curand" in name and bool(re.search(r"init|setup|seed", name))
-
-
-@fact("the kernel is written in Triton", is_by_name=True)
-def triton(inputs: FactInputs) -> Answer:
+def _is_triton(view: LaunchView) -> Answer:
     """Compiled from a Python file that mentions Triton, or by TorchInductor."""
-    name = inputs.launch.name
+    name = view.launch.name
     if name.function.startswith("triton_"):
         return True
     if name.mangled.startswith("_Z"):  # C++: no need to search the files
         return False
-    python = [file for file in inputs.files if file.endswith(".py")]
-    return any("triton" in inputs.text(file) for file in python)
+    files = view.launch.source_files.items()
+    return any("triton" in (text or "") for file, text in files if file.endswith(".py"))
 
 
-@fact("the kernel was made from OpenACC or OpenMP code (recognised by its name)", is_by_name=True)
-def openacc(inputs: FactInputs) -> Answer:
-    """`function_279_gpu` of nvc++, `__nv_MAIN__F1L15_1_` of OpenMP."""
-    return bool(re.search(r"_\d+_gpu$|^__?nv\w*_F\d+L\d+", inputs.launch.name.function))
+triton = Fact("the kernel is written in Triton", _is_triton, is_by_name=True)
 
 
-@fact("the kernel was made from Kokkos code (recognised by its name)", is_by_name=True)
-def kokkos(inputs: FactInputs) -> Answer:
-    return "Kokkos::" in inputs.launch.name.full
+def _named(words: str, pattern: str) -> Fact:
+    """That the name of the kernel's function has the pattern."""
+    return Fact(
+        f"the kernel {words} (recognised by its name)",
+        lambda view: bool(re.search(pattern, view.launch.name.function)),
+        is_by_name=True,
+    )
+
+
+initialises_curand = _named(  # `init_curand`, `setup_curand_states` in cuRAND's examples
+    "initialises states of cuRAND", r"(?i)^(?=.*curand).*(?:init|setup|seed)"
+)
+openacc = _named(  # `function_279_gpu` of nvc++, `__nv_MAIN__F1L15_1_` of OpenMP
+    "was made from OpenACC or OpenMP code", r"_\d+_gpu$|^__?nv\w*_F\d+L\d+"
+)
+kokkos = Fact(
+    "the kernel was made from Kokkos code (recognised by its name)",
+    lambda view: "Kokkos::" in view.launch.name.full,
+    is_by_name=True,
+)
+
+# --- kind of algorithm
+
+_archetype = cached_per_view(lambda view: archetype_of(view.launch, view.opcodes))
 
 
 def _looks_like(archetype: str, noun: str) -> Fact:
     return Fact(
-        f"looks_like_{archetype}",
         f"the kernel looks like {noun} (judged by its name and instructions)",
-        lambda inputs: inputs.archetype is not None and inputs.archetype.id == archetype,
+        lambda view: _archetype(view) == archetype,
         is_by_name=True,
     )
 
@@ -91,61 +98,46 @@ looks_like_reduction = _looks_like("reduction", "a reduction")
 looks_like_scan = _looks_like("scan", "a prefix sum")
 looks_like_histogram = _looks_like("histogram", "a histogram")
 looks_like_sparse = _looks_like("sparse", "a product with a sparse matrix")
-looks_like_sort = _looks_like("sort", "a pass of a sort")
-looks_like_elementwise = _looks_like("elementwise", "an elementwise operation")
+
+# --- the GPU
 
 
-@fact(
+def _gpu(words: str, test: Callable[[tuple[int, ...]], bool]) -> Fact:
+    """Decided by the compute capability."""
+    return Fact(
+        words,
+        lambda view: bool(view.capability) and test(view.capability),
+        metrics=("device_cc_major",),
+        is_by_name=True,
+    )
+
+
+has_async_copy = _gpu(
     "the GPU copies from global to shared memory asynchronously (Ampere and later)",
-    metrics=("device_cc_major",),
-    is_by_name=True,
+    lambda capability: capability >= (8, 0),
 )
-def has_async_copy(inputs: FactInputs) -> Answer:
-    return inputs.capability >= (8, 0) if inputs.capability else None
-
-
-@fact(
+has_tma = _gpu(
     "the GPU has the Tensor Memory Accelerator (Hopper and later)",
-    metrics=("device_cc_major",),
-    is_by_name=True,
+    lambda capability: capability >= (9, 0),
 )
-def has_tma(inputs: FactInputs) -> Answer:
-    return inputs.capability >= (9, 0) if inputs.capability else None
-
-
-@fact(
+has_wgmma = _gpu(
     "the GPU has warpgroup matrix instructions (Hopper)",
-    metrics=("device_cc_major",),
-    is_by_name=True,
+    lambda capability: capability == (9, 0),  # later GPUs have other instructions
 )
-def has_wgmma(inputs: FactInputs) -> Answer:
-    """Only Hopper: later GPUs have other instructions."""
-    return inputs.capability == (9, 0) if inputs.capability else None
-
-
-@fact(
+has_tcgen05 = _gpu(
     "the GPU has tcgen05 matrix instructions (data-centre Blackwell)",
-    metrics=("device_cc_major",),
-    is_by_name=True,
+    lambda capability: capability[0] == 10,  # those of capability 12 have only mma.sync
 )
-def has_tcgen05(inputs: FactInputs) -> Answer:
-    """Data-centre Blackwell; GPUs of compute capability 12 have only mma.sync."""
-    return inputs.capability[0] == 10 if inputs.capability else None
-
-
-@fact(
+has_double_tensor_cores = _gpu(
     "the tensor cores compute in double precision (data-centre GPUs since Ampere)",
-    metrics=("device_cc_major",),
-    is_by_name=True,
+    lambda capability: capability in ((8, 0), (9, 0), (10, 0)),
 )
-def has_double_tensor_cores(inputs: FactInputs) -> Answer:
-    return inputs.capability in ((8, 0), (9, 0), (10, 0)) if inputs.capability else None
 
-
-@fact(
+FULL_DOUBLE_RATIO = 2.0
+"""Single-precision over double-precision rate of data-centre GPUs (NVIDIA's documentation)."""
+slow_double = Fact(
     "the GPU's double-precision rate is a small part of its single-precision rate",
+    lambda view: total(view, "device_fp32_fp64_ratio") > FULL_DOUBLE_RATIO,
     metrics=("device_fp32_fp64_ratio",),
     is_by_name=True,
 )
-def slow_double(inputs: FactInputs) -> Answer:
-    return more_than(inputs.value("device_fp32_fp64_ratio"), FULL_DOUBLE)

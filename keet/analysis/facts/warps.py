@@ -1,44 +1,38 @@
-"""Facts about which threads and warps work or wait: yes/no tests that `remedy_choice` asks."""
+"""Facts about which threads and warps work or wait."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from keet.analysis.facts.fact import Answer, Fact, Test, fact
-from keet.analysis.facts.inputs import FactInputs
-from keet.analysis.facts.thresholds import MOST
+from keet.analysis.facts.fact import MAJORITY, Answer, Fact, fact
 from keet.analysis.kernel.inactive_threads import WARP, Cause, inactive_threads
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.view_cache import cached_per_view
 
 if TYPE_CHECKING:
     from keet.analysis.sass.analyses.barriers import BarrierWait
 
 
-def _inactive_by(cause: Cause) -> Test:
-    def test(inputs: FactInputs) -> Answer:
-        found = inactive_threads(inputs.view)
-        return None if found is None else found.cause == cause
+def _inactive(words: str, cause: Cause, metric: str = "active_threads_per_warp") -> Fact:
+    def test(view: LaunchView) -> Answer:
+        inactive = inactive_threads(view)
+        return inactive is not None and inactive.cause == cause
 
-    return test
+    return Fact(words, test, metrics=(metric,))
 
 
-partial_warps = Fact(
-    "partial_warps",
+partial_warps = _inactive(
     "the block size is not a multiple of the warp size, and most inactive threads come from that",
-    _inactive_by("block_size"),
-    metrics=("block_size",),
+    "block_size",
+    "block_size",
 )
-threads_outside = Fact(
-    "threads_outside",
+threads_outside = _inactive(
     "most inactive threads exit at a bounds check before anything is loaded: their index lies "
     "outside of the data",
-    _inactive_by("outside"),
-    metrics=("active_threads_per_warp",),
+    "outside",
 )
-different_paths = Fact(
-    "different_paths",
-    "most inactive threads wait for others of their warp that take another path",
-    _inactive_by("paths"),
-    metrics=("active_threads_per_warp",),
+different_paths = _inactive(
+    "most inactive threads wait for others of their warp that take another path", "paths"
 )
 
 
@@ -47,62 +41,57 @@ different_paths = Fact(
     "division",
     opcodes=("CALL",),
 )
-def inactive_in_routines(inputs: FactInputs) -> Answer:
-    code, found = inputs.code, inactive_threads(inputs.view)
-    threads = inputs.view.table.column("thread_inst_executed")
-    if code is None or threads is None or found is None:
-        return None
-    if found.cause != "paths":
+def inactive_in_routines(view: LaunchView) -> Answer:
+    code, found = view.code, inactive_threads(view)
+    threads = view.table.column("thread_inst_executed")
+    if code is None or threads is None or found is None or found.cause != "paths":
         return False
     program = code.program
     inactive = {
-        each: WARP * program.counts[each] - threads.get(program.code[each].address, 0)
-        for each in program.ran
+        position: WARP * program.counts[position] - threads.get(program.code[position].address, 0)
+        for position in program.ran
     }
-    called = [each for each in program.ran if each in program.call_sites]
-    if sum(inactive[each] for each in called) < MOST * sum(inactive.values()):
-        return False
-    return [program.code[each].address for each in called]
+    called = [position for position in program.ran if position in program.call_sites]
+    in_routines = sum(inactive[position] for position in called)
+    is_most = in_routines >= MAJORITY * sum(inactive.values())
+    return code.addresses(called) if is_most else False
 
 
 # --- barriers
 
 
-def _barrier_waits(inputs: FactInputs) -> list[BarrierWait] | None:
-    """Sorted by samples; `None` if there are none."""
-    code, block = inputs.code, inputs.launch.block
+@cached_per_view
+def _barrier_waits(view: LaunchView) -> list[BarrierWait]:
+    """Sorted by samples; none if the report does not show them."""
+    code, block = view.code, view.launch.block
     if code is None or block is None:
-        return None
+        return []
     from keet.analysis.sass.analyses.barriers import barrier_waits
 
     warps = -(-block[0] * block[1] * block[2] // WARP)
-    return barrier_waits(code.program, code.stalls, warps) or None
+    return barrier_waits(code.program, code.stalls, warps)
 
 
 @fact(
     "while most warps wait at the barrier, fewer than half of their block's warps work",
     metrics=("stall_barrier",),
 )
-def few_warps_work(inputs: FactInputs) -> Answer:
-    """For most samples at barriers, fewer than half of the block's warps work meanwhile."""
-    found = _barrier_waits(inputs)
-    if found is None or inputs.code is None:
-        return None
-    every = sum(each.samples for each in found)
-    if sum(each.by_few for each in found) < MOST * every:
+def few_warps_work(view: LaunchView) -> Answer:
+    waits = _barrier_waits(view)
+    if view.code is None or sum(wait.by_few for wait in waits) < MAJORITY * sum(
+        wait.samples for wait in waits
+    ):
         return False
-    code = inputs.code.program.code
-    return [code[each.position].address for each in found if each.by_few >= MOST * each.samples]
+    few = [wait.position for wait in waits if wait.by_few >= MAJORITY * wait.samples]
+    return view.code.addresses(few)
 
 
 @fact("the warps that work meanwhile repeatedly read what other blocks write (polling)")
-def waits_for_other_blocks(inputs: FactInputs) -> Answer:
-    """Whether the few warps that work at the barrier with most samples poll what other blocks
-    write."""
-    found = _barrier_waits(inputs)
-    if found is None or inputs.code is None:
-        return None
+def waits_for_other_blocks(view: LaunchView) -> Answer:
+    """Looks at the few warps that work while others wait at the barrier with most samples."""
+    waits = _barrier_waits(view)
+    if not waits or view.code is None:
+        return False
     from keet.analysis.sass.analyses.barriers import polls_memory
 
-    program = inputs.code.program
-    return [program.code[each].address for each in polls_memory(program, found[0].alone)]
+    return view.code.addresses(polls_memory(view.code.program, waits[0].alone))

@@ -16,12 +16,6 @@ Opcodes = Mapping[str, float]
 """Executed warp instructions by opcode; empty if the report has none."""
 
 
-class Archetype(NamedTuple):
-    id: str
-    words: str
-    """As in `looks like a matrix product`."""
-
-
 def _share(*names: str) -> Callable[[Opcodes], float]:
     def share(opcodes: Opcodes) -> float:
         return sum(opcodes.get(name, 0.0) for name in names) / (sum(opcodes.values()) or 1.0)
@@ -50,7 +44,7 @@ def _multiplies(opcodes: Opcodes) -> bool:
 
 
 class _Kind(NamedTuple):
-    archetype: Archetype
+    archetype: str
     words: tuple[str, ...]
     """Parts of names; `_` stands for the end of a word."""
     test: Callable[[Opcodes], bool]
@@ -58,17 +52,17 @@ class _Kind(NamedTuple):
 
 _KINDS = (
     _Kind(
-        Archetype("attention", "an attention kernel"),
+        "attention",
         ("attention", "attn", "fmha", "sdpa", "flash_fwd", "flash_bwd"),
         lambda ops: _multiplies(ops) and _exponent(ops) > 0,
     ),
     _Kind(
-        Archetype("sparse", "a product with a sparse matrix"),
+        "sparse",
         ("spmv", "spmm", "csr", "ellpack", "_ell_", "sparse", "bsr"),
         lambda ops: _loads(ops) > 0,
     ),
     _Kind(
-        Archetype("gemm", "a matrix product"),
+        "gemm",
         (
             *("gemm", "gemv", "matmul", "mat_mul", "matrixmult", "matrix_mult", "wmma"),
             *("_mm_", "_linear_", "_dense_"),
@@ -76,27 +70,27 @@ _KINDS = (
         _multiplies,
     ),
     _Kind(
-        Archetype("convolution", "a convolution"),
+        "convolution",
         ("conv_", "conv1", "conv2", "conv3", "convol", "fprop", "dgrad", "wgrad"),
         _multiplies,
     ),
     _Kind(
-        Archetype("sort", "a pass of a sort"),
+        "sort",
         ("sort", "radix", "bitonic", "merge"),
         lambda ops: _compare(ops) > 0,
     ),
     _Kind(
-        Archetype("scan", "a prefix sum"),
+        "scan",
         ("scan", "prefix", "cumsum"),
         lambda ops: _exchange(ops) > 0,
     ),
     _Kind(
-        Archetype("histogram", "a histogram"),
+        "histogram",
         ("hist", "bincount", "count", "tally"),
         lambda ops: _atomic(ops) > 0,
     ),
     _Kind(
-        Archetype("normalisation", "a normalisation of rows"),
+        "normalisation",
         (
             *("softmax", "layernorm", "layer_norm", "rmsnorm", "rms_norm", "batchnorm"),
             *("batch_norm", "normalise", "normalize"),
@@ -104,12 +98,12 @@ _KINDS = (
         lambda ops: _exponent(ops) > 0,
     ),
     _Kind(
-        Archetype("reduction", "a reduction"),
+        "reduction",
         ("reduc", "_sum_", "dot_", "norm", "total", "argmax", "argmin"),
         lambda ops: _exchange(ops) > 0,
     ),
     _Kind(
-        Archetype("stencil", "a stencil"),
+        "stencil",
         (
             *("stencil", "jacobi", "laplac", "heat", "diffus", "smooth", "blur", "relax"),
             *("tendenc", "advect"),
@@ -117,12 +111,12 @@ _KINDS = (
         lambda ops: _loads(ops) > 0,
     ),
     _Kind(
-        Archetype("transpose", "a transposition"),
+        "transpose",
         ("transpos", "permute", "flip"),
         lambda ops: _loads(ops) > 0,
     ),
     _Kind(
-        Archetype("gather", "a gather"),
+        "gather",
         ("gather", "lookup", "embedding", "index_select"),
         lambda ops: _loads(ops) > 0,
     ),
@@ -130,20 +124,18 @@ _KINDS = (
 """Kinds in order: the first whose name and instructions fit. Without instructions, the name
 decides."""
 
-_ELEMENTWISE = Archetype("elementwise", "an elementwise operation")
 _NOT_ELEMENTWISE = ("LDS", "STS", "BAR", "SHFL", "RED", "REDG", "ATOM", "ATOMG", "ATOMS", "LDSM")
 _SHORT = 200.0
 """Judgement: instructions per warp up to which a kernel without exchange counts as elementwise."""
-ARCHETYPES = (*(kind.archetype.id for kind in _KINDS), _ELEMENTWISE.id)
 
 
-def archetype_of(launch: Launch, opcodes: Opcodes) -> Archetype | None:
+def archetype_of(launch: Launch, opcodes: Opcodes) -> str | None:
     """`None` if neither the name nor the instructions suggest a kind."""
     name = _words(launch.name.function or launch.name.full)
     for kind in _KINDS:
         if any(word in name for word in kind.words) and (not opcodes or kind.test(opcodes)):
             return kind.archetype
-    return _ELEMENTWISE if _is_elementwise(launch, opcodes) else None
+    return "elementwise" if _is_elementwise(launch, opcodes) else None
 
 
 @lru_cache(maxsize=256)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from keet.analysis.sass.analyses.atomics import Atomic, atomics
@@ -107,6 +107,9 @@ class MachineCode:
             )
             / total
         )
+
+    def addresses(self, positions: Iterable[int]) -> list[int]:
+        return [self.program.code[position].address for position in positions]
 
     def location(self, position: int) -> Location | None:
         """The source line; in a routine that the compiler added, the line of its only caller."""

@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from keet.analysis.kernel.archetype import ARCHETYPES, archetype_of
+from keet.analysis.facts import FACTS
+from keet.analysis.facts.fact import Fact
+from keet.analysis.kernel.archetype import archetype_of
 from keet.analysis.launch_view import LaunchView
 from keet.catalog import metrics
-from keet.diagnosis.advice import TESTS, Advice, FindingFacts, advice_for
+from keet.diagnosis.advice import advice_for
 from keet.diagnosis.diagnosis import diagnose
-from keet.diagnosis.finding import Finding, Forecast
+from keet.diagnosis.finding import Advice, Finding, Forecast
 from keet.errors import KeetError
-from keet.findings import FindingSpec, findings
+from keet.findings import FindingSpec, findings, otherwise
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
 from kernels_samples.casebook.cases import Case, load_cases
@@ -30,51 +32,43 @@ SPECS = list(findings().values())
 LARGE = ("token_mix", "mechanism_rates")
 """Samples whose machine code takes a second to analyse."""
 PER_FAMILY = 2
-"""Cases of the casebook: all of them are judged by `python -m tests.unit.analysis.advice_checks`."""
-BY_NAME = re.compile(r"library|looks_like|triton|openacc|kokkos")
+"""Cases of the casebook."""
 
 
-# --- the catalog
-
-
-@each_row("spec", SPECS, ids=lambda spec: spec.id)
-def test_each_remedy_of_a_finding_needs_different_facts(spec: FindingSpec) -> None:
-    names = [remedy.name for remedy in spec.remedies]
-    assert len(names) == len(set(names)) >= 2
-    *special, general = spec.remedies
-    assert (general.name, general.needs, general.excludes) == ("general", (), ())
-    for remedy in special:
-        assert remedy.needs
-        assert {*remedy.needs, *remedy.excludes} <= set(facts())
-        assert not set(remedy.needs) & set(remedy.excludes)
+# --- the remedies of all findings
 
 
 @each_row("spec", SPECS, ids=lambda spec: spec.id)
-def test_no_remedy_hides_a_later_one(spec: FindingSpec) -> None:
-    """One that needs less and excludes nothing more would always be chosen before the other."""
-    for index, later in enumerate(spec.remedies):
-        for earlier in spec.remedies[:index]:
+def test_every_remedy_can_be_chosen(spec: FindingSpec) -> None:
+    """An earlier one that needs less and excludes nothing more would always be chosen before."""
+    conditions = list(spec.remedies)
+    assert conditions[-1] == otherwise
+    assert len({condition.name for condition in conditions}) == len(conditions) >= 2
+    for index, later in enumerate(conditions):
+        assert bool(later.needs) is (later is not conditions[-1])
+        assert not set(later.needs) & set(later.excludes)
+        for earlier in conditions[:index]:
             hides = set(earlier.needs) <= set(later.needs)
             assert not (hides and set(earlier.excludes) <= set(later.excludes)), later.name
 
 
 @each_row("spec", SPECS, ids=lambda spec: spec.id)
 def test_a_remedy_is_a_sentence_without_numbers(spec: FindingSpec) -> None:
-    for remedy in spec.remedies:
-        assert re.fullmatch(r"[A-Z].*[.]", remedy.text)
-        assert set(re.findall(r"\{.*?\}", remedy.text)) <= {"{here}", "{library}"}
-        assert not re.search(r"(?<![\w_.])\d", remedy.text)
-        assert len(remedy.text) <= 300
-        if "{library}" in remedy.text:
-            assert any(each.startswith("library") for each in remedy.needs)
+    for condition, text in spec.remedies.items():
+        assert re.fullmatch(r"[A-Z].*[.]", text)
+        assert set(re.findall(r"\{.*?\}", text)) <= {"{here}", "{library}"}
+        assert not re.search(r"(?<![\w_.])\d", text)
+        assert len(text) <= 300
+        if "{library}" in text:
+            assert any(fact.id.startswith("library") for fact in condition.needs)
 
 
-def test_every_fact_has_a_test_and_is_needed() -> None:
-    used = {fact for spec in SPECS for r in spec.remedies for fact in (*r.needs, *r.excludes)}
-    assert set(facts()) <= set(TESTS)
-    assert set(TESTS) - set(facts()) <= {f"looks_like_{each}" for each in ARCHETYPES}
-    assert {each for each in facts() if not each.startswith("looks_like_")} <= used
-    assert {metric for spec in facts().values() for metric in spec.metrics} <= set(metrics())
+def test_every_fact_is_used_and_cites_known_metrics() -> None:
+    conditions = [condition for spec in SPECS for condition in spec.remedies]
+    excluding = {fact for condition in conditions for fact in condition.excludes}
+    assert {fact for c in conditions for fact in c.needs} | excluding == set(FACTS.values())
+    assert {fact for fact in FACTS.values() if fact.negated} == excluding
+    assert {metric for fact in FACTS.values() for metric in fact.metrics} <= set(metrics())
 
 
 # --- what is chosen
@@ -111,30 +105,30 @@ def finding_of(finding_id: str, view: LaunchView, variant: str = "") -> Finding:
 
 
 def check(view: LaunchView, finding: Finding, advice: Advice) -> None:
-    check_choice(view, finding, advice)
+    (chosen,) = (c for c in findings()[finding.id].remedies if c.name == advice.variant)
+    assert all(fact.answer(view, finding) for fact in chosen.needs)
+    assert not any(fact.answer(view, finding) for fact in chosen.excludes)
+    needed = [fact.id for fact in chosen.needs]
+    assert [because.fact for because in advice.because] == (needed or ["general"])
+    known = {piece.id for piece in view.ledger}
+    for because in advice.because:
+        by_name = because.fact in FACTS and FACTS[because.fact].is_by_name
+        assert because.evidence or because.places or by_name, because
+        assert {piece.id for piece in because.evidence} <= known
     assert list(contradictions(view.launch, finding, advice)) == []
 
 
-def check_choice(view: LaunchView, finding: Finding, advice: Advice) -> None:
-    (chosen,) = (r for r in findings()[finding.id].remedies if r.name == advice.variant)
-    decided = FindingFacts(finding, view)
-    assert all(decided.holds(each) for each in chosen.needs)
-    assert not any(decided.holds(each) for each in chosen.excludes)
-    assert [because.fact for because in advice.because] == list(chosen.needs or ("general",))
-    known = {piece.id for piece in view.ledger}
-    for because in advice.because:
-        shown = because.evidence or because.places or BY_NAME.match(because.fact)
-        assert shown, because
-        assert {piece.id for piece in because.evidence} <= known
+def check_launch(launch: Launch, *, reads_code: bool = False) -> None:
+    diagnosis = diagnose(launch, reads_code=reads_code)
+    for finding in (*diagnosis.findings, *diagnosis.minor):
+        check(diagnosis.view, finding, advice_for(finding, diagnosis.view))
 
 
 @each_row("sample", SAMPLES, ids=lambda sample: sample.name, few=5)
 def test_no_advice_contradicts_a_sample(sample: Sample) -> None:
     for variant in sample.variants:
         reads_code = variant == "slow" and sample.name not in LARGE
-        diagnosis = diagnose(launch_of(sample.name, variant), reads_code=reads_code)
-        for finding in (*diagnosis.findings, *diagnosis.minor):
-            check(diagnosis.view, finding, advice_for(finding, diagnosis.view))
+        check_launch(launch_of(sample.name, variant), reads_code=reads_code)
 
 
 @each_row("sample", SAMPLES, ids=lambda sample: sample.name)
@@ -163,9 +157,7 @@ WORK = work_cases()
 @each_row("family", WORK, few=4)
 def test_no_advice_contradicts_a_case(family: str) -> None:
     for case in WORK[family]:
-        diagnosis = diagnose(case.launch(case.before_profile), reads_code=False)
-        for finding in (*diagnosis.findings, *diagnosis.minor):
-            check(diagnosis.view, finding, advice_for(finding, diagnosis.view))
+        check_launch(case.launch(case.before_profile))
 
 
 @each_row("path", sorted(REPORTS.iterdir()), ids=lambda path: path.name)
@@ -176,9 +168,7 @@ def test_no_advice_contradicts_a_report(path: Path) -> None:
     except KeetError:
         pytest.skip("not a report")
     for launch in launches[:3]:
-        diagnosis = diagnose(launch, reads_code=False)
-        for finding in (*diagnosis.findings, *diagnosis.minor):
-            check(diagnosis.view, finding, advice_for(finding, diagnosis.view))
+        check_launch(launch)
 
 
 @each_row(
@@ -230,13 +220,12 @@ def test_a_saturated_pipe_gets_the_advice_for_that_pipe(unit: str, variant: str)
 
 
 def test_advice_names_only_what_the_gpu_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    view = view_of("half_dense")
-    found = finding_of("no_tensor_core", view)
     words = {(7, 0): "", (8, 0): "", (9, 0): "wgmma", (10, 0): "tcgen05", (12, 0): "", (): ""}
     for capability, word in words.items():
         with monkeypatch.context() as patch:
             patch.setattr(LaunchView, "capability", capability)
-            text = advice_for(found, view).text
+            view = LaunchView(launch_of("half_dense"))
+            text = advice_for(finding_of("no_tensor_core", view), view).text
             assert re.findall(r"wgmma|tcgen05", text) == ([word] if word else [])
 
 
@@ -258,12 +247,21 @@ def test_without_advice_the_general_remedy_is_given() -> None:
     assert "cp.async" in named.action
 
 
-def test_facts_of_a_report_with_few_metrics_are_unknown() -> None:
+def test_facts_that_a_report_does_not_show_are_not_true() -> None:
     """`--set basic` says nothing of instructions: nothing that needs them is advised."""
     (launch, *_) = profile_of(REPORTS / "metrics_only.ncu-rep").launches
     view = LaunchView(launch)
-    for fact in ("loads_global", "accesses_narrow", "rows_padded", "waits_for_arithmetic"):
-        assert FindingFacts(finding_of("latency_bound", view), view).holds(fact) is None
+    for name in ("loads_global", "accesses_narrow", "rows_padded", "waits_for_arithmetic"):
+        assert not FACTS[name].answer(view, finding_of("latency_bound", view))
+
+
+def test_a_fact_about_the_launch_is_decided_once() -> None:
+    asked: list[LaunchView] = []
+    counted = Fact("", lambda view: not asked.append(view))
+    view = LaunchView(launch_of("matrix_flip"))
+    for finding_id in ("latency_bound", "narrow_access"):
+        assert counted.answer(view, finding_of(finding_id, view))
+    assert asked == [view]
 
 
 @needs_corpus
@@ -310,12 +308,10 @@ def test_a_kernel_that_initialises_random_numbers_is_known_by_its_name() -> None
 )
 def test_the_archetype_of_a_sample(sample: str, archetype: str | None) -> None:
     launch = launch_of(sample)
-    found = archetype_of(launch, LaunchView(launch).opcodes)
-    assert (found.id if found else None) == archetype
+    assert archetype_of(launch, LaunchView(launch).opcodes) == archetype
 
 
 def test_a_name_alone_makes_no_archetype() -> None:
     """A kernel called `count` that executes no atomics is not a histogram."""
     launch = launch_of("key_count")
-    found = archetype_of(launch, {"FADD": 10.0, "BAR": 1.0})
-    assert found is None or found.id != "histogram"
+    assert archetype_of(launch, {"FADD": 10.0, "BAR": 1.0}) != "histogram"

@@ -7,8 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from keet.analysis.candidate import MAX_GAIN
-from keet.analysis.candidate import Candidate
+from keet.analysis.candidate import MAX_GAIN, Candidate
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import Effect, TimeModel
 from keet.diagnosis.forecast import possible_gain
