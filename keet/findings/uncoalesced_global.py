@@ -25,6 +25,7 @@ FINDING = FindingSpec(
     parameters=("coalesced_waits", "gathered", "replayed", "indirect"),
     claims=("bytes",),
     memory="global",
+    repeats="global",
     unlike={
         "narrow_access": "Narrow accesses can be perfectly coalesced: all bytes of the sectors are "
         "used, but each instruction moves few of them.",

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeGuard
 
-from keet.analysis.account import Account
 from keet.analysis.candidate import LEAST_PART, part_of
 from keet.analysis.candidates.global_memory import WIDEST, access_width
 from keet.analysis.candidates.instructions import OVERHEAD, TENSOR_IDLE
@@ -21,22 +20,11 @@ from keet.analysis.kernel.inactive_threads import WARP
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import DEVICE_WIDE, SKEW_FROM, TimeModel
-from keet.diagnosis.claims.claim import Contradiction
 from keet.evidence import Evidence
-from keet.findings import Absence, findings
+from keet.findings import Absence
 from keet.units import Quantity
 
 Check = Callable[[LaunchView, TimeModel], Absence | None]
-
-
-def check_cause(
-    finding: str, view: LaunchView, model: TimeModel, account: Account
-) -> Contradiction | None:
-    """None: the report shows the cause, or does not say. Unknown is not a contradiction."""
-    del account
-    check = CHECKS.get(finding) or findings()[finding].absent
-    absent = check(view, model)
-    return Contradiction(finding, *absent) if absent else None
 
 
 def _least() -> float:
