@@ -9,14 +9,9 @@ from keet.agent.answer_schemas import RawCause, RawClaim, known_finding
 from keet.agent.vocabulary import Vocabulary
 from keet.analysis.place import Place
 from keet.analysis.time_model import TimeModel
-from keet.diagnosis.claims import (
-    EvaluatedClaim,
-    RankedCause,
-    WorkClaim,
-    check_cause,
-    evaluate_claims,
-    rank_with_claims,
-)
+from keet.diagnosis.claims.claim import WorkClaim
+from keet.diagnosis.claims.evaluation import EvaluatedClaim, check_cause, evaluate_claims
+from keet.diagnosis.claims.ranking import RankedCause, rank_with_claims
 from keet.diagnosis.diagnosis import Diagnosis
 from keet.diagnosis.finding import Finding
 from keet.evidence import Reference, Sentence
@@ -86,7 +81,9 @@ class CauseJudge:
             return None
         place = self._place(said)
         where = place.where if place else None
-        problem = facts.problem or self._contradiction(finding)
+        problem = facts.problem
+        if problem is None and (absent := check_cause(finding, self._model)):
+            problem = absent[0]
         if problem is None and not facts.are_measured and not text.ids:
             problem = "it names no measured fact"
         claim = self._evaluated(said, finding, place) if problem is None else None
@@ -100,10 +97,6 @@ class CauseJudge:
         problem = facts.problem or ("it names no measured fact" if is_bare else None)
         return ModelCause(finding, text, facts.hold, None, problem)
 
-    def _contradiction(self, finding: str) -> str | None:
-        found = check_cause(finding, self._each.view, self._model, self._each.account)
-        return found.reason if found else None
-
     def _evaluated(self, said: RawCause, finding: str, place: Place | None) -> EvaluatedClaim:
         bare = WorkClaim(finding, "cause", place=place)
         try:
@@ -112,7 +105,7 @@ class CauseJudge:
             return EvaluatedClaim(
                 bare, supported=False, reason=f"its amount has no value: {problem}"
             )
-        return evaluate_claims(claims, self._each.view, self._model, self._each.account)
+        return evaluate_claims(claims, self._model, self._each.account)
 
     def _claim(self, said: RawClaim, finding: str, place: Place | None) -> WorkClaim:
         kind = said.kind.strip().lower()

@@ -73,7 +73,8 @@ class Finding:
     def label(self) -> str:
         """The name in lower case, as within a sentence."""
         spec = findings()[self.id]
-        return spec.labels.get(self.variant) or _CLAIMED.get(self.variant) or spec.label
+        default = "redundant work" if self.variant == REDUNDANT_WORK else spec.label
+        return spec.labels.get(self.variant, default)
 
     @property
     def title(self) -> str:
@@ -86,11 +87,10 @@ every byte may be touched once."""
 
 
 REDUNDANT_WORK = "redundant_work"
-"""Variant of a cause that a model claims: work of any kind whose results are already known."""
+"""Variant of a cause that a model claims: work of any kind whose results are already known. Its
+label is the same for all findings."""
 LOWER_PRECISION = "lower_precision"
 """Variant of a cause that a model claims: a narrower type suffices, for data that is not FP64."""
-_CLAIMED = {REDUNDANT_WORK: "redundant work", LOWER_PRECISION: "lower precision may be enough"}
-"""Labels of these variants, whatever the finding."""
 
 
 class Skipped(NamedTuple):

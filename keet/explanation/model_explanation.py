@@ -10,7 +10,7 @@ from keet.prose.text import Prose, ProseSentence
 from keet.records import NamedTuple
 
 if TYPE_CHECKING:
-    from keet.diagnosis.claims import EvaluatedClaim
+    from keet.diagnosis.claims.evaluation import EvaluatedClaim
 
 Judgement = Literal["confirmed", "refuted", "inconclusive"]
 

@@ -128,6 +128,16 @@ class FindingSpec(NamedTuple):
     """How a model may claim it, besides `cause`. Empty: it is no work that could be removed."""
     memory: AccessKind | None = None
     """The array accesses that it is about, by their memory."""
+    repeats: AccessKind | None = None
+    """The memory whose accesses take several passes per instruction. A fix saves passes; the
+    number of instructions stays the same."""
+    may_drop_stores: bool = False
+    """Whether a fix may store less: data for another pass or for a later launch."""
+    has_long_blocks: bool = False
+    """Whether it is about blocks that take longer than others. An SM counts as active while one of
+    them is left, although other blocks could run beside it."""
+    is_unintended: bool = False
+    """Whether the arithmetic is probably unintended: a fix also removes its conversions."""
     headline: Literal["idle", "hot line", ""] = ""
     """What the headline names besides the busiest units, where this finding comes first."""
     of_launches: bool = False

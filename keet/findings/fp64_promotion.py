@@ -35,6 +35,7 @@ FINDING = FindingSpec(
     credited_rules=("SOLFPRoofline", "HighPipeUtilization", "FPInstructions"),
     parameters=("promoted", "per_double", "most_removed", "indirect", "sharpness"),
     claims=("precision", "instructions"),
+    is_unintended=True,
     unlike={
         "low_precision_possible": "If the source asks for double, keet only says that FP64 may not "
         "be needed.",

@@ -33,6 +33,7 @@ FINDING = FindingSpec(
     credited_rules=("IssueSlotUtilization", "CPIStall", "AchievedOccupancy", "WorkloadImbalance"),
     parameters=("balanced", "short_kernel_ns", "most_removed"),
     claims=("parallelism", "waiting"),
+    has_long_blocks=True,
     headline="idle",
     unlike={
         "tail_effect": "Blocks of equal length that do not fill the last wave are a tail effect.",

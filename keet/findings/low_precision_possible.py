@@ -30,6 +30,7 @@ FINDING = FindingSpec(
     credited_rules=("SOLFPRoofline", "HighPipeUtilization", "FPInstructions"),
     parameters=("promoted", "per_double", "indirect", "most_removed", "sharpness"),
     claims=("precision", "bytes", "instructions"),
+    labels={"lower_precision": "lower precision may be enough"},
     unlike={
         "fp64_promotion": "If values are converted between float and double and nothing in the "
         "source asks for double, keet assumes that the double precision is unintended.",

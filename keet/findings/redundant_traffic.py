@@ -39,6 +39,7 @@ FINDING = FindingSpec(
     parameters=("repeated", "reuse", "pipe_work", "most_removed"),
     claims=("bytes", "instructions", "redundant", "launches"),
     memory="global",
+    may_drop_stores=True,
     labels={
         "hand_over": "redundant traffic between kernels",
         "same_input": "redundant reads of a shared input",

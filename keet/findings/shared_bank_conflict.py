@@ -29,6 +29,7 @@ FINDING = FindingSpec(
     parameters=("unrelated_waits", "replayed"),
     claims=("bytes", "waiting"),
     memory="shared",
+    repeats="shared",
     unlike={
         "atomic_contention": "Repeats of atomics on shared memory are counted apart: their threads "
         "access the same address, not just the same bank.",

@@ -35,6 +35,7 @@ FINDING = FindingSpec(
     parameters=("coalesced_waits", "gathered", "replayed", "indirect"),
     claims=("bytes",),
     memory="scattered global",
+    repeats="global",
     unlike={
         "narrow_access": "Narrow accesses can be perfectly coalesced: all bytes of the sectors are "
         "used, but each instruction moves few of them.",

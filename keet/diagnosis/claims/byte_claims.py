@@ -1,9 +1,6 @@
-"""Evaluates a model's claim that fewer bytes are needed: its effect on time, or a refusal.
+"""Evaluates a model's claim that fewer bytes are needed.
 
 The claim says how many bytes a memory level has to move; the report says how many it moved.
-
-A byte that DRAM does not read again does not pass L2 and L1 again either, and no level moves more
-than the level above it requests: both follow from the claimed amount of one level.
 """
 
 from __future__ import annotations
@@ -17,18 +14,18 @@ from keet.analysis.memory_work import global_part, less_shared
 from keet.analysis.parameters import parameter
 from keet.analysis.several_launches.traffic import SECTOR, stored_bytes
 from keet.analysis.time_model import HOT_LINE, Effect, TimeModel
-from keet.diagnosis.claims.claim import WorkClaim
-from keet.diagnosis.claims.claim_effect import (
+from keet.diagnosis.claims.claim import (
     ClaimEffect,
-    Refusal,
-    claimed,
-    claimed_share,
+    Refused,
+    WorkClaim,
     in_unit,
     removable,
-    share_problem,
+    stated_amount,
+    stated_share,
     warps_launched,
 )
 from keet.evidence import Evidence
+from keet.findings import FindingSpec
 from keet.formatting import capitalized
 from keet.records import NamedTuple
 from keet.units import Quantity
@@ -58,197 +55,123 @@ LEVELS: Mapping[str, Level] = {
     ),
     "local": Level("L1", "local memory", "local_load_sectors", "local_store_sectors", SECTOR),
     HOST_LINK: Level(HOST_LINK, "the link to the host"),
-    HOT_LINE.lower(): Level(HOT_LINE, "the busiest slice of L2"),
+    HOT_LINE.lower(): Level(HOT_LINE, "the busiest slice of L2", size=SECTOR),
 }
+_CHAIN = ("global", "l2", "dram")
+"""Levels of global memory, from the threads outwards."""
 _ALIASES = {"l1": "global", "host": HOST_LINK, "pcie": HOST_LINK, "hot line": HOT_LINE.lower()}
-_DIRECTIONS = {"read": "read", "load": "read", "written": "written", "write": "written"} | {
-    "reads": "read",
-    "loads": "read",
-    "writes": "written",
-    "store": "written",
-    "stores": "written",
-}
+_DIRECTIONS = dict.fromkeys(("read", "reads", "load", "loads"), "read") | dict.fromkeys(
+    ("written", "write", "writes", "store", "stores"), "written"
+)
 
 
-class MovedBytes(NamedTuple):
+class _Traffic(NamedTuple):
     """What one level moved."""
 
     name: str
     level: Level
-    now: Evidence
+    moved: Evidence
     """Bytes, in the direction of the claim."""
     whole: float
     """Bytes in both directions."""
-    direction: str
-    """`read` or `written`; empty for both."""
 
 
-def level_named(of: str) -> tuple[str, str] | None:
-    """`DRAM read`: the level and the direction."""
-    words = of.strip().lower().replace("_", " ")
+def _traffic(model: TimeModel, name: str, direction: str = "") -> _Traffic | None:
+    """`direction`: `read` or `written`; empty for both. None if the report does not say."""
+    view, level = model.view, LEVELS[name]
+    counted: dict[str, Evidence | None]
+    if name == HOST_LINK:  # entered by the ceilings if the link was used
+        used = ("read", "written") if view.ceilings.get(HOST_LINK) else ()
+        entries = {key: view.ledger.entry_named(f"host_link.{key}.bytes") for key in used}
+        counted = {key: entry for key, entry in entries.items() if entry is not None}
+    elif level.unit == HOT_LINE:
+        counted = {"read": model.hot_line.most if model.hot_line else None}
+    else:
+        counted = {"read": view.get(level.read), "written": view.get(level.written)}
+    for key, count in counted.items():
+        if count is not None and level.size > 1:
+            what = "hot line" if level.unit == HOT_LINE else f"{name} {key}"
+            amount = Quantity(count.value * level.size, "byte")
+            counted[key] = view.ledger.derived(f"bytes.{what}", amount, f"bytes {what}", count)
+    wanted = [part for key, part in counted.items() if direction in ("", key)]
+    known = [part for part in wanted if part is not None]
+    if not known or len(known) < len(wanted):
+        return None
+    whole = sum(float(part.value) for part in counted.values() if part is not None)
+    label = f"{direction or 'moved'} by {level.label}"
+    amount = Quantity(sum(part.value for part in known), "byte")
+    moved = view.ledger.derived(f"bytes.{name}.{direction or 'moved'}", amount, label, *known)
+    return _Traffic(name, level, moved, whole)
+
+
+def byte_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
+    words = claim.of.strip().lower().replace("_", " ")
     head, _, last = words.rpartition(" ")
     direction = _DIRECTIONS.get(last, "") if head else ""
     name = head if direction else words
     name = _ALIASES.get(name, name)
-    return (name, direction) if name in LEVELS else None
-
-
-def moved(view: LaunchView, model: TimeModel, name: str, direction: str = "") -> MovedBytes | None:
-    """None if the report does not say."""
-    level = LEVELS[name]
-    parts = _parts(view, model, name, level)
-    wanted = [part for key, part in parts.items() if direction in ("", key)]
-    known = [part for part in wanted if part is not None]
-    if not known or len(known) < len(wanted):
-        return None
-    whole = sum(float(part.value) for part in parts.values() if part is not None)
-    label = f"{direction or 'moved'} by {level.label}"
-    amount = Quantity(sum(part.value for part in known), "byte")
-    now = view.ledger.derived(f"bytes.{name}.{direction or 'moved'}", amount, label, *known)
-    return MovedBytes(name, level, now, whole, direction)
-
-
-def _parts(
-    view: LaunchView, model: TimeModel, name: str, level: Level
-) -> Mapping[str, Evidence | None]:
-    """Bytes by direction."""
-    if name == HOST_LINK:  # entered by the ceilings if the link was used
-        used = view.ceilings.get(HOST_LINK) is not None
-        keys = {
-            key: view.ledger.entry_named(f"host_link.{key}.bytes") for key in ("read", "written")
-        }
-        return {key: part for key, part in keys.items() if used and part is not None}
-    if level.unit == HOT_LINE:
-        hot = model.hot_line
-        return {"read": _as_bytes(view, "hot line", hot.most, SECTOR) if hot else None}
-    return {
-        key: _as_bytes(view, f"{name} {key}", view.get(metric), level.size)
-        for key, metric in (("read", level.read), ("written", level.written))
-    }
-
-
-def _as_bytes(view: LaunchView, name: str, counted: Evidence | None, size: int) -> Evidence | None:
-    if counted is None or size == 1:
-        return counted
-    amount = Quantity(counted.value * size, "byte")
-    return view.ledger.derived(f"bytes.{name}", amount, f"bytes {name}", counted)
-
-
-def byte_claim(claim: WorkClaim, view: LaunchView, model: TimeModel) -> ClaimEffect | Refusal:
-    named = level_named(claim.of)
-    if named is None:
-        return Refusal(f"Bytes are claimed of {', '.join(LEVELS)}; not of {claim.of!r}.")
-    found = moved(view, model, *named)
-    if found is None:
-        return Refusal(f"The report does not say how many bytes {_level(named[0])} moved.")
-    if not found.now.value:
-        return Refusal(f"{_begin(found)} moved nothing in this launch.", (found.now,))
+    if name not in LEVELS:
+        raise Refused(f"Bytes are claimed of {', '.join(LEVELS)}; not of {claim.of!r}.")
+    view, level, traffic = model.view, LEVELS[name], _traffic(model, name, direction)
+    if traffic is None:
+        raise Refused(f"The report does not say how many bytes {level.label} moved.")
+    begin, moved = capitalized(level.label), traffic.moved
+    if not moved.value:
+        raise Refused(f"{begin} moved nothing in this launch.", moved)
+    # Bytes that must be written: those stored, as far as they reached the level. A claim about the
+    # stores themselves names its direction, and is not checked against them.
+    stored = _stored(view, traffic) if name in _CHAIN and not direction else None
     if claim.needed is None:
-        problem = share_problem(claim.removed)
-        return problem or _by_share(claim, view, model, found)
-    needed = in_unit(claim.needed, "byte")
-    if isinstance(needed, Refusal):
-        return needed
-    shown = claimed(view, f"bytes of {claim.of}", needed)
-    problem = _amount_problem(claim, view, found, shown)
-    return problem or _by_amount(claim, view, model, found, shown)
+        share = claim.share()
+        shown = stated_share(view, f"bytes of {claim.of}", share)
+        saved = removable(share) * float(moved.value)
+        needed = float(moved.value) - saved
+        said = f"{shown:.0f} of them are not needed"
+    else:
+        shown = stated_amount(view, f"bytes of {claim.of}", in_unit(claim.needed, "byte"))
+        _check_amount(claim, view, traffic, shown, stored)
+        needed = float(shown.value)
+        saved = float(moved.value) - needed
+        said = f"{shown} are needed"
+    verb = {"read": "reads", "written": "writes"}.get(direction, "moves")
+    removed = min(parameter("most_removed"), saved / traffic.whole) if traffic.whole else 0.0
+    is_below_stored = stored is not None and needed < float(stored.value)
+    reads = name in _CHAIN and direction != "written"
+    return ClaimEffect(
+        f"{begin} {verb} {moved}; by the model's reading of the source, {said}.",
+        _effect(claim.spec, model, traffic, saved, removed),
+        (moved, shown),
+        level.unit,
+        1 - removed,
+        is_doubted=is_below_stored or (reads and _is_read_once(view, needed)),
+    )
 
 
-def _level(name: str) -> str:
-    return LEVELS[name].label
-
-
-def _begin(found: MovedBytes) -> str:
-    label = found.level.label
-    return capitalized(label)
-
-
-def _amount_problem(
-    claim: WorkClaim, view: LaunchView, found: MovedBytes, shown: Evidence
-) -> Refusal | None:
-    """Refuses only amounts that are certainly wrong."""
-    evidence = (found.now, shown)
-    if not shown.value >= max(1.0, warps_launched(view)):
-        return Refusal(f"{shown} is less than a byte per warp of the launch.", (shown,))
-    if shown.value >= found.now.value:
-        reason = f"{_begin(found)} moved {found.now}, and {shown} are said to be needed"
-        return Refusal(f"{reason}: nothing can be saved.", evidence)
-    stored = _compulsory(view, found)
-    # Only redundant data may be stored unnecessarily: for a later launch, or for another pass.
-    is_kept = claim.finding != "redundant_traffic"
-    if is_kept and stored is not None and shown.value < stored.value:
-        reason = f"The kernel stores {stored}, more than the {shown} that are said to be needed"
-        return Refusal(f"{reason} in both directions.", (stored, shown))
-    return None
-
-
-def _compulsory(view: LaunchView, found: MovedBytes) -> Evidence | None:
-    """Bytes that must be written: those stored, as far as they reached the level. A claim about the
-    stores themselves names its direction, and is not checked against them."""
-    if found.direction or found.name not in ("dram", "l2", "global"):
-        return None
-    stored, level = stored_bytes(view.launch), found.level
-    arrived = view.value(level.written)
+def _stored(view: LaunchView, traffic: _Traffic) -> Evidence | None:
+    stored, arrived = stored_bytes(view.launch), view.value(traffic.level.written)
     if not stored or not arrived:
         return None
-    amount = Quantity(min(stored, arrived * level.size), "byte")
-    return view.ledger.derived(f"bytes.{found.name}.stored", amount, "stored by the kernel")
+    amount = Quantity(min(stored, arrived * traffic.level.size), "byte")
+    return view.ledger.derived(f"bytes.{traffic.name}.stored", amount, "stored by the kernel")
 
 
-def _by_amount(
-    claim: WorkClaim, view: LaunchView, model: TimeModel, found: MovedBytes, shown: Evidence
-) -> ClaimEffect:
-    saved = float(found.now.value) - float(shown.value)
-    return ClaimEffect(
-        f"{_begin(found)} {_verb(found)} {found.now}; by the model's reading of the source, "
-        f"{shown} are needed.",
-        _effect(claim, view, model, found, saved),
-        (found.now, shown),
-        found.level.unit,
-        1 - _part(found, saved),
-        is_doubted=_is_doubted(view, found, float(shown.value)),
-    )
+def _check_amount(
+    claim: WorkClaim, view: LaunchView, traffic: _Traffic, shown: Evidence, stored: Evidence | None
+) -> None:
+    """Refuses only amounts that are certainly wrong."""
+    if not shown.value >= max(1.0, warps_launched(view)):
+        raise Refused(f"{shown} is less than a byte per warp of the launch.", shown)
+    if shown.value >= traffic.moved.value:
+        reason = f"{capitalized(traffic.level.label)} moved {traffic.moved}, and {shown} are said"
+        raise Refused(f"{reason} to be needed: nothing can be saved.", traffic.moved, shown)
+    if not claim.spec.may_drop_stores and stored is not None and shown.value < stored.value:
+        reason = f"The kernel stores {stored}, more than the {shown} that are said to be needed"
+        raise Refused(f"{reason} in both directions.", stored, shown)
 
 
-def _by_share(
-    claim: WorkClaim, view: LaunchView, model: TimeModel, found: MovedBytes
-) -> ClaimEffect:
-    removed = removable(claim.removed or 0.0)
-    saved = removed * float(found.now.value)
-    share = claimed_share(view, f"bytes of {claim.of}", claim.removed or 0.0)
-    return ClaimEffect(
-        f"{_begin(found)} {_verb(found)} {found.now}; by the model's reading of the source, "
-        f"{share:.0f} of them are not needed.",
-        _effect(claim, view, model, found, saved),
-        (found.now, share),
-        found.level.unit,
-        1 - _part(found, saved),
-        is_doubted=_is_doubted(view, found, float(found.now.value) - saved),
-    )
-
-
-def _verb(found: MovedBytes) -> str:
-    return {"read": "reads", "written": "writes"}.get(found.direction, "moves")
-
-
-def _part(found: MovedBytes, saved: float) -> float:
-    """As a share of what the level moves in both directions, 0 to 1."""
-    return min(parameter("most_removed"), saved / found.whole) if found.whole else 0.0
-
-
-def _is_doubted(view: LaunchView, found: MovedBytes, needed: float) -> bool:
-    """Whether the amount is below what the kernel stores, or below what it is shown to read
-    once."""
-    stored = _compulsory(view, found)
-    less = stored is not None and needed < float(stored.value)
-    return less or _reads_once(view, found, needed)
-
-
-def _reads_once(view: LaunchView, found: MovedBytes, needed: float) -> bool:
+def _is_read_once(view: LaunchView, needed: float) -> bool:
     """Whether the addresses show that DRAM reads every byte once, so that fewer reads would mean
     less data."""
-    if found.name not in ("dram", "l2", "global") or found.direction == "written":
-        return False
     streaming = view.streaming
     if streaming is None or streaming.verdict != "once" or not streaming.distinct_bytes:
         return False
@@ -257,80 +180,60 @@ def _reads_once(view: LaunchView, found: MovedBytes, needed: float) -> bool:
     return needed < LEAST * streaming.distinct_bytes
 
 
-# --- effects
-
-
 def _effect(
-    claim: WorkClaim, view: LaunchView, model: TimeModel, found: MovedBytes, saved: float
+    spec: FindingSpec, model: TimeModel, traffic: _Traffic, saved: float, removed: float
 ) -> Effect:
-    removed = _part(found, saved)
-    if found.name == "shared":
+    """`saved`: bytes. `removed`: as a share of what the level moves in both directions."""
+    view, unit = model.view, traffic.level.unit
+    if traffic.name in _CHAIN:
+        return _less_global(spec, model, traffic, saved, removed)
+    if traffic.name == "local":
+        return _less_local(model, traffic, saved)
+    if traffic.name == "shared":
         effect = less_shared(model, removed)
-        if claim.finding == "shared_bank_conflict":  # conflicts repeat the same instruction
+        if spec.repeats == "shared":
             return effect
         accesses = {"LSU": effect.units["L1"], "issue": 1 - removed * part_of(view, "LDS", "STS")}
         return effect._replace(units={**effect.units, **accesses})
-    if found.name == "local":
-        return _less_local(view, model, found, saved)
-    if found.name in (HOST_LINK, HOT_LINE.lower()):
-        load = model.loads.get(found.level.unit, 0.0)
-        waits = kept_waits(model, MEMORY_WAITS, removed * load)
-        return Effect({found.level.unit: 1 - removed}, waits)
-    return _less_global(claim, view, model, found, saved)
-
-
-_CHAIN = ("global", "l2", "dram")
-"""From the threads outwards."""
+    waits = kept_waits(model, MEMORY_WAITS, removed * model.loads.get(unit, 0.0))
+    return Effect({unit: 1 - removed}, waits)
 
 
 def _less_global(
-    claim: WorkClaim, view: LaunchView, model: TimeModel, found: MovedBytes, saved: float
+    spec: FindingSpec, model: TimeModel, traffic: _Traffic, saved: float, removed: float
 ) -> Effect:
-    units = {found.level.unit: 1 - _part(found, saved)}
-    at = _CHAIN.index(found.name)
-    for place, name in enumerate(_CHAIN):
-        other = moved(view, model, name)
-        if place == at or other is None or not other.whole:
+    """A byte that DRAM does not read again does not pass L2 and L1 again either, and no level moves
+    more than the level above it requests. Fewer bytes shorten waiting as far as units have queues
+    for them."""
+    view, units = model.view, {traffic.level.unit: 1 - removed}
+    claimed_level = _CHAIN.index(traffic.name)
+    for position, name in enumerate(_CHAIN):
+        other = _traffic(model, name)
+        if position == claimed_level or other is None or not other.whole:
             continue
-        left = found.whole - saved
-        within = 1 - min(_part(found, saved), saved / other.whole)
-        units[other.level.unit] = within if place < at else min(1.0, left / other.whole)
-    own = global_part(view)
-    units["L1"] = 1 - (1 - units.get("L1", 1.0)) * own
-    if claim.finding != "uncoalesced_global":  # there, the number of instructions stays the same
-        units |= _fewer_accesses(view, 1 - units["L1"])
-    waits = _part(found, saved) * _waits_along(claim, model, found, units)
-    return Effect(units, kept_waits(model, (*MEMORY_WAITS, "mio_throttle"), waits))
-
-
-def _fewer_accesses(view: LaunchView, removed: float) -> dict[str, float]:
-    """Loads that are removed also free LSU and issue slots."""
-    part = part_of(view, "LDG", "STG")
-    return {"LSU": 1 - removed, "issue": 1 - removed * part}
-
-
-def _waits_along(
-    claim: WorkClaim, model: TimeModel, found: MovedBytes, units: Mapping[str, float]
-) -> float:
-    """Share of the memory waiting that is removed with the bytes, 0 to 1.
-
-    Fewer bytes shorten waiting as far as units have queues for them. Loads that are removed
-    completely are not waited for.
-    """
+        if position < claimed_level:
+            units[other.level.unit] = 1 - min(removed, saved / other.whole)
+        else:
+            units[other.level.unit] = min(1.0, (traffic.whole - saved) / other.whole)
+    units["L1"] = 1 - (1 - units.get("L1", 1.0)) * global_part(view)
+    if spec.repeats != "global":  # loads that are removed also free LSU and issue slots
+        fewer = 1 - units["L1"]
+        units |= {"LSU": 1 - fewer, "issue": 1 - fewer * part_of(view, "LDG", "STG")}
     pressed = max(model.loads.get(unit, 0.0) for unit in units)
-    if claim.finding == "uncoalesced_global":
-        return min(1.0, pressed * parameter("coalesced_waits"))
-    return max(pressed, 1.0 if found.name == "global" else parameter("indirect"))
+    if spec.repeats == "global":
+        shorter = min(1.0, pressed * parameter("coalesced_waits"))
+    else:  # loads that are removed completely are not waited for
+        shorter = max(pressed, 1.0 if traffic.name == "global" else parameter("indirect"))
+    return Effect(units, kept_waits(model, (*MEMORY_WAITS, "mio_throttle"), removed * shorter))
 
 
-def _less_local(view: LaunchView, model: TimeModel, found: MovedBytes, saved: float) -> Effect:
+def _less_local(model: TimeModel, traffic: _Traffic, saved: float) -> Effect:
     """Local memory as a share of what L1 serves; behind L1, what L1 does not hold."""
-    world = moved(view, model, "global")
-    part = saved / (found.whole + (world.whole if world else 0.0))
+    in_global, in_l2 = _traffic(model, "global"), _traffic(model, "l2")
+    part = saved / (traffic.whole + (in_global.whole if in_global else 0.0))
     units = {"L1": 1 - part, "LSU": 1 - parameter("indirect") * part}
-    behind = moved(view, model, "l2")
-    if behind is not None and world is not None and behind.whole:
-        excess = max(0.0, behind.whole - world.whole) / behind.whole
+    if in_l2 is not None and in_global is not None and in_l2.whole:
+        excess = max(0.0, in_l2.whole - in_global.whole) / in_l2.whole
         units |= dict.fromkeys(("L2", "DRAM"), 1 - min(part, excess))
-    units["issue"] = 1 - part_of(view, "LDL", "STL") * saved / found.whole
+    units["issue"] = 1 - part_of(model.view, "LDL", "STL") * saved / traffic.whole
     return Effect(units, kept_waits(model, MEMORY_WAITS, part))

@@ -1,16 +1,27 @@
-"""The types of a model's claims (`WorkClaim`) and of their evaluation (`EvaluatedClaim`)."""
+"""A model's claim (`WorkClaim`), its effect (`ClaimEffect`), and what all kinds of claims use."""
 
 from __future__ import annotations
 
-from typing import Literal
+import math
 
-from keet.analysis.candidate import Candidate
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import parameter
 from keet.analysis.place import Place
-from keet.diagnosis.finding import Finding, Forecast
+from keet.analysis.time_model import Effect
 from keet.evidence import Evidence
-from keet.findings import ClaimKind
+from keet.findings import ClaimKind, FindingSpec, findings
 from keet.records import NamedTuple
 from keet.units import Quantity
+
+
+class Refused(Exception):
+    """A claim is not supported."""
+
+    def __init__(self, reason: str, *evidence: Evidence) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        """A sentence."""
+        self.evidence = evidence
 
 
 class WorkClaim(NamedTuple):
@@ -32,50 +43,67 @@ class WorkClaim(NamedTuple):
     """Whether `removed` is computed from evidence, source constants or launch facts. A share that
     is written as a bare number does not lead (see `rank_with_claims`)."""
 
+    @property
+    def spec(self) -> FindingSpec:
+        return findings()[self.finding]
 
-class EvaluatedClaim(NamedTuple):
-    """A claim and what keet computed for it."""
-
-    claim: WorkClaim
-    supported: bool
-    reason: str
-    """A sentence: why it is not supported, or the measured and claimed amounts."""
-    candidate: Candidate | None = None
-    """None if nothing could be computed."""
-    possible: float = 1.0
-    """Times faster if the claim is true; 1.0 where nothing could be computed."""
-    expected: float = 1.0
-    """Expected gain, as for findings; used for ranking. 1.0 if not supported."""
-    forecast: Forecast | None = None
-    """None where not supported."""
-    evidence: tuple[Evidence, ...] = ()
-    floor: Evidence | None = None
-    """Time that the needed work takes at the unit's attainable rate; None if the claim is not about
-    a unit's work, or the report has no duration."""
-    next_limiter: str | None = None
-    """What limits the launch afterwards, as in a sentence: `the LSU pipe`, `waiting for ...`."""
-    is_backed: bool = False
-    """Whether it is based on a computed amount that nothing contradicts, or on keet's own candidate
-    for the finding; False for a share that is a bare number."""
+    def share(self) -> float:
+        """`removed`. Raises Refused if it is missing or not valid; NaN is not between 0 and 1
+        either."""
+        if self.removed is None:
+            raise Refused("The claim needs the share that is removed.")
+        if not 0 < self.removed <= 1:
+            raise Refused("The share that is removed has to be above 0 and at most 1.")
+        return self.removed
 
 
-class Contradiction(NamedTuple):
-    """A cause that the report shows to be absent."""
+class ClaimEffect(NamedTuple):
+    """A claim as an effect on the launch."""
 
-    finding: str
-    reason: str
-    """A sentence."""
+    text: str
+    effect: Effect | float
+    """As in `Candidate.effect`."""
     evidence: tuple[Evidence, ...]
+    unit: str | None = None
+    """The unit whose work the claim is about; None for claims about waiting or the spread of
+    work."""
+    kept: float = 1.0
+    """What is left of that work, 0 to 1."""
+    is_doubted: bool = False
+    """Whether a measurement contradicts the amount."""
 
 
-class RankedCause(NamedTuple):
-    """A finding of keet, or a claim converted to one."""
+def stated_amount(view: LaunchView, what: str, amount: Quantity, *sources: Evidence) -> Evidence:
+    """An amount that the model states, as evidence. Its name contains the value, because another
+    claim may state another amount."""
+    name = f"claimed.{what}.{float(amount.value)!r}"
+    return view.ledger.derived(name, amount, f"{what} needed, as the model states", *sources)
 
-    finding: Finding
-    origin: Literal["keet", "model"]
-    """`model`: a claim that keet has no finding for, or whose forecast replaces keet's."""
-    claim: EvaluatedClaim | None = None
-    """Also set if a claim agrees with a finding of keet (`origin` is `keet`)."""
-    leads: bool = False
-    """Whether it is the headline. At most the first of a ranking; if none leads, keet's roofline
-    does."""
+
+def stated_share(view: LaunchView, what: str, removed: float, *sources: Evidence) -> Evidence:
+    name = f"claimed.{what}.removed.{removed!r}"
+    label = f"of {what} can go, as the model states"
+    return view.ledger.derived(name, Quantity(100 * removed, "%"), label, *sources)
+
+
+def removable(removed: float) -> float:
+    """Limits a share to the most that keet expects of any fix."""
+    return min(removed, parameter("most_removed"))
+
+
+def in_unit(amount: Quantity, *units: str) -> Quantity:
+    """The amount in base units. Raises Refused for other units than these, and for values that are
+    not finite."""
+    if not math.isfinite(amount.value):
+        raise Refused("The needed amount has to be a finite number.")
+    base = amount.to_base()
+    if base.unit not in units:
+        stated = amount.unit or "no unit"
+        raise Refused(f"The needed amount is in {stated}; it has to be in {' or '.join(units)}.")
+    return base
+
+
+def warps_launched(view: LaunchView) -> float:
+    """0 if the report does not say."""
+    grid, block = view.value("grid_size") or 0.0, view.value("block_size") or 0.0
+    return grid * -(-block // 32)

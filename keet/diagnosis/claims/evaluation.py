@@ -1,4 +1,4 @@
-"""Evaluates a model's claims: calls the module of each kind and forecasts the gain."""
+"""Evaluates a model's claims: calls the function of each kind and forecasts the gain."""
 
 from __future__ import annotations
 
@@ -8,28 +8,30 @@ from collections.abc import Callable, Mapping, Sequence
 from keet.analysis.account import Account
 from keet.analysis.candidate import Candidate
 from keet.analysis.hardware.ceilings import spoken_unit
-from keet.analysis.launch_view import LaunchView
+from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.parameters import parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import HOT_LINE, Effect, TimeModel, attainable
 from keet.catalog import stalls
 from keet.diagnosis.claims.byte_claims import byte_claim
-from keet.diagnosis.claims.claim import EvaluatedClaim, WorkClaim
-from keet.diagnosis.claims.claim_effect import ClaimEffect, Refusal
-from keet.diagnosis.claims.contradictions import check_cause
+from keet.diagnosis.claims.claim import ClaimEffect, Refused, WorkClaim
 from keet.diagnosis.claims.instruction_claims import instruction_claim
-from keet.diagnosis.claims.parallelism_claims import launch_claim, parallelism_claim
-from keet.diagnosis.claims.precision_claims import precision_claim
-from keet.diagnosis.claims.waiting_claims import redundant_claim, waiting_claim
+from keet.diagnosis.claims.other_claims import (
+    launch_claim,
+    parallelism_claim,
+    precision_claim,
+    redundant_claim,
+    waiting_claim,
+)
 from keet.diagnosis.diagnosis import FITTED_ON
-from keet.diagnosis.finding import LOWER_PRECISION, REDUNDANT_WORK
+from keet.diagnosis.finding import LOWER_PRECISION, REDUNDANT_WORK, Forecast
 from keet.diagnosis.forecast import certainty, chance, expected_gain, forecast, possible_gain
-from keet.evidence import Evidence
-from keet.findings import findings
+from keet.evidence import Confidence, Evidence
+from keet.findings import Absence, findings
 from keet.records import NamedTuple
 from keet.units import Quantity
 
-_BY_KIND: Mapping[str, Callable[[WorkClaim, LaunchView, TimeModel], ClaimEffect | Refusal]] = {
+_BY_KIND: Mapping[str, Callable[[WorkClaim, TimeModel], ClaimEffect]] = {
     "bytes": byte_claim,
     "instructions": instruction_claim,
     "precision": precision_claim,
@@ -40,9 +42,48 @@ _BY_KIND: Mapping[str, Callable[[WorkClaim, LaunchView, TimeModel], ClaimEffect 
 }
 
 
-def evaluate_claim(
-    claim: WorkClaim, view: LaunchView, model: TimeModel, account: Account
-) -> EvaluatedClaim:
+class EvaluatedClaim(NamedTuple):
+    """A claim and what keet computed for it."""
+
+    claim: WorkClaim
+    supported: bool
+    reason: str
+    """A sentence: why it is not supported, or the measured and claimed amounts."""
+    candidate: Candidate | None = None
+    """None if nothing could be computed."""
+    possible: float = 1.0
+    """Times faster if the claim is true; 1.0 where nothing could be computed."""
+    expected: float = 1.0
+    """Expected gain, as for findings; used for ranking. 1.0 if not supported."""
+    forecast: Forecast | None = None
+    """None where not supported."""
+    evidence: tuple[Evidence, ...] = ()
+    floor: Evidence | None = None
+    """Time that the needed work takes at the unit's attainable rate; None if the claim is not about
+    a unit's work, or the report has no duration."""
+    next_limiter: str | None = None
+    """What limits the launch afterwards, as in a sentence: `the LSU pipe`, `waiting for ...`."""
+    is_backed: bool = False
+    """Whether it is based on a computed amount that nothing contradicts, or on keet's own candidate
+    for the finding; False for a share that is a bare number."""
+    confidence: Confidence = "low"
+    """Never high: the amount is the model's."""
+
+
+def check_cause(finding: str, model: TimeModel) -> Absence | None:
+    """Why the report shows that the cause is absent. None: it shows the cause, or does not say."""
+    return findings()[finding].absent(model.view, model)
+
+
+def own_candidate(finding: str, model: TimeModel) -> Candidate | None:
+    """keet's candidate for the finding with the largest gain, even if too small to report. What
+    other launches make it suspect is not shown by this one."""
+    made = findings()[finding].candidates(model.view, model)
+    own = (candidate for candidate in made if candidate.basis != "suspected")
+    return max(own, key=lambda candidate: possible_gain(candidate, model), default=None)
+
+
+def evaluate_claim(claim: WorkClaim, model: TimeModel, account: Account) -> EvaluatedClaim:
     """Floor, next limiter and forecast. A claim is supported if
 
     - the report does not show that its finding is absent (`check_cause`),
@@ -56,92 +97,74 @@ def evaluate_claim(
     candidate for the finding, and so does an amount of bytes below those that the kernel stores or
     is shown to read once.
     """
-    problem = _form_problem(claim)
-    if problem is not None:
-        return EvaluatedClaim(claim, supported=False, reason=problem)
-    contradiction = check_cause(claim.finding, view, model, account)
-    if contradiction is not None:
-        return EvaluatedClaim(
-            claim,
-            supported=False,
-            reason=contradiction.reason,
-            evidence=contradiction.evidence,
-        )
-    made = (
-        _from_own_candidate(claim, view, model)
-        if _has_no_amount(claim)
-        else _from_amount(claim, view, model)
-    )
-    if isinstance(made, Refusal):
-        return EvaluatedClaim(claim, supported=False, reason=made.reason, evidence=made.evidence)
-    return _computed(claim, made, model, account)
+    try:
+        _check_form(claim)
+        if absent := check_cause(claim.finding, model):
+            raise Refused(absent[0], *absent[1])
+        # Without an amount, the claim is evaluated as keet's own candidate for the finding.
+        has_amount = claim.needed is not None or claim.removed is not None
+        if claim.kind == "precision" or (has_amount and claim.kind != "cause"):
+            return _computed(claim, _from_amount(claim, model), model, account)
+        own = own_candidate(claim.finding, model)
+        if own is None:
+            raise Refused("The claim has no amount, and the report shows nothing of this cause.")
+        placed = own._replace(places=lambda: _places(claim, own.places()))
+        return _computed(claim, _ClaimCandidate(placed, is_backed=True), model, account)
+    except Refused as why:
+        return EvaluatedClaim(claim, supported=False, reason=why.reason, evidence=why.evidence)
 
 
 def evaluate_claims(
-    claims: Sequence[WorkClaim], view: LaunchView, model: TimeModel, account: Account
+    claims: Sequence[WorkClaim], model: TimeModel, account: Account
 ) -> EvaluatedClaim:
     """Evaluates several claims about one cause together: bytes that are not read from DRAM do not
     pass L2 either, and a removed barrier also removes its accesses to shared memory. Claims that
     are refused alone are left out."""
-    each = [evaluate_claim(claim, view, model, account) for claim in claims]
-    each.sort(key=lambda found: (found.supported, found.expected), reverse=True)
-    usable = [found for found in each if _effect(found) is not None]
-    if len(usable) < 2 or not each[0].supported:
-        return each[0]
-    first = usable[0]
-    candidates = [found.candidate for found in usable if found.candidate is not None]
-    together = candidates[0]._replace(
-        effect=_together([effect for found in usable if (effect := _effect(found)) is not None]),
-        text=" ".join(dict.fromkeys(each.text for each in candidates)),
-        evidence=tuple(dict.fromkeys(piece for each in candidates for piece in each.evidence)),
-        likelihood=min(each.likelihood for each in candidates),
-    )
-    made = _ClaimCandidate(together, all(found.is_backed for found in usable))
-    found = _computed(first.claim, made, model, account)
-    return found._replace(floor=first.floor) if found.expected >= each[0].expected else each[0]
+    alone = [evaluate_claim(claim, model, account) for claim in claims]
+    alone.sort(key=lambda claim: (claim.supported, claim.expected), reverse=True)
+    usable = [
+        (claim, claim.candidate, effect)
+        for claim in alone
+        if claim.candidate and isinstance(effect := claim.candidate.effect, Effect)
+    ]
+    if len(usable) < 2 or not alone[0].supported:
+        return alone[0]
+    candidates, effects = [entry[1] for entry in usable], [entry[2] for entry in usable]
 
+    def largest(shares: Sequence[Mapping[str, float]]) -> dict[str, float]:
+        names = dict.fromkeys(name for share in shares for name in share)
+        return {name: min(share.get(name, 1.0) for share in shares) for name in names}
 
-def _effect(found: EvaluatedClaim) -> Effect | None:
-    effect = found.candidate.effect if found.candidate else None
-    return effect if isinstance(effect, Effect) else None
-
-
-def _together(effects: Sequence[Effect]) -> Effect:
-    """The combined effect; overlapping effects are not counted twice."""
-    units = {name for effect in effects for name in effect.units}
-    waits = {name for effect in effects for name in effect.waits}
-    return Effect(
-        {name: min(effect.units.get(name, 1.0) for effect in effects) for name in units},
-        {name: min(effect.waits.get(name, 1.0) for effect in effects) for name in waits},
+    moved = dict.fromkeys(name for effect in effects for name in effect.moved)
+    together = Effect(  # overlapping effects are not counted twice
+        largest([effect.units for effect in effects]),
+        largest([effect.waits for effect in effects]),
         min(effect.every_wait for effect in effects),
         min(effect.longest_sm for effect in effects),
         min(effect.least for effect in effects),
-        {
-            name: max(effect.moved.get(name, 0.0) for effect in effects)
-            for name in {name for effect in effects for name in effect.moved}
-        },
+        {name: max(effect.moved.get(name, 0.0) for effect in effects) for name in moved},
     )
+    combined = candidates[0]._replace(
+        effect=together,
+        text=" ".join(dict.fromkeys(candidate.text for candidate in candidates)),
+        evidence=tuple(dict.fromkeys(e for candidate in candidates for e in candidate.evidence)),
+        likelihood=min(candidate.likelihood for candidate in candidates),
+    )
+    first, is_backed = usable[0][0], all(claim.is_backed for claim, *_ in usable)
+    result = _computed(first.claim, _ClaimCandidate(combined, is_backed), model, account)
+    return result._replace(floor=first.floor) if result.expected >= alone[0].expected else alone[0]
 
 
-def _form_problem(claim: WorkClaim) -> str | None:
-    """Why a claim is not well-formed; else None."""
+def _check_form(claim: WorkClaim) -> None:
     if claim.finding not in findings():
-        return f"{claim.finding!r} is not a finding of keet."
-    kinds = findings()[claim.finding].claims
-    if not kinds:
-        return "A roofline is no work that could be removed."
-    known = (*kinds, "cause")
-    if claim.kind not in known:
-        return f"{claim.finding} is claimed as {', '.join(known)}; not as {claim.kind!r}."
+        raise Refused(f"{claim.finding!r} is not a finding of keet.")
+    if not claim.spec.claims:
+        raise Refused("A roofline is no work that could be removed.")
+    kinds = (*claim.spec.claims, "cause")
+    if claim.kind not in kinds:
+        raise Refused(f"{claim.finding} is claimed as {', '.join(kinds)}; not as {claim.kind!r}.")
     if claim.needed is not None and claim.removed is not None:
-        return "A claim has a needed amount or a removed share, not both."
-    return None
-
-
-def _has_no_amount(claim: WorkClaim) -> bool:
-    """Without an amount, the claim is evaluated as keet's own candidate for the finding."""
-    without = claim.needed is None and claim.removed is None
-    return claim.kind == "cause" or (without and claim.kind != "precision")
+        raise Refused("A claim has a needed amount or a removed share, not both.")
 
 
 class _ClaimCandidate(NamedTuple):
@@ -154,72 +177,38 @@ class _ClaimCandidate(NamedTuple):
     """Share of the unit's work that is left."""
 
 
-def _from_own_candidate(
-    claim: WorkClaim, view: LaunchView, model: TimeModel
-) -> _ClaimCandidate | Refusal:
-    own = own_candidate(claim.finding, view, model)
-    if own is None:
-        return Refusal("The claim has no amount, and the report shows nothing of this cause.")
-    return _ClaimCandidate(
-        own._replace(places=lambda: _places(claim, own.places())), is_backed=True
-    )
-
-
-def own_candidate(finding: str, view: LaunchView, model: TimeModel) -> Candidate | None:
-    """keet's candidate for the finding with the largest gain, even if too small to report. What
-    other launches make it suspect is not shown by this one."""
-    made = findings()[finding].candidates(view, model)
-    own = (each for each in made if each.basis != "suspected")
-    return max(own, key=lambda each: possible_gain(each, model), default=None)
-
-
-def _from_amount(claim: WorkClaim, view: LaunchView, model: TimeModel) -> _ClaimCandidate | Refusal:
-    draft = _BY_KIND[claim.kind](claim, view, model)
-    if isinstance(draft, Refusal):
-        return draft
-    is_computed = claim.removed is None or claim.is_derived
-    is_backed = is_computed and not draft.is_doubted
+def _from_amount(claim: WorkClaim, model: TimeModel) -> _ClaimCandidate:
+    stated = _BY_KIND[claim.kind](claim, model)
+    is_fp64 = claim.kind == "precision" and claim.of.strip().lower() == "fp32"
+    variant = LOWER_PRECISION if LOWER_PRECISION in claim.spec.labels and not is_fp64 else ""
     candidate = Candidate(
         claim.finding,
-        draft.text,
-        draft.effect,
-        draft.evidence,
+        stated.text,
+        stated.effect,
+        stated.evidence,
         lambda: _places(claim, ()),
         "assumed",
-        variant=_variant(claim),
-        likelihood=1.0 if is_backed else parameter("indirect"),
+        variant=REDUNDANT_WORK if claim.kind == "redundant" else variant,
     )
-    own = None if is_backed else own_candidate(claim.finding, view, model)
-    if own is not None:
-        candidate, is_backed = _beside_own(candidate, own, model)
-    return _ClaimCandidate(candidate, is_backed, draft.unit, draft.kept)
-
-
-def _variant(claim: WorkClaim) -> str:
-    """Selects the label: see `Finding.label`."""
-    if claim.kind == "redundant":
-        return REDUNDANT_WORK
-    is_fp64 = claim.kind == "precision" and claim.of.strip().lower() == "fp32"
-    return LOWER_PRECISION if claim.finding == "low_precision_possible" and not is_fp64 else ""
-
-
-def _beside_own(candidate: Candidate, own: Candidate, model: TimeModel) -> tuple[Candidate, bool]:
-    """Applies doubt only to the gain beyond keet's own candidate; also says whether there is none
-    beyond."""
-    possible, known = possible_gain(candidate, model), possible_gain(own, model)
-    expected = math.log(expected_gain(own, min(known, possible)))
-    beyond = max(0.0, math.log(possible / known)) * parameter("indirect")
-    plain = math.log(possible) * chance(candidate._replace(likelihood=1.0), possible)
-    likelihood = min(1.0, (expected + beyond) / plain) if plain else candidate.likelihood
-    return candidate._replace(likelihood=likelihood), known >= possible
+    is_backed = (claim.removed is None or claim.is_derived) and not stated.is_doubted
+    if not is_backed:
+        likelihood = parameter("indirect")
+        if own := own_candidate(claim.finding, model):  # doubt applies only to what is beyond it
+            possible, known = possible_gain(candidate, model), possible_gain(own, model)
+            is_backed = known >= possible
+            expected = math.log(expected_gain(own, min(known, possible)))
+            beyond = max(0.0, math.log(possible / known)) * parameter("indirect")
+            plain = math.log(possible) * chance(candidate, possible)
+            likelihood = min(1.0, (expected + beyond) / plain) if plain else likelihood
+        candidate = candidate._replace(likelihood=likelihood)
+    return _ClaimCandidate(candidate, is_backed, stated.unit, stated.kept)
 
 
 def _places(claim: WorkClaim, own: tuple[Place, ...]) -> tuple[Place, ...]:
     """The model's line, then keet's."""
     if claim.place is None:
         return own
-    rest = [each for each in own if (each.file, each.line) != claim.place[:2]]
-    return (claim.place, *rest)
+    return (claim.place, *(place for place in own if place[:2] != claim.place[:2]))
 
 
 def _computed(
@@ -228,30 +217,31 @@ def _computed(
     candidate, view = made.candidate, model.view
     possible = possible_gain(candidate, model)
     after = limiter_after(model, candidate.effect)
-    is_worth = possible >= parameter("worth")
-    sure = certainty(
-        candidate.basis, account.unknown_while_active, is_familiar=view.capability == FITTED_ON
-    )
-    return EvaluatedClaim(
+    result = EvaluatedClaim(
         claim,
-        supported=is_worth,
-        reason=candidate.text if is_worth else _too_little(made, view, after),
+        supported=possible >= parameter("worth"),
+        reason=candidate.text,
         candidate=candidate,
         possible=possible,
-        expected=expected_gain(candidate, possible) if is_worth else 1.0,
-        forecast=forecast(candidate, model, possible, sure) if is_worth else None,
         evidence=candidate.evidence,
         floor=_floor(made, model),
         next_limiter=after,
         is_backed=made.is_backed,
     )
-
-
-def _too_little(made: _ClaimCandidate, view: LaunchView, after: str | None) -> str:
-    reached = view.ceilings.reached(made.unit) if made.unit else None
-    busy = f" {reached.label}: {reached:.0f}." if reached is not None else ""
-    pace = f": the pace is then set by {after}" if after else ""
-    return f"It would save too little time to matter{pace}.{busy}"
+    if not result.supported:
+        pace = f": the pace is then set by {after}" if after else ""
+        reached = view.ceilings.reached(made.unit) if made.unit else None
+        busy = f" {reached.label}: {reached:.0f}." if reached is not None else ""
+        return result._replace(reason=f"It would save too little time to matter{pace}.{busy}")
+    sure = certainty(
+        candidate.basis, account.unknown_while_active, is_familiar=view.capability == FITTED_ON
+    )
+    is_weak = is_debug_build(view) or not view.ceilings.ranked
+    return result._replace(
+        expected=expected_gain(candidate, possible),
+        forecast=forecast(candidate, model, possible, sure),
+        confidence="low" if is_weak or sure * chance(candidate, possible) < 0.45 else "medium",
+    )
 
 
 def _floor(made: _ClaimCandidate, model: TimeModel) -> Evidence | None:
@@ -267,11 +257,9 @@ def _floor(made: _ClaimCandidate, model: TimeModel) -> Evidence | None:
     return model.view.ledger.derived(name, amount, label, duration)
 
 
-# --- what sets the pace afterwards
-
-
 def limiter_after(model: TimeModel, effect: Effect | float) -> str | None:
-    """As in a sentence; None if the gain does not depend on units and waiting."""
+    """What sets the pace after a fix, as in a sentence; None if the gain does not depend on units
+    and waiting."""
     if not isinstance(effect, Effect):
         return None
     loads, exposed = model.loads_after(effect), model.exposed_after(effect)
@@ -281,10 +269,6 @@ def limiter_after(model: TimeModel, effect: Effect | float) -> str | None:
         return "starting and draining the grid"
     if unit is not None and load >= exposed:
         return "one slice of L2" if unit == HOT_LINE else spoken_unit(unit)
-    return _longest_wait(model, effect)
-
-
-def _longest_wait(model: TimeModel, effect: Effect) -> str:
-    left = {s: share * effect.waits.get(s, 1.0) for s, share in model.waiting.items()}
+    left = {state: part * effect.waits.get(state, 1.0) for state, part in model.waiting.items()}
     state = max(left, key=lambda name: left[name], default="")
     return f"waiting for {stalls()[state].waits_for}" if state in stalls() else "waiting"

@@ -1,7 +1,4 @@
-"""Evaluates a model's claim that fewer instructions are needed: its effect on time, or a refusal.
-
-Instructions in total, or of one class.
-"""
+"""Evaluates a model's claim that fewer instructions are needed: in total, or of one class."""
 
 from __future__ import annotations
 
@@ -12,15 +9,14 @@ from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, kept_waits
 from keet.analysis.hardware.ceilings import spoken_unit
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import HOT_LINE, Effect, TimeModel
-from keet.diagnosis.claims.claim import WorkClaim
-from keet.diagnosis.claims.claim_effect import (
+from keet.diagnosis.claims.claim import (
     ClaimEffect,
-    Refusal,
-    claimed,
-    claimed_share,
+    Refused,
+    WorkClaim,
     in_unit,
     removable,
-    share_problem,
+    stated_amount,
+    stated_share,
     warps_launched,
 )
 from keet.evidence import Evidence
@@ -42,13 +38,29 @@ PIPES: Mapping[str, tuple[str, ...]] = {
 }
 """Opcodes by pipe; the first match counts: `LDC` is not a load of the LSU, and `REDUX` not an
 atomic."""
-_PURPOSES = ("value", "memory", "address", "control", "conversion", "move", "sync")
+_PURPOSES = {
+    "value": "arithmetic on data",
+    "memory": "loads and stores",
+    "address": "addresses and indices",
+    "control": "conditions and loops",
+    "conversion": "conversions",
+    "move": "moves and shuffles",
+    "sync": "synchronisation",
+}
+_PURPOSE_PIPES = {
+    "value": ("FMA", "FP64", "FP16", "XU", "tensor"),
+    "memory": ("LSU", "L1"),
+    "sync": ("ADU",),
+}
+"""Units with mainly one purpose; the ALU and FMA pipes are shared."""
 _WITHIN_SM = ("issue", "FMA", "ALU", "FP64", "XU", "FP16", "LSU", "ADU", "L1", "tensor")
-_FIXED = ("wait", "dispatch_stall", "branch_resolving", "no_instruction", "no_instructions")
+_WAITS_OF_ALL = ("wait", "dispatch_stall", "branch_resolving", "no_instruction", "no_instructions")
 """Warp states that occur with every instruction."""
+_OPERATIONS = {"inst": 1.0, "op": 32.0, "flop": 64.0}
+"""Operations of threads per warp instruction, by unit of the amount."""
 
 
-class Class(NamedTuple):
+class _Class(NamedTuple):
     """A class of instructions."""
 
     name: str
@@ -61,117 +73,76 @@ class Class(NamedTuple):
     """By unit: the share of its work that belongs to this class, 0 to 1."""
 
 
-def instruction_claim(
-    claim: WorkClaim, view: LaunchView, model: TimeModel
-) -> ClaimEffect | Refusal:
-    found = class_named(claim.of, view)
-    if isinstance(found, Refusal):
-        return found
-    if not found.executed.value:
-        return Refusal(f"The launch executes no {found.spoken}.", (found.executed,))
+def instruction_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
+    view = model.view
+    kind = _class_named(claim.of.strip(), view)
+    executed = kind.executed
+    if not executed.value:
+        raise Refused(f"The launch executes no {kind.spoken}.", executed)
+    launch = f"The launch executes {executed}"
+    if kind.name != "all":
+        launch += f" ({kind.spoken})"
     if claim.needed is None:
-        problem = share_problem(claim.removed)
-        return problem or _by_share(claim, view, model, found)
-    needed = _warp_instructions(claim.needed)
-    if isinstance(needed, Refusal):
-        return needed
-    shown = claimed(view, found.spoken, needed, found.executed)
-    problem = _amount_problem(view, found, shown)
-    return problem or _by_amount(view, model, found, shown)
-
-
-def _warp_instructions(amount: Quantity) -> Quantity | Refusal:
-    base = in_unit(amount, *_PER_INSTRUCTION)
-    if isinstance(base, Refusal):
-        return base
-    return Quantity(float(base.value) / _PER_INSTRUCTION[base.unit], "inst")
-
-
-_PER_INSTRUCTION = {"inst": 1.0, "op": 32.0, "flop": 64.0}
-"""Thread operations per warp instruction, by unit."""
-
-
-def _amount_problem(view: LaunchView, found: Class, shown: Evidence) -> Refusal | None:
-    least = warps_launched(view) if found.name == "all" else 0.0
-    if not shown.value >= least:
-        return Refusal(f"{shown} is less than an instruction per warp of the launch.", (shown,))
-    if shown.value >= found.executed.value:
-        reason = f"The launch executes {_executed(found)}"
-        both = (found.executed, shown)
-        return Refusal(f"{reason}, and {shown} are said to be needed: nothing can be saved.", both)
-    return None
-
-
-def _by_amount(view: LaunchView, model: TimeModel, found: Class, shown: Evidence) -> ClaimEffect:
-    removed = removable(1 - float(shown.value) / float(found.executed.value))
-    text = (
-        f"The launch executes {_executed(found)}; by the model's reading of the source, {shown} "
-        "are needed."
-    )
-    return _draft(view, model, found, removed, text, shown)
-
-
-def _by_share(claim: WorkClaim, view: LaunchView, model: TimeModel, found: Class) -> ClaimEffect:
-    share = claimed_share(view, found.spoken, claim.removed or 0.0, found.executed)
-    text = (
-        f"The launch executes {_executed(found)}; by the model's reading of the source, "
-        f"{share:.0f} of them are not needed."
-    )
-    return _draft(view, model, found, removable(claim.removed or 0.0), text, share)
-
-
-def _executed(found: Class) -> str:
-    return f"{found.executed}" if found.name == "all" else f"{found.executed} ({found.spoken})"
-
-
-def _draft(  # noqa: PLR0913, PLR0917 - what a draft is made of
-    view: LaunchView, model: TimeModel, found: Class, removed: float, text: str, shown: Evidence
-) -> ClaimEffect:
-    unit = max(found.pipes, key=lambda pipe: model.loads.get(pipe, 0.0), default="issue")
+        share = claim.share()
+        shown = stated_share(view, kind.spoken, share, executed)
+        removed, said = removable(share), f"{shown:.0f} of them are not needed"
+    else:
+        base = in_unit(claim.needed, *_OPERATIONS)
+        amount = Quantity(float(base.value) / _OPERATIONS[base.unit], "inst")
+        shown = stated_amount(view, kind.spoken, amount, executed)
+        if not shown.value >= (warps_launched(view) if kind.name == "all" else 0.0):
+            raise Refused(f"{shown} is less than an instruction per warp of the launch.", shown)
+        if shown.value >= executed.value:
+            reason = f"{launch}, and {shown} are said to be needed: nothing can be saved."
+            raise Refused(reason, executed, shown)
+        removed = removable(1 - float(shown.value) / float(executed.value))
+        said = f"{shown} are needed"
+    unit = max(kind.pipes, key=lambda pipe: model.loads.get(pipe, 0.0), default="issue")
     reached = view.ceilings.reached(unit)
-    evidence = (found.executed, shown, *((reached,) if reached else ()))
-    kept = 1 - removed * found.pipes.get(unit, found.part)
-    return ClaimEffect(text, _effect(model, found, removed), evidence, unit, kept)
+    return ClaimEffect(
+        f"{launch}; by the model's reading of the source, {said}.",
+        _effect(model, kind, removed),
+        (executed, shown, *((reached,) if reached else ())),
+        unit,
+        1 - removed * kind.pipes.get(unit, kind.part),
+    )
 
 
-# --- classes
-
-
-def class_named(of: str, view: LaunchView) -> Class | Refusal:
-    """Finds the class by pipe, purpose or opcode; refuses if the report does not say."""
-    name = of.strip()
-    if name.lower() in ("all", ""):
-        return _everything(view)
+def _class_named(name: str, view: LaunchView) -> _Class:
+    """Finds the class by pipe, purpose or opcode."""
+    lower = name.lower()
+    if lower in ("all", ""):
+        executed = view.get("inst_executed") or view.get("inst_executed_total")
+        if executed is None:
+            raise Refused("The report does not say how many instructions were executed.")
+        return _Class("all", "instructions", executed, 1.0, dict.fromkeys(_WITHIN_SM, 1.0))
     if not view.all_executed:
-        return Refusal("The report does not count instructions by opcode.")
-    if name.lower() in _PURPOSES:
-        return _by_purpose(name.lower(), view)
-    spoken = {pipe.lower(): (pipe, f"instructions of {spoken_unit(pipe)}") for pipe in PIPES}
-    spoken |= dict.fromkeys(("atomic", "atomics"), ("atomics", "atomic instructions"))
-    if name.lower() in spoken:
-        return _counted(view, *spoken[name.lower()], ("ATOM", "RED"))
+        raise Refused("The report does not count instructions by opcode.")
+    if lower in _PURPOSES:
+        if view.code is None:
+            raise Refused("What instructions are for is not known without the machine code.")
+        part = sum(share for purpose, share in view.code.mix if purpose.value == lower)
+        # On the integer pipes, in proportion to all that is executed.
+        shared = dict.fromkeys(("ALU", "FMA"), part)
+        pipes = dict.fromkeys(_PURPOSE_PIPES.get(lower, ()), 1.0) or shared
+        spoken = f"instructions for {_PURPOSES[lower]}"
+        executed = _count(view, f"for_{lower}", spoken, part * view.all_executed)
+        return _Class(lower, spoken, executed, part, pipes)
+    known = {pipe.lower(): (pipe, f"instructions of {spoken_unit(pipe)}") for pipe in PIPES}
+    known |= dict.fromkeys(("atomic", "atomics"), ("atomics", "atomic instructions"))
+    if lower in known:
+        return _by_opcode(view, *known[lower], ("ATOM", "RED"))
     if name.isupper() and view.executed(name):
-        return _counted(view, name, f"{name} instructions", (name,))
-    known = (*_PURPOSES, "atomics", *PIPES)
-    return Refusal(f"Instructions are claimed of all, an executed opcode, {', '.join(known)}.")
+        return _by_opcode(view, name, f"{name} instructions", (name,))
+    names = ", ".join((*_PURPOSES, "atomics", *PIPES))
+    raise Refused(f"Instructions are claimed of all, an executed opcode, {names}.")
 
 
-def _everything(view: LaunchView) -> Class | Refusal:
-    executed = view.get("inst_executed") or view.get("inst_executed_total")
-    if executed is None:
-        return Refusal("The report does not say how many instructions were executed.")
-    return Class("all", "instructions", executed, 1.0, dict.fromkeys(_WITHIN_SM, 1.0))
-
-
-def _pipe_of(opcode: str) -> str | None:
-    return next((pipe for pipe, names in PIPES.items() if opcode.startswith(names)), None)
-
-
-def _counted(view: LaunchView, name: str, spoken: str, opcodes: tuple[str, ...]) -> Class:
-    """A class by opcodes; `name` may be a pipe."""
+def _by_opcode(view: LaunchView, name: str, spoken: str, opcodes: tuple[str, ...]) -> _Class:
+    """The opcodes of the pipe `name`, or these if it is no pipe."""
     own, every = defaultdict[str | None, float](float), defaultdict[str | None, float](float)
     for opcode, count in view.opcodes.items():
-        pipe = _pipe_of(opcode)
+        pipe = next((pipe for pipe, names in PIPES.items() if opcode.startswith(names)), None)
         every[pipe] += count
         if pipe == name or (name not in PIPES and opcode.startswith(opcodes)):
             own[pipe] += count
@@ -181,8 +152,8 @@ def _counted(view: LaunchView, name: str, spoken: str, opcodes: tuple[str, ...])
     if "LSU" in pipes:
         pipes["L1"] = pipes["LSU"]
     total = sum(own.values())
-    shown = _count(view, name, spoken, total)
-    return Class(name, spoken, shown, min(1.0, total / view.all_executed), pipes)
+    executed = _count(view, name, spoken, total)
+    return _Class(name, spoken, executed, min(1.0, total / view.all_executed), pipes)
 
 
 def _count(view: LaunchView, name: str, spoken: str, count: float) -> Evidence:
@@ -191,71 +162,27 @@ def _count(view: LaunchView, name: str, spoken: str, count: float) -> Evidence:
     return view.ledger.derived(f"instructions.{name}", amount, f"executed {spoken}", *sources)
 
 
-_PURPOSE_PIPES = {
-    "value": ("FMA", "FP64", "FP16", "XU", "tensor"),
-    "memory": ("LSU", "L1"),
-    "sync": ("ADU",),
-}
-"""Units with mainly one purpose; the ALU and FMA pipes are shared."""
-
-
-def _by_purpose(name: str, view: LaunchView) -> Class | Refusal:
-    if view.code is None:
-        return Refusal("What instructions are for is not known without the machine code.")
-    part = sum(share for purpose, share in view.code.mix if purpose.value == name)
-    spoken = f"instructions for {_SPOKEN[name]}"
-    pipes = dict.fromkeys(_PURPOSE_PIPES.get(name, ()), 1.0)
-    if not pipes:  # on the integer pipes, in proportion to all that is executed
-        pipes = dict.fromkeys(("ALU", "FMA"), part)
-    executed = _count(view, f"for_{name}", spoken, part * view.all_executed)
-    return Class(name, spoken, executed, part, pipes)
-
-
-_SPOKEN = {
-    "value": "arithmetic on data",
-    "memory": "loads and stores",
-    "address": "addresses and indices",
-    "control": "conditions and loops",
-    "conversion": "conversions",
-    "move": "moves and shuffles",
-    "sync": "synchronisation",
-}
-
-
-# --- effects
-
-
-def _effect(model: TimeModel, found: Class, removed: float) -> Effect:
-    if found.name == "all":
+def _effect(model: TimeModel, kind: _Class, removed: float) -> Effect:
+    """Shortens the waiting that these instructions cause, and that every instruction causes."""
+    if kind.name == "all":
         return Effect(dict.fromkeys(_WITHIN_SM, 1 - removed), every_wait=1 - removed)
-    units = {pipe: 1 - removed * share for pipe, share in found.pipes.items()}
-    units["issue"] = 1 - removed * found.part
-    if found.name == "atomics":  # atomics queue for few addresses
+    pipes = kind.pipes
+    units = {pipe: 1 - removed * share for pipe, share in pipes.items()}
+    units["issue"] = 1 - removed * kind.part
+    waits = kept_waits(model, _WAITS_OF_ALL, removed * kind.part)
+    if pipes.keys() & {"FMA", "ALU", "FP64", "FP16", "tensor"}:
+        waits |= kept_waits(model, ("math_pipe_throttle",), removed * max(pipes.values()))
+    if "XU" in pipes:  # it has a part of the MIO queues, by how busy it is
+        loads = [model.loads.get(unit, 0.0) for unit in ("XU", "LSU", "L1")]
+        part = loads[0] / max(*loads, 1e-9)
+        waits |= kept_waits(model, MIO_WAITS, removed * pipes["XU"] * part)
+    in_lsu = removed * pipes.get("LSU", 0.0)
+    if in_lsu:
+        waits |= kept_waits(model, (*MEMORY_WAITS, *MIO_WAITS), in_lsu)
+    if kind.name == "atomics":  # atomics queue for few addresses
         units[HOT_LINE] = 1 - removed
-    return Effect(units, _waits(model, found, removed))
-
-
-def _waits(model: TimeModel, found: Class, removed: float) -> dict[str, float]:
-    """Warp states caused by these instructions, and by every instruction."""
-    waits = kept_waits(model, _FIXED, removed * found.part)
-    busiest = max(found.pipes.values(), default=0.0)
-    math = {pipe for pipe in found.pipes if pipe in ("FMA", "ALU", "FP64", "FP16", "tensor")}
-    if math:
-        waits |= kept_waits(model, ("math_pipe_throttle",), removed * busiest)
-    if "XU" in found.pipes:
-        waits |= kept_waits(model, MIO_WAITS, removed * found.pipes["XU"] * _own_part(model, "XU"))
-    share = removed * found.pipes.get("LSU", 0.0)
-    if share:
-        waits |= kept_waits(model, (*MEMORY_WAITS, *MIO_WAITS), share)
-    if found.name == "atomics":
         queued = removed * model.loads.get(HOT_LINE, 0.0)
-        waits |= kept_waits(model, MEMORY_WAITS, max(queued, share))
-    if found.name in ("sync", "BAR"):
+        waits |= kept_waits(model, MEMORY_WAITS, max(queued, in_lsu))
+    if kind.name in ("sync", "BAR"):
         waits |= kept_waits(model, ("barrier",), removed)
-    return waits
-
-
-def _own_part(model: TimeModel, unit: str) -> float:
-    """The unit's share of the MIO queues, by how busy it is."""
-    loads = [model.loads.get(each, 0.0) for each in ("XU", "LSU", "L1")]
-    return model.loads.get(unit, 0.0) / max(*loads, 1e-9)
+    return Effect(units, waits)

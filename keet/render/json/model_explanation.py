@@ -17,7 +17,7 @@ from keet.render.json.report import finite
 from keet.render.json.shared_types import QuantityDocument
 
 if TYPE_CHECKING:
-    from keet.diagnosis.claims import EvaluatedClaim
+    from keet.diagnosis.claims.evaluation import EvaluatedClaim
     from keet.evidence import Evidence
     from keet.explanation.explanation_types import Explanation, LaunchExplanation
     from keet.explanation.model_explanation import (

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from keet.analysis.time_model import TimeModel
+from keet.diagnosis.claims.evaluation import check_cause
 from keet.explanation.model_explanation import Authorship, ModelCause, Usage
 from tests.unit.agent.conversations import Talk, cause, conclusion, explained, talk
 
@@ -36,11 +38,9 @@ def test_a_supported_claim_leads_if_the_analyst_has_no_finding() -> None:
     assert before.verdict.healthy
     claim = only(done).claim
     assert claim is not None
-    assert claim.supported
-    assert claim.is_backed
+    assert (claim.supported, claim.is_backed) == (True, True)
     assert claim.possible == pytest.approx(2, abs=0.3)
-    assert each.findings[0].id == "pipe_saturated"
-    assert each.findings[0].origin == "model"
+    assert (each.findings[0].id, each.findings[0].origin) == ("pipe_saturated", "model")
     assert each.verdict.by == "model, computed by keet"
     assert each.verdict.headline != before.verdict.headline
     assert each.verdict.healthy is None
@@ -49,15 +49,21 @@ def test_a_supported_claim_leads_if_the_analyst_has_no_finding() -> None:
     assert done.model_explanation.analyst_headline == before.verdict.headline
 
 
-def test_a_bare_share_does_not_lead() -> None:
+OBJECTIONS = [
+    {"finding": name, "text": "No.", "because": ["duration > 0 us"]}
+    for name in ("latency_bound", "integer_overhead", "sfu_bound", "redundant_traffic")
+]
+
+
+@pytest.mark.parametrize("objections", [(), OBJECTIONS])
+def test_a_bare_share_does_not_lead(objections: Any) -> None:
     """A model can write any number: the finding is listed behind keet's own headline."""
-    done = series(pipe(claim={"kind": "redundant", "removed": "0.9"}))
-    before, each = done.before.launches[0], done.found.each
+    bare = {"kind": "redundant", "removed": "0.9"}
+    done = series(pipe(claim=bare), objections=objections)
     claim = only(done).claim
     assert claim is not None
-    assert claim.supported
-    assert not claim.is_backed
-    assert each.verdict == before.verdict
+    assert (claim.supported, claim.is_backed) == (True, False)
+    assert done.found.each.verdict == done.before.launches[0].verdict
     assert not done.model_explanation.leads
 
 
@@ -88,22 +94,21 @@ def test_an_unconfirmed_amount_is_added_to_a_roofline_headline() -> None:
     )
 
 
-def test_a_share_over_evidence_is_derived() -> None:
-    derived = {"kind": "redundant", "removed": "issue_active_pct / 2"}
-    claim = only(series(pipe(claim=derived))).claim
-    assert claim is not None
-    assert claim.claim.is_derived
-    assert claim.claim.removed == pytest.approx(0.43, abs=0.02)
-
-
 @pytest.mark.parametrize(
-    "share", ["0.9 * duration / duration", "1 - inst_executed / (2 * inst_executed)", "0.9"]
+    ("share", "is_derived"),
+    [
+        ("issue_active_pct / 2", True),
+        ("0.9 * duration / duration", False),
+        ("1 - inst_executed / (2 * inst_executed)", False),
+        ("0.9", False),
+    ],
 )
-def test_a_share_that_does_not_depend_on_evidence_is_not_derived(share: str) -> None:
+def test_a_share_is_derived_if_it_depends_on_evidence(share: str, is_derived: bool) -> None:
     claim = only(series(pipe(claim={"kind": "redundant", "removed": share}))).claim
     assert claim is not None
-    assert not claim.claim.is_derived
-    assert not claim.is_backed
+    assert (claim.claim.is_derived, claim.is_backed) == (is_derived, is_derived)
+    if is_derived:
+        assert claim.claim.removed == pytest.approx(0.43, abs=0.02)
 
 
 @pytest.mark.parametrize(
@@ -112,17 +117,6 @@ def test_a_share_that_does_not_depend_on_evidence_is_not_derived(share: str) -> 
 def test_a_fact_that_does_not_depend_on_evidence_is_rejected(fact: str) -> None:
     found = only(series(pipe(because=["issue_active_pct > 80", fact])))
     assert "does not depend" in (found.problem or "")
-
-
-def test_an_objection_does_not_make_a_bare_share_lead_at_a_roofline() -> None:
-    bare = {"kind": "redundant", "removed": "0.9"}
-    objections = [
-        {"finding": name, "text": "No.", "because": ["duration > 0 us"]}
-        for name in ("latency_bound", "integer_overhead", "sfu_bound", "redundant_traffic")
-    ]
-    done = series(pipe(claim=bare), objections=objections)
-    assert not done.model_explanation.leads
-    assert done.found.each.verdict == done.before.launches[0].verdict
 
 
 @pytest.mark.parametrize(
@@ -162,20 +156,18 @@ def test_a_contradicted_cause_keeps_its_problem() -> None:
     """The grid fills every SM several times."""
     said = cause("small_grid", because=["waves_per_sm"], claim={"kind": "parallelism", "of": "blocks", "needed": "9999"})  # fmt: skip
     done = talk(READS, conclusion(causes=[said]))
-    found = only(done)
-    assert found.problem == "The grid has 1024 blocks and fills all SMs: waves per SM 3.88."
-    assert found.claim is None
+    found, absent = only(done), check_cause("small_grid", TimeModel(done.before.launches[0].view))
+    assert absent is not None
+    assert (found.problem, found.claim) == (absent[0], None)
     assert [each.id for each in done.found.each.findings] == ["shared_bank_conflict"]
 
 
-def test_a_cause_without_a_measured_fact_is_an_opinion() -> None:
-    bare = cause(because=[], text="Neighbours read the same bank.")
-    (found,) = talk(READS, conclusion(causes=[bare])).model_explanation.causes
+@pytest.mark.parametrize("because", [[], ["kTile > 2"]])
+def test_a_cause_without_a_measured_fact_is_an_opinion(because: list[str]) -> None:
+    said = cause(because=because, text="Neighbours read the same bank.")
+    found = only(talk(READS, conclusion(causes=[said])))
     assert found.problem == "it names no measured fact"
     assert found.claim is None
-    constant = cause(because=["kTile > 2"], text="Neighbours read the same bank.")
-    (found,) = talk(READS, conclusion(causes=[constant])).model_explanation.causes
-    assert found.problem == "it names no measured fact"
 
 
 def test_a_place_must_be_a_line_of_the_kernel() -> None:

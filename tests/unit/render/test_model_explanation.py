@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from keet.diagnosis.claims import EvaluatedClaim, WorkClaim
+from keet.diagnosis.claims.claim import WorkClaim
+from keet.diagnosis.claims.evaluation import EvaluatedClaim
 from keet.diagnosis.finding import Forecast
 from keet.errors import one_line
 from keet.evidence import Reference

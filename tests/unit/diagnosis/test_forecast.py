@@ -42,13 +42,13 @@ def told(gain: float, basis: Basis = "measured", sure: float = 1.0) -> Forecast:
 
 @given(GAINS, st.sampled_from(BASES), st.floats(0.1, 1))
 def test_the_likely_gain_lies_within_its_range(gain: float, basis: Basis, sure: float) -> None:
+    """A measured cause is expected to gain what it can; a suspicion, if it is true."""
     low, likely, high = told(gain, basis, sure)
     assert 1 <= low <= likely <= high <= MAX_GAIN
-
-
-@given(GAINS)
-def test_a_measured_cause_is_expected_to_gain_what_it_can(gain: float) -> None:
-    assert told(gain).likely == pytest.approx(gain, abs=0.005)
+    if basis != "assumed":
+        assert likely == pytest.approx(gain, abs=0.005)
+    if basis == "suspected":
+        assert low == 1
 
 
 @given(GAINS, GAINS, st.sampled_from(BASES))
@@ -72,17 +72,13 @@ def test_a_small_assumed_gain_is_doubted_and_a_large_one_is_not() -> None:
     assert expected_gain(candidate(basis="assumed"), 3.0) > 2.9
 
 
-@pytest.mark.parametrize("gain", [1.2, 2.0, 4.0])
-def test_a_suspicion_says_what_it_gains_if_it_is_true(gain: float) -> None:
-    found = told(gain, "suspected", 0.4)
-    assert (found.low, found.likely) == (1.0, gain)
-
-
 @given(st.floats(2, MAX_GAIN / 4))
 def test_the_range_has_the_fitted_width(gain: float) -> None:
+    """Issue 18 asks for a median of high over low of at most 3."""
     low, likely, high = told(gain)
     assert math.log2(likely / low) == pytest.approx(parameter("range_below"), abs=0.01)
     assert math.log2(high / likely) == pytest.approx(parameter("range_above"), abs=0.01)
+    assert 2 ** (parameter("range_below") + parameter("range_above")) <= 3
 
 
 def test_other_units_bound_the_range() -> None:
@@ -105,11 +101,6 @@ def test_a_less_certain_gain_has_a_wider_range() -> None:
         found = [told(4, sure=each) for each in sure]
         assert all(b.low < a.low and a.high < b.high for a, b in pairwise(found))
         assert {each.likely for each in found} == {4}
-
-
-def test_ranges_are_narrow_enough_to_be_useful() -> None:
-    """Issue 18 asks for a median of high over low of at most 3."""
-    assert 2 ** (parameter("range_below") + parameter("range_above")) <= 3
 
 
 def test_a_gain_is_that_of_the_time_model() -> None:

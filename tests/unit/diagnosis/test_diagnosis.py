@@ -30,37 +30,27 @@ from keet.explanation.headline import verdict_of
 from keet.findings import findings
 from keet.profile import Launch
 from keet.profile.metric import Value
-from kernels_samples.samples import Sample, load_samples
+from kernels_samples.samples import load_samples
 from tests.conftest import REPORTS, corpus_files, needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.changed_launch import changed, profile_of
 from tests.unit.analysis.made_up_launch import made_up
 
-SAMPLES = load_samples()
-PLANTED = [sample for sample in SAMPLES if not sample.healthy]
-HEALTHY = [(sample, variant) for sample in SAMPLES if sample.healthy for variant in sample.variants]
+SAMPLES = {sample.name: sample for sample in load_samples()}
+PLANTED = [name for name, sample in SAMPLES.items() if not sample.healthy]
+HEALTHY = [(name, v) for name, sample in SAMPLES.items() if sample.healthy for v in sample.variants]
 SECOND = {"hydro_element": "local memory costs as much as the stores, to 4 %"}
 """Samples whose dominant cause may come second; issue 18 allows two."""
 
 
-def sample_named(name: str) -> Sample:
-    return next(sample for sample in SAMPLES if sample.name == name)
-
-
-def launch_of(sample: Sample, variant: str) -> Launch:
-    launches = profile_of(sample.report(variant)).launches
-    return next(each for each in launches if each.name.function == sample.kernel)
-
-
-def diagnosis_of(sample: Sample, variant: str) -> Diagnosis:
-    return _diagnosis_of(sample.name, variant)
+def launch_of(name: str, variant: str = "slow") -> Launch:
+    launches = profile_of(SAMPLES[name].report(variant)).launches
+    return next(each for each in launches if each.name.function == SAMPLES[name].kernel)
 
 
 @cache
-def _diagnosis_of(name: str, variant: str) -> Diagnosis:
-    sample = sample_named(name)
-    launch = launch_of(sample, variant)
-    return diagnose(launch, profile_of(sample.report(variant)).launches)
+def diagnosis_of(name: str, variant: str = "slow") -> Diagnosis:
+    return diagnose(launch_of(name, variant), profile_of(SAMPLES[name].report(variant)).launches)
 
 
 def ids_of(diagnosis: Diagnosis) -> list[str]:
@@ -75,34 +65,35 @@ def gain_of(diagnosis: Diagnosis, finding_id: str) -> float:
 # --- the samples
 
 
-@each_row("sample", PLANTED, ids=lambda sample: sample.name)
-def test_the_planted_cause_is_found(sample: Sample) -> None:
-    found = ids_of(diagnosis_of(sample, "slow"))
-    named = {sample.truth.dominant, *sample.truth.accept}
-    assert named & set(found[: 2 if sample.name in SECOND else 1])
+def planted_in(name: str) -> set[str]:
+    return {SAMPLES[name].truth.dominant, *SAMPLES[name].truth.accept}
 
 
-@each_row("sample", PLANTED, ids=lambda sample: sample.name)
+@each_row("name", PLANTED)
+def test_the_planted_cause_is_found(name: str) -> None:
+    first = ids_of(diagnosis_of(name))[: 2 if name in SECOND else 1]
+    assert planted_in(name) & set(first)
+
+
+@each_row("name", PLANTED)
 @pytest.mark.slow
-def test_less_is_left_to_gain_after_the_fix(sample: Sample) -> None:
-    before, after = diagnosis_of(sample, "slow"), diagnosis_of(sample, "fast")
-    planted = max({sample.truth.dominant, *sample.truth.accept}, key=lambda i: gain_of(before, i))
+def test_less_is_left_to_gain_after_the_fix(name: str) -> None:
+    before, after = diagnosis_of(name), diagnosis_of(name, "fast")
+    planted = max(planted_in(name), key=lambda cause: gain_of(before, cause))
     assert gain_of(after, planted) < gain_of(before, planted)
 
 
-@each_row(
-    ("sample", "variant"), HEALTHY, ids=lambda part: part if isinstance(part, str) else part.name
-)
-def test_a_kernel_at_a_ceiling_has_no_finding(sample: Sample, variant: str) -> None:
-    diagnosis = diagnosis_of(sample, variant)
+@each_row(("name", "variant"), HEALTHY)
+def test_a_kernel_at_a_ceiling_has_no_finding(name: str, variant: str) -> None:
+    diagnosis = diagnosis_of(name, variant)
     assert diagnosis.findings == ()
-    assert diagnosis.healthy == sample.truth.dominant
+    assert diagnosis.healthy == SAMPLES[name].truth.dominant
 
 
-@each_row("sample", SAMPLES, ids=lambda sample: sample.name)
-def test_findings_are_complete_and_ranked(sample: Sample) -> None:
+@each_row("name", SAMPLES)
+def test_findings_are_complete_and_ranked(name: str) -> None:
     for variant in ("slow", "fast"):
-        _check(diagnosis_of(sample, variant))
+        _check(diagnosis_of(name, variant))
 
 
 def _check(diagnosis: Diagnosis) -> None:
@@ -128,13 +119,11 @@ def _check(diagnosis: Diagnosis) -> None:
 @each_row("name", ["xs_lookup", "stencil_march", "sparse_apply", "ring_steps"])
 def test_findings_are_ranked_by_the_time_they_save(name: str) -> None:
     """A suspicion counts for less than what is measured."""
-    sample = sample_named(name)
-    launch = launch_of(sample, "slow")
+    launch = launch_of(name)
     view = LaunchView(launch)
-    model = TimeModel(view)
-    together = cross_launch_findings(profile_of(sample.report("slow")).launches, Ledger())
+    together = cross_launch_findings(profile_of(SAMPLES[name].report("slow")).launches, Ledger())
     view.shared_traffic = together.shared.get(launch.id)
-    ranked = ranked_candidates(view, model)
+    ranked = ranked_candidates(view, TimeModel(view))
     gains = [each.gain for each in ranked]
     assert len(gains) > 2
     assert gains == sorted(gains, reverse=True)
@@ -180,7 +169,7 @@ def test_an_export_without_instructions_shows_the_cause() -> None:
 
 def test_confidence_falls_with_what_is_not_attributable() -> None:
     """The same launch, without warp states."""
-    launch = launch_of(sample_named("matrix_flip"), "slow")
+    launch = launch_of("matrix_flip")
     blind = changed(launch, lambda name, v: None if "issue_stalled" in name else v)
     known, unknown = (diagnose(each, reads_code=False) for each in (launch, blind))
     assert unknown.account.unknown > known.account.unknown
@@ -213,8 +202,8 @@ _COLUMNS = ("memory_type", "memory_access_size_type", "thread_inst_executed_true
 def _odd_subjects() -> tuple[tuple[Launch, list[str]], ...]:
     """Two full sets, a basic set and an export, each with the metrics that a diagnosis reads."""
     subjects = (
-        launch_of(sample_named("column_physics"), "slow"),
-        launch_of(sample_named("key_count"), "slow"),
+        launch_of("column_physics"),
+        launch_of("key_count"),
         profile_of(REPORTS / "tour_basic.ncu-rep").launches[0],
         profile_of(REPORTS / "tour_lines.csv").launches[0],
     )
@@ -253,7 +242,7 @@ def test_odd_and_missing_numbers_give_finite_gains(launch: Launch) -> None:
 
 
 def test_no_sample_looks_like_a_debug_build() -> None:
-    assert not any(is_debug_build(diagnosis_of(sample, "slow").view) for sample in SAMPLES)
+    assert not any(is_debug_build(diagnosis_of(name).view) for name in SAMPLES)
 
 
 @needs_corpus
@@ -272,7 +261,7 @@ def test_a_debug_build_is_recognised(owner: str) -> None:
 @each_row("name", ["matrix_flip", "row_layers", "half_dense", "fan_update"])
 def test_waits_at_a_barrier_are_those_of_the_barrier(name: str) -> None:
     """They are sampled at the instruction behind it, which may be of another line."""
-    view = LaunchView(launch_of(sample_named(name), "slow" if name == "half_dense" else "fast"))
+    view = LaunchView(launch_of(name, "slow" if name == "half_dense" else "fast"))
     places = view.barrier_places()
     assert places
     assert all("__syncthreads" in view.text_of(place) for place in places)
@@ -293,7 +282,7 @@ def test_a_barrier_is_found_without_the_source() -> None:
     [("column_physics", "array"), ("hydro_element", "array"), ("softmax_rows", "spill")],
 )
 def test_spilled_registers_and_indexed_arrays_are_distinguished(name: str, variant: str) -> None:
-    found = diagnosis_of(sample_named(name), "slow").findings
+    found = diagnosis_of(name).findings
     (finding,) = (each for each in found if each.id == "local_memory_spill")
     assert finding.variant == variant
 
@@ -306,6 +295,6 @@ def test_a_remedy_names_only_what_the_gpu_has(
 ) -> None:
     """Instructions named wgmma are of 9.0 alone."""
     monkeypatch.setattr(LaunchView, "capability", capability)
-    (first, *_) = diagnose(launch_of(sample_named("half_dense"), "slow"), reads_code=False).findings
+    (first, *_) = diagnose(launch_of("half_dense"), reads_code=False).findings
     assert first.id == "no_tensor_core"
     assert ("wgmma" in first.action) == says

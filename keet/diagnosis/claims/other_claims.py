@@ -1,0 +1,216 @@
+"""Evaluates a model's claims about precision, waiting, redundant work, parallelism and launches."""
+
+from __future__ import annotations
+
+from keet.analysis.candidate import (
+    HIDEABLE,
+    MAX_GAIN,
+    covered_waits,
+    is_matrix_product,
+    kept_waits,
+    part_of,
+)
+from keet.analysis.decisions.double_precision import in_single_precision
+from keet.analysis.decisions.uneven import evenness
+from keet.analysis.kernel.grid_use import grid_shape, resident
+from keet.analysis.kernel.work_per_warp import chain_share, working_part
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import Effect, TimeModel
+from keet.catalog import stalls
+from keet.diagnosis.claims.claim import (
+    ClaimEffect,
+    Refused,
+    WorkClaim,
+    in_unit,
+    removable,
+    stated_amount,
+    stated_share,
+)
+from keet.diagnosis.claims.instruction_claims import PIPES
+from keet.units import Quantity
+
+# --- precision
+
+
+def precision_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
+    """A lower precision suffices, or tensor cores can do the work."""
+    enough = claim.of.strip().lower()
+    if enough == "fp32":
+        return _single_precision(claim, model)
+    view = model.view
+    if enough in ("fp16", "bf16"):  # two values per instruction
+        part, kept = part_of(view, "FFMA", "FADD", "FMUL"), parameter("indirect")
+        work, said = "single-precision arithmetic", "half precision suffices"
+        units = {"FMA": kept, "issue": 1 - part * (1 - kept)}
+        every_wait = 1 - part * (1 - kept)
+    elif enough in ("tensor", "tf32"):
+        # A matrix product leaves little work; in other code, what is not a multiply-add stays.
+        part, kept = part_of(view, "FFMA", "HFMA"), parameter("tensor_work")
+        work = "multiply-adds that tensor cores could do"
+        said = "tensor cores can do its multiply-adds"
+        every_wait = kept if is_matrix_product(view) else 1 - part * (1 - kept)
+        units = dict.fromkeys(("issue", "LSU", "L1", "ALU"), every_wait) | {"FMA": kept}
+    else:
+        raise Refused("A precision that suffices is FP32, FP16 or tensor.")
+    busy = view.ceilings.reached("FMA")
+    if busy is None or not part:
+        raise Refused(f"The report shows no {work}.")
+    text = (
+        f"The FMA pipe is busy for {busy:.0f} of the time; by the model's reading of the source, "
+        f"{said}."
+    )
+    return ClaimEffect(text, Effect(units, every_wait=every_wait), (busy,), "FMA", kept)
+
+
+def _single_precision(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
+    view = model.view
+    busy = view.ceilings.reached("FP64")
+    if view.all_executed and not part_of(view, *PIPES["FP64"]):
+        raise Refused("The launch executes no FP64 arithmetic.")
+    if busy is None:
+        raise Refused("The report does not say how busy the FP64 pipe was.")
+    text = (
+        f"The FP64 pipe is busy for {busy:.0f} of the time; by the model's reading of the source, "
+        "single precision suffices."
+    )
+    effect = in_single_precision(view, model, is_unintended=claim.spec.is_unintended)
+    return ClaimEffect(text, effect, (busy,), "FP64", effect.units["FP64"])
+
+
+# --- waiting and redundant work
+
+
+def waiting_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
+    """For one stall reason or all. A share is limited to what keet expects of any fix: of barriers,
+    and of waits that more warps hide."""
+    view, removed = model.view, claim.share()
+    if not view.stalls:
+        raise Refused("The report does not say what warps wait for.")
+    state = claim.of.strip().lower()
+    hidden = min(removed, 1 - 1 / parameter("most_occupancy"))
+    if state in ("all", ""):
+        share = stated_share(view, "all waiting", removed)
+        text = f"By the model's reading of the source, {share:.0f} of all waiting can go."
+        return ClaimEffect(text, Effect(every_wait=1 - hidden), (share,))
+    if state not in stalls():
+        raise Refused(f"{claim.of!r} is no warp state; `all` is all of them.")
+    waited = view.stall(state)
+    if waited is None:
+        raise Refused(f"No warp waited for {stalls()[state].waits_for}.")
+    share = stated_share(view, f"the waiting for {stalls()[state].label}", removed, waited)
+    units = {}
+    if state == "barrier":
+        gone = min(removed, parameter("barrier_waits"))
+        units["ADU"] = 1 - gone * parameter("indirect")
+    else:
+        gone = hidden if state in HIDEABLE else removable(removed)
+    text = (
+        f"Warps wait {waited:.0f} of their time for {stalls()[state].waits_for}; by the model's "
+        f"reading of the source, {share:.0f} of that can go."
+    )
+    return ClaimEffect(text, Effect(units, kept_waits(model, (state,), gone)), (waited, share))
+
+
+def redundant_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
+    kept = 1 - removable(claim.share())
+    share = stated_share(model.view, "the launch's work", claim.share())
+    text = f"By the model's reading of the source, {share:.0f} of what the launch does can go."
+    effect = Effect(dict.fromkeys(model.loads, kept), every_wait=kept)
+    return ClaimEffect(text, effect, (share,), model.busiest, kept)
+
+
+# --- parallelism
+
+
+def parallelism_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
+    """Work can be spread better: over blocks, warps per SM, or SMs with equal work."""
+    spreads = {"blocks": _blocks, "warps": _warps, "balance": _balance}
+    spread = spreads.get(claim.of.strip().lower())
+    if spread is None:
+        raise Refused(f"Parallelism is claimed of {', '.join(spreads)}; not of {claim.of!r}.")
+    return spread(claim, model)
+
+
+def _needed(claim: WorkClaim, unit: str) -> Quantity:
+    if claim.needed is None:
+        raise Refused(f"The claim needs the number of {unit}s that there could be.")
+    return in_unit(claim.needed, unit)
+
+
+def _blocks(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
+    """More blocks, on more SMs or more per SM."""
+    view, needed = model.view, _needed(claim, "block")
+    shape = grid_shape(view)
+    if shape is None:
+        raise Refused("The report does not say how many blocks the grid has.")
+    shown = stated_amount(view, "blocks", needed, shape.grid)
+    if not shown.value > shape.grid.value:
+        raise Refused(f"The grid has {shape.grid:.0f}s already.", shape.grid, shown)
+    times = float(shown.value) / float(shape.grid.value)
+    after = min(1.0, shape.spread * times)
+    waves = float(shape.waves.value) if shape.waves else shape.spread
+    held, more = min(1.0, waves / shape.spread), min(1.0, waves * times / after)
+    part = working_part(view)
+    on_each = held / more if shape.spread < 1 else (held / more) ** parameter("partial_wave")
+    effect = Effect(
+        waits=kept_waits(model, HIDEABLE, 1 - max(on_each, 1 / MAX_GAIN) ** part),
+        longest_sm=max(shape.spread / after, 1 / MAX_GAIN) ** part,
+        least=chain_share(view),
+    )
+    text = (
+        f"The grid has {shape.grid:.0f}s; by the model's reading of the source, {shown:.0f}s can "
+        "share the work."
+    )
+    return ClaimEffect(text, effect, (shape.grid, shown))
+
+
+def _warps(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
+    view, needed = model.view, _needed(claim, "warp")
+    now, most = view.get("achieved_warps_per_sm"), view.get("device_warps_per_sm")
+    if now is None or not now.value:
+        raise Refused("The report does not say how many warps an SM held.")
+    shown = stated_amount(view, "warps per SM", needed, now)
+    if not shown.value > now.value:
+        raise Refused(f"An SM holds {now:.1f}s already.", now, shown)
+    if most is not None and shown.value > most.value:
+        raise Refused(f"An SM holds {most:.0f}s at the most.", most, shown)
+    waves = view.value("waves_per_sm") or parameter("most_occupancy")
+    times = min(float(shown.value) / float(now.value), parameter("most_occupancy"), max(1.0, waves))
+    text = f"An SM holds {now:.1f}s on average; as the model states, {shown:.0f}s can be on it."
+    return ClaimEffect(text, Effect(waits=covered_waits(model, times)), (now, shown))
+
+
+def _balance(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
+    view, removed = model.view, claim.share()
+    even = evenness(view)
+    if even is None:
+        raise Refused("The report does not say how long each SM was active.")
+    share = stated_share(view, "the difference between SMs", removed, even.ratio)
+    longest = 1 - removable(removed) * (1 - min(1.0, float(even.ratio.value)))
+    # Other blocks could run beside a long one that is left.
+    filled = resident(view) ** (1 - longest) if claim.spec.has_long_blocks else 1.0
+    text = (
+        f"SMs have unequal work: {even.text}; by the model's reading of the source, "
+        f"{share:.0f} of the difference can go."
+    )
+    effect = Effect(longest_sm=max(longest, 1 / MAX_GAIN), every_wait=filled)
+    return ClaimEffect(text, effect, (even.share, even.ratio, share))
+
+
+# --- launches
+
+
+def launch_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
+    """Removed launches, each with its start, its drain and the gap to the next."""
+    removed, duration = claim.share(), model.view.get("duration")
+    if duration is None or not duration.value:
+        raise Refused("The report does not say how long the launch took.")
+    taken, gap = float(duration.value), parameter("launch_gap_ns")
+    start = max(parameter("least_kernel_ns"), model.fixed * taken)
+    saved = min(removed * (start + gap), taken + gap - 0.2 * taken)
+    share = stated_share(model.view, "the launches", removed, duration)
+    text = (
+        f"The kernel takes {duration}, its start and end included; by the model's reading of the "
+        f"source, {share:.0f} of the launches can go."
+    )
+    return ClaimEffect(text, (taken + gap) / (taken + gap - saved), (duration, share))
