@@ -95,16 +95,13 @@ def _suspicion(diagnosis: Diagnosis) -> str:
     return "".join(f" There may be {each.label}." for each in found)
 
 
-_IDLE = ("small_grid", "tail_effect", "load_imbalance")
-_HOT = ("atomic_contention", "l2_partition_imbalance")
-
-
 def _where(diagnosis: Diagnosis, first: Finding, nearest: tuple[Ceiling, ...]) -> str:
     """Where the time goes, as far as it belongs to the first cause."""
-    if first.id in _IDLE and (idle := _idle(diagnosis, first)):
+    if first.spec.headline == "idle" and (idle := _idle(diagnosis, first)):
         return idle
     hot = diagnosis.model.hot_line
-    if first.id in _HOT and diagnosis.model.busiest == HOT_LINE and hot is not None:
+    names_line = first.spec.headline == "hot line" and diagnosis.model.busiest == HOT_LINE
+    if names_line and hot is not None:
         if hot.is_in_host:
             return f"one slice of L2 is active {hot.skew:.1f} times as long as an average one"
         return f"one slice of L2 looks up {hot.skew:.1f} times the sectors of an average one"

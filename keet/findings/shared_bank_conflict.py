@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keet.analysis.facts import on_chip, origin
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.findings import Edit, FindingSpec, SmallShare, otherwise, when
 
 FINDING = FindingSpec(
     id="shared_bank_conflict",
@@ -20,6 +20,11 @@ FINDING = FindingSpec(
     parameters=("unrelated_waits", "replayed"),
     claims=("bytes", "waiting"),
     memory="shared",
+    looks_good=SmallShare(
+        "bank_conflicts_load",
+        "shared_load_wavefronts",
+        "few bank conflicts in shared memory ({share} of the load wavefronts are repeats)",
+    ),
     unlike={
         "atomic_contention": "Repeats of atomics on shared memory are counted apart: their threads "
         "access the same address, not just the same bank.",

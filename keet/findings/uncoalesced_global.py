@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keet.analysis.facts import global_memory, instructions, on_chip, origin
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.findings import Edit, FindingSpec, SmallShare, otherwise, when
 
 FINDING = FindingSpec(
     id="uncoalesced_global",
@@ -25,6 +25,11 @@ FINDING = FindingSpec(
     parameters=("coalesced_waits", "gathered", "replayed", "indirect"),
     claims=("bytes",),
     memory="global",
+    looks_good=SmallShare(
+        "src_l2_sectors_global_excess",
+        "src_l2_sectors_global",
+        "coalesced global accesses ({share} excess sectors)",
+    ),
     unlike={
         "narrow_access": "Narrow accesses can be perfectly coalesced: all bytes of the sectors are "
         "used, but each instruction moves few of them.",
