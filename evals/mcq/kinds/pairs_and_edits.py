@@ -138,7 +138,7 @@ def edit_drafts(reports: Sequence[Facts]) -> list[Draft]:
     items = [
         Item(f"{f.sample.name}-{f.variant}", (f,), {known: _ruled_out(f, known)})
         for f in reports
-        if (known := _known(f)) in findings()
+        if (known := _known(f)) is not None
     ]
     only_wrong = [spec.id for spec in findings().values() if not spec.edit.is_answer]
     return [_edit_draft(choice) for choice in balanced(items, 3, EDIT_SEED, _MOST, only_wrong)]

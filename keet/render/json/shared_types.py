@@ -19,7 +19,7 @@ class _InRegistry:
     def __get_pydantic_json_schema__(self, core: Any, schema_of: Any) -> dict[str, Any]:
         from keet.findings import findings
 
-        return schema_of(core) | {"enum": list(findings())}
+        return {**schema_of(core), "enum": list(findings())}
 
 
 FindingId = Annotated[str, _InRegistry()]
