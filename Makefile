@@ -60,7 +60,7 @@ fuzz: $(STAMP)  ## damaged reports through every command, for SECONDS=N; see tes
 docs: $(STAMP)  ## write what is generated again: the compiled catalog, tables of the docs
 	$(BIN)/python -m keet.catalog.compiling
 	$(BIN)/python -m keet.catalog.metrics_page docs
-	$(BIN)/python -m keet.render.common.findings_page > docs/findings.md.new && mv docs/findings.md.new docs/findings.md
+	$(BIN)/python -m docs_site.findings_page docs
 	$(BIN)/python -m docs_site.commands_page > docs/commands.md.new && mv docs/commands.md.new docs/commands.md
 	$(BIN)/python -m evals.analyst.parameter_page > docs/parameters.md.new && mv docs/parameters.md.new docs/parameters.md
 	$(BIN)/python -m docs_site.modules_page

@@ -2,12 +2,12 @@
 
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
-from docs_site import modules_page
+from docs_site import findings_page, modules_page
 
-from keet.catalog import findings_page, gpus, hardware_units, metrics, stalls
-from keet.catalog.metrics_page import pages, write
+from keet.catalog import gpus, hardware_units, metrics, metrics_page, stalls
 from keet.version import __version__
 from tests.typed_commands import parsed
 
@@ -22,17 +22,20 @@ README = page_text("README.md")
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-def test_the_metrics_pages_are_those_of_the_catalog() -> None:
+@pytest.mark.parametrize(
+    ("folder", "generator"), [("metrics", metrics_page), ("findings", findings_page)]
+)
+def test_generated_pages_are_up_to_date(folder: str, generator: ModuleType) -> None:
     docs = ROOT / "docs"
-    committed = [docs / "metrics.md", *(docs / "metrics").glob("*.md")]
-    texts = {
+    committed = [docs / f"{folder}.md", *(docs / folder).glob("*.md")]
+    found = {
         path.relative_to(docs).as_posix(): path.read_text(encoding="utf-8") for path in committed
     }
-    assert texts == pages(), "run: make docs"
+    assert found == generator.pages(), "run: make docs"
 
 
 def test_every_metric_is_on_a_page_of_its_section() -> None:
-    texts = pages()
+    texts = metrics_page.pages()
     ids = [found for text in texts.values() for found in re.findall(r'<a id="(\w+)">', text)]
     assert sorted(ids) == sorted(metrics())
     assert '<a id="l2_hit_rate_pct">' in texts["metrics/memory_workload_analysis.md"]
@@ -41,13 +44,9 @@ def test_every_metric_is_on_a_page_of_its_section() -> None:
 def test_pages_of_sections_that_are_gone_are_removed(tmp_path: Path) -> None:
     (tmp_path / "metrics").mkdir()
     (tmp_path / "metrics" / "old_section.md").write_text("")
-    write(tmp_path)
+    metrics_page.write(tmp_path, "metrics", metrics_page.pages())
     found = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.md")}
-    assert found == set(pages())
-
-
-def test_the_findings_page_is_that_of_the_catalog() -> None:
-    assert (ROOT / "docs" / "findings.md").read_text(encoding="utf-8") == findings_page.page()
+    assert found == set(metrics_page.pages())
 
 
 def test_the_readme_begins_with_the_two_commands() -> None:

@@ -7,7 +7,10 @@ import pytest
 
 from keet.catalog.cases import casebook
 from keet.catalog.precedents import precedents
+from keet.cli.finding import find_id
+from keet.errors import UsageError
 from keet.findings import findings
+from keet.render.common.finding_reference import finding_reference
 from tests.conftest import Keet
 from tests.json_documents import check_document
 
@@ -48,7 +51,7 @@ def test_the_fix_comes_first_and_parameters_last(form: str, keet: Keet) -> None:
     parts = (
         *("Tail effect", findings()["tail_effect"].meaning.split(".")[0], "How to fix it"),
         *("Measured cases", "How it is judged", "Similar findings", "How the gain is computed"),
-        "keet/analysis/candidates",
+        "keet/findings/tail_effect.py",
     )
     places = [out.find(part) for part in parts]
     assert -1 not in places
@@ -82,3 +85,42 @@ def test_the_result_can_be_written_to_a_file(keet: Keet, tmp_path: Path) -> None
     page = tmp_path / "page.md"
     assert keet("finding", "tail_effect", "--format", "markdown", "-o", page).out == ""
     assert page.read_text(encoding="utf-8").startswith("# Tail effect (`tail_effect`)\n")
+
+
+@pytest.mark.parametrize("finding", ["uncoalesced_global", "at_dram_roofline"])
+def test_a_reference_shows_no_locked_case(finding: str) -> None:
+    reference = finding_reference(finding)
+    assert {case.split for case in (*reference.best, *reference.lookalikes)} <= {"work"}
+    assert bool(reference.best) == bool(reference.measured)
+
+
+def test_every_id_and_label_is_found() -> None:
+    for spec in findings().values():
+        assert find_id(spec.id) == spec.id
+        assert find_id(spec.label.upper()) == spec.id
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("bank conflicts", "shared_bank_conflict"),
+        ("Tail-Effect", "tail_effect"),
+        ("barriers", "barrier_bound"),
+    ],
+)
+def test_words_of_a_name_are_enough(name: str, expected: str) -> None:
+    assert find_id(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("uncoalesed_globl", "is not a finding; did you mean uncoalesced_global?"),
+        ("occupancy", "several findings; did you mean occupancy_limited_block or"),
+        ("xyzzy", "is not a finding; see: keet finding"),
+        ("\x1b[2J", "is not a finding; see: keet finding"),
+    ],
+)
+def test_what_is_no_finding(name: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said.replace("?", r"\?")):
+        find_id(name)

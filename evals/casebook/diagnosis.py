@@ -92,7 +92,7 @@ def _alarm(read: Read, before: Answer, confirmed: Set[str]) -> AlarmScore:
     names = read.truth.names
     promised = [claim for claim in before.claims if claim.likely >= PROMISE]
     rules = [
-        (nvidia.MEANINGS[advice.rule], gain)
+        (nvidia.meanings(advice.rule), gain)
         for advice, gain in zip(before.global_advice, nvidia.speedups(before.global_advice))
     ]
     return AlarmScore(

@@ -1,49 +1,18 @@
 """The edits that questions offer, and which numbers of a report show that an edit cannot help.
 
-The planted cause of a sample, confirmed by a measured fix, decides which edit helps. A number shows
-that another one does not: the report does not have the problem that it would fix.
+The edits are those of keet/findings. The planted cause of a sample, confirmed by a measured fix,
+decides which edit helps. A number shows that another one does not: the report does not have the
+problem that it would fix.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from evals.mcq.report_facts import Facts, metric
+from keet.findings import findings
 
-Check = Callable[[Facts], str | None]
-"""Why an edit cannot help much; None if the report does not rule it out."""
-
-
-class Edit(NamedTuple):
-    text: str
-    ruled_out: Check
-
-
-def _below(name: str, value: Callable[[Facts], float | None], limit: float) -> Check:
-    def check(facts: Facts) -> str | None:
-        seen = value(facts)
-        told = f"{name} is {seen:.3g}, below {limit:g}" if seen is not None else None
-        return told if seen is not None and seen < limit else None
-
-    return check
-
-
-def _above(name: str, value: Callable[[Facts], float | None], limit: float) -> Check:
-    def check(facts: Facts) -> str | None:
-        seen = value(facts)
-        told = f"{name} is {seen:.3g}, not below {limit:g}" if seen is not None else None
-        return told if seen is not None and seen >= limit else None
-
-    return check
-
-
-def _unit(name: str) -> Callable[[Facts], float | None]:
-    return lambda facts: facts.units.get(name)
-
-
-def _stall(reason: str) -> Callable[[Facts], float]:
-    return lambda facts: 100 * facts.stall_share(reason)
+Measure = Callable[[Facts], float | None]
 
 
 def excess_sectors(facts: Facts) -> float | None:
@@ -114,17 +83,9 @@ def _highest(facts: Facts, *names: str) -> float | None:
     return max(measured) if len(measured) == len(seen) else None
 
 
-def _busiest(facts: Facts) -> float:
-    return max(facts.units.values())
-
-
-def _not_first(resource: str) -> Check:
-    def check(facts: Facts) -> str | None:
-        limit, lowest = facts.limits[resource], min(facts.limits.values())
-        told = f"{resource} would allow {limit} blocks per SM, and another limit allows {lowest}"
-        return told if limit > lowest else None
-
-    return check
+def _shared_memory(facts: Facts) -> float:
+    name = "launch__shared_mem_per_block_{}"
+    return facts.need(name.format("static")) + facts.need(name.format("dynamic"))
 
 
 def _no_product(facts: Facts) -> str | None:
@@ -137,155 +98,73 @@ def _no_product(facts: Facts) -> str | None:
     return f"the FMA pipes are at {fma:.3g} % of their peak only" if fma < 12 else None
 
 
-EDITS: dict[str, Edit] = {
-    "uncoalesced_global": Edit(
-        "Make neighbouring threads of a warp access neighbouring addresses in global memory",
-        _below("the percentage of global sectors beyond the least", excess_sectors, 8),
+def _unit(name: str) -> Measure:
+    return lambda facts: facts.units.get(name)
+
+
+def _stall(reason: str) -> Measure:
+    return lambda facts: 100 * facts.stall_share(reason)
+
+
+MEASURES: dict[str, Measure] = {
+    "the percentage of global sectors beyond the least": excess_sectors,
+    "the percentage of instructions that access global memory": _global_instructions,
+    "the busiest memory unit's percentage of peak": _memory,
+    "the percentage of shared wavefronts from conflicts": _bank_conflicts,
+    "the shared memory of a block": _shared_memory,
+    "the number of requests to local memory": _local_requests,
+    "the number of requests for global atomics": _atomics,
+    "the busiest L2 slice's load over the mean": _slice_spread,
+    "the percentage of L2 sectors from host memory": _host_sectors,
+    "the number of waves": metric("launch__waves_per_multiprocessor"),
+    "the least active SM's share of the most active one's cycles": _sm_spread,
+    "the busiest unit's percentage of peak": lambda facts: max(facts.units.values()),
+    "the percentage of warp cycles spent at barriers": _stall("barrier"),
+    "the percentage of warp cycles without an instruction": _stall("no_instruction"),
+    "the launch's time in microseconds": lambda facts: facts.microseconds,
+    "the number of threads per instruction": _threads_per_instruction,
+    "the number of double-precision instructions": metric(
+        "smsp__sass_thread_inst_executed_op_fp64_pred_on.sum"
     ),
-    "narrow_access": Edit(
-        "Move 16 bytes with each global load and store instead of fewer bytes at a time",
-        _below("the percentage of instructions that access global memory", _global_instructions, 3),
-    ),
-    "redundant_traffic": Edit(
-        "Read each value from memory once and reuse it on chip, by tiling or by fusing passes",
-        _below("the busiest memory unit's percentage of peak", _memory, 35),
-    ),
-    "shared_bank_conflict": Edit(
-        "Pad or swizzle the arrays in shared memory so that warps hit different banks",
-        _below("the percentage of shared wavefronts from conflicts", _bank_conflicts, 3),
-    ),
-    "local_memory_spill": Edit(
-        "Keep per-thread arrays and spilled values out of local memory, in registers or shared",
-        _below("the number of requests to local memory", _local_requests, 1),
-    ),
-    "atomic_contention": Edit(
-        "Combine updates of the same address within a block before they go to global atomics",
-        _below("the number of requests for global atomics", _atomics, 1),
-    ),
-    "l2_partition_imbalance": Edit(
-        "Take load off the one L2 slice that every block keeps writing to, by fewer such stores",
-        _below("the busiest L2 slice's load over the mean", _slice_spread, 1.1),
-    ),
-    "pcie_or_nvlink_traffic": Edit(
-        "Copy data that the kernel reads from host memory into device memory beforehand",
-        _below("the percentage of L2 sectors from host memory", _host_sectors, 0.5),
-    ),
-    "small_grid": Edit(
-        "Split the work over more blocks, so that every SM of the GPU has some of it",
-        _above("the number of waves", metric("launch__waves_per_multiprocessor"), 2.5),
-    ),
-    "tail_effect": Edit(
-        "Deal out the tiles evenly, so that no last partial wave leaves most SMs idle",
-        _above("the number of waves", metric("launch__waves_per_multiprocessor"), 7),
-    ),
-    "load_imbalance": Edit(
-        "Cut the few very long work items into pieces, so that all blocks end together",
-        _above("the least active SM's share of the most active one's cycles", _sm_spread, 0.9),
-    ),
-    "latency_bound": Edit(
-        "Have more loads in flight: prefetch, pipeline stages, or shorter dependent chains",
-        _above("the busiest unit's percentage of peak", _busiest, 82),
-    ),
-    "occupancy_limited_registers": Edit(
-        "Cut the registers per thread, so that more blocks fit on an SM at a time",
-        _not_first("registers"),
-    ),
-    "occupancy_limited_shared": Edit(
-        "Cut the shared memory per block, so that more blocks fit on an SM at a time",
-        _not_first("shared memory"),
-    ),
-    "occupancy_limited_block": Edit(
-        "Put more warps into each block, since an SM holds no more than 32 blocks",
-        _not_first("block slots"),
-    ),
-    "barrier_bound": Edit(
-        "Do more work between block barriers, or replace them by shuffles within warps",
-        _below("the percentage of warp cycles spent at barriers", _stall("barrier"), 3),
-    ),
-    "launch_bound": Edit(
-        "Do the work of the many short kernel launches in a single launch or a graph",
-        _above("the launch's time in microseconds", lambda facts: facts.microseconds, 100),
-    ),
-    "warp_divergence": Edit(
-        "Keep the threads of a warp on one path, so that no slow path runs for a few lanes",
-        _above("the number of threads per instruction", _threads_per_instruction, 31),
-    ),
-    "fp64_promotion": Edit(
-        "Find the double constants that widen float arithmetic, and write them as float",
-        _below(
-            "the number of double-precision instructions",
-            metric("smsp__sass_thread_inst_executed_op_fp64_pred_on.sum"),
-            1,
-        ),
-    ),
-    "low_precision_possible": Edit(
-        "Do the bulk of the arithmetic in float where the code now computes in double",
-        _below(
-            "the number of double-precision instructions",
-            metric("smsp__sass_thread_inst_executed_op_fp64_pred_on.sum"),
-            1,
-        ),
-    ),
-    "sfu_bound": Edit(
-        "Replace sines, exponentials and divisions by recurrences or a cheaper formula",
-        _below("the XU pipe's percentage of peak", _unit("XU pipe"), 15),
-    ),
-    "integer_overhead": Edit(
-        "Take index arithmetic out of the inner loop, with offsets that are worked out once",
-        _below("the percentage of issue slots in use", _unit("Issue slots"), 25),
-    ),
-    "no_tensor_core": Edit(
-        "Do the multiply-adds of the matrix product on the tensor cores, by mma instructions",
-        _no_product,
-    ),
-    "instruction_fetch": Edit(
-        "Make the unrolled code small enough for the instruction cache, by loops over a table",
-        _below("the percentage of warp cycles without an instruction", _stall("no_instruction"), 4),
-    ),
-    "pipe_saturated": Edit(
-        "Compute several results per thread, so that each shared-memory load feeds more of them",
-        _below("the L1 and shared memory percentage of peak", _unit("L1 and shared memory"), 30),
-    ),
-    "at_dram_roofline": Edit(
-        "Leave it as it is: DRAM is near its peak, and every byte is moved only once",
-        _below("DRAM's percentage of peak", _unit("DRAM"), 60),
-    ),
-    "at_compute_roofline": Edit(
-        "Leave it as it is: an arithmetic pipe is near its peak with work that is needed",
-        _below("the busiest arithmetic pipe's percentage of peak", _arithmetic, 45),
-    ),
+    "the XU pipe's percentage of peak": _unit("XU pipe"),
+    "the FMA pipes' percentage of peak": _unit("FMA pipes"),
+    "the percentage of issue slots in use": _unit("Issue slots"),
+    "the L1 and shared memory percentage of peak": _unit("L1 and shared memory"),
+    "DRAM's percentage of peak": _unit("DRAM"),
+    "the busiest arithmetic pipe's percentage of peak": _arithmetic,
 }
-"""By the finding that each of them fixes."""
-
-ALIKE = (
-    {"fp64_promotion", "low_precision_possible"},
-    {"atomic_contention", "l2_partition_imbalance"},
-    {"uncoalesced_global", "narrow_access"},
-    {"latency_bound", "small_grid"},
-    {"redundant_traffic", "pipe_saturated"},
-    {"redundant_traffic", "launch_bound"},
-    {"fp64_promotion", "sfu_bound"},
-    {"low_precision_possible", "sfu_bound"},
-    {"warp_divergence", "sfu_bound"},
-)
-"""Edits that are too similar to be offered together."""
+"""What a limit of an `Edit` can be about."""
 
 
-def _shared_memory(facts: Facts) -> float:
-    name = "launch__shared_mem_per_block_{}"
-    return facts.need(name.format("static")) + facts.need(name.format("dynamic"))
+def ruled_out(finding: str, facts: Facts) -> str | None:
+    """Why an edit cannot help much; None if the report does not rule it out."""
+    edit = findings()[finding].edit
+    if edit.ruled_out == "no matrix product":
+        return _no_product(facts)
+    if edit.ruled_out:
+        return _not_first(edit.ruled_out.removeprefix("another limit than "), facts)
+    if edit.below and (seen := MEASURES[edit.below[0]](facts)) is not None:
+        name, limit = edit.below
+        return f"{name} is {seen:.3g}, below {limit:g}" if seen < limit else None
+    if edit.above and (seen := MEASURES[edit.above[0]](facts)) is not None:
+        name, limit = edit.above
+        return f"{name} is {seen:.3g}, not below {limit:g}" if seen >= limit else None
+    return None
 
 
-_THERE: dict[str, Callable[[Facts], float | None]] = {
-    "shared_bank_conflict": _shared_memory,
-    "occupancy_limited_shared": _shared_memory,
-    "pipe_saturated": _shared_memory,
-    "barrier_bound": lambda facts: facts.stalls.get("barrier"),
-    "sfu_bound": _unit("XU pipe"),
-    "no_tensor_core": _unit("FMA pipes"),
-}
+def _not_first(resource: str, facts: Facts) -> str | None:
+    limit, lowest = facts.limits[resource], min(facts.limits.values())
+    told = f"{resource} would allow {limit} blocks per SM, and another limit allows {lowest}"
+    return told if limit > lowest else None
+
+
+def are_alike(finding: str, other: str) -> bool:
+    """Whether their edits are too similar to be offered together."""
+    edits = findings()
+    return other in edits[finding].edit.unlike or finding in edits[other].edit.unlike
 
 
 def is_plausible(finding: str, facts: Facts) -> bool:
     """Whether the code contains what the edit is about."""
-    return bool(_THERE[finding](facts)) if finding in _THERE else True
+    needs = findings()[finding].edit.needs
+    return not needs or bool(MEASURES[needs](facts))

@@ -16,9 +16,9 @@ from functools import cache
 from typing import NamedTuple
 
 from evals.bootstrap import Interval, alone
-from evals.mcq.edits import EDITS
 from evals.mcq.option_design import CHANCE, LETTERS
 from evals.mcq.questions import Question, all_questions
+from keet.findings import findings
 
 _WORD = re.compile(r"[a-z0-9_]+|%")
 _NUMBER = re.compile(r"\d[\d,.]*")
@@ -89,36 +89,8 @@ USUAL: dict[str, tuple[str, ...]] = {
         "keeps more warps on each SM",
     ),
     "edit": tuple(
-        EDITS[finding].text
-        for finding in (
-            "uncoalesced_global",
-            "redundant_traffic",
-            "latency_bound",
-            "local_memory_spill",
-            "warp_divergence",
-            "fp64_promotion",
-            "atomic_contention",
-            "occupancy_limited_registers",
-            "tail_effect",
-            "narrow_access",
-            "small_grid",
-            "pipe_saturated",
-            "shared_bank_conflict",
-            "integer_overhead",
-            "low_precision_possible",
-            "launch_bound",
-            "load_imbalance",
-            "barrier_bound",
-            "no_tensor_core",
-            "sfu_bound",
-            "occupancy_limited_shared",
-            "at_dram_roofline",
-            "at_compute_roofline",
-            "l2_partition_imbalance",
-            "pcie_or_nvlink_traffic",
-            "instruction_fetch",
-            "occupancy_limited_block",
-        )
+        edit.text
+        for edit in sorted((spec.edit for spec in findings().values()), key=lambda e: e.usual)
     ),
 }
 """What an expert expects of any kernel, most likely first."""

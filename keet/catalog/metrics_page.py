@@ -204,16 +204,15 @@ def _known(value: float | None) -> str:
     return "-" if value is None else f"{value:g}"
 
 
-def write(docs: Path) -> None:
-    """Write all pages into the folder, and remove pages of sections that no longer exist."""
-    texts = pages()
-    (docs / "metrics").mkdir(exist_ok=True)
+def write(docs: Path, folder: str, texts: dict[str, str]) -> None:
+    """Write pages by path, and remove those of the folder that no longer exist."""
+    (docs / folder).mkdir(exist_ok=True)
     for path, text in texts.items():
         (docs / path).write_text(text, encoding="utf-8")
-    for found in (docs / "metrics").glob("*.md"):
-        if f"metrics/{found.name}" not in texts:
-            found.unlink()
+    for page in (docs / folder).glob("*.md"):
+        if f"{folder}/{page.name}" not in texts:
+            page.unlink()
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    write(Path(sys.argv[1]), "metrics", pages())

@@ -6,7 +6,7 @@ from typing import Literal
 
 from keet.analysis.place import Place
 from keet.evidence import Confidence, Evidence
-from keet.findings import findings
+from keet.findings import FindingSpec, findings
 from keet.formatting import capitalized
 from keet.records import NamedTuple, dataclass
 
@@ -64,15 +64,19 @@ class Finding:
     """`None` until it is selected; `action` is the general remedy of the catalog then."""
 
     @property
+    def spec(self) -> FindingSpec:
+        return findings()[self.id]
+
+    @property
     def action(self) -> str:
         if self.advice is not None:
             return self.advice.text.replace("{here}", self.here)
-        return findings()[self.id].remedy_named(self.variant).replace("{here}", self.here)
+        return self.spec.remedy_named(self.variant).replace("{here}", self.here)
 
     @property
     def label(self) -> str:
         """The name in lower case, as within a sentence."""
-        spec = findings()[self.id]
+        spec = self.spec
         default = "redundant work" if self.variant == REDUNDANT_WORK else spec.label
         return spec.labels.get(self.variant, default)
 

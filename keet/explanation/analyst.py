@@ -18,7 +18,7 @@ from keet.explanation.capture_hints import DEBUG_BUILD, NO_REMEDY, WHOLE_LAUNCH
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.headline import verdict_of
 from keet.explanation.ncu_rules import second_opinion
-from keet.findings import findings
+from keet.findings import FindingSpec, SmallShare, findings
 from keet.profile import Launch, Profile, Workload
 from keet.profile.launch_iteration import MAX_DECODED, iterate_launches
 from keet.records import NamedTuple
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from keet.explanation.whole_run import WholeRun
 
 _WARP = 32
+_GOOD = 10.0
+"""Per cent: up to this share, a problem is small enough to be called absent."""
 OnLaunch = Callable[[int, int], None]
 """Called before each launch is explained, with the number done and the total. An exception that it
 raises ends the work."""
@@ -202,17 +204,12 @@ def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
 
 
 def _healthy(view: LaunchView, found: set[str]) -> list[Note]:
-    checks = (
-        ("uncoalesced_global", "src_l2_sectors_global_excess", "src_l2_sectors_global",
-         "coalesced global accesses", "excess sectors", 10.0),
-        ("shared_bank_conflict", "bank_conflicts_load", "shared_load_wavefronts",
-         "few bank conflicts in shared memory", "of the load wavefronts are repeats", 10.0),
-    )  # fmt: skip
+    by_frequency = sorted(findings().values(), key=lambda spec: spec.edit.usual)
     notes = [
         note
-        for finding, part, whole, well, of, limit in checks
-        if finding not in found
-        if (note := _small_share(view, finding, part, whole, f"{well} ({{share}} {of})", limit))
+        for spec in by_frequency
+        if spec.looks_good and spec.id not in found
+        if (note := _small_share(view, spec, spec.looks_good))
     ]
     threads = view.get("active_threads_per_warp")
     if threads is not None and threads.value >= 28:
@@ -229,16 +226,14 @@ def _active_threads(view: LaunchView, threads: Evidence) -> Note:
     return Note("warp_divergence", text, (threads, every))
 
 
-def _small_share(  # noqa: PLR0913, PLR0917 - a row of the table above
-    view: LaunchView, finding: str, part: str, whole: str, text: str, limit: float
-) -> Note | None:
-    some, every = view.get(part), view.get(whole)
+def _small_share(view: LaunchView, spec: FindingSpec, good: SmallShare) -> Note | None:
+    some, every = view.get(good.part), view.get(good.whole)
     if some is None or every is None:
         return None
-    share = view.percent(f"{finding}_share", findings()[finding].label, some, every)
-    if share is None or share.value > limit:
+    share = view.percent(f"{spec.id}_share", spec.label, some, every)
+    if share is None or share.value > _GOOD:
         return None
-    return Note(finding, text.format(share=f"{share:.0f}"), (share, some, every))
+    return Note(spec.id, good.text.format(share=f"{share:.0f}"), (share, some, every))
 
 
 def _debug(view: LaunchView) -> list[Skipped]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import MAX_GAIN
+from keet.findings import findings
 from keet.formatting import times_text
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ def forecast_text(finding: Finding) -> str:
 
 def range_text(finding: str | None, low: float, likely: float, high: float) -> str:
     """A launch that is too short does not become faster by batching: it does more in its time."""
-    what = "the work in the same time" if finding == "launch_bound" else "faster"
+    spec = findings().get(finding or "")
+    what = "the work in the same time" if spec and spec.of_launches else "faster"
     likely_text = "no gain expected" if likely < _NONE else f"{times_text(likely)} {what}"
     highest = "or more" if high >= MAX_GAIN else f"to {times_text(high)}"
     return f"{likely_text} ({times_text(low)} {highest})"

@@ -93,16 +93,13 @@ def cause_and_line(finding: Finding, line_note: str = "") -> Sentence:
     return Sentence("{cause} at {line}{note}", cause=finding.label, line=line, note=line_note)
 
 
-_IDLE = ("small_grid", "tail_effect", "load_imbalance")
-_HOT = ("atomic_contention", "l2_partition_imbalance")
-
-
 def _where(diagnosis: Diagnosis, first: Finding, nearest: tuple[Ceiling, ...]) -> Sentence:
     """Where the time goes, as far as it belongs to the first cause."""
-    if first.id in _IDLE and (idle := _idle(diagnosis, first)):
+    if first.spec.headline == "idle" and (idle := _idle(diagnosis, first)):
         return idle
     hot = diagnosis.model.hot_line
-    if first.id in _HOT and diagnosis.model.busiest == HOT_LINE and hot is not None:
+    names_line = first.spec.headline == "hot line" and diagnosis.model.busiest == HOT_LINE
+    if names_line and hot is not None:
         return Sentence(
             "one slice of L2 is active {skew:.1f} times as long as an average one"
             if hot.is_in_host

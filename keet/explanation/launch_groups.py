@@ -124,7 +124,7 @@ class LaunchGroup:
         if found is None or self.first.replay or not all(map(math.isfinite, found.forecast)):
             return 0.0
         part = 1 - 1 / max(1.0, found.forecast[bound])
-        if found.id == "launch_bound" and self.stands_for:
+        if found.spec.of_launches and self.stands_for:
             part *= 1 - 1 / max(1.0, self.stands_for)
         return self.time_ns * part
 
@@ -132,7 +132,7 @@ class LaunchGroup:
         """Whether this group is the whole time, so that the gain of its first finding is that of
         the total."""
         found = self.finding
-        return found is not None and found.id != "launch_bound" and self.time_ns == total_ns
+        return found is not None and not found.spec.of_launches and self.time_ns == total_ns
 
     @cached_property
     def different(self) -> tuple[LaunchResult, ...]:

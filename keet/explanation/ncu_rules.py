@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
 
 from keet.analysis.parameters import parameter
 from keet.diagnosis.finding import Finding
@@ -28,13 +27,6 @@ _SYMPTOMS = frozenset(
 """Rules about symptoms: waiting, busy units, cache misses."""
 
 
-_TITLED = {
-    "Block Size": ("warp_divergence", "occupancy_limited_block"),
-    "Small Grid": ("small_grid",),
-    "Tail Effect": ("tail_effect",),
-    "L2 Slices Workload Imbalance": ("l2_partition_imbalance", "atomic_contention"),
-}
-"""Findings by the title of a message, for rules that have several messages."""
 _MUCH = 30.0
 """Percentage of the time: if more is not attributable, an unknown cause may be in it."""
 _LEAST = 100 * (1 - 1 / parameter("worth"))
@@ -122,7 +114,7 @@ def judge_rule(
         return RuleAssessment(f"It agrees with finding {rank}.", rank, agrees=True)
     if found and rule.rule in _SYMPTOMS:
         return RuleAssessment("keet considers it a consequence of finding 1.", 1)
-    if rule.rule not in _checked_rules():
+    if rule.rule not in _SYMPTOMS and not any(rule.rule in s.rules for s in findings().values()):
         return RuleAssessment("keet has no check of its own for it.")
     if unknown >= _MUCH and not _is_known(rule, minor):
         return NOT_JUDGED
@@ -132,15 +124,15 @@ def judge_rule(
 def _is_known(rule: RuleResult, minor: Sequence[Finding]) -> bool:
     """Whether keet measures what the rule is about, even if much of the time is not
     attributable."""
-    return rule.title in _TITLED or any(_is_about(rule, finding) for finding in minor)
+    return _title_decides(rule) or any(_is_about(rule, finding) for finding in minor)
 
 
-@cache
-def _checked_rules() -> frozenset[str]:
-    return _SYMPTOMS.union(rule for spec in findings().values() for rule in spec.rules)
+def _title_decides(rule: RuleResult) -> bool:
+    """Whether the rule has messages about several findings, so that the title says which."""
+    return any(rule.title in spec.rule_titles for spec in findings().values())
 
 
 def _is_about(rule: RuleResult, finding: Finding) -> bool:
-    if rule.title in _TITLED:
-        return finding.id in _TITLED[rule.title]
-    return rule.rule in findings()[finding.id].rules
+    if _title_decides(rule):
+        return rule.title in finding.spec.rule_titles
+    return rule.rule in finding.spec.rules

@@ -56,7 +56,7 @@ _ONE_REMAINS = (
 def _is_merged(group: LaunchGroup) -> bool:
     """Whether the row of the group prints a lower gain than its finding."""
     found, gain = group.finding, gain_of([group], group.time_ns)
-    if found is None or found.id != "launch_bound" or gain is None:
+    if found is None or not found.spec.of_launches or gain is None:
         return False
     return times_text(gain.likely) != times_text(found.forecast.likely)
 

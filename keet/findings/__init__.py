@@ -96,6 +96,15 @@ class Edit(NamedTuple):
     """Rank among what an expert expects of any kernel, most likely first."""
 
 
+class SmallShare(NamedTuple):
+    """Two metrics: if the part is small, the launch does not have the problem."""
+
+    part: str
+    whole: str
+    text: str
+    """What looks good, with `{share}`."""
+
+
 class FindingSpec(NamedTuple):
     """A finding: one id of the closed list. Ids are a contract with other programs: they never
     change."""
@@ -140,6 +149,8 @@ class FindingSpec(NamedTuple):
     """Whether the arithmetic is probably unintended: a fix also removes its conversions."""
     headline: Literal["idle", "hot line", ""] = ""
     """What the headline names besides the busiest units, where this finding comes first."""
+    looks_good: SmallShare | None = None
+    """The note of a launch that does not have the problem."""
     of_launches: bool = False
     """Whether its gain is that of many launches: their time, not that of each."""
     is_last_resort: bool = False

@@ -12,7 +12,7 @@ from keet.analysis.memory_work import less_shared
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import TimeModel
 from keet.evidence import Evidence
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, SmallShare, otherwise, when
 
 FINDING = FindingSpec(
     id="shared_bank_conflict",
@@ -30,6 +30,11 @@ FINDING = FindingSpec(
     claims=("bytes", "waiting"),
     memory="shared",
     repeats="shared",
+    looks_good=SmallShare(
+        "bank_conflicts_load",
+        "shared_load_wavefronts",
+        "few bank conflicts in shared memory ({share} of the load wavefronts are repeats)",
+    ),
     unlike={
         "atomic_contention": "Repeats of atomics on shared memory are counted apart: their threads "
         "access the same address, not just the same bank.",

@@ -12,7 +12,7 @@ from keet.analysis.memory_work import global_accesses, global_addresses, global_
 from keet.analysis.parameters import parameter
 from keet.analysis.source_lines.array_accesses import is_gather
 from keet.analysis.time_model import Effect, TimeModel
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, SmallShare, otherwise, when
 from keet.units import Quantity
 
 FINDING = FindingSpec(
@@ -36,6 +36,11 @@ FINDING = FindingSpec(
     claims=("bytes",),
     memory="scattered global",
     repeats="global",
+    looks_good=SmallShare(
+        "src_l2_sectors_global_excess",
+        "src_l2_sectors_global",
+        "coalesced global accesses ({share} excess sectors)",
+    ),
     unlike={
         "narrow_access": "Narrow accesses can be perfectly coalesced: all bytes of the sectors are "
         "used, but each instruction moves few of them.",

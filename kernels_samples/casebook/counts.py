@@ -20,10 +20,6 @@ from kernels_samples.casebook.family import HERE, load_families, load_split
 from kernels_samples.casebook.index import INDEX
 
 ROOT = HERE.parents[1]
-NOT_PLANTED = frozenset({"at_dram_roofline", "at_compute_roofline"})
-"""Findings that are not causes: there is nothing to fix."""
-
-
 KNOWN = {
     "small_grid: mild ones": "gemv/sixteen_slices is timed but not profiled yet",
 }
@@ -55,7 +51,8 @@ class Count(NamedTuple):
 
 
 def planted() -> list[str]:
-    return [name for name in findings() if name not in NOT_PLANTED]
+    """Findings that are causes."""
+    return [spec.id for spec in findings().values() if spec.family != "healthy"]
 
 
 def counts(cases: list[Case]) -> Iterator[Count]:

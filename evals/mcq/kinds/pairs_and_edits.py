@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from evals.mcq.edits import ALIKE, EDITS, is_plausible
+from evals.mcq.edits import are_alike, is_plausible, ruled_out
 from evals.mcq.kinds.two_versions import later_variants, same_launch
 from evals.mcq.kinds.units_stalls_lines import launch_of
 from evals.mcq.option_design import Choice, Draft, Fact, Item, balanced, ranks
 from evals.mcq.report_facts import GPU, Facts, metric
+from keet.findings import findings
 
 _MOST = 20
 PAIR_SEED, EDIT_SEED = "pair 5", "edit 87"
@@ -133,25 +134,14 @@ def _shown_time(facts: Facts) -> float:
 # --- what to edit
 
 
-NEVER = (
-    "instruction_fetch",
-    "barrier_bound",
-    "sfu_bound",
-    "no_tensor_core",
-    "shared_bank_conflict",
-    "pcie_or_nvlink_traffic",
-    "load_imbalance",
-)
-"""Edits that are only offered as wrong options."""
-
-
 def edit_drafts(reports: Sequence[Facts]) -> list[Draft]:
     items = [
         Item(f"{f.sample.name}-{f.variant}", (f,), {known: _ruled_out(f, known)})
         for f in reports
-        if (known := _known(f)) in EDITS
+        if (known := _known(f)) is not None
     ]
-    return [_edit_draft(choice) for choice in balanced(items, 3, EDIT_SEED, _MOST, NEVER)]
+    only_wrong = [spec.id for spec in findings().values() if not spec.edit.is_answer]
+    return [_edit_draft(choice) for choice in balanced(items, 3, EDIT_SEED, _MOST, only_wrong)]
 
 
 def _known(facts: Facts) -> str | None:
@@ -168,10 +158,9 @@ def _ruled_out(facts: Facts, known: str) -> dict[str, str]:
     real = {known, truth.dominant, *truth.accept, *truth.others, *truth.left.values()}
     return {
         finding: reason
-        for finding, edit in EDITS.items()
-        if finding not in real and not any({finding, known} <= alike for alike in ALIKE)
-        if is_plausible(finding, facts)
-        if (reason := edit.ruled_out(facts)) is not None
+        for finding in findings()
+        if finding not in real and not are_alike(finding, known) and is_plausible(finding, facts)
+        if (reason := ruled_out(finding, facts)) is not None
     }
 
 
@@ -182,7 +171,7 @@ def _edit_draft(choice: Choice) -> Draft:
         choice.item.name,
         (facts,),
         f"{launch_of()} Which of these would save the most time of the whole computation?",
-        tuple(EDITS[label].text for label in (choice.answer, *choice.wrong)),
+        tuple(findings()[label].edit.text for label in (choice.answer, *choice.wrong)),
         _edit_proof(facts),
         choice.reasons,
         from_source="plain" in facts.sample.kinds,

@@ -6,7 +6,7 @@ from keet.analysis.parameters import PARAMETERS, AnalystParameter, Source, param
 from keet.catalog.cases import CaseEntry, casebook
 from keet.catalog.precedents import Precedents, gain_of_cause, precedents
 from keet.explanation.precedents import measured_text
-from keet.findings import FindingSpec, findings
+from keet.findings import Condition, Family, FindingSpec, findings
 from keet.formatting import share_text
 from keet.records import NamedTuple
 
@@ -20,6 +20,14 @@ SOURCES: dict[Source, str] = {
     "judgement": "a judgement",
 }
 """Where the value of a parameter comes from, in words."""
+
+
+FAMILIES: dict[Family, str] = {
+    "memory": "Memory access",
+    "parallelism": "Latency and parallelism",
+    "instructions": "Instructions",
+    "healthy": "Healthy ends",
+}
 
 
 class FindingReference(NamedTuple):
@@ -76,3 +84,20 @@ def cases_text(reference: FindingReference) -> str:
 def rules_text(spec: FindingSpec) -> str:
     """Empty if Nsight Compute has no rule for it."""
     return f"Rules of Nsight Compute on it: {', '.join(spec.rules)}." if spec.rules else ""
+
+
+def findings_of(family: str) -> list[FindingSpec]:
+    return [spec for spec in findings().values() if spec.family == family]
+
+
+def condition_text(condition: Condition) -> str:
+    """The condition of a remedy, in the words of its facts."""
+    holds = "; ".join(fact.words for fact in condition.needs)
+    fails = [fact.negated or f"not: {fact.words}" for fact in condition.excludes]
+    parts = [part for part in (holds, *fails) if part]
+    return remedy_text(", and ".join(parts) or "otherwise", library="a library")
+
+
+def remedy_text(text: str, library: str = "the library") -> str:
+    """The text without the placeholders that a report fills in."""
+    return text.replace("{here}", "").replace("{library}", library)

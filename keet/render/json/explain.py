@@ -37,6 +37,7 @@ from keet.render.json.shared_types import (
     EVIDENCE_IDS,
     DeviceDocument,
     Dimensions,
+    FindingId,
     Producer,
     QuantityDocument,
     ReportDocument,
@@ -78,7 +79,7 @@ class VerdictDocument(PartlyFilled):
 
 
 class HealthyDocument(Document):
-    id: str = field(description="Id of the finding that does not apply.")
+    id: FindingId = field(description="Id of the finding that does not apply.")
     text: str
     evidence: list[str]
 

@@ -12,6 +12,7 @@ from keet.explanation.confidence import why_low
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.precedents import precedents_of
 from keet.render.json.encoding.fields import Document, PartlyFilled, field
+from keet.render.json.shared_types import FindingId
 
 
 class ForecastDocument(Document):
@@ -48,7 +49,7 @@ class LocationDocument(Document):
 class FindingDocument(PartlyFilled):
     optional: ClassVar[frozenset[str]] = frozenset({"why", "origin"})
 
-    id: str = field(description="One of the ids in keet's catalog.")
+    id: FindingId
     rank: int = field(description="Starts at 1; the largest gain comes first.")
     confidence: Confidence
     confidence_reason: str | None = field(

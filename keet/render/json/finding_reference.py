@@ -8,11 +8,10 @@ from typing import Literal
 from keet.analysis.parameters import Source
 from keet.catalog.cases import CaseEntry
 from keet.catalog.precedents import gain_of_cause
-from keet.render.common.finding_reference import FindingReference
-from keet.render.common.findings_page import condition_text, remedy_text
+from keet.render.common.finding_reference import FindingReference, condition_text, remedy_text
 from keet.render.json.encoding.fields import Document, field
 from keet.render.json.finding import PrecedentsDocument
-from keet.render.json.shared_types import Producer
+from keet.render.json.shared_types import FindingId, Producer
 
 
 class ParameterDocument(Document):
@@ -28,7 +27,7 @@ class ParameterDocument(Document):
 
 
 class SimilarDocument(Document):
-    id: str
+    id: FindingId
     label: str
     difference: str = field(description="How to distinguish the two findings.")
 
@@ -52,7 +51,7 @@ class CaseReferenceDocument(Document):
 
 
 class FindingReferenceDocument(Document):
-    id: str
+    id: FindingId
     label: str
     family: Literal["memory", "parallelism", "instructions", "healthy"]
     meaning: str

@@ -6,12 +6,23 @@ document increases its version. `schema` lists the documents by command.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 from keet.render.json.encoding.fields import Document, field
 from keet.units import Number
 from keet.version import __version__
 
+
+class _InRegistry:
+    """Lists the ids of all findings in the JSON Schema of a text; asked by pydantic."""
+
+    def __get_pydantic_json_schema__(self, core: Any, schema_of: Any) -> dict[str, Any]:
+        from keet.findings import findings
+
+        return {**schema_of(core), "enum": list(findings())}
+
+
+FindingId = Annotated[str, _InRegistry()]
 Dimensions = tuple[int, int, int]
 NonFinite = Literal["nan", "inf", "-inf"]
 """Values that ncu reports and JSON cannot represent: their value is null."""

@@ -8,6 +8,7 @@ from keet.catalog.cases import CaseEntry
 from keet.catalog.precedents import gain_of_cause
 from keet.formatting import capitalized, speedup_text
 from keet.render.common.finding_reference import (
+    FAMILIES,
     GAIN_EXAMPLES,
     LOOKALIKE_EXAMPLES,
     SOURCES,
@@ -15,25 +16,28 @@ from keet.render.common.finding_reference import (
     FindingReference,
     cases_text,
     code_text,
+    condition_text,
+    findings_of,
+    remedy_text,
     reported_text,
     rules_text,
 )
-from keet.render.common.findings_page import FAMILIES, condition_text, findings_of, remedy_text
 from keet.render.markdown.markup import code, prose
 
 
-def findings_markdown() -> str:
+def findings_markdown(link: str = "") -> str:
+    """`link`: the page of a finding, with `{}` for the id."""
     parts = []
     for family, title in FAMILIES.items():
         rows = [
-            f"- {code(spec.id)} ({prose(spec.label)}): {prose(spec.meaning)}"
+            f"- {_named(spec.id, link)} ({prose(spec.label)}): {prose(spec.meaning)}"
             for spec in findings_of(family)
         ]
         parts.append(f"## {title}\n\n" + "\n".join(rows))
     return "\n\n".join(parts) + "\n"
 
 
-def finding_markdown(reference: FindingReference) -> str:
+def finding_markdown(reference: FindingReference, link: str = "") -> str:
     spec = reference.spec
     parts = [
         f"# {prose(capitalized(spec.label))} ({code(spec.id)})",
@@ -47,12 +51,16 @@ def finding_markdown(reference: FindingReference) -> str:
         *map(prose, filter(None, (reported_text(reference), rules_text(spec)))),
         "## Similar findings",
         "\n".join(
-            f"- {code(other.id)} ({prose(other.label)}): {prose(text)}"
+            f"- {_named(other.id, link)} ({prose(other.label)}): {prose(text)}"
             for other, text in reference.similar
         ),
         *_computed(reference),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _named(finding: str, link: str) -> str:
+    return f"[{code(finding)}]({link.format(finding)})" if link else code(finding)
 
 
 def _computed(reference: FindingReference) -> Iterator[str]:

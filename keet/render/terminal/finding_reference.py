@@ -8,6 +8,7 @@ from keet.catalog.cases import CaseEntry
 from keet.catalog.precedents import gain_of_cause
 from keet.formatting import capitalized, speedup_text
 from keet.render.common.finding_reference import (
+    FAMILIES,
     GAIN_EXAMPLES,
     LOOKALIKE_EXAMPLES,
     SOURCES,
@@ -15,10 +16,12 @@ from keet.render.common.finding_reference import (
     FindingReference,
     cases_text,
     code_text,
+    condition_text,
+    findings_of,
+    remedy_text,
     reported_text,
     rules_text,
 )
-from keet.render.common.findings_page import FAMILIES, condition_text, findings_of, remedy_text
 from keet.render.terminal.layout import Group, Indented, Renderable, Table, Text
 
 

@@ -21,6 +21,7 @@ from evals.mcq.questions import KINDS, Question, all_questions, chosen, read_key
 from evals.mcq.report_facts import STALLS, UNITS, facts_of
 from evals.runs import digest
 from keet.errors import UsageError
+from keet.findings import findings
 from tests.rows import each_row
 
 pytestmark = pytest.mark.slow
@@ -201,9 +202,7 @@ def test_the_faster_of_two_is_the_faster():
 
 
 def test_an_edit_is_not_offered_beside_one_that_would_help_too():
-    from evals.mcq.edits import EDITS
-
-    by_text = {edit.text: finding for finding, edit in EDITS.items()}
+    by_text = {spec.edit.text: spec.id for spec in findings().values()}
     for question in of_kind("edit"):
         truth = facts(question).sample.truth
         real = {truth.dominant, *truth.accept, *truth.others, *truth.left.values()}

@@ -1,0 +1,112 @@
+"""A finding is one module and a sample: a new one is found wherever findings are read."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from docs_site import findings_page
+
+import keet.findings
+import kernels_samples.samples
+from evals.diagnosis.answers import answers_of, truth_of, whole
+from evals.diagnosis.scoring import score
+from evals.mcq.kinds.pairs_and_edits import edit_drafts
+from evals.mcq.report_facts import Facts
+from keet.agent import prompts
+from kernels_samples.casebook.counts import planted
+from kernels_samples.samples import Sample, load_sample, load_samples
+from tests.conftest import Keet
+
+NEW = "warm_registers"
+MODULE = '''
+"""Warm registers."""
+
+from keet.analysis.candidate import Candidate
+from keet.analysis.facts import origin
+from keet.findings import Edit, FindingSpec, otherwise, when
+
+FINDING = FindingSpec(
+    id="warm_registers",
+    family="instructions",
+    label="warm registers",
+    meaning="Registers are warm.",
+    how="They are counted.",
+    credited_rules=("UncoalescedGlobalAccess",),
+    claims=("waiting",),
+    unlike={"latency_bound": "Cold registers wait."},
+    remedies={when(origin.library): "Cool {library}.", otherwise: "Cool them{here}."},
+    edit=Edit("Cool the registers"),
+)
+
+
+def candidates(view, model):
+    registers = view.get("registers_per_thread")
+    yield Candidate(FINDING.id, f"A thread has {registers}.", 25.0, (registers,), lambda: ())
+'''
+
+
+@pytest.fixture
+def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sample]:
+    """Of the new finding: a copy of another one."""
+    modules, folder = tmp_path / "modules", tmp_path / "samples" / NEW
+    modules.mkdir()
+    (modules / f"{NEW}.py").write_text(MODULE)
+    shutil.copytree(kernels_samples.samples.HERE / "matrix_flip", folder)
+    text = (folder / "sample.toml").read_text().replace("uncoalesced_global", NEW)
+    (folder / "sample.toml").write_text(text)
+    monkeypatch.setattr(keet.findings, "__path__", [*keet.findings.__path__, str(modules)])
+    keet.findings.findings.cache_clear()
+    yield load_sample(folder)
+    monkeypatch.undo()
+    sys.modules.pop(f"keet.findings.{NEW}", None)
+    keet.findings.findings.cache_clear()
+
+
+@pytest.fixture
+def report(sample: Sample, tmp_path: Path) -> Path:
+    return tmp_path / "samples" / NEW / "slow.ncu-rep"
+
+
+def test_explain_reports_it(report: Path, keet: Keet) -> None:
+    words = ("explain", report, "--no-model", "--no-sass")
+    assert "main cause: warm registers" in " ".join(keet(*words).out.split())
+    launch = json.loads(keet(*words, "--format", "json").out)["launches"][0]
+    first = launch["findings"][0]
+    assert (first["id"], first["action"]) == (NEW, "Cool them.")
+    assert set(first["evidence"]) <= launch["evidence"].keys()
+
+
+@pytest.mark.usefixtures("sample")
+def test_commands_and_docs_describe_it(keet: Keet) -> None:
+    assert NEW in keet("finding").out
+    assert "Registers are warm." in keet("finding", "warm").out
+    document = json.loads(keet("finding", NEW, "--format", "json").out)
+    assert document["findings"][0]["similar"][0]["id"] == "latency_bound"
+    for name in ("explain", "mcp-explain"):
+        schema = json.loads(keet("schema", name).out)
+        assert NEW in schema["$defs"]["FindingDocument"]["properties"]["id"]["enum"]
+    assert NEW in keet("completion", "bash").out
+    pages = findings_page.pages()
+    assert f"findings/{NEW}.md" in pages["findings.md"]
+    assert "Cool the library." in pages[f"findings/{NEW}.md"]
+
+
+@pytest.mark.usefixtures("sample")
+def test_a_model_may_claim_it() -> None:
+    prompt = prompts.read(source="", device="", grid="", block="", build="")
+    assert f"{NEW}: warm registers (waiting)" in prompt
+
+
+def test_evals_know_it(sample: Sample, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    reports = [Facts(each, "slow") for each in load_samples()[:8]]
+    monkeypatch.setattr(kernels_samples.samples, "HERE", tmp_path / "samples")
+    row = score(truth_of(sample), whole(answers_of(sample)))
+    assert (row.rank, row.nvidia_rank is None) == (1, False)
+    drafts = edit_drafts([*reports, Facts(sample, "slow")])
+    assert "Cool the registers" in {draft.options[0] for draft in drafts}
+    assert NEW in planted()
