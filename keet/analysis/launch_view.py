@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from keet.analysis.findings import Place
 from keet.analysis.hardware.ceilings import Ceilings
 from keet.analysis.ledger import LaunchLedger
+from keet.analysis.parameters import Parameter
 from keet.analysis.source_lines.array_accesses import accesses
 from keet.analysis.source_lines.hotspots import InstructionTable, line_order
 from keet.analysis.source_lines.wait_labels import AT_BARRIERS, words_for
@@ -32,11 +33,8 @@ LED = frozenset(
     ["latency_bound", "fp64_promotion", "load_imbalance", "instruction_fetch", "integer_overhead"]
 )
 """Findings whose lines the machine code ranks: see `cause_lines`, which is loaded when needed."""
-_LEADING = 2
-"""Number of lines that the machine code puts first. On the casebook's work families, two of them
-followed by the sampled ones have a cause line in the first three more often than either alone."""
-_LEAST_SHARE = 0.02
-"""Share of the effect below which a line is not listed."""
+LEADING_LINES = Parameter(2, "lines that the machine code puts before the sampled ones", "fit")
+LISTED_LINE = Parameter(0.02, "share of the effect from which a line is listed", "judgement")
 
 
 Amounts = Counter[Location | None]
@@ -196,7 +194,7 @@ class LaunchView:
         total = sum(amounts.values())
         shares = {line: n / total for line, n in amounts.items() if total}
         unplaced = shares.pop(None, 0.0)
-        largest = {line: n for line, n in shares.items() if line and n >= _LEAST_SHARE}
+        largest = {line: n for line, n in shares.items() if line and n >= LISTED_LINE}
         places = [Place(*line, share, of, unplaced) for line, share in self._ranked(largest)]
         # Compiler routines are counted at the closing brace, which is no useful place: list it
         # last.
@@ -305,7 +303,7 @@ class LaunchView:
             return places
         from keet.analysis.source_lines.cause_lines import LEADING
 
-        leading = self._largest(*LEADING[finding](self.code))[:_LEADING]
+        leading = self._largest(*LEADING[finding](self.code))[: int(LEADING_LINES)]
         known = {(place.file, place.line) for place in leading}
         rest = [place for place in places if (place.file, place.line) not in known]
         return (*leading, *rest)[:_MAX_PLACES]

@@ -12,6 +12,7 @@ from keet.analysis.findings import Skipped
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
+from keet.analysis.parameters import Parameter
 from keet.catalog import findings
 from keet.evidence import Evidence
 from keet.explanation.account_notes import Note
@@ -201,21 +202,27 @@ def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
 # --- what looks good, and what can't be judged
 
 
+GOOD_WASTE = Parameter(
+    10.0, "percent of sectors or wavefronts up to which waste looks good", "judgement"
+)
+GOOD_THREADS = Parameter(28.0, "active threads per warp from which they look good", "judgement")
+
+
 def _healthy(view: LaunchView, found: set[str]) -> list[Note]:
     checks = (
         ("uncoalesced_global", "src_l2_sectors_global_excess", "src_l2_sectors_global",
-         "coalesced global accesses", "excess sectors", 10.0),
+         "coalesced global accesses", "excess sectors"),
         ("shared_bank_conflict", "bank_conflicts_load", "shared_load_wavefronts",
-         "few bank conflicts in shared memory", "of the load wavefronts are repeats", 10.0),
+         "few bank conflicts in shared memory", "of the load wavefronts are repeats"),
     )  # fmt: skip
     notes = [
         note
-        for finding, part, whole, well, of, limit in checks
+        for finding, part, whole, well, of in checks
         if finding not in found
-        if (note := _small_share(view, finding, part, whole, f"{well} ({{share}} {of})", limit))
+        if (note := _small_share(view, finding, part, whole, f"{well} ({{share}} {of})"))
     ]
     threads = view.get("active_threads_per_warp")
-    if threads is not None and threads.value >= 28:
+    if threads is not None and threads.value >= GOOD_THREADS:
         notes.append(_active_threads(view, threads))
     return notes
 
@@ -229,14 +236,12 @@ def _active_threads(view: LaunchView, threads: Evidence) -> Note:
     return Note("warp_divergence", text, (threads, every))
 
 
-def _small_share(  # noqa: PLR0913, PLR0917 - a row of the table above
-    view: LaunchView, finding: str, part: str, whole: str, text: str, limit: float
-) -> Note | None:
+def _small_share(view: LaunchView, finding: str, part: str, whole: str, text: str) -> Note | None:
     some, every = view.get(part), view.get(whole)
     if some is None or every is None:
         return None
     share = view.percent(f"{finding}_share", findings()[finding].label, some, every)
-    if share is None or share.value > limit:
+    if share is None or share.value > GOOD_WASTE:
         return None
     return Note(finding, text.format(share=f"{share:.0f}"), (share, some, every))
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from keet.analysis.diagnosis import Diagnosis
 from keet.analysis.hardware.ceilings import TIE, WHOLE_SM, Ceiling
-from keet.analysis.parameters import parameter
-from keet.analysis.time_model import HOT_LINE
+from keet.analysis.time_model import HOT_LINE, LEADS
 
 
 def distinct_units(ranked: Sequence[Ceiling]) -> tuple[Ceiling, ...]:
@@ -34,7 +33,7 @@ def leading_units(diagnosis: Diagnosis) -> tuple[Ceiling, ...]:
     """
     model = diagnosis.model
     units = distinct_units(diagnosis.view.ceilings.ranked)
-    if model.pressure < parameter("leads"):
+    if model.pressure < LEADS:
         return ()
     if model.busiest == WHOLE_SM:
         return tuple(each for each in units if each.name == WHOLE_SM)

@@ -9,8 +9,8 @@ from keet.analysis.findings import BETWEEN_LAUNCHES, Finding
 from keet.analysis.hardware.ceilings import Ceiling, spoken_unit
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
-from keet.analysis.time_model import HOT_LINE
+from keet.analysis.parameters import Parameter
+from keet.analysis.time_model import HOT_LINE, WORTH
 from keet.evidence import Evidence
 from keet.explanation.busy_units import leading_units, nearest_units
 from keet.formatting import capitalized
@@ -113,12 +113,15 @@ def _where(diagnosis: Diagnosis, first: Finding, nearest: tuple[Ceiling, ...]) -
     return _not_near(diagnosis)
 
 
+SAID_IDLE = Parameter(5.0, "percent of the time from which idle SMs are the headline", "judgement")
+
+
 def _idle(diagnosis: Diagnosis, first: Finding) -> str:
     """The idle share as in the account; empty if it is small."""
     idle, few = (diagnosis.account.part(name) for name in ("idle", "idle.small_grid"))
     # A grid with a block for every SM does not explain idle SMs.
     cause = few if first.id == "small_grid" else idle
-    if idle is None or cause is None or cause.share.value < 5:
+    if idle is None or cause is None or cause.share.value < SAID_IDLE:
         return ""
     told, part = f"{idle.share:.0f}", f"{cause.share:.0f}"
     own = "" if told == part else f" ({part} of the time because they have no block)"
@@ -137,10 +140,15 @@ def _not_near(diagnosis: Diagnosis) -> str:
     return f"no unit is above {top.reached:.0f} of its peak ({unit}: {top.reached:.0f}){waits}"
 
 
+SAID_LAUNCH = Parameter(
+    50.0, "percent of the time without an active SM that is the headline", "judgement"
+)
+
+
 def _outside(diagnosis: Diagnosis) -> str:
     """Used if no SM is active for most of the time: busy units do not explain that."""
     launch = diagnosis.account.part("launch")
-    if launch is None or launch.share.value < 50:
+    if launch is None or launch.share.value < SAID_LAUNCH:
         return ""
     return f"for {launch.share:.0f} of the time no SM is active"
 
@@ -158,6 +166,11 @@ def _longest_wait(diagnosis: Diagnosis) -> str:
 # --- without one
 
 
+SAID_UNKNOWN = Parameter(
+    15.0, "percent of the time from which the headline says that it is unknown", "judgement"
+)
+
+
 def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> str:
     view = diagnosis.view
     if not diagnosis.model.is_measured:
@@ -173,13 +186,13 @@ def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> str
         least = f"{_worth(view):.0f}"
         return f"{first}; main cause: {cause.label}, but fixing it would gain less than {least}."
     unknown = diagnosis.account.unknown
-    if unknown >= 15 or not view.stalls:
+    if unknown >= SAID_UNKNOWN or not view.stalls:
         return f"{first}. The report does not say where the rest of the time goes."
     return f"{first}, and no change that keet knows of would gain {_worth(view):.0f}."
 
 
 def _worth(view: LaunchView) -> Evidence:
-    percent = Quantity(round(100 * (parameter("worth") - 1), 6), "%")
+    percent = Quantity(round(100 * (WORTH - 1), 6), "%")
     return view.ledger.derived("least_gain", percent, "gain from which on a cause is a finding")
 
 
@@ -209,10 +222,13 @@ def _at_peak(units: tuple[Ceiling, ...]) -> str:
     )
 
 
+SAID_LEFT = Parameter(1.05, "times faster at the full peak from which that is said", "judgement")
+
+
 def _left(view: LaunchView, ceiling: Ceiling) -> str:
     """Times faster, if the unit did the same work at its full peak."""
     times = 1 / min(1.0, max(ceiling.share, 0.01))
-    if times < 1.05:
+    if times < SAID_LEFT:
         return _NOTHING_LEFT
     label = f"times faster at most with the same work of {spoken_unit(ceiling.name)}"
     name = f"left.{ceiling.name}"
@@ -241,11 +257,16 @@ def _why_unknown(view: LaunchView) -> str:
     return "the report has no machine code that keet can analyse"
 
 
+SAID_WORK = Parameter(
+    5.0, "percent of the time from which a kind of instructions is said", "judgement"
+)
+
+
 def _needed_work(diagnosis: Diagnosis) -> str:
     """What the instructions are for, if issuing them takes most of the time."""
     issuing = diagnosis.account.part("issuing")
     if issuing is None or len(issuing.children) < 2 or diagnosis.view.code is None:
         return ""
-    parts = [c for c in issuing.children[:3] if c.share.value >= 5]
+    parts = [c for c in issuing.children[:3] if c.share.value >= SAID_WORK]
     named = ", ".join(f"{c.share:.0f} {c.label}" for c in parts)
     return f"Of the time: {named}." if named else ""

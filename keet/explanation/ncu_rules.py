@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from functools import cache
 
 from keet.analysis.findings import Finding
-from keet.analysis.parameters import parameter
+from keet.analysis.parameters import Parameter
+from keet.analysis.time_model import WORTH
 from keet.catalog import findings
 from keet.profile import Launch
 from keet.profile.rules import RuleResult
@@ -35,10 +36,9 @@ _TITLED = {
     "L2 Slices Workload Imbalance": ("l2_partition_imbalance", "atomic_contention"),
 }
 """Findings by the title of a message, for rules that have several messages."""
-_MUCH = 30.0
-"""Percentage of the time: if more is not attributable, an unknown cause may be in it."""
-_LEAST = 100 * (1 - 1 / parameter("worth"))
-"""Percentage of the time that a rule must estimate as its gain: the same limit as for findings."""
+HIDDEN_CAUSE = Parameter(
+    30.0, "unknown percent of the time in which a cause may be hidden", "judgement"
+)
 
 
 def second_opinion(
@@ -50,7 +50,8 @@ def second_opinion(
     `unknown`: percentage of the time that the account could not attribute.
     """
     first = launch.leading_rule
-    if first is None or first.global_estimate < _LEAST:
+    least = 100 * (1 - 1 / WORTH)  # the limit of findings as a percentage of the time
+    if first is None or first.global_estimate < least:
         return None
     judged = judge_rule(first, found, minor, unknown)
     if judged is NOT_JUDGED and (words := _key_sentences(first.message)):
@@ -124,7 +125,7 @@ def judge_rule(
         return RuleAssessment("keet considers it a consequence of finding 1.", 1)
     if rule.rule not in _checked_rules():
         return RuleAssessment("keet has no check of its own for it.")
-    if unknown >= _MUCH and not _is_known(rule, minor):
+    if unknown >= HIDDEN_CAUSE and not _is_known(rule, minor):
         return NOT_JUDGED
     return RuleAssessment("keet estimates that fixing it would gain less than 10%.")
 

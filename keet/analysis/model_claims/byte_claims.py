@@ -259,9 +259,9 @@ def _reads_once(view: LaunchView, found: MovedBytes, needed: float) -> bool:
     streaming = view.streaming
     if streaming is None or streaming.verdict != "once" or not streaming.distinct_bytes:
         return False
-    from keet.analysis.sass.streaming import LEAST
+    from keet.analysis.sass.streaming import REACHED_BOUND
 
-    return needed < LEAST * streaming.distinct_bytes
+    return needed < REACHED_BOUND * streaming.distinct_bytes
 
 
 # --- effects

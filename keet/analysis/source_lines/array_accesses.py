@@ -21,7 +21,7 @@ _ACCESS = regex(r"[A-Za-z_]\w*(?:(?:\.|->)\w+)*\[(?:[^\[\]]|\[[^\]]*\])*\]")
 """`a[i]`, `p.a[b[i]]`."""
 _TYPE_WORD = regex(r"[\w:<>,*&]+")
 _NO_TYPE = {"return", "else", "case", "delete", "throw", "extern", "goto"}
-_LONGEST = 400
+_LONGEST_LINE = 400
 """Characters of a line that are parsed, to bound the time for generated code."""
 _SPACES: dict[str, Space] = {
     "uncoalesced_global": "global",
@@ -36,7 +36,7 @@ _SPACES: dict[str, Space] = {
 
 def accesses(line: str, text: str, finding: str) -> list[str]:
     """The accesses of the line that the finding can be about; all of them if none stands out."""
-    every = list(dict.fromkeys(_ACCESS.findall(line[:_LONGEST])))
+    every = list(dict.fromkeys(_ACCESS.findall(line[:_LONGEST_LINE])))
     space = _SPACES.get(finding)
     if space is None or len(every) < 2:
         return every
@@ -51,7 +51,7 @@ def _declared(text: str) -> dict[Space, set[str]]:
     """Names of arrays by memory, as far as single lines show it: `float part[4];`."""
     found: dict[Space, set[str]] = {"shared": set(), "local": set()}
     for line in text.splitlines():
-        head, bracket, rest = line[:_LONGEST].partition("[")
+        head, bracket, rest = line[:_LONGEST_LINE].partition("[")
         words = head.split()
         if not bracket or len(words) < 2:
             continue

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from keet.analysis.parameters import PARAMETERS, AnalystParameter, Source, parameter
+from keet.analysis.parameters import Parameter, Source, collected
+from keet.analysis.time_model import WORTH
 from keet.catalog import FindingSpec, Judging, findings, judging
 from keet.catalog.cases import CaseEntry, casebook
 from keet.catalog.precedents import Precedents, gain_of_cause, precedents
@@ -26,7 +27,7 @@ SOURCES: dict[Source, str] = {
 class FindingReference(NamedTuple):
     spec: FindingSpec
     judging: Judging
-    parameters: tuple[tuple[str, AnalystParameter], ...]
+    parameters: tuple[Parameter, ...]
     measured: Precedents | None
     """None if no gain was measured."""
     best: tuple[CaseEntry, ...]
@@ -48,7 +49,7 @@ def finding_reference(finding: str) -> FindingReference:
     return FindingReference(
         findings()[finding],
         judged,
-        tuple((name, PARAMETERS[name]) for name in judged.parameters),
+        tuple(map(collected("keet.analysis").__getitem__, judged.parameters)),
         precedents().get(finding),
         tuple(case for case in own if not case.lookalike)[:_EXAMPLES],
         tuple(case for case in own if case.lookalike)[:_EXAMPLES],
@@ -57,7 +58,7 @@ def finding_reference(finding: str) -> FindingReference:
 
 def reported_text(reference: FindingReference) -> str:
     """The gain from which on it is reported."""
-    worth = share_text(parameter("worth") - 1)
+    worth = share_text(WORTH - 1)
     if reference.spec.family == "healthy":
         return f"It is reported only where no cause is expected to gain {worth} or more."
     return f"It is reported where fixing it could gain {worth} or more."

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from keet.analysis.parameters import PARAMETERS
+from keet.analysis import diagnosis, time_model
+from keet.analysis.parameters import Parameter, collected
 from keet.catalog import findings, judging
 from keet.cli.finding import find_id
 from keet.errors import UsageError
@@ -50,20 +51,17 @@ def reached_from(name: str, seen: set[str]) -> set[str]:
 def checks() -> Mapping[str, tuple[set[str], set[str]]]:
     """What each function that makes candidates can raise, and the parameters that it uses."""
     found = {}
+    named = set().union(*(each.parameters for each in judging().values()))
     for path in sorted((ANALYSIS / "candidates").glob("[!_]*.py")):
         own = dict(defined_in(path))
         makers = [e.id for e in getattr(own.get("MAKERS"), "elts", []) if isinstance(e, ast.Name)]
         makers += [name for name in ("between_launches",) if name in own]
         for maker in makers:
             nodes = [definitions()[name] for name in reached_from(maker, set())]
-            texts = [
-                node.value
-                for each in nodes
-                for node in ast.walk(each)
-                if isinstance(node, ast.Constant) and isinstance(node.value, str)
-            ]
-            ids, used = findings().keys() & texts, PARAMETERS.keys() & texts
-            found[f"{path.stem}.{maker}"] = set(ids), set(used)
+            within = [node for each in nodes for node in ast.walk(each)]
+            texts = {node.value for node in within if isinstance(node, ast.Constant)}
+            texts |= {n.id.lower() for n in within if isinstance(n, ast.Name) and n.id.isupper()}
+            found[f"{path.stem}.{maker}"] = findings().keys() & texts, named & texts
     return found
 
 
@@ -87,11 +85,10 @@ def test_checks_are_those_that_raise_the_finding() -> None:
 
 
 def test_parameters_are_those_of_the_checks() -> None:
-    model = (ANALYSIS / "time_model.py", ANALYSIS / "diagnosis.py")
-    everywhere = {
-        name for name in PARAMETERS if any(f'"{name}"' in path.read_text("utf-8") for path in model)
-    }
+    bound = {**vars(time_model), **vars(diagnosis)}
+    everywhere = {name.lower() for name, each in bound.items() if isinstance(each, Parameter)}
     for each in judging().values():
+        assert set(each.parameters) <= collected("keet.analysis").keys(), each.id
         used = set().union(*(checks()[name][1] for name in each.checks))
         assert set(each.parameters) <= used | everywhere, each.id
     for name, (ids, used) in checks().items():
