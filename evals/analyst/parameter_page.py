@@ -50,7 +50,9 @@ SAME = {
 
 def page() -> str:
     found, study = parameters(), saved_study()
-    rows = [("module", "parameter", "value", "meaning", "source", "+20 %", "-20 %")]
+    rows: list[tuple[str, ...]] = [
+        ("module", "parameter", "value", "meaning", "source", "+20 %", "-20 %")
+    ]
     for name, each in sorted(found.items(), key=lambda entry: entry[1].module):
         module, changed = each.module.removeprefix("keet."), study.changed.get(name, ("", ""))
         rows.append((module, name, f"{each:g}", each.meaning, each.source, *map(str, changed)))
