@@ -17,7 +17,7 @@ _CHANGED = """\
 The last two columns: with how many launches keet's first answer (the first finding, or the ceiling
 that is reached) changes if the parameter alone is larger or smaller by 20 % (a value of at most 1
 is increased to 1 at most), of {launches} launches of the samples and of the casebook's work
-families (`python -m evals.analyst.sensitivity --save`, {date}). An empty cell: it was not moved.
+families (`{command}`, {date}). An empty cell: it was not moved.
 Parameters of `explanation` are not moved, because they only choose words."""
 SAME = {
     "A kernel that is so short that launching it costs as much": ("short_kernel_ns", "tiny_us"),

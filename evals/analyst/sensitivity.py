@@ -20,18 +20,10 @@ from importlib import import_module
 from typing import NamedTuple
 from unittest.mock import patch
 
+from evals.analyst import report_sets
 from evals.analyst.first_answer import first_answer
 from evals.analyst.parameter_values import current, moved, parameters
-from evals.analyst.report_sets import (
-    MOST_PROCESSES,
-    ROOT,
-    Source,
-    Subject,
-    casebook_sources,
-    over,
-    sample_sources,
-    subjects,
-)
+from evals.analyst.report_sets import ROOT, Source, Subject, over, subjects
 from evals.pages import Table, as_text
 from keet.analysis import diagnosis
 from keet.profile import Launch
@@ -51,9 +43,10 @@ class Changed(NamedTuple):
 
 
 class Study(NamedTuple):
+    command: str
+    date: str
     launches: int
     changed: dict[str, Changed]
-    date: str
 
 
 def study(sources: Sequence[Source], names: Sequence[str], processes: int) -> Study:
@@ -61,7 +54,8 @@ def study(sources: Sequence[Source], names: Sequence[str], processes: int) -> St
     launches = [changes for of_report in found for changes in of_report]
     counts = Counter(change for changes in launches for change in changes)
     changed = {name: Changed(counts[name, 1], counts[name, -1]) for name in names}
-    return Study(len(launches), changed, f"{datetime.now(UTC):%Y-%m-%d}")
+    command = " ".join(["python -m evals.analyst.sensitivity", *sys.argv[1:]])
+    return Study(command, f"{datetime.now(UTC):%Y-%m-%d}", len(launches), changed)
 
 
 def _changes(source: Source, *, names: Sequence[str]) -> list[list[Change]]:
@@ -103,14 +97,13 @@ def _answer(subject: Subject) -> str:
 def saved_study() -> Study:
     read = tomllib.loads(SAVED.read_text("utf-8"))
     changed = {name: Changed(*each) for name, each in read["changed"].items()}
-    return Study(read["launches"], changed, read["date"])
+    return Study(read["command"], read["date"], read["launches"], changed)
 
 
 def _save(made: Study) -> None:
-    head = [f"launches = {made.launches}", f'date = "{made.date}"  # on 2 cores']
-    rows = [f"{name} = [{each.more}, {each.less}]" for name, each in made.changed.items()]
-    lines = ["# python -m evals.analyst.sensitivity --save", *head, "", "[changed]", *rows]
-    SAVED.write_text("\n".join(lines) + "\n", "utf-8")
+    head = f'command = "{made.command}"\nmachine = "2 cores"\ndate = "{made.date}"\n'
+    rows = [f"{name} = [{each.more}, {each.less}]\n" for name, each in made.changed.items()]
+    SAVED.write_text(f"{head}launches = {made.launches}\n\n[changed]\n{''.join(rows)}", "utf-8")
 
 
 if __name__ == "__main__":
@@ -119,10 +112,10 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser("python -m evals.analyst.sensitivity", description=__doc__)
     parser.add_argument("--only", default="", metavar="TEXT", help="reports whose name has TEXT")
     parser.add_argument("--parameter", action="append", choices=judging, help="only these")
-    parser.add_argument("--processes", type=int, choices=range(1, MOST_PROCESSES + 1), default=2)
+    parser.add_argument("--processes", type=int, choices=(1, 2), default=2)
     parser.add_argument("--save", action="store_true")
     given = parser.parse_args()
-    reports = [*sample_sources(), *casebook_sources("work")]
+    reports = [*report_sets.sample_sources(), *report_sets.casebook_sources("work")]
     chosen = [source for source in reports if given.only in source.name]
     result = study(chosen, given.parameter or judging, given.processes)
     printed = [(name, f"{each.more}", f"{each.less}") for name, each in result.changed.items()]

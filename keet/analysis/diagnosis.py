@@ -146,9 +146,7 @@ def _wastes_the_busiest(each: RankedCandidate, model: TimeModel) -> bool:
     return effect.units.get(model.busiest or "", 1.0) <= WASTEFUL
 
 
-EXPLAINS_PIPE = Parameter(
-    0.7, "ln(gain) of a cause over that of the saturated pipe that it explains", "judgement"
-)
+EXPLAINS_PIPE = Parameter(0.7, "ln(gain) of a cause over that of the pipe it explains", "judgement")
 
 
 def _is_explained(

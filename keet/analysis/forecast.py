@@ -56,7 +56,7 @@ def chance(candidate: Candidate, possible: float) -> float:
 ASSUMED_CERTAINTY = Parameter(0.8, "certainty of an assumed cause (measured: 1)", "judgement")
 SUSPECTED_CERTAINTY = Parameter(0.4, "certainty of a suspected cause", "judgement")
 UNFITTED_GPU = Parameter(0.9, "factor of certainty on other GPUs than that of the fit", "judgement")
-LEAST_CERTAINTY = Parameter(0.4, "a lower one makes ranges too wide to be useful", "judgement")
+LEAST_CERTAINTY = Parameter(0.4, "least certainty: ranges would be too wide otherwise", "judgement")
 
 
 def certainty(basis: Basis, unknown: float, *, is_familiar: bool) -> float:

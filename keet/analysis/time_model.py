@@ -54,14 +54,10 @@ PASSES_ON = Parameter(
     0.5, "load of DRAM from which a busy L2 counts as passing on DRAM's bytes", "judgement"
 )
 _READY = ("selected", "not_selected")
-TYPICAL_MEMORY_WAIT = Parameter(
-    0.6, "share of memory in waiting, if the report has no warp states", "judgement"
-)
+TYPICAL_MEMORY_WAIT = Parameter(0.6, "share of memory in waiting, if not measured", "judgement")
 TYPICAL_OTHER_WAIT = Parameter(0.1, "the same for each of four other kinds of waiting", "judgement")
-WITHIN_L1_SHORT = Parameter(
-    0.1, "part of it that is short operations if only L1 is busy", "judgement"
-)
-WITHIN_L1_THROTTLE = Parameter(0.3, "part of it that is L1's queue if only L1 is busy", "judgement")
+WITHIN_L1_SHORT = Parameter(0.1, "part of it in short operations if only L1 is busy", "judgement")
+WITHIN_L1_THROTTLE = Parameter(0.3, "part of it in L1's queue if only L1 is busy", "judgement")
 
 
 class Effect(NamedTuple):
@@ -243,9 +239,7 @@ def attainable(unit: str) -> float:
     return ATTAINABLE_LINK if unit == HOST_LINK else ATTAINABLE_OTHER
 
 
-LEAST_EVENNESS = Parameter(
-    0.02, "least evenness of SMs that the loads of units within an SM are divided by", "judgement"
-)
+LEAST_EVENNESS = Parameter(0.02, "least evenness that loads within SMs are divided by", "judgement")
 LONGEST_START_NS = Parameter(
     10_000.0, "longest time to start and drain a grid; 2000 to 6000 were seen", "judgement"
 )
@@ -326,10 +320,8 @@ def _slice_activity(view: LaunchView) -> float:
     return min(1.0, max(0.0, active / cycles)) if active and cycles else 0.0
 
 
-SLICE_BUSY_FROM = Parameter(
-    60.0, "percent of an L2 slice's peak: may limit the launch", "judgement"
-)
-SLICE_BUSY_TO = Parameter(85.0, "percent of an L2 slice's peak: limits the launch", "judgement")
+SLICE_BUSY_FROM = Parameter(60.0, "percent of an L2 slice's peak: may limit time", "judgement")
+SLICE_BUSY_TO = Parameter(85.0, "percent of an L2 slice's peak: limits time", "judgement")
 _BUSIEST = "lts__throughput.max.pct_of_peak_sustained_elapsed"
 
 

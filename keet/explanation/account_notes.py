@@ -23,20 +23,14 @@ from keet.units import Quantity
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
 
-NOTED_MIX = Parameter(
-    25.0, "percent of the time spent on issuing from which its mix is noted", "judgement"
-)
+NOTED_MIX = Parameter(25.0, "percent of the time: the mix of instructions is noted", "judgement")
 _KINDS = 4
 _LINES = 2
 """Source lines named per purpose."""
-NAMED_PURPOSE = Parameter(
-    5.0, "percent of the instructions from which a purpose is named", "judgement"
-)
+NAMED_PURPOSE = Parameter(5.0, "percent of the instructions: its purpose is named", "judgement")
 NAMED_LINE = Parameter(3.0, "percent of the instructions from which a line is named", "judgement")
 NOTED_DRAM = Parameter(0.3, "share of DRAM's peak from which its bytes are noted", "judgement")
-STAGE_TIE = Parameter(
-    5.0, "percentage points within which two stages are equally busy", "judgement"
-)
+STAGE_TIE = Parameter(5.0, "percentage points between two equally busy stages", "judgement")
 _BYTE_STAGES = ("l2_sectors", "l2_data_banks", "l2_fill_dram", "l2_to_sm")
 
 

@@ -17,20 +17,12 @@ from keet.units import Quantity
 
 MOST_ROWS = 8
 ROW_PART = Parameter(3.0, "percent of the time: smaller outermost parts are summed", "judgement")
-ROW_WITHIN = Parameter(
-    3.0, "percent of the time: smaller parts within another one are summed", "judgement"
-)
-OPENED_ROW = Parameter(
-    10.0, "percent of the time from which parts within it are printed", "judgement"
-)
+ROW_WITHIN = Parameter(3.0, "the same for parts within another one", "judgement")
+OPENED_ROW = Parameter(10.0, "percent of the time: the parts within it are printed", "judgement")
 _PRINTED = 0.5
 """Per cent of the time: less would be printed as 0 %."""
-JOINED_ROW = Parameter(
-    0.98, "share of a part from which a child's label joins the part's", "judgement"
-)
-NEARLY_ALL = Parameter(
-    95.0, "unknown percent of the time from which no parts are named", "judgement"
-)
+JOINED_ROW = Parameter(0.98, "share of a part: the child's label joins the part's", "judgement")
+NEARLY_ALL = Parameter(95.0, "unknown percent of the time: no parts are named", "judgement")
 _LONGEST = 60
 """Longest label made of two parts' labels, in characters."""
 _OTHERS = {"waiting": "other waits", "issuing": "other instructions"}

@@ -202,9 +202,7 @@ def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
 # --- what looks good, and what can't be judged
 
 
-GOOD_WASTE = Parameter(
-    10.0, "percent of sectors or wavefronts up to which waste looks good", "judgement"
-)
+GOOD_WASTE = Parameter(10.0, "percent of sectors or wavefronts: waste is small", "judgement")
 GOOD_THREADS = Parameter(28.0, "active threads per warp from which they look good", "judgement")
 
 

@@ -9,9 +9,7 @@ from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 
-BLAMED_UNKNOWN = Parameter(
-    20.0, "unknown percent of the time that explains a low confidence", "judgement"
-)
+BLAMED_UNKNOWN = Parameter(20.0, "unknown percent of the time: lowers confidence", "judgement")
 BLAMED_GAIN = Parameter(1.2, "gain below which doubt explains a low confidence", "judgement")
 
 

@@ -140,9 +140,7 @@ def _not_near(diagnosis: Diagnosis) -> str:
     return f"no unit is above {top.reached:.0f} of its peak ({unit}: {top.reached:.0f}){waits}"
 
 
-SAID_LAUNCH = Parameter(
-    50.0, "percent of the time without an active SM that is the headline", "judgement"
-)
+SAID_LAUNCH = Parameter(50.0, "percent without an active SM that the headline names", "judgement")
 
 
 def _outside(diagnosis: Diagnosis) -> str:
@@ -166,9 +164,7 @@ def _longest_wait(diagnosis: Diagnosis) -> str:
 # --- without one
 
 
-SAID_UNKNOWN = Parameter(
-    15.0, "percent of the time from which the headline says that it is unknown", "judgement"
-)
+SAID_UNKNOWN = Parameter(15.0, "unknown percent of the time that the headline names", "judgement")
 
 
 def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> str:
@@ -257,9 +253,7 @@ def _why_unknown(view: LaunchView) -> str:
     return "the report has no machine code that keet can analyse"
 
 
-SAID_WORK = Parameter(
-    5.0, "percent of the time from which a kind of instructions is said", "judgement"
-)
+SAID_WORK = Parameter(5.0, "percent of the time of a kind of instructions to name", "judgement")
 
 
 def _needed_work(diagnosis: Diagnosis) -> str:

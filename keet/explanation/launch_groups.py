@@ -19,18 +19,10 @@ from keet.units import Quantity
 MOST_SHOWN = 3
 """Launches that are printed in full unless --all is given."""
 SHOWN_TIME = Parameter(0.8, "share of the time that the shown launches should cover", "judgement")
-NOTABLE_TIME = Parameter(
-    0.1, "share of the time from which a launch is shown for its time", "judgement"
-)
-NOTABLE_SAVING = Parameter(
-    0.05, "share of the time from which a launch is shown for its saving", "judgement"
-)
-LEAST_COMPARED = Parameter(
-    3, "launches before one can differ from the usual first finding", "judgement"
-)
-UNEVEN_LAUNCHES = Parameter(
-    1.2, "longest over shortest launch from which durations are uneven", "judgement"
-)
+NOTABLE_TIME = Parameter(0.1, "share of the time: the launch is shown for it", "judgement")
+NOTABLE_SAVING = Parameter(0.05, "saved share of the time: the launch is shown for it", "judgement")
+LEAST_COMPARED = Parameter(3, "fewest launches of which one can differ", "judgement")
+UNEVEN_LAUNCHES = Parameter(1.2, "longest over shortest launch: durations differ", "judgement")
 
 
 class LaunchResult(NamedTuple):

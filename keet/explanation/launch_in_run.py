@@ -31,9 +31,7 @@ from keet.units import Quantity
 if TYPE_CHECKING:
     pass
 
-ALIKE_TIME = Parameter(
-    0.5, "share of a launch's time in the run that launches like it should have", "judgement"
-)
+ALIKE_TIME = Parameter(0.5, "share of similar launches in a launch's time in the run", "judgement")
 _WHOSE: Mapping[KnownBy, str] = {
     "launch": "{plain}",
     "shape": "launches like it took {plain}",

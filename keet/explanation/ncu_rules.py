@@ -36,9 +36,7 @@ _TITLED = {
     "L2 Slices Workload Imbalance": ("l2_partition_imbalance", "atomic_contention"),
 }
 """Findings by the title of a message, for rules that have several messages."""
-HIDDEN_CAUSE = Parameter(
-    30.0, "unknown percent of the time in which a cause may be hidden", "judgement"
-)
+HIDDEN_CAUSE = Parameter(30.0, "unknown percent of the time: may hide a cause", "judgement")
 
 
 def second_opinion(

@@ -8,9 +8,7 @@ from keet.catalog.precedents import Precedents, precedents
 from keet.formatting import count_noun, times_text
 
 MEASURED_ON = "H200"
-SIMILAR_GAINS = Parameter(
-    1.1, "factor of two similar gains: launches of one kernel vary as much", "judgement"
-)
+SIMILAR_GAINS = Parameter(1.1, "factor between similar gains, and between launches", "judgement")
 
 
 def precedents_of(finding: Finding) -> Precedents | None:

@@ -27,12 +27,10 @@ from keet.units import Quantity
 if TYPE_CHECKING:
     from keet.explanation.launch_in_run import ReplayDiffers
 
-SAID_OVERLAP = Parameter(
-    1.03, "sum of durations over busy time from which kernels overlap", "judgement"
-)
+SAID_OVERLAP = Parameter(1.03, "sum of durations over busy time: kernels overlap", "judgement")
 SAID_GAPS = Parameter(0.05, "share of the run from which idle time is mentioned", "judgement")
 SAID_COVERAGE = Parameter(
-    50.0, "percent of the run's GPU time: a smaller coverage is said", "judgement"
+    50.0, "percent of the run's GPU time: a smaller part is said", "judgement"
 )
 _NAMED_GAPS = 3
 _NAMED_LAUNCHES = 3

@@ -147,9 +147,7 @@ def sm_elapsed_cycles(ledger: LaunchLedger) -> Evidence | None:
 
 # --- the busiest stage of a unit
 
-SAME_STAGE = Parameter(
-    0.95, "least ratio of a stage to the unit's share that it explains", "judgement"
-)
+SAME_STAGE = Parameter(0.95, "least ratio of a stage to the unit that it explains", "judgement")
 SAME_STAGE_POINTS = Parameter(0.5, "percentage points, in addition", "judgement")
 _FABRIC = "lts__t_sectors_srcunit_ltcfabric"
 """A counter that only GPUs with two L2 partitions have."""

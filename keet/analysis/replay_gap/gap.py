@@ -6,12 +6,8 @@ from keet.analysis.parameters import Parameter
 from keet.profile import Launch, Position
 from keet.records import NamedTuple
 
-REPLAY_DIFFERS = Parameter(
-    1.5, "factor from which the replay's time differs from the run's", "judgement"
-)
-REPLAY_FLOOR_NS = Parameter(
-    2000.0, "longer replays that do not differ: ncu includes the launch (H200: 1400)", "judgement"
-)
+REPLAY_DIFFERS = Parameter(1.5, "factor by which replay and run differ", "judgement")
+REPLAY_FLOOR_NS = Parameter(2000.0, "ncu's time includes the launch: 1400 on an H200", "judgement")
 
 _SHORTEST_NS = 1.0
 """No clock of a GPU measures less: a shorter time is damage, and a ratio to it may be infinite."""

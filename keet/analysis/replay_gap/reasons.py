@@ -29,31 +29,17 @@ REASON_NAMES: Mapping[ReasonId, str] = {
     "not_typical": "not a typical launch",
 }
 
-HOST_SECTORS = Parameter(
-    1.0, "percent of the SMs' own sectors from which host memory can matter", "judgement"
-)
+HOST_SECTORS = Parameter(1.0, "percent of the SMs' sectors: host memory can matter", "judgement")
 MOST_FROM_CACHES = Parameter(5.0, "largest factor due to caches: DRAM over L2", "judgement")
 MOST_FROM_CLOCKS = Parameter(2.5, "largest factor due to clocks of a GPU under load", "judgement")
 CLOCK_SLACK = Parameter(1.1, "tolerance of a factor that clocks explain", "judgement")
-COMMON_RATIO_KERNELS = Parameter(
-    3, "number of kernels from which a ratio is common to all", "judgement"
-)
+COMMON_RATIO_KERNELS = Parameter(3, "fewest kernels with a common ratio", "judgement")
 COMMON_RATIO = Parameter(1.1, "their largest ratio over the smallest", "judgement")
-OVERLAPS = Parameter(
-    30.0, "percent of the time with other kernels from which it matters", "judgement"
-)
-RUNS_ALONE = Parameter(
-    5.0, "percent of the time with other kernels up to which it does not", "judgement"
-)
-HARDLY_SHARED = Parameter(
-    1.05, "average number of kernels at a time up to which sharing is free", "judgement"
-)
-FAULT_NS = Parameter(
-    10_000.0, "least cost of a group of page faults; 126 us were seen (H200)", "judgement"
-)
-ALIKE_LAUNCHES = Parameter(
-    2.0, "longest over shortest launch of one shape that are alike", "judgement"
-)
+OVERLAPS = Parameter(30.0, "percent of the time with other kernels: matters", "judgement")
+RUNS_ALONE = Parameter(5.0, "percent of the time with other kernels: does not matter", "judgement")
+HARDLY_SHARED = Parameter(1.05, "kernels at a time, on average: sharing is free", "judgement")
+FAULT_NS = Parameter(10_000.0, "least cost of a group of page faults (H200: 126 us)", "judgement")
+ALIKE_LAUNCHES = Parameter(2.0, "longest over shortest of alike launches of a shape", "judgement")
 
 
 class ReplayReason(NamedTuple):

@@ -25,9 +25,7 @@ from keet.profile import Absent, Launch
 from keet.records import dataclass
 from keet.units import Quantity
 
-AT_PEAK = Parameter(
-    80.0, "percent of a peak from which little is left: good kernels reach 95", "judgement"
-)
+AT_PEAK = Parameter(80.0, "percent of a peak with little left: good kernels reach 95", "judgement")
 
 
 _UNCOUNTED = ("xu", "alu", "lsu", "adu", "cbu", "uniform", "tex", "issue_slots", "l2_atomics")

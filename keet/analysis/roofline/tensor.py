@@ -129,7 +129,7 @@ def tensor_work(ledger: LaunchLedger) -> tuple[TensorWork, ...] | Absent:
 
 
 OTHER_TENSOR_WORK = Parameter(
-    0.01, "HFMA2.MMA per matrix instruction that does not matter", "judgement"
+    0.01, "HFMA2.MMA per matrix instruction that can be neglected", "judgement"
 )
 
 

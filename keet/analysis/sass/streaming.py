@@ -21,19 +21,11 @@ from keet.records import NamedTuple
 
 Verdict = Literal["once", "several", "between", "unknown"]
 
-READ_AGAIN = Parameter(
-    1.5, "DRAM bytes over distinct bytes: read several times (fits: 1.15 to 1.9)", "fit"
-)
+READ_AGAIN = Parameter(1.5, "DRAM bytes over distinct bytes: several reads; 1.15 to 1.9 fit", "fit")
 READ_ONCE = Parameter(1.2, "the same: read once; streaming kernels have 0.9 to 1.2", "fit")
-REACHED_BOUND = Parameter(
-    0.85, "the same: a smaller one proves nothing, the bound is not reached", "judgement"
-)
-BOUNDED_LOADS = Parameter(
-    0.9, "share of the load sectors that must have a bound for a verdict", "judgement"
-)
-STREAMED_BYTES = Parameter(
-    1e6, "least distinct bytes: below, code and constants are notable", "judgement"
-)
+REACHED_BOUND = Parameter(0.85, "the same: if smaller, the bound is not reached", "judgement")
+BOUNDED_LOADS = Parameter(0.9, "share of load sectors with a bound for a verdict", "judgement")
+STREAMED_BYTES = Parameter(1e6, "least distinct bytes of a verdict on streaming", "judgement")
 
 
 class Streaming(NamedTuple):

@@ -28,29 +28,17 @@ __all__ = ["CrossLaunch", "Kind", "find_cross_launch", "written_and_read"]
 
 Kind = Literal["hand_over", "repeated_passes", "same_input", "tiny_launches", "sweep"]
 
-SAVED_ACROSS = Parameter(
-    0.02, "least saving across launches, as a share of their time", "judgement"
-)
-SAVED_ACROSS_CACHED = Parameter(
-    0.05, "the same for data in L2: ncu flushes caches, the run does not", "judgement"
-)
+SAVED_ACROSS = Parameter(0.02, "least saving across launches, of their time", "judgement")
+SAVED_ACROSS_CACHED = Parameter(0.05, "the same for data in L2, which ncu flushes", "judgement")
 TINY_US = Parameter(5.0, "microseconds up to which a launch is tiny", "judgement")
-TINY_SHARE = Parameter(
-    0.1, "share of the time of all launches from which tiny ones matter", "judgement"
-)
+TINY_SHARE = Parameter(0.1, "share of all launches' time from which tiny ones matter", "judgement")
 TINY_COUNT = Parameter(8, "number of launches from which tiny ones matter", "judgement")
 PASS_BYTES = Parameter(16e6, "bytes per launch from which a repeated pass is reported", "judgement")
-PASS_DRAM = Parameter(
-    40.0, "percent of DRAM's peak of a pass, if bytes were not measured", "judgement"
-)
-SAME_PASS = Parameter(
-    0.05, "|ln(ratio)| of bytes or times up to which passes are equal", "judgement"
-)
+PASS_DRAM = Parameter(40.0, "percent of DRAM's peak of a pass whose bytes are unknown", "judgement")
+SAME_PASS = Parameter(0.05, "|ln(ratio)| of bytes or times of two equal passes", "judgement")
 LEAST_PASSES = Parameter(3, "number of passes, if bytes were not measured", "judgement")
 SWEEP_SHAPES = Parameter(3, "number of launch shapes from which it is a sweep", "judgement")
-SWEEP_RANGE = Parameter(
-    4.0, "threads of its largest launch over those of the smallest", "judgement"
-)
+SWEEP_RANGE = Parameter(4.0, "threads of the largest launch over the smallest one's", "judgement")
 _NAMED = 4
 """Launches that a text names."""
 

@@ -10,17 +10,11 @@ from keet.profile import Launch
 
 SECTOR = 32
 """Bytes."""
-DRAM_IDLE = Parameter(
-    10.0, "percent of DRAM's peak up to which less traffic saves no time", "judgement"
-)
-DRAM_BUSY = Parameter(
-    60.0, "percent of DRAM's peak from which its traffic takes all of the time", "judgement"
-)
+DRAM_IDLE = Parameter(10.0, "percent of DRAM's peak: less traffic saves no time", "judgement")
+DRAM_BUSY = Parameter(60.0, "percent of DRAM's peak: traffic takes all of the time", "judgement")
 _STORE = 4
 """Code of a store in `memory_access_type`. 2 is a load."""
-VERSION_WORDS = Parameter(
-    0.6, "share of common words in the names of two versions of one kernel", "judgement"
-)
+VERSION_WORDS = Parameter(0.6, "share of common words in names of two versions", "judgement")
 _WORDS = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 

@@ -279,9 +279,7 @@ def with_traffic(
     return _apportioned(found, l2_read_bytes) if l2_read_bytes is not None else found
 
 
-ONLY_POINTER = Parameter(
-    0.99, "share of the load sectors of the only pointer that is read", "judgement"
-)
+ONLY_POINTER = Parameter(0.99, "share of the load sectors of a pointer read alone", "judgement")
 
 
 def _apportioned(rows: Sequence[PointerReuse], l2_read_bytes: int) -> list[PointerReuse]:
