@@ -7,7 +7,7 @@ A coordinate search over the parameters that are marked `fit` and change forecas
 set of values combines how clearly the cause of each case comes first, the error of its forecast,
 and the forecasts for look-alikes and for variants that no measured one beats. `--folds`: the same
 search without one part of the families at a time, scored on that part. Nothing is written: values
-are entered in keet/analysis/parameters.py by hand, rounded. Locked families are never read.
+are entered in the code by hand, rounded. Locked families are never read.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from evals.analyst.parameter_values import parameters, set_value
 from evals.casebook.answers import chosen_cases
-from keet.analysis import parameters
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import TimeModel
 from keet.diagnosis.diagnosis import cross_launch_findings, ranked_candidates
@@ -130,7 +130,7 @@ def _softly(gains: Sequence[float]) -> list[float]:
 def _gains(each: Prepared) -> dict[str, float]:
     model = TimeModel(each.view)
     ranked = ranked_candidates(each.view, model)
-    worth = parameters.parameter("worth")
+    worth = parameters()["worth"]
     return {entry.candidate.id: entry.gain for entry in ranked if entry.possible >= worth}
 
 
@@ -150,24 +150,18 @@ def search(prepared: Sequence[Prepared], steps: int, seed: int = 18) -> Score:
     for _ in range(steps):
         name = chance.choice(list(SEARCHED))
         low, high = SEARCHED[name]
-        old = parameters.PARAMETERS[name]
-        moved = old.value + chance.gauss(0, 0.15 * (high - low))
-        parameters.PARAMETERS[name] = old._replace(value=min(high, max(low, moved)))
+        old = float(parameters()[name])
+        set_value(name, min(high, max(low, old + chance.gauss(0, 0.15 * (high - low)))))
         found = score(prepared)
         if found.value > best.value:
             best = found
         else:
-            parameters.PARAMETERS[name] = old
+            set_value(name, old)
     return best
 
 
 def values() -> dict[str, float]:
-    return {name: parameters.parameter(name) for name in SEARCHED}
-
-
-def set_values(wanted: dict[str, float]) -> None:
-    for name, value in wanted.items():
-        parameters.PARAMETERS[name] = parameters.PARAMETERS[name]._replace(value=value)
+    return {name: float(parameters()[name]) for name in SEARCHED}
 
 
 def folds(prepared: Sequence[Prepared], count: int, steps: int) -> list[tuple[Score, Score]]:
@@ -182,7 +176,8 @@ def folds(prepared: Sequence[Prepared], count: int, steps: int) -> list[tuple[Sc
         before = score(theirs)
         search([each for each in prepared if each.case.family.name not in out], steps)
         found.append((before, score(theirs)))
-        set_values(start)
+        for name, value in start.items():
+            set_value(name, value)
     return found
 
 

@@ -2,77 +2,73 @@
 
 from __future__ import annotations
 
-import ast
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
-from evals.pages import Heading, Part, Prose, Table, as_markdown
-from keet.analysis.parameters import MOST_PARAMETERS, PARAMETERS
+from evals.analyst.parameter_values import parameters
+from evals.analyst.sensitivity import saved_study
+from evals.pages import Heading, Part, Points, Prose, Table, as_markdown
 
-ROOT = Path(__file__).parents[2]
-_INTRO = f"""\
-The parameters of the analyst's time model, at most {MOST_PARAMETERS}. Sources: *fit* is fitted on
-the casebook's work families, which were measured on an H200 (`python -m evals.analyst.fit`); it is
-also used for other GPUs, with lower confidence. *documentation* is a published figure. *judgement*
-was chosen by hand."""
-_BESIDE = """\
-Constants that only one module uses are defined in that module, with their meaning and source. This
-table lists them, so that all chosen numbers are visible."""
-_FOLDERS = (
-    "keet/analysis",
-    *(
-        f"keet/analysis/{folder}"
-        for folder in (
-            "candidates",
-            "capture",
-            "hardware",
-            "kernel",
-            "replay",
-            "roofline",
-            "several_launches",
-            "source_lines",
-        )
+_INTRO = """\
+Numbers that were chosen for the analysis. Each is a constant in the module that uses it. Sources:
+*fit* is fitted on the casebook's work families, which were measured on an H200 (`python -m
+evals.analyst.fit`); it is also used for other GPUs, with lower confidence. *documentation* is a
+published figure. *judgement* was chosen by hand."""
+_CHANGED = """\
+The last two columns: with how many launches keet's first answer (the first finding, or the ceiling
+that is reached) changes if the parameter alone is larger or smaller by 20 % (a value of at most 1
+is increased to 1 at most), of {launches} launches of the samples and of the casebook's work
+families (`{command}`, {date}). An empty cell: it was not moved.
+Parameters of `explanation` are not moved, because they only choose words."""
+SAME = {
+    "A kernel that is so short that launching it costs as much": ("short_kernel_ns", "tiny_us"),
+    "The time to start and end a kernel": (
+        *("least_kernel_ns", "longest_start_ns", "replay_floor_ns", "clocked_ns"),
     ),
-)
-
-
-def beside() -> list[tuple[str, ...]]:
-    """Module and name of every numeric constant in the analyst's modules."""
-    found: list[tuple[str, ...]] = []
-    for folder in _FOLDERS:
-        for path in sorted((ROOT / folder).glob("*.py")):
-            names = [name for name, value in _constants(path) if isinstance(value, int | float)]
-            if names and path.name != "parameters.py":
-                found.append((f"{folder}/{path.name}", str(len(names)), ", ".join(names)))
-    return found
-
-
-def _constants(path: Path) -> Iterator[tuple[str, object]]:
-    for node in ast.parse(path.read_text("utf-8")).body:
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
-                yield from _assigned(target, node.value)
-
-
-def _assigned(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, object]]:
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-        for one, other in zip(target.elts, value.elts):
-            yield from _assigned(one, other)
-    elif isinstance(target, ast.Name) and isinstance(value, ast.Constant):
-        yield target.id, value.value
+    "DRAM or another unit is so busy that it takes the time": (
+        *("near_peak", "leads", "dram_busy", "slice_busy_from"),
+    ),
+    "L2 only passes on what DRAM delivers": ("passes_on", "dram_passed_on", "l2_beyond_dram"),
+    "Two shares of a peak are equal": ("tie", "busier_stage", "stage_tie"),
+    "A gain that is worth reporting": ("worth", "program_worth", "said_left", "blamed_gain"),
+    "A saving that is worth reporting": ("saved_across", "saved_across_cached", "notable_saving"),
+    "Launches of one kernel differ by this much": (
+        *("similar_gains", "uneven_launches", "alike_launches", "replay_differs"),
+    ),
+    "A part of the time that is worth naming": (
+        *("leading_part", "row_part", "row_within", "named_line", "said_idle", "said_work"),
+        "named_purpose",
+    ),
+    "The unknown part of the time is large": ("blamed_unknown", "hidden_cause", "said_unknown"),
+    "Most of the time is launch and drain": ("mostly_launch", "said_launch"),
+    "Two amounts are equal": ("same_pass", "same_bytes"),
+    "Data is read again": ("repeated", "read_again"),
+    "Few bytes": ("handed_bytes", "streamed_bytes"),
+    "A pipe's work after a rewrite": ("pipe_work", "special_functions"),
+}
+"""Parameters that mean the same, or nearly the same, by what they mean."""
 
 
 def page() -> str:
-    rows = [("parameter", "value", "meaning", "source")]
-    rows += [(name, f"{p.value:g}", p.meaning, p.source) for name, p in PARAMETERS.items()]
+    found, study = parameters(), saved_study()
+    rows: list[tuple[str, ...]] = [
+        ("module", "parameter", "value", "meaning", "source", "+20 %", "-20 %")
+    ]
+    for name, each in sorted(found.items(), key=lambda entry: entry[1].module):
+        module, changed = each.module.removeprefix("keet."), study.changed.get(name, ("", ""))
+        rows.append((module, name, f"{each:g}", each.meaning, each.source, *map(str, changed)))
+    same = [
+        f"{what}: {', '.join(found[name].name for name in names)}" for what, names in SAME.items()
+    ]
+    unchanged = [name for name in found if not any(study.changed.get(name, (1, 1)))]
     parts: list[Part] = [
         Prose(_INTRO),
+        Prose(_CHANGED.format(**study._asdict())),
         Heading("Parameters"),
-        Table(rows),
-        Heading("Constants in the code"),
-        Prose(_BESIDE),
-        Table([("module", "numbers", "names"), *beside()]),
+        Table(rows, keys=2),
+        Heading("Parameters that mean the same"),
+        Points(same),
+        Heading("Parameters that change no first answer"),
+        Prose(f"{', '.join(unchanged)}."),
     ]
     return as_markdown("The analyst's parameters", "python -m evals.analyst.parameter_page", parts)
 

@@ -19,8 +19,8 @@ from keet.analysis.hardware.stages import sm_elapsed_cycles
 from keet.analysis.kernel.opcode_mix import PURPOSES, opcode_mix
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import LaunchLedger
-from keet.analysis.parameters import parameter
-from keet.analysis.time_model import HOT_LINE, TimeModel
+from keet.analysis.parameters import Parameter
+from keet.analysis.time_model import HOT_LINE, SHARPNESS, TimeModel
 from keet.evidence import Evidence
 from keet.records import NamedTuple
 from keet.units import Quantity
@@ -28,7 +28,8 @@ from keet.units import Quantity
 if TYPE_CHECKING:
     from keet.analysis.kernel.grid_use import GridShape
 
-_LEAST = 5e-4
+LEADING_PART = Parameter(3.0, "percent of the time from which a part is a leading one", "judgement")
+_PRINTED_SHARE = 5e-4
 """Share of the time below which a part is merged into its neighbour: it would print as 0.0 %."""
 
 
@@ -60,7 +61,7 @@ class Account(NamedTuple):
     def part(self, part_id: str) -> TimePart | None:
         return next((part for part in self.all() if part.id == part_id), None)
 
-    def leading(self, most: int = 6, least: float = 3.0) -> list[TimePart]:
+    def leading(self, most: int = 6, least: float = LEADING_PART) -> list[TimePart]:
         """The parts without children, sorted by share; only those of at least `least` percent."""
         leaves = [part for part in self.all() if not part.children and part.share.value >= least]
         return sorted(leaves, key=lambda part: -part.share.value)[:most]
@@ -144,7 +145,7 @@ class _Finished:
 def _merged(children: Sequence[_Draft]) -> list[_Draft]:
     """Sorted by share; parts that are too small are merged into the smallest one that is kept."""
     ranked = sorted(children, key=lambda c: -c.share)
-    kept = [c for c in ranked if c.share >= _LEAST] or ranked[:1]
+    kept = [c for c in ranked if c.share >= _PRINTED_SHARE] or ranked[:1]
     if len(kept) == len(ranked):
         return kept
     kept[-1].share += sum([c.share for c in ranked[len(kept) :]])
@@ -287,7 +288,7 @@ class _AccountBuilder:
         if not loads:
             return
         unit = max(loads, key=lambda name: loads[name])
-        busy = whole * loads[unit] ** parameter("sharpness")
+        busy = whole * loads[unit] ** SHARPNESS
         told = label.format(unit=_spoken(unit))
         yield _Draft(f"busy.{_slug(unit)}", told, busy, (self._reached(unit),))
 
@@ -351,7 +352,7 @@ class _AccountBuilder:
         busy = 0.0
         if units:
             unit = max(units, key=lambda name: self.model.loads[name])
-            busy = self.model.loads[unit] ** parameter("sharpness")
+            busy = self.model.loads[unit] ** SHARPNESS
             label = f"waiting for {_spoken(unit)}, which is busy"
             reached = self._reached(unit)
             yield _Draft(f"busy.{_slug(unit)}", label, busy * share, (stall, reached))

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Literal
 
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
 from keet.analysis.place import Place
-from keet.analysis.time_model import Effect, TimeModel
+from keet.analysis.time_model import INDIRECT, LEADS, Effect, TimeModel
 from keet.evidence import Evidence
 from keet.records import NamedTuple
 
@@ -54,13 +53,13 @@ def covered_waits(model: TimeModel, times: float) -> dict[str, float]:
     """An effect on waiting: that of `times` as many warps. At barriers, only warps of other blocks
     help."""
     full = kept_waits(model, HIDEABLE, 1 - 1 / times)
-    return full | kept_waits(model, ("barrier",), (1 - 1 / times) * parameter("indirect"))
+    return full | kept_waits(model, ("barrier",), (1 - 1 / times) * INDIRECT)
 
 
 def a_unit_explains(view: LaunchView, model: TimeModel) -> bool:
     """Whether a unit limits the launch, and no warp states show that warps wait for anything
     else."""
-    return not view.stalls and model.pressure >= parameter("leads")
+    return not view.stalls and model.pressure >= LEADS
 
 
 LEAST_PART = 0.003

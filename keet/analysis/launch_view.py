@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from keet.analysis.hardware.ceilings import Ceilings
 from keet.analysis.ledger import LaunchLedger
+from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines, Place
 from keet.analysis.source_lines.array_accesses import AccessKind, accesses
 from keet.analysis.source_lines.hotspots import InstructionTable, line_order
@@ -29,11 +30,8 @@ if TYPE_CHECKING:
     from keet.analysis.several_launches.cross_launch import CrossLaunch
 
 _MAX_PLACES = 5
-_LEADING = 2
-"""Number of lines that the machine code puts first. On the casebook's work families, two of them
-followed by the sampled ones have a cause line in the first three more often than either alone."""
-_LEAST_SHARE = 0.02
-"""Share of the effect below which a line is not listed."""
+LEADING_LINES = Parameter(2, "lines that the machine code puts before the sampled ones", "fit")
+LISTED_LINE = Parameter(0.02, "share of the effect from which a line is listed", "judgement")
 
 
 Amounts = Counter[Location | None]
@@ -196,7 +194,7 @@ class LaunchView:
         total = sum(amounts.values())
         shares = {line: n / total for line, n in amounts.items() if total}
         unplaced = shares.pop(None, 0.0)
-        largest = {line: n for line, n in shares.items() if line and n >= _LEAST_SHARE}
+        largest = {line: n for line, n in shares.items() if line and n >= LISTED_LINE}
         places = [Place(*line, share, of, unplaced) for line, share in self._ranked(largest)]
         # Compiler routines are counted at the closing brace, which is no useful place: list it
         # last.
@@ -311,7 +309,7 @@ class LaunchView:
         amounts: Amounts = Counter()
         for position, cost in costs:
             amounts[calling_line(self.code, position)] += cost
-        leading = self._largest(of, amounts)[:_LEADING]
+        leading = self._largest(of, amounts)[: int(LEADING_LINES)]
         known = {(place.file, place.line) for place in leading}
         rest = [place for place in places if (place.file, place.line) not in known]
         return (*leading, *rest)[:_MAX_PLACES]

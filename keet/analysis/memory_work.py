@@ -6,10 +6,14 @@ from typing import Literal
 
 from keet.analysis.candidate import MIO_WAITS, kept_waits
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
+from keet.analysis.parameters import Parameter
 from keet.analysis.source_lines.array_accesses import ACCESS_BYTES
 from keet.analysis.time_model import Effect, TimeModel
 from keet.analysis.view_cache import cached_per_view
+
+UNRELATED_WAITS = Parameter(
+    0.8, "share of other waiting that stays when shared memory is relieved", "fit"
+)
 
 _GLOBAL = 4
 """ncu's code for global memory in `memory_type`."""
@@ -65,7 +69,7 @@ def less_shared(model: TimeModel, removed: float, fronts: float | None = None) -
     # Half of the time that warps wait for other things may be queueing behind shared memory.
     related = model.waiting_for(*MIO_WAITS, "lg_throttle", "barrier")
     issued = view.ceilings.share("issue") or 0.0
-    stays = parameter("unrelated_waits") * (1 - related) * max(0.0, 1 - issued)
+    stays = UNRELATED_WAITS * (1 - related) * max(0.0, 1 - issued)
     return Effect(units, kept_waits(model, MIO_WAITS, removed), least=stays)
 
 

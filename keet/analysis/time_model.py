@@ -21,7 +21,7 @@ from functools import cached_property
 from keet.analysis.hardware.ceilings import HOST_LINK
 from keet.analysis.hardware.stages import sm_elapsed_cycles
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
+from keet.analysis.parameters import Parameter
 from keet.evidence import Evidence
 from keet.profile import Workload
 from keet.records import NamedTuple
@@ -30,31 +30,34 @@ HOT_LINE = "hot L2 slice"
 DEVICE_WIDE = frozenset(("DRAM", "L2", "NVLink", HOST_LINK, HOT_LINE))
 """Units that all SMs share: spreading work over more SMs does not relieve them."""
 
-_ATTAINABLE = {
-    "L1": "attainable_l1",
-    "XU": "attainable_l1",
-    "issue": "attainable_issue",
-    "FMA": "attainable_math",
-    "ALU": "attainable_math",
-    HOST_LINK: "attainable_link",
-}
+SHARPNESS = Parameter(2.3, "p of time = (busiest unit ^ p + exposed waiting ^ p) ^ (1/p)", "fit")
+MOST_LOAD = Parameter(0.995, "largest load: above it, rounding of counters decides", "judgement")
+UNMEASURED_PRESSURE = Parameter(
+    0.5, "assumed load of the busiest unit if no unit was measured", "judgement"
+)
+LEAST_TIME = Parameter(0.005, "least time after a fix, as a share of today's", "judgement")
+MOST_REMOVED = Parameter(
+    0.95, "largest share of any work or waiting that a fix removes", "judgement"
+)
+INDIRECT = Parameter(
+    0.5,
+    "a fix reduces other work and other waiting by this share of what it removes of the cause",
+    "judgement",
+)
+WORTH = Parameter(
+    1.1,
+    "least gain to report: smaller ones are within the differences between launches",
+    "judgement",
+)
+LEADS = Parameter(0.7, "load from which a unit, not latency, is named as the limiter", "judgement")
+PASSES_ON = Parameter(
+    0.5, "load of DRAM from which a busy L2 counts as passing on DRAM's bytes", "judgement"
+)
 _READY = ("selected", "not_selected")
-_TYPICAL_WAITS = {
-    "long_scoreboard": 0.6,
-    "short_scoreboard": 0.1,
-    "wait": 0.1,
-    "barrier": 0.1,
-    "mio_throttle": 0.1,
-}
-"""Shares of waiting that are assumed if the report has no warp states. Judgement; confidence is low
-then."""
-_WITHIN = {"long_scoreboard": -0.4, "short_scoreboard": 0.1, "mio_throttle": 0.3}
-"""How these shares shift if only L1 is busy. Judgement."""
-_FULL = 0.995
-"""Largest load: above it, rounding of counters decides."""
-SKEW_FROM, SKEW_TO = 1.1, 1.45
-"""Busiest over average L2 slice: the range from uneven spreading to a single hot line."""
-_LEAST_TIME = 0.005
+TYPICAL_MEMORY_WAIT = Parameter(0.6, "share of memory in waiting, if not measured", "judgement")
+TYPICAL_OTHER_WAIT = Parameter(0.1, "the same for each of four other kinds of waiting", "judgement")
+WITHIN_L1_SHORT = Parameter(0.1, "part of it in short operations if only L1 is busy", "judgement")
+WITHIN_L1_THROTTLE = Parameter(0.3, "part of it in L1's queue if only L1 is busy", "judgement")
 
 
 class Effect(NamedTuple):
@@ -102,10 +105,9 @@ class TimeModel:
         busy = max(self.balance.longest or 1.0, _slice_activity(view) if self.hot_line else 0.0)
         self.fixed = 1 - busy
         """Share of the time for launch and drain: neither an SM nor a busy L2 slice was active."""
-        self.pressure = max(self.loads.values(), default=parameter("unmeasured_pressure"))
+        self.pressure = max(self.loads.values(), default=UNMEASURED_PRESSURE)
         """Load of the busiest unit; 1 is the most that it can do while SMs are active."""
-        power = parameter("sharpness")
-        self.exposed = (1 - self.pressure**power) ** (1 / power)
+        self.exposed = (1 - self.pressure**SHARPNESS) ** (1 / SHARPNESS)
 
     @cached_property
     def busiest(self) -> str | None:
@@ -124,8 +126,9 @@ class TimeModel:
     def load(self, unit: str, share: float) -> float:
         """Converts a share of peak over the elapsed cycles to a load."""
         window = self.balance.longest or 1.0
-        within = window if unit in DEVICE_WIDE else window * max(self.balance.evenness, 0.02)
-        return min(_FULL, max(0.0, share / attainable(unit) / within))
+        if unit not in DEVICE_WIDE:
+            window *= max(self.balance.evenness, LEAST_EVENNESS)
+        return min(MOST_LOAD, max(0.0, share / attainable(unit) / window))
 
     @cached_property
     def waiting(self) -> Mapping[str, float]:
@@ -140,7 +143,14 @@ class TimeModel:
         behind = max(self.loads.get(unit, 0.0) for unit in DEVICE_WIDE)
         within = max(self.loads.get(unit, 0.0) for unit in ("L1", "LSU"))
         lead = max(0.0, within - behind) / (within + behind) if within else 0.0
-        return {s: share + lead * _WITHIN.get(s, 0.0) for s, share in _TYPICAL_WAITS.items()}
+        other = float(TYPICAL_OTHER_WAIT)
+        return {
+            "long_scoreboard": TYPICAL_MEMORY_WAIT - lead * (WITHIN_L1_SHORT + WITHIN_L1_THROTTLE),
+            "short_scoreboard": other + lead * WITHIN_L1_SHORT,
+            "wait": other,
+            "barrier": other,
+            "mio_throttle": other + lead * WITHIN_L1_THROTTLE,
+        }
 
     def waiting_for(self, *states: str) -> float:
         return sum(self.waiting.get(state, 0.0) for state in states)
@@ -152,9 +162,8 @@ class TimeModel:
     def _time(self, effect: Effect, exposed: float) -> float:
         """`time` with a given exposed waiting."""
         load = self._busiest_load_after(effect)
-        power = parameter("sharpness")
-        active = math.pow(load**power + exposed**power, 1 / power)
-        return max(self.fixed + (1 - self.fixed) * active, effect.least, _LEAST_TIME)
+        active = math.pow(load**SHARPNESS + exposed**SHARPNESS, 1 / SHARPNESS)
+        return max(self.fixed + (1 - self.fixed) * active, effect.least, LEAST_TIME)
 
     def _busiest_load_after(self, effect: Effect) -> float:
         if not effect.units and not effect.moved and effect.longest_sm == 1.0:
@@ -206,11 +215,34 @@ def _factor(kept: float) -> float:
     return kept if 0.0 < kept < 1.0 else 0.0 if kept <= 0.0 else 1.0
 
 
+ATTAINABLE_OTHER = Parameter(
+    0.93, "share of their peak that DRAM, L2 and other units reach in good kernels", "fit"
+)
+ATTAINABLE_L1 = Parameter(0.97, "the same for L1, shared memory and the XU pipe", "fit")
+ATTAINABLE_ISSUE = Parameter(0.87, "the same for the issue slots", "fit")
+ATTAINABLE_MATH = Parameter(0.85, "the same for the FMA and ALU pipes", "fit")
+ATTAINABLE_LINK = Parameter(
+    0.28, "share of the host link's peak that single-sector accesses reach", "fit"
+)
+
+
 def attainable(unit: str) -> float:
     """Share of its peak that a unit reaches in good kernels."""
     if unit == HOT_LINE:  # its load is already relative to the attainable rate
         return 1.0
-    return parameter(_ATTAINABLE.get(unit, "attainable_other"))
+    if unit in ("L1", "XU"):
+        return ATTAINABLE_L1
+    if unit in ("FMA", "ALU"):
+        return ATTAINABLE_MATH
+    if unit == "issue":
+        return ATTAINABLE_ISSUE
+    return ATTAINABLE_LINK if unit == HOST_LINK else ATTAINABLE_OTHER
+
+
+LEAST_EVENNESS = Parameter(0.02, "least evenness that loads within SMs are divided by", "judgement")
+LONGEST_START_NS = Parameter(
+    10_000.0, "longest time to start and drain a grid; 2000 to 6000 were seen", "judgement"
+)
 
 
 def _balance(view: LaunchView) -> Balance:
@@ -226,15 +258,10 @@ def _balance(view: LaunchView) -> Balance:
     # Counters of different passes differ by a few percent. In a long launch that would look like
     # milliseconds of launch overhead, so limit it.
     duration = view.value("duration") or 0.0
-    is_long = view.launch.workload is Workload.KERNEL and duration > _LONGEST_START
-    at_least = 1 - _LONGEST_START / duration if is_long else 0.0
+    is_long = view.launch.workload is Workload.KERNEL and duration > LONGEST_START_NS
+    at_least = 1 - LONGEST_START_NS / duration if is_long else 0.0
     scale = max(1.0, at_least / most) if most else 1.0
     return Balance(share * scale, most * scale)
-
-
-_LONGEST_START = 10_000.0
-"""Nanoseconds: longest time that starting and draining a grid takes. Judgement; 2000 to 6000 were
-seen."""
 
 
 def _longest_by_shape(view: LaunchView, share: float) -> float | None:
@@ -263,6 +290,11 @@ def _hot_line(view: LaunchView) -> HotLine | None:
     return max(found, key=lambda line: line.load, default=None)
 
 
+HOT_LINE_RATE = Parameter(
+    0.24, "sectors per L2 cycle that a slice serves for one line, beyond the average slice", "fit"
+)
+
+
 def _by_sectors(view: LaunchView) -> HotLine | None:
     """Found by the sectors that the busiest slice looks up."""
     most, usual = view.get("l2_slice_sectors_max"), view.get("l2_slice_sectors_avg")
@@ -278,7 +310,7 @@ def _by_sectors(view: LaunchView) -> HotLine | None:
     rate = (float(most.value) - float(usual.value)) / cycles
     atomic = _is_atomic(view, rate)
     # An atomic looks up its sector twice: to read and to write it.
-    best = parameter("hot_line_rate") * (2 if atomic else 1)
+    best = HOT_LINE_RATE * (2 if atomic else 1)
     return HotLine(min(1.0, rate / best) * sure, shown, most, usual, atomic)
 
 
@@ -288,8 +320,8 @@ def _slice_activity(view: LaunchView) -> float:
     return min(1.0, max(0.0, active / cycles)) if active and cycles else 0.0
 
 
-_BUSY_FROM, _BUSY_TO = 60.0, 85.0
-"""Percent of a slice's peak between which it starts to limit the launch. Judgement."""
+SLICE_BUSY_FROM = Parameter(60.0, "percent of an L2 slice's peak: may limit time", "judgement")
+SLICE_BUSY_TO = Parameter(85.0, "percent of an L2 slice's peak: limits time", "judgement")
 _BUSIEST = "lts__throughput.max.pct_of_peak_sustained_elapsed"
 
 
@@ -298,7 +330,8 @@ def _is_full(view: LaunchView) -> float:
     busy = view.ledger.named(_BUSIEST, "busiest L2 slice, of peak")
     if busy is None:
         return 0.0
-    return min(1.0, max(0.0, (float(busy.value) - _BUSY_FROM) / (_BUSY_TO - _BUSY_FROM)))
+    above = float(busy.value) - SLICE_BUSY_FROM
+    return min(1.0, max(0.0, above / (SLICE_BUSY_TO - SLICE_BUSY_FROM)))
 
 
 def _stands_out(view: LaunchView, most: Evidence, usual: Evidence) -> float:
@@ -311,12 +344,17 @@ def _stands_out(view: LaunchView, most: Evidence, usual: Evidence) -> float:
     if least is None or most.value <= least:
         return 1.0
     above = (float(most.value) - float(usual.value)) / (float(most.value) - least)
-    return min(1.0, max(0.0, (above - _ONE_OF_MANY) / (0.9 - _ONE_OF_MANY)))
+    return min(1.0, max(0.0, (above - OUTLIER_FROM) / (OUTLIER_TO - OUTLIER_FROM)))
 
 
-_ONE_OF_MANY = 0.7
-"""(busiest - average) / (busiest - idlest) slice: 0.96 and more where threads access one line, 0.5
-to 0.6 where slices differ for another reason. Judgement."""
+OUTLIER_FROM = Parameter(
+    0.7, "(busiest - average) / (busiest - idlest) L2 slice: one may stand out", "judgement"
+)
+OUTLIER_TO = Parameter(
+    0.9, "the same: one stands out; 0.96 was seen with one hot line, 0.6 without", "judgement"
+)
+SKEW_FROM = Parameter(1.1, "busiest over average L2 slice: may be one hot line", "judgement")
+SKEW_TO = Parameter(1.45, "busiest over average L2 slice: is one hot line", "judgement")
 
 
 def _is_skewed(most: Evidence, usual: Evidence) -> float:
@@ -368,16 +406,19 @@ def _slice_shares(view: LaunchView) -> tuple[Evidence | None, Evidence | None, f
     return most, usual, 100.0 / peak
 
 
+ATOMIC_REQUESTS = Parameter(0.5, "share of atomics from which a hot line is theirs", "judgement")
+
+
 def _is_atomic(view: LaunchView, rate: float) -> bool:
     """Whether the requests for a hot line (`rate` per L2 cycle) are atomics or reductions."""
     counted = [view.value(i) for i in ("l2_all_atomic_sectors", "l2_all_reduction_sectors")]
     cycles = _l2_cycles(view)
     if cycles and any(value is not None for value in counted):
-        return sum(value or 0.0 for value in counted) >= 0.5 * rate * cycles
+        return sum(value or 0.0 for value in counted) >= ATOMIC_REQUESTS * rate * cycles
     units = [view.ledger.named(_ATOMICS.format(of), "atomics of an L2 slice") for of in _OF]
     if units[0] is not None and units[1] is not None:
-        # At least half of the requests; each looks up its sector twice.
-        return (float(units[0].value) - float(units[1].value)) / 100 >= 0.25 * rate
+        # Each looks up its sector twice.
+        return (float(units[0].value) - float(units[1].value)) / 100 >= ATOMIC_REQUESTS / 2 * rate
     # RED instructions have the memory type of loads, so decide by the opcode.
     executed = view.executed("RED", "ATOM") - view.executed("ATOMS", "REDUX")
     return executed > 0 or bool(view.value("global_reduction_inst"))

@@ -11,9 +11,9 @@ from keet.analysis.candidate import Basis, Candidate
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
-from keet.analysis.parameters import parameter
+from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
-from keet.analysis.time_model import Effect, TimeModel
+from keet.analysis.time_model import WORTH, Effect, TimeModel
 from keet.diagnosis.finding import Finding
 from keet.diagnosis.forecast import certainty, chance, expected_gain, forecast, possible_gain
 from keet.evidence import Confidence
@@ -84,9 +84,7 @@ def diagnose(
     rest.sort(key=lambda each: not _wastes_the_busiest(each, model))
     minor = tuple(_outline(each, model, _sureness(each, worth, unknown, view)) for each in rest)
     wasteful = any(_wastes_the_busiest(each, model) for each in ranked)
-    gains = any(
-        each.gain >= parameter("worth") and each.candidate.basis != "suspected" for each in worth
-    )
+    gains = any(each.gain >= WORTH and each.candidate.basis != "suspected" for each in worth)
     limits = (spec.id for spec in findings().values() if spec.is_reached(model))
     healthy = None if gains or wasteful else next(limits, None)
     return Diagnosis(view, model, account, reported, minor, healthy, measured)
@@ -95,7 +93,7 @@ def diagnose(
 def _is_worth(each: RankedCandidate) -> bool:
     """Uses the possible gain, so that a real cause is reported even if fixing it rarely pays
     off."""
-    return each.possible >= parameter("worth")
+    return each.possible >= WORTH
 
 
 class CrossLaunchFindings(NamedTuple):
@@ -134,12 +132,18 @@ def _matters(each: RankedCandidate, model: TimeModel) -> bool:
     return each.possible > 1 or _wastes_the_busiest(each, model)
 
 
+WASTEFUL = Parameter(0.8, "kept share of the busiest unit's work: the rest is waste", "judgement")
+
+
 def _wastes_the_busiest(each: RankedCandidate, model: TimeModel) -> bool:
-    """Whether 20 % or more of the busiest unit's work is measured waste."""
+    """Whether a notable part of the busiest unit's work is measured waste."""
     effect = each.candidate.effect
     if each.candidate.basis != "measured" or not isinstance(effect, Effect):
         return False
-    return effect.units.get(model.busiest or "", 1.0) <= 0.8
+    return effect.units.get(model.busiest or "", 1.0) <= WASTEFUL
+
+
+EXPLAINS_PIPE = Parameter(0.7, "ln(gain) of a cause over that of the pipe it explains", "judgement")
 
 
 def _is_explained(
@@ -152,7 +156,7 @@ def _is_explained(
     return any(
         isinstance(other.candidate.effect, Effect)
         and other.candidate.effect.units.get(model.busiest, 1.0) < 1
-        and math.log(other.possible) >= 0.7 * math.log(each.possible)
+        and math.log(other.possible) >= EXPLAINS_PIPE * math.log(each.possible)
         for other in ranked
         if other is not each
     )
@@ -196,6 +200,13 @@ def _outline(
     )
 
 
+LEAD_BASE = Parameter(0.6, "factor of the confidence of a finding without a lead", "judgement")
+LEAD_WEIGHT = Parameter(0.3, "the same per lead: ln(gain) / ln(largest other gain)", "judgement")
+UNRIVALLED_LEAD = Parameter(2.0, "lead of the only finding", "judgement")
+HIGH_CONFIDENCE = Parameter(0.75, "certainty x lead x chance for high confidence", "judgement")
+MEDIUM_CONFIDENCE = Parameter(0.45, "certainty x lead x chance for medium confidence", "judgement")
+
+
 def _sureness(
     each: RankedCandidate, worth: Sequence[RankedCandidate], unknown: float, view: LaunchView
 ) -> _Sureness:
@@ -210,6 +221,8 @@ def _sureness(
     if is_weak or not _is_worth(each):
         return _Sureness("low", sure)
     rivals = [other.possible for other in worth if other is not each]
-    lead = math.log(each.possible) / math.log(max(rivals)) if rivals else 2.0
-    score = sure * min(1.0, 0.6 + 0.3 * lead) * chance(each.candidate, each.possible)
-    return _Sureness("high" if score >= 0.75 else "medium" if score >= 0.45 else "low", sure)
+    lead = math.log(each.possible) / math.log(max(rivals)) if rivals else UNRIVALLED_LEAD
+    score = sure * min(1.0, LEAD_BASE + LEAD_WEIGHT * lead) * chance(each.candidate, each.possible)
+    if score >= HIGH_CONFIDENCE:
+        return _Sureness("high", sure)
+    return _Sureness("medium" if score >= MEDIUM_CONFIDENCE else "low", sure)

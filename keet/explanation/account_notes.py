@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from keet.analysis.account import Account
-from keet.analysis.hardware.ceilings import NEAR
+from keet.analysis.hardware.ceilings import NEAR_PEAK
 from keet.analysis.hardware.stages import UnitStage
 from keet.analysis.kernel.opcode_mix import PURPOSES
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import Parameter
 from keet.evidence import Evidence
 from keet.formatting import capitalized, uncapitalized
 from keet.profile import Location
@@ -22,18 +23,14 @@ from keet.units import Quantity
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
 
-ISSUING = 25.0
-"""A note on the instruction mix is written if instructions are issued for at least this percentage
-of the time."""
+NOTED_MIX = Parameter(25.0, "percent of the time: the mix of instructions is noted", "judgement")
 _KINDS = 4
 _LINES = 2
 """Source lines named per purpose."""
-_LEAST_KIND, _LEAST_LINE = 5.0, 3.0
-"""Per cent of the executed instructions: a smaller purpose, or line, is not named."""
-_LEAST_DRAM = 0.3
-"""No note on DRAM bytes below this share of DRAM's peak."""
-_TIE = 5.0
-"""Percentage points within which two stages are equally busy."""
+NAMED_PURPOSE = Parameter(5.0, "percent of the instructions: its purpose is named", "judgement")
+NAMED_LINE = Parameter(3.0, "percent of the instructions from which a line is named", "judgement")
+NOTED_DRAM = Parameter(0.3, "share of DRAM's peak from which its bytes are noted", "judgement")
+STAGE_TIE = Parameter(5.0, "percentage points between two equally busy stages", "judgement")
 _BYTE_STAGES = ("l2_sectors", "l2_data_banks", "l2_fill_dram", "l2_to_sm")
 
 
@@ -62,7 +59,7 @@ def account_notes(view: LaunchView, account: Account) -> tuple[Note, ...]:
 def instruction_mix(view: LaunchView, account: Account) -> Note | None:
     """What executed instructions are for, and on which lines; by opcode without machine code."""
     issuing, executed = account.part("issuing"), view.get("inst_executed")
-    if issuing is None or executed is None or issuing.share.value < ISSUING:
+    if issuing is None or executed is None or issuing.share.value < NOTED_MIX:
         return None
     if view.code is not None and any(view.code.program.counts):
         return _by_purpose(view, view.code, executed)
@@ -84,12 +81,12 @@ def _by_purpose(view: LaunchView, code: MachineCode, executed: Evidence) -> Note
         lines = counts[purpose]
         whole = share(purpose, lines.total())
         named = [(line, n) for line, n in lines.most_common() if line][:_LINES]
-        large = [(line, n) for line, n in named if 100 * n >= _LEAST_LINE * total]
+        large = [(line, n) for line, n in named if 100 * n >= NAMED_LINE * total]
         where = ", ".join(f"{share(purpose, n, line):.0f} at {line}" for line, n in large)
         return f"{whole:.0f} {PURPOSES[purpose]}{f' ({where})' if where else ''}"
 
     ranked = sorted(counts, key=lambda purpose: -counts[purpose].total())
-    kept = [p for p in ranked if 100 * counts[p].total() >= _LEAST_KIND * total][:_KINDS]
+    kept = [p for p in ranked if 100 * counts[p].total() >= NAMED_PURPOSE * total][:_KINDS]
     text = f"Executed instructions: {'; '.join(map(told, kept))}."
     return Note("instruction_mix", text, (*pieces, executed))
 
@@ -122,7 +119,7 @@ def _by_opcode(view: LaunchView, executed: Evidence) -> Note:
     pieces = [
         view.ledger.derived(f"instructions.{opcode}", Quantity(percent, "%"), opcode, executed)
         for opcode, percent in largest
-        if percent >= _LEAST_KIND
+        if percent >= NAMED_PURPOSE
     ]
     kinds = ", ".join(f"{piece:.0f} {piece.label}" for piece in pieces)
     lines = list(_executed_lines(view, executed))
@@ -163,7 +160,7 @@ def l2_stage(view: LaunchView, account: Account) -> Note | None:
 
 def _is_limiting(view: LaunchView, account: Account) -> bool:
     nearest, first = view.ceilings.nearest, account.leading(1)
-    if nearest and nearest[0].name == "L2" and nearest[0].reached.value >= NEAR:
+    if nearest and nearest[0].name == "L2" and nearest[0].reached.value >= NEAR_PEAK:
         return True
     return bool(first and first[0].id.endswith("busy.l2"))
 
@@ -173,9 +170,9 @@ def _busy_with(tags: UnitStage, moving: UnitStage) -> str:
     moved = f"{_name(moving)} at {moving.busy:.0f}"
     lead = tags.busy.value - moving.busy.value
     load = "requests and bytes load L2 alike"
-    if lead > _TIE:
+    if lead > STAGE_TIE:
         load = "the load of L2 is mainly requests, not bytes"
-    elif lead < -_TIE:
+    elif lead < -STAGE_TIE:
         load = "the load of L2 is mainly bytes, not requests"
     return f"{requests}, {moved}: {load}"
 
@@ -200,7 +197,7 @@ def bytes_moved(view: LaunchView) -> Note | None:
     """Bytes that DRAM delivers compared with those that the loads touch; None unless both are
     known."""
     dram = view.ceilings.share("DRAM")
-    if view.code is None or dram is None or dram < _LEAST_DRAM:
+    if view.code is None or dram is None or dram < NOTED_DRAM:
         return None
     found = view.streaming
     if found is None or found.verdict == "unknown" or not found.times:

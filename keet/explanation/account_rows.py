@@ -10,23 +10,19 @@ from collections.abc import Collection, Iterator, Sequence
 
 from keet.analysis.account import UNKNOWN, Account, TimePart
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import Parameter
 from keet.evidence import Evidence
 from keet.records import NamedTuple
 from keet.units import Quantity
 
 MOST_ROWS = 8
-_SMALL = 3.0
-"""Per cent of the time: outermost parts below it are summed."""
-_WITHIN = 3.0
-"""Per cent of the time: parts within another one below it are summed."""
-_OPENED = 10.0
-"""Per cent of the time from which a part is printed with what is within it."""
+ROW_PART = Parameter(3.0, "percent of the time: smaller outermost parts are summed", "judgement")
+ROW_WITHIN = Parameter(3.0, "the same for parts within another one", "judgement")
+OPENED_ROW = Parameter(10.0, "percent of the time: the parts within it are printed", "judgement")
 _PRINTED = 0.5
 """Per cent of the time: less would be printed as 0 %."""
-_ALMOST = 0.98
-"""Share of a part: a child with at least this share gets no row of its own; its label joins that of
-the part."""
-_NEARLY_ALL = 95.0
+JOINED_ROW = Parameter(0.98, "share of a part: the child's label joins the part's", "judgement")
+NEARLY_ALL = Parameter(95.0, "unknown percent of the time: no parts are named", "judgement")
 _LONGEST = 60
 """Longest label made of two parts' labels, in characters."""
 _OTHERS = {"waiting": "other waits", "issuing": "other instructions"}
@@ -61,15 +57,15 @@ def account_rows(
 ) -> tuple[AccountRow, ...]:
     """Outermost parts, and as many of their children as fit into `most` rows, the largest first."""
     parts = sorted(account.parts, key=_size)
-    large = [part for part in parts if part.share.value >= _SMALL] or parts[:1]
+    large = [part for part in parts if part.share.value >= ROW_PART] or parts[:1]
     small = parts[len(large) :]
     within = sorted(
         (
             child
             for part in large
-            if part.share.value >= _OPENED and not _joined(part)
+            if part.share.value >= OPENED_ROW and not _joined(part)
             for child in part.children
-            if child.share.value >= _WITHIN
+            if child.share.value >= ROW_WITHIN
         ),
         key=_size,
     )
@@ -93,7 +89,7 @@ def leading_text(view: LaunchView, account: Account, most: int = 3) -> str:
 
     Empty where next to nothing is attributable.
     """
-    if account.unknown >= _NEARLY_ALL:
+    if account.unknown >= NEARLY_ALL:
         return ""
     labels = {part.children[0].id: part.label for part in account.parts if _tells_nothing(part)}
     leading = account.leading(most)
@@ -138,7 +134,7 @@ def _rows(
 def _joined(part: TimePart) -> str:
     """The label with that of the only part within it; empty where there are several, or none."""
     first = next(iter(part.children), None)
-    if first is None or first.share.value < _ALMOST * part.share.value:
+    if first is None or first.share.value < JOINED_ROW * part.share.value:
         return ""
     label = f"{part.label}: {first.label}"
     is_unknown = first.id.rpartition(".")[2] == UNKNOWN
@@ -153,7 +149,7 @@ def _groups(part: TimePart, shown: Collection[str]) -> list[Sequence[TimePart]]:
         return []
     single = [[child] for child in part.children if child.id in shown]
     rest = [child for child in part.children if child.id not in shown]
-    is_worth = sum(float(child.share.value) for child in rest) >= _WITHIN
+    is_worth = sum(float(child.share.value) for child in rest) >= ROW_WITHIN
     return [*single, rest] if is_worth else [*single]
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from keet.analysis.account import UNKNOWN, Account, TimePart
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import Parameter
 from keet.diagnosis.diagnosis import FITTED_ON
 from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 
-_MUCH = 20.0
-"""Per cent of the time: if so much is not attributable, that is the reason."""
-
-
-_SMALL = 1.2
-"""Times faster: up to here, doubt is what makes the confidence low; see `analysis.forecast`."""
+BLAMED_UNKNOWN = Parameter(20.0, "unknown percent of the time: lowers confidence", "judgement")
+BLAMED_GAIN = Parameter(1.2, "gain below which doubt explains a low confidence", "judgement")
 
 
 _REMOVED = "the report does not show how much of the cause a fix would remove"
@@ -33,9 +30,9 @@ def _reason(finding: Finding, view: LaunchView, account: Account) -> str:
     if finding.variant in BETWEEN_LAUNCHES:  # they rest on equal amounts of bytes
         return "a report holds no pointers, so equal amounts of bytes are only a hint"
     unknown = _largest_unknown(account)
-    if unknown is not None and unknown.share.value >= _MUCH:
+    if unknown is not None and unknown.share.value >= BLAMED_UNKNOWN:
         return f"{unknown.share:.0f} of the time is {unknown.label}"
-    if finding.forecast.likely < _SMALL:
+    if finding.forecast.likely < BLAMED_GAIN:
         return "gains that look this small are often not there"
     if view.capability != FITTED_ON:
         device = f" ({view.launch.device.name})" if view.launch.device.name else ""

@@ -7,8 +7,8 @@ from typing import Literal
 from keet.analysis.hardware.ceilings import Ceiling, spoken_unit
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
-from keet.analysis.time_model import HOT_LINE
+from keet.analysis.parameters import Parameter
+from keet.analysis.time_model import HOT_LINE, WORTH
 from keet.diagnosis.diagnosis import Diagnosis
 from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 from keet.evidence import Evidence, Sentence
@@ -111,12 +111,15 @@ def _where(diagnosis: Diagnosis, first: Finding, nearest: tuple[Ceiling, ...]) -
     return _not_near(diagnosis)
 
 
+SAID_IDLE = Parameter(5.0, "percent of the time from which idle SMs are the headline", "judgement")
+
+
 def _idle(diagnosis: Diagnosis, first: Finding) -> Sentence:
     """The idle share as in the account; empty if it is small."""
     idle, few = (diagnosis.account.part(name) for name in ("idle", "idle.small_grid"))
     # A grid with a block for every SM does not explain idle SMs.
     cause = few if first.id == "small_grid" else idle
-    if idle is None or cause is None or cause.share.value < 5:
+    if idle is None or cause is None or cause.share.value < SAID_IDLE:
         return Sentence()
     own = Sentence(" ({part:.0f} of the time because they have no block)", part=cause.share)
     return Sentence(
@@ -138,10 +141,13 @@ def _not_near(diagnosis: Diagnosis) -> Sentence:
     )
 
 
+SAID_LAUNCH = Parameter(50.0, "percent without an active SM that the headline names", "judgement")
+
+
 def _outside(diagnosis: Diagnosis) -> Sentence:
     """Used if no SM is active for most of the time: busy units do not explain that."""
     launch = diagnosis.account.part("launch")
-    if launch is None or launch.share.value < 50:
+    if launch is None or launch.share.value < SAID_LAUNCH:
         return Sentence()
     return Sentence("for {share:.0f} of the time no SM is active", share=launch.share)
 
@@ -161,6 +167,9 @@ def _longest_wait(diagnosis: Diagnosis) -> Sentence:
 
 
 # --- without one
+
+
+SAID_UNKNOWN = Parameter(15.0, "unknown percent of the time that the headline names", "judgement")
 
 
 def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sentence:
@@ -183,7 +192,7 @@ def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sen
             cause=diagnosis.minor[0].label,
             least=_least_gain(view),
         )
-    if diagnosis.account.unknown >= 15 or not view.stalls:
+    if diagnosis.account.unknown >= SAID_UNKNOWN or not view.stalls:
         return Sentence(
             "{first}. The report does not say where the rest of the time goes.", first=first
         )
@@ -195,7 +204,7 @@ def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sen
 
 
 def _least_gain(view: LaunchView) -> Evidence:
-    percent = Quantity(round(100 * (parameter("worth") - 1), 6), "%")
+    percent = Quantity(round(100 * (WORTH - 1), 6), "%")
     return view.ledger.derived("least_gain", percent, "gain from which on a cause is a finding")
 
 
@@ -217,6 +226,9 @@ def _at_roofline(diagnosis: Diagnosis, leading: tuple[Ceiling, ...]) -> Sentence
     )
 
 
+SAID_LEFT = Parameter(1.05, "times faster at the full peak from which that is said", "judgement")
+
+
 _NOTHING_LEFT = Sentence("no speed-up is left")
 
 
@@ -236,7 +248,7 @@ def _at_peak(units: tuple[Ceiling, ...]) -> Sentence:
 def _left(view: LaunchView, ceiling: Ceiling) -> Sentence:
     """Times faster, if the unit did the same work at its full peak."""
     times = 1 / min(1.0, max(ceiling.share, 0.01))
-    if times < 1.05:
+    if times < SAID_LEFT:
         return _NOTHING_LEFT
     label = f"times faster at most with the same work of {spoken_unit(ceiling.name)}"
     name = f"left.{ceiling.name}"
@@ -271,6 +283,9 @@ def _why_unknown(view: LaunchView) -> str:
     return "the report has no machine code that keet can analyse"
 
 
+SAID_WORK = Parameter(5.0, "percent of the time of a kind of instructions to name", "judgement")
+
+
 def _needed_work(diagnosis: Diagnosis) -> Sentence:
     """What the instructions are for, if issuing them takes most of the time."""
     issuing = diagnosis.account.part("issuing")
@@ -279,6 +294,6 @@ def _needed_work(diagnosis: Diagnosis) -> Sentence:
     named = Sentence(", ").join(
         Sentence("{share:.0f} {purpose}", share=part.share, purpose=part.label)
         for part in issuing.children[:3]
-        if part.share.value >= 5
+        if part.share.value >= SAID_WORK
     )
     return Sentence(" Of the time: {named}.", named=named) if named else Sentence()

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 
+from keet.analysis.parameters import Parameter
 from keet.diagnosis.finding import Finding, Forecast
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.findings import findings
@@ -17,16 +18,11 @@ from keet.units import Quantity
 
 MOST_SHOWN = 3
 """Launches that are printed in full unless --all is given."""
-_MOST_OF_IT = 0.8
-"""Share of the time that the shown launches should cover."""
-_NOTABLE_TIME = 0.1
-"""Share of the time from which a launch is shown because of its time."""
-_NOTABLE_SAVING = 0.05
-"""Share of the time from which a launch is shown because of its possible saving."""
-_LEAST_COMPARED = 3
-"""Launches needed before one can differ from the usual first finding."""
-_SPREAD = 1.2
-"""Longest over shortest launch from which durations count as uneven."""
+SHOWN_TIME = Parameter(0.8, "share of the time that the shown launches should cover", "judgement")
+NOTABLE_TIME = Parameter(0.1, "share of the time: the launch is shown for it", "judgement")
+NOTABLE_SAVING = Parameter(0.05, "saved share of the time: the launch is shown for it", "judgement")
+LEAST_COMPARED = Parameter(3, "fewest launches of which one can differ", "judgement")
+UNEVEN_LAUNCHES = Parameter(1.2, "longest over shortest launch: durations differ", "judgement")
 
 
 class LaunchResult(NamedTuple):
@@ -91,7 +87,7 @@ class LaunchGroup:
     def is_uneven(self) -> bool:
         """Whether durations differ much: launches of one shape may do different amounts of work."""
         shortest, longest = self.durations
-        return longest > _SPREAD * shortest > 0
+        return longest > UNEVEN_LAUNCHES * shortest > 0
 
     @property
     def spread_text(self) -> str:
@@ -139,7 +135,7 @@ class LaunchGroup:
         """Members whose first finding differs from the usual one. Machine code changes findings, so
         only members explained without it are compared."""
         compared = [each for each in self.members if each.without_code] or self.members
-        if len(compared) < _LEAST_COMPARED:
+        if len(compared) < LEAST_COMPARED:
             return ()
         usual = Counter(each.id for each in compared).most_common(1)[0][0]
         return tuple(each for each in compared if each.id != usual)
@@ -180,12 +176,12 @@ def launches_that_matter(groups: Sequence[LaunchGroup]) -> tuple[LaunchExplanati
     total = sum(took.values())
     chosen = dict.fromkeys(groups[:1])
     for group in sorted(groups, key=lambda each: -each.saved_ns(1)):
-        if group.saved_ns(1) >= _NOTABLE_SAVING * total > 0:
+        if group.saved_ns(1) >= NOTABLE_SAVING * total > 0:
             chosen[group] = None
     covered = sum(took[each] for each in chosen)
     for group in groups:
-        missing = covered < _MOST_OF_IT * total
-        if missing and took[group] >= _NOTABLE_TIME * total and group not in chosen:
+        missing = covered < SHOWN_TIME * total
+        if missing and took[group] >= NOTABLE_TIME * total and group not in chosen:
             chosen[group] = None
             covered += took[group]
     most = set(list(chosen)[:MOST_SHOWN])

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.replay_gap.gap import DIFFERS, ReplayGap, replay_gap
+from keet.analysis.parameters import Parameter
+from keet.analysis.replay_gap.gap import REPLAY_DIFFERS, ReplayGap, replay_gap
 from keet.analysis.replay_gap.reasons import ReplayReason, ReplayReasons
 from keet.evidence import Evidence
 from keet.explanation.run_texts import (
@@ -30,9 +31,7 @@ from keet.units import Quantity
 if TYPE_CHECKING:
     pass
 
-_ALIKE = 0.5
-"""Share of the time that a launch represents. If launches of about its duration have less, a
-warning is printed first."""
+ALIKE_TIME = Parameter(0.5, "share of similar launches in a launch's time in the run", "judgement")
 _WHOSE: Mapping[KnownBy, str] = {
     "launch": "{plain}",
     "shape": "launches like it took {plain}",
@@ -154,7 +153,7 @@ def _shorter(launch: Launch, position: Position, plain: Evidence | None) -> str:
 def is_shorter(launch: Launch, position: Position, plain: Evidence | None) -> bool:
     """Whether the launch took less time in the run than under ncu only because it is short."""
     known = position.known_by in ("launch", "shape")
-    short = known and plain is not None and launch.rank_time > DIFFERS * plain.value
+    short = known and plain is not None and launch.rank_time > REPLAY_DIFFERS * plain.value
     return short and not replay_gap(launch, position)
 
 
@@ -188,7 +187,7 @@ def _with_alike(found: LaunchInRun, view: LaunchView, position: Position) -> Lau
     near = time(book, "run_alike_time", position.alike_ns, "time of launches about as long")
     alike = share(book, "run_alike_share", near, found.busy, "share of launches about as long")
     found = found._replace(alike=alike, others=(*found.others, near))
-    return found if position.alike >= _ALIKE else _with_warning(found, alike, view, position)
+    return found if position.alike >= ALIKE_TIME else _with_warning(found, alike, view, position)
 
 
 def _with_warning(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from keet.analysis.parameters import parameter
+from keet.analysis.parameters import Parameter
+from keet.analysis.time_model import WORTH
 from keet.diagnosis.finding import Finding
 from keet.findings import findings
 from keet.profile import Launch
@@ -27,10 +28,7 @@ _SYMPTOMS = frozenset(
 """Rules about symptoms: waiting, busy units, cache misses."""
 
 
-_MUCH = 30.0
-"""Percentage of the time: if more is not attributable, an unknown cause may be in it."""
-_LEAST = 100 * (1 - 1 / parameter("worth"))
-"""Percentage of the time that a rule must estimate as its gain: the same limit as for findings."""
+HIDDEN_CAUSE = Parameter(30.0, "unknown percent of the time: may hide a cause", "judgement")
 
 
 def second_opinion(
@@ -42,7 +40,8 @@ def second_opinion(
     `unknown`: percentage of the time that the account could not attribute.
     """
     first = launch.leading_rule
-    if first is None or first.global_estimate < _LEAST:
+    least = 100 * (1 - 1 / WORTH)  # the limit of findings as a percentage of the time
+    if first is None or first.global_estimate < least:
         return None
     judged = judge_rule(first, found, minor, unknown)
     if judged is NOT_JUDGED and (words := _key_sentences(first.message)):
@@ -116,7 +115,7 @@ def judge_rule(
         return RuleAssessment("keet considers it a consequence of finding 1.", 1)
     if rule.rule not in _SYMPTOMS and not any(rule.rule in s.rules for s in findings().values()):
         return RuleAssessment("keet has no check of its own for it.")
-    if unknown >= _MUCH and not _is_known(rule, minor):
+    if unknown >= HIDDEN_CAUSE and not _is_known(rule, minor):
         return NOT_JUDGED
     return RuleAssessment("keet estimates that fixing it would gain less than 10%.")
 

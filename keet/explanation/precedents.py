@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from keet.analysis.parameters import Parameter
 from keet.catalog.precedents import Precedents, precedents
 from keet.diagnosis.finding import Finding
 from keet.formatting import count_noun, times_text
 
 MEASURED_ON = "H200"
-_SCATTER = 1.1
-"""Two gains within this factor are similar: launches of one kernel vary by as much."""
+SIMILAR_GAINS = Parameter(1.1, "factor between similar gains, and between launches", "judgement")
 
 
 def precedents_of(finding: Finding) -> Precedents | None:
@@ -42,7 +42,7 @@ def measured_text(found: Precedents) -> str:
 def _is_alike(found: Precedents, likely: float) -> bool:
     """Whether the measured gains include the forecast: cases that all gained much more, or much
     less, say nothing about this launch."""
-    return found.low <= _SCATTER * likely and likely <= _SCATTER * found.high
+    return found.low <= SIMILAR_GAINS * likely and likely <= SIMILAR_GAINS * found.high
 
 
 def _lookalikes_text(count: int) -> str:

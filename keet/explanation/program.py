@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.kernel.library import library_of
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
+from keet.analysis.parameters import Parameter
 from keet.diagnosis.finding import Forecast
 from keet.evidence import Evidence
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
@@ -43,8 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ProgramCollector", "ProgramExplanation", "ProgramRow", "program_of"]
 
-_WORTH = 1.05
-"""Times faster as a whole: a smaller gain is not printed."""
+PROGRAM_WORTH = Parameter(1.05, "gain of the whole program from which it is printed", "judgement")
 
 
 _ONE_REMAINS = (
@@ -237,7 +237,7 @@ class _ProgramMaker:
     def _sentences(self, total: Evidence, gain: Forecast | None) -> Iterator[str]:
         if self._run is None:
             yield self._size(total)
-        if gain is None or gain.likely < _WORTH:
+        if gain is None or gain.likely < PROGRAM_WORTH:
             return
         low, likely, high = (
             self._book.derived(f"program_gain_{name}", Quantity(factor, "x"), f"{name} gain")

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from keet.analysis.candidate import Candidate
 from keet.analysis.facts.fact import Fact
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines
 from keet.analysis.source_lines.array_accesses import AccessKind
 from keet.analysis.time_model import TimeModel
@@ -131,7 +132,7 @@ class FindingSpec(NamedTuple):
     """Titles of its messages, for rules that have several."""
     credited_rules: tuple[str, ...] = ()
     """Rules that can mean it, if every doubt is decided in their favour: for comparisons."""
-    parameters: tuple[str, ...] = ()
+    parameters: tuple[Parameter, ...] = ()
     """Parameters that its gain depends on."""
     claims: tuple[ClaimKind, ...] = ()
     """How a model may claim it, besides `cause`. Empty: it is no work that could be removed."""

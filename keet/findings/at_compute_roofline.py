@@ -5,8 +5,7 @@ from __future__ import annotations
 from keet.analysis.decisions.rooflines import COMPUTE, reached_roofline
 from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
-from keet.analysis.time_model import TimeModel
+from keet.analysis.time_model import ATTAINABLE_ISSUE, ATTAINABLE_MATH, LEADS, WORTH, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
@@ -17,7 +16,7 @@ FINDING = FindingSpec(
     "that is not needed.",
     how="No cause is expected to gain enough, none wastes the busiest unit, and the largest load "
     "is that of an arithmetic pipe or of the issue slots.",
-    parameters=("leads", "worth", "attainable_math", "attainable_issue"),
+    parameters=(LEADS, WORTH, ATTAINABLE_MATH, ATTAINABLE_ISSUE),
     unlike={
         "at_dram_roofline": "The largest load is that of DRAM or L2.",
         "pipe_saturated": "LSU, L1, ALU and XU have no roofline: near their peak, the advice is to "
@@ -57,7 +56,7 @@ def is_reached(model: TimeModel) -> bool:
 
 def absent(view: LaunchView, model: TimeModel) -> Absence | None:
     pipes = [pipe for unit in COMPUTE if (pipe := view.ceilings.get(unit)) is not None]
-    if not pipes or max(model.loads[pipe.name] for pipe in pipes) >= parameter("leads"):
+    if not pipes or max(model.loads[pipe.name] for pipe in pipes) >= LEADS:
         return None
     top = max(pipes, key=lambda pipe: pipe.share)
     text = f"No unit of that roofline is near its peak ({top.spoken}: {top.reached:.0f})."

@@ -5,8 +5,7 @@ from __future__ import annotations
 from keet.analysis.decisions.rooflines import reached_roofline
 from keet.analysis.facts import global_memory, origin
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
-from keet.analysis.time_model import TimeModel
+from keet.analysis.time_model import ATTAINABLE_OTHER, LEADS, PASSES_ON, WORTH, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
@@ -17,7 +16,7 @@ FINDING = FindingSpec(
     "be moved.",
     how="No cause is expected to gain enough, none wastes the busiest unit, and the largest load "
     "is that of DRAM, or of L2 passing on the bytes of DRAM.",
-    parameters=("leads", "passes_on", "worth", "attainable_other"),
+    parameters=(LEADS, PASSES_ON, WORTH, ATTAINABLE_OTHER),
     unlike={
         "redundant_traffic": "If addresses prove that bytes are read again, DRAM is busy with "
         "waste.",
@@ -56,6 +55,6 @@ def is_reached(model: TimeModel) -> bool:
 
 def absent(view: LaunchView, model: TimeModel) -> Absence | None:
     reached = view.ceilings.reached("DRAM")
-    if reached is None or model.loads["DRAM"] >= parameter("passes_on"):
+    if reached is None or model.loads["DRAM"] >= PASSES_ON:
         return None
     return f"No unit of that roofline is near its peak (DRAM: {reached:.0f}).", (reached,)

@@ -8,10 +8,9 @@ from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.decisions.hot_slice import hot_slice
 from keet.analysis.facts import on_chip, origin
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.memory_work import less_shared
-from keet.analysis.parameters import parameter
+from keet.analysis.memory_work import UNRELATED_WAITS, less_shared
 from keet.analysis.place import Place
-from keet.analysis.time_model import TimeModel
+from keet.analysis.time_model import HOT_LINE_RATE, INDIRECT, MOST_REMOVED, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
@@ -24,7 +23,7 @@ FINDING = FindingSpec(
     "average one, where its requests are atomics, because one address is served by one slice at a "
     "limited rate.",
     rule_titles=("L2 Slices Workload Imbalance",),
-    parameters=("hot_line_rate", "most_removed", "unrelated_waits", "indirect"),
+    parameters=(HOT_LINE_RATE, MOST_REMOVED, UNRELATED_WAITS, INDIRECT),
     claims=("instructions", "bytes", "waiting"),
     memory="global",
     headline="hot line",
@@ -103,8 +102,8 @@ def _on_shared_memory(view: LaunchView, model: TimeModel) -> Iterator[Candidate]
         return
     wasted = min(1.0, float(share.value) / 100)
     effect = less_shared(model, wasted, float(fronts.value))
-    units = {"L1": max(effect.units["L1"], 1 - parameter("most_removed"))}
-    waits = kept_waits(model, MEMORY_WAITS, wasted * parameter("indirect"))
+    units = {"L1": max(effect.units["L1"], 1 - MOST_REMOVED)}
+    waits = kept_waits(model, MEMORY_WAITS, wasted * INDIRECT)
     yield Candidate(
         FINDING.id,
         f"{share:.0f} of the {fronts}s of atomics on shared memory are repeats: threads of a warp "

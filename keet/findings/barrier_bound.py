@@ -8,9 +8,11 @@ from keet.analysis.candidate import Candidate, kept_waits
 from keet.analysis.facts import instructions, on_chip, origin, parallelism, warps
 from keet.analysis.kernel.grid_use import least_kept
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
-from keet.analysis.time_model import Effect, TimeModel
+from keet.analysis.parameters import Parameter
+from keet.analysis.time_model import INDIRECT, Effect, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+
+BARRIER_WAITS = Parameter(0.75, "share of the waiting at barriers that a fix removes", "fit")
 
 FINDING = FindingSpec(
     id="barrier_bound",
@@ -21,7 +23,7 @@ FINDING = FindingSpec(
     "removable.",
     rules=("CPIStall",),
     credited_rules=("IssueSlotUtilization", "CPIStall", "LaunchConfiguration"),
-    parameters=("barrier_waits", "indirect"),
+    parameters=(BARRIER_WAITS, INDIRECT),
     claims=("waiting", "instructions"),
     unlike={
         "latency_bound": "If all warps of a block wait for loads in front of the barrier, the "
@@ -88,8 +90,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     barrier = view.stall("barrier")
     if barrier is not None and barrier.value > 0:
         text = f"Warps spend {barrier:.0f} of their time at block-wide barriers."
-        waits = kept_waits(model, ("barrier",), parameter("barrier_waits"))
-        effect = Effect({"ADU": parameter("indirect")}, waits)
+        waits = kept_waits(model, ("barrier",), BARRIER_WAITS)
+        effect = Effect({"ADU": INDIRECT}, waits)
         yield Candidate(FINDING.id, text, effect, (barrier,), view.barrier_places, "assumed")
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from keet.analysis.candidate import LEAST_PART, Candidate, part_of
 from keet.analysis.decisions.double_precision import (
     DOUBLES,
+    PER_DOUBLE,
+    PROMOTED,
     double_precision,
     in_single_precision,
     measured_doubles,
@@ -15,7 +17,7 @@ from keet.analysis.decisions.double_precision import (
 from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.place import LeadingLines
-from keet.analysis.time_model import TimeModel
+from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ FINDING = FindingSpec(
     "double. The arithmetic is then assumed to run on the FMA pipe, without the conversions.",
     rules=("SOLFPRoofline", "FP64"),
     credited_rules=("SOLFPRoofline", "HighPipeUtilization", "FPInstructions"),
-    parameters=("promoted", "per_double", "most_removed", "indirect", "sharpness"),
+    parameters=(PROMOTED, PER_DOUBLE, MOST_REMOVED, INDIRECT, SHARPNESS),
     claims=("precision", "instructions"),
     is_unintended=True,
     unlike={

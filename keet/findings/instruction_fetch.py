@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import Candidate, kept_waits
 from keet.analysis.facts import instructions, origin, parallelism
+from keet.analysis.kernel.grid_use import SHORT_KERNEL_NS
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
 from keet.analysis.place import LeadingLines
-from keet.analysis.time_model import Effect, TimeModel
+from keet.analysis.time_model import MOST_REMOVED, Effect, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ FINDING = FindingSpec(
     "instruction caches, so that a part of it is kept for short kernels.",
     rules=("CPIStall",),
     credited_rules=("CPIStall",),
-    parameters=("short_kernel_ns",),
+    parameters=(SHORT_KERNEL_NS,),
     claims=("waiting",),
     unlike={
         "launch_bound": "Short kernels fetch their instructions once; that belongs to launching.",
@@ -62,7 +62,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         return
     text = f"Warps wait {stalled:.0f} of their time for instructions to be fetched."
     # Every kernel starts with empty instruction caches, which matters for short ones.
-    removed = max(0.0, 1 - parameter("short_kernel_ns") / duration) if duration else 0.0
+    removed = max(0.0, 1 - SHORT_KERNEL_NS / duration) if duration else 0.0
     effect = Effect(waits=kept_waits(model, ("no_instruction",), removed))
     places = partial(view.waiting_places, "no_instructions", "no_instruction")
     yield Candidate(FINDING.id, text, effect, (stalled,), places)
@@ -70,7 +70,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
     stalled, share = view.stall("no_instruction"), view.stalls.get("no_instruction", 0.0)
-    if not view.stalls or share >= 1 - parameter("most_removed"):
+    if not view.stalls or share >= 1 - MOST_REMOVED:
         return None
     if stalled is None:
         return "No warp waits for instructions to be fetched.", ()

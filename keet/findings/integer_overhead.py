@@ -9,15 +9,23 @@ from typing import TYPE_CHECKING
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, part_of
 from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
+from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines
-from keet.analysis.time_model import Effect, TimeModel
+from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Evidence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
+
+OVERHEAD_BASE = Parameter(
+    0.4, "share of address and control instructions that every kernel needs", "fit"
+)
+OVERHEAD_REMOVED = Parameter(
+    0.95, "share of the address and control instructions beyond it that a fix removes", "fit"
+)
+PER_DIVISION = Parameter(7.0, "instructions of an integer division per MUFU.RCP", "fit")
 
 FINDING = FindingSpec(
     id="integer_overhead",
@@ -29,7 +37,7 @@ FINDING = FindingSpec(
     "from the machine code (from integer counters without it). What every kernel needs is "
     "subtracted. Integer divisions are counted with all their instructions.",
     credited_rules=("SOLBottleneck", "HighPipeUtilization"),
-    parameters=("overhead_base", "overhead_removed", "per_division", "most_removed", "indirect"),
+    parameters=(OVERHEAD_BASE, OVERHEAD_REMOVED, PER_DIVISION, MOST_REMOVED, INDIRECT),
     claims=("instructions", "redundant"),
     unlike={
         "narrow_access": "Address arithmetic for many narrow accesses goes away with wider ones.",
@@ -79,22 +87,22 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         "compute addresses, conditions and conversions."
     )
     special, integers = part_of(view, "MUFU"), part_of(view, "I2F", "F2I")
-    divisions = min(part_of(view, "I2F"), special) * parameter("per_division")
-    beyond = max(0.0, float(share.value) / 100 - parameter("overhead_base"))
-    removed = min(parameter("most_removed"), beyond * parameter("overhead_removed") + divisions)
+    divisions = min(part_of(view, "I2F"), special) * PER_DIVISION
+    beyond = max(0.0, float(share.value) / 100 - OVERHEAD_BASE)
+    removed = min(MOST_REMOVED, beyond * OVERHEAD_REMOVED + divisions)
     units = dict.fromkeys(("issue", "ALU", "FMA", "ADU"), 1 - removed)
     if on_xu := integers + special + part_of(view, "F2F"):
         # Its work for integers: conversions, and the reciprocals between them.
         units["XU"] = 1 - removed * ((integers + min(special, integers / 2)) / on_xu)
     other_waits = 1 - model.waiting_for(*MEMORY_WAITS)
-    effect = Effect(units, every_wait=1 - parameter("indirect") * removed * other_waits)
+    effect = Effect(units, every_wait=1 - INDIRECT * removed * other_waits)
     places = partial(view.column_places, "executed instructions", "inst_executed")
     yield Candidate(FINDING.id, text, effect, (share, issue), places, "assumed")
 
 
 def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
     share = _overhead_share(view) if view.code is not None else None
-    if share is None or float(share.value) >= 100 * (1 - parameter("most_removed")):
+    if share is None or float(share.value) >= 100 * (1 - MOST_REMOVED):
         return None
     return f"{share:.1f} of the instructions are for addresses and conditions.", (share,)
 

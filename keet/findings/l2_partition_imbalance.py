@@ -8,7 +8,7 @@ from keet.analysis.candidate import Candidate
 from keet.analysis.decisions.hot_slice import hot_slice
 from keet.analysis.facts import global_memory, on_chip, origin
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.time_model import SKEW_FROM, TimeModel
+from keet.analysis.time_model import HOT_LINE_RATE, MOST_REMOVED, SKEW_FROM, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
@@ -22,7 +22,7 @@ FINDING = FindingSpec(
     "limited rate, whatever the kernel does.",
     rule_titles=("L2 Slices Workload Imbalance",),
     credited_rules=("WorkloadImbalance",),
-    parameters=("hot_line_rate", "most_removed"),
+    parameters=(HOT_LINE_RATE, MOST_REMOVED),
     claims=("bytes",),
     headline="hot line",
     unlike={

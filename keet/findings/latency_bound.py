@@ -9,14 +9,18 @@ from keet.analysis.candidate import HIDEABLE, Candidate, a_unit_explains, kept_w
 from keet.analysis.facts import global_memory, on_chip, origin, parallelism
 from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE_SM
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
+from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines
-from keet.analysis.time_model import HOT_LINE, Effect, TimeModel
+from keet.analysis.time_model import HOT_LINE, LEADS, PASSES_ON, WORTH, Effect, TimeModel
 from keet.catalog import stalls
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
+
+MORE_IN_FLIGHT = Parameter(
+    1.8, "factor of independent operations in flight after loads are issued earlier", "fit"
+)
 
 FINDING = FindingSpec(
     id="latency_bound",
@@ -35,7 +39,7 @@ FINDING = FindingSpec(
         "CPIStall",
         "AchievedOccupancy",
     ),
-    parameters=("more_in_flight", "leads"),
+    parameters=(MORE_IN_FLIGHT, LEADS),
     claims=("waiting", "instructions", "parallelism", "redundant"),
     unlike={
         "occupancy_limited_registers": "If registers limit the number of warps, more warps cover "
@@ -188,7 +192,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         return
     # More loads in flight do not hide the queue for a slow link or for one hot line.
     queued = max(model.loads.get(HOST_LINK, 0.0), model.loads.get(HOT_LINE, 0.0))
-    covered = kept_waits(model, HIDEABLE, (1 - 1 / parameter("more_in_flight")) * (1 - queued))
+    covered = kept_waits(model, HIDEABLE, (1 - 1 / MORE_IN_FLIGHT) * (1 - queued))
     longest = max(covered, key=lambda state: model.waiting[state], default="long_scoreboard")
     if top is None:
         busy = "The report does not say how busy the units were"
@@ -224,11 +228,11 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
     """Even without any waiting, the busiest unit would take nearly as long. L2 that passes on
     DRAM's data is not a limit of its own."""
     loads = dict(model.loads)
-    if loads.get("DRAM", 0.0) >= parameter("passes_on"):
+    if loads.get("DRAM", 0.0) >= PASSES_ON:
         loads.pop("L2", None)
     unit = max(loads, key=lambda name: loads[name], default="")
     busiest = view.ceilings.get(unit)
-    if busiest is None or loads[unit] * (1 - model.fixed) + model.fixed < 1 / parameter("worth"):
+    if busiest is None or loads[unit] * (1 - model.fixed) + model.fixed < 1 / WORTH:
         return None
     pace = f"Without any waiting, {busiest.spoken} would set the pace"
     return f"{pace} (busy: {busiest.reached:.0f}).", (busiest.reached,)

@@ -6,14 +6,18 @@ from collections.abc import Iterator
 
 from keet.analysis.candidate import Candidate
 from keet.analysis.facts import origin, parallelism
-from keet.analysis.kernel.grid_use import shortness, start_ns
+from keet.analysis.kernel.grid_use import LEAST_KERNEL_NS, SHORT_KERNEL_NS, shortness, start_ns
 from keet.analysis.kernel.work_per_warp import FEW_INSTRUCTIONS, instructions_per_warp
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
+from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import TimeModel
 from keet.evidence import Evidence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
+
+LAUNCH_GAP_NS = Parameter(
+    1500.0, "nanoseconds from the end of one kernel to the start of the next in a stream", "fit"
+)
 
 FINDING = FindingSpec(
     id="launch_bound",
@@ -30,7 +34,7 @@ FINDING = FindingSpec(
         "LaunchConfiguration",
         "AchievedOccupancy",
     ),
-    parameters=("launch_gap_ns", "least_kernel_ns", "short_kernel_ns"),
+    parameters=(LAUNCH_GAP_NS, LEAST_KERNEL_NS, SHORT_KERNEL_NS),
     claims=("launches",),
     of_launches=True,
     unlike={
@@ -70,7 +74,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     per_warp = instructions_per_warp(view)
     if duration is None or not short or (per_warp is not None and per_warp.value < _NO_WORK):
         return
-    taken, gap = float(duration.value), parameter("launch_gap_ns")
+    taken, gap = float(duration.value), LAUNCH_GAP_NS
     # In one long kernel, a step costs only its work, not start, end and the gap to the next launch.
     times = (taken + gap) / max(taken - start_ns(view, model), 0.2 * taken)
     if (view.value("grid_size") or 0) <= 1:  # a marker or a last step: nothing to merge
@@ -78,7 +82,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     text = f"The kernel takes {duration}: about as long as launching it."
     evidence: tuple[Evidence, ...] = (duration,)
     longest, elapsed = view.get("sm_active_cycles_max"), view.get("elapsed_cycles")
-    is_long = taken >= parameter("short_kernel_ns")
+    is_long = taken >= SHORT_KERNEL_NS
     if is_long and longest is not None and elapsed is not None and elapsed.value:
         idle = Quantity(100 * max(0.0, 1 - float(longest.value) / float(elapsed.value)), "%")
         share = view.ledger.derived("launch_share", idle, "no SM is active", longest, elapsed)

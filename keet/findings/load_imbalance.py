@@ -9,11 +9,16 @@ from keet.analysis.candidate import MAX_GAIN, Candidate
 from keet.analysis.decisions.occupancy import USUAL_ACHIEVED
 from keet.analysis.decisions.uneven import evenness
 from keet.analysis.facts import origin, parallelism
-from keet.analysis.kernel.grid_use import grid_shape, least_kept, resident
+from keet.analysis.kernel.grid_use import (
+    BALANCED,
+    SHORT_KERNEL_NS,
+    grid_shape,
+    least_kept,
+    resident,
+)
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
 from keet.analysis.place import LeadingLines
-from keet.analysis.time_model import Effect, TimeModel
+from keet.analysis.time_model import MOST_REMOVED, Effect, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 if TYPE_CHECKING:
@@ -31,7 +36,7 @@ FINDING = FindingSpec(
     "a long launch.",
     rules=("WorkloadImbalance",),
     credited_rules=("IssueSlotUtilization", "CPIStall", "AchievedOccupancy", "WorkloadImbalance"),
-    parameters=("balanced", "short_kernel_ns", "most_removed"),
+    parameters=(BALANCED, SHORT_KERNEL_NS, MOST_REMOVED),
     claims=("parallelism", "waiting"),
     has_long_blocks=True,
     headline="idle",
@@ -71,7 +76,7 @@ def candidates(view: LaunchView, _: TimeModel) -> Iterator[Candidate]:
     even, shape = evenness(view), grid_shape(view)
     expected = shape.expected if shape else 1.0
     if even is not None:
-        left = min(1.0, float(even.ratio.value) / expected / parameter("balanced"))
+        left = min(1.0, float(even.ratio.value) / expected / BALANCED)
         effect = Effect(longest_sm=max(left, 1 / MAX_GAIN), every_wait=resident(view) ** (1 - left))
         evidence = (even.share, even.ratio, *((shape.waves,) if shape and shape.waves else ()))
         text = f"SMs have unequal work: {even.text}."
@@ -84,8 +89,8 @@ def candidates(view: LaunchView, _: TimeModel) -> Iterator[Candidate]:
         return
     share = view.percent("sm_active_share", "of the time the average SM is active", active, elapsed)
     if share is not None:
-        start = parameter("short_kernel_ns") / duration
-        left = (float(share.value) / 100 + start) / expected / parameter("balanced")
+        start = SHORT_KERNEL_NS / duration
+        left = (float(share.value) / 100 + start) / expected / BALANCED
         effect = Effect(longest_sm=max(min(1.0, left), 1 / MAX_GAIN))
         text = (
             f"The average SM is active for {share:.0f} of the time, although every SM could have a "

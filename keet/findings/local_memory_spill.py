@@ -8,8 +8,7 @@ from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.facts import on_chip, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import local_cause
-from keet.analysis.parameters import parameter
-from keet.analysis.time_model import Effect, TimeModel
+from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Evidence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
@@ -23,7 +22,7 @@ FINDING = FindingSpec(
     "only gain as far as L1 does not absorb local memory. Whether registers were spilled or an "
     "array is indexed at run time is decided by the number of spilling requests.",
     credited_rules=("CPIStall", "MemoryCacheAccessPattern"),
-    parameters=("indirect",),
+    parameters=(INDIRECT,),
     claims=("bytes", "instructions"),
     memory="local",
     unlike={
@@ -78,7 +77,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         # L1 absorbs most of local memory while it fits.
         behind_l1 = min(1.0, max(behind_l1, (loads + stores) / moved))
     units = {"L1": 1 - wasted, "L2": behind_l1, "DRAM": behind_l1}
-    units["LSU"] = 1 - parameter("indirect") * wasted
+    units["LSU"] = 1 - INDIRECT * wasted
     cause = local_cause(view)
     yield Candidate(
         FINDING.id,
@@ -110,6 +109,6 @@ def absent(view: LaunchView, _: TimeModel) -> Absence | None:
         return None
     if share is None:
         return "The kernel does not access local memory.", (local,)
-    if float(share.value) >= 100 * (1 - parameter("most_removed")):
+    if float(share.value) >= 100 * (1 - MOST_REMOVED):
         return None
     return f"{share:.1f} of the sectors that L1 serves are local memory.", (share, local)

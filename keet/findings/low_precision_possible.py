@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from keet.analysis.candidate import Candidate
 from keet.analysis.decisions.double_precision import (
     FULL_RATE,
+    PER_DOUBLE,
+    PROMOTED,
     double_precision,
     in_single_precision,
     measured_doubles,
 )
 from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.time_model import TimeModel
+from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, TimeModel
 from keet.findings import Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
@@ -28,7 +30,7 @@ FINDING = FindingSpec(
     "reported for double data on a GPU with a high FP64 rate.",
     rules=("SOLFPRoofline",),
     credited_rules=("SOLFPRoofline", "HighPipeUtilization", "FPInstructions"),
-    parameters=("promoted", "per_double", "indirect", "most_removed", "sharpness"),
+    parameters=(PROMOTED, PER_DOUBLE, INDIRECT, MOST_REMOVED, SHARPNESS),
     claims=("precision", "bytes", "instructions"),
     labels={"lower_precision": "lower precision may be enough"},
     unlike={

@@ -8,10 +8,14 @@ from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.facts import global_memory, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import access_width
-from keet.analysis.parameters import parameter
-from keet.analysis.time_model import Effect, TimeModel
+from keet.analysis.parameters import Parameter
+from keet.analysis.time_model import INDIRECT, Effect, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
+
+NARROW_INSTRUCTIONS = Parameter(
+    1.0, "share of access and address instructions that wide accesses save", "fit"
+)
 
 FINDING = FindingSpec(
     id="narrow_access",
@@ -30,7 +34,7 @@ FINDING = FindingSpec(
         "UncoalescedSharedAccess",
         "MemoryCacheAccessPattern",
     ),
-    parameters=("narrow_instructions", "indirect"),
+    parameters=(NARROW_INSTRUCTIONS, INDIRECT),
     claims=("bytes", "instructions", "waiting"),
     memory="global",
     unlike={
@@ -102,7 +106,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     # A request below a cache line also keeps fewer bytes in flight; above it, more loads have the
     # same effect.
     below_line = min(1.0, max(0.0, (_WORD - width) / (_WORD / 2)))
-    saved = _access_share(view, below_line) * (1 - kept) * parameter("narrow_instructions")
+    saved = _access_share(view, below_line) * (1 - kept) * NARROW_INSTRUCTIONS
     shown = view.ledger.derived("access_width", Quantity(width, "byte"), _WIDTH, executed)
     label = "bytes that one access of a thread can move"
     widest = view.ledger.derived(
@@ -116,7 +120,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         Effect(
             dict.fromkeys(("issue", "LSU", "FMA", "ALU", "ADU", "XU"), 1 - saved),
             kept_waits(model, MEMORY_WAITS, 1 - kept**below_line),
-            every_wait=1 - parameter("indirect") * saved * other,
+            every_wait=1 - INDIRECT * saved * other,
         ),
         (shown, widest, executed),
         lambda: view.column_places("global sectors", "src_l2_sectors_global"),

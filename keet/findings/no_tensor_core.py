@@ -7,9 +7,13 @@ from collections.abc import Iterator
 from keet.analysis.candidate import LEAST_PART, Candidate, is_matrix_product, part_of
 from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
+from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import Effect, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+
+TENSOR_WORK = Parameter(
+    0.1, "share of the SM work of a matrix product that is left on tensor cores", "fit"
+)
 
 FINDING = FindingSpec(
     id="no_tensor_core",
@@ -21,7 +25,7 @@ FINDING = FindingSpec(
     "half precision, the GPU has tensor cores, and they idle. A fixed part of the work of the SM "
     "is assumed to be left.",
     credited_rules=("HighPipeUtilization",),
-    parameters=("tensor_work",),
+    parameters=(TENSOR_WORK,),
     claims=("precision", "instructions"),
     unlike={
         "at_compute_roofline": "A matrix product of single precision on a busy FMA pipe is at its "
@@ -68,7 +72,7 @@ def candidates(view: LaunchView, _model: TimeModel) -> Iterator[Candidate]:
         f"Half-precision values are multiplied as floats on the FMA pipe, busy for {busy:.0f} of "
         "the time, while the tensor cores idle."
     )
-    kept = parameter("tensor_work")
+    kept = TENSOR_WORK
     effect = Effect(dict.fromkeys(("FMA", "issue", "LSU", "L1", "ALU"), kept), every_wait=kept)
     variant = "hopper" if view.capability == (9, 0) else ""  # wgmma is its own
     yield Candidate(FINDING.id, text, effect, (busy,), view.sampled_places, "assumed", variant)

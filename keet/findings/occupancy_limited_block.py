@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.analysis.candidate import Candidate, covered_waits
-from keet.analysis.decisions.occupancy import USUAL_ACHIEVED, limited_occupancy, not_limited_by
+from keet.analysis.decisions.occupancy import (
+    MOST_OCCUPANCY,
+    USUAL_ACHIEVED,
+    limited_occupancy,
+    not_limited_by,
+)
 from keet.analysis.facts import origin, parallelism
 from keet.analysis.kernel.work_per_warp import instructions_per_warp
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
-from keet.analysis.time_model import Effect, TimeModel
+from keet.analysis.time_model import INDIRECT, LEADS, Effect, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
@@ -32,7 +36,7 @@ FINDING = FindingSpec(
         "LaunchConfiguration",
         "TheoreticalOccupancy",
     ),
-    parameters=("most_occupancy", "indirect", "leads"),
+    parameters=(MOST_OCCUPANCY, INDIRECT, LEADS),
     claims=("parallelism",),
     unlike={
         "small_grid": "There are not enough blocks in the grid at all.",
@@ -74,7 +78,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     # Uneven SMs have low occupancy for another reason.
     even = model.balance.evenness if model.balance.longest else 1.0
     times = even * USUAL_ACHIEVED * float(possible.value) / float(reached.value)
-    effect = Effect(waits=covered_waits(model, min(max(times, 1.0), parameter("most_occupancy"))))
+    effect = Effect(waits=covered_waits(model, min(max(times, 1.0), MOST_OCCUPANCY)))
     text = (
         f"Achieved occupancy is {reached:.0f}, and {possible:.0f} is possible. There are enough "
         f"blocks (waves per SM: {waves:.1f}), but a warp ends after {per_warp:.0f} instructions, "

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.analysis.candidate import Candidate
-from keet.analysis.decisions.occupancy import limited_occupancy, not_limited_by
+from keet.analysis.decisions.occupancy import MOST_OCCUPANCY, limited_occupancy, not_limited_by
 from keet.analysis.facts import origin, parallelism
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.time_model import TimeModel
+from keet.analysis.time_model import INDIRECT, LEADS, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
@@ -28,7 +28,7 @@ FINDING = FindingSpec(
         "CPIStall",
         "TheoreticalOccupancy",
     ),
-    parameters=("most_occupancy", "indirect", "leads"),
+    parameters=(MOST_OCCUPANCY, INDIRECT, LEADS),
     claims=("parallelism",),
     labels={"registers_and_shared": "occupancy limited by registers and shared memory"},
     unlike={

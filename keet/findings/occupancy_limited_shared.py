@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.analysis.candidate import Candidate
-from keet.analysis.decisions.occupancy import limited_occupancy, not_limited_by
+from keet.analysis.decisions.occupancy import MOST_OCCUPANCY, limited_occupancy, not_limited_by
 from keet.analysis.facts import on_chip, origin, parallelism
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.time_model import TimeModel
+from keet.analysis.time_model import INDIRECT, LEADS, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
@@ -28,7 +28,7 @@ FINDING = FindingSpec(
         "CPIStall",
         "TheoreticalOccupancy",
     ),
-    parameters=("most_occupancy", "indirect", "leads"),
+    parameters=(MOST_OCCUPANCY, INDIRECT, LEADS),
     claims=("parallelism",),
     unlike={
         "occupancy_limited_registers": "The limiter is registers per thread.",

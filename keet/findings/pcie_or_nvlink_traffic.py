@@ -9,8 +9,7 @@ from keet.analysis.facts import global_memory, origin
 from keet.analysis.hardware.ceilings import HOST_LINK
 from keet.analysis.hardware.host_link import from_host
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
-from keet.analysis.time_model import HOT_LINE, Effect, TimeModel
+from keet.analysis.time_model import ATTAINABLE_LINK, HOT_LINE, MOST_REMOVED, Effect, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
@@ -21,7 +20,7 @@ FINDING = FindingSpec(
     "slower than its own DRAM.",
     how="The bytes per second between the GPU and the host's memory are compared with what "
     "accesses of single sectors reach of the link's peak.",
-    parameters=("attainable_link", "most_removed"),
+    parameters=(ATTAINABLE_LINK, MOST_REMOVED),
     claims=("bytes",),
     memory="global",
     unlike={
@@ -59,7 +58,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     load, rate = model.loads.get(HOST_LINK, 0.0), view.ceilings.rate(HOST_LINK)
     if not load or rate is None:
         return
-    reached, removed = view.ceilings.reached(HOST_LINK), parameter("most_removed")
+    reached, removed = view.ceilings.reached(HOST_LINK), MOST_REMOVED
     units, hot = {HOST_LINK: 1 - removed}, model.hot_line
     if hot is not None and hot.is_in_host:
         # L2 would serve such a line at once if it were in the GPU's memory.

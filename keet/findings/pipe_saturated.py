@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 from keet.analysis.candidate import Candidate
 from keet.analysis.decisions.double_precision import double_precision
-from keet.analysis.decisions.saturated import NEAR_BUSIEST, less_queueing, saturated
+from keet.analysis.decisions.saturated import NEAR_BUSIEST, PIPE_WORK, less_queueing, saturated
 from keet.analysis.facts import global_memory, instructions, on_chip, origin
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
-from keet.analysis.time_model import DEVICE_WIDE, Effect, TimeModel
+from keet.analysis.time_model import DEVICE_WIDE, INDIRECT, SHARPNESS, Effect, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
@@ -24,7 +23,7 @@ FINDING = FindingSpec(
     "of the same unit.",
     rules=("HighPipeUtilization", "SOLBottleneck"),
     credited_rules=("SOLBottleneck", "HighPipeUtilization", "CPIStall", "FPInstructions"),
-    parameters=("pipe_work", "sharpness", "indirect"),
+    parameters=(PIPE_WORK, SHARPNESS, INDIRECT),
     claims=("instructions", "bytes", "redundant"),
     is_last_resort=True,
     unlike={
@@ -135,7 +134,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         text = f"The FP64 pipe is the busiest unit: it is busy for {fp64:.0f} of the time"
         why = ", partly for divisions, reciprocals or roots (about ten FP64 instructions each)"
         text += f"{why}." if view.executed("MUFU") else "."
-        effect = Effect({"FP64": parameter("pipe_work")}, less_queueing(model, "FP64"))
+        effect = Effect({"FP64": PIPE_WORK}, less_queueing(model, "FP64"))
         yield Candidate(FINDING.id, text, effect, (fp64,), view.sampled_places, "assumed", "FP64")
     pipe = saturated(view, model)
     if pipe is None or pipe.work != "other":

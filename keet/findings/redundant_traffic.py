@@ -6,18 +6,23 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
-from keet.analysis.decisions.saturated import saturated
+from keet.analysis.decisions.saturated import PIPE_WORK, saturated
 from keet.analysis.facts import global_memory, instructions, on_chip, origin
 from keet.analysis.kernel.library import library_of
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
-from keet.analysis.time_model import Effect, TimeModel
+from keet.analysis.parameters import Parameter
+from keet.analysis.time_model import MOST_REMOVED, Effect, TimeModel
 from keet.findings import Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.sass.analyses.reuse import PointerReuse
     from keet.analysis.sass.machine_code import MachineCode
+
+REPEATED = Parameter(
+    1.4, "requested over distinct bytes from which data counts as read again", "fit"
+)
+REUSE = Parameter(0.5, "exponent: how many of the L2 reads beyond DRAM's can be saved", "fit")
 
 FINDING = FindingSpec(
     id="redundant_traffic",
@@ -36,7 +41,7 @@ FINDING = FindingSpec(
         "UncoalescedGlobalAccess",
         "MemoryCacheAccessPattern",
     ),
-    parameters=("repeated", "reuse", "pipe_work", "most_removed"),
+    parameters=(REPEATED, REUSE, PIPE_WORK, MOST_REMOVED),
     claims=("bytes", "instructions", "redundant", "launches"),
     memory="global",
     may_drop_stores=True,
@@ -159,7 +164,7 @@ def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Can
     label = "DRAM reads of each byte"
     times = view.ledger.derived("dram_reads_per_byte", per_byte, label, read, distinct)
     written = view.value("dram_bytes_written") or 0.0
-    removed = min(parameter("most_removed"), wasted / (float(read.value) + written))
+    removed = min(MOST_REMOVED, wasted / (float(read.value) + written))
     to_l1 = max(32.0 * (view.value("l2_l1_sectors") or 0.0), 1.0)
     # Most of what threads load may come from L1: that part stays.
     loaded = max(32.0 * (view.value("global_load_sectors") or 0.0), to_l1)
@@ -182,7 +187,7 @@ def _repeats(
     """The part of `read` that DRAM had delivered before, by the addresses of the loads; how exact
     the rest is; whether the kernel makes passes over the data; the sectors of these loads."""
     bounded = [row for row in code.reuse if row.sector_bytes_at_most]
-    repeated = [row for row in bounded if (row.times or 0) >= parameter("repeated")]
+    repeated = [row for row in bounded if (row.times or 0) >= REPEATED]
     passes = [row.times or 1.0 for row in repeated if _is_passes(row)]
     distinct = float(sum(row.sector_bytes_at_most or 0 for row in bounded))
     gathered = float(sum(row.l1_bytes or 0 for row in code.reuse if not row.sector_bytes_at_most))
@@ -231,7 +236,7 @@ def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candi
         return
     written = 32.0 * (view.value("l2_l1_write_sectors") or 0.0)
     needed = max((float(read.value) + written) / (delivered + written), _SMALLEST_KEPT_PART)
-    kept = 1 - (1 - needed ** parameter("reuse")) * (1 - _gathered_share(view))
+    kept = 1 - (1 - needed**REUSE) * (1 - _gathered_share(view))
     asked = view.ledger.derived(
         "l2_bytes_delivered", Quantity(delivered, "byte"), "read from L2 by L1", sectors
     )
@@ -267,7 +272,7 @@ def _between_launches(view: LaunchView) -> Iterator[Candidate]:
     shared = view.shared_traffic
     if shared is None or shared.saved_us is None or library_of(view.launch.name.full) is not None:
         return  # users can't fuse a library's kernel
-    saved = min(float(shared.saved_us.value), parameter("most_removed") * shared.total_us)
+    saved = min(float(shared.saved_us.value), MOST_REMOVED * shared.total_us)
     yield Candidate(
         FINDING.id,
         shared.text,

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.analysis.candidate import LEAST_PART, Candidate, part_of
-from keet.analysis.decisions.saturated import saturated
+from keet.analysis.decisions.saturated import PIPE_WORK, saturated
 from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
-from keet.analysis.time_model import Effect, TimeModel
+from keet.analysis.parameters import Parameter
+from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+
+SPECIAL_FUNCTIONS = Parameter(0.3, "share of the XU work that is left after a rewrite", "judgement")
 
 FINDING = FindingSpec(
     id="sfu_bound",
@@ -23,7 +25,7 @@ FINDING = FindingSpec(
     "saved.",
     rules=("HighPipeUtilization",),
     credited_rules=("HighPipeUtilization", "CPIStall"),
-    parameters=("special_functions", "pipe_work", "sharpness", "indirect"),
+    parameters=(SPECIAL_FUNCTIONS, PIPE_WORK, SHARPNESS, INDIRECT),
     claims=("instructions",),
     unlike={
         "integer_overhead": "Integer divisions and conversions use the XU pipe, too; they count as "
@@ -66,7 +68,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     busy, functions = view.ceilings.reached("XU"), part_of(view, "MUFU")
     if busy is not None and functions >= LEAST_PART:
         text = f"The XU pipe (special functions, conversions) is busy for {busy:.0f} of the time."
-        left = parameter("special_functions")
+        left = SPECIAL_FUNCTIONS
         # Range reduction and scaling go with a function.
         others = dict.fromkeys(("issue", "FMA", "ALU"), 1 - (1 - left) * functions)
         effect = Effect({"XU": left, **others})
@@ -78,6 +80,6 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 def absent(view: LaunchView, model: TimeModel) -> Absence | None:
     busy = view.ceilings.reached("XU")
-    if busy is None or model.loads.get("XU", 0.0) >= 1 - parameter("most_removed"):
+    if busy is None or model.loads.get("XU", 0.0) >= 1 - MOST_REMOVED:
         return None
     return f"The XU pipe is busy for {busy:.1f} of the time.", (busy,)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.analysis.candidate import Candidate
-from keet.analysis.decisions.replays import replays
+from keet.analysis.decisions.replays import REPLAYED, replays
 from keet.analysis.facts import on_chip, origin
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.memory_work import less_shared
-from keet.analysis.parameters import parameter
-from keet.analysis.time_model import TimeModel
+from keet.analysis.memory_work import UNRELATED_WAITS, less_shared
+from keet.analysis.time_model import MOST_REMOVED, TimeModel
 from keet.evidence import Evidence
 from keet.findings import Absence, Edit, FindingSpec, SmallShare, otherwise, when
 
@@ -26,7 +25,7 @@ FINDING = FindingSpec(
     "shared memory keeps L1 busy much longer than the LSU pipe that feeds it.",
     rules=("UncoalescedSharedAccess", "SharedMemoryConflicts"),
     credited_rules=("CPIStall", "UncoalescedSharedAccess", "SharedMemoryConflicts"),
-    parameters=("unrelated_waits", "replayed"),
+    parameters=(UNRELATED_WAITS, REPLAYED),
     claims=("bytes", "waiting"),
     memory="shared",
     repeats="shared",
@@ -123,6 +122,6 @@ def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     if not fronts.value:
         return "The kernel does not access shared memory.", (fronts,)
     share = view.percent(*_SHARE, conflicts, fronts)
-    if share is None or float(share.value) >= 100 * (1 - parameter("most_removed")):
+    if share is None or float(share.value) >= 100 * (1 - MOST_REMOVED):
         return None
     return f"{share:.1f} of the wavefronts of shared memory are bank conflicts.", (share, fronts)

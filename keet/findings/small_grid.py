@@ -13,13 +13,23 @@ from keet.analysis.candidate import (
     kept_waits,
 )
 from keet.analysis.facts import origin, parallelism
-from keet.analysis.kernel.grid_use import grid_shape, least_kept, shortness
+from keet.analysis.kernel.grid_use import (
+    LEAST_KERNEL_NS,
+    SHORT_KERNEL_NS,
+    grid_shape,
+    least_kept,
+    shortness,
+)
 from keet.analysis.kernel.work_per_warp import chain_share, working_part
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
-from keet.analysis.time_model import Effect, TimeModel
+from keet.analysis.parameters import Parameter
+from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
+
+PARTIAL_WAVE = Parameter(
+    0.4, "exponent: how waiting decreases when a grid below one wave gets more blocks", "fit"
+)
 
 FINDING = FindingSpec(
     id="small_grid",
@@ -40,7 +50,7 @@ FINDING = FindingSpec(
         "AchievedOccupancy",
         "WorkloadImbalance",
     ),
-    parameters=("partial_wave", "indirect", "most_removed", "least_kernel_ns", "short_kernel_ns"),
+    parameters=(PARTIAL_WAVE, INDIRECT, MOST_REMOVED, LEAST_KERNEL_NS, SHORT_KERNEL_NS),
     claims=("parallelism",),
     headline="idle",
     unlike={
@@ -118,7 +128,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         if view.stalls and model.gain(effect._replace(waits={})) ** 2 >= model.gain(effect):
             basis = "measured"
     elif waves < 1:  # every SM has a block and could hold more
-        times = 1 / max(waves ** parameter("partial_wave"), least_kept())
+        times = 1 / max(waves**PARTIAL_WAVE, least_kept())
         # Barriers stay, here and above: smaller blocks have as many of them.
         effect = Effect(waits=kept_waits(model, HIDEABLE, 1 - 1 / times), least=chain_share(view))
     else:
@@ -132,11 +142,11 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     text += f" (waves per SM: {shape.waves:.2f})." if shape.waves else "."
     evidence = (shape.grid, sms, shape.waves) if shape.waves else (shape.grid, sms)
     # A very short kernel mostly waits for its first data; more blocks would wait too.
-    likelihood = 1 - parameter("indirect") * shortness(view, model)
+    likelihood = 1 - INDIRECT * shortness(view, model)
     if not view.stalls:
         # A chain of dependent steps, which can't be split, then looks like a loop over independent
         # items. Work that already uses a quarter of the SMs can be split further.
-        likelihood *= max(parameter("indirect"), min(1.0, 4 * shape.spread))
+        likelihood *= max(INDIRECT, min(1.0, 4 * shape.spread))
     places = view.launch_places
     yield Candidate(FINDING.id, text, effect, evidence, places, basis, likelihood=likelihood)
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from keet.analysis.candidate import Candidate
 from keet.analysis.decisions.uneven import evenness
 from keet.analysis.facts import origin, parallelism
-from keet.analysis.kernel.grid_use import grid_shape
+from keet.analysis.kernel.grid_use import BALANCED, grid_shape
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
 from keet.analysis.time_model import Effect, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
@@ -24,7 +23,7 @@ FINDING = FindingSpec(
     rules=("LaunchConfiguration",),
     rule_titles=("Tail Effect",),
     credited_rules=("LaunchConfiguration", "AchievedOccupancy", "WorkloadImbalance"),
-    parameters=("balanced",),
+    parameters=(BALANCED,),
     claims=("parallelism",),
     headline="idle",
     unlike={
@@ -64,7 +63,7 @@ def candidates(view: LaunchView, _: TimeModel) -> Iterator[Candidate]:
     waves = shape.waves
     if waves is not None and waves.value > 1:
         text = f"Waves per SM: {waves:.2f}. The last wave leaves SMs idle: {even.text}."
-        left = max(float(even.ratio.value), shape.expected) / parameter("balanced")
+        left = max(float(even.ratio.value), shape.expected) / BALANCED
         effect, evidence = Effect(longest_sm=min(1.0, left)), (waves, even.share, even.ratio)
         yield Candidate(FINDING.id, text, effect, evidence, view.launch_places)
 

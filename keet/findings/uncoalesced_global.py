@@ -5,15 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
-from keet.analysis.decisions.replays import replays
+from keet.analysis.decisions.replays import REPLAYED, replays
 from keet.analysis.facts import global_memory, instructions, on_chip, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import global_accesses, global_addresses, global_part
-from keet.analysis.parameters import parameter
+from keet.analysis.parameters import Parameter
 from keet.analysis.source_lines.array_accesses import is_gather
-from keet.analysis.time_model import Effect, TimeModel
+from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, SmallShare, otherwise, when
 from keet.units import Quantity
+
+COALESCED_WAITS = Parameter(
+    1.3,
+    "memory waiting that a fix removes, as a multiple of the load that it takes off a unit",
+    "fit",
+)
+GATHERED = Parameter(
+    0.9,
+    "exponent of the share of sectors that a gather needs: below 1, reordering helps less",
+    "fit",
+)
 
 FINDING = FindingSpec(
     id="uncoalesced_global",
@@ -32,7 +43,7 @@ FINDING = FindingSpec(
         "UncoalescedGlobalAccess",
         "MemoryCacheAccessPattern",
     ),
-    parameters=("coalesced_waits", "gathered", "replayed", "indirect"),
+    parameters=(COALESCED_WAITS, GATHERED, REPLAYED, INDIRECT),
     claims=("bytes",),
     memory="scattered global",
     repeats="global",
@@ -143,11 +154,11 @@ def _excess_sectors(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     kept = max(0.0, 1 - float(share.value) / 100)
     gathers = _gathers(view)
     if gathers:  # indices decide: only a part can be sorted, grouped or kept close
-        kept **= parameter("gathered")
+        kept **= GATHERED
     units = _fewer_sectors(view, kept)
     # Requests with many sectors take longer if the units that serve them have queues.
     relief = max(model.loads.get(unit, 0.0) * (1 - left) for unit, left in units.items())
-    removed = min(1.0, relief * parameter("coalesced_waits"))
+    removed = min(1.0, relief * COALESCED_WAITS)
     yield Candidate(
         FINDING.id,
         f"{share:.0f} of the {every}s that global accesses touch would not be needed if the "
@@ -177,7 +188,7 @@ def _fewer_sectors(view: LaunchView, kept: float) -> dict[str, float]:
         "L1": within,
         "L2": 1 - (1 - behind) * part,
         "DRAM": 1 - (1 - after(behind, dram)) * part,
-        "LSU": max(within, parameter("indirect")),
+        "LSU": max(within, INDIRECT),
     }
 
 
@@ -200,7 +211,7 @@ def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     if not sectors.value:
         return "The kernel does not access global memory.", (sectors,)
     used = view.percent("ideal_sectors_share", "ideal of all global sectors", ideal, sectors)
-    if used is None or float(used.value) < 100 * parameter("most_removed"):
+    if used is None or float(used.value) < 100 * MOST_REMOVED:
         return None
     text = f"Global accesses touch {sectors:.0f}s, and {used:.0f} of that is the ideal."
     return text, (sectors, used)

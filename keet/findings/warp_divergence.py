@@ -9,10 +9,14 @@ from keet.analysis.candidate import MEMORY_WAITS, Candidate
 from keet.analysis.facts import origin, parallelism, warps
 from keet.analysis.kernel.inactive_threads import WARP, InactiveThreads, inactive_threads
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
+from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
-from keet.analysis.time_model import Effect, TimeModel
+from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+
+CONVERGED = Parameter(
+    0.85, "exponent of the active threads' share: how much divergence can be removed", "fit"
+)
 
 FINDING = FindingSpec(
     id="warp_divergence",
@@ -26,7 +30,7 @@ FINDING = FindingSpec(
     rules=("ThreadDivergence",),
     rule_titles=("Block Size",),
     credited_rules=("CPIStall", "LaunchConfiguration", "ThreadDivergence"),
-    parameters=("converged", "indirect"),
+    parameters=(CONVERGED, INDIRECT),
     claims=("instructions", "redundant"),
     unlike={
         "load_imbalance": "Uneven work between warps or blocks leaves SMs idle, with full warps.",
@@ -94,9 +98,9 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     text = f"On average, {threads:.1f}s of a warp are active per instruction{_WHY.get(cause, '')}."
     if block is not None:
         text = f"A block has {block:.0f}s, fewer than the 32 of a warp."
-    kept = (float(threads.value) / WARP) ** parameter("converged")
+    kept = (float(threads.value) / WARP) ** CONVERGED
     # Divergent paths run one after the other and make warps wait longer. Empty lanes do not.
-    shorter = 0.0 if cause in ("block_size", "outside") else parameter("indirect")
+    shorter = 0.0 if cause in ("block_size", "outside") else INDIRECT
     waits = 1 - shorter * (1 - kept) * (1 - model.waiting_for(*MEMORY_WAITS))
     effect = Effect(dict.fromkeys(_WITHIN_SM, kept), every_wait=waits)
     places = partial(_places, view, inactive)
@@ -121,6 +125,6 @@ def _places(view: LaunchView, inactive: InactiveThreads | None) -> tuple[Place, 
 
 def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
     threads = view.get("active_threads_per_warp")
-    if threads is None or float(threads.value) < WARP * parameter("most_removed"):
+    if threads is None or float(threads.value) < WARP * MOST_REMOVED:
         return None
     return f"On average, {threads:.1f}s of a warp are active per instruction.", (threads,)

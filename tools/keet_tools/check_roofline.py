@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keet.analysis.hardware.ceilings import Ceiling
-from keet.analysis.roofline.launch_roofline import SEEN, Roofline, find_roofline, stage_name
+from keet.analysis.roofline.launch_roofline import SHOWN_WORK, Roofline, find_roofline, stage_name
 from keet_tools.answer_text import AnswerText, one_page, shorten
 from keet_tools.tool_input import Abstention, Answer, ToolInput
 
@@ -22,7 +22,9 @@ def check_roofline(
         reasons = "; ".join(f"{a.reason}: {a.remedy}" for a in [*found.absent.values()][:2])
         raise Abstention(f"no share of any peak is known; {shorten(reasons, 400)}")
     ranked = sorted(found.ceilings, key=lambda ceiling: -ceiling.share)
-    busy = [ceiling for ceiling in ranked if ceiling.reached.value >= SEEN or ceiling.busier_stage]
+    busy = [
+        ceiling for ceiling in ranked if ceiling.reached.value >= SHOWN_WORK or ceiling.busier_stage
+    ]
     shown, more = one_page(busy or ranked, page, _SIZE)
     say = AnswerText()
     rows = [_row(found, ceiling, say) for ceiling in shown]

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import math
 
+from keet.analysis.parameters import Parameter
 from keet.profile import Launch
 from keet.records import NamedTuple
 
-_WHOLE = 0.9
-"""Share below which samples are missing; the formula itself is correct to a few percent."""
-_FEWEST = 1000
-"""With fewer samples the launch is too short for its buffer to be full."""
+WHOLE_SAMPLING = Parameter(0.9, "covered share from which no samples are missing", "judgement")
+FEWEST_SAMPLES = Parameter(1000, "with fewer samples, the buffer cannot be full", "judgement")
 _MAX_INTERVAL = 31
 
 
@@ -37,12 +36,12 @@ def partial_sampling(launch: Launch, samples: int) -> PartialSampling | None:
     interval = launch.get("sampling_interval_cycles")
     active = launch.get("sm_active_cycles")
     sms = launch.device.sm_count
-    if interval is None or active is None or not sms or samples < _FEWEST:
+    if interval is None or active is None or not sms or samples < FEWEST_SAMPLES:
         return None
     if not (interval.value > 0 and active.value > 0):
         return None
     share = samples * interval.value / (sms * active.value)
-    if share >= _WHOLE:
+    if share >= WHOLE_SAMPLING:
         return None
     # The option's value n stands for 2 ** (5 + n) cycles.
     setting = round(math.log2(interval.value)) - 5 + math.ceil(math.log2(1 / share))

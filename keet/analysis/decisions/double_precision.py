@@ -11,14 +11,23 @@ from typing import Literal
 from keet.analysis.candidate import LEAST_PART, MEMORY_WAITS, part_of
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import global_accesses
-from keet.analysis.parameters import parameter
+from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
-from keet.analysis.time_model import Effect, TimeModel
+from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.analysis.view_cache import cached_per_view
 from keet.catalog import throughputs
 from keet.evidence import Evidence
 from keet.lazy_regex import regex
 from keet.units import Quantity
+
+PER_DOUBLE = Parameter(
+    2.1, "instructions removed per double-precision instruction or conversion", "fit"
+)
+PROMOTED = Parameter(
+    0.02,
+    "float-double conversions per FP64 instruction from which FP64 counts as unintended",
+    "fit",
+)
 
 DOUBLES = ("DFMA", "DADD", "DMUL", "DSETP", "DMNMX")
 FULL_RATE = 2.0
@@ -36,7 +45,7 @@ def double_precision(view: LaunchView) -> Literal["unintended", "questionable", 
         return None
     signature = view.launch.name.demangled or ""
     is_in_signature = bool(_DOUBLE_TYPE.search(signature))
-    if part_of(view, "F2F") >= parameter("promoted") * doubles:
+    if part_of(view, "F2F") >= PROMOTED * doubles:
         lines = set(view.launch.locations.values())
         is_asked_for = is_in_signature or any(
             _DOUBLE_TYPE.search(view.text_of(Place(*line, 0.0, ""))) for line in lines
@@ -76,8 +85,8 @@ def in_single_precision(view: LaunchView, model: TimeModel, *, is_unintended: bo
     """Effect of doing the FP64 work in FP32. Where FP64 is unintended, conversions and longer code
     disappear too."""
     doubles, converted = part_of(view, *DOUBLES), part_of(view, "F2F")
-    most, indirect = parameter("most_removed"), parameter("indirect")
-    removed = min(most, parameter("per_double") * (doubles + converted))
+    most, indirect = MOST_REMOVED, INDIRECT
+    removed = min(most, PER_DOUBLE * (doubles + converted))
     units = {"FP64": 1 - most, **dict.fromkeys(("issue", "ALU"), 1 - removed)}
     if on_xu := converted + part_of(view, "MUFU"):
         units["XU"] = max(1 - most, 1 - converted / on_xu)
@@ -88,7 +97,7 @@ def in_single_precision(view: LaunchView, model: TimeModel, *, is_unintended: bo
     # A pipe with few lanes takes many cycles per instruction, and warps wait in its queue. That
     # waiting decreases with the rates, as far as the pipe explains the time.
     ratio = single_over_double(view)
-    queued = math.pow(model.loads.get("FP64", 0.0), parameter("sharpness")) * most
+    queued = math.pow(model.loads.get("FP64", 0.0), SHARPNESS) * most
     faster = 1 - queued * (1 - FULL_RATE / max(ratio, FULL_RATE))
     fma, fp64 = view.ceilings.share("FMA") or 0.0, view.ceilings.share("FP64") or 0.0
     return Effect(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from keet.analysis.candidate import MEMORY_WAITS, kept_waits
-from keet.analysis.parameters import parameter
-from keet.analysis.time_model import HOT_LINE, Effect, TimeModel
+from keet.analysis.time_model import HOT_LINE, MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Evidence
 from keet.records import NamedTuple
 
@@ -17,7 +16,7 @@ class HotSlice(NamedTuple):
 
 def hot_slice(model: TimeModel) -> HotSlice | None:
     """Many requests for few addresses, which one slice serves one after the other."""
-    hot, removed = model.hot_line, parameter("most_removed")
+    hot, removed = model.hot_line, MOST_REMOVED
     if hot is None:
         return None
     how = "atomics" if hot.is_atomic else "plain loads or stores"

@@ -8,10 +8,14 @@ from typing import Literal
 
 from keet.analysis.candidate import Candidate, a_unit_explains, covered_waits, is_matrix_product
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
+from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import Effect, TimeModel
 from keet.evidence import Evidence
+
+MOST_OCCUPANCY = Parameter(
+    5.0, "largest factor of warps per SM from fixing the occupancy limiter", "fit"
+)
 
 Resource = Literal["sm", "registers", "shared_memory"]
 """What limits the blocks per SM: the metric `block_limit_sm` has the limit by the number of blocks
@@ -52,7 +56,7 @@ def limited_occupancy(
     tightest, possible = tightest_limits(view), view.get("theoretical_occupancy_pct")
     if tightest[:1] != (by,) or possible is None or not 0 < possible.value < 100:
         return
-    waves = view.value("waves_per_sm") or parameter("most_occupancy")
+    waves = view.value("waves_per_sm") or MOST_OCCUPANCY
     # Matrix products reuse data from their registers and tiles. With one wave, all blocks are on
     # the SMs already.
     if a_unit_explains(view, model) or is_matrix_product(view) or waves <= 1:
@@ -67,7 +71,7 @@ def limited_occupancy(
     limits = [view.value(f"block_limit_{other}") or math.inf for other in others]
     following = min((limit for limit in limits if limit > own), default=math.inf)
     most = min(100.0, float(possible.value) * (following / own))
-    times = min(most / held, parameter("most_occupancy"), waves)  # as far as there are blocks
+    times = min(most / held, MOST_OCCUPANCY, waves)  # as far as there are blocks
     tied = [resource for resource in tightest if resource in (by, *others)]
     what = " and ".join(_WORDS[resource] for resource in tied)
     text = f"Occupancy is limited to {possible:.0f} by {what}"

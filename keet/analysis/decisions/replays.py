@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, kept_waits
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
-from keet.analysis.time_model import Effect, TimeModel
+from keet.analysis.parameters import Parameter
+from keet.analysis.time_model import INDIRECT, Effect, TimeModel
 from keet.evidence import Evidence
 from keet.records import NamedTuple
+
+REPLAYED = Parameter(
+    2.0, "largest ratio of L1 busy to LSU busy for accesses without replays", "judgement"
+)
 
 
 class Replays(NamedTuple):
@@ -25,14 +29,14 @@ def replays(view: LaunchView, model: TimeModel) -> Replays | None:
         return None
     if model.busiest not in ("L1", "L2"):
         return None
-    if model.loads.get("DRAM", 0.0) > model.pressure * parameter("indirect"):
+    if model.loads.get("DRAM", 0.0) > model.pressure * INDIRECT:
         return None  # L2 only passes on DRAM's bytes
     shared = view.value("shared_memory_per_block") or 0.0
     uses_shared = shared > (view.value("shared_memory_driver") or 0.0)
     times = view.ratio("l1_passes", "L1 busy over LSU busy", stage, asked)
     if times is None:
         return None
-    kept = min(1.0, parameter("replayed") / max(float(times.value), 1.0))
+    kept = min(1.0, REPLAYED / max(float(times.value), 1.0))
     what = "scattered addresses or bank conflicts" if uses_shared else "scattered addresses"
     text = (
         f"L1 is busy for {stage:.0f} of the time and the LSU pipe that feeds it for {asked:.0f}, "

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 from keet.analysis.hardware.ceilings import WHOLE_SM
-from keet.analysis.parameters import parameter
-from keet.analysis.time_model import TimeModel
+from keet.analysis.parameters import Parameter
+from keet.analysis.time_model import LEADS, PASSES_ON, TimeModel
 
+MOSTLY_LAUNCH = Parameter(0.5, "share of launch and drain: no roofline is named", "judgement")
 COMPUTE = ("FMA", "tensor", "FP16", "FP64", "ALU", "XU", "issue")
 
 
@@ -21,10 +22,10 @@ def reached_roofline(model: TimeModel) -> Literal["compute", "DRAM"] | None:
     compute, memory = load(*COMPUTE, WHOLE_SM), load("DRAM", "L2")
     # Loads are of the time in which SMs are active: of a launch that mostly starts and ends, they
     # say little.
-    if max(compute, memory) < parameter("leads") or model.fixed >= 0.5:
+    if max(compute, memory) < LEADS or model.fixed >= MOSTLY_LAUNCH:
         return None
     if load("L1", "LSU", "ADU") > max(compute, memory):  # units that have no roofline of their own
         return None
     if compute >= memory:
         return "compute"
-    return "DRAM" if load("DRAM") >= parameter("passes_on") else None
+    return "DRAM" if load("DRAM") >= PASSES_ON else None

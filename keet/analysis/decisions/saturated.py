@@ -12,12 +12,16 @@ from typing import Literal
 from keet.analysis.candidate import Candidate, kept_waits
 from keet.analysis.hardware.ceilings import WHOLE_SM
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
+from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
-from keet.analysis.time_model import DEVICE_WIDE, Effect, TimeModel
+from keet.analysis.time_model import DEVICE_WIDE, INDIRECT, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence
 from keet.formatting import capitalized
 from keet.records import NamedTuple
+
+PIPE_WORK = Parameter(
+    0.6, "share of a saturated pipe's work that is left after reuse in registers", "fit"
+)
 
 Work = Literal["reloads", "special functions", "other"]
 NEAR_BUSIEST = 0.9
@@ -71,11 +75,11 @@ def saturated(view: LaunchView, model: TimeModel) -> SaturatedUnit | None:
     rank = "the busiest unit" if unit == model.busiest else "among the busiest units"
     busy = f"it is busy for {ceiling.reached:.0f} of the time"
     text = f"{capitalized(ceiling.spoken)} is {rank}: {busy}"
-    removed = (1 - parameter("pipe_work")) * certainty
+    removed = (1 - PIPE_WORK) * certainty
     units = {other: 1 - removed * _above(0.8, load, model) for other, load in loads.items()}
     units |= dict.fromkeys(("L1", "LSU") if is_l1 else (unit,), 1 - removed)
     if unit == "XU":  # it executes only a part of each division and conversion
-        units |= dict.fromkeys(("issue", "ALU", "FMA"), 1 - removed * parameter("indirect"))
+        units |= dict.fromkeys(("issue", "ALU", "FMA"), 1 - removed * INDIRECT)
     effect = Effect(units, less_queueing(model, unit, certainty))
     return SaturatedUnit(unit, work, ceiling.reached, text, effect, partial(_places, view, unit))
 
@@ -99,8 +103,8 @@ def less_queueing(model: TimeModel, unit: str, certainty: float = 1.0) -> dict[s
     states = ("mio_throttle", "lg_throttle", "short_scoreboard")
     if unit not in ("L1", "LSU", "ADU", "XU"):
         states = ("math_pipe_throttle", "wait", "dispatch_stall")
-    queues = model.loads.get(unit, 0.0) ** parameter("sharpness")
-    return kept_waits(model, states, (1 - parameter("pipe_work")) * certainty * queues)
+    queues = model.loads.get(unit, 0.0) ** SHARPNESS
+    return kept_waits(model, states, (1 - PIPE_WORK) * certainty * queues)
 
 
 def _places(view: LaunchView, unit: str) -> tuple[Place, ...]:

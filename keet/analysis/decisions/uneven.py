@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from keet.analysis.kernel.grid_use import BALANCED
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
 from keet.evidence import Evidence
 from keet.records import NamedTuple
 from keet.units import Quantity
@@ -22,7 +22,7 @@ class Evenness(NamedTuple):
 
     @property
     def is_balanced(self) -> bool:
-        return float(self.ratio.value) >= parameter("balanced")
+        return float(self.ratio.value) >= BALANCED
 
 
 def evenness(view: LaunchView) -> Evenness | None:

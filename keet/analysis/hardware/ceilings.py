@@ -26,17 +26,14 @@ from keet.analysis.hardware.stages import (
     share_of,
 )
 from keet.analysis.ledger import LaunchLedger
+from keet.analysis.parameters import Parameter
 from keet.catalog import hardware_units
 from keet.evidence import Evidence
 from keet.records import NamedTuple
 from keet.units import Quantity
 
-NEAR = 60.0
-"""Percent of its peak from which a unit explains the launch's time. Kernels that are known to be
-limited by one unit lose the rest to arbitration, refresh and start-up."""
-TIE = 5.0
-"""Percentage points within which two ceilings count as equally near: passes of one report differ by
-this much."""
+NEAR_PEAK = Parameter(60.0, "percent of its peak from which a unit explains the time", "judgement")
+TIE = Parameter(5.0, "percentage points by which passes of one report differ", "judgement")
 
 Kind = Literal["compute", "memory", "issue", "link"]
 
@@ -84,15 +81,15 @@ class Ceiling(NamedTuple):
         """The stage, if it is clearly busier than the amount of work suggests: replays, small
         requests."""
         stage = self.stage
-        return stage if stage and stage.busy.value > self.reached.value + _MARGIN else None
+        return stage if stage and stage.busy.value > self.reached.value + BUSIER_STAGE else None
 
 
-_MARGIN = 5.0
-"""Percentage points by which a stage must be busier than the share of peak to be mentioned."""
-
-
-_SAME_PIPE = 0.01
-"""Share of the peak: a pipe within this distance of the whole SM's share is the pipe behind it."""
+BUSIER_STAGE = Parameter(5.0, "percentage points that a stage is busier than its unit", "judgement")
+SAME_PIPE = Parameter(0.01, "difference to the whole SM's share that a pipe explains", "judgement")
+DRAM_PASSED_ON = Parameter(0.75, "share of DRAM's peak: L2 passes on its bytes", "judgement")
+L2_BEYOND_DRAM = Parameter(0.12, "largest lead of such an L2, as a share of peak", "judgement")
+_JUST_BEHIND = 0.001
+"""Share of the peak: places a unit behind the one whose work it passes on."""
 
 
 def nearest(ranked: Sequence[Ceiling]) -> tuple[Ceiling, ...]:
@@ -232,7 +229,7 @@ class Ceilings:
         if busy is None:
             return
         pipes = (self._by_name[name].share for name in _WITHIN_SM if name in self._by_name)
-        if max(pipes, default=0.0) < share_of(busy) - _SAME_PIPE:
+        if max(pipes, default=0.0) < share_of(busy) - SAME_PIPE:
             source = f"report: {busy.metric}"
             self._add(WHOLE_SM, Ceiling("sm", WHOLE_SM, "compute", busy, source))
 
@@ -294,10 +291,10 @@ class Ceilings:
         """
         if ceiling.name == "L2" and "DRAM" in self._by_name:
             dram = self._by_name["DRAM"].share
-            if dram >= 0.75 and 0 <= ceiling.share - dram <= 0.12:
-                return dram - 0.001
+            if dram >= DRAM_PASSED_ON and 0 <= ceiling.share - dram <= L2_BEYOND_DRAM:
+                return dram - _JUST_BEHIND
         is_lsu = ceiling.name == "L1" and ceiling.stage and ceiling.stage.id == "lsu"
-        return ceiling.share - 0.001 if is_lsu else ceiling.share
+        return ceiling.share - _JUST_BEHIND if is_lsu else ceiling.share
 
     @property
     def nearest(self) -> tuple[Ceiling, ...]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from keet.analysis.hardware.rates import SECTOR, Peak, first, per_second
 from keet.analysis.ledger import LaunchLedger
+from keet.analysis.parameters import Parameter
 from keet.evidence import Evidence
 from keet.records import NamedTuple
 from keet.units import Quantity
@@ -23,9 +24,10 @@ _FILLS, _OWN_FILLS = "sol_l2_fill_sysmem_pct", "l2_fill_device_pct"
 _L2_CYCLES = "l2_elapsed_cycles_total"
 """An L2 slice fills at most one sector per cycle: on an H200, this gives the same number of sectors
 as the count of misses."""
-_OTHERS_SHARE, _OTHERS_BYTES = 0.003, 40e3
-"""Share of the link's peak, and bytes per launch: below either, fills may come from other units. In
-reports in which SMs have no misses in host memory, fills reach 0.001 of the peak."""
+OTHER_FILLS_SHARE = Parameter(
+    0.003, "share of the link's peak that other units fill; 0.001 was seen", "judgement"
+)
+OTHER_FILLS_BYTES = Parameter(40e3, "bytes per launch that other units fill", "judgement")
 
 _PCIE = {
     "6.0": "3.0",
@@ -79,10 +81,10 @@ def _fills_from_host(ledger: LaunchLedger) -> bool:
         return False
     moved = float(share.value) / 100 * float(cycles.value) * SECTOR
     seconds = float(duration.value) * 1e-9
-    if not (moved >= _OTHERS_BYTES and seconds > 0):  # NaN is no traffic
+    if not (moved >= OTHER_FILLS_BYTES and seconds > 0):  # NaN is no traffic
         return False
     peak = _peak(ledger)
-    return peak is not None and moved / seconds >= _OTHERS_SHARE * float(peak.rate.value)
+    return peak is not None and moved / seconds >= OTHER_FILLS_SHARE * float(peak.rate.value)
 
 
 def host_traffic(ledger: LaunchLedger) -> HostTraffic:

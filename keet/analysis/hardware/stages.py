@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from keet.analysis.ledger import LaunchLedger
+from keet.analysis.parameters import Parameter
 from keet.catalog import HardwareUnit, exists_on, hardware_units
 from keet.evidence import Evidence
 from keet.records import NamedTuple
@@ -122,9 +123,9 @@ def _over_elapsed(ledger: LaunchLedger, unit: HardwareUnit, busy: Evidence) -> E
     return ledger.derived(f"{busy.slug}_elapsed", share, label, busy, active, elapsed)
 
 
-_SAME_CLOCK = 0.9
-"""Least ratio of an SM's elapsed cycles to those of the GPCs. If it is smaller, the sum is over
-other SMs than the count. Judgement; 0.97 and more were seen."""
+SAME_CLOCK = Parameter(
+    0.9, "least ratio of an SM's elapsed cycles to the GPCs'; 0.97 was seen", "judgement"
+)
 
 
 def sm_elapsed_cycles(ledger: LaunchLedger) -> Evidence | None:
@@ -138,7 +139,7 @@ def sm_elapsed_cycles(ledger: LaunchLedger) -> Evidence | None:
     if elapsed is None or total is None or not sms or ledger.measured("sm_active_cycles_max"):
         return elapsed
     each = float(total.value) / sms
-    if not _SAME_CLOCK * elapsed.value <= each <= elapsed.value / _SAME_CLOCK:
+    if not SAME_CLOCK * elapsed.value <= each <= elapsed.value / SAME_CLOCK:
         return elapsed
     label = "elapsed cycles of an SM"
     return ledger.derived("sm_elapsed_cycles", Quantity(each, "cycle"), label, total)
@@ -146,11 +147,8 @@ def sm_elapsed_cycles(ledger: LaunchLedger) -> Evidence | None:
 
 # --- the busiest stage of a unit
 
-_SAME = 0.95
-"""Relative tolerance for matching a stage with the unit's own share. Shares over active cycles,
-which are converted to elapsed cycles, are off by up to 5 %."""
-_SLACK = 0.5
-"""Additional tolerance for small shares, in percentage points."""
+SAME_STAGE = Parameter(0.95, "least ratio of a stage to the unit that it explains", "judgement")
+SAME_STAGE_POINTS = Parameter(0.5, "percentage points, in addition", "judgement")
 _FABRIC = "lts__t_sectors_srcunit_ltcfabric"
 """A counter that only GPUs with two L2 partitions have."""
 
@@ -168,7 +166,7 @@ def leading_stage(
         return busiest
     if busiest and busiest.busy.value >= whole.busy.value:
         return busiest
-    if busiest and busiest.busy.value >= _SAME * whole.busy.value - _SLACK:
+    if busiest and busiest.busy.value >= SAME_STAGE * whole.busy.value - SAME_STAGE_POINTS:
         # A share that was converted is less exact than the stage's own.
         return busiest if whole.busy.derived_from else busiest._replace(busy=whole.busy)
     return _unseen(ledger, name, whole, stages)
@@ -178,7 +176,7 @@ def rare_leaders(
     ledger: LaunchLedger, whole: UnitStage, unit_ids: Iterable[str]
 ) -> tuple[str, ...]:
     """Those of these stages that may be behind the unit's share; enters no evidence."""
-    least = _SAME * whole.busy.value - _SLACK
+    least = SAME_STAGE * whole.busy.value - SAME_STAGE_POINTS
     shares = [(unit_id, _peek(ledger, unit_id)) for unit_id in unit_ids]
     return tuple([unit_id for unit_id, share in shares if share is not None and share >= least])
 
@@ -214,4 +212,4 @@ Seen in reports of 7.0, 7.5, 8.6, 8.9 and 12.0 (the data stage on 7.5 only), not
 
 def _counts_twice(stage: UnitStage, whole: UnitStage) -> bool:
     distance = abs(2 * stage.busy.value - whole.busy.value)
-    return stage.id in _TWICE and distance <= (1 - _SAME) * whole.busy.value
+    return stage.id in _TWICE and distance <= (1 - SAME_STAGE) * whole.busy.value

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
+from keet.analysis.parameters import Parameter
 from keet.profile import Launch
 from keet.records import NamedTuple
 
@@ -35,12 +36,11 @@ _exponent = _share("MUFU")
 _loads = _share("LDG", "LD", "LDGSTS", "LDS", "UTMALDG")
 
 
-_SOME = 0.02
-"""Judgement: a product that is not unrolled spends most instructions on addresses and loads."""
+MULTIPLYING = Parameter(0.02, "least share of multiplications in a product", "judgement")
 
 
 def _multiplies(opcodes: Opcodes) -> bool:
-    return _tensor(opcodes) > 0 or _products(opcodes) >= _SOME
+    return _tensor(opcodes) > 0 or _products(opcodes) >= MULTIPLYING
 
 
 class _Kind(NamedTuple):
@@ -125,8 +125,9 @@ _KINDS = (
 decides."""
 
 _NOT_ELEMENTWISE = ("LDS", "STS", "BAR", "SHFL", "RED", "REDG", "ATOM", "ATOMG", "ATOMS", "LDSM")
-_SHORT = 200.0
-"""Judgement: instructions per warp up to which a kernel without exchange counts as elementwise."""
+ELEMENTWISE_LENGTH = Parameter(
+    200.0, "most instructions per warp of an elementwise kernel", "judgement"
+)
 
 
 def archetype_of(launch: Launch, opcodes: Opcodes) -> str | None:
@@ -152,4 +153,4 @@ def _is_elementwise(launch: Launch, opcodes: Opcodes) -> bool:
     if any(opcodes.get(name) for name in _NOT_ELEMENTWISE) or not opcodes.get("STG"):
         return False
     warps = grid[0] * grid[1] * grid[2] * -(-block[0] * block[1] * block[2] // 32)
-    return warps > 0 and sum(opcodes.values()) / warps <= _SHORT
+    return warps > 0 and sum(opcodes.values()) / warps <= ELEMENTWISE_LENGTH

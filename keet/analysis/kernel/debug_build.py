@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import Parameter
 from keet.analysis.view_cache import cached_per_view
 
-_FEWEST_OPCODES = 5
-"""Different opcodes: a kernel of a few instructions shows nothing."""
+FEWEST_OPCODES = Parameter(5, "fewest opcodes of a recognisable debug build", "judgement")
+DEBUG_MOVES = Parameter(
+    0.4, "share of moves in a debug build; 0.47 to 0.54 were seen, 0.15 elsewhere", "judgement"
+)
+DEBUG_MOVES_UNFUSED = Parameter(0.3, "the same without fused multiply-adds", "judgement")
 
 
 @cached_per_view
 def is_debug_build(view: LaunchView) -> bool:
-    """Whether the code has many moves and no fused multiply-adds.
-
-    In optimised code seen so far, moves are below 15 % of the instructions; in debug builds, 47 to
-    54 %.
-    """
-    if len(view.opcodes) < _FEWEST_OPCODES:
+    """Whether the code has many moves and no fused multiply-adds."""
+    if len(view.opcodes) < FEWEST_OPCODES:
         return False
     moved, every = view.executed("MOV"), view.all_executed
     unfused = view.executed("FADD") > 0 and view.executed("FMUL") > 0
     fused = view.executed("FFMA") > 0
-    return moved >= 0.4 * every > 0 or (moved >= 0.3 * every > 0 and unfused and not fused)
+    least = DEBUG_MOVES_UNFUSED if unfused and not fused else DEBUG_MOVES
+    return moved >= least * every > 0

@@ -5,11 +5,21 @@ from __future__ import annotations
 import math
 
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
-from keet.analysis.time_model import TimeModel
+from keet.analysis.parameters import Parameter
+from keet.analysis.time_model import MOST_REMOVED, TimeModel
 from keet.evidence import Evidence
 from keet.profile import Workload
 from keet.records import NamedTuple
+
+BALANCED = Parameter(
+    0.98, "active cycles of the average over the longest SM in well balanced kernels", "fit"
+)
+LEAST_KERNEL_NS = Parameter(
+    2000.0, "nanoseconds to start and drain a grid that does nothing", "fit"
+)
+SHORT_KERNEL_NS = Parameter(
+    5000.0, "nanoseconds below which launching costs about as much as the kernel", "judgement"
+)
 
 
 class GridShape(NamedTuple):
@@ -56,7 +66,7 @@ def resident(view: LaunchView) -> float:
 
 def least_kept() -> float:
     """The smallest share of waiting that a remedy can leave, 0 to 1."""
-    return 1 - parameter("most_removed")
+    return 1 - MOST_REMOVED
 
 
 def shortness(view: LaunchView, model: TimeModel) -> float:
@@ -67,7 +77,7 @@ def shortness(view: LaunchView, model: TimeModel) -> float:
     taken = view.value("duration") or 0.0
     if taken <= 0:
         return 0.0
-    usual = parameter("least_kernel_ns") / parameter("short_kernel_ns")
+    usual = LEAST_KERNEL_NS / SHORT_KERNEL_NS
     return max(0.0, min(1.0, 2 - usual * taken / start_ns(view, model)))
 
 
@@ -76,4 +86,4 @@ def start_ns(view: LaunchView, model: TimeModel) -> float:
     kernel."""
     taken = view.value("duration") or 0.0
     measured = model.fixed * taken if view.launch.workload is Workload.KERNEL else 0.0
-    return max(parameter("least_kernel_ns"), measured)
+    return max(LEAST_KERNEL_NS, measured)

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from typing import Literal
 
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import Parameter
 from keet.analysis.view_cache import cached_per_view
 from keet.records import NamedTuple
 
 Cause = Literal["block_size", "outside", "paths"]
 WARP = 32
-_PREDICATED = 4
-"""Instructions of which at least one is not predicated."""
+SOME_UNPREDICATED = Parameter(4, "instructions of which one has no predicate", "judgement")
 
 
 class InactiveThreads(NamedTuple):
@@ -75,7 +75,7 @@ def _outside(view: LaunchView, launched: float) -> tuple[float, int | None] | No
         return 0.0, None
     lanes = {each: threads.get(each, 0) / executed[each] for each in entry}
     # Older reports count a thread only if its predicate is on: single instructions may have none.
-    last = entry[-1:] if active else entry[-_PREDICATED:]
+    last = entry[-1:] if active else entry[-int(SOME_UNPREDICATED) :]
     left = launched - max(lanes[each] for each in last if executed[each] == executed[entry[-1]])
     if left <= 0:
         return 0.0, None

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from keet.analysis.hardware.stages import SCHEDULERS
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import Parameter
 from keet.evidence import Evidence
 from keet.units import Quantity
 
 WARP = 32
 """Threads."""
 PER_WARP = "instructions_per_warp"
-FEW_INSTRUCTIONS = 32.0
-"""Instructions per warp: a bounds check, an address and a load or two. Only selects words."""
+FEW_INSTRUCTIONS = Parameter(
+    32.0, "instructions per warp: a check, an address, a load or two", "judgement"
+)
 _ACCESSES = ("LD", "ST", "ATOM", "RED")
 _NOT_DATA = ("LDC", "LDGDEPBAR", "LDTM", "REDUX")
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from keet.analysis.parameters import Parameter
 from keet.profile import Launch, Position
 from keet.records import NamedTuple
 
-DIFFERS = 1.5
-"""Factor, in either direction, from which the replay's time counts as different."""
-FLOOR_NS = 2000.0
-"""A replay that is longer by less does not count as different: ncu includes the time to start and
-end a launch. On an H200 it reports 0.4 to 1.4 us more than CUPTI for kernels of 0.8 to 110 us, and
-never less (docs/profiling.md)."""
+REPLAY_DIFFERS = Parameter(1.5, "factor by which replay and run differ", "judgement")
+REPLAY_FLOOR_NS = Parameter(2000.0, "ncu's time includes the launch: 1400 on an H200", "judgement")
 
 _SHORTEST_NS = 1.0
 """No clock of a GPU measures less: a shorter time is damage, and a ratio to it may be infinite."""
@@ -34,7 +31,7 @@ class ReplayGap(NamedTuple):
 
     @property
     def factor(self) -> float:
-        """The longer time over the shorter one: above `DIFFERS`."""
+        """The longer time over the shorter one: above `REPLAY_DIFFERS`."""
         return max(self.ratio, 1 / self.ratio)
 
 
@@ -47,8 +44,8 @@ def replay_gap(launch: Launch, position: Position | None) -> ReplayGap | None:
 
 
 def _differ(times: ReplayGap) -> bool:
-    enough = times.run_is_longer or times.replay_ns - times.plain_ns > FLOOR_NS
-    return times.factor > DIFFERS and enough
+    enough = times.run_is_longer or times.replay_ns - times.plain_ns > REPLAY_FLOOR_NS
+    return times.factor > REPLAY_DIFFERS and enough
 
 
 def _agrees_on_average(times: ReplayGap, position: Position | None) -> bool:

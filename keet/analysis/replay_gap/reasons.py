@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.replay_gap.gap import DIFFERS, ReplayGap
+from keet.analysis.parameters import Parameter
+from keet.analysis.replay_gap.gap import REPLAY_DIFFERS, ReplayGap
 from keet.analysis.replay_gap.run_facts import RunFacts
 from keet.evidence import Evidence
 from keet.profile import Position, Profile, RunPositions
@@ -28,28 +29,17 @@ REASON_NAMES: Mapping[ReasonId, str] = {
     "not_typical": "not a typical launch",
 }
 
-_HOST_SHARE = 1.0
-"""Percent of the SMs' sectors from which host memory can matter. Only traffic of the SMs counts:
-`lts__t_sectors_aperture_sysmem` has thousands of sectors in every replayed launch."""
-_MOST_FROM_CACHES = 5.0
-"""Largest factor due to caches: DRAM has less than five times the latency of L2 and more than a
-fifth of its bandwidth."""
-_MOST_FROM_CLOCKS = 2.5
-"""Largest factor due to clocks: the clocks of a GPU under load differ by less."""
-_CLOCK_SLACK = 1.1
-_SAME_KERNELS = 3
-_SAME_WITHIN = 1.1
-"""Number of kernels, and their largest ratio over the smallest, from which a ratio is common to
-all."""
-_OVERLAPS, _ALONE = 30.0, 5.0
-"""Percent of the time with other kernels: above the first it matters, below the second it does
-not."""
-_HARDLY = 1.05
-"""Average number of concurrent kernels below which sharing the GPU costs almost nothing."""
-_FAULT_NS = 10_000.0
-"""Least cost of a group of page faults, assumed. In tests/data/runs/managed (H200) it is 126 us."""
-_SPREAD = 2.0
-"""Longest over shortest launch up to which launches of one shape count as alike."""
+HOST_SECTORS = Parameter(1.0, "percent of the SMs' sectors: host memory can matter", "judgement")
+MOST_FROM_CACHES = Parameter(5.0, "largest factor due to caches: DRAM over L2", "judgement")
+MOST_FROM_CLOCKS = Parameter(2.5, "largest factor due to clocks of a GPU under load", "judgement")
+CLOCK_SLACK = Parameter(1.1, "tolerance of a factor that clocks explain", "judgement")
+COMMON_RATIO_KERNELS = Parameter(3, "fewest kernels with a common ratio", "judgement")
+COMMON_RATIO = Parameter(1.1, "their largest ratio over the smallest", "judgement")
+OVERLAPS = Parameter(30.0, "percent of the time with other kernels: matters", "judgement")
+RUNS_ALONE = Parameter(5.0, "percent of the time with other kernels: does not matter", "judgement")
+HARDLY_SHARED = Parameter(1.05, "kernels at a time, on average: sharing is free", "judgement")
+FAULT_NS = Parameter(10_000.0, "least cost of a group of page faults (H200: 126 us)", "judgement")
+ALIKE_LAUNCHES = Parameter(2.0, "longest over shortest of alike launches of a shape", "judgement")
 
 
 class ReplayReason(NamedTuple):
@@ -161,7 +151,7 @@ class _Case:
     def _has_time_alone_for(self, fault_groups: int) -> bool:
         """Whether this kernel lost at least the time that so many faults take, and all others
         together lost less."""
-        needed, beyond = fault_groups * _FAULT_NS, self._facts.beyond_replay
+        needed, beyond = fault_groups * FAULT_NS, self._facts.beyond_replay
         own = {kernel.name for kernel in self._facts.rows_of(self._view.launch.id)}
         others = sum(time for name, time in beyond.items() if name not in own)
         return sum(beyond[name] for name in own) >= needed > others
@@ -179,7 +169,7 @@ class _Case:
         share = self._view.percent(
             "host_memory_share", "share of the SMs' sectors in host memory", host, every
         )
-        if share is None or share.value < _HOST_SHARE:
+        if share is None or share.value < HOST_SECTORS:
             return None
         text = (
             f"{share:.0f} of the sectors that the SMs access are in host memory; under replay, the "
@@ -226,12 +216,12 @@ class _Case:
     def _limit(self) -> float:
         """Longest time of the run as a share of the replay's time; 0 to 1 if the run was
         shorter."""
-        return self._gap.ratio * _CLOCK_SLACK
+        return self._gap.ratio * CLOCK_SLACK
 
     def _served_by_l2(self) -> _Answer | None:
         read, size = self._view.get("dram_bytes_read"), self._view.get("device_l2_size")
         flushed = self._facts.ncu_option("cache-control") not in ("none", None)
-        if read is None or size is None or not flushed or self._gap.factor > _MOST_FROM_CACHES:
+        if read is None or size is None or not flushed or self._gap.factor > MOST_FROM_CACHES:
             return None
         if not 0 < read.value <= size.value:
             return None
@@ -245,7 +235,7 @@ class _Case:
 
     def clocks(self) -> _Answer:
         now = self._view.get("sm_frequency")
-        if self._gap.factor > _MOST_FROM_CLOCKS:
+        if self._gap.factor > MOST_FROM_CLOCKS:
             return _Answer("ruled_out", "clocks differ by less than this factor", (now,))
         found = None if self._gap.run_is_longer else self._faster_clock(now)
         return found or self._same_ratio() or self._clock_control(now)
@@ -266,7 +256,7 @@ class _Case:
             "highest SM clock of the GPU",
             most,
         )
-        enough = highest.value / now.value >= self._gap.factor / _CLOCK_SLACK
+        enough = highest.value / now.value >= self._gap.factor / CLOCK_SLACK
         text = f"the replay ran at {now}, and this GPU goes up to {highest}"
         return _Answer("likely" if enough else "ruled_out", text, (now, highest))
 
@@ -274,7 +264,7 @@ class _Case:
         """All kernels differ by the same factor, so the reason is not specific to one kernel."""
         found = self._facts.ratios
         every = [*(ratio for own in found.values() for ratio in own), self._gap.ratio]
-        if len(found) < _SAME_KERNELS or max(every) > _SAME_WITHIN * min(every):
+        if len(found) < COMMON_RATIO_KERNELS or max(every) > COMMON_RATIO * min(every):
             return None
         count = self._number(
             "kernels_with_this_ratio", len(found), "", "kernels with the same ratio"
@@ -320,12 +310,12 @@ class _Case:
     def _overlap_status(self, share: float) -> Status:
         """Status by overlap. Without overlap the kernel was not slower than its replay, so overlap
         explains the rest. If n kernels share a GPU, each takes at most about n times as long."""
-        if share < _ALONE or self._at_once < _HARDLY:
+        if share < RUNS_ALONE or self._at_once < HARDLY_SHARED:
             return "ruled_out"
         gap = self._gap
         alone = gap.plain_ns * (1 - share / 100)
-        explains = share > _OVERLAPS and alone <= DIFFERS * gap.replay_ns
-        return "likely" if explains and gap.factor <= DIFFERS * self._at_once else "possible"
+        explains = share > OVERLAPS and alone <= REPLAY_DIFFERS * gap.replay_ns
+        return "likely" if explains and gap.factor <= REPLAY_DIFFERS * self._at_once else "possible"
 
     def not_typical(self) -> _Answer:
         known_by = self._position.known_by
@@ -344,7 +334,7 @@ class _Case:
         text = "the table has the time of the launch with this number, kernel and shape"
         if own is None or not own.shortest_ns or own.longest_ns is None:
             return _Answer("ruled_out", text)
-        differ = own.longest_ns > _SPREAD * own.shortest_ns
+        differ = own.longest_ns > ALIKE_LAUNCHES * own.shortest_ns
         if not differ or not self._is_between(own.shortest_ns, own.longest_ns):
             return _Answer("ruled_out", text)
         shortest = self._number("shape_shortest", own.shortest_ns, "ns", "shortest of this shape")
@@ -354,7 +344,7 @@ class _Case:
 
     def _is_between(self, shortest: float, longest: float) -> bool:
         """Whether a launch of the run may have taken as long as the replay."""
-        return shortest / DIFFERS <= self._gap.replay_ns <= longest * DIFFERS
+        return shortest / REPLAY_DIFFERS <= self._gap.replay_ns <= longest * REPLAY_DIFFERS
 
     def _spread(self) -> _Answer | None:
         position = self._position

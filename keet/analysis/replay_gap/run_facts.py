@@ -7,11 +7,11 @@ from functools import cached_property
 
 from keet.analysis.capture.ncu_options import setting_of
 from keet.analysis.capture.recapture import keet_program
+from keet.analysis.parameters import Parameter
 from keet.analysis.replay_gap.gap import both_times
 from keet.profile import KernelRun, Launch, Profile, RunPositions
 
-_LONG_NS = 10_000.0
-"""Nanoseconds: a shorter launch says nothing about clocks; see `FLOOR_NS`."""
+CLOCKED_NS = Parameter(10_000.0, "a shorter launch says nothing about clocks", "judgement")
 
 
 class RunFacts:
@@ -36,7 +36,7 @@ class RunFacts:
         found: dict[str, list[float]] = {}
         for launch in self._profile.launches:
             times = both_times(launch, self.positions.of(launch.id))
-            if times and min(times.plain_ns, times.replay_ns) >= _LONG_NS:
+            if times and min(times.plain_ns, times.replay_ns) >= CLOCKED_NS:
                 found.setdefault(launch.name.full, []).append(times.ratio)
         return found
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from keet.analysis.hardware.ceilings import Ceiling, Ceilings, ceiling_of_rate
 from keet.analysis.hardware.rates import Peak, clock, first, per_second, positive
 from keet.analysis.ledger import LaunchLedger
+from keet.analysis.parameters import Parameter
 from keet.analysis.roofline.tensor import (
     LABELS,
     TensorWork,
@@ -110,8 +111,9 @@ def _scalar_rate(ledger: LaunchLedger, scalar: _Scalar) -> Evidence | None:
     return per_second(ledger, f"roofline.{scalar.id}.achieved", label, amount)
 
 
-_FEW = 1.0
-"""Percent of the FP16 peak below which HFMA2 alone does not count as arithmetic."""
+CONSTANT_LOADS = Parameter(
+    1.0, "percent of the FP16 peak up to which HFMA2 loads constants", "judgement"
+)
 
 
 def loads_constants(ledger: LaunchLedger, units: Ceilings) -> bool:
@@ -120,7 +122,7 @@ def loads_constants(ledger: LaunchLedger, units: Ceilings) -> bool:
     if parts is None or not parts["fma"].value or parts["add"].value or parts["mul"].value:
         return False
     found = _scalar_ceiling(ledger, units, _SCALARS[-1])
-    return not isinstance(found, Absent) and found.reached.value < _FEW
+    return not isinstance(found, Absent) and found.reached.value < CONSTANT_LOADS
 
 
 def _parts(ledger: LaunchLedger, scalar: _Scalar, kind: str) -> Mapping[str, Evidence] | None:

@@ -12,10 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from keet.analysis.hardware.ceilings import HOST_LINK, NEAR, Ceiling, Ceilings, nearest
+from keet.analysis.hardware.ceilings import HOST_LINK, NEAR_PEAK, Ceiling, Ceilings, nearest
 from keet.analysis.hardware.rates import clock
 from keet.analysis.hardware.stages import UnitStage, measured_stages
 from keet.analysis.ledger import LaunchLedger
+from keet.analysis.parameters import Parameter
 from keet.analysis.roofline.compute import compute_ceilings, loads_constants
 from keet.analysis.roofline.memory import memory_ceilings
 from keet.evidence import Evidence
@@ -24,14 +25,12 @@ from keet.profile import Absent, Launch
 from keet.records import dataclass
 from keet.units import Quantity
 
-AT = 80.0
-"""Percent of a peak from which little can be gained: good kernels reach 90 to 95 %."""
+AT_PEAK = Parameter(80.0, "percent of a peak with little left: good kernels reach 95", "judgement")
 
 
 _UNCOUNTED = ("xu", "alu", "lsu", "adu", "cbu", "uniform", "tex", "issue_slots", "l2_atomics")
 
-SEEN = 0.05
-"""Percent of a peak below which arithmetic gets no bar."""
+SHOWN_WORK = Parameter(0.05, "percent of a peak from which arithmetic gets a bar", "judgement")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +162,7 @@ def _notes(
     warp_level = [c for c in compute if c.id.startswith("tensor_") and " HMMA" in c.source]
     if warp_level and ledger.launch.device.compute_capability == "9.0":
         yield "the ceiling is that of warp-level HMMA: HGMMA (wgmma) has 1.5 times its peak"
-    if constants and any(c.id == "fp16" and c.reached.value >= SEEN for c in compute):
+    if constants and any(c.id == "fp16" and c.reached.value >= SHOWN_WORK for c in compute):
         yield "the few FP16 operations are HFMA2 without HADD2 or HMUL2: they load constants"
     packed = ledger.measured("inst_fp32_packed_total")
     if packed is not None and packed.value > 0:
@@ -180,13 +179,13 @@ def _reading(roofline: Roofline) -> Iterator[str]:
     top = roofline.nearest[0].reached.value
     names = _and([ceiling.name for ceiling in roofline.nearest])
     reached = _and([f"{ceiling.reached:.0f}" for ceiling in roofline.nearest])
-    if top >= NEAR:
-        where = "At" if top >= AT else "Near"
+    if top >= NEAR_PEAK:
+        where = "At" if top >= AT_PEAK else "Near"
         yield f"{where} the ceiling of {names} ({reached}): {_way_out(roofline.nearest)}."
     else:
         come = "come" if len(roofline.nearest) > 1 else "comes"
         yield f"It is far from every ceiling; {names} {come} closest ({reached})."
-    if top < AT:
+    if top < AT_PEAK:
         yield from _what_else(roofline, top)
     yield from _side(roofline)
 
@@ -214,11 +213,11 @@ def _what_else(roofline: Roofline, top: float) -> Iterator[str]:
     instead."""
     unknown = [name for ceiling_id, name in _UNSEEN.items() if ceiling_id in roofline.absent]
     stage, why = _pressed(roofline)
-    if stage and stage.busy.value >= max(NEAR, top):
+    if stage and stage.busy.value >= max(NEAR_PEAK, top):
         name = stage_name(stage)
         are = "are" if name.endswith("s") else "is"
         yield f"But {name} {are} {stage.busy:.0f} busy: {why}."
-    elif top >= NEAR:
+    elif top >= NEAR_PEAK:
         return
     elif (link := roofline.host_link) and link.reached.value > top:
         moved = f"{link.achieved} over {link.spoken}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from keet.analysis.parameters import Parameter
 from keet.analysis.sass.analyses.distinct_bytes import SECTOR
 from keet.analysis.sass.analyses.reuse import Basis, PointerReuse
 from keet.analysis.sass.instructions.instruction import Instruction
@@ -20,16 +21,11 @@ from keet.records import NamedTuple
 
 Verdict = Literal["once", "several", "between", "unknown"]
 
-SEVERAL, ONCE = 1.5, 1.2
-"""DRAM bytes read over distinct bytes. A prototype on 154 reports gave the same answers for limits
-from 1.15 to 1.9; streaming kernels of the casebook lie between 0.9 and 1.2."""
-LEAST = 0.85
-"""Below this ratio, the bound on distinct bytes is not reached, so it proves nothing."""
-COVERED = 0.9
-"""Share of the load sectors that must have a bound for a verdict. Chosen by judgement."""
-LEAST_BYTES = 1_000_000
-"""Least distinct bytes for a verdict: of less, instructions and constants are a notable part of
-what DRAM reads. Chosen by judgement."""
+READ_AGAIN = Parameter(1.5, "DRAM bytes over distinct bytes: several reads; 1.15 to 1.9 fit", "fit")
+READ_ONCE = Parameter(1.2, "the same: read once; streaming kernels have 0.9 to 1.2", "fit")
+REACHED_BOUND = Parameter(0.85, "the same: if smaller, the bound is not reached", "judgement")
+BOUNDED_LOADS = Parameter(0.9, "share of load sectors with a bound for a verdict", "judgement")
+STREAMED_BYTES = Parameter(1e6, "least distinct bytes of a verdict on streaming", "judgement")
 
 
 class Streaming(NamedTuple):
@@ -72,7 +68,7 @@ def _other_readers(code: MachineCode, dram: int) -> str:
         for each in ran
         if each.role is Role.ATOMIC and each.opcode in GLOBAL
     )
-    return "atomics read DRAM too" if atomics > (1 - COVERED) * dram else ""
+    return "atomics read DRAM too" if atomics > (1 - BOUNDED_LOADS) * dram else ""
 
 
 def _reads_otherwise(each: Instruction) -> bool:
@@ -92,14 +88,16 @@ def verdict_of(
     if bounded:
         basis = "bound" if all(row.basis == "bound" for row in bounded) else "estimate"
 
-    overlaps = any(r.may_overlap for r in bounded if (r.l1_bytes or 0) > (1 - COVERED) * asked)
+    overlaps = any(
+        r.may_overlap for r in bounded if (r.l1_bytes or 0) > (1 - BOUNDED_LOADS) * asked
+    )
     obstacle = _obstacle(dram_bytes, distinct, covered)
     verdict: Verdict = "unknown"
     if not obstacle:
         times = (dram_bytes or 0) / (distinct or 1)
-        verdict = "several" if times >= SEVERAL else "once" if times <= ONCE else "between"
+        verdict = "several" if times >= READ_AGAIN else "once" if times <= READ_ONCE else "between"
         worst = sum(row.worst_sector_bytes or row.sector_bytes_at_most or 0 for row in bounded)
-        if verdict == "several" and (dram_bytes or 0) / worst < SEVERAL:
+        if verdict == "several" and (dram_bytes or 0) / worst < READ_AGAIN:
             obstacle = "rows may begin within a sector"
         if verdict == "several" and any(row.is_ragged for row in bounded):
             obstacle = "loops differ widely in length between warps"
@@ -115,10 +113,10 @@ def _obstacle(dram_bytes: int | None, distinct: int | None, covered: float) -> s
     """Why the bytes can't be compared; empty if they can."""
     if dram_bytes is None:
         return "the report does not have the bytes read from DRAM"
-    if not distinct or covered < COVERED:
+    if not distinct or covered < BOUNDED_LOADS:
         return "not all addresses have a bound"
-    if distinct < LEAST_BYTES:
+    if distinct < STREAMED_BYTES:
         return "the data is small"
-    if dram_bytes / distinct < LEAST:
+    if dram_bytes / distinct < REACHED_BOUND:
         return "the addresses could touch more than DRAM read"
     return ""

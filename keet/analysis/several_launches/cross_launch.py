@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Literal
 
 from keet.analysis.ledger import Ledger
+from keet.analysis.parameters import Parameter
 from keet.analysis.several_launches.round_trips import Link, RoundTrip, find_links, round_trips
 from keet.analysis.several_launches.traffic import Traffic, are_variants, written_and_read
 from keet.evidence import Confidence, Evidence
@@ -26,25 +27,17 @@ __all__ = ["CrossLaunch", "Kind", "find_cross_launch", "written_and_read"]
 
 Kind = Literal["hand_over", "repeated_passes", "same_input", "tiny_launches", "sweep"]
 
-_WORTH = 0.02
-"""Share of the time of all launches: a smaller saving is not reported."""
-_WORTH_CACHED = 0.05
-"""The same for data that fits into L2: ncu flushes the caches, so the program saves less."""
-_TINY_US = 5.0
-_TINY_SHARE = 0.1
-"""Of the time of all launches, from which tiny ones matter."""
-_TINY_COUNT = 8
-_BIG = 16e6
-"""Bytes per launch from which a repeated pass is reported."""
-_NEAR = 40.0
-"""Per cent of DRAM's peak from which equal launches count as passes if bytes were not measured."""
-_ALIKE = 0.05
-"""|ln(ratio)| up to which repeated launches move the same amount, or take the same time."""
-_PASSES = 3
-"""The least number of them."""
-_SHAPES = 3
-_SWEEP = 4.0
-"""Threads of the largest launch over those of the smallest, from which it is a sweep."""
+SAVED_ACROSS = Parameter(0.02, "least saving across launches, of their time", "judgement")
+SAVED_ACROSS_CACHED = Parameter(0.05, "the same for data in L2, which ncu flushes", "judgement")
+TINY_US = Parameter(5.0, "microseconds up to which a launch is tiny", "judgement")
+TINY_SHARE = Parameter(0.1, "share of all launches' time from which tiny ones matter", "judgement")
+TINY_COUNT = Parameter(8, "number of launches from which tiny ones matter", "judgement")
+PASS_BYTES = Parameter(16e6, "bytes per launch from which a repeated pass is reported", "judgement")
+PASS_DRAM = Parameter(40.0, "percent of DRAM's peak of a pass whose bytes are unknown", "judgement")
+SAME_PASS = Parameter(0.05, "|ln(ratio)| of bytes or times of two equal passes", "judgement")
+LEAST_PASSES = Parameter(3, "number of passes, if bytes were not measured", "judgement")
+SWEEP_SHAPES = Parameter(3, "number of launch shapes from which it is a sweep", "judgement")
+SWEEP_RANGE = Parameter(4.0, "threads of the largest launch over the smallest one's", "judgement")
 _NAMED = 4
 """Launches that a text names."""
 
@@ -117,7 +110,7 @@ class _Writer:
         self.total_us = total_us
 
     def is_worth(self, saved_us: float | None, moved: float, launch: Launch) -> bool:
-        least = _WORTH_CACHED if _cached(moved, launch) else _WORTH
+        least = SAVED_ACROSS_CACHED if _cached(moved, launch) else SAVED_ACROSS
         return saved_us is None or saved_us >= least * self.total_us
 
     def is_reported(self, found: RoundTrip) -> bool:
@@ -235,14 +228,14 @@ def _passes(passes: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunch]
     known = [amount for amount in reads if amount]
     name = f"{passes[0].launch.id}_passes"
     total = sum(each.us for each in passes)
-    if len(known) == len(passes) and _spread(known) <= _ALIKE and min(known) >= _BIG:
+    if len(known) == len(passes) and _spread(known) <= SAME_PASS and min(known) >= PASS_BYTES:
         parts = [each.dram_us for each in passes if each.dram_us is not None]
         saved_us = sum(parts) * (1 - 1 / len(passes))
         read = writer.amount(f"{name}_read", median(known), "byte", "read from DRAM by each launch")
         moves, sources = f"reads {read} from DRAM", [read]
-    elif not known and len(passes) >= _PASSES and _spread([p.us for p in passes]) <= _ALIKE:
+    elif not known and len(passes) >= LEAST_PASSES and _spread([p.us for p in passes]) <= SAME_PASS:
         reached = median(each.dram_pct or 0.0 for each in passes)
-        if reached < _NEAR:
+        if reached < PASS_DRAM:
             return
         peak = writer.amount(f"{name}_dram", reached, "%", "DRAM bandwidth of each launch")
         saved_us, moves, sources = None, f"runs DRAM at {peak:.0f} of its peak", [peak]
@@ -282,13 +275,13 @@ def _same_input(
     launches: Sequence[Traffic], writer: _Writer, linked: set[tuple[int, int]]
 ) -> Iterator[CrossLaunch]:
     """Different kernels in a row that read the same amount from DRAM."""
-    big = [each for each in launches if (each.dram_read or 0) >= _BIG]
+    big = [each for each in launches if (each.dram_read or 0) >= PASS_BYTES]
     seen: set[tuple[str, str]] = set()
     for one, other in pairwise(big):
         pair = (one.launch.name.full, other.launch.name.full)
         if pair in seen or pair[0] == pair[1] or (one.launch.id, other.launch.id) in linked:
             continue
-        alike = _spread([one.dram_read or 0, other.dram_read or 0]) <= _ALIKE
+        alike = _spread([one.dram_read or 0, other.dram_read or 0]) <= SAME_PASS
         if not alike or are_variants(one.launch, other.launch):
             continue
         seen.add(pair)
@@ -315,9 +308,9 @@ def _same_input_text(one: Traffic, other: Traffic, writer: _Writer) -> CrossLaun
 
 def _tiny(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunch]:
     """Launches that last about as long as an empty kernel."""
-    tiny = [each for each in launches if each.us < _TINY_US]
+    tiny = [each for each in launches if each.us < TINY_US]
     together_us = sum(each.us for each in tiny)
-    if len(tiny) < _TINY_COUNT or together_us < _TINY_SHARE * writer.total_us:
+    if len(tiny) < TINY_COUNT or together_us < TINY_SHARE * writer.total_us:
         return
     count = writer.amount("tiny_count", len(tiny), "", "short launches")
     typical = writer.amount("tiny_median", median(e.us for e in tiny), "us", "median duration")
@@ -349,7 +342,7 @@ def _sweeps(launches: Sequence[Launch], writer: _Writer) -> Iterator[CrossLaunch
     for group in kernels.values():
         shapes = {(launch.grid, launch.block) for launch in group}
         smallest, largest = min(group, key=_threads), max(group, key=_threads)
-        if len(shapes) >= _SHAPES and _threads(largest) >= _SWEEP * _threads(smallest):
+        if len(shapes) >= SWEEP_SHAPES and _threads(largest) >= SWEEP_RANGE * _threads(smallest):
             yield _sweep_text(group, len(shapes), (smallest, largest), writer)
 
 

@@ -10,21 +10,19 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from keet.analysis.parameters import Parameter
 from keet.analysis.several_launches.traffic import Traffic, are_variants
 from keet.records import NamedTuple
 
-_SAME = 0.08
-"""|ln(ratio)| up to which two amounts count as equal. Judgement: borders, weights and partial
-sectors make 3 to 6 % in the reports that were read."""
-_AHEAD = 3
-"""Launches after the writing one that may read its output. Others move little, or are unrelated."""
-_LEAST_BYTES = 1e6
-_LONG = 0.005
+SAME_BYTES = Parameter(
+    0.08, "|ln(ratio)| of equal amounts of bytes; 0.03 to 0.06 were seen", "judgement"
+)
+READERS_AFTER = Parameter(3, "launches after the writing one that may read its output", "judgement")
+HANDED_BYTES = Parameter(1e6, "least bytes that one launch hands to another", "judgement")
+CHAIN_KERNELS = Parameter(3, "kernels in a row that may be versions of one kernel", "judgement")
+_READ_BY_INSTRUCTION = 0.005
 """Share of the time of all launches. In longer launches the stores are read per instruction, which
 takes a millisecond per launch."""
-_CHAIN = 3
-"""Different kernels in a row that read and write the same amount, from which the text also says
-that they may be versions of one kernel."""
 
 
 class Link(NamedTuple):
@@ -51,30 +49,30 @@ class Link(NamedTuple):
 
 def find_links(launches: Sequence[Traffic]) -> list[Link]:
     """Each launch and the first later one that may read its output."""
-    long_us = _LONG * sum(each.us for each in launches)
-    moving = [each for each in launches if (each.written or 0) + (each.read or 0) >= _LEAST_BYTES]
+    long_us = _READ_BY_INSTRUCTION * sum(each.us for each in launches)
+    moving = [each for each in launches if (each.written or 0) + (each.read or 0) >= HANDED_BYTES]
     return [
         link
         for at, writer in enumerate(moving)
-        if (link := _first_reader(writer, moving[at + 1 : at + 1 + _AHEAD], long_us)) is not None
+        if (link := _first_reader(writer, moving[at + 1 :][: int(READERS_AFTER)], long_us))
     ]
 
 
 def _first_reader(writer: Traffic, later: Sequence[Traffic], long_us: float) -> Link | None:
-    if (writer.written or 0) < _LEAST_BYTES or _generates(writer):
+    if (writer.written or 0) < HANDED_BYTES or _generates(writer):
         return None
     candidates = [(reader, 1) for reader in later] + [(reader, 2) for reader in later[:1]]
     found = (_link(writer, reader, inputs, long_us) for reader, inputs in candidates)
     return next((link for link in found if link), None)
 
 
-_GENERATES = 0.005
-"""Bytes read over bytes written, up to which a kernel generates its data (random input, a fill). A
-kernel that copies each value many times, as im2col does, reads a few percent."""
+GENERATES = Parameter(
+    0.005, "bytes read over written of a kernel that generates data; im2col: 0.03", "judgement"
+)
 
 
 def _generates(writer: Traffic) -> bool:
-    return writer.read is not None and writer.read <= _GENERATES * (writer.written or 0.0)
+    return writer.read is not None and writer.read <= GENERATES * (writer.written or 0.0)
 
 
 def _link(writer: Traffic, reader: Traffic, inputs: int, long_us: float) -> Link | None:
@@ -82,7 +80,7 @@ def _link(writer: Traffic, reader: Traffic, inputs: int, long_us: float) -> Link
     if one.name.full == other.name.full or one.device != other.device:
         return None
     written, read = _written(writer, long_us), _read(reader)
-    pairs = [(w, r) for w in written for r in read if _distance(w, r, inputs) <= _SAME]
+    pairs = [(w, r) for w in written for r in read if _distance(w, r, inputs) <= SAME_BYTES]
     if not pairs:
         return None
     nearest = min(pairs, key=lambda pair: _distance(pair[0], pair[1], inputs))
@@ -106,7 +104,7 @@ def _distance(written: float, read: float, inputs: int) -> float:
 
 
 def _is_same(one: float | None, other: float | None) -> bool:
-    return bool(one and other) and _distance(one or 1, other or 1, 1) <= _SAME
+    return bool(one and other) and _distance(one or 1, other or 1, 1) <= SAME_BYTES
 
 
 class RoundTrip(NamedTuple):
@@ -154,8 +152,8 @@ def _chains(links: Sequence[Link]) -> tuple[list[list[Link]], list[Link]]:
         else:
             chains.append([link])
     real = [chain for chain in chains if not any(map(_of_variants, chain))]
-    long = [chain for chain in real if _kernels(chain) >= _CHAIN]
-    return long, [link for chain in real if _kernels(chain) < _CHAIN for link in chain]
+    long = [chain for chain in real if _kernels(chain) >= CHAIN_KERNELS]
+    return long, [link for chain in real if _kernels(chain) < CHAIN_KERNELS for link in chain]
 
 
 def _kernels(chain: Sequence[Link]) -> int:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from keet.analysis.parameters import Parameter
 from keet.lazy_regex import regex
 from keet.profile import Launch
 
 SECTOR = 32
 """Bytes."""
-_IDLE, _BUSY = 10.0, 60.0
-"""Percent of DRAM's peak. Up to the first, less traffic saves no time; from the second, the launch
-takes as long as its DRAM traffic. Judgement: streaming kernels of the casebook reach 60 to 85 %."""
+DRAM_IDLE = Parameter(10.0, "percent of DRAM's peak: less traffic saves no time", "judgement")
+DRAM_BUSY = Parameter(60.0, "percent of DRAM's peak: traffic takes all of the time", "judgement")
 _STORE = 4
 """Code of a store in `memory_access_type`. 2 is a load."""
-_VARIANT = 0.6
-"""Share of the words that two kernel names have in common, from which they are versions of one
-kernel."""
+VERSION_WORDS = Parameter(0.6, "share of common words in names of two versions", "judgement")
 _WORDS = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -80,7 +78,7 @@ class Traffic:
         """The part of the launch's time that its DRAM traffic explains."""
         if self.dram_pct is None:
             return None
-        return self.us * min(1.0, max(0.0, (self.dram_pct - _IDLE) / (_BUSY - _IDLE)))
+        return self.us * min(1.0, max(0.0, (self.dram_pct - DRAM_IDLE) / (DRAM_BUSY - DRAM_IDLE)))
 
     @property
     def writes_us(self) -> float | None:
@@ -112,7 +110,7 @@ def are_variants(one: Launch, other: Launch) -> bool:
     if all(word.isdigit() for word in words ^ others):
         return False
     added = words <= others or others <= words  # `gemm` and `gemm_tiled`
-    return added or len(words & others) >= _VARIANT * len(words | others)
+    return added or len(words & others) >= VERSION_WORDS * len(words | others)
 
 
 _VERSIONS = frozenset(

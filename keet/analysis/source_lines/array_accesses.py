@@ -22,14 +22,14 @@ _ACCESS = regex(r"[A-Za-z_]\w*(?:(?:\.|->)\w+)*\[(?:[^\[\]]|\[[^\]]*\])*\]")
 """`a[i]`, `p.a[b[i]]`."""
 _TYPE_WORD = regex(r"[\w:<>,*&]+")
 _NO_TYPE = {"return", "else", "case", "delete", "throw", "extern", "goto"}
-_LONGEST = 400
+_LONGEST_LINE = 400
 """Characters of a line that are parsed, to bound the time for generated code."""
 
 
 def accesses(line: str, text: str, kind: AccessKind | None) -> list[str]:
     """The accesses of the line that are of this kind; all of them if none is, or without a
     kind."""
-    every = list(dict.fromkeys(_ACCESS.findall(line[:_LONGEST])))
+    every = list(dict.fromkeys(_ACCESS.findall(line[:_LONGEST_LINE])))
     if kind is None or len(every) < 2:
         return every
     arrays = _declared(text)
@@ -46,7 +46,7 @@ def _declared(text: str) -> dict[AccessKind, set[str]]:
     """Names of arrays by memory, as far as single lines show it: `float part[4];`."""
     found: dict[AccessKind, set[str]] = {"shared": set(), "local": set()}
     for line in text.splitlines():
-        head, bracket, rest = line[:_LONGEST].partition("[")
+        head, bracket, rest = line[:_LONGEST_LINE].partition("[")
         words = head.split()
         if not bracket or len(words) < 2:
             continue

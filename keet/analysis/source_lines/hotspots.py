@@ -234,7 +234,7 @@ def line_order(
     return [row.location for row in rows if row.location is not None]
 
 
-_SOME = 128
+_LOOKED_UP_AT_ONCE = 128
 """Instructions per lookup in the line table."""
 
 
@@ -243,8 +243,8 @@ def _first_in_code(
 ) -> Mapping[Location, int]:
     """The first instruction of each of these lines. Stops after the last one is found."""
     found: dict[Location, int] = {}
-    for start in range(0, len(table.addresses), _SOME):
-        some = table.addresses[start : start + _SOME]
+    for start in range(0, len(table.addresses), _LOOKED_UP_AT_ONCE):
+        some = table.addresses[start : start + _LOOKED_UP_AT_ONCE]
         for address, line in launch.locate(some).items():
             if line in lines:
                 found[line] = min(address, found.get(line, address))

@@ -10,7 +10,7 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 
-from keet.analysis.replay_gap.gap import DIFFERS, ReplayGap, both_times, replay_gap
+from keet.analysis.replay_gap.gap import REPLAY_DIFFERS, ReplayGap, both_times, replay_gap
 from keet.comparison.caveats.caveat import Caveat
 from keet.comparison.caveats.work_per_launch import OTHER_WORK, log_growth
 from keet.comparison.pairing.pairs import Pairing
@@ -226,7 +226,7 @@ class RunWeighting(Weighting):
         position = self._position(which, launch)
         times = both_times(launch, position)
         times = times and (self.average_times(which, launch, times) or times)
-        return times if times and times.factor > DIFFERS else None
+        return times if times and times.factor > REPLAY_DIFFERS else None
 
     # --- properties of the run tables
 

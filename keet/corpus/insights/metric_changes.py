@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from keet.analysis.hardware.ceilings import HOST_LINK, NEAR
+from keet.analysis.hardware.ceilings import HOST_LINK, NEAR_PEAK
 from keet.catalog import metrics
 from keet.corpus.insights.points import Point
 from keet.corpus.insights.records import MetricChange
@@ -158,7 +158,7 @@ def _no_unit_near(shares: Mapping[str, float]) -> bool:
     """Requires measured units of the memory and of the SMs: others may be near their peak."""
     in_memory = shares.keys() & _MEMORY
     in_sms = shares.keys() - _MEMORY - _LINKS
-    return bool(in_memory and in_sms) and max(shares.values()) < NEAR
+    return bool(in_memory and in_sms) and max(shares.values()) < NEAR_PEAK
 
 
 def has_same_work(point: Point, best: Point) -> bool:

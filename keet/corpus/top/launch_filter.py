@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from keet.analysis.replay_gap.gap import DIFFERS, FLOOR_NS
+from keet.analysis.replay_gap.gap import REPLAY_DIFFERS, REPLAY_FLOOR_NS
 from keet.corpus.store.gpus import GPU_KEYS, GPU_NAME
 from keet.corpus.store.reader import Store
 from keet.errors import UsageError
@@ -15,8 +15,9 @@ TIME_BASE = (*GPU_KEYS, "in_run")
 """Part of the key of every group: times of two GPUs do not compare, nor do times of whole runs and
 of single launches."""
 REPLAY_GAP = (
-    f"coalesce(plain_us > {DIFFERS} * duration_us OR (duration_us > {DIFFERS} * plain_us "
-    f"AND duration_us - plain_us > {FLOOR_NS / 1e3}), false)"
+    f"coalesce(plain_us > {REPLAY_DIFFERS} * duration_us "
+    f"OR (duration_us > {REPLAY_DIFFERS} * plain_us "
+    f"AND duration_us - plain_us > {REPLAY_FLOOR_NS / 1e3}), false)"
 )
 """Whether profiled time and time in the run differ: see `keet.analysis.replay_gap.gap`."""
 ALIKE = "least(run_time_us, run_alike_us)"

@@ -11,9 +11,8 @@ from keet.analysis.candidate import MEMORY_WAITS, kept_waits, part_of
 from keet.analysis.hardware.ceilings import HOST_LINK
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import global_part, less_shared
-from keet.analysis.parameters import parameter
 from keet.analysis.several_launches.traffic import SECTOR, stored_bytes
-from keet.analysis.time_model import HOT_LINE, Effect, TimeModel
+from keet.analysis.time_model import HOT_LINE, INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.diagnosis.claims.claim import (
     ClaimEffect,
     Refused,
@@ -26,6 +25,7 @@ from keet.diagnosis.claims.claim import (
 )
 from keet.evidence import Evidence
 from keet.findings import FindingSpec
+from keet.findings.uncoalesced_global import COALESCED_WAITS
 from keet.formatting import capitalized
 from keet.records import NamedTuple
 from keet.units import Quantity
@@ -134,7 +134,7 @@ def byte_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
         saved = float(moved.value) - needed
         said = f"{shown} are needed"
     verb = {"read": "reads", "written": "writes"}.get(direction, "moves")
-    removed = min(parameter("most_removed"), saved / traffic.whole) if traffic.whole else 0.0
+    removed = min(MOST_REMOVED, saved / traffic.whole) if traffic.whole else 0.0
     is_below_stored = stored is not None and needed < float(stored.value)
     reads = name in _CHAIN and direction != "written"
     return ClaimEffect(
@@ -175,9 +175,9 @@ def _is_read_once(view: LaunchView, needed: float) -> bool:
     streaming = view.streaming
     if streaming is None or streaming.verdict != "once" or not streaming.distinct_bytes:
         return False
-    from keet.analysis.sass.streaming import LEAST
+    from keet.analysis.sass.streaming import REACHED_BOUND
 
-    return needed < LEAST * streaming.distinct_bytes
+    return needed < REACHED_BOUND * streaming.distinct_bytes
 
 
 def _effect(
@@ -221,9 +221,9 @@ def _less_global(
         units |= {"LSU": 1 - fewer, "issue": 1 - fewer * part_of(view, "LDG", "STG")}
     pressed = max(model.loads.get(unit, 0.0) for unit in units)
     if spec.repeats == "global":
-        shorter = min(1.0, pressed * parameter("coalesced_waits"))
+        shorter = min(1.0, pressed * COALESCED_WAITS)
     else:  # loads that are removed completely are not waited for
-        shorter = max(pressed, 1.0 if traffic.name == "global" else parameter("indirect"))
+        shorter = max(pressed, 1.0 if traffic.name == "global" else INDIRECT)
     return Effect(units, kept_waits(model, (*MEMORY_WAITS, "mio_throttle"), removed * shorter))
 
 
@@ -231,7 +231,7 @@ def _less_local(model: TimeModel, traffic: _Traffic, saved: float) -> Effect:
     """Local memory as a share of what L1 serves; behind L1, what L1 does not hold."""
     in_global, in_l2 = _traffic(model, "global"), _traffic(model, "l2")
     part = saved / (traffic.whole + (in_global.whole if in_global else 0.0))
-    units = {"L1": 1 - part, "LSU": 1 - parameter("indirect") * part}
+    units = {"L1": 1 - part, "LSU": 1 - INDIRECT * part}
     if in_l2 is not None and in_global is not None and in_l2.whole:
         excess = max(0.0, in_l2.whole - in_global.whole) / in_l2.whole
         units |= dict.fromkeys(("L2", "DRAM"), 1 - min(part, excess))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
 from keet.analysis.place import Place
-from keet.analysis.time_model import Effect
+from keet.analysis.time_model import MOST_REMOVED, Effect
 from keet.evidence import Evidence
 from keet.findings import ClaimKind, FindingSpec, findings
 from keet.records import NamedTuple
@@ -88,7 +87,7 @@ def stated_share(view: LaunchView, what: str, removed: float, *sources: Evidence
 
 def removable(removed: float) -> float:
     """Limits a share to the most that keet expects of any fix."""
-    return min(removed, parameter("most_removed"))
+    return min(removed, MOST_REMOVED)
 
 
 def in_unit(amount: Quantity, *units: str) -> Quantity:

@@ -9,9 +9,8 @@ from keet.analysis.account import Account
 from keet.analysis.candidate import Candidate
 from keet.analysis.hardware.ceilings import spoken_unit
 from keet.analysis.kernel.debug_build import is_debug_build
-from keet.analysis.parameters import parameter
 from keet.analysis.place import Place
-from keet.analysis.time_model import HOT_LINE, Effect, TimeModel, attainable
+from keet.analysis.time_model import HOT_LINE, INDIRECT, WORTH, Effect, TimeModel, attainable
 from keet.catalog import stalls
 from keet.diagnosis.claims.byte_claims import byte_claim
 from keet.diagnosis.claims.claim import ClaimEffect, Refused, WorkClaim
@@ -192,12 +191,12 @@ def _from_amount(claim: WorkClaim, model: TimeModel) -> _ClaimCandidate:
     )
     is_backed = (claim.removed is None or claim.is_derived) and not stated.is_doubted
     if not is_backed:
-        likelihood = parameter("indirect")
+        likelihood = float(INDIRECT)
         if own := own_candidate(claim.finding, model):  # doubt applies only to what is beyond it
             possible, known = possible_gain(candidate, model), possible_gain(own, model)
             is_backed = known >= possible
             expected = math.log(expected_gain(own, min(known, possible)))
-            beyond = max(0.0, math.log(possible / known)) * parameter("indirect")
+            beyond = max(0.0, math.log(possible / known)) * INDIRECT
             plain = math.log(possible) * chance(candidate, possible)
             likelihood = min(1.0, (expected + beyond) / plain) if plain else likelihood
         candidate = candidate._replace(likelihood=likelihood)
@@ -219,7 +218,7 @@ def _computed(
     after = limiter_after(model, candidate.effect)
     result = EvaluatedClaim(
         claim,
-        supported=possible >= parameter("worth"),
+        supported=possible >= WORTH,
         reason=candidate.text,
         candidate=candidate,
         possible=possible,

@@ -11,11 +11,11 @@ from keet.analysis.candidate import (
     part_of,
 )
 from keet.analysis.decisions.double_precision import in_single_precision
+from keet.analysis.decisions.occupancy import MOST_OCCUPANCY
 from keet.analysis.decisions.uneven import evenness
-from keet.analysis.kernel.grid_use import grid_shape, resident
+from keet.analysis.kernel.grid_use import LEAST_KERNEL_NS, grid_shape, resident
 from keet.analysis.kernel.work_per_warp import chain_share, working_part
-from keet.analysis.parameters import parameter
-from keet.analysis.time_model import Effect, TimeModel
+from keet.analysis.time_model import INDIRECT, Effect, TimeModel
 from keet.catalog import stalls
 from keet.diagnosis.claims.claim import (
     ClaimEffect,
@@ -27,6 +27,10 @@ from keet.diagnosis.claims.claim import (
     stated_share,
 )
 from keet.diagnosis.claims.instruction_claims import PIPES
+from keet.findings.barrier_bound import BARRIER_WAITS
+from keet.findings.launch_bound import LAUNCH_GAP_NS
+from keet.findings.no_tensor_core import TENSOR_WORK
+from keet.findings.small_grid import PARTIAL_WAVE
 from keet.units import Quantity
 
 # --- precision
@@ -39,13 +43,13 @@ def precision_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
         return _single_precision(claim, model)
     view = model.view
     if enough in ("fp16", "bf16"):  # two values per instruction
-        part, kept = part_of(view, "FFMA", "FADD", "FMUL"), parameter("indirect")
+        part, kept = part_of(view, "FFMA", "FADD", "FMUL"), INDIRECT
         work, said = "single-precision arithmetic", "half precision suffices"
         units = {"FMA": kept, "issue": 1 - part * (1 - kept)}
         every_wait = 1 - part * (1 - kept)
     elif enough in ("tensor", "tf32"):
         # A matrix product leaves little work; in other code, what is not a multiply-add stays.
-        part, kept = part_of(view, "FFMA", "HFMA"), parameter("tensor_work")
+        part, kept = part_of(view, "FFMA", "HFMA"), TENSOR_WORK
         work = "multiply-adds that tensor cores could do"
         said = "tensor cores can do its multiply-adds"
         every_wait = kept if is_matrix_product(view) else 1 - part * (1 - kept)
@@ -87,7 +91,7 @@ def waiting_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
     if not view.stalls:
         raise Refused("The report does not say what warps wait for.")
     state = claim.of.strip().lower()
-    hidden = min(removed, 1 - 1 / parameter("most_occupancy"))
+    hidden = min(removed, 1 - 1 / MOST_OCCUPANCY)
     if state in ("all", ""):
         share = stated_share(view, "all waiting", removed)
         text = f"By the model's reading of the source, {share:.0f} of all waiting can go."
@@ -100,8 +104,8 @@ def waiting_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
     share = stated_share(view, f"the waiting for {stalls()[state].label}", removed, waited)
     units = {}
     if state == "barrier":
-        gone = min(removed, parameter("barrier_waits"))
-        units["ADU"] = 1 - gone * parameter("indirect")
+        gone = min(removed, BARRIER_WAITS)
+        units["ADU"] = 1 - gone * INDIRECT
     else:
         gone = hidden if state in HIDEABLE else removable(removed)
     text = (
@@ -151,7 +155,7 @@ def _blocks(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
     waves = float(shape.waves.value) if shape.waves else shape.spread
     held, more = min(1.0, waves / shape.spread), min(1.0, waves * times / after)
     part = working_part(view)
-    on_each = held / more if shape.spread < 1 else (held / more) ** parameter("partial_wave")
+    on_each = held / more if shape.spread < 1 else (held / more) ** PARTIAL_WAVE
     effect = Effect(
         waits=kept_waits(model, HIDEABLE, 1 - max(on_each, 1 / MAX_GAIN) ** part),
         longest_sm=max(shape.spread / after, 1 / MAX_GAIN) ** part,
@@ -174,8 +178,8 @@ def _warps(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
         raise Refused(f"An SM holds {now:.1f}s already.", now, shown)
     if most is not None and shown.value > most.value:
         raise Refused(f"An SM holds {most:.0f}s at the most.", most, shown)
-    waves = view.value("waves_per_sm") or parameter("most_occupancy")
-    times = min(float(shown.value) / float(now.value), parameter("most_occupancy"), max(1.0, waves))
+    waves = view.value("waves_per_sm") or MOST_OCCUPANCY
+    times = min(float(shown.value) / float(now.value), MOST_OCCUPANCY, max(1.0, waves))
     text = f"An SM holds {now:.1f}s on average; as the model states, {shown:.0f}s can be on it."
     return ClaimEffect(text, Effect(waits=covered_waits(model, times)), (now, shown))
 
@@ -205,8 +209,8 @@ def launch_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
     removed, duration = claim.share(), model.view.get("duration")
     if duration is None or not duration.value:
         raise Refused("The report does not say how long the launch took.")
-    taken, gap = float(duration.value), parameter("launch_gap_ns")
-    start = max(parameter("least_kernel_ns"), model.fixed * taken)
+    taken, gap = float(duration.value), LAUNCH_GAP_NS
+    start = max(LEAST_KERNEL_NS, model.fixed * taken)
     saved = min(removed * (start + gap), taken + gap - 0.2 * taken)
     share = stated_share(model.view, "the launches", removed, duration)
     text = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from keet.analysis.parameters import parameter
+from keet.analysis.time_model import WORTH
 from keet.diagnosis.claims.evaluation import EvaluatedClaim
 from keet.diagnosis.diagnosis import Diagnosis
 from keet.diagnosis.finding import Finding
@@ -38,7 +38,7 @@ class RankedCause(NamedTuple):
     @property
     def is_sure(self) -> bool:
         """Whether it is keet's own or backed, and expected to gain 10 %."""
-        return self.is_backed and self.gain >= parameter("worth")
+        return self.is_backed and self.gain >= WORTH
 
 
 def rank_with_claims(

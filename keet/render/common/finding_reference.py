@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from keet.analysis.parameters import PARAMETERS, AnalystParameter, Source, parameter
+from keet.analysis.parameters import Parameter, Source
+from keet.analysis.time_model import WORTH
 from keet.catalog.cases import CaseEntry, casebook
 from keet.catalog.precedents import Precedents, gain_of_cause, precedents
 from keet.explanation.precedents import measured_text
@@ -32,7 +33,7 @@ FAMILIES: dict[Family, str] = {
 
 class FindingReference(NamedTuple):
     spec: FindingSpec
-    parameters: tuple[tuple[str, AnalystParameter], ...]
+    parameters: tuple[Parameter, ...]
     measured: Precedents | None
     """None if no gain was measured."""
     best: tuple[CaseEntry, ...]
@@ -53,7 +54,7 @@ def finding_reference(finding: str) -> FindingReference:
     own.sort(key=gain_of_cause, reverse=True)
     return FindingReference(
         spec,
-        tuple((name, PARAMETERS[name]) for name in spec.parameters),
+        spec.parameters,
         precedents().get(finding),
         tuple(case for case in own if not case.lookalike)[:_EXAMPLES],
         tuple(case for case in own if case.lookalike)[:_EXAMPLES],
@@ -62,7 +63,7 @@ def finding_reference(finding: str) -> FindingReference:
 
 def reported_text(reference: FindingReference) -> str:
     """The gain from which on it is reported."""
-    worth = share_text(parameter("worth") - 1)
+    worth = share_text(WORTH - 1)
     if reference.spec.family == "healthy":
         return f"It is reported only where no cause is expected to gain {worth} or more."
     return f"It is reported where fixing it could gain {worth} or more."

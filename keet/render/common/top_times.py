@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from keet.analysis.replay_gap.gap import DIFFERS
+from keet.analysis.replay_gap.gap import REPLAY_DIFFERS
 from keet.errors import one_line
 from keet.formatting import capitalized, count_noun, share_cell
 from keet.records import NamedTuple
@@ -252,8 +252,8 @@ def gap_note(top: TopDocument) -> str | None:
     whose, which = ("it", "") if number == 1 else ("them", " (the one with the most time)")
     launches = count_noun(number, "launch")
     return (
-        f"The times of {launches} in the run and under the profiler "
-        f"differ by more than {DIFFERS:g}x: keet claims no saving for {whose}. See why{which}:"
+        f"The times of {launches} in the run and under the profiler differ by more than "
+        f"{REPLAY_DIFFERS:g}x: keet claims no saving for {whose}. See why{which}:"
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from keet.analysis.account import UNKNOWN
-from keet.analysis.hardware.ceilings import NEAR, Ceiling
+from keet.analysis.hardware.ceilings import NEAR_PEAK, Ceiling
 from keet.evidence import Evidence
 from keet.explanation.account_rows import AccountRow, account_rows, time_text
 from keet.explanation.explanation_types import LaunchExplanation
@@ -339,7 +339,7 @@ def _unit(ceiling: Ceiling) -> Html:
     stage = _stage(ceiling)
     return fragment(
         element("span", capitalized(name)),
-        share_bar(ceiling.share, "near" if ceiling.reached.value >= NEAR else ""),
+        share_bar(ceiling.share, "near" if ceiling.reached.value >= NEAR_PEAK else ""),
         element("span", f"{ceiling.reached:.0f}", class_="number"),
         element("small", f"busiest stage: {stage}", class_="muted") if stage else None,
     )

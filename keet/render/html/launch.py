@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.analysis.parameters import parameter
+from keet.analysis.time_model import WORTH
 from keet.diagnosis.finding import Finding
 from keet.explanation.account_rows import leading_text
 from keet.explanation.explanation_types import LaunchExplanation
@@ -27,7 +27,7 @@ from keet.render.html.prose import prose
 from keet.render.html.rules import rules_section
 from keet.safe_text import one_line
 
-_WORTH = f"{parameter('worth') - 1:.0%}"
+_WORTH = f"{WORTH - 1:.0%}"
 """Gains below this are no findings."""
 _LEAST_GAIN = 1.005
 """Times faster: less is printed as 1.0x."""

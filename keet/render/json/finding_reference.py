@@ -95,7 +95,15 @@ def _document(reference: FindingReference) -> FindingReferenceDocument:
             "judged": spec.how,
             "checks": [f"keet/findings/{spec.id}.py"],
             "rules": list(spec.rules),
-            "parameters": [{"name": name, **each._asdict()} for name, each in reference.parameters],
+            "parameters": [
+                {
+                    "name": each.name,
+                    "value": float(each),
+                    "meaning": each.meaning,
+                    "source": each.source,
+                }
+                for each in reference.parameters
+            ],
             "similar": [
                 {"id": other.id, "label": other.label, "difference": text}
                 for other, text in reference.similar

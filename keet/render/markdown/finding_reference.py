@@ -71,8 +71,8 @@ def _computed(reference: FindingReference) -> Iterator[str]:
     if reference.parameters:
         yield "It depends on:"
         yield "\n".join(
-            f"- {code(name)} = {each.value:g}: {prose(each.meaning)} ({SOURCES[each.source]})"
-            for name, each in reference.parameters
+            f"- {code(each.name)} = {each:g}: {prose(each.meaning)} ({SOURCES[each.source]})"
+            for each in reference.parameters
         )
     if code_of:
         yield prose(code_of)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from keet.analysis.hardware.ceilings import Ceiling
-from keet.analysis.roofline.launch_roofline import SEEN, Roofline
+from keet.analysis.roofline.launch_roofline import SHOWN_WORK, Roofline
 from keet.records import NamedTuple
 from keet.render.svg.markup import Axis, Box, OccupiedArea, span, spread, tag, text_of, text_width
 from keet.units import Quantity
@@ -326,7 +326,9 @@ def _row(roofline: Roofline) -> LaunchMarks | None:
     shares = {ceiling.id: ceiling.reached.value for ceiling in roofline.of_kind("memory")}
     points = {e.level: float(e.value.value) for e in roofline.lead_intensities()}
     # A level that hardly moved anything says nothing, and would stretch the axis by decades.
-    worth = {level: value for level, value in points.items() if shares[level] >= SEEN} or points
+    worth = {
+        level: value for level, value in points.items() if shares[level] >= SHOWN_WORK
+    } or points
     return LaunchMarks(roofline, float(lead.achieved.value), worth) if worth else None
 
 
@@ -337,7 +339,7 @@ def _peaks(rooflines: Iterable[Roofline], kind: str) -> list[tuple[Ceiling, floa
         for ceiling in roofline.of_kind(kind):
             if ceiling.peak is None:
                 continue
-            used = ceiling is roofline.lead or ceiling.reached.value >= SEEN
+            used = ceiling is roofline.lead or ceiling.reached.value >= SHOWN_WORK
             _, peak, was_used = best.get(ceiling.id, (ceiling, 0.0, False))
             best[ceiling.id] = (ceiling, max(peak, float(ceiling.peak.value)), used or was_used)
     return list(best.values())

@@ -76,9 +76,9 @@ def _parameters(reference: FindingReference) -> Table:
     grid.add_column("name", no_wrap=True)
     grid.add_column("value", justify="right", no_wrap=True)
     grid.add_column("meaning")
-    for name, each in reference.parameters:
+    for each in reference.parameters:
         meaning = f"{each.meaning} ({SOURCES[each.source]})"
-        grid.add_row(name, f"{each.value:g}", Text(meaning, style="dim"))
+        grid.add_row(each.name, f"{each:g}", Text(meaning, style="dim"))
     return grid
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from keet.analysis.hardware.ceilings import Ceiling
-from keet.analysis.roofline.launch_roofline import SEEN, Roofline
+from keet.analysis.roofline.launch_roofline import SHOWN_WORK, Roofline
 from keet.evidence import Evidence
 from keet.render.common.device import describe_device
 from keet.render.common.roofline import absences
@@ -69,7 +69,7 @@ def _shown(roofline: Roofline) -> tuple[Ceiling, ...]:
     return tuple(
         c
         for c in roofline.ceilings
-        if c.kind == "memory" or c.reached.value >= SEEN or c is roofline.lead
+        if c.kind == "memory" or c.reached.value >= SHOWN_WORK or c is roofline.lead
     )
 
 

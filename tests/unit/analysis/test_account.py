@@ -10,8 +10,7 @@ from hypothesis import given, settings
 
 from keet.analysis.account import UNKNOWN, Account, TimePart, account_of
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import parameter
-from keet.analysis.time_model import TimeModel, attainable
+from keet.analysis.time_model import SHARPNESS, TimeModel, attainable
 from keet.profile import Launch
 from kernels_samples.casebook.cases import Case, load_cases
 from kernels_samples.samples import Sample, load_samples
@@ -205,7 +204,7 @@ def test_inactive_threads_are_a_part_of_issuing() -> None:
 
 def test_without_issue_slots_only_the_busiest_unit_is_attributed() -> None:
     found, _ = account(made_up({"dram": 50.0 * attainable("DRAM")}))
-    busy = 100 * 0.5 ** parameter("sharpness")
+    busy = 100 * 0.5**SHARPNESS
     shares = _shares(found, "active", "active.busy.dram", "active.unknown")
     assert shares == [100, busy, 100 - busy]
 

@@ -1,66 +1,60 @@
-"""The table of constants: few, each with a meaning and a source, each used."""
+"""The chosen numbers: plain floats with a meaning and a source, listed in docs/parameters.md."""
 
 from __future__ import annotations
 
-import ast
-import math
-import re
-from collections.abc import Iterator
-from pathlib import Path
+import copy
+import json
+import pickle
+from collections.abc import Callable
 from typing import get_args
 
 import pytest
 
-from keet.analysis.parameters import MOST_PARAMETERS, PARAMETERS, Source, parameter
+from evals.analyst import parameter_page
+from evals.analyst.parameter_values import moved, parameters
+from evals.analyst.sensitivity import saved_study
+from keet.analysis import account, time_model
+from keet.analysis.parameters import Parameter, Source
 from tests.conftest import TESTS
 from tests.rows import each_row
 
-KEET = TESTS.parent / "keet"
-TABLE = KEET / "analysis" / "parameters.py"
+HALF = Parameter(0.5, "half of something", "judgement")
 
 
-def looked_up() -> Iterator[tuple[Path, str]]:
-    """Patterns of the names that code can pass to `parameter`: text constants and f-strings."""
-    for path in KEET.rglob("*.py"):
-        text = path.read_text(encoding="utf-8")
-        if path == TABLE or "parameter(" not in text:
-            continue
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.JoinedStr):
-                yield path, "".join(map(_pattern, node.values))
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield path, re.escape(node.value)
+@each_row(
+    "copied", [HALF * 1, copy.deepcopy(HALF), pickle.loads(pickle.dumps(HALF)), HALF**1, +HALF]
+)
+def test_results_and_copies_are_plain_floats(copied: float) -> None:
+    assert type(copied) is float
+    assert copied == 0.5
 
 
-def _pattern(part: ast.expr) -> str:
-    return re.escape(str(part.value)) if isinstance(part, ast.Constant) else r"\w+"
+@each_row("written", [str, repr, json.dumps, "{}".format])
+def test_it_is_written_like_a_float(written: Callable[[float], str]) -> None:
+    assert written(HALF) == "0.5"
 
 
-def test_there_are_at_most_forty_parameters() -> None:
-    assert MOST_PARAMETERS == 40
-    assert len(PARAMETERS) <= MOST_PARAMETERS
+@each_row("name", parameters())
+def test_each_has_a_meaning_and_a_source(name: str) -> None:
+    found = parameters()[name]
+    assert len(found.meaning) >= 8
+    assert found.source in get_args(Source)
+    assert found > 0
 
 
-@each_row("name", PARAMETERS)
-def test_each_parameter_has_a_meaning_and_a_source(name: str) -> None:
-    value, meaning, source = PARAMETERS[name]
-    assert math.isfinite(value)
-    assert value > 0
-    assert len(meaning) >= 8
-    assert source in get_args(Source)
-    assert parameter(name) == value
+def test_two_parameters_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(account, "WORTH", HALF, raising=False)
+    with pytest.raises(ValueError, match="WORTH"):
+        parameters()
 
 
-@pytest.mark.slow
-def test_each_parameter_is_used() -> None:
-    patterns = {pattern for _, pattern in looked_up() if re.search(r"\w{3}", pattern)}
-    unused = {name for name in PARAMETERS if not any(re.fullmatch(p, name) for p in patterns)}
-    assert not unused
+def test_a_moved_parameter_is_moved_wherever_it_is_imported() -> None:
+    with moved("sharpness", 3.0):
+        assert (time_model.SHARPNESS, account.SHARPNESS) == (3.0, 3.0)
+    assert time_model.SHARPNESS is account.SHARPNESS is parameters()["sharpness"]
 
 
-def test_code_uses_only_listed_parameters() -> None:
-    for path in KEET.rglob("*.py"):
-        asked = re.findall(r"\bparameter\(\s*\"(\w+)\"", path.read_text(encoding="utf-8"))
-        assert set(asked) <= PARAMETERS.keys(), path.name
-    with pytest.raises(KeyError):
-        parameter("no_such_parameter")
+def test_the_page_is_that_of_the_code_and_of_the_study() -> None:
+    page = (TESTS.parent / "docs" / "parameters.md").read_text(encoding="utf-8")
+    assert page == parameter_page.page(), "run: make docs"
+    assert saved_study().changed.keys() <= parameters().keys()

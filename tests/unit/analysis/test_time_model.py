@@ -8,8 +8,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from keet.analysis.parameters import parameter
-from keet.analysis.time_model import DEVICE_WIDE, HOT_LINE, Effect, TimeModel, attainable
+from keet.analysis.time_model import (
+    DEVICE_WIDE,
+    HOT_LINE,
+    UNMEASURED_PRESSURE,
+    Effect,
+    TimeModel,
+    attainable,
+)
 from keet.profile import Launch
 from tests.unit.analysis.changed_launch import changed
 from tests.unit.analysis.made_up_launch import ELAPSED, STATES, launches, made_up, model_of
@@ -132,7 +138,7 @@ def test_a_unit_that_was_measured_as_idle_differs_from_one_that_was_not() -> Non
     idle, unknown = model_of(made_up({"fma": 0.0})), model_of(made_up({}))
     assert (idle.loads, idle.pressure, idle.busiest) == ({"FMA": 0.0}, 0.0, "FMA")
     assert (unknown.loads, unknown.busiest) == ({}, None)
-    assert unknown.pressure == parameter("unmeasured_pressure")
+    assert unknown.pressure == UNMEASURED_PRESSURE
     assert idle.is_measured
     assert not unknown.is_measured
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import Ledger
-from keet.analysis.parameters import parameter
-from keet.analysis.time_model import TimeModel
+from keet.analysis.time_model import WORTH, TimeModel
 from keet.diagnosis.diagnosis import (
     MAX_FINDINGS,
     Diagnosis,
@@ -103,7 +102,7 @@ def _check(diagnosis: Diagnosis) -> None:
     assert len({finding.id for finding in every}) == len(every)
     if diagnosis.healthy is not None:  # small gains beside a roofline
         own = [f for f in diagnosis.findings if f.variant not in BETWEEN_LAUNCHES]
-        assert all(f.forecast.likely <= round(parameter("worth"), 2) for f in own)
+        assert all(f.forecast.likely <= round(WORTH, 2) for f in own)
     for finding in every:
         low, likely, high = finding.forecast
         assert 1 <= low <= likely <= high < math.inf
@@ -112,7 +111,7 @@ def _check(diagnosis: Diagnosis) -> None:
         assert "{" not in finding.action
         for of in {place.of for place in finding.places}:
             assert sum(place.share for place in finding.places if place.of == of) <= 1.001
-    assert all(f.forecast.high >= round(parameter("worth"), 2) for f in diagnosis.findings)
+    assert all(f.forecast.high >= round(WORTH, 2) for f in diagnosis.findings)
     assert verdict_of(diagnosis).headline.endswith(".")
 
 

@@ -11,10 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.analysis.candidate import MAX_GAIN, Basis, Candidate
-from keet.analysis.parameters import parameter
+from keet.analysis.kernel.grid_use import LEAST_KERNEL_NS
 from keet.analysis.time_model import Effect
 from keet.diagnosis.finding import Forecast
-from keet.diagnosis.forecast import certainty, expected_gain, forecast, possible_gain
+from keet.diagnosis.forecast import (
+    DOUBTFUL,
+    RANGE_ABOVE,
+    RANGE_BELOW,
+    certainty,
+    expected_gain,
+    forecast,
+    possible_gain,
+)
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up, model_of
 
@@ -66,7 +74,7 @@ def test_an_uncertain_cause_is_expected_to_gain_less(gain: float, likelihood: fl
 
 def test_a_small_assumed_gain_is_doubted_and_a_large_one_is_not() -> None:
     """By the casebook: see docs/analyst.md."""
-    doubtful = parameter("doubtful")
+    doubtful = DOUBTFUL
     assert expected_gain(candidate(basis="assumed"), 1.15) < 1.02
     assert expected_gain(candidate(basis="assumed"), doubtful) == pytest.approx(doubtful**0.5)
     assert expected_gain(candidate(basis="assumed"), 3.0) > 2.9
@@ -76,9 +84,9 @@ def test_a_small_assumed_gain_is_doubted_and_a_large_one_is_not() -> None:
 def test_the_range_has_the_fitted_width(gain: float) -> None:
     """Issue 18 asks for a median of high over low of at most 3."""
     low, likely, high = told(gain)
-    assert math.log2(likely / low) == pytest.approx(parameter("range_below"), abs=0.01)
-    assert math.log2(high / likely) == pytest.approx(parameter("range_above"), abs=0.01)
-    assert 2 ** (parameter("range_below") + parameter("range_above")) <= 3
+    assert math.log2(likely / low) == pytest.approx(RANGE_BELOW, abs=0.01)
+    assert math.log2(high / likely) == pytest.approx(RANGE_ABOVE, abs=0.01)
+    assert 2 ** (RANGE_BELOW + RANGE_ABOVE) <= 3
 
 
 def test_other_units_bound_the_range() -> None:
@@ -87,7 +95,7 @@ def test_other_units_bound_the_range() -> None:
     found = forecast(
         candidate(without_waits), MODEL, possible_gain(candidate(without_waits), MODEL), 1
     )
-    assert found.high <= MODEL.most(without_waits) * 2 ** parameter("range_above") + 0.01
+    assert found.high <= MODEL.most(without_waits) * 2**RANGE_ABOVE + 0.01
     doubted = forecast(candidate(without_waits), MODEL, found.likely, 0.4)
     assert doubted.high == found.high, "less certainty does not make the other units faster"
 
@@ -111,7 +119,7 @@ def test_a_gain_is_that_of_the_time_model() -> None:
 
 def test_no_kernel_gets_shorter_than_an_empty_one() -> None:
     """Three times as long as starting and draining a grid: at most three times faster."""
-    least = parameter("least_kernel_ns")
+    least = LEAST_KERNEL_NS
     assert of_a_launch(ALL_WORK, duration=3 * least) == pytest.approx(3)
     assert of_a_launch(ALL_WORK, duration=least / 2) == 1
     assert of_a_launch(ALL_WORK, duration=1e9) == MAX_GAIN

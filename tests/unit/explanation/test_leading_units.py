@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from keet.analysis.hardware.ceilings import WHOLE_SM
-from keet.analysis.parameters import parameter
-from keet.analysis.time_model import DEVICE_WIDE, HOT_LINE
+from keet.analysis.time_model import DEVICE_WIDE, HOT_LINE, LEADS
 from keet.diagnosis.diagnosis import diagnose
 from keet.explanation.busy_units import distinct_units, leading_units, nearest_units
 from keet.explanation.headline import verdict_of
@@ -29,7 +28,7 @@ def test_the_limiter_is_the_busiest_unit_of_the_model() -> None:
         diagnosis = diagnose(launch, reads_code=False)
         leading = leading_units(diagnosis)
         model = diagnosis.model
-        assert bool(leading) == (model.is_measured and model.pressure >= parameter("leads"))
+        assert bool(leading) == (model.is_measured and model.pressure >= LEADS)
         if not leading or model.busiest in (HOT_LINE, WHOLE_SM):
             continue
         names = [each.name for each in leading]
