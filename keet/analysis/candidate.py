@@ -8,7 +8,7 @@ from typing import Literal
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.place import Place
 from keet.analysis.time_model import INDIRECT, LEADS, Effect, TimeModel
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Sentence
 from keet.records import NamedTuple
 
 Basis = Literal["measured", "assumed", "suspected"]
@@ -19,7 +19,7 @@ may be a coincidence."""
 
 class Candidate(NamedTuple):
     id: str
-    text: str
+    text: Sentence
     """The measurements that show it, as a sentence."""
     effect: Effect | float
     """What a fix leaves of the work and the waiting; or the gain itself, if it does not depend on

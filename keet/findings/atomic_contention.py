@@ -11,6 +11,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import UNRELATED_WAITS, less_shared
 from keet.analysis.place import Place
 from keet.analysis.time_model import HOT_LINE_RATE, INDIRECT, MOST_REMOVED, TimeModel
+from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
@@ -56,18 +57,16 @@ FINDING = FindingSpec(
         "first, and issue one atomic per block.",
         when(
             on_chip.atomics_by_data, name="privatise", unless=(on_chip.adds_block_copies,)
-        ): "Data chooses "
-        "the addresses of atomics on global memory{here}: where the table fits, update a copy in "
-        "shared memory per block, where atomics are far cheaper, and add the copies to global "
-        "memory at the end. Else combine equal addresses within the warp first.",
+        ): "Data chooses the addresses of atomics on global memory{here}: where the table fits, "
+        "update a copy in shared memory per block, where atomics are far cheaper, and add the "
+        "copies to global memory at the end. Else combine equal addresses within the warp first.",
         when(
             origin.looks_like_histogram,
             on_chip.atomics_global,
             name="histogram",
             unless=(on_chip.atomics_shared,),
-        ): "Count in a "
-        "copy in shared memory per block{here}, where atomics are far cheaper, and add the copies "
-        "to global memory at the end.",
+        ): "Count in a copy in shared memory per block{here}, where atomics are far cheaper, and "
+        "add the copies to global memory at the end.",
         when(on_chip.adds_block_copies, name="shared_and_global"): "The atomics on global memory "
         "add copies of blocks already{here}: use fewer and larger blocks (a grid-stride loop), so "
         "that fewer copies are added to global memory, and combine within the warp before the "
@@ -85,29 +84,27 @@ FINDING = FindingSpec(
 
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    yield from _on_shared_memory(view, model)
     hot = hot_slice(model)
     if hot and hot.is_atomic:
         yield Candidate(FINDING.id, *hot.shown, lambda: _places(view), variant="global")
-
-
-def _on_shared_memory(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     conflicts, fronts = view.get("bank_conflicts_atomic"), view.get("shared_atomic_wavefronts")
     if conflicts is None or fronts is None or not conflicts.value:
         return
-    share = view.percent(
-        "atomic_conflict_share", "wavefronts of shared atomics that are repeats", conflicts, fronts
-    )
+    label = "wavefronts of shared atomics that are repeats"
+    share = view.percent("atomic_conflict_share", label, conflicts, fronts)
     if share is None:
         return
-    wasted = min(1.0, float(share.value) / 100)
-    effect = less_shared(model, wasted, float(fronts.value))
+    text = (
+        "{share:.0f} of the {fronts}s of atomics on shared memory are repeats: threads of a warp "
+        "update the same address."
+    )
+    wasted = min(1.0, share.value / 100)
+    effect = less_shared(model, wasted, fronts.value)
     units = {"L1": max(effect.units["L1"], 1 - MOST_REMOVED)}
     waits = kept_waits(model, MEMORY_WAITS, wasted * INDIRECT)
     yield Candidate(
         FINDING.id,
-        f"{share:.0f} of the {fronts}s of atomics on shared memory are repeats: threads of a warp "
-        "update the same address.",
+        Sentence(text, share=share, fronts=fronts),
         effect._replace(units=units, waits={**effect.waits, **waits}),
         (share, conflicts, fronts),
         lambda: view.column_places("excess wavefronts", "src_shared_wavefronts_excess"),
@@ -131,9 +128,8 @@ def _places(view: LaunchView) -> tuple[Place, ...]:
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     kinds = ("global_atomic", "global_cas", "global_reduction", "shared_atomic")
     counted = [view.get(f"{kind}_inst") for kind in kinds]
-    known = tuple(count for count in counted if count is not None)
+    known = tuple(filter(None, counted))
+    executes = len(known) < len(counted) or any(count.value for count in known)
     if view.opcodes:
         executes = view.executed("ATOM", "RED") > view.executed("REDUX")
-    else:
-        executes = len(known) < len(counted) or any(count.value for count in known)
-    return None if executes else ("The kernel executes no atomics.", known)
+    return None if executes else (Sentence("The kernel executes no atomics."), known)

@@ -9,6 +9,7 @@ from keet.analysis.decisions.hot_slice import hot_slice
 from keet.analysis.facts import global_memory, on_chip, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import HOT_LINE_RATE, MOST_REMOVED, SKEW_FROM, TimeModel
+from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
@@ -43,9 +44,8 @@ FINDING = FindingSpec(
             origin.looks_like_histogram,
             name="histogram",
             unless=(on_chip.atomics_shared,),
-        ): "Count in a "
-        "copy in shared memory per block{here}, where atomics are far cheaper, and add the copies "
-        "to global memory at the end.",
+        ): "Count in a copy in shared memory per block{here}, where atomics are far cheaper, and "
+        "add the copies to global memory at the end.",
         when(on_chip.atomics_global, name="atomics"): "Many threads update the same few "
         "addresses{here}: combine the updates per warp or block before they reach L2, or spread "
         "them over several copies.",
@@ -73,6 +73,7 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
     if model.hot_line is not None or most is None or usual is None:
         return None
     skew = view.ratio("l2_slice_skew", "busiest L2 slice over the average", most, usual)
-    if skew is None or float(skew.value) >= SKEW_FROM:
+    if skew is None or skew.value >= SKEW_FROM:
         return None
-    return f"The busiest slice of L2 looks up {skew:.2f} times the average.", (skew, most, usual)
+    text = "The busiest slice of L2 looks up {skew:.2f} times the average."
+    return Sentence(text, skew=skew), (skew, most, usual)

@@ -9,7 +9,7 @@ from keet.analysis.facts import on_chip, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import local_cause
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
@@ -57,7 +57,6 @@ FINDING = FindingSpec(
     ),
 )
 
-
 _CAUSES = {
     "spill": "registers that the compiler spilled",
     "array": "arrays that are indexed at run time (the compiler spilled no registers)",
@@ -69,19 +68,19 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     local, every, share = _sectors(view)
     if local is None or every is None or share is None:
         return
-    wasted = float(share.value) / 100
+    wasted = share.value / 100
     behind_l1 = 1 - wasted
     moved = view.value("l2_l1_sectors")
     loads, stores = view.value("global_load_sectors_missed"), view.value("global_store_sectors")
     if moved and loads is not None and stores is not None:
         # L1 absorbs most of local memory while it fits.
         behind_l1 = min(1.0, max(behind_l1, (loads + stores) / moved))
-    units = {"L1": 1 - wasted, "L2": behind_l1, "DRAM": behind_l1}
-    units["LSU"] = 1 - INDIRECT * wasted
+    units = {"L1": 1 - wasted, "L2": behind_l1, "DRAM": behind_l1, "LSU": 1 - INDIRECT * wasted}
     cause = local_cause(view)
+    text = "{share:.0f} of the sectors that L1 serves belong to local memory: {cause}."
     yield Candidate(
         FINDING.id,
-        f"{share:.0f} of the sectors that L1 serves belong to local memory: {_CAUSES[cause]}.",
+        Sentence(text, share=share, cause=_CAUSES[cause]),
         Effect(units, kept_waits(model, MEMORY_WAITS, wasted)),
         (share, local, every),
         lambda: view.column_places("local sectors", "src_l2_sectors_local"),
@@ -108,7 +107,8 @@ def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     if local is None or None in map(view.get, ("local_load_sectors", "local_store_sectors")):
         return None
     if share is None:
-        return "The kernel does not access local memory.", (local,)
-    if float(share.value) >= 100 * (1 - MOST_REMOVED):
+        return Sentence("The kernel does not access local memory."), (local,)
+    if share.value >= 100 * (1 - MOST_REMOVED):
         return None
-    return f"{share:.1f} of the sectors that L1 serves are local memory.", (share, local)
+    text = "{share:.1f} of the sectors that L1 serves are local memory."
+    return Sentence(text, share=share), (share, local)

@@ -6,13 +6,16 @@ from collections.abc import Iterator
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.facts import global_memory, origin
+from keet.analysis.facts.global_memory import TINY_ACCESS, WIDEST_ACCESS
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import access_width
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import INDIRECT, Effect, TimeModel
+from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
 
+PER_ACCESS = Parameter(3, "instructions for an access of a word and its address", "judgement")
 NARROW_INSTRUCTIONS = Parameter(
     1.0, "share of access and address instructions that wide accesses save", "fit"
 )
@@ -55,22 +58,19 @@ FINDING = FindingSpec(
             global_memory.consecutive_accesses,
             name="consecutive",
             unless=(global_memory.accesses_wide,),
-        ): "Each thread "
-        "accesses consecutive elements one by one{here}: read or write them as one aligned "
-        "vector, such as float4 or uint4.",
+        ): "Each thread accesses consecutive elements one by one{here}: read or write them as one "
+        "aligned vector, such as float4 or uint4.",
         when(global_memory.gathers, global_memory.accesses_narrow, name="gather"): "Store next to "
         "each other the values that are read with one index{here}, so that one wide access "
         "(float4, uint4) fetches them.",
         when(
             origin.looks_like_convolution, name="convolution", unless=(global_memory.accesses_wide,)
-        ): "Let each "
-        "thread compute several neighbouring results{here}, so that a value that it has loaded "
-        "serves several of them and fewer accesses are issued.",
+        ): "Let each thread compute several neighbouring results{here}, so that a value that it "
+        "has loaded serves several of them and fewer accesses are issued.",
         when(
             origin.looks_like_stencil, name="stencil", unless=(global_memory.accesses_wide,)
-        ): "Let each "
-        "thread compute several neighbouring points{here}, so that it loads their inputs with "
-        "wide accesses (float4) and uses each of them several times.",
+        ): "Let each thread compute several neighbouring points{here}, so that it loads their "
+        "inputs with wide accesses (float4) and uses each of them several times.",
         when(global_memory.accesses_tiny, name="bytes"): "Let each thread move sixteen bytes at a "
         "time{here} (uint4) and unpack the elements in registers, instead of one or two bytes per "
         "access.",
@@ -90,33 +90,32 @@ FINDING = FindingSpec(
     ),
 )
 
-
 _WIDTH = "bytes per thread and access"
-_WORD = 4.0
+_WORD = 4
 """Bytes per thread for which a warp's request is one cache line of 128 bytes."""
 
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    """Few bytes per access: instructions or requests in flight limit the launch before bandwidth
-    does."""
     width, executed = access_width(view), view.get("inst_executed")
-    if width is None or executed is None or not 0 < width < global_memory.WIDEST_ACCESS:
+    if width is None or executed is None or not 0 < width < WIDEST_ACCESS:
         return
-    kept = width / global_memory.WIDEST_ACCESS
+    kept = width / WIDEST_ACCESS
     # A request below a cache line also keeps fewer bytes in flight; above it, more loads have the
     # same effect.
-    below_line = min(1.0, max(0.0, (_WORD - width) / (_WORD / 2)))
+    below_line = min(1.0, max(0.0, (_WORD - width) / (_WORD - TINY_ACCESS)))
     saved = _access_share(view, below_line) * (1 - kept) * NARROW_INSTRUCTIONS
     shown = view.ledger.derived("access_width", Quantity(width, "byte"), _WIDTH, executed)
+    most = Quantity(float(WIDEST_ACCESS), "byte")
     label = "bytes that one access of a thread can move"
-    widest = view.ledger.derived(
-        "widest_access", Quantity(float(global_memory.WIDEST_ACCESS), "byte"), label, executed
-    )
+    widest = view.ledger.derived("widest_access", most, label, executed)
     other = 1 - model.waiting_for(*MEMORY_WAITS)
+    text = (
+        "A global access moves {width:.1f}s per thread on average; one instruction can move up to "
+        "{widest:.0f}s."
+    )
     yield Candidate(
         FINDING.id,
-        f"A global access moves {shown:.1f}s per thread on average; one instruction can move up to "
-        f"{widest:.0f}s.",
+        Sentence(text, width=shown, widest=widest),
         Effect(
             dict.fromkeys(("issue", "LSU", "FMA", "ALU", "ADU", "XU"), 1 - saved),
             kept_waits(model, MEMORY_WAITS, 1 - kept**below_line),
@@ -137,17 +136,15 @@ def _access_share(view: LaunchView, below_line: float) -> float:
     every = view.all_executed
     if not every:
         return 0.0
-    plain = min(1.0, 3 * view.executed("LDG", "STG") / every)
-    if view.code is None:
-        return plain
-    mix = {purpose.value: share for purpose, share in view.code.mix}
+    mix = {purpose.value: share for purpose, share in view.code.mix} if view.code else {}
     whole = mix.get("memory", 0) + mix.get("address", 0) + mix.get("control", 0)
-    return max(plain, below_line * whole)
+    return max(min(1.0, PER_ACCESS * view.executed("LDG", "STG") / every), below_line * whole)
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     width, executed = access_width(view), view.get("inst_executed")
-    if width is None or executed is None or width < global_memory.WIDEST_ACCESS:
+    if width is None or executed is None or width < WIDEST_ACCESS:
         return None
     shown = view.ledger.derived("access_width", Quantity(width, "byte"), _WIDTH, executed)
-    return f"A global access moves {shown:.1f}s per thread, as many as it can.", (shown,)
+    text = "A global access moves {width:.1f}s per thread, as many as it can."
+    return Sentence(text, width=shown), (shown,)

@@ -10,6 +10,7 @@ from keet.analysis.hardware.ceilings import HOST_LINK
 from keet.analysis.hardware.host_link import from_host
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import ATTAINABLE_LINK, HOT_LINE, MOST_REMOVED, Effect, TimeModel
+from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
@@ -36,9 +37,8 @@ FINDING = FindingSpec(
         "GPU before it runs (cudaMemcpyPeerAsync, or NCCL), and work on the copy{here}.",
         when(
             global_memory.writes_host, name="writes", unless=(global_memory.reads_host,)
-        ): "Write the "
-        "results to a buffer on the GPU{here}, and copy them to the host in bulk afterwards "
-        "(cudaMemcpyAsync into pinned memory, overlapped with the next kernel).",
+        ): "Write the results to a buffer on the GPU{here}, and copy them to the host in bulk "
+        "afterwards (cudaMemcpyAsync into pinned memory, overlapped with the next kernel).",
         when(global_memory.reads_host, name="reads"): "Copy the data to the GPU in bulk before the "
         "kernel (cudaMemcpyAsync from pinned memory, or cudaMemPrefetchAsync for managed memory), "
         "and work on the copy{here}.",
@@ -58,18 +58,19 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     load, rate = model.loads.get(HOST_LINK, 0.0), view.ceilings.rate(HOST_LINK)
     if not load or rate is None:
         return
-    reached, removed = view.ceilings.reached(HOST_LINK), MOST_REMOVED
-    units, hot = {HOST_LINK: 1 - removed}, model.hot_line
+    units, hot = {HOST_LINK: 1 - MOST_REMOVED}, model.hot_line
     if hot is not None and hot.is_in_host:
         # L2 would serve such a line at once if it were in the GPU's memory.
-        units[HOT_LINE], load = 1 - removed, max(load, hot.load)
-    part = from_host(view.ledger)
-    fills = f", and {part:.0f} of what L2 fetches comes from there" if part is not None else ""
+        units[HOT_LINE], load = 1 - MOST_REMOVED, max(load, hot.load)
+    part, fills = from_host(view.ledger), ""
+    if part is not None:
+        fills = Sentence(", and {part:.0f} of what L2 fetches comes from there", part=part)
+    text = "The kernel itself moves {rate} between the GPU and the host's memory{fills}."
     yield Candidate(
         FINDING.id,
-        f"The kernel itself moves {rate} between the GPU and the host's memory{fills}.",
-        Effect(units, kept_waits(model, MEMORY_WAITS, removed * load)),
-        tuple(number for number in (rate, reached, part) if number is not None),
+        Sentence(text, rate=rate, fills=fills),
+        Effect(units, kept_waits(model, MEMORY_WAITS, MOST_REMOVED * load)),
+        tuple(filter(None, (rate, view.ceilings.reached(HOST_LINK), part))),
         view.sampled_places,
     )
 
@@ -77,4 +78,4 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     if view.ceilings.share(HOST_LINK) != 0.0 or view.ceilings.share("NVLink"):
         return None
-    return "The kernel does not access memory of the host.", ()
+    return Sentence("The kernel does not access memory of the host."), ()

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.decisions.saturated import PIPE_WORK, saturated
 from keet.analysis.facts import global_memory, instructions, on_chip, origin
+from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.kernel.library import library_of
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import MOST_REMOVED, Effect, TimeModel
+from keet.evidence import Sentence
 from keet.findings import Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
 
@@ -23,6 +25,16 @@ REPEATED = Parameter(
     1.4, "requested over distinct bytes from which data counts as read again", "fit"
 )
 REUSE = Parameter(0.5, "exponent: how many of the L2 reads beyond DRAM's can be saved", "fit")
+L2_READS_KEPT = Parameter(0.2, "least share of L2's reads that a rewrite leaves", "judgement")
+REREAD_BYTES = Parameter(1e6, "DRAM bytes below which many are code and constants", "judgement")
+PASSES_OVER_DATA = Parameter(8, "most iterations of a loop of passes over the data", "judgement")
+LIKELY_SAME_DATA = Parameter(
+    0.8,
+    "likelihood that equal numbers of bytes are the same data, at medium confidence",
+    "judgement",
+)
+POSSIBLY_SAME_DATA = Parameter(0.5, "the same, at low confidence", "judgement")
+SAME_INPUT = Parameter(0.4, "the same, if all launches only read the bytes", "judgement")
 
 FINDING = FindingSpec(
     id="redundant_traffic",
@@ -77,14 +89,12 @@ FINDING = FindingSpec(
             instructions.tensor_cores_used,
             name="product_fragments",
             unless=(on_chip.uses_shared,),
-        ): "Load tiles of "
-        "both operands into shared memory, once for several warps of a block, and let each warp "
-        "compute several fragments from them{here}; or call cuBLAS.",
+        ): "Load tiles of both operands into shared memory, once for several warps of a block, and "
+        "let each warp compute several fragments from them{here}; or call cuBLAS.",
         when(
             origin.looks_like_gemm, name="product_untiled", unless=(on_chip.uses_shared,)
-        ): "Load tiles of "
-        "both operands into shared memory, and let each thread compute a block of several rows "
-        "and columns in registers{here}; or call cuBLAS.",
+        ): "Load tiles of both operands into shared memory, and let each thread compute a block of "
+        "several rows and columns in registers{here}; or call cuBLAS.",
         when(origin.looks_like_gemm, on_chip.uses_shared, name="product"): "Use larger "
         "tiles{here}: let each block and each thread compute more results, so that every value "
         "loaded into shared memory or registers serves more of them; or call cuBLAS.",
@@ -106,9 +116,9 @@ FINDING = FindingSpec(
         "results per thread.",
         when(
             global_memory.rereads_from_l2, on_chip.uses_shared, origin.has_tma, name="cluster"
-        ): "Blocks load "
-        "the same data from L2{here}: use larger tiles in shared memory, or let the blocks of a "
-        "thread block cluster share their loads (TMA multicast, distributed shared memory).",
+        ): "Blocks load the same data from L2{here}: use larger tiles in shared memory, or let the "
+        "blocks of a thread block cluster share their loads (TMA multicast, distributed shared "
+        "memory).",
         when(global_memory.rereads_from_l2, name="from_l2"): "Blocks or neighbouring threads load "
         "the same data from L2{here}: load it once per block into shared memory, and let each "
         "thread and block compute more results from it.",
@@ -124,56 +134,45 @@ FINDING = FindingSpec(
 )
 
 
-_FEWEST_BYTES_READ = 1e6
-"""Bytes below which instructions and constants are a notable part of the DRAM reads."""
-_SMALLEST_KEPT_PART = 0.2
-"""Judgement: no rewrite is expected to save more than 80 % of L2's reads."""
-_MOST_PASSES = 8.0
-"""Judgement: a loop with more iterations is not a pass over the data."""
-_LIKELIHOOD = {"high": 1.0, "medium": 0.8, "low": 0.5}
-"""Judgement: how often equal amounts of bytes are the same data."""
-_SAME_INPUT = 0.4
-"""Judgement: the same if both launches read and neither writes; arrays often have equal sizes."""
-
-
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     # Fewer bytes shorten waiting only as far as there is a queue for them.
     queue = max(model.loads.get(unit, 0.0) for unit in ("DRAM", "L2"))
     yield from _from_dram(view, model, queue)
     yield from _from_l2(view, model, queue)
-    yield from _reloads(view, model)
+    pipe = saturated(view, model)
+    if pipe is not None and pipe.work == "reloads":
+        why = Sentence(", mostly with global loads of bytes that it holds already")
+        yield pipe.candidate(FINDING.id, why)._replace(variant="l1")
     yield from _between_launches(view)
 
 
 def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candidate]:
     """The same bytes come from DRAM more than once within the launch."""
     read, executed = view.get("dram_bytes_read"), view.get("inst_executed")
-    if view.code is None or read is None or executed is None or read.value < _FEWEST_BYTES_READ:
+    if view.code is None or read is None or executed is None or read.value < REREAD_BYTES:
         return
     l2_size = view.value("device_l2_size")
     wasted, hedge, has_passes, sectors = _repeats(view.code, float(read.value), l2_size)
     if not wasted:
         return
-    distinct = view.ledger.derived(
-        "distinct_bytes",
-        Quantity(float(read.value) - wasted, "byte"),
-        "bytes that would be read from DRAM if each were read once",
-        executed,
-    )
-    per_byte = Quantity(float(read.value) / max(float(distinct.value), 1.0), "")
-    label = "DRAM reads of each byte"
+    once, label = read.value - wasted, "bytes that would be read from DRAM if each were read once"
+    distinct = view.ledger.derived("distinct_bytes", Quantity(once, "byte"), label, executed)
+    per_byte, label = Quantity(read.value / max(once, 1.0), ""), "DRAM reads of each byte"
     times = view.ledger.derived("dram_reads_per_byte", per_byte, label, read, distinct)
     written = view.value("dram_bytes_written") or 0.0
-    removed = min(MOST_REMOVED, wasted / (float(read.value) + written))
-    to_l1 = max(32.0 * (view.value("l2_l1_sectors") or 0.0), 1.0)
+    removed = min(MOST_REMOVED, wasted / (read.value + written))
+    to_l1 = max(SECTOR * (view.value("l2_l1_sectors") or 0.0), 1.0)
     # Most of what threads load may come from L1: that part stays.
-    loaded = max(32.0 * (view.value("global_load_sectors") or 0.0), to_l1)
+    loaded = max(SECTOR * (view.value("global_load_sectors") or 0.0), to_l1)
     units = {"DRAM": 1 - removed, "L2": 1 - min(removed, wasted / to_l1)}
     units |= dict.fromkeys(("L1", "LSU"), 1 - min(removed, wasted / loaded))
+    text = (
+        "The launch reads {read} from DRAM, but the addresses of its loads cover {hedge} "
+        "{distinct}: each byte is read {times:.1f} times on average."
+    )
     yield Candidate(
         FINDING.id,
-        f"The launch reads {read} from DRAM, but the addresses of its loads cover {hedge} "
-        f"{distinct}: each byte is read {times:.1f} times on average.",
+        Sentence(text, read=read, hedge=hedge, distinct=distinct, times=times),
         Effect(units, kept_waits(model, MEMORY_WAITS, removed * queue)),
         (times, read, distinct),
         lambda: view.places_by("global sectors", sectors),
@@ -193,7 +192,7 @@ def _repeats(
     gathered = float(sum(row.l1_bytes or 0 for row in code.reuse if not row.sector_bytes_at_most))
     is_vague = gathered or any(row.basis == "estimate" for row in bounded)
     asked = sum(_beyond_l2(row, distinct + gathered, l2_bytes) for row in repeated)
-    if gathered and passes and min(passes) <= _MOST_PASSES and len(repeated) == len(bounded):
+    if gathered and passes and min(passes) <= PASSES_OVER_DATA and len(repeated) == len(bounded):
         # Data that is gathered with indices read in several passes is gathered as often.
         asked += gathered * (1 - 1 / min(passes))
         gathered = 0.0
@@ -231,22 +230,23 @@ def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candi
     sectors, read = view.get("l2_l1_read_sectors"), view.get("dram_bytes_read")
     if sectors is None or read is None:
         return
-    delivered = 32.0 * float(sectors.value)
-    if delivered <= float(read.value) or read.value < _FEWEST_BYTES_READ:
+    delivered = float(SECTOR * sectors.value)
+    if not REREAD_BYTES <= read.value < delivered:
         return
-    written = 32.0 * (view.value("l2_l1_write_sectors") or 0.0)
-    needed = max((float(read.value) + written) / (delivered + written), _SMALLEST_KEPT_PART)
+    written = SECTOR * (view.value("l2_l1_write_sectors") or 0.0)
+    needed = max((read.value + written) / (delivered + written), L2_READS_KEPT)
     kept = 1 - (1 - needed**REUSE) * (1 - _gathered_share(view))
-    asked = view.ledger.derived(
-        "l2_bytes_delivered", Quantity(delivered, "byte"), "read from L2 by L1", sectors
+    amount, label = Quantity(delivered, "byte"), "read from L2 by L1"
+    asked = view.ledger.derived("l2_bytes_delivered", amount, label, sectors)
+    per_byte, label = Quantity(delivered / read.value, ""), "L2 reads over DRAM reads"
+    times = view.ledger.derived("l2_reads_per_byte", per_byte, label, asked, read)
+    text = (
+        "L1 reads {asked} from L2, {times:.1f} times the {read} that come from DRAM: blocks or "
+        "neighbouring threads load the same bytes again."
     )
-    times = view.ratio("l2_reads_per_byte", "L2 reads over DRAM reads", asked, read)
-    if times is None:
-        return
     yield Candidate(
         FINDING.id,
-        f"L1 reads {asked} from L2, {times:.1f} times the {read} that come from DRAM: blocks or "
-        "neighbouring threads load the same bytes again.",
+        Sentence(text, asked=asked, times=times, read=read),
         Effect({"L2": kept}, kept_waits(model, MEMORY_WAITS, (1 - kept) * queue)),
         (times, asked, read),
         lambda: view.column_places("global sectors", "src_l2_sectors_global"),
@@ -272,22 +272,15 @@ def _between_launches(view: LaunchView) -> Iterator[Candidate]:
     shared = view.shared_traffic
     if shared is None or shared.saved_us is None or library_of(view.launch.name.full) is not None:
         return  # users can't fuse a library's kernel
-    saved = min(float(shared.saved_us.value), MOST_REMOVED * shared.total_us)
+    saved = min(shared.saved_us.value, MOST_REMOVED * shared.total_us)
+    likelihoods = {"high": 1.0, "medium": LIKELY_SAME_DATA, "low": POSSIBLY_SAME_DATA}
     yield Candidate(
         FINDING.id,
-        shared.text,
+        Sentence("{text}", text=shared.text),
         shared.total_us / (shared.total_us - saved),
         tuple(map(view.ledger.adopt, shared.evidence)),
         lambda: view.column_places("global sectors", "src_l2_sectors_global"),
         "suspected",
         variant=shared.kind,
-        likelihood=_SAME_INPUT if shared.kind == "same_input" else _LIKELIHOOD[shared.confidence],
+        likelihood=SAME_INPUT if shared.kind == "same_input" else likelihoods[shared.confidence],
     )
-
-
-def _reloads(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    """L1 is busy with global loads of bytes that it holds."""
-    pipe = saturated(view, model)
-    if pipe is not None and pipe.work == "reloads":
-        why = ", mostly with global loads of bytes that it holds already"
-        yield pipe.candidate(FINDING.id, why)._replace(variant="l1")

@@ -10,7 +10,7 @@ from keet.analysis.facts import on_chip, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import UNRELATED_WAITS, less_shared
 from keet.analysis.time_model import MOST_REMOVED, TimeModel
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, SmallShare, otherwise, when
 
 FINDING = FindingSpec(
@@ -77,13 +77,8 @@ FINDING = FindingSpec(
     ),
 )
 
-
-_COUNTED = (
-    "bank_conflicts_load",
-    "bank_conflicts_store",
-    "shared_load_wavefronts",
-    "shared_store_wavefronts",
-)
+_CONFLICTS = ("bank_conflicts_load", "bank_conflicts_store")
+_WAVEFRONTS = ("shared_load_wavefronts", "shared_store_wavefronts")
 _SHARE = ("bank_conflict_share", "shared wavefronts lost to bank conflicts")
 
 
@@ -96,11 +91,14 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     share = view.percent(*_SHARE, conflicts, fronts)
     if share is None:
         return
+    text = (
+        "{share:.0f} of the {fronts}s of shared memory are repeats, because threads of a warp "
+        "access different words in the same bank."
+    )
     yield Candidate(
         FINDING.id,
-        f"{share:.0f} of the {fronts}s of shared memory are repeats, because "
-        "threads of a warp access different words in the same bank.",
-        less_shared(model, min(1.0, float(share.value) / 100), float(fronts.value)),
+        Sentence(text, share=share, fronts=fronts),
+        less_shared(model, min(1.0, share.value / 100), fronts.value),
         (share, conflicts, fronts),
         lambda: view.column_places("excess wavefronts", "src_shared_wavefronts_excess"),
     )
@@ -108,20 +106,21 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 def _wavefronts(view: LaunchView) -> tuple[Evidence | None, Evidence | None]:
     """Bank conflicts of loads and stores, and all of their wavefronts."""
-    conflicts = view.total("bank_conflicts", "shared-memory bank conflicts", *_COUNTED[:2])
-    return conflicts, view.total("shared_wavefronts", "shared-memory wavefronts", *_COUNTED[2:])
+    conflicts = view.total("bank_conflicts", "shared-memory bank conflicts", *_CONFLICTS)
+    return conflicts, view.total("shared_wavefronts", "shared-memory wavefronts", *_WAVEFRONTS)
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:
-    conflicts, fronts = _wavefronts(view)
     others = ("ldmatrix", "ldgsts", "atomic")  # these accesses have their own conflict counters
-    if None in map(view.get, _COUNTED) or any(view.value(f"bank_conflicts_{k}") for k in others):
+    if any(view.value(f"bank_conflicts_{kind}") for kind in others):
         return None
-    if conflicts is None or fronts is None:
+    conflicts, fronts = _wavefronts(view)
+    if conflicts is None or fronts is None or None in map(view.get, (*_CONFLICTS, *_WAVEFRONTS)):
         return None
-    if not fronts.value:
-        return "The kernel does not access shared memory.", (fronts,)
     share = view.percent(*_SHARE, conflicts, fronts)
-    if share is None or float(share.value) >= 100 * (1 - MOST_REMOVED):
+    if share is None:
+        return Sentence("The kernel does not access shared memory."), (fronts,)
+    if share.value >= 100 * (1 - MOST_REMOVED):
         return None
-    return f"{share:.1f} of the wavefronts of shared memory are bank conflicts.", (share, fronts)
+    text = "{share:.1f} of the wavefronts of shared memory are bank conflicts."
+    return Sentence(text, share=share), (share, fronts)

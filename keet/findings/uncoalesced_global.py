@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.decisions.replays import REPLAYED, replays
 from keet.analysis.facts import global_memory, instructions, on_chip, origin
+from keet.analysis.facts.fact import MAJORITY
+from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import global_accesses, global_addresses, global_part
 from keet.analysis.parameters import Parameter
 from keet.analysis.source_lines.array_accesses import is_gather
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
+from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, SmallShare, otherwise, when
 from keet.units import Quantity
 
@@ -82,9 +85,8 @@ FINDING = FindingSpec(
             global_memory.consecutive_accesses,
             name="consecutive",
             unless=(global_memory.accesses_wide,),
-        ): "Each thread "
-        "accesses consecutive elements one by one{here}: move them as one aligned vector (float4, "
-        "uint4), or let neighbouring threads take neighbouring elements.",
+        ): "Each thread accesses consecutive elements one by one{here}: move them as one aligned "
+        "vector (float4, uint4), or let neighbouring threads take neighbouring elements.",
         when(global_memory.strided_records, name="records"): "Neighbouring threads access the same "
         "field of neighbouring records{here}: store each field in an array of its own (structure "
         "of arrays), or move whole records with vector types or through shared memory.",
@@ -93,9 +95,8 @@ FINDING = FindingSpec(
             instructions.tensor_cores_used,
             name="fragments",
             unless=(on_chip.uses_shared,),
-        ): "The threads "
-        "of a warp load a fragment from several rows{here}: copy tiles of the operands into "
-        "shared memory in the order of memory, and load the fragments from there.",
+        ): "The threads of a warp load a fragment from several rows{here}: copy tiles of the "
+        "operands into shared memory in the order of memory, and load the fragments from there.",
         when(global_memory.excess_in_stores, name="stores"): "Let the threads of a warp store "
         "along the fastest axis of the output{here}: swap the thread's axes, or collect the "
         "results in a tile in shared memory and store the tile row by row.",
@@ -104,15 +105,13 @@ FINDING = FindingSpec(
         "axes, or load a tile row by row into shared memory and read its columns there.",
         when(
             global_memory.excess_in_loads, on_chip.uses_shared, name="loads_of_tiles"
-        ): "Load into "
-        "shared memory in the order of memory, with neighbouring threads on neighbouring "
-        "elements{here}, and pick from there in any order.",
+        ): "Load into shared memory in the order of memory, with neighbouring threads on "
+        "neighbouring elements{here}, and pick from there in any order.",
         when(
             global_memory.sends_to_l2, name="sent", unless=(global_memory.excess_in_loads,)
-        ): "Far more goes "
-        "to L2 than comes back, as with stores: let neighbouring threads store to neighbouring "
-        "addresses{here}. Keep each field of a structure in an array of its own, or collect the "
-        "results in shared memory and store them in the order of memory.",
+        ): "Far more goes to L2 than comes back, as with stores: let neighbouring threads store to "
+        "neighbouring addresses{here}. Keep each field of a structure in an array of its own, or "
+        "collect the results in shared memory and store them in the order of memory.",
         otherwise: "Let neighbouring threads of a warp access neighbouring addresses{here}: run "
         "them along the fastest axis of the array, keep each field of a structure in an array of "
         "its own, or go through a tile in shared memory.",
@@ -127,17 +126,12 @@ FINDING = FindingSpec(
 
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    yield from _excess_sectors(view, model)
     replayed = replays(view, model)
     if replayed and not replayed.uses_shared:
         yield Candidate(FINDING.id, *replayed.shown, view.sampled_places, "assumed")
-
-
-def _excess_sectors(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    """Loads and stores only: scattered atomics do not depend on the layout."""
     sectors, ideal = view.get("src_l2_sectors_global"), view.get("src_l2_sectors_global_ideal")
     every = sectors  # atomics and asynchronous copies too; exports do not distinguish them
-    if view.by_address("memory_type"):
+    if view.by_address("memory_type"):  # scattered atomics do not depend on the layout
         plain = global_addresses(view)
         label = "sectors touched by global loads and stores"
         sectors = view.sum_over("load_store_sectors", "src_l2_sectors_global", plain, label)
@@ -151,7 +145,7 @@ def _excess_sectors(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     share = view.percent("excess_sectors_share", "global sectors beyond the ideal", excess, every)
     if share is None or share.value <= 0:
         return
-    kept = max(0.0, 1 - float(share.value) / 100)
+    kept = max(0.0, 1 - share.value / 100)
     gathers = _gathers(view)
     if gathers:  # indices decide: only a part can be sorted, grouped or kept close
         kept **= GATHERED
@@ -159,10 +153,13 @@ def _excess_sectors(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     # Requests with many sectors take longer if the units that serve them have queues.
     relief = max(model.loads.get(unit, 0.0) * (1 - left) for unit, left in units.items())
     removed = min(1.0, relief * COALESCED_WAITS)
+    text = (
+        "{share:.0f} of the {every}s that global accesses touch would not be needed if the threads "
+        "of a warp accessed neighbouring bytes."
+    )
     yield Candidate(
         FINDING.id,
-        f"{share:.0f} of the {every}s that global accesses touch would not be needed if the "
-        "threads of a warp accessed neighbouring bytes.",
+        Sentence(text, share=share, every=every),
         Effect(units, kept_waits(model, (*MEMORY_WAITS, "mio_throttle"), removed)),
         (share, every, sectors, ideal),
         lambda: view.column_places("excess sectors", "src_l2_sectors_global_excess"),
@@ -180,7 +177,7 @@ def _fewer_sectors(view: LaunchView, kept: float) -> dict[str, float]:
         return max(left, min(1.0, requested / moved)) if moved and requested else left
 
     # L1 may serve the rest of a sector to a later access, so that L2 and DRAM do not see it.
-    behind = after(kept, 32 * (view.value("l2_l1_sectors") or 0.0))
+    behind = after(kept, SECTOR * (view.value("l2_l1_sectors") or 0.0))
     dram = (view.value("dram_bytes_read") or 0.0) + (view.value("dram_bytes_written") or 0.0)
     part = global_part(view)
     within = 1 - (1 - kept) * part
@@ -199,7 +196,7 @@ def _gathers(view: LaunchView) -> bool:
         code = view.code.program.code
         data = {code[a.position].address for a in view.code.accesses if a.is_gather}
         part = sum(count for address, count in excess.items() if address in data)
-        return part > 0.5 * sum(excess.values())
+        return part > MAJORITY * sum(excess.values())
     places = view.column_places("excess sectors", "src_l2_sectors_global_excess")
     return is_gather(view.accesses(FINDING.memory, places))
 
@@ -208,10 +205,10 @@ def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     sectors, ideal = view.get("src_l2_sectors_global"), view.get("src_l2_sectors_global_ideal")
     if sectors is None or ideal is None:
         return None
-    if not sectors.value:
-        return "The kernel does not access global memory.", (sectors,)
     used = view.percent("ideal_sectors_share", "ideal of all global sectors", ideal, sectors)
-    if used is None or float(used.value) < 100 * MOST_REMOVED:
+    if used is None:
+        return Sentence("The kernel does not access global memory."), (sectors,)
+    if used.value < 100 * MOST_REMOVED:
         return None
-    text = f"Global accesses touch {sectors:.0f}s, and {used:.0f} of that is the ideal."
-    return text, (sectors, used)
+    text = "Global accesses touch {sectors:.0f}s, and {used:.0f} of that is the ideal."
+    return Sentence(text, sectors=sectors, used=used), (sectors, used)
