@@ -6,6 +6,7 @@ from keet.analysis.decisions.rooflines import COMPUTE, reached_roofline
 from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import ATTAINABLE_ISSUE, ATTAINABLE_MATH, LEADS, WORTH, TimeModel
+from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
@@ -34,9 +35,9 @@ FINDING = FindingSpec(
             instructions.computes_in_single,
             name="product",
             unless=(instructions.tensor_cores_used,),
-        ): "The FMA pipe "
-        "is full: only the tensor cores are faster for a product (in half precision, or TF32 and "
-        "bfloat16 where the GPU has them and the accuracy allows it), or less arithmetic.",
+        ): "The FMA pipe is full: only the tensor cores are faster for a product (in half "
+        "precision, or TF32 and bfloat16 where the GPU has them and the accuracy allows it), or "
+        "less arithmetic.",
         when(instructions.computes_in_double, name="double"): "Only less arithmetic helps: single "
         "precision where the accuracy allows it, fewer divisions and roots, or another algorithm.",
         otherwise: "Only less arithmetic would help: common terms computed once, another "
@@ -59,5 +60,5 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
     if not pipes or max(model.loads[pipe.name] for pipe in pipes) >= LEADS:
         return None
     top = max(pipes, key=lambda pipe: pipe.share)
-    text = f"No unit of that roofline is near its peak ({top.spoken}: {top.reached:.0f})."
-    return text, (top.reached,)
+    text = "No unit of that roofline is near its peak ({unit}: {reached:.0f})."
+    return Sentence(text, unit=top.spoken, reached=top.reached), (top.reached,)

@@ -6,6 +6,7 @@ from keet.analysis.decisions.rooflines import reached_roofline
 from keet.analysis.facts import global_memory, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import ATTAINABLE_OTHER, LEADS, PASSES_ON, WORTH, TimeModel
+from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
@@ -57,4 +58,5 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
     reached = view.ceilings.reached("DRAM")
     if reached is None or model.loads["DRAM"] >= PASSES_ON:
         return None
-    return f"No unit of that roofline is near its peak (DRAM: {reached:.0f}).", (reached,)
+    text = "No unit of that roofline is near its peak (DRAM: {reached:.0f})."
+    return Sentence(text, reached=reached), (reached,)

@@ -18,6 +18,7 @@ from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.place import LeadingLines
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, TimeModel
+from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 if TYPE_CHECKING:
@@ -51,9 +52,8 @@ FINDING = FindingSpec(
         "and pass tensors and scalars that are not float64.",
         when(
             instructions.converts_to_double, instructions.double_functions, name="functions"
-        ): "Call the "
-        "float version of functions (sqrtf, expf, powf), divide floats, and write constants with "
-        "an f{here}.",
+        ): "Call the float version of functions (sqrtf, expf, powf), divide floats, and write "
+        "constants with an f{here}.",
         when(instructions.converts_to_double, name="conversions"): "Floats become doubles and go "
         "back{here}: write constants with an f, and keep sums and intermediate values in float.",
         otherwise: "Write constants with an f, call the float version of functions, and keep "
@@ -79,10 +79,10 @@ def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
     busy = view.ceilings.reached("FP64")
     if view.all_executed and part_of(view, *DOUBLES) < LEAST_PART:
         shown = (busy,) if busy is not None else ()
-        return "The kernel executes no FP64 arithmetic to speak of.", shown
-    if not view.all_executed and busy is not None and not busy.value:
-        return f"The FP64 pipe is busy for {busy:.0f} of the time.", (busy,)
-    return None
+        return Sentence("The kernel executes no FP64 arithmetic to speak of."), shown
+    if view.all_executed or busy is None or busy.value:
+        return None
+    return Sentence("The FP64 pipe is busy for {busy:.0f} of the time.", busy=busy), (busy,)
 
 
 def leading_lines(code: MachineCode) -> LeadingLines:

@@ -12,6 +12,7 @@ from keet.analysis.kernel.grid_use import SHORT_KERNEL_NS
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.place import LeadingLines
 from keet.analysis.time_model import MOST_REMOVED, Effect, TimeModel
+from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 if TYPE_CHECKING:
@@ -60,12 +61,12 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     stalled, duration = view.stall("no_instruction"), view.value("duration")
     if stalled is None:
         return
-    text = f"Warps wait {stalled:.0f} of their time for instructions to be fetched."
+    text = "Warps wait {share:.0f} of their time for instructions to be fetched."
     # Every kernel starts with empty instruction caches, which matters for short ones.
     removed = max(0.0, 1 - SHORT_KERNEL_NS / duration) if duration else 0.0
     effect = Effect(waits=kept_waits(model, ("no_instruction",), removed))
     places = partial(view.waiting_places, "no_instructions", "no_instruction")
-    yield Candidate(FINDING.id, text, effect, (stalled,), places)
+    yield Candidate(FINDING.id, Sentence(text, share=stalled), effect, (stalled,), places)
 
 
 def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
@@ -73,9 +74,9 @@ def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
     if not view.stalls or share >= 1 - MOST_REMOVED:
         return None
     if stalled is None:
-        return "No warp waits for instructions to be fetched.", ()
-    text = f"Warps spend {stalled:.1f} of their time waiting for instructions to be fetched."
-    return text, (stalled,)
+        return Sentence("No warp waits for instructions to be fetched."), ()
+    text = "Warps spend {share:.1f} of their time waiting for instructions to be fetched."
+    return Sentence(text, share=stalled), (stalled,)
 
 
 def leading_lines(code: MachineCode) -> LeadingLines:

@@ -12,7 +12,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
 
@@ -82,13 +82,13 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     issue, share = view.ceilings.reached("issue"), _overhead_share(view)
     if issue is None or share is None:
         return
-    text = (
-        f"The schedulers issue in {issue:.0f} of the cycles, and {share:.0f} of the instructions "
+    words = (
+        "The schedulers issue in {issue:.0f} of the cycles, and {share:.0f} of the instructions "
         "compute addresses, conditions and conversions."
     )
     special, integers = part_of(view, "MUFU"), part_of(view, "I2F", "F2I")
     divisions = min(part_of(view, "I2F"), special) * PER_DIVISION
-    beyond = max(0.0, float(share.value) / 100 - OVERHEAD_BASE)
+    beyond = max(0.0, share.value / 100 - OVERHEAD_BASE)
     removed = min(MOST_REMOVED, beyond * OVERHEAD_REMOVED + divisions)
     units = dict.fromkeys(("issue", "ALU", "FMA", "ADU"), 1 - removed)
     if on_xu := integers + special + part_of(view, "F2F"):
@@ -97,14 +97,16 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     other_waits = 1 - model.waiting_for(*MEMORY_WAITS)
     effect = Effect(units, every_wait=1 - INDIRECT * removed * other_waits)
     places = partial(view.column_places, "executed instructions", "inst_executed")
+    text = Sentence(words, issue=issue, share=share)
     yield Candidate(FINDING.id, text, effect, (share, issue), places, "assumed")
 
 
 def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
     share = _overhead_share(view) if view.code is not None else None
-    if share is None or float(share.value) >= 100 * (1 - MOST_REMOVED):
+    if share is None or share.value >= 100 * (1 - MOST_REMOVED):
         return None
-    return f"{share:.1f} of the instructions are for addresses and conditions.", (share,)
+    text = "{share:.1f} of the instructions are for addresses and conditions."
+    return Sentence(text, share=share), (share,)
 
 
 def _overhead_share(view: LaunchView) -> Evidence | None:

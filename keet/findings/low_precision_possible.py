@@ -16,6 +16,7 @@ from keet.analysis.decisions.double_precision import (
 from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, TimeModel
+from keet.evidence import Sentence
 from keet.findings import Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
@@ -48,9 +49,8 @@ FINDING = FindingSpec(
             origin.has_double_tensor_cores,
             name="tensor",
             unless=(instructions.tensor_cores_used,),
-        ): "Compute the "
-        "product on the double-precision tensor cores (mma.sync for f64, or cuBLAS){here}, or in "
-        "a narrower type where the accuracy allows it.",
+        ): "Compute the product on the double-precision tensor cores (mma.sync for f64, or "
+        "cuBLAS){here}, or in a narrower type where the accuracy allows it.",
         when(instructions.computes_in_double, origin.slow_double, name="slow_double"): "This GPU "
         "computes doubles at a small part of its single-precision rate: use single precision "
         "where the accuracy allows it{here}, with compensated sums (two floats) where it does not.",
@@ -78,11 +78,12 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         text, evidence = measured_doubles(view)
     elif not view.opcodes and busy is not None and model.busiest == "FP64":
         # Without instruction counts, only the pipe shows FP64.
+        words = "The FP64 pipe is the busiest unit: it is busy for {busy:.0f} of the time{rate}."
         ratio, rate, evidence = view.get("device_fp32_fp64_ratio"), "", (busy,)
         if ratio is not None and ratio.value > FULL_RATE:
-            rate = f", and this GPU computes FP32 {ratio:.0f} times as fast"
+            rate = Sentence(", and this GPU computes FP32 {ratio:.0f} times as fast", ratio=ratio)
             evidence = (busy, ratio)
-        text = f"The FP64 pipe is the busiest unit: it is busy for {busy:.0f} of the time{rate}."
+        text = Sentence(words, busy=busy, rate=rate)
     else:
         return
     effect = in_single_precision(view, model, is_unintended=False)

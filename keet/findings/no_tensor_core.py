@@ -9,8 +9,10 @@ from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import Effect, TimeModel
+from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
+TENSOR_IDLE = Parameter(5.0, "percent of peak up to which tensor cores are unused", "judgement")
 TENSOR_WORK = Parameter(
     0.1, "share of the SM work of a matrix product that is left on tensor cores", "fit"
 )
@@ -56,23 +58,18 @@ FINDING = FindingSpec(
     ),
 )
 
-_IDLE = 5.0
-"""Percent of their peak up to which tensor cores count as unused. Judgement."""
-
 
 def candidates(view: LaunchView, _model: TimeModel) -> Iterator[Candidate]:
-    """Half-precision values that are multiplied as floats, in a kernel that reuses them from shared
-    memory."""
     busy, tensor = view.ceilings.reached("FMA"), view.ceilings.reached("tensor")
-    if busy is None or tensor is None or tensor.value > _IDLE or view.capability < (7, 0):
+    if busy is None or tensor is None or tensor.value > TENSOR_IDLE or view.capability < (7, 0):
         return
     if not view.opcodes or not is_matrix_product(view) or not _has_halves(view):
         return
-    text = (
-        f"Half-precision values are multiplied as floats on the FMA pipe, busy for {busy:.0f} of "
+    words = (
+        "Half-precision values are multiplied as floats on the FMA pipe, busy for {busy:.0f} of "
         "the time, while the tensor cores idle."
     )
-    kept = TENSOR_WORK
+    text, kept = Sentence(words, busy=busy), TENSOR_WORK
     effect = Effect(dict.fromkeys(("FMA", "issue", "LSU", "L1", "ALU"), kept), every_wait=kept)
     variant = "hopper" if view.capability == (9, 0) else ""  # wgmma is its own
     yield Candidate(FINDING.id, text, effect, (busy,), view.sampled_places, "assumed", variant)
@@ -89,6 +86,6 @@ def _has_halves(view: LaunchView) -> bool:
 
 def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
     busy = view.ceilings.reached("tensor")
-    if busy is None or busy.value <= _IDLE:
+    if busy is None or busy.value <= TENSOR_IDLE:
         return None
-    return f"The tensor cores are busy for {busy:.0f} of the time.", (busy,)
+    return Sentence("The tensor cores are busy for {busy:.0f} of the time.", busy=busy), (busy,)

@@ -9,8 +9,12 @@ from keet.analysis.decisions.double_precision import double_precision
 from keet.analysis.decisions.saturated import NEAR_BUSIEST, PIPE_WORK, less_queueing, saturated
 from keet.analysis.facts import global_memory, instructions, on_chip, origin
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import DEVICE_WIDE, INDIRECT, SHARPNESS, Effect, TimeModel
+from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+
+L1_PASSES = Parameter(3, "L1 busy over LSU busy of accesses in several passes", "judgement")
 
 FINDING = FindingSpec(
     id="pipe_saturated",
@@ -52,19 +56,17 @@ FINDING = FindingSpec(
             origin.looks_like_gemm,
             name="product_untiled",
             unless=(on_chip.uses_shared,),
-        ): "Load tiles of "
-        "both operands into shared memory, and let each thread compute a block of several rows "
-        "and columns in registers{here}, so that each value loaded serves several results; or "
-        "call cuBLAS.",
+        ): "Load tiles of both operands into shared memory, and let each thread compute a block of "
+        "several rows and columns in registers{here}, so that each value loaded serves several "
+        "results; or call cuBLAS.",
         when(
             instructions.pipe_lsu,
             origin.looks_like_gemm,
             on_chip.uses_shared,
             name="product",
             unless=(instructions.tensor_cores_used,),
-        ): "Let each "
-        "thread compute a block of several rows and columns in registers{here}, so that each "
-        "value read from shared memory serves several results; or call cuBLAS.",
+        ): "Let each thread compute a block of several rows and columns in registers{here}, so "
+        "that each value read from shared memory serves several results; or call cuBLAS.",
         when(instructions.pipe_lsu, on_chip.mostly_shared, name="shared"): "Read from shared "
         "memory less often{here}: keep a block of several results per thread in registers, so "
         "that each value read serves several of them, and read with wide accesses (float4).",
@@ -77,10 +79,9 @@ FINDING = FindingSpec(
         "thread.",
         when(
             instructions.pipe_fma, instructions.multiplies_integers, name="integer_products"
-        ): "The FMA pipe "
-        "is busy with integer multiplications{here}: use fewer of them (shifts and additions, "
-        "pointers that advance instead of addresses computed anew), and move what repeats out of "
-        "the loop.",
+        ): "The FMA pipe is busy with integer multiplications{here}: use fewer of them (shifts and "
+        "additions, pointers that advance instead of addresses computed anew), and move what "
+        "repeats out of the loop.",
         when(instructions.pipe_fma, name="fma"): "Compute less{here}: factor out common terms, "
         "reuse results between threads or iterations, or use packed half2 arithmetic where the "
         "accuracy allows it.",
@@ -89,10 +90,9 @@ FINDING = FindingSpec(
             global_memory.accesses_tiny,
             name="alu_packed",
             unless=(instructions.tensor_cores_used, instructions.computes_floats),
-        ): "Execute fewer "
-        "comparisons, selections, shifts and logic{here}: the data are one or two bytes wide, so "
-        "work on several packed values per instruction (__vadd4, __vmaxu4, __dp4a), and move what "
-        "repeats out of the loop.",
+        ): "Execute fewer comparisons, selections, shifts and logic{here}: the data are one or two "
+        "bytes wide, so work on several packed values per instruction (__vadd4, __vmaxu4, __dp4a), "
+        "and move what repeats out of the loop.",
         when(instructions.pipe_alu, name="alu"): "Execute fewer integer additions, comparisons, "
         "selections, shifts and logic{here}: move what repeats out of the loop, simplify indices "
         "and conditions, and unroll, so that they serve several items.",
@@ -131,20 +131,20 @@ FINDING = FindingSpec(
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     fp64, lsu = view.ceilings.reached("FP64"), view.ceilings.reached("LSU")
     if double_precision(view) == "needed" and fp64 is not None and model.busiest == "FP64":
-        text = f"The FP64 pipe is the busiest unit: it is busy for {fp64:.0f} of the time"
+        words = "The FP64 pipe is the busiest unit: it is busy for {busy:.0f} of the time{why}."
         why = ", partly for divisions, reciprocals or roots (about ten FP64 instructions each)"
-        text += f"{why}." if view.executed("MUFU") else "."
+        text = Sentence(words, busy=fp64, why=why if view.executed("MUFU") else "")
         effect = Effect({"FP64": PIPE_WORK}, less_queueing(model, "FP64"))
         yield Candidate(FINDING.id, text, effect, (fp64,), view.sampled_places, "assumed", "FP64")
     pipe = saturated(view, model)
     if pipe is None or pipe.work != "other":
         return
-    if pipe.unit == "L1" and lsu is not None and 3 * lsu.value < pipe.reached.value:
+    if pipe.unit == "L1" and lsu is not None and L1_PASSES * lsu.value < pipe.reached.value:
         why = (
-            f", while the LSU pipe that feeds it is at {lsu:.0f}: an access takes several passes "
+            ", while the LSU pipe that feeds it is at {lsu:.0f}: an access takes several passes "
             "through L1, as with scattered addresses or bank conflicts"
         )
-        yield pipe.candidate(FINDING.id, why, lsu)
+        yield pipe.candidate(FINDING.id, Sentence(why, lsu=lsu), lsu)
     else:
         yield pipe.candidate(FINDING.id)
 
@@ -156,7 +156,8 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
     reached, busiest = view.ceilings.reached(pipe), view.ceilings.get(model.busiest or "")
     if reached is None or loads[pipe] >= NEAR_BUSIEST * model.pressure:
         return None
-    text = f"The busiest pipe is at {reached:.0f} of its peak"
+    text = Sentence("The busiest pipe is at {reached:.0f} of its peak", reached=reached)
     if busiest is None:
-        return f"{text}.", (reached,)
-    return f"{text}, and {busiest.spoken} at {busiest.reached:.0f}.", (reached, busiest.reached)
+        return Sentence("{text}.", text=text), (reached,)
+    unit, at = busiest.spoken, busiest.reached
+    return Sentence("{text}, and {unit} at {at:.0f}.", text=text, unit=unit, at=at), (reached, at)

@@ -10,6 +10,7 @@ from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, Effect, TimeModel
+from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 SPECIAL_FUNCTIONS = Parameter(0.3, "share of the XU work that is left after a rewrite", "judgement")
@@ -67,11 +68,11 @@ FINDING = FindingSpec(
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     busy, functions = view.ceilings.reached("XU"), part_of(view, "MUFU")
     if busy is not None and functions >= LEAST_PART:
-        text = f"The XU pipe (special functions, conversions) is busy for {busy:.0f} of the time."
-        left = SPECIAL_FUNCTIONS
+        words = "The XU pipe (special functions, conversions) is busy for {busy:.0f} of the time."
         # Range reduction and scaling go with a function.
-        others = dict.fromkeys(("issue", "FMA", "ALU"), 1 - (1 - left) * functions)
-        effect = Effect({"XU": left, **others})
+        others = dict.fromkeys(("issue", "FMA", "ALU"), 1 - (1 - SPECIAL_FUNCTIONS) * functions)
+        effect = Effect({"XU": SPECIAL_FUNCTIONS, **others})
+        text = Sentence(words, busy=busy)
         yield Candidate(FINDING.id, text, effect, (busy,), view.sampled_places, "assumed")
     pipe = saturated(view, model)
     if pipe is not None and pipe.work == "special functions":
@@ -82,4 +83,4 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
     busy = view.ceilings.reached("XU")
     if busy is None or model.loads.get("XU", 0.0) >= 1 - MOST_REMOVED:
         return None
-    return f"The XU pipe is busy for {busy:.1f} of the time.", (busy,)
+    return Sentence("The XU pipe is busy for {busy:.1f} of the time.", busy=busy), (busy,)

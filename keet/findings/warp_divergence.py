@@ -12,6 +12,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
+from keet.evidence import Sentence, constant
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 CONVERGED = Parameter(
@@ -47,9 +48,8 @@ FINDING = FindingSpec(
         "path{here}, and mask off fewer of them: block sizes near the real extents.",
         when(
             warps.partial_warps, parallelism.warp_sized_blocks, name="small_blocks"
-        ): "Use blocks of "
-        "several whole warps, such as four: a block with fewer threads than a warp still occupies "
-        "a whole warp, and its other lanes stay empty.",
+        ): "Use blocks of several whole warps, such as four: a block with fewer threads than a "
+        "warp still occupies a whole warp, and its other lanes stay empty.",
         when(warps.partial_warps): "Make the block size a multiple of the warp size: the last warp "
         "of each block runs with a part of its threads.",
         when(warps.threads_outside, name="outside"): "Let the blocks fit the data{here}: the index "
@@ -95,10 +95,12 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         return
     inactive = inactive_threads(view)
     cause = inactive.cause if inactive else ""
-    text = f"On average, {threads:.1f}s of a warp are active per instruction{_WHY.get(cause, '')}."
+    words = "On average, {threads:.1f}s of a warp are active per instruction{why}."
+    text = Sentence(words, threads=threads, why=_WHY.get(cause, ""))
     if block is not None:
-        text = f"A block has {block:.0f}s, fewer than the 32 of a warp."
-    kept = (float(threads.value) / WARP) ** CONVERGED
+        words = "A block has {block:.0f}s, fewer than the {warp} of a warp."
+        text = Sentence(words, block=block, warp=constant(WARP, "", "threads of a warp"))
+    kept = (threads.value / WARP) ** CONVERGED
     # Divergent paths run one after the other and make warps wait longer. Empty lanes do not.
     shorter = 0.0 if cause in ("block_size", "outside") else INDIRECT
     waits = 1 - shorter * (1 - kept) * (1 - model.waiting_for(*MEMORY_WAITS))
@@ -125,6 +127,7 @@ def _places(view: LaunchView, inactive: InactiveThreads | None) -> tuple[Place, 
 
 def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
     threads = view.get("active_threads_per_warp")
-    if threads is None or float(threads.value) < WARP * MOST_REMOVED:
+    if threads is None or threads.value < WARP * MOST_REMOVED:
         return None
-    return f"On average, {threads:.1f}s of a warp are active per instruction.", (threads,)
+    text = "On average, {threads:.1f}s of a warp are active per instruction."
+    return Sentence(text, threads=threads), (threads,)
