@@ -42,7 +42,8 @@ SAME = {
     "Most of the time is launch and drain": ("mostly_launch", "said_launch"),
     "Two amounts are equal": ("same_pass", "same_bytes"),
     "Data is read again": ("repeated", "read_again"),
-    "Few bytes": ("handed_bytes", "streamed_bytes"),
+    "Few bytes": ("handed_bytes", "streamed_bytes", "reread_bytes"),
+    "An access takes several passes through L1": ("replayed", "l1_passes"),
     "A pipe's work after a rewrite": ("pipe_work", "special_functions"),
 }
 """Parameters that mean the same, or nearly the same, by what they mean."""
