@@ -6,6 +6,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from evals.mcq.edits import MEASURES
+from keet.analysis.facts import FACTS
+from keet.catalog import metrics
 from keet.findings import findings, otherwise
 
 ROOT = Path(__file__).parents[3]
@@ -45,7 +47,38 @@ def test_every_finding_is_described() -> None:
         assert all(text.endswith(".") for text in (spec.meaning, spec.how, *spec.unlike.values()))
         assert set(spec.unlike) <= findings().keys() - {spec.id}, spec.id
         assert spec.unlike, spec.id
-        assert list(spec.remedies)[-1] == otherwise, spec.id
+
+
+def test_every_remedy_can_be_chosen() -> None:
+    """An earlier one that needs less and excludes nothing more would always be chosen before."""
+    for spec in SPECS:
+        conditions = list(spec.remedies)
+        assert conditions[-1] == otherwise
+        assert len({condition.name for condition in conditions}) == len(conditions) >= 2
+        for index, later in enumerate(conditions):
+            assert bool(later.needs) is (later is not conditions[-1])
+            assert not set(later.needs) & set(later.excludes)
+            for earlier in conditions[:index]:
+                hides = set(earlier.needs) <= set(later.needs)
+                assert not (hides and set(earlier.excludes) <= set(later.excludes)), later.name
+
+
+def test_a_remedy_is_a_sentence_without_numbers() -> None:
+    for condition, text in (remedy for spec in SPECS for remedy in spec.remedies.items()):
+        assert re.fullmatch(r"[A-Z].*[.]", text)
+        assert set(re.findall(r"\{.*?\}", text)) <= {"{here}", "{library}"}
+        assert not re.search(r"(?<![\w_.])\d", text)
+        assert len(text) <= 300
+        if "{library}" in text:
+            assert any(fact.id.startswith("library") for fact in condition.needs)
+
+
+def test_every_fact_is_used_and_cites_known_metrics() -> None:
+    conditions = [condition for spec in SPECS for condition in spec.remedies]
+    excluding = {fact for condition in conditions for fact in condition.excludes}
+    assert {fact for c in conditions for fact in c.needs} | excluding == set(FACTS.values())
+    assert {fact for fact in FACTS.values() if fact.negated} == excluding
+    assert {metric for fact in FACTS.values() for metric in fact.metrics} <= set(metrics())
 
 
 def test_edits_are_described() -> None:
