@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 
 from keet.catalog.cases import casebook
-from keet.catalog.precedents import precedents
 from keet.cli.finding import find_id
-from keet.errors import UsageError
 from keet.findings import findings
 from keet.render.common.finding_reference import finding_reference
 from tests.conftest import Keet
@@ -29,33 +27,9 @@ def test_output(name: str, arguments: list[str], keet: Keet, golden) -> None:
     golden(name, result.out)
 
 
-@pytest.mark.parametrize("form", ["terminal", "markdown"])
-def test_the_list_has_every_finding(form: str, keet: Keet) -> None:
-    out = keet("finding", "--format", form).out
-    assert [spec.id for spec in findings().values() if spec.id not in out] == []
-
-
-def test_one_finding_has_all_its_parts(keet: Keet) -> None:
-    out = " ".join(keet("finding", "local memory").out.split())
-    spec = findings()["local_memory_spill"]
-    assert spec.meaning in out
-    assert spec.remedy.replace("{here}", "") in out
-    measured = precedents()["local_memory_spill"]
-    assert f"In {measured.cases} measured cases with this cause (H200)" in out
-    assert "keet cases --finding local_memory_spill" in out
-
-
-@pytest.mark.parametrize("form", ["terminal", "markdown"])
-def test_the_fix_comes_first_and_parameters_last(form: str, keet: Keet) -> None:
-    out = " ".join(keet("finding", "tail_effect", "--format", form).out.split())
-    parts = (
-        *("Tail effect", findings()["tail_effect"].meaning.split(".")[0], "How to fix it"),
-        *("Measured cases", "How it is judged", "Similar findings", "How the gain is computed"),
-        "keet/findings/tail_effect.py",
-    )
-    places = [out.find(part) for part in parts]
-    assert -1 not in places
-    assert places == sorted(places)
+def test_the_list_in_markdown_has_every_finding(keet: Keet) -> None:
+    out = keet("finding", "--format", "markdown").out
+    assert [finding for finding in findings() if finding not in out] == []
 
 
 @pytest.mark.slow
@@ -73,12 +47,6 @@ def test_json_matches_the_schema(keet: Keet) -> None:
     for each in document["findings"]:
         assert {case["id"] for case in each["best_cases"]} <= known
         assert each["remedies"][-1]["condition"] == "otherwise"
-
-
-def test_an_unknown_finding_is_refused(keet: Keet) -> None:
-    result = keet("finding", "uncoalesed")
-    assert result.code == 2
-    assert result.err.startswith("keet: 'uncoalesed' is not a finding; did you mean")
 
 
 def test_the_result_can_be_written_to_a_file(keet: Keet, tmp_path: Path) -> None:
@@ -121,6 +89,7 @@ def test_words_of_a_name_are_enough(name: str, expected: str) -> None:
         ("\x1b[2J", "is not a finding; see: keet finding"),
     ],
 )
-def test_what_is_no_finding(name: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said.replace("?", r"\?")):
-        find_id(name)
+def test_what_is_no_finding_is_refused(name: str, said: str, keet: Keet) -> None:
+    result = keet("finding", name)
+    assert result.code == 2
+    assert said in result.err

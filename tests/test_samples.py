@@ -65,7 +65,7 @@ def test_every_finding_is_the_dominant_cause_of_a_sample() -> None:
 
 
 @each_sample
-def test_findings_are_in_the_catalog(sample: Sample) -> None:
+def test_planted_causes_are_findings(sample: Sample) -> None:
     truth = sample.truth
     named = {truth.dominant, *truth.accept, *truth.others, *truth.left.values()}
     named |= {cause.finding for cause in truth.cause}

@@ -54,13 +54,13 @@ def page() -> str:
     rows: list[tuple[str, ...]] = [
         ("module", "parameter", "value", "meaning", "source", "+20 %", "-20 %")
     ]
-    for name, each in sorted(found.items(), key=lambda entry: entry[1].module):
+    for name, each in sorted(found.items(), key=lambda entry: (entry[1].module, entry[0])):
         module, changed = each.module.removeprefix("keet."), study.changed.get(name, ("", ""))
         rows.append((module, name, f"{each:g}", each.meaning, each.source, *map(str, changed)))
     same = [
         f"{what}: {', '.join(found[name].name for name in names)}" for what, names in SAME.items()
     ]
-    unchanged = [name for name in found if not any(study.changed.get(name, (1, 1)))]
+    unchanged = [name for name in sorted(found) if not any(study.changed.get(name, (1, 1)))]
     parts: list[Part] = [
         Prose(_INTRO),
         Prose(_CHANGED.format(**study._asdict())),

@@ -23,7 +23,7 @@ class Because(NamedTuple):
     """A fact that selected the advice, and its evidence."""
 
     fact: str
-    """Its id in the catalog; `general` where no remedy needs more than the finding itself."""
+    """Its id; `general` where no remedy needs more than the finding itself."""
     words: str
     evidence: tuple[Evidence, ...] = ()
     places: tuple[Place, ...] = ()
@@ -36,7 +36,7 @@ class Advice(NamedTuple):
     """`{here}` stands for the place in the source, until `Finding.action` fills it in."""
     because: tuple[Because, ...]
     variant: str
-    """Name of the remedy in the catalog."""
+    """Name of the remedy's condition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Finding:
     """`model`: a model claimed it, and keet computed its forecast."""
 
     advice: Advice | None = None
-    """`None` until it is selected; `action` is the general remedy of the catalog then."""
+    """`None` until it is selected; `action` is the general remedy then."""
 
     @property
     def spec(self) -> FindingSpec:

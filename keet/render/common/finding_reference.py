@@ -1,4 +1,4 @@
-"""The contents of `keet finding` for one finding: catalog, parameters and casebook combined."""
+"""The contents of `keet finding` for one finding: its module, parameters and casebook combined."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class FindingReference(NamedTuple):
 
 
 def finding_reference(finding: str) -> FindingReference:
-    """`finding`: an id of the catalog."""
+    """`finding`: its id."""
     spec = findings()[finding]
     own = [case for case in casebook() if case.finding == finding and case.split == "work"]
     own.sort(key=gain_of_cause, reverse=True)

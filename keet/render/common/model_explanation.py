@@ -52,7 +52,7 @@ def is_diff(code: str) -> bool:
 
 
 def label_of(finding: str) -> str:
-    """The label of a finding; its id if the catalog does not have it."""
+    """The label of a finding; its id if keet does not know it."""
     spec = findings().get(finding)
     return spec.label if spec else flat(finding)
 

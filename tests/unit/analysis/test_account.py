@@ -16,8 +16,8 @@ from kernels_samples.casebook.cases import Case, load_cases
 from kernels_samples.samples import Sample, load_samples
 from tests.conftest import REPORTS, corpus_files, needs_corpus
 from tests.rows import each_row
-from tests.unit.analysis.changed_launch import profile_of
 from tests.unit.analysis.made_up_launch import ELAPSED, OPCODES, launches, made_up
+from tests.unit.analysis.real_launches import profile_of
 
 WORK = [case for case in load_cases() if case.split == "work"]
 CASES = random.Random(18).sample(WORK, 30)

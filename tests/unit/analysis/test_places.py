@@ -11,7 +11,8 @@ from keet.analysis.place import Place
 from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
 from keet.profile import Launch, Profile
 from keet.render.common.places import place_shares, unplaced_shares
-from tests.conftest import CORPUS, needs_corpus
+from tests.conftest import needs_corpus
+from tests.unit.analysis.real_launches import public_launch
 
 NO_CODE = 1
 """No address of an instruction."""
@@ -68,10 +69,7 @@ def test_both_ends_of_a_wait_say_which_they_are() -> None:
 
 @needs_corpus
 def test_a_report_with_code_of_no_line() -> None:
-    from keet.ingest import read_profile
-
-    name = "NCAR__GPU_workshop--10_HandsOnNsight__ncu__MW_DivToMult.ncu-rep"
-    launch = read_profile(CORPUS / name).launches[2]
+    launch = public_launch("NCAR", 2)
     found = find_hotspots(launch, "line")
     assert isinstance(found, Hotspots)
     (without,) = (spot for spot in found.spots if spot.location is None)

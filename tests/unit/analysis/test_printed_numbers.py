@@ -13,9 +13,9 @@ from keet.analysis.time_model import TimeModel
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.explanation.headline import verdict_of
 from keet.findings import findings
-from tests.conftest import CORPUS, needs_corpus
-from tests.unit.analysis.changed_launch import profile_of
+from tests.conftest import needs_corpus
 from tests.unit.analysis.made_up_launch import made_up
+from tests.unit.analysis.real_launches import public_launch
 
 SMS = 132
 
@@ -30,8 +30,7 @@ def account(view: LaunchView) -> Account:
 
 @cache
 def export(start: str) -> Diagnosis:
-    launch = profile_of(next(CORPUS.glob(f"{start}*--export*"))).launches[0]
-    return diagnose(launch, reads_code=False)
+    return diagnose(public_launch(start), reads_code=False)
 
 
 # --- issue slots

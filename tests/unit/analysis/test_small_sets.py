@@ -8,42 +8,23 @@ from functools import cache
 import pytest
 
 from keet.analysis.account import account_of
-from keet.analysis.decisions.double_precision import single_over_double
 from keet.analysis.decisions.hot_slice import hot_slice
 from keet.analysis.hardware.ceilings import HOST_LINK
 from keet.analysis.kernel.work_per_warp import working_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import HOT_LINE, TimeModel
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
-from keet.diagnosis.forecast import possible_gain
-from keet.findings import findings
 from keet.profile import Launch
 from keet.profile.metric import Value
-from tests.conftest import CORPUS, TESTS, needs_corpus
+from tests.conftest import needs_corpus
 from tests.rows import each_row
-from tests.unit.analysis.changed_launch import changed, profile_of
 from tests.unit.analysis.made_up_launch import ELAPSED, made_up
-
-SAMPLES = TESTS.parent / "kernels_samples"
-
-
-def of_sample(name: str) -> Launch:
-    return profile_of(SAMPLES / name / "slow.ncu-rep").launches[0]
-
-
-def by_others(start: str, launch: int = 0) -> Launch:
-    return profile_of(next(CORPUS.glob(f"{start}*rep*"))).launches[launch]
+from tests.unit.analysis.real_launches import changed, launch_of, public_launch
 
 
 @cache
 def diagnosis(start: str, launch: int = 0) -> Diagnosis:
-    return diagnose(by_others(start, launch), reads_code=False)
-
-
-def gains(view: LaunchView) -> dict[str, float]:
-    model = TimeModel(view)
-    made = [candidate for spec in findings().values() for candidate in spec.candidates(view, model)]
-    return {candidate.id: possible_gain(candidate, model) for candidate in made}
+    return diagnose(public_launch(start, launch), reads_code=False)
 
 
 def without(launch: Launch, pattern: str) -> Launch:
@@ -59,7 +40,7 @@ def without(launch: Launch, pattern: str) -> Launch:
 
 
 def test_fills_of_l2_show_host_memory_as_the_counters_of_the_full_set_do() -> None:
-    full = of_sample("rate_table")
+    full = launch_of("rate_table")
     small = without(full, "srcunit_tex")
     shares = [LaunchView(launch).ceilings.share(HOST_LINK) for launch in (full, small)]
     assert shares[0]
@@ -68,7 +49,7 @@ def test_fills_of_l2_show_host_memory_as_the_counters_of_the_full_set_do() -> No
 
 def test_fills_by_other_units_are_not_the_kernels() -> None:
     for name in ("band_scale", "ring_steps", "key_count"):
-        small = without(of_sample(name), "srcunit_tex")
+        small = without(launch_of(name), "srcunit_tex")
         assert HOST_LINK not in LaunchView(small).ceilings
 
 
@@ -96,11 +77,11 @@ def test_atomics_on_one_word_in_host_memory_keep_one_slice_active() -> None:
 
 
 def test_a_table_in_host_memory_that_is_read_evenly_is_no_hot_line() -> None:
-    assert HOT_LINE not in TimeModel(LaunchView(of_sample("rate_table"))).loads
+    assert HOT_LINE not in TimeModel(LaunchView(launch_of("rate_table"))).loads
 
 
 def test_without_counts_the_atomic_unit_of_a_slice_tells_atomics() -> None:
-    launch = of_sample("key_count")
+    launch = launch_of("key_count")
     small = without(launch, r"op_atom|op_red|lts__t_sectors\.max$|sass_")
     for each in (launch, small):
         hot = hot_slice(TimeModel(LaunchView(each)))
@@ -125,7 +106,7 @@ def test_without_counts_the_atomic_unit_of_a_slice_tells_atomics() -> None:
 def test_sms_without_a_block_are_known_from_the_launch_alone(
     start: str, launch: int, least: float
 ) -> None:
-    view = LaunchView(by_others(start, launch))
+    view = LaunchView(public_launch(start, launch))
     part = account_of(view, TimeModel(view)).part("idle.small_grid")
     assert part is not None
     assert part.share.value >= least
@@ -133,36 +114,17 @@ def test_sms_without_a_block_are_known_from_the_launch_alone(
 
 def test_an_sm_without_a_block_is_idle_even_if_not_measured() -> None:
     """Counters of several passes can say that all SMs were active in a grid of one block."""
-    few = made_up({}, grid_size=33, elapsed_cycles=ELAPSED, sm_active_cycles=ELAPSED)
-    both = made_up(
-        {},
-        grid_size=33,
-        elapsed_cycles=ELAPSED,
-        sm_active_cycles=ELAPSED,
-        sm_active_cycles_max=ELAPSED,
-    )
-    for launch in (made_up({}, grid_size=33), few, both):
-        view = LaunchView(launch)
+    average = {"elapsed_cycles": ELAPSED, "sm_active_cycles": ELAPSED}
+    for active in ({}, average, average | {"sm_active_cycles_max": ELAPSED}):
+        view = LaunchView(made_up({}, grid_size=33, **active))
         part = account_of(view, TimeModel(view)).part("idle.small_grid")
         assert part is not None
         assert part.share.value == pytest.approx(75)
 
 
-@needs_corpus
-@pytest.mark.slow
-def test_more_blocks_gain_only_if_there_is_parallel_work() -> None:
-    """Victor: one block of 32 warps works on diagonals of 4 warps at most, between 219 barriers."""
-    view = LaunchView(by_others("victor", 1), reads_code=True)
-    if view.code is None:
-        pytest.skip("no disassembler")
-    assert working_part(view) == pytest.approx(492 / 7008, rel=0.01)
-    found = gains(view)
-    assert found["small_grid"] < 2 < found["barrier_bound"]
-
-
 def test_where_all_warps_work_between_barriers_more_blocks_find_work() -> None:
     for name in ("series_eval", "tile_smooth", "band_scale"):
-        assert working_part(LaunchView(of_sample(name), reads_code=True)) == 1
+        assert working_part(LaunchView(launch_of(name), reads_code=True)) == 1
 
 
 @needs_corpus
@@ -188,18 +150,6 @@ def test_a_grid_of_threads_that_start_and_leave() -> None:
     assert first.advice.variant == "short_lived_warps"
 
 
-def test_a_long_kernel_whose_sms_are_idle_is_not_a_short_one() -> None:
-    half = ELAPSED / 2
-    launch = made_up(
-        {},
-        duration=1e6,
-        elapsed_cycles=ELAPSED,
-        sm_active_cycles=half,
-        sm_active_cycles_max=half,
-    )
-    assert "launch_bound" not in gains(LaunchView(launch))
-
-
 @needs_corpus
 @pytest.mark.parametrize(("start", "launch"), [("NVIDIA", 0), ("JakeFlasher", 1)])
 def test_launching_is_no_imbalance(start: str, launch: int) -> None:
@@ -215,21 +165,3 @@ def test_a_slow_fp64_pipe_makes_single_precision_worth_much() -> None:
     first = diagnosis("trevorgloe").findings[0]
     assert first.id == "low_precision_possible"
     assert first.forecast.likely >= 8
-
-
-def test_the_rate_of_fp64_is_that_of_the_gpu() -> None:
-    h200 = made_up({"fp64": 85.0})
-    assert single_over_double(LaunchView(h200)) == 2
-    assert single_over_double(LaunchView(made_up({"fp64": 85.0}, device_fp32_fp64_ratio=64))) == 64
-    slow = gains(LaunchView(made_up({"fp64": 85.0}, device_fp32_fp64_ratio=64)))
-    assert slow["low_precision_possible"] > 3 * gains(LaunchView(h200))["low_precision_possible"]
-
-
-# --- issue slots
-
-
-@needs_corpus
-def test_instructions_per_cycle_stand_for_issue_slots() -> None:
-    """JakeFlasher: 2.30 of 4 per cycle and SM."""
-    share = LaunchView(by_others("JakeFlasher")).ceilings.share("issue")
-    assert share == pytest.approx(2.30 / 4, abs=0.005)

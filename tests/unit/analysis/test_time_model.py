@@ -17,8 +17,8 @@ from keet.analysis.time_model import (
     attainable,
 )
 from keet.profile import Launch
-from tests.unit.analysis.changed_launch import changed
 from tests.unit.analysis.made_up_launch import ELAPSED, STATES, launches, made_up, model_of
+from tests.unit.analysis.real_launches import changed
 
 UNITS = ("DRAM", "L2", "L1", "LSU", "FMA", "ALU", "FP64", "XU", "tensor", "issue")
 FEW = settings(max_examples=40)

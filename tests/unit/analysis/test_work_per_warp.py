@@ -8,20 +8,14 @@ from keet.analysis.kernel.work_per_warp import chain_share, instructions_per_war
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import Effect, TimeModel
 from keet.findings import uncoalesced_global
-from keet.profile import Launch
-from kernels_samples.samples import load_samples
-from tests.unit.analysis.changed_launch import profile_of
-
-SAMPLES = {sample.name: sample for sample in load_samples()}
-
-
-def slow(name: str) -> Launch:
-    return max(profile_of(SAMPLES[name].report("slow")).launches, key=lambda each: each.rank_time)
+from tests.unit.analysis.real_launches import launch_of
 
 
 def test_a_loop_can_be_shared_and_code_outside_of_it_can_not() -> None:
     """Steps of a ring are a few instructions and a launch each; rows are summed in a long loop."""
-    steps, rows = (LaunchView(slow(name), reads_code=True) for name in ("ring_steps", "row_norms"))
+    steps, rows = (
+        LaunchView(launch_of(name), reads_code=True) for name in ("ring_steps", "row_norms")
+    )
     assert chain_share(steps) > 0.2
     assert chain_share(rows) < 0.02
     each = instructions_per_warp(steps)
@@ -31,7 +25,7 @@ def test_a_loop_can_be_shared_and_code_outside_of_it_can_not() -> None:
 
 @pytest.mark.parametrize("name", ["ring_steps", "row_norms"])
 def test_without_machine_code_the_chain_is_not_known(name: str) -> None:
-    assert chain_share(LaunchView(slow(name), reads_code=False)) == 0
+    assert chain_share(LaunchView(launch_of(name), reads_code=False)) == 0
 
 
 @pytest.mark.parametrize(("name", "least"), [("column_physics", 0.9), ("fan_update", 0.0)])
@@ -39,7 +33,7 @@ def test_scattered_accesses_relieve_a_unit_by_their_part_of_its_work(
     name: str, least: float
 ) -> None:
     """Local memory is nearly all that L1 does in one of them, global memory in the other."""
-    view = LaunchView(slow(name), reads_code=True)
+    view = LaunchView(launch_of(name), reads_code=True)
     effects = [each.effect for each in uncoalesced_global.candidates(view, TimeModel(view))]
     units = [effect.units for effect in effects if isinstance(effect, Effect)]
     assert units or least

@@ -6,7 +6,6 @@ import pytest
 
 from keet.catalog import loading, metric_named, metrics, stalls
 from keet.catalog.compiling import COMPILED
-from keet.findings import findings
 
 TABLES = json.loads(COMPILED.read_text(encoding="utf-8"))
 
@@ -16,9 +15,7 @@ def test_the_tables_are_cut_where_they_end() -> None:
     assert cut == TABLES
 
 
-@pytest.mark.parametrize(
-    "rows", [metrics(), findings(), stalls()], ids=["metrics", "findings", "stalls"]
-)
+@pytest.mark.parametrize("rows", [metrics(), stalls()], ids=["metrics", "stalls"])
 def test_rows_are_a_mapping(rows) -> None:
     assert len(rows) == len(list(rows)) == len(set(rows))
     assert [spec.id for spec in rows.values()] == list(rows)

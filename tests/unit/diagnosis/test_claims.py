@@ -27,26 +27,16 @@ from keet.diagnosis.claims.ranking import RankedCause, rank_with_claims
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.findings import FindingSpec, findings
 from keet.units import Quantity
-from kernels_samples.casebook.cases import load_cases
-from kernels_samples.samples import load_samples
 from tests.rows import each_row
-from tests.unit.analysis.changed_launch import changed, profile_of
 from tests.unit.analysis.made_up_launch import made_up, model_of
+from tests.unit.analysis.real_launches import CASES, SAMPLES, changed, launch_of
 
-CASES = {case.id: case for case in load_cases() if case.split == "work"}
-SAMPLES = {sample.name: sample for sample in load_samples()}
 KINDS = {spec.id: spec.claims for spec in findings().values() if spec.claims}
 
 
 @cache
 def diagnosis_of(name: str) -> Diagnosis:
-    """`sample:variant`, or the side before the fix of a case of the casebook."""
-    if ":" not in name:
-        case = CASES[name]
-        return diagnose(case.launch(profile_of(case.profile_path(case.spec.before))))
-    sample, variant = name.split(":")
-    launches = profile_of(SAMPLES[sample].report(variant)).launches
-    return diagnose(next(x for x in launches if x.name.function == SAMPLES[sample].kernel))
+    return diagnose(launch_of(name))
 
 
 def evaluated(name: str, *claims: WorkClaim) -> EvaluatedClaim:

@@ -29,27 +29,28 @@ from keet.explanation.headline import verdict_of
 from keet.findings import findings
 from keet.profile import Launch
 from keet.profile.metric import Value
-from kernels_samples.samples import load_samples
 from tests.conftest import REPORTS, corpus_files, needs_corpus
 from tests.rows import each_row
-from tests.unit.analysis.changed_launch import changed, profile_of
 from tests.unit.analysis.made_up_launch import made_up
+from tests.unit.analysis.real_launches import (
+    SAMPLES,
+    changed,
+    launch_of,
+    profile_of,
+    public_launch,
+    public_profile,
+)
 
-SAMPLES = {sample.name: sample for sample in load_samples()}
 PLANTED = [name for name, sample in SAMPLES.items() if not sample.healthy]
 HEALTHY = [(name, v) for name, sample in SAMPLES.items() if sample.healthy for v in sample.variants]
 SECOND = {"hydro_element": "local memory costs as much as the stores, to 4 %"}
 """Samples whose dominant cause may come second; issue 18 allows two."""
 
 
-def launch_of(name: str, variant: str = "slow") -> Launch:
-    launches = profile_of(SAMPLES[name].report(variant)).launches
-    return next(each for each in launches if each.name.function == SAMPLES[name].kernel)
-
-
 @cache
 def diagnosis_of(name: str, variant: str = "slow") -> Diagnosis:
-    return diagnose(launch_of(name, variant), profile_of(SAMPLES[name].report(variant)).launches)
+    launches = profile_of(SAMPLES[name].report(variant)).launches
+    return diagnose(launch_of(f"{name}:{variant}"), launches)
 
 
 def ids_of(diagnosis: Diagnosis) -> list[str]:
@@ -249,18 +250,17 @@ def test_no_sample_looks_like_a_debug_build() -> None:
 @pytest.mark.slow
 def test_a_debug_build_is_recognised(owner: str) -> None:
     """Half of its instructions are MOV: a matrix product without FFMA, and integers alone."""
-    (path,) = (path for path in corpus_files() if path.name.startswith(owner))
-    profile = profile_of(path)
+    profile = public_profile(owner)
     assert is_debug_build(diagnose(profile.launches[0]).view)
     (told,) = explain(profile, profile.launches[:1], 5).launches
     assert told.verdict.headline.startswith("This looks like a debug build (-G): build without -G")
     assert "debug code" in told.verdict.headline
 
 
-@each_row("name", ["matrix_flip", "row_layers", "half_dense", "fan_update"])
+@each_row("name", ["matrix_flip:fast", "row_layers:fast", "half_dense", "fan_update:fast"])
 def test_waits_at_a_barrier_are_those_of_the_barrier(name: str) -> None:
     """They are sampled at the instruction behind it, which may be of another line."""
-    view = LaunchView(launch_of(name, "slow" if name == "half_dense" else "fast"))
+    view = LaunchView(launch_of(name))
     places = view.barrier_places()
     assert places
     assert all("__syncthreads" in view.text_of(place) for place in places)
@@ -268,8 +268,7 @@ def test_waits_at_a_barrier_are_those_of_the_barrier(name: str) -> None:
 
 @needs_corpus
 def test_a_barrier_is_found_without_the_source() -> None:
-    (path,) = (path for path in corpus_files() if path.name.startswith("victor-lvsy__"))
-    (place, *_) = LaunchView(profile_of(path).launches[1]).barrier_places()
+    (place, *_) = LaunchView(public_launch("victor-lvsy__", 1)).barrier_places()
     assert place.where == "nw1.cu:38"  # BAR.SYNC in the SASS
 
 
@@ -284,16 +283,3 @@ def test_spilled_registers_and_indexed_arrays_are_distinguished(name: str, varia
     found = diagnosis_of(name).findings
     (finding,) = (each for each in found if each.id == "local_memory_spill")
     assert finding.variant == variant
-
-
-@pytest.mark.parametrize(
-    ("capability", "says"), [((9, 0), True), ((8, 0), False), ((7, 0), False), ((10, 0), False)]
-)
-def test_a_remedy_names_only_what_the_gpu_has(
-    capability: tuple[int, int], says: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Instructions named wgmma are of 9.0 alone."""
-    monkeypatch.setattr(LaunchView, "capability", capability)
-    (first, *_) = diagnose(launch_of("half_dense"), reads_code=False).findings
-    assert first.id == "no_tensor_core"
-    assert ("wgmma" in first.action) == says

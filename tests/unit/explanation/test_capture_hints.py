@@ -7,7 +7,8 @@ from keet.diagnosis.finding import Skipped
 from keet.explanation.analyst import explain
 from keet.explanation.capture_hints import WHOLE_LAUNCH, capture_hints
 from keet.ingest import read_profile
-from tests.conftest import CORPUS, REPORTS, needs_corpus
+from tests.conftest import REPORTS, needs_corpus
+from tests.unit.analysis.real_launches import public_profile
 
 COMMAND = "ncu --set full -o x ./app"
 
@@ -85,8 +86,7 @@ def test_explain_and_show_print_the_same_command(name: str) -> None:
 @needs_corpus
 def test_too_few_samples_and_no_lines() -> None:
     """KernelBench: the buffer of samples ran full, and the program was built without lines."""
-    (path,) = CORPUS.glob("ScalingIntelligence__*.ncu-rep")
-    profile = read_profile(path)
+    profile = public_profile("ScalingIntelligence")
     found = explain(profile, profile.launches, 5, sass=False).capture_hints
     assert found.build == "nvcc -lineinfo"
     assert "--warp-sampling-interval" in (found.command or "")

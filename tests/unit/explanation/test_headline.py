@@ -14,11 +14,10 @@ from keet.diagnosis.finding import Finding
 from keet.explanation.headline import Verdict, verdict_of
 from keet.profile import Launch, Profile
 from keet.verification.grounding import check_grounding
-from kernels_samples.samples import load_samples
 from tests.conftest import REPORTS
-from tests.unit.analysis.changed_launch import changed
-from tests.unit.analysis.changed_launch import profile_of as read_once
 from tests.unit.analysis.made_up_launch import ELAPSED, launches, made_up
+from tests.unit.analysis.real_launches import SAMPLES, changed, launch_of
+from tests.unit.analysis.real_launches import profile_of as read_once
 
 BARE = ("healthy", "nothing to fix", "no waste", "not worth")
 """Claims that say nothing about the work itself."""
@@ -30,18 +29,12 @@ def judged(launch: Launch) -> tuple[Diagnosis, Verdict]:
     return diagnosis, verdict_of(diagnosis)
 
 
-def sample_launch(name: str, variant: str) -> Launch:
-    sample = next(each for each in load_samples() if each.name == name)
-    launches_ = read_once(sample.report(variant)).launches
-    return next(each for each in launches_ if each.name.function == sample.kernel)
-
-
 def real_launches() -> Iterator[Launch]:
     """Two of every report of the test data and of every sample."""
     for path in sorted(REPORTS.iterdir()):
         if path.suffix != ".md":
             yield from read_once(path).launches[:2]
-    for sample in load_samples():
+    for sample in SAMPLES.values():
         for variant in sample.variants:
             yield from read_once(sample.report(variant)).launches[:2]
 
@@ -98,7 +91,7 @@ def test_a_launch_without_blocks_failed() -> None:
 
 
 def test_a_launch_without_metrics_failed_or_was_not_profiled() -> None:
-    for launch in (made_up({}), changed(sample_launch("matrix_flip", "slow"), lambda *_: None)):
+    for launch in (made_up({}), changed(launch_of("matrix_flip"), lambda *_: None)):
         _, verdict = judged(launch)
         assert verdict.headline.startswith("Nothing was measured for this launch: the launch")
         assert verdict.not_judged
@@ -137,7 +130,7 @@ def test_an_old_basic_set_shows_the_sms_as_a_whole() -> None:
 
 
 def test_at_the_dram_ceiling_the_question_is_whether_the_bytes_are_needed() -> None:
-    launch = sample_launch("field_axpy", "slow")
+    launch = launch_of("field_axpy")
     unknown, known = judged(launch)[1], verdict_of(diagnose(launch))
     assert unknown.healthy == known.healthy == "at_dram_roofline"
     assert "keet can't tell whether bytes are read twice" in unknown.headline
@@ -148,7 +141,7 @@ def test_at_the_dram_ceiling_the_question_is_whether_the_bytes_are_needed() -> N
 
 
 def test_at_a_compute_ceiling_only_fewer_instructions_help() -> None:
-    _, verdict = judged(sample_launch("series_eval", "slow"))
+    _, verdict = judged(launch_of("series_eval"))
     assert verdict.healthy == "at_compute_roofline"
     assert "only fewer or cheaper instructions help" in verdict.headline
 
@@ -165,7 +158,7 @@ def test_the_possible_speed_up_follows_from_the_share_of_peak(share: float, says
 
 
 def test_the_headline_starts_with_idle_sms_if_they_are_the_cause() -> None:
-    diagnosis, verdict = judged(sample_launch("row_norms", "slow"))
+    diagnosis, verdict = judged(launch_of("row_norms"))
     idle = diagnosis.account.part("idle")
     assert idle is not None
     assert diagnosis.findings[0].id == "small_grid"
@@ -175,7 +168,7 @@ def test_the_headline_starts_with_idle_sms_if_they_are_the_cause() -> None:
 def test_the_headline_has_the_idle_share_and_the_part_of_its_cause() -> None:
     """The bar of the account has the whole: the headline must not tell another number."""
     halved = changed(
-        sample_launch("row_norms", "slow"),
+        launch_of("row_norms"),
         lambda name, value: value / 2 if name == "sm__cycles_active.avg" else value,  # type: ignore[operator]
     )
     diagnosis, verdict = judged(halved)
@@ -214,7 +207,7 @@ def test_units_that_tie_are_named_together() -> None:
 
 
 def test_the_place_of_the_first_finding_is_named() -> None:
-    diagnosis, verdict = judged(sample_launch("matrix_flip", "slow"))
+    diagnosis, verdict = judged(launch_of("matrix_flip"))
     first: Finding = diagnosis.findings[0]
     assert verdict.headline.endswith(f" at {first.places[0].where}.")
     nowhere = diagnosis._replace(findings=(replace(first, places=()),))

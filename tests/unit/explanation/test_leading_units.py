@@ -9,9 +9,9 @@ from keet.analysis.time_model import DEVICE_WIDE, HOT_LINE, LEADS
 from keet.diagnosis.diagnosis import diagnose
 from keet.explanation.busy_units import distinct_units, leading_units, nearest_units
 from keet.explanation.headline import verdict_of
-from tests.conftest import CORPUS, needs_corpus
-from tests.unit.analysis.changed_launch import profile_of as read_once
+from tests.conftest import needs_corpus
 from tests.unit.analysis.made_up_launch import ELAPSED, made_up
+from tests.unit.analysis.real_launches import public_profile
 from tests.unit.explanation.test_headline import real_launches
 
 ACTIVE = {
@@ -47,8 +47,7 @@ def test_a_unit_that_leads_by_load_leads_the_headline() -> None:
 @needs_corpus
 def test_two_units_with_one_counter_are_named_once() -> None:
     """l1tex__lsuin_requests is a stage of L1 and the LSU pipe: it was printed twice."""
-    (path,) = CORPUS.glob("hzchenxiaobin__*.ncu-rep")
-    for launch in read_once(path).launches:
+    for launch in public_profile("hzchenxiaobin__").launches:
         diagnosis = diagnose(launch, reads_code=False)
         assert "L1" not in [each.name for each in distinct_units(diagnosis.view.ceilings.ranked)]
         assert verdict_of(diagnosis).limiter == "LSU"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,6 @@ from keet.diagnosis.diagnosis import diagnose
 from keet.diagnosis.finding import Finding, Forecast
 from keet.explanation.confidence import why_low
 from keet.explanation.ncu_rules import precedes_findings, second_opinion
-from keet.ingest import read_profile
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.ingest.printed.details_page import rule_result
 from keet.profile import (
@@ -22,11 +20,10 @@ from keet.profile import (
     SpeedupScope,
     Workload,
 )
-from tests.conftest import CORPUS, REPORTS, needs_corpus
+from tests.conftest import REPORTS, needs_corpus
+from tests.unit.analysis.real_launches import launch_of, profile_of, public_launch, public_profile
 
-SAMPLES = Path("kernels_samples")
-FLIP = read_profile(SAMPLES / "matrix_flip" / "slow.ncu-rep").launches[0]
-PHYSICS = read_profile(SAMPLES / "column_physics" / "slow.ncu-rep").launches[0]
+FLIP, PHYSICS = launch_of("matrix_flip"), launch_of("column_physics")
 
 LARGEST = "The Nsight Compute rule with the largest estimate"
 
@@ -63,9 +60,8 @@ def test_a_checked_rule_without_a_finding_would_gain_little() -> None:
 
 
 def test_a_rule_that_keet_does_not_check_is_not_judged() -> None:
-    launch = read_profile(SAMPLES / "stencil_march" / "slow.ncu-rep").launches[0]
     for found in ([], [finding("integer_overhead")]):
-        told = second_opinion(launch, found, [], 0)
+        told = second_opinion(launch_of("stencil_march"), found, [], 0)
         assert told is not None
         assert told.startswith(f"{LARGEST} is FPInstructions (FP32 Non-Fused")
         assert told.endswith(". keet has no check of its own for it.")
@@ -120,17 +116,15 @@ def test_a_long_message_is_cut() -> None:
 
 
 def test_no_text_without_a_rule() -> None:
-    launch = read_profile(REPORTS / "metrics_only.ncu-rep").launches[0]
+    launch = profile_of(REPORTS / "metrics_only.ncu-rep").launches[0]
     assert second_opinion(launch, [finding("tail_effect")], [], 0) is None
 
 
 @needs_corpus
 def test_messages_of_one_rule_are_distinguished_by_title() -> None:
     """Of LaunchConfiguration, the block of 4 threads saves more than the grid of 4 blocks."""
-    (path,) = CORPUS.glob("LakshyaSingh354__*.ncu-rep")
-    launch = read_profile(path).launches[0]
     both = [finding("small_grid"), finding("warp_divergence")]
-    told = second_opinion(launch, both, [], 0)
+    told = second_opinion(public_launch("LakshyaSingh354"), both, [], 0)
     assert told is not None
     assert "LaunchConfiguration (Block Size)" in told
     assert told.endswith("agrees with finding 2.")
@@ -138,10 +132,8 @@ def test_messages_of_one_rule_are_distinguished_by_title() -> None:
 
 @needs_corpus
 def test_l2_slices_are_judged_even_if_much_time_is_not_attributable() -> None:
-    (path,) = CORPUS.glob("MgMap__*.ncu-rep")
-    latency = [finding("latency_bound")]
-    every = (second_opinion(each, latency, [], 73) for each in read_profile(path).launches)
-    told = next(filter(None, every))
+    latency, launches = [finding("latency_bound")], public_profile("MgMap").launches
+    told = next(filter(None, (second_opinion(each, latency, [], 73) for each in launches)))
     assert "WorkloadImbalance (L2 Slices Workload Imbalance)" in told
     assert told.endswith("would gain less than 10%.")
 
@@ -149,8 +141,7 @@ def test_l2_slices_are_judged_even_if_much_time_is_not_attributable() -> None:
 @needs_corpus
 def test_a_rule_with_a_small_estimate_is_not_mentioned() -> None:
     """Its largest estimate is 5 %."""
-    (path,) = CORPUS.glob("PriyanshuRS__*.ncu-rep")
-    assert second_opinion(read_profile(path).launches[1], [], [], 0) is None
+    assert second_opinion(public_launch("PriyanshuRS", 1), [], [], 0) is None
 
 
 # --- low confidence
@@ -169,7 +160,7 @@ def test_why_a_confidence_is_low() -> None:
     suspicion = why_low(replace(low, variant="hand_over"), flip.view, flip.account)
     assert suspicion.startswith("Low confidence: a report holds no pointers")
     assert "how much of the cause a fix would remove" in why_low(low, flip.view, flip.account)
-    basic = diagnose(read_profile(REPORTS / "tour_basic.ncu-rep").launches[2], reads_code=False)
+    basic = diagnose(profile_of(REPORTS / "tour_basic.ncu-rep").launches[2], reads_code=False)
     told = why_low(low, basic.view, basic.account)
     unknown = basic.account.unknown
     assert told == (

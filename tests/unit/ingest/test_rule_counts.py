@@ -10,7 +10,7 @@ from keet.ingest.printed.details_page import rule_result
 from keet.ingest.printed.rule_counts import counts_in_rules
 from keet.profile import Launch
 from tests.conftest import REPORTS
-from tests.unit.analysis.changed_launch import profile_of
+from tests.unit.analysis.real_launches import profile_of
 
 TOTAL = "memory_l2_theoretical_sectors_global"
 EXCESS = "derived__memory_l2_theoretical_sectors_global_excessive"

@@ -9,9 +9,8 @@ from keet.analysis.sass.analyses.barriers import barrier_waits, polls_memory
 from keet.analysis.sass.inlined import is_of_toolkit
 from keet.diagnosis.advice import advice_for
 from keet.diagnosis.diagnosis import diagnose
-from kernels_samples.samples import load_samples
-from tests.conftest import REPORTS, corpus_files, needs_corpus
-from tests.unit.analysis.changed_launch import profile_of
+from tests.conftest import REPORTS, needs_corpus
+from tests.unit.analysis.real_launches import launch_of, profile_of, public_launch
 from tests.unit.sass.assembled import program
 
 WARPS = 16
@@ -76,8 +75,7 @@ def test_code_without_barriers_has_no_waits() -> None:
 @pytest.mark.slow
 def test_a_decoupled_look_back_gets_the_advice_of_fewer_blocks() -> None:
     """A single-pass scan: one warp of sixteen reads what the blocks before have written."""
-    (path,) = (path for path in corpus_files() if path.name.startswith("thedavidchu__"))
-    finding = diagnose(profile_of(path).launches[0]).findings[0]
+    finding = diagnose(public_launch("thedavidchu__")).findings[0]
     assert finding.id == "barrier_bound"
     assert finding.advice is not None
     assert finding.advice.variant == "look_back"
@@ -86,9 +84,7 @@ def test_a_decoupled_look_back_gets_the_advice_of_fewer_blocks() -> None:
 
 
 def test_a_scan_by_all_warps_does_not_get_that_advice() -> None:
-    sample = next(sample for sample in load_samples() if sample.name == "scan_rows")
-    (launch, *_) = profile_of(sample.report("slow")).launches
-    diagnosis = diagnose(launch)
+    diagnosis = diagnose(launch_of("scan_rows"))
     for finding in diagnosis.findings:
         assert advice_for(finding, diagnosis.view).variant not in ("look_back", "few_warps")
 

@@ -1,4 +1,4 @@
-"""Advice: the catalog's remedies are well-formed, and the one chosen fits the report."""
+"""Advice: the remedy that is chosen fits the report."""
 
 from __future__ import annotations
 
@@ -13,76 +13,28 @@ from keet.analysis.facts import FACTS
 from keet.analysis.facts.fact import Fact
 from keet.analysis.kernel.archetype import archetype_of
 from keet.analysis.launch_view import LaunchView
-from keet.catalog import metrics
 from keet.diagnosis.advice import advice_for
 from keet.diagnosis.diagnosis import diagnose
 from keet.diagnosis.finding import Advice, Finding, Forecast
 from keet.errors import KeetError
-from keet.findings import FindingSpec, findings, otherwise
-from keet.ingest import read_profile
-from keet.profile import Launch, Profile
-from kernels_samples.casebook.cases import Case, load_cases
-from kernels_samples.samples import Sample, load_samples
-from tests.conftest import CORPUS, REPORTS, needs_corpus
+from keet.findings import findings
+from keet.profile import Launch
+from tests.conftest import REPORTS, needs_corpus
 from tests.rows import each_row
-from tests.unit.analysis.advice_checks import contradictions
+from tests.unit.analysis.real_launches import (
+    CASES,
+    SAMPLES,
+    launch_of,
+    profile_of,
+    public_launch,
+    public_profile,
+)
+from tests.unit.diagnosis.advice_checks import contradictions
 
-SAMPLES = load_samples()
-SPECS = list(findings().values())
 LARGE = ("token_mix", "mechanism_rates")
 """Samples whose machine code takes a second to analyse."""
 PER_FAMILY = 2
 """Cases of the casebook."""
-
-
-# --- the remedies of all findings
-
-
-@each_row("spec", SPECS, ids=lambda spec: spec.id)
-def test_every_remedy_can_be_chosen(spec: FindingSpec) -> None:
-    """An earlier one that needs less and excludes nothing more would always be chosen before."""
-    conditions = list(spec.remedies)
-    assert conditions[-1] == otherwise
-    assert len({condition.name for condition in conditions}) == len(conditions) >= 2
-    for index, later in enumerate(conditions):
-        assert bool(later.needs) is (later is not conditions[-1])
-        assert not set(later.needs) & set(later.excludes)
-        for earlier in conditions[:index]:
-            hides = set(earlier.needs) <= set(later.needs)
-            assert not (hides and set(earlier.excludes) <= set(later.excludes)), later.name
-
-
-@each_row("spec", SPECS, ids=lambda spec: spec.id)
-def test_a_remedy_is_a_sentence_without_numbers(spec: FindingSpec) -> None:
-    for condition, text in spec.remedies.items():
-        assert re.fullmatch(r"[A-Z].*[.]", text)
-        assert set(re.findall(r"\{.*?\}", text)) <= {"{here}", "{library}"}
-        assert not re.search(r"(?<![\w_.])\d", text)
-        assert len(text) <= 300
-        if "{library}" in text:
-            assert any(fact.id.startswith("library") for fact in condition.needs)
-
-
-def test_every_fact_is_used_and_cites_known_metrics() -> None:
-    conditions = [condition for spec in SPECS for condition in spec.remedies]
-    excluding = {fact for condition in conditions for fact in condition.excludes}
-    assert {fact for c in conditions for fact in c.needs} | excluding == set(FACTS.values())
-    assert {fact for fact in FACTS.values() if fact.negated} == excluding
-    assert {metric for fact in FACTS.values() for metric in fact.metrics} <= set(metrics())
-
-
-# --- what is chosen
-
-
-@cache
-def profile_of(path: Path) -> Profile:
-    return read_profile(path)
-
-
-def launch_of(name: str, variant: str = "slow") -> Launch:
-    (sample,) = (sample for sample in SAMPLES if sample.name == name)
-    launches = profile_of(sample.report(variant)).launches
-    return next(launch for launch in launches if launch.name.function == sample.kernel)
 
 
 @cache
@@ -124,40 +76,30 @@ def check_launch(launch: Launch, *, reads_code: bool = False) -> None:
         check(diagnosis.view, finding, advice_for(finding, diagnosis.view))
 
 
-@each_row("sample", SAMPLES, ids=lambda sample: sample.name, few=5)
-def test_no_advice_contradicts_a_sample(sample: Sample) -> None:
-    for variant in sample.variants:
-        reads_code = variant == "slow" and sample.name not in LARGE
-        check_launch(launch_of(sample.name, variant), reads_code=reads_code)
+@each_row("sample", SAMPLES, few=5)
+def test_no_advice_contradicts_a_sample(sample: str) -> None:
+    for variant in SAMPLES[sample].variants:
+        reads_code = variant == "slow" and sample not in LARGE
+        check_launch(launch_of(f"{sample}:{variant}"), reads_code=reads_code)
 
 
-@each_row("sample", SAMPLES, ids=lambda sample: sample.name)
-def test_the_remedy_fits_for_every_finding(sample: Sample) -> None:
+@each_row("sample", SAMPLES)
+def test_the_remedy_fits_for_every_finding(sample: str) -> None:
     """General remedies take the finding for granted, and these findings are made up."""
-    view = LaunchView(launch_of(sample.name))
-    for spec in SPECS:
-        finding = finding_of(spec.id, view)
+    view = LaunchView(launch_of(sample))
+    for finding_id in findings():
+        finding = finding_of(finding_id, view)
         advice = advice_for(finding, view)
         if advice.variant != "general":
             check(view, finding, advice)
 
 
-def work_cases() -> dict[str, list[Case]]:
-    """By family that rules may be made from: the first sides before a fix."""
-    families: dict[str, dict[str, Case]] = {}
-    for case in load_cases():
-        if case.split == "work":
-            families.setdefault(case.family.name, {}).setdefault(case.spec.before, case)
-    return {name: list(cases.values())[:PER_FAMILY] for name, cases in families.items()}
-
-
-WORK = work_cases()
-
-
-@each_row("family", WORK, few=4)
+@each_row("family", sorted({case.family.name for case in CASES.values()}), few=4)
 def test_no_advice_contradicts_a_case(family: str) -> None:
-    for case in WORK[family]:
-        check_launch(case.launch(case.before_profile))
+    """Several cases may have the same side before their fixes."""
+    sides = {case.spec.before: id_ for id_, case in CASES.items() if case.family.name == family}
+    for case in list(sides.values())[:PER_FAMILY]:
+        check_launch(launch_of(case))
 
 
 @each_row("path", sorted(REPORTS.iterdir()), ids=lambda path: path.name)
@@ -279,15 +221,14 @@ def test_a_fact_about_the_launch_is_decided_once() -> None:
     ],
 )
 def test_the_remedy_of_a_public_report(owner: str, finding: str, variant: str) -> None:
-    (path,) = (path for path in CORPUS.iterdir() if path.name.startswith(owner))
-    view = LaunchView(max(profile_of(path).launches, key=lambda launch: launch.rank_time))
+    launches = public_profile(owner).launches
+    view = LaunchView(max(launches, key=lambda launch: launch.rank_time))
     assert advice_for(finding_of(finding, view), view).variant == variant
 
 
 @needs_corpus
 def test_a_kernel_that_initialises_random_numbers_is_known_by_its_name() -> None:
-    (path,) = (path for path in CORPUS.iterdir() if path.name.startswith("PriyanshuRS__"))
-    view = LaunchView(profile_of(path).launches[0])
+    view = LaunchView(public_launch("PriyanshuRS__"))
     assert advice_for(finding_of("pipe_saturated", view), view).variant == "curand"
 
 

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
-from itertools import pairwise
+from functools import cache
+from itertools import pairwise, product
 
 import pytest
 
-from keet.analysis.candidate import MAX_GAIN, Candidate
+from keet.analysis.candidate import MAX_GAIN
+from keet.analysis.decisions.double_precision import single_over_double
+from keet.analysis.kernel.work_per_warp import working_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import Effect, TimeModel
 from keet.diagnosis.forecast import possible_gain
 from keet.findings import findings
-from keet.profile import Launch
 from keet.profile.metric import Value
 from keet.verification.grounding import check_grounding
-from kernels_samples.casebook.cases import Case, load_cases
-from kernels_samples.samples import Sample, load_samples
+from tests.conftest import needs_corpus
 from tests.rows import each_row
-from tests.unit.analysis.changed_launch import changed, profile_of
-from tests.unit.analysis.made_up_launch import made_up
+from tests.unit.analysis.made_up_launch import ELAPSED, made_up
+from tests.unit.analysis.real_launches import changed, launch_of, public_launch
 
-CASES: dict[str, Case] = {case.id: case for case in load_cases() if case.split == "work"}
-SAMPLES: dict[str, Sample] = {sample.name: sample for sample in load_samples()}
 CLEAR = 1.15
 """Times faster: a look-alike must stay below, a cause must not."""
 
@@ -62,48 +60,28 @@ KINDS = [
 ]  # fmt: skip
 
 
-def launch_of(name: str) -> Launch:
-    if ":" in name:
-        sample, variant = name.split(":")
-        launches = profile_of(SAMPLES[sample].report(variant)).launches
-        return next(x for x in launches if x.name.function == SAMPLES[sample].kernel)
-    case = CASES[name]
-    return case.launch(profile_of(case.profile_path(case.spec.before)))
-
-
-def candidates_of(view: LaunchView, model: TimeModel) -> list[Candidate]:
-    return [candidate for spec in findings().values() for candidate in spec.candidates(view, model)]
-
-
-def largest(candidates: list[Candidate], model: TimeModel) -> dict[str, float]:
-    """The largest gain of each kind."""
-    gains: dict[str, float] = {}
-    for candidate in candidates:
-        gains[candidate.id] = max(possible_gain(candidate, model), gains.get(candidate.id, 1.0))
-    return gains
+def gains(view: LaunchView) -> dict[str, float]:
+    """The largest gain of each finding. Checks what holds for every candidate."""
+    model, largest = TimeModel(view), dict[str, float]()
+    for spec in findings().values():
+        for candidate in spec.candidates(view, model):
+            assert candidate.id == spec.id
+            assert candidate.text.endswith(".")
+            grounding = check_grounding(candidate.text, candidate.evidence, launch=view.launch)
+            assert grounding.all_supported, (candidate.text, grounding.unsupported)
+            if isinstance(effect := candidate.effect, Effect):
+                factors = (*effect.units.values(), *effect.waits.values(), *effect.moved.values())
+                single = (effect.every_wait, effect.longest_sm, effect.least)
+                assert all(0 <= factor <= 1 for factor in (*factors, *single))
+            gain = possible_gain(candidate, model)
+            assert 1 <= gain <= MAX_GAIN
+            largest[spec.id] = max(gain, largest.get(spec.id, 1.0))
+    return largest
 
 
 @cache
 def gains_of(name: str, *, reads_code: bool) -> dict[str, float]:
-    view = LaunchView(launch_of(name), reads_code=reads_code)
-    model = TimeModel(view)
-    found = candidates_of(view, model)
-    for candidate in found:
-        _check(candidate, model)
-    return largest(found, model)
-
-
-def _check(candidate: Candidate, model: TimeModel) -> None:
-    assert candidate.id in findings()
-    assert candidate.text.endswith(".")
-    grounding = check_grounding(candidate.text, candidate.evidence, launch=model.view.launch)
-    assert grounding.all_supported, (candidate.text, grounding.unsupported)
-    assert 1 <= possible_gain(candidate, model) <= MAX_GAIN
-    effect = candidate.effect
-    if isinstance(effect, Effect):
-        factors = (*effect.units.values(), *effect.waits.values(), effect.every_wait)
-        assert all(0 <= factor <= 1 for factor in (*factors, effect.longest_sm, effect.least))
-        assert all(0 <= load <= 1 for load in effect.moved.values())
+    return gains(LaunchView(launch_of(name), reads_code=reads_code))
 
 
 @each_row(("kind", "report"), [row[:2] for row in KINDS], few=5)
@@ -122,8 +100,7 @@ def test_every_candidate_kind_occurs_in_a_report() -> None:
 
 
 def test_without_metrics_there_is_no_candidate() -> None:
-    view = LaunchView(changed(launch_of("matrix_flip:slow"), lambda name, value: None))
-    assert candidates_of(view, TimeModel(view)) == []
+    assert gains(LaunchView(changed(launch_of("matrix_flip"), lambda name, value: None))) == {}
 
 
 # --- smoothness at the edge of a kind
@@ -131,64 +108,44 @@ def test_without_metrics_there_is_no_candidate() -> None:
 
 def test_the_cost_of_a_launch_fades_with_its_duration() -> None:
     """No duration from which on it is suddenly no cause."""
-    gains = [_launch_cost(2200 * 1.01**step) for step in range(300)]
-    assert gains == sorted(gains, reverse=True)
-    assert gains[0] > 2
-    assert gains[-1] == 1
-    assert max(before / after for before, after in pairwise(gains)) < 1.06
-
-
-def _launch_cost(nanoseconds: float) -> float:
-    view = LaunchView(made_up({}, duration=nanoseconds, grid_size=100))
-    model = TimeModel(view)
-    made = findings()["launch_bound"].candidates(view, model)
-    return max((possible_gain(each, model) for each in made), default=1.0)
+    durations = [2200 * 1.01**step for step in range(300)]
+    views = [LaunchView(made_up({}, duration=duration, grid_size=100)) for duration in durations]
+    costs = [gains(view).get("launch_bound", 1.0) for view in views]
+    assert costs == sorted(costs, reverse=True)
+    assert costs[0] > 2
+    assert costs[-1] == 1
+    assert max(before / after for before, after in pairwise(costs)) < 1.06
 
 
 @pytest.mark.slow
 def test_a_change_of_one_percent_changes_no_gain_by_more_than_ten_percent() -> None:
     """L1 and the issue slots of this launch are equally busy, to 1 %: each may be the busiest."""
     launch = launch_of("mechanism_rates:fast")
-    view, before = _gains(launch)
+    view = LaunchView(launch)
+    before = gains(view)
     measured = {each.metric for each in view.ledger if not each.derived_from}
     moved = [name for name in measured if not name.startswith(("launch__", "device__"))]
     assert len(moved) > 50
-    for metric in moved:
-        for factor in (0.99, 1.01):
-            after = _gains(changed(launch, partial(_times, metric, factor)))[1]
-            for kind in before | after:
-                ratio = after.get(kind, 1.0) / before.get(kind, 1.0)
-                assert 0.9 < ratio < 1.1, (metric, factor, kind)
+    for metric, factor in product(moved, (0.99, 1.01)):
 
+        def change(name: str, value: Value, metric: str = metric, factor: float = factor) -> Value:
+            return value * factor if name == metric and isinstance(value, int | float) else value
 
-def _times(metric: str, factor: float, name: str, value: Value) -> Value:
-    return value * factor if name == metric and isinstance(value, int | float) else value
-
-
-def _gains(launch: Launch) -> tuple[LaunchView, dict[str, float]]:
-    view = LaunchView(launch)
-    model = TimeModel(view)
-    return view, largest(candidates_of(view, model), model)
+        after = gains(LaunchView(changed(launch, change)))
+        for kind in before | after:
+            ratio = after.get(kind, 1.0) / before.get(kind, 1.0)
+            assert 0.9 < ratio < 1.1, (metric, factor, kind)
 
 
 def test_blocks_that_end_as_fast_as_they_start_are_named() -> None:
     """Few warps are resident though many fit and there are blocks enough."""
     held = {"theoretical_occupancy_pct": 100.0, "waves_per_sm": 20.0, "grid_size": 40_000}
     states = {"long_scoreboard": 20.0, "wait": 2.0, "selected": 1.0}
-    for reached, executed, least in ((25.0, 8e6, 1.5), (85.0, 8e6, 1.0), (25.0, 8e8, 1.0)):
-        launch = made_up(
-            {"dram": 20.0},
-            states,
-            achieved_occupancy_pct=reached,
-            inst_executed=executed,
-            block_size=64,
-            **held,
-        )
-        view = LaunchView(launch)
-        found = list(findings()["occupancy_limited_block"].candidates(view, TimeModel(view)))
-        gains = [possible_gain(each, TimeModel(view)) for each in found]
-        assert max(gains, default=1.0) >= least
-        assert max(gains, default=1.0) < 1.1 or least > 1
+    for reached, executed, is_cause in ((25.0, 8e6, True), (85.0, 8e6, False), (25.0, 8e8, False)):
+        held |= {"achieved_occupancy_pct": reached, "inst_executed": executed, "block_size": 64}
+        found = gains(LaunchView(made_up({"dram": 20.0}, states, **held)))
+        gain = found.get("occupancy_limited_block", 1.0)
+        assert gain >= 1.5 if is_cause else gain < 1.1
 
 
 def test_a_warp_that_has_ended_has_no_next_instruction() -> None:
@@ -199,3 +156,30 @@ def test_a_warp_that_has_ended_has_no_next_instruction() -> None:
         said[state] = found.text
     assert said["drain"].endswith("waits for outstanding memory operations after EXIT.")
     assert said["long_scoreboard"].endswith(" before its next instruction.")
+
+
+def test_a_long_kernel_whose_sms_are_idle_is_not_a_short_one() -> None:
+    active = {"sm_active_cycles": ELAPSED / 2, "sm_active_cycles_max": ELAPSED / 2}
+    launch = made_up({}, duration=1e6, elapsed_cycles=ELAPSED, **active)
+    assert "launch_bound" not in gains(LaunchView(launch))
+
+
+def test_the_rate_of_fp64_is_that_of_the_gpu() -> None:
+    h200, slow = (
+        LaunchView(made_up({"fp64": 85.0}, **ratio))
+        for ratio in ({}, {"device_fp32_fp64_ratio": 64})
+    )
+    assert (single_over_double(h200), single_over_double(slow)) == (2, 64)
+    assert gains(slow)["low_precision_possible"] > 3 * gains(h200)["low_precision_possible"]
+
+
+@needs_corpus
+@pytest.mark.slow
+def test_more_blocks_gain_only_if_there_is_parallel_work() -> None:
+    """One block of 32 warps works on diagonals of 4 warps at most, between 219 barriers."""
+    view = LaunchView(public_launch("victor", 1), reads_code=True)
+    if view.code is None:
+        pytest.skip("no disassembler")
+    assert working_part(view) == pytest.approx(492 / 7008, rel=0.01)
+    found = gains(view)
+    assert found["small_grid"] < 2 < found["barrier_bound"]

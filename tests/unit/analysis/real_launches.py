@@ -1,4 +1,4 @@
-"""Real launches with other numbers: for tests of what the analyst makes of them."""
+"""Launches of real reports by name, and the same with other numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from keet.ingest import read_profile
 from keet.profile import Instances, Launch, Profile, RawMetric
 from keet.profile.launch import LaunchData
 from keet.profile.metric import Value
+from kernels_samples.casebook.cases import load_cases
+from kernels_samples.samples import load_samples
+from tests.conftest import corpus_files
 
+SAMPLES = {sample.name: sample for sample in load_samples()}
+CASES = {case.id: case for case in load_cases() if case.split == "work"}
 Change = Callable[[str, Value], Value]
 """From a metric's name and value to another value; None: the report does not have it."""
 
@@ -57,3 +62,23 @@ def changed(launch: Launch, change: Change) -> Launch:
 def profile_of(path: Path) -> Profile:
     """Read once per process: several test modules look at the same reports."""
     return read_profile(path)
+
+
+def launch_of(name: str) -> Launch:
+    """`SAMPLE` (its slow variant), `SAMPLE:VARIANT`, or `FAMILY/CASE`: its side before the fix."""
+    if "/" in name:
+        case = CASES[name]
+        return case.launch(profile_of(case.profile_path(case.spec.before)))
+    sample, _, variant = name.partition(":")
+    launches = profile_of(SAMPLES[sample].report(variant or "slow")).launches
+    return next(each for each in launches if each.name.function == SAMPLES[sample].kernel)
+
+
+def public_profile(start: str) -> Profile:
+    """Of the report by other people whose name begins so."""
+    (path,) = (path for path in corpus_files() if path.name.startswith(start))
+    return profile_of(path)
+
+
+def public_launch(start: str, launch: int = 0) -> Launch:
+    return public_profile(start).launches[launch]
