@@ -28,7 +28,7 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines
 from keet.analysis.source_lines.array_accesses import AccessKind
 from keet.analysis.time_model import TimeModel
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Sentence
 from keet.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ ClaimKind = Literal[
   drain and gap.
 - `cause`: no amount: the forecast is that of keet's own candidate for the finding.
 """
-Absence = tuple[str, tuple[Evidence, ...]]
+Absence = tuple[Sentence, tuple[Evidence, ...]]
 """Why a cause is absent, and the evidence."""
 
 
