@@ -41,9 +41,10 @@ SAME = {
     "The unknown part of the time is large": ("blamed_unknown", "hidden_cause", "said_unknown"),
     "Most of the time is launch and drain": ("mostly_launch", "said_launch"),
     "Two amounts are equal": ("same_pass", "same_bytes"),
-    "Data is read again": ("repeated", "read_again"),
+    "Data is read again": ("repeated", "read_again", "l2_read_again"),
+    "Instructions of an integer division": ("per_division", "division_length"),
     "Few bytes": ("handed_bytes", "streamed_bytes", "reread_bytes"),
-    "An access takes several passes through L1": ("replayed", "l1_passes"),
+    "An access takes several passes through L1": ("replayed", "l1_passes", "many_wavefronts"),
     "A pipe's work after a rewrite": ("pipe_work", "special_functions"),
 }
 """Parameters that mean the same, or nearly the same, by what they mean."""

@@ -21,7 +21,7 @@ from keet.explanation.model_explanation import ModelCause
 from keet.explanation.ncu_rules import second_opinion
 from keet.findings import ClaimKind, findings
 from keet.profile.names import file_name
-from keet.prose.expressions import EvaluatedExpression, evaluate, has_influence, parse
+from keet.prose.expressions import evaluate, has_influence, parse
 from keet.prose.reading import unfounded
 from keet.prose.text import Prose
 from keet.prose.values import UnitValue, ValueProblem
@@ -58,12 +58,9 @@ def facts_of(because: Iterable[str], words: Vocabulary) -> CheckedFacts:
         elif empty:
             problems.append(f"{text}: {empty}")
         elif result.names:
-            hold.append(Reference(result.text, _ids(result), text))
+            ids = dict.fromkeys(i for named in result.names for i in named.ids)
+            hold.append(Reference(result.text, tuple(ids), text))
     return CheckedFacts(tuple(hold), problems[0] if problems else None)
-
-
-def _ids(result: EvaluatedExpression) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(i for named in result.names for i in named.ids))
 
 
 class CauseJudge:
@@ -102,9 +99,8 @@ class CauseJudge:
         try:
             claims = [self._claim(claim, finding, place) for claim in said.claims] or [bare]
         except ValueProblem as problem:
-            return EvaluatedClaim(
-                bare, supported=False, reason=f"its amount has no value: {problem}"
-            )
+            reason = Sentence("its amount has no value: {problem}", problem=str(problem))
+            return EvaluatedClaim(bare, supported=False, reason=reason)
         return evaluate_claims(claims, self._model, self._each.account)
 
     def _claim(self, said: RawClaim, finding: str, place: Place | None) -> WorkClaim:
@@ -135,16 +131,14 @@ class CauseJudge:
 
     def _place(self, said: RawCause) -> Place | None:
         """A line that the kernel's files have, with its share of the samples."""
-        files = self._each.launch.source_files
-        for path, text in files.items():
-            has_line = said.line and 1 <= said.line <= len(code_lines(text or ""))
-            if has_line and said.line and file_name(path) == file_name(said.file):
-                return self._sampled(path, said.line)
+        line = said.line or 0
+        for path, text in self._each.launch.source_files.items():
+            has_line = 1 <= line <= len(code_lines(text or ""))
+            if has_line and file_name(path) == file_name(said.file):
+                sampled = self._each.view.sampled_places()
+                known = (place for place in sampled if place[:2] == (path, line))
+                return next(known, Place(path, line, 0.0, "samples"))
         return None
-
-    def _sampled(self, path: str, line: int) -> Place:
-        known = (p for p in self._each.view.sampled_places() if (p.file, p.line) == (path, line))
-        return next(known, Place(path, line, 0.0, "samples"))
 
 
 class _Amount(NamedTuple):

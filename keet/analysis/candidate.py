@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Literal
 
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import INDIRECT, LEADS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
@@ -33,10 +34,7 @@ class Candidate(NamedTuple):
     """Likelihood that the cause is real: below 1 for suspicions."""
 
 
-MAX_GAIN = 30.0
-"""Times faster: the largest gain measured in the casebook."""
-
-Maker = Callable[[LaunchView, TimeModel], Iterator[Candidate]]
+MAX_GAIN = Parameter(30, "times faster: the largest gain measured in the casebook", "fit")
 
 MEMORY_WAITS = ("long_scoreboard", "lg_throttle", "drain")
 MIO_WAITS = ("mio_throttle", "short_scoreboard")
@@ -62,8 +60,9 @@ def a_unit_explains(view: LaunchView, model: TimeModel) -> bool:
     return not view.stalls and model.pressure >= LEADS
 
 
-LEAST_PART = 0.003
-"""Share of the executed instructions below which they are no cause."""
+LEAST_PART = Parameter(
+    0.003, "share of the instructions below which they are no cause", "judgement"
+)
 
 
 def part_of(view: LaunchView, *opcodes: str) -> float:
@@ -72,13 +71,20 @@ def part_of(view: LaunchView, *opcodes: str) -> float:
     return min(1.0, max(0.0, view.executed(*opcodes) / every)) if every else 0.0
 
 
+PRODUCT_TENSOR = Parameter(0.1, "share of the tensor peak: a matrix product", "judgement")
+PRODUCT_FMA = Parameter(0.7, "FMA busy over issue slots used: a matrix product", "judgement")
+PRODUCT_FFMA = Parameter(0.5, "share of FFMA in the instructions: a matrix product", "judgement")
+PRODUCT_LDS = Parameter(0.02, "share of LDS in the instructions: a matrix product", "judgement")
+
+
 def is_matrix_product(view: LaunchView) -> bool:
     """Whether it looks like a matrix product: fused multiply-adds on tiles in shared memory, or
     tensor cores."""
-    every = view.all_executed
-    if (view.ceilings.share("tensor") or 0.0) > 0.1:
+    every, shares = view.all_executed, view.ceilings.share
+    if (shares("tensor") or 0.0) > PRODUCT_TENSOR:
         return True
     if not every:  # by the pipes: nearly all that is issued are fused multiply-adds
-        issue, shared = view.ceilings.share("issue"), view.value("shared_memory_per_block")
-        return bool(issue and shared) and (view.ceilings.share("FMA") or 0.0) >= 0.7 * (issue or 1)
-    return view.executed("FFMA") >= 0.5 * every and view.executed("LDS") >= 0.02 * every
+        issue, shared = shares("issue") or 0.0, view.value("shared_memory_per_block")
+        return bool(issue and shared) and (shares("FMA") or 0.0) >= PRODUCT_FMA * issue
+    parts = {"FFMA": PRODUCT_FFMA, "LDS": PRODUCT_LDS}
+    return all(view.executed(opcode) >= part * every for opcode, part in parts.items())

@@ -14,11 +14,10 @@ from keet.analysis.view_cache import cached_per_view
 UNRELATED_WAITS = Parameter(
     0.8, "share of other waiting that stays when shared memory is relieved", "fit"
 )
-
+# Below 1, because wide stores make several requests of one instruction.
+MOSTLY_SPILLS = Parameter(0.75, "spill over local requests: registers are spilled", "judgement")
 _GLOBAL = 4
 """ncu's code for global memory in `memory_type`."""
-_MOSTLY_SPILLS = 0.75
-"""Spill requests over local requests: wide stores make several requests of one instruction."""
 
 
 @cached_per_view
@@ -81,4 +80,4 @@ def local_cause(view: LaunchView) -> Literal["spill", "array", ""]:
         return ""
     if not spilled:
         return "array"
-    return "spill" if spilled >= _MOSTLY_SPILLS * (loads + stores) else ""
+    return "spill" if spilled >= MOSTLY_SPILLS * (loads + stores) else ""

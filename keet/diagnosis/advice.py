@@ -10,8 +10,8 @@ from keet.analysis.facts.fact import Fact
 from keet.analysis.kernel.library import library_of
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.place import Place
-from keet.diagnosis.finding import Advice, Because, Finding
-from keet.evidence import Evidence
+from keet.diagnosis.finding import HERE, Advice, Because, Finding
+from keet.evidence import Evidence, Sentence
 from keet.findings import findings
 from keet.units import Quantity
 
@@ -31,10 +31,9 @@ def advice_for(finding: Finding, view: LaunchView) -> Advice:
     because = [_because(view, finding, fact, library) for fact in chosen.needs]
     if not because:
         words = "the finding itself: nothing in the report selects a more specific remedy"
-        because = [Because("general", words, finding.evidence, finding.places)]
-    if not finding.places:
-        text = text.replace("{here}", _at_address(view, finding, chosen.needs))
-    return Advice(text.replace("{library}", library), tuple(because), chosen.name)
+        because = [Because("general", Sentence(words), finding.evidence, finding.places)]
+    here = HERE if finding.places else _at_address(view, finding, chosen.needs)
+    return Advice(Sentence(text, here=here, library=library), tuple(because), chosen.name)
 
 
 def _at_address(view: LaunchView, finding: Finding, facts: Sequence[Fact]) -> str:
@@ -53,7 +52,7 @@ def _because(view: LaunchView, finding: Finding, fact: Fact, library: str) -> Be
     evidence = (*fact.evidence(view, finding), *measured, *_executed(view, fact.opcodes))
     if not evidence and not places and not fact.is_by_name:
         evidence, places = finding.evidence, finding.places[:1]
-    return Because(fact.id, fact.words.replace("{library}", library), evidence, places)
+    return Because(fact.id, Sentence(fact.words, library=library), evidence, places)
 
 
 def _executed(view: LaunchView, opcodes: Sequence[str]) -> Iterator[Evidence]:

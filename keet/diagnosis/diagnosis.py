@@ -75,7 +75,8 @@ def diagnose(
     measured = frozenset([e.metric for e in view.ledger if not e.derived_from and not e.line])
     account = account_of(view, model)
     unknown = account.unknown_while_active
-    worth = [each for each in ranked if _is_worth(each)]
+    # By the possible gain, so that a real cause is reported even if fixing it rarely pays off.
+    worth = [each for each in ranked if each.possible >= WORTH]
     reported = tuple(
         _finding(each, model, _sureness(each, worth, unknown, view))
         for each in worth[:MAX_FINDINGS]
@@ -88,12 +89,6 @@ def diagnose(
     limits = (spec.id for spec in findings().values() if spec.is_reached(model))
     healthy = None if gains or wasteful else next(limits, None)
     return Diagnosis(view, model, account, reported, minor, healthy, measured)
-
-
-def _is_worth(each: RankedCandidate) -> bool:
-    """Uses the possible gain, so that a real cause is reported even if fixing it rarely pays
-    off."""
-    return each.possible >= WORTH
 
 
 class CrossLaunchFindings(NamedTuple):
@@ -120,16 +115,12 @@ def ranked_candidates(view: LaunchView, model: TimeModel) -> list[RankedCandidat
         possible = possible_gain(candidate, model)
         each = RankedCandidate(candidate, possible, expected_gain(candidate, possible))
         known = best.get(candidate.id)
-        if _matters(each, model) and (known is None or each.gain > known.gain):
+        # Measured waste of the busiest unit saves no time while another unit is equally busy.
+        matters = possible > 1 or _wastes_the_busiest(each, model)
+        if matters and (known is None or each.gain > known.gain):
             best[candidate.id] = each
     ranked = sorted(best.values(), key=lambda each: each.gain, reverse=True)
     return [each for each in ranked if not _is_explained(each, ranked, model)]
-
-
-def _matters(each: RankedCandidate, model: TimeModel) -> bool:
-    """Whether it saves time, or is measured waste of the busiest unit while another unit is equally
-    busy."""
-    return each.possible > 1 or _wastes_the_busiest(each, model)
 
 
 WASTEFUL = Parameter(0.8, "kept share of the busiest unit's work: the rest is waste", "judgement")
@@ -218,7 +209,7 @@ def _sureness(
     basis: Basis = "suspected" if is_weak else each.candidate.basis
     is_familiar = view.capability == FITTED_ON
     sure = certainty(basis, unknown, is_familiar=is_familiar)
-    if is_weak or not _is_worth(each):
+    if is_weak or each not in worth:
         return _Sureness("low", sure)
     rivals = [other.possible for other in worth if other is not each]
     lead = math.log(each.possible) / math.log(max(rivals)) if rivals else UNRIVALLED_LEAD

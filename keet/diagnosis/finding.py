@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from keet.analysis.place import Place
-from keet.evidence import Confidence, Evidence
+from keet.evidence import Confidence, Evidence, Sentence
 from keet.findings import FindingSpec, findings
 from keet.formatting import capitalized
 from keet.records import NamedTuple, dataclass
@@ -24,16 +24,19 @@ class Because(NamedTuple):
 
     fact: str
     """Its id; `general` where no remedy needs more than the finding itself."""
-    words: str
+    words: Sentence
     evidence: tuple[Evidence, ...] = ()
     places: tuple[Place, ...] = ()
+
+
+HERE = "{here}"
 
 
 class Advice(NamedTuple):
     """What to change, chosen by what the report shows: see keet/diagnosis/advice.py."""
 
-    text: str
-    """`{here}` stands for the place in the source, until `Finding.action` fills it in."""
+    text: Sentence
+    """Its part `HERE` stands for the place in the source, until `Finding.action` fills it in."""
     because: tuple[Because, ...]
     variant: str
     """Name of the remedy's condition."""
@@ -45,7 +48,7 @@ class Finding:
 
     id: str
     confidence: Confidence
-    text: str
+    text: Sentence
     """The measurements that show it, as a sentence."""
     forecast: Forecast
     evidence: tuple[Evidence, ...]
@@ -68,10 +71,10 @@ class Finding:
         return findings()[self.id]
 
     @property
-    def action(self) -> str:
-        if self.advice is not None:
-            return self.advice.text.replace("{here}", self.here)
-        return self.spec.remedy_named(self.variant).replace("{here}", self.here)
+    def action(self) -> Sentence:
+        if self.advice is None:
+            return Sentence(self.spec.remedy_named(self.variant), here=self.here)
+        return Sentence.of(self.here if part == HERE else part for part in self.advice.text.parts)
 
     @property
     def label(self) -> str:

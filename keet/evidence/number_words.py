@@ -95,7 +95,8 @@ KNOWN_NAME = regex(
     r"u?int(?:8|16|32|64|128)(?:_t)?|b?float(?:8|16|32|64)|nv_bfloat16|bfloat16|bfloat162|"
     r"O[0-3]|log2f?|log10f?|log1pf?|exp2f?|exp10f?|expm1f?|atan2f?|ex2|lg2|x86|sha256|"
     r"F2F|F2I|I2F|I2I|F2FP|I2FP|R2P|P2R|S2R|S2UR|R2UR|CS2R|B2R|I2IP|IADD3|LOP3|LEA3|UIADD3|ULOP3|"
-    r"FADD2|FFMA2|HADD2|HMUL2|HFMA2|HMNMX2|HSETP2|HSET2|VIADD3|IMAD3",
+    r"FADD2|FFMA2|HADD2|HMUL2|HFMA2|HMNMX2|HSETP2|HSET2|VIADD3|IMAD3|"
+    r"tcgen05|dp[24]a|v(?:add|maxu)[24]|CUBLAS_COMPUTE_32F_FAST_TF32",
     re.ASCII,
 )
 WIDTHS = frozenset({"8", "16", "32", "64", "128", "256", "884", "1688", "16816", "16832"})

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from keet.analysis.replay_gap.gap import replay_gap
 from keet.analysis.replay_gap.reasons import ReplayReasons
+from keet.evidence import Sentence
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.launch_in_run import RunShapes, in_run_of, is_shorter, replay_difference
 from keet.profile import Profile, RunPositions
@@ -45,16 +46,15 @@ def _launch_with_run(
     gap = replay_gap(each.launch, position)
     differs = gap and replay_difference(each.view, gap, position, found, (reasons, shapes))
     told = each._replace(in_run=found, replay=differs)
-    return _with_both_times(told) if is_shorter(each.launch, position, found.plain) else told
-
-
-def _with_both_times(each: LaunchExplanation) -> LaunchExplanation:
-    """The finding about a short kernel names the time under ncu and the one in the run."""
-    took, plain = each.launch.get("duration"), each.in_run and each.in_run.plain
-    before = f"The kernel takes {took}"
-    after = f"{before} under ncu ({plain} in the run):"
-    return each._replace(
-        findings=tuple(
-            replace(f, text=f.text.replace(f"{before}:", after, 1)) for f in each.findings
-        )
+    if found.plain is None or not is_shorter(each.launch, position, found.plain):
+        return told
+    # The finding about a short kernel names the time under ncu; add the one in the run.
+    before = f"The kernel takes {each.launch.get('duration')}:"
+    added = Sentence(" under ncu ({plain} in the run)", plain=found.plain).parts
+    findings = (
+        replace(f, text=Sentence.of((*f.text.parts[:2], *added, *f.text.parts[2:])))
+        if f.text.startswith(before)
+        else f
+        for f in each.findings
     )
+    return told._replace(findings=tuple(findings))

@@ -10,6 +10,7 @@ from keet.analysis.kernel.grid_use import least_kept
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import INDIRECT, Effect, TimeModel
+from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 BARRIER_WAITS = Parameter(0.75, "share of the waiting at barriers that a fix removes", "fit")
@@ -40,9 +41,9 @@ FINDING = FindingSpec(
         when(parallelism.warp_sized_blocks, name="one_warp"): "A block is one warp: replace "
         "__syncthreads by __syncwarp, and exchange values by shuffles{here}.",
         when(warps.few_warps_work, warps.waits_for_other_blocks, name="look_back"): "A few warps "
-        "of each block wait for results of other blocks, and the rest of the block waits for "
-        "these warps{here}: let each thread handle several items, so that there are fewer blocks "
-        "and fewer such waits. Smaller blocks would increase them.",
+        "of each block wait for results of other blocks, and the rest of the block waits for these "
+        "warps{here}: let each thread handle several items, so that there are fewer blocks and "
+        "fewer such waits. Smaller blocks would increase them.",
         when(warps.few_warps_work, name="few_warps"): "Only a few warps of each block work before "
         "the barrier, and the others wait for them{here}: spread that step over all warps, let "
         "each thread handle several items so that it is done less often, or start no more warps "
@@ -52,19 +53,16 @@ FINDING = FindingSpec(
         "wait only for the stage that they need next.",
         when(
             origin.looks_like_scan, name="scan", unless=(instructions.uses_shuffles,)
-        ): "Scan within "
-        "warps by shuffles (__shfl_up_sync) and across warps once, or use cub::BlockScan{here}; "
-        "let each thread scan several items first.",
+        ): "Scan within warps by shuffles (__shfl_up_sync) and across warps once, or use "
+        "cub::BlockScan{here}; let each thread scan several items first.",
         when(
             origin.looks_like_reduction, name="reduction", unless=(instructions.uses_shuffles,)
-        ): "Reduce within "
-        "warps by shuffles (__shfl_xor_sync) and across warps once, or use "
+        ): "Reduce within warps by shuffles (__shfl_xor_sync) and across warps once, or use "
         "cub::BlockReduce{here}; let each thread add several items first.",
         when(
             on_chip.stages_through_shared, origin.has_async_copy, name="async_tiles"
-        ): "Keep two or "
-        "more tiles in shared memory and copy the next one with cp.async while the current one is "
-        "used{here}: one barrier per step is enough then, and it seldom waits.",
+        ): "Keep two or more tiles in shared memory and copy the next one with cp.async while the "
+        "current one is used{here}: one barrier per step is enough then, and it seldom waits.",
         when(on_chip.stages_through_shared, name="tiles"): "Keep two tiles in shared memory, and "
         "load the next one into registers while the current one is used{here}: one barrier per "
         "step is enough then.",
@@ -89,7 +87,7 @@ FINDING = FindingSpec(
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     barrier = view.stall("barrier")
     if barrier is not None and barrier.value > 0:
-        text = f"Warps spend {barrier:.0f} of their time at block-wide barriers."
+        text = Sentence("Warps spend {at:.0f} of their time at block-wide barriers.", at=barrier)
         waits = kept_waits(model, ("barrier",), BARRIER_WAITS)
         effect = Effect({"ADU": INDIRECT}, waits)
         yield Candidate(FINDING.id, text, effect, (barrier,), view.barrier_places, "assumed")
@@ -100,5 +98,6 @@ def absent(view: LaunchView, _: TimeModel) -> Absence | None:
         return None
     share = view.stall("barrier")
     if share is None:
-        return "No warp waits at barriers.", ()
-    return f"Warps spend {share:.1f} of their time waiting at barriers.", (share,)
+        return Sentence("No warp waits at barriers."), ()
+    text = Sentence("Warps spend {share:.1f} of their time waiting at barriers.", share=share)
+    return text, (share,)

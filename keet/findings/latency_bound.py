@@ -13,6 +13,7 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines
 from keet.analysis.time_model import HOT_LINE, LEADS, PASSES_ON, WORTH, Effect, TimeModel
 from keet.catalog import stalls
+from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 MORE_IN_FLIGHT = Parameter(
     1.8, "factor of independent operations in flight after loads are issued earlier", "fit"
 )
+WITHOUT_STATES = Parameter(0.8, "likelihood of latency without warp states", "judgement")
 
 FINDING = FindingSpec(
     id="latency_bound",
@@ -62,13 +64,13 @@ FINDING = FindingSpec(
         when(origin.triton): "Have more independent work per program{here}: try other block sizes, "
         "num_warps and num_stages.",
         when(parallelism.cold_start, name="short"): "The kernel ends before its latencies can be "
-        "hidden: do more work per launch, or let launches that do not depend on each other "
-        "overlap in several streams.",
+        "hidden: do more work per launch, or let launches that do not depend on each other overlap "
+        "in several streams.",
         when(
             parallelism.waits_for_arithmetic, parallelism.one_accumulator, name="accumulator"
-        ): "Each "
-        "iteration waits for the result of the previous one{here}: keep several independent "
-        "accumulators and add them after the loop, or interleave several items per thread.",
+        ): "Each iteration waits for the result of the previous one{here}: keep several "
+        "independent accumulators and add them after the loop, or interleave several items per "
+        "thread.",
         when(parallelism.waits_for_arithmetic, name="arithmetic"): "Instructions wait for the "
         "results of previous ones{here}: interleave several independent items per thread, or "
         "unroll loops.",
@@ -94,9 +96,8 @@ FINDING = FindingSpec(
         "loop), so that the stores of one item overlap with the work on the next.",
         when(
             parallelism.waits_for_queue, name="queue", unless=(global_memory.accesses_wide,)
-        ): "The queue of "
-        "memory instructions is full{here}: issue fewer and wider accesses (float4), and keep "
-        "values that are used again in registers.",
+        ): "The queue of memory instructions is full{here}: issue fewer and wider accesses "
+        "(float4), and keep values that are used again in registers.",
         when(parallelism.waits_for_pipe, name="pipe"): "Warps wait for a busy arithmetic "
         "pipe{here}: execute fewer of its instructions, or move a part of them to another pipe.",
         when(parallelism.waits_for_instructions, name="instructions"): "Warps wait for "
@@ -113,28 +114,24 @@ FINDING = FindingSpec(
         "add for its warp.",
         when(
             parallelism.waits_for_global_loads, parallelism.chases_pointers, name="chase"
-        ): "Each load "
-        "needs the address that the previous one returned{here}: follow several chains per thread "
-        "at a time, store side by side what is visited together, or replace links by indices that "
-        "are known in advance.",
+        ): "Each load needs the address that the previous one returned{here}: follow several "
+        "chains per thread at a time, store side by side what is visited together, or replace "
+        "links by indices that are known in advance.",
         when(
             parallelism.waits_for_global_loads, parallelism.dependent_loads, name="dependent"
-        ): "These loads "
-        "use indices that other loads return{here}, and wait for them: load the indices of "
-        "several items, or of the next iteration, first, and then all of their values.",
+        ): "These loads use indices that other loads return{here}, and wait for them: load the "
+        "indices of several items, or of the next iteration, first, and then all of their values.",
         when(
             parallelism.waits_for_global_loads, on_chip.uses_async_copy, name="deeper"
-        ): "Asynchronous "
-        "copies are already in use{here}: add stages or use larger tiles, so that more bytes are "
-        "in flight, and wait only for the oldest stage.",
+        ): "Asynchronous copies are already in use{here}: add stages or use larger tiles, so that "
+        "more bytes are in flight, and wait only for the oldest stage.",
         when(
             parallelism.waits_for_global_loads,
             global_memory.loads_global,
             on_chip.stages_through_shared,
             origin.has_tma,
             name="hopper",
-        ): "Copy tiles "
-        "into shared memory asynchronously, in two or more stages{here}: TMA "
+        ): "Copy tiles into shared memory asynchronously, in two or more stages{here}: TMA "
         "(cp.async.bulk.tensor) or cp.async, so that the next tile arrives while the current one "
         "is used.",
         when(
@@ -143,32 +140,28 @@ FINDING = FindingSpec(
             on_chip.stages_through_shared,
             origin.has_async_copy,
             name="stages",
-        ): "Copy tiles "
-        "into shared memory asynchronously, in two or more stages{here}: cp.async "
+        ): "Copy tiles into shared memory asynchronously, in two or more stages{here}: cp.async "
         "(cuda::memcpy_async), so that the next tile arrives while the current one is used.",
         when(
             parallelism.waits_for_global_loads,
             global_memory.loads_global,
             name="items",
             unless=(parallelism.loops_dominate, parallelism.fewer_blocks_than_sms),
-        ): "Let each "
-        "thread handle several items, and issue the loads of all of them before the first is "
-        "used{here}.",
+        ): "Let each thread handle several items, and issue the loads of all of them before the "
+        "first is used{here}.",
         when(
             parallelism.waits_for_global_loads,
             global_memory.loads_global,
             on_chip.uses_shared,
             origin.has_async_copy,
             name="ampere",
-        ): "Have more "
-        "loads in flight at a time{here}: issue them before they are needed (prefetch into "
-        "registers, or cp.async in several stages), work on several items per thread, or shorten "
-        "chains of dependent loads.",
+        ): "Have more loads in flight at a time{here}: issue them before they are needed (prefetch "
+        "into registers, or cp.async in several stages), work on several items per thread, or "
+        "shorten chains of dependent loads.",
         when(
             parallelism.waits_for_global_loads, global_memory.loads_global, name="loads"
-        ): "Have more "
-        "loads in flight at a time{here}: issue them before they are needed (prefetch into "
-        "registers), work on several items per thread, or shorten chains of dependent loads.",
+        ): "Have more loads in flight at a time{here}: issue them before they are needed (prefetch "
+        "into registers), work on several items per thread, or shorten chains of dependent loads.",
         otherwise: "Have more independent work in flight at a time{here}: several items per "
         "thread, or shorter chains of dependent instructions.",
     },
@@ -179,10 +172,6 @@ FINDING = FindingSpec(
         usual=3,
     ),
 )
-
-_WITHOUT_STATES = 0.8
-"""Likelihood of latency if the report has no warp states: measured causes rank first. Judgement; it
-only changes the order of about equal gains."""
 
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
@@ -195,14 +184,19 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     covered = kept_waits(model, HIDEABLE, (1 - 1 / MORE_IN_FLIGHT) * (1 - queued))
     longest = max(covered, key=lambda state: model.waiting[state], default="long_scoreboard")
     if top is None:
-        busy = "The report does not say how busy the units were"
+        busy = Sentence("The report does not say how busy the units were")
     elif top.name == "issue":
-        busy = f"No unit is busier than the issue slots, {top.reached:.0f} of which are used"
-    elif top.name == WHOLE_SM:
-        busy = f"No unit is busier than {top.spoken}, at {top.reached:.0f} of its peak"
+        used = Sentence("{busy:.0f} of which are used", busy=top.reached)
+        busy = Sentence("No unit is busier than the issue slots, {used}", used=used)
     else:
-        busy = f"The busiest unit is {top.spoken} at {top.reached:.0f} of its peak"
-        busy += f"; {issue:.0f} of the issue slots are used" if issue is not None else ""
+        text = "The busiest unit is {unit} at {busy:.0f} of its peak"
+        if top.name == WHOLE_SM:
+            text = "No unit is busier than {unit}, at {busy:.0f} of its peak"
+        busy = Sentence(text, unit=top.spoken, busy=top.reached)
+        if issue is not None and top.name != WHOLE_SM:
+            busy = Sentence(
+                "{busy}; {issue:.0f} of the issue slots are used", busy=busy, issue=issue
+            )
     waits = "the report has no warp states that show what warps wait for"
     if view.stalls:
         states = [state for state in view.stalls if stalls()[state].counts_as_stall]
@@ -214,13 +208,13 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     evidence = (issue, busiest, possible, view.stall(longest))
     yield Candidate(
         FINDING.id,
-        f"{busy}, and {waits}.",
+        Sentence("{busy}, and {waits}.", busy=busy, waits=waits),
         Effect(waits=covered),
         tuple(piece for piece in evidence if piece is not None),
         lambda: view.waiting_places(longest),
         "assumed",
         variant="ampere" if view.capability >= (8, 0) else "",  # cp.async came with it
-        likelihood=1.0 if view.stalls else _WITHOUT_STATES,
+        likelihood=1.0 if view.stalls else WITHOUT_STATES,
     )
 
 
@@ -234,8 +228,8 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
     busiest = view.ceilings.get(unit)
     if busiest is None or loads[unit] * (1 - model.fixed) + model.fixed < 1 / WORTH:
         return None
-    pace = f"Without any waiting, {busiest.spoken} would set the pace"
-    return f"{pace} (busy: {busiest.reached:.0f}).", (busiest.reached,)
+    text = "Without any waiting, {unit} would set the pace (busy: {busy:.0f})."
+    return Sentence(text, unit=busiest.spoken, busy=busiest.reached), (busiest.reached,)
 
 
 def leading_lines(code: MachineCode) -> LeadingLines:

@@ -11,13 +11,15 @@ from keet.analysis.kernel.work_per_warp import FEW_INSTRUCTIONS, instructions_pe
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import TimeModel
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
 
 LAUNCH_GAP_NS = Parameter(
     1500.0, "nanoseconds from the end of one kernel to the start of the next in a stream", "fit"
 )
+NO_WORK = Parameter(4, "instructions per warp below which a kernel does no work", "judgement")
+STEP_WORK = Parameter(0.2, "least share of a short kernel's time that is its work", "judgement")
 
 FINDING = FindingSpec(
     id="launch_bound",
@@ -63,34 +65,31 @@ FINDING = FindingSpec(
     ),
 )
 
-_NO_WORK = 4.0
-"""Instructions per warp below which a kernel does no work that could be moved elsewhere."""
-
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     """Starting and draining a grid and the gap to the next one, which one long kernel pays only
     once."""
     duration, short = view.get("duration"), shortness(view, model)
     per_warp = instructions_per_warp(view)
-    if duration is None or not short or (per_warp is not None and per_warp.value < _NO_WORK):
+    if duration is None or not short or (per_warp is not None and per_warp.value < NO_WORK):
         return
     taken, gap = float(duration.value), LAUNCH_GAP_NS
     # In one long kernel, a step costs only its work, not start, end and the gap to the next launch.
-    times = (taken + gap) / max(taken - start_ns(view, model), 0.2 * taken)
+    times = (taken + gap) / max(taken - start_ns(view, model), STEP_WORK * taken)
     if (view.value("grid_size") or 0) <= 1:  # a marker or a last step: nothing to merge
         times = 1 + gap / taken
-    text = f"The kernel takes {duration}: about as long as launching it."
+    text = Sentence("The kernel takes {time}: about as long as launching it.", time=duration)
     evidence: tuple[Evidence, ...] = (duration,)
     longest, elapsed = view.get("sm_active_cycles_max"), view.get("elapsed_cycles")
     is_long = taken >= SHORT_KERNEL_NS
     if is_long and longest is not None and elapsed is not None and elapsed.value:
         idle = Quantity(100 * max(0.0, 1 - float(longest.value) / float(elapsed.value)), "%")
         share = view.ledger.derived("launch_share", idle, "no SM is active", longest, elapsed)
-        text = f"For {share:.0f} of the {duration} no SM is active: the grid starts and drains."
-        evidence = (share, duration)
+        words = "For {idle:.0f} of the {time} no SM is active: the grid starts and drains."
+        text, evidence = Sentence(words, idle=share, time=duration), (share, duration)
         if per_warp is not None and per_warp.value <= FEW_INSTRUCTIONS:
-            text += f" A warp executes {per_warp:.0f} instructions on average."
-            evidence = (share, duration, per_warp)
+            warp = Sentence("A warp executes {n:.0f} instructions on average.", n=per_warp)
+            text, evidence = Sentence(" ").join((text, warp)), (*evidence, per_warp)
     yield Candidate(FINDING.id, text, times**short, evidence, view.launch_places, "assumed")
 
 
@@ -98,4 +97,5 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
     duration = view.get("duration")
     if duration is None or duration.value <= 0 or shortness(view, model) > 0:
         return None
-    return f"The kernel takes {duration}: launching it is a small part of that.", (duration,)
+    text = "The kernel takes {time}: launching it is a small part of that."
+    return Sentence(text, time=duration), (duration,)

@@ -19,6 +19,7 @@ from keet.analysis.kernel.grid_use import (
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.place import LeadingLines
 from keet.analysis.time_model import MOST_REMOVED, Effect, TimeModel
+from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ FINDING = FindingSpec(
         "cut long rows into pieces of one size (merge-based, or a warp per piece), sort rows by "
         "length, or call cuSPARSE.",
         when(parallelism.few_sms_active, name="few_work"): "A few SMs do nearly all of the "
-        "work{here}: cut the work of the longest blocks into pieces that other blocks take over. "
-        "A larger grid alone does not help.",
+        "work{here}: cut the work of the longest blocks into pieces that other blocks take over. A "
+        "larger grid alone does not help.",
         when(parallelism.uneven_loops, name="loops"): "Loops run for different numbers of "
         "iterations{here}: cut long items into pieces of one size, start with the longest, or let "
         "blocks that are done fetch the next item from a counter (atomicAdd).",
@@ -79,7 +80,7 @@ def candidates(view: LaunchView, _: TimeModel) -> Iterator[Candidate]:
         left = min(1.0, float(even.ratio.value) / expected / BALANCED)
         effect = Effect(longest_sm=max(left, 1 / MAX_GAIN), every_wait=resident(view) ** (1 - left))
         evidence = (even.share, even.ratio, *((shape.waves,) if shape and shape.waves else ()))
-        text = f"SMs have unequal work: {even.text}."
+        text = Sentence("SMs have unequal work: {even}.", even=even.text)
         yield Candidate(FINDING.id, text, effect, evidence, view.sampled_places)
         return
     # Without a value per SM: only in long launches, where launch and drain do not matter.
@@ -92,11 +93,11 @@ def candidates(view: LaunchView, _: TimeModel) -> Iterator[Candidate]:
         start = SHORT_KERNEL_NS / duration
         left = (float(share.value) / 100 + start) / expected / BALANCED
         effect = Effect(longest_sm=max(min(1.0, left), 1 / MAX_GAIN))
-        text = (
-            f"The average SM is active for {share:.0f} of the time, although every SM could have a "
+        words = (
+            "The average SM is active for {share:.0f} of the time, although every SM could have a "
             "block: probably few blocks do most of the work."
         )
-        evidence = (share, active, elapsed)
+        text, evidence = Sentence(words, share=share), (share, active, elapsed)
         yield Candidate(FINDING.id, text, effect, evidence, view.sampled_places, "assumed")
 
 
@@ -109,7 +110,7 @@ def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     if reached is None or possible is None or reached.value < USUAL_ACHIEVED * possible.value:
         return None
     evidence = (even.share, even.ratio, reached, possible)
-    return f"SMs are active about equally long: {even.text}.", evidence
+    return Sentence("SMs are active about equally long: {even}.", even=even.text), evidence
 
 
 def leading_lines(code: MachineCode) -> LeadingLines:

@@ -14,8 +14,13 @@ from keet.analysis.decisions.occupancy import (
 from keet.analysis.facts import origin, parallelism
 from keet.analysis.kernel.work_per_warp import instructions_per_warp
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import INDIRECT, LEADS, Effect, TimeModel
+from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+
+SHORT_LIVED = Parameter(256, "instructions per warp: starting a block matters", "judgement")
+ENOUGH_WAVES = Parameter(2, "waves from which new blocks replace those that end", "judgement")
 
 FINDING = FindingSpec(
     id="occupancy_limited_block",
@@ -62,9 +67,6 @@ FINDING = FindingSpec(
     ),
 )
 
-_SHORT_LIVED = 256.0
-"""Instructions per warp up to which starting a block is a notable part of its time. Judgement."""
-
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     yield from limited_occupancy(model, "sm", FINDING.id, view.launch_places)
@@ -73,19 +75,22 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     waves, per_warp = view.get("waves_per_sm"), instructions_per_warp(view)
     if reached is None or possible is None or waves is None or per_warp is None:
         return
-    if per_warp.value > _SHORT_LIVED or not 0 < reached.value < possible.value or waves.value <= 2:
+    if per_warp.value > SHORT_LIVED or waves.value <= ENOUGH_WAVES:
+        return
+    if not 0 < reached.value < possible.value:
         return
     # Uneven SMs have low occupancy for another reason.
     even = model.balance.evenness if model.balance.longest else 1.0
     times = even * USUAL_ACHIEVED * float(possible.value) / float(reached.value)
     effect = Effect(waits=covered_waits(model, min(max(times, 1.0), MOST_OCCUPANCY)))
     text = (
-        f"Achieved occupancy is {reached:.0f}, and {possible:.0f} is possible. There are enough "
-        f"blocks (waves per SM: {waves:.1f}), but a warp ends after {per_warp:.0f} instructions, "
+        "Achieved occupancy is {reached:.0f}, and {possible:.0f} is possible. There are enough "
+        "blocks (waves per SM: {waves:.1f}), but a warp ends after {per_warp:.0f} instructions, "
         "about as fast as new blocks start."
     )
+    said = Sentence(text, reached=reached, possible=possible, waves=waves, per_warp=per_warp)
     evidence = (reached, possible, waves, per_warp)
-    yield Candidate(FINDING.id, text, effect, evidence, view.launch_places, "assumed")
+    yield Candidate(FINDING.id, said, effect, evidence, view.launch_places, "assumed")
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:

@@ -54,15 +54,14 @@ FINDING = FindingSpec(
         "spills, or use a smaller team size and fewer live values.",
         when(
             parallelism.registers_limit, parallelism.smaller_blocks_fit_more, name="smaller_blocks"
-        ): "Use smaller "
-        "blocks: the registers of an SM then hold more warps, because blocks of this size leave a "
-        "part of them unused. Then set launch bounds (__launch_bounds__) and watch for spills.",
+        ): "Use smaller blocks: the registers of an SM then hold more warps, because blocks of "
+        "this size leave a part of them unused. Then set launch bounds (__launch_bounds__) and "
+        "watch for spills.",
         when(
             parallelism.registers_limit, parallelism.launch_bounds_set, name="bounds_set"
-        ): "Launch bounds "
-        "are set already: keep fewer values alive (fewer items per thread, less unrolling, values "
-        "computed again), move rare paths into a separate kernel, or ask for one more block per "
-        "SM and watch for spills.",
+        ): "Launch bounds are set already: keep fewer values alive (fewer items per thread, less "
+        "unrolling, values computed again), move rare paths into a separate kernel, or ask for one "
+        "more block per SM and watch for spills.",
         when(parallelism.registers_limit, name="bounds"): "Use fewer registers: move rare paths "
         "into a separate kernel, shorten live ranges, unroll less, or set launch bounds "
         "(__launch_bounds__ with the blocks per SM) and watch for spills.",

@@ -17,10 +17,10 @@ FINDING = FindingSpec(
     label="occupancy limited by shared memory",
     meaning="Each block uses so much shared memory that too few warps fit on an SM to hide "
     "latency.",
-    how="Shared memory lets fewer blocks onto an SM than warps would, the theoretical occupancy "
-    "is below 100%, and there is more than one wave of blocks. The gain is that of covering the "
-    "same waiting with as many more warps as the next limit of the SM leaves room for. Matrix "
-    "products are left out, because they reuse data from their tiles.",
+    how="Shared memory lets fewer blocks onto an SM than warps would, the theoretical occupancy is "
+    "below 100%, and there is more than one wave of blocks. The gain is that of covering the same "
+    "waiting with as many more warps as the next limit of the SM leaves room for. Matrix products "
+    "are left out, because they reuse data from their tiles.",
     rules=("TheoreticalOccupancy",),
     credited_rules=(
         "HighPipeUtilization",
@@ -44,8 +44,7 @@ FINDING = FindingSpec(
         "so that it needs less shared memory.",
         when(
             parallelism.shared_limit, parallelism.carveout_below_maximum, name="carveout"
-        ): "Ask for more "
-        "of the SM's memory as shared memory: cudaFuncSetAttribute with "
+        ): "Ask for more of the SM's memory as shared memory: cudaFuncSetAttribute with "
         "cudaFuncAttributePreferredSharedMemoryCarveout. Then use less of it per block{here}.",
         when(parallelism.shared_limit, on_chip.uses_async_copy, name="stages"): "Use fewer stages "
         "of asynchronous copies or smaller tiles{here}, as long as enough bytes stay in flight.",

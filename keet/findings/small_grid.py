@@ -24,12 +24,15 @@ from keet.analysis.kernel.work_per_warp import chain_share, working_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
+from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
 
 PARTIAL_WAVE = Parameter(
     0.4, "exponent: how waiting decreases when a grid below one wave gets more blocks", "fit"
 )
+SPLIT_SMS = Parameter(0.25, "share of the SMs with a block: its work can be split", "judgement")
+IDLE_GAIN = Parameter(2, "ln(gain) over that by SMs without a block: it is measured", "judgement")
 
 FINDING = FindingSpec(
     id="small_grid",
@@ -37,9 +40,9 @@ FINDING = FindingSpec(
     label="grid too small",
     meaning="There are fewer blocks than the GPU can run at a time, so SMs are idle or hold fewer "
     "warps than they could.",
-    how="The number of blocks is compared with the number of SMs, and with the blocks that all "
-    "SMs hold at a time. The gain is limited by chains of dependent instructions, which more "
-    "blocks do not shorten.",
+    how="The number of blocks is compared with the number of SMs, and with the blocks that all SMs "
+    "hold at a time. The gain is limited by chains of dependent instructions, which more blocks do "
+    "not shorten.",
     rules=("LaunchConfiguration",),
     rule_titles=("Small Grid",),
     credited_rules=(
@@ -71,17 +74,15 @@ FINDING = FindingSpec(
         "second kernel).",
         when(
             parallelism.one_block, origin.looks_like_reduction, name="one_block_reduction"
-        ): "Spread the "
-        "work of the single block over many: partial results go to global memory, and the last "
-        "block to finish, or a second launch, combines them.",
+        ): "Spread the work of the single block over many: partial results go to global memory, "
+        "and the last block to finish, or a second launch, combines them.",
         when(parallelism.one_block): "Spread the work of the single block over many blocks. If its "
         "steps depend on each other, so that it can't be split, let one launch handle several "
         "independent problems, one block per problem.",
         when(
             origin.looks_like_gemm, parallelism.small_blocks, name="product_small_blocks"
-        ): "Batch several "
-        "products into one launch, or split the inner dimension of the product over several "
-        "blocks (split-K) and add their partial results.",
+        ): "Batch several products into one launch, or split the inner dimension of the product "
+        "over several blocks (split-K) and add their partial results.",
         when(origin.looks_like_gemm, name="product"): "Split the inner dimension of the product "
         "over several blocks (split-K) and add their partial results, or use smaller output tiles "
         "per block.",
@@ -92,8 +93,8 @@ FINDING = FindingSpec(
         "thread runs{here} do not depend on each other, split them over more threads and blocks, "
         "and combine their partial results. Else handle several problems in one launch.",
         when(parallelism.large_blocks, parallelism.fewer_blocks_than_sms): "Use smaller blocks, if "
-        "their threads do not need each other's results: the same number of threads is then "
-        "spread over more SMs. If that is not enough, split the work further.",
+        "their threads do not need each other's results: the same number of threads is then spread "
+        "over more SMs. If that is not enough, split the work further.",
         otherwise: "Split the work further: several blocks per item, or fewer items per thread. "
         "Where this kernel is launched many times one after the other, handle several problems in "
         "one launch.",
@@ -125,7 +126,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         )
         # The launch shows SMs without a block, but not whether a block's work can be split, or
         # whether more blocks on an SM would help.
-        if view.stalls and model.gain(effect._replace(waits={})) ** 2 >= model.gain(effect):
+        if view.stalls and model.gain(effect._replace(waits={})) ** IDLE_GAIN >= model.gain(effect):
             basis = "measured"
     elif waves < 1:  # every SM has a block and could hold more
         times = 1 / max(waves**PARTIAL_WAVE, least_kept())
@@ -134,19 +135,21 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     else:
         return
     sms = view.ledger.derived("sm_count", Quantity(shape.sms, ""), "SMs of the GPU")
-    text = f"A grid of {shape.grid:.0f}{'' if shape.grid.value == 1 else 's'} "
     if shape.spread < 1:
-        text += f"does not fill a GPU of {sms:.0f} SMs"
+        rest = Sentence("does not fill a GPU of {sms:.0f} SMs", sms=sms)
     else:
-        text += f"is smaller than what {sms:.0f} SMs can hold at a time"
-    text += f" (waves per SM: {shape.waves:.2f})." if shape.waves else "."
+        rest = Sentence("is smaller than what {sms:.0f} SMs can hold at a time", sms=sms)
+    if shape.waves:
+        rest = Sentence("{rest} (waves per SM: {waves:.2f})", rest=rest, waves=shape.waves)
+    plural = "" if shape.grid.value == 1 else "s"
+    text = Sentence("A grid of {grid:.0f}{s} {rest}.", grid=shape.grid, s=plural, rest=rest)
     evidence = (shape.grid, sms, shape.waves) if shape.waves else (shape.grid, sms)
     # A very short kernel mostly waits for its first data; more blocks would wait too.
     likelihood = 1 - INDIRECT * shortness(view, model)
     if not view.stalls:
         # A chain of dependent steps, which can't be split, then looks like a loop over independent
-        # items. Work that already uses a quarter of the SMs can be split further.
-        likelihood *= max(INDIRECT, min(1.0, 4 * shape.spread))
+        # items. Work that already uses a part of the SMs can be split further.
+        likelihood *= max(INDIRECT, min(1.0, shape.spread / SPLIT_SMS))
     places = view.launch_places
     yield Candidate(FINDING.id, text, effect, evidence, places, basis, likelihood=likelihood)
 
@@ -155,5 +158,5 @@ def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     shape = grid_shape(view)
     if shape is None or shape.spread < 1 or shape.waves is None or shape.waves.value < 1:
         return None
-    text = f"The grid has {shape.grid:.0f}s and fills all SMs: waves per SM {shape.waves:.2f}."
-    return text, (shape.grid, shape.waves)
+    text = "The grid has {grid:.0f}s and fills all SMs: waves per SM {waves:.2f}."
+    return Sentence(text, grid=shape.grid, waves=shape.waves), (shape.grid, shape.waves)

@@ -10,6 +10,7 @@ from keet.analysis.facts import origin, parallelism
 from keet.analysis.kernel.grid_use import BALANCED, grid_shape
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import Effect, TimeModel
+from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
@@ -62,16 +63,19 @@ def candidates(view: LaunchView, _: TimeModel) -> Iterator[Candidate]:
         return
     waves = shape.waves
     if waves is not None and waves.value > 1:
-        text = f"Waves per SM: {waves:.2f}. The last wave leaves SMs idle: {even.text}."
+        text = "Waves per SM: {waves:.2f}. The last wave leaves SMs idle: {even}."
+        said = Sentence(text, waves=waves, even=even.text)
         left = max(float(even.ratio.value), shape.expected) / BALANCED
         effect, evidence = Effect(longest_sm=min(1.0, left)), (waves, even.share, even.ratio)
-        yield Candidate(FINDING.id, text, effect, evidence, view.launch_places)
+        yield Candidate(FINDING.id, said, effect, evidence, view.launch_places)
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     shape, even = grid_shape(view), evenness(view)
     if shape is not None and shape.spread < 1:
-        return f"The grid has {shape.grid:.0f}s: some SMs get none at all.", (shape.grid,)
+        text = Sentence("The grid has {grid:.0f}s: some SMs get none at all.", grid=shape.grid)
+        return text, (shape.grid,)
     if even is None or not even.is_balanced:
         return None
-    return f"SMs are active about equally long: {even.text}.", (even.share, even.ratio)
+    text = Sentence("SMs are active about equally long: {even}.", even=even.text)
+    return text, (even.share, even.ratio)

@@ -16,7 +16,7 @@ from keet.analysis.place import Place
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.analysis.view_cache import cached_per_view
 from keet.catalog import throughputs
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Sentence
 from keet.lazy_regex import regex
 from keet.units import Quantity
 
@@ -31,7 +31,7 @@ PROMOTED = Parameter(
 
 DOUBLES = ("DFMA", "DADD", "DMUL", "DSETP", "DMNMX")
 FULL_RATE = 2.0
-"""FP32 over FP64 rate of GPUs with a high FP64 rate."""
+"""FP32 over FP64 rate of data-centre GPUs (NVIDIA's documentation)."""
 _DOUBLE_TYPE = regex(r"\bdouble[234]?\b")
 
 
@@ -59,18 +59,19 @@ def double_precision(view: LaunchView) -> Literal["unintended", "questionable", 
     return "needed" if is_wide else "questionable"
 
 
-def measured_doubles(view: LaunchView) -> tuple[str, tuple[Evidence, ...]]:
+def measured_doubles(view: LaunchView) -> tuple[Sentence, tuple[Evidence, ...]]:
     """Double precision among the executed instructions: a sentence and its evidence."""
     busy, executed = view.ceilings.reached("FP64"), view.get("inst_executed")
     share = Quantity(100 * (part_of(view, *DOUBLES) + part_of(view, "F2F")), "%")
     label = "of the executed instructions are FP64 arithmetic or conversions to and from it"
     shown = view.ledger.derived("fp64_share", share, label, *filter(None, (executed,)))
-    pipe = f"; the FP64 pipe is busy for {busy:.0f} of the time" if busy is not None else ""
+    pipe = busy and Sentence("; the FP64 pipe is busy for {busy:.0f} of the time", busy=busy)
     text = (
-        f"{shown:.0f} of the executed instructions compute in double precision or convert to and "
-        f"from it{pipe}."
+        "{share:.0f} of the executed instructions compute in double precision or convert to and "
+        "from it{pipe}."
     )
-    return text, tuple(filter(None, (shown, busy, executed)))
+    evidence = tuple(filter(None, (shown, busy, executed)))
+    return Sentence(text, share=shown, pipe=pipe or ""), evidence
 
 
 def single_over_double(view: LaunchView) -> float:

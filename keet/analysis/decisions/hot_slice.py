@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from keet.analysis.candidate import MEMORY_WAITS, kept_waits
 from keet.analysis.time_model import HOT_LINE, MOST_REMOVED, Effect, TimeModel
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Sentence
 from keet.records import NamedTuple
 
 
 class HotSlice(NamedTuple):
     is_atomic: bool
-    shown: tuple[str, Effect, tuple[Evidence, ...]]
+    shown: tuple[Sentence, Effect, tuple[Evidence, ...]]
     """Text, effect and evidence of the candidate."""
 
 
@@ -21,11 +21,12 @@ def hot_slice(model: TimeModel) -> HotSlice | None:
         return None
     how = "atomics" if hot.is_atomic else "plain loads or stores"
     text = (
-        f"One slice of L2 is active {hot.skew:.1f} times as long as an average one: {how} "
-        "access the same line of host memory repeatedly, one access after the other."
+        "One slice of L2 is active {skew:.1f} times as long as an average one: {how} access the "
+        "same line of host memory repeatedly, one access after the other."
         if hot.is_in_host
-        else f"The busiest slice of L2 looks up {hot.skew:.1f} times the sectors of an average "
-        f"one: {how} of many threads access the same few addresses."
+        else "The busiest slice of L2 looks up {skew:.1f} times the sectors of an average one: "
+        "{how} of many threads access the same few addresses."
     )
     effect = Effect({HOT_LINE: 1 - removed}, kept_waits(model, MEMORY_WAITS, removed * hot.load))
-    return HotSlice(hot.is_atomic, (text, effect, (hot.skew, hot.most, hot.usual)))
+    sentence, evidence = Sentence(text, skew=hot.skew, how=how), (hot.skew, hot.most, hot.usual)
+    return HotSlice(hot.is_atomic, (sentence, effect, evidence))

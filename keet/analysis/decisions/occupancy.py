@@ -11,11 +11,14 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import Effect, TimeModel
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Sentence
 
 MOST_OCCUPANCY = Parameter(
     5.0, "largest factor of warps per SM from fixing the occupancy limiter", "fit"
 )
+# None of the casebook's kernels with two equal limits got faster with more occupancy.
+TIED_LIMITS = Parameter(0.5, "likelihood that two equal limits are relieved", "judgement")
+USUAL_ACHIEVED = Parameter(0.85, "achieved over theoretical occupancy, enough blocks", "judgement")
 
 Resource = Literal["sm", "registers", "shared_memory"]
 """What limits the blocks per SM: the metric `block_limit_sm` has the limit by the number of blocks
@@ -27,11 +30,6 @@ _WORDS: dict[Resource, str] = {
 }
 """In the order in which equal limits are named: every block uses some shared memory of the driver,
 also where the number of blocks is the limit that matters."""
-_TIED = 0.5
-"""Likelihood that both of two equal limits are relieved. Judgement: none of the casebook's kernels
-with such a tie got faster with more occupancy."""
-USUAL_ACHIEVED = 0.85
-"""Achieved over theoretical occupancy of kernels with enough blocks. Seen in the casebook."""
 
 
 def tightest_limits(view: LaunchView) -> tuple[Resource, ...]:
@@ -74,33 +72,34 @@ def limited_occupancy(
     times = min(most / held, MOST_OCCUPANCY, waves)  # as far as there are blocks
     tied = [resource for resource in tightest if resource in (by, *others)]
     what = " and ".join(_WORDS[resource] for resource in tied)
-    text = f"Occupancy is limited to {possible:.0f} by {what}"
-    if len(tied) > 1:
-        text += " equally (relieving only one of them gains nothing)"
-    issue = view.ceilings.reached("issue")
-    if issue is not None:
-        text += f", and {issue:.0f} of the issue slots are used"
+    is_tied, issue = len(tied) > 1, view.ceilings.reached("issue")
+    if is_tied:
+        what += " equally (relieving only one of them gains nothing)"
+    used = issue and Sentence(", and {issue:.0f} of the issue slots are used", issue=issue)
+    text = "Occupancy is limited to {possible:.0f} by {what}{used}."
     yield Candidate(
         finding,
-        f"{text}.",
+        Sentence(text, possible=possible, what=what, used=used or ""),
         Effect(waits=covered_waits(model, times)),
         (possible,) if issue is None else (possible, issue),
         lambda: set_at() or view.waiting_places("long_scoreboard", "short_scoreboard"),
         "assumed",
-        if_tied if len(tied) > 1 else "",
-        _TIED if len(tied) > 1 else 1.0,
+        if_tied if is_tied else "",
+        TIED_LIMITS if is_tied else 1.0,
     )
 
 
-def not_limited_by(view: LaunchView, by: Resource) -> tuple[str, tuple[Evidence, ...]] | None:
+def not_limited_by(view: LaunchView, by: Resource) -> tuple[Sentence, tuple[Evidence, ...]] | None:
     """Why this resource does not limit the warps per SM; None: it does, or the report does not
     say."""
     possible = view.get("theoretical_occupancy_pct")
     if possible is not None and possible.value >= 100:
-        return f"Occupancy is not limited: {possible:.0f} is possible.", (possible,)
+        text = Sentence("Occupancy is not limited: {share:.0f} is possible.", share=possible)
+        return text, (possible,)
     own, limits = view.get(f"block_limit_{by}"), tightest_limits(view)
     tightest = view.get(f"block_limit_{limits[-1]}") if limits else None
     if possible is None or own is None or tightest is None or own.value <= tightest.value:
         return None
-    text = f"{own.label} would be {own:.0f}, and {tightest.label} is {tightest:.0f}."
-    return text, (own, tightest)
+    would_be = Sentence("{label} would be {own:.0f}", label=own.label, own=own)
+    is_now = Sentence("{label} is {limit:.0f}", label=tightest.label, limit=tightest)
+    return Sentence("{one}, and {other}.", one=would_be, other=is_now), (own, tightest)

@@ -6,7 +6,7 @@ from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, kept_waits
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import INDIRECT, Effect, TimeModel
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Sentence
 from keet.records import NamedTuple
 
 REPLAYED = Parameter(
@@ -17,7 +17,7 @@ REPLAYED = Parameter(
 class Replays(NamedTuple):
     uses_shared: bool
     """Whether the kernel has shared memory of its own, so that bank conflicts are likely."""
-    shown: tuple[str, Effect, tuple[Evidence, ...]]
+    shown: tuple[Sentence, Effect, tuple[Evidence, ...]]
     """Text, effect and evidence of the candidate."""
 
 
@@ -39,9 +39,10 @@ def replays(view: LaunchView, model: TimeModel) -> Replays | None:
     kept = min(1.0, REPLAYED / max(float(times.value), 1.0))
     what = "scattered addresses or bank conflicts" if uses_shared else "scattered addresses"
     text = (
-        f"L1 is busy for {stage:.0f} of the time and the LSU pipe that feeds it for {asked:.0f}, "
-        f"{times:.1f} times less: an access takes many passes through L1, as with {what}."
+        "L1 is busy for {stage:.0f} of the time and the LSU pipe that feeds it for {asked:.0f}, "
+        "{times:.1f} times less: an access takes many passes through L1, as with {what}."
     )
+    sentence = Sentence(text, stage=stage, asked=asked, times=times, what=what)
     waits = kept_waits(model, (*MEMORY_WAITS, *MIO_WAITS), 1 - kept)
     effect = Effect({"L1": kept, "L2": kept}, waits)
-    return Replays(uses_shared, (text, effect, (times, stage, asked)))
+    return Replays(uses_shared, (sentence, effect, (times, stage, asked)))

@@ -15,17 +15,19 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import DEVICE_WIDE, INDIRECT, SHARPNESS, Effect, TimeModel
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Sentence
 from keet.formatting import capitalized
 from keet.records import NamedTuple
 
 PIPE_WORK = Parameter(
     0.6, "share of a saturated pipe's work that is left after reuse in registers", "fit"
 )
+NEAR_BUSIEST = Parameter(0.9, "share of the largest load: a unit may limit too", "judgement")
+RELIEVED_TOO = Parameter(0.8, "the same: a unit has less work with a relieved pipe", "judgement")
+FADE_IN = Parameter(10, "how fast a unit starts to count beyond such a share", "judgement")
+MOSTLY_HITS = Parameter(0.8, "share of global loads that hit L1: they are reloads", "judgement")
 
 Work = Literal["reloads", "special functions", "other"]
-NEAR_BUSIEST = 0.9
-"""Share of the largest load below which a unit does not limit the launch. Judgement."""
 _LEFT_OUT = (*DEVICE_WIDE, "FMA", "tensor", "FP16", "FP64", "issue", WHOLE_SM)
 """Near the peak of an arithmetic pipe, a kernel is at a roofline. Whether the work is needed is
 checked by other candidates."""
@@ -49,14 +51,14 @@ class SaturatedUnit(NamedTuple):
     """`reloads`: mostly global loads that hit L1: values should be reused from registers or shared
     memory."""
     reached: Evidence
-    text: str
+    text: Sentence
     """How busy it is, as a sentence without its full stop."""
     effect: Effect
     """Of less work, by reuse."""
     places: Callable[[], tuple[Place, ...]]
 
     def candidate(self, finding: str, why: str = "", *evidence: Evidence) -> Candidate:
-        text, shown = f"{self.text}{why}.", (self.reached, *evidence)
+        text, shown = Sentence("{text}{why}.", text=self.text, why=why), (self.reached, *evidence)
         return Candidate(finding, text, self.effect, shown, self.places, "assumed", self.unit)
 
 
@@ -73,20 +75,24 @@ def saturated(view: LaunchView, model: TimeModel) -> SaturatedUnit | None:
     is_reload = is_l1 and _mostly_hits(view)
     work: Work = "reloads" if is_reload else "special functions" if unit == "XU" else "other"
     rank = "the busiest unit" if unit == model.busiest else "among the busiest units"
-    busy = f"it is busy for {ceiling.reached:.0f} of the time"
-    text = f"{capitalized(ceiling.spoken)} is {rank}: {busy}"
+    name, reached = capitalized(ceiling.spoken), ceiling.reached
+    text = "{unit} is {rank}: it is busy for {busy:.0f} of the time"
+    shown = Sentence(text, unit=name, rank=rank, busy=reached)
     removed = (1 - PIPE_WORK) * certainty
-    units = {other: 1 - removed * _above(0.8, load, model) for other, load in loads.items()}
+    units = {
+        other: 1 - removed * _above(RELIEVED_TOO, load, model) for other, load in loads.items()
+    }
     units |= dict.fromkeys(("L1", "LSU") if is_l1 else (unit,), 1 - removed)
     if unit == "XU":  # it executes only a part of each division and conversion
         units |= dict.fromkeys(("issue", "ALU", "FMA"), 1 - removed * INDIRECT)
     effect = Effect(units, less_queueing(model, unit, certainty))
-    return SaturatedUnit(unit, work, ceiling.reached, text, effect, partial(_places, view, unit))
+    return SaturatedUnit(unit, work, reached, shown, effect, partial(_places, view, unit))
 
 
 def _above(part: float, load: float, model: TimeModel) -> float:
     """Rises from 0 at `part` of the largest load to 1 at a tenth more."""
-    return min(1.0, max(0.0, 10 * (load / model.pressure - part))) if model.pressure else 0.0
+    beyond = load / model.pressure - part if model.pressure else 0.0
+    return min(1.0, max(0.0, FADE_IN * beyond))
 
 
 def _mostly_hits(view: LaunchView) -> bool:
@@ -95,7 +101,9 @@ def _mostly_hits(view: LaunchView) -> bool:
     if hits is None or misses is None or hits <= 0 or misses < 0:
         return False
     shared = view.value("shared_load_wavefronts") or 0
-    return hits / (hits + misses) >= 0.8 and shared < (view.value("global_load_requests") or 0)
+    return hits / (hits + misses) >= MOSTLY_HITS and shared < (
+        view.value("global_load_requests") or 0
+    )
 
 
 def less_queueing(model: TimeModel, unit: str, certainty: float = 1.0) -> dict[str, float]:

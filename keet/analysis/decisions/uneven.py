@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keet.analysis.kernel.grid_use import BALANCED
 from keet.analysis.launch_view import LaunchView
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Sentence
 from keet.records import NamedTuple
 from keet.units import Quantity
 
@@ -16,9 +16,10 @@ class Evenness(NamedTuple):
     """The same as a percentage, with an id of its own: texts print it, and models refer to it."""
 
     @property
-    def text(self) -> str:
+    def text(self) -> Sentence:
         """`the average SM is active for 8% of the longest SM's cycles`."""
-        return f"the average SM is active for {self.share:.0f} of the longest SM's cycles"
+        words = "the average SM is active for {share:.0f} of the longest SM's cycles"
+        return Sentence(words, share=self.share)
 
     @property
     def is_balanced(self) -> bool:

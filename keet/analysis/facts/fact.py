@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.view_cache import cached_per_view
 from keet.evidence import Evidence
@@ -18,8 +19,7 @@ from keet.records import dataclass
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
 
-MAJORITY = 0.5
-"""Share from which a fact says `most` instructions, sectors or bytes."""
+MAJORITY = Parameter(0.5, "share of anything from which a fact says `most`", "judgement")
 
 Answer = bool | Sequence[int]
 """False also if the report does not say. Addresses of instructions that show it count as true."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.facts.fact import MAJORITY, Answer, Fact, RaisedFinding, fact, if_most_run, total
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import Parameter
 from keet.analysis.source_lines.array_accesses import ACCESS_BYTES, is_gather
 from keet.analysis.view_cache import cached_per_view
 
@@ -38,8 +39,7 @@ def moves_data(view: LaunchView) -> Answer:
     return total(view, *moves_data.metrics) > 0
 
 
-NEXT_TO_NOTHING = 0.01
-"""Loaded over stored sectors up to which a kernel loads `next to nothing`."""
+NEXT_TO_NOTHING = Parameter(0.01, "loaded over stored sectors: it only stores", "judgement")
 
 
 @fact(
@@ -84,8 +84,7 @@ def _gathers(view: LaunchView, finding: RaisedFinding) -> Answer:
 
 gathers = Fact("the addresses come from data in memory", of_finding=_gathers)
 
-LARGEST_RECORD = 256
-"""Bytes between threads up to which they access records rather than rows."""
+LARGEST_RECORD = Parameter(256, "bytes between threads: records, not rows", "judgement")
 
 
 @fact(
@@ -178,12 +177,11 @@ accesses_wide = _accesses(
     lambda width: width >= WIDEST_ACCESS,
     "most global data is moved with accesses of fewer than sixteen bytes per thread",
 )
-REPLAYS = 5.0
-"""L1's data stage over the load/store pipe, above which instructions are replayed: an access of
-sixteen bytes per thread takes four wavefronts without any replay."""
+# Accesses of sixteen bytes per thread take four wavefronts without any replay.
+MANY_WAVEFRONTS = Parameter(5, "L1's data stage over the LSU pipe: replays", "judgement")
 replays = Fact.measured(
     "one memory instruction takes many wavefronts in L1",
-    lambda data, requests: requests > 0 and data / requests > REPLAYS,
+    lambda data, requests: requests > 0 and data / requests > MANY_WAVEFRONTS,
     *("l1_data_wavefronts_pct", "l1_lsu_requests_pct"),
 )
 
@@ -224,13 +222,12 @@ repeated_launches = _is_variant(
 )
 passes_in_kernel = _is_variant("passes", "several loops of the kernel load from the same addresses")
 
-READ_AGAIN = 1.5
-"""Bytes read from L2 over those from DRAM, from which L2 delivers the same data again."""
+L2_READ_AGAIN = Parameter(1.5, "bytes from L2 over bytes from DRAM: read again", "judgement")
 _SECTOR = 32.0
 """Bytes."""
 rereads_from_l2 = Fact.measured(
     "L2 delivers more bytes than come from DRAM",
-    lambda delivered, read: read > 0 and _SECTOR * delivered / read >= READ_AGAIN,
+    lambda delivered, read: read > 0 and _SECTOR * delivered / read >= L2_READ_AGAIN,
     *("l2_l1_read_sectors", "dram_bytes_read"),
 )
 reloads_from_l1 = Fact.measured(
@@ -252,8 +249,7 @@ sends_to_l2 = Fact.measured(
     "far more is sent to L2 than comes back", _sends, *("l2_input_pct", "l2_output_pct")
 )
 
-FEW_BYTES = 256
-"""Distinct bytes up to which many threads access the same few cache lines."""
+FEW_ADDRESSES = Parameter(256, "distinct bytes in few cache lines", "judgement")
 
 
 def _few_addresses(words: str, kind: str, modifier: str = "") -> Fact:
@@ -269,7 +265,7 @@ def _few_addresses(words: str, kind: str, modifier: str = "") -> Fact:
             if access.kind == kind
             and (not modifier or code.program.code[access.position].has(modifier))
             and (size := access.distinct_bytes) is not None
-            and size <= FEW_BYTES
+            and size <= FEW_ADDRESSES
         )
         return few if sum(code.sectors.get(address, 0) for address in few) > usual else False
 

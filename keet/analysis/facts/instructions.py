@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.facts.fact import MAJORITY, Answer, Fact, RaisedFinding, fact
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import Parameter
 from keet.evidence import Evidence
 
 if TYPE_CHECKING:
@@ -79,10 +80,8 @@ mostly_reciprocals = _mostly_functions("reciprocals and roots", "RCP|RSQ|SQRT")
 
 # --- integers, control, code size
 
-NOTABLE_PART = 0.1
-"""Share of the instructions from which a fact says `a notable part`."""
-PER_DIVISION = 20.0
-"""Instructions that a division of 32-bit integers takes, at least."""
+NOTABLE_PART = Parameter(0.1, "share of the instructions: `a notable part`", "judgement")
+DIVISION_LENGTH = Parameter(20, "least instructions of a division of integers", "judgement")
 
 
 @fact("integers are divided by values that are not known at compile time", metrics=_BY_MODIFIER)
@@ -90,7 +89,7 @@ def divides_integers(view: LaunchView) -> Answer:
     """The compiler's integer division starts with a reciprocal of the converted divisor, rounded
     up."""
     divisions = view.matching(r"I2F(?:\.\w+)*\.RP\b")
-    return divisions * PER_DIVISION >= NOTABLE_PART * view.all_executed > 0
+    return divisions * DIVISION_LENGTH >= NOTABLE_PART * view.all_executed > 0
 
 
 @fact(
@@ -128,8 +127,7 @@ def _main_overhead(instructions: str, purpose: str) -> Fact:
 overhead_is_control = _main_overhead("conditions and loop control", "control")
 overhead_is_conversions = _main_overhead("conversions between types", "conversion")
 
-ABOUT_ONCE = 2.0
-"""Executions of the most executed instruction over the median, up to which no loop matters."""
+ABOUT_ONCE = Parameter(2, "largest over median executions: no loop matters", "judgement")
 
 
 @fact(
@@ -168,7 +166,6 @@ def _reached(view: LaunchView, finding: RaisedFinding) -> Iterable[Evidence]:
 
 def _limited_by(words: str, *units: str) -> Fact:
     """That the finding is about one of these units of `Ceilings`."""
-
     return Fact(
         words, of_finding=lambda view, finding: _unit(view, finding) in units, evidence=_reached
     )

@@ -9,6 +9,7 @@ from keet.analysis.facts.global_memory import COPIES
 from keet.analysis.kernel.shared_rows import Rows, shared_rows
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import local_cause
+from keet.analysis.parameters import Parameter
 
 if TYPE_CHECKING:
     from keet.analysis.sass.flow.program import SassProgram
@@ -110,8 +111,7 @@ local_arrays = Fact(
 
 MOST_REGISTERS_PER_THREAD = 255
 """On every GPU since Kepler (CUDA C++ Programming Guide)."""
-UNUSED_REGISTERS = 2
-"""Registers that the compiler may leave unused at that limit."""
+UNUSED_REGISTERS = Parameter(2, "registers left unused at the limit per thread", "judgement")
 
 
 @fact(

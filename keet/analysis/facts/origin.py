@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from keet.analysis.decisions.double_precision import FULL_RATE
 from keet.analysis.facts.fact import Answer, Fact, total
 from keet.analysis.kernel.archetype import archetype_of
 from keet.analysis.kernel.library import library_of
@@ -133,11 +134,9 @@ has_double_tensor_cores = _gpu(
     lambda capability: capability in ((8, 0), (9, 0), (10, 0)),
 )
 
-FULL_DOUBLE_RATIO = 2.0
-"""Single-precision over double-precision rate of data-centre GPUs (NVIDIA's documentation)."""
 slow_double = Fact(
     "the GPU's double-precision rate is a small part of its single-precision rate",
-    lambda view: total(view, "device_fp32_fp64_ratio") > FULL_DOUBLE_RATIO,
+    lambda view: total(view, "device_fp32_fp64_ratio") > FULL_RATE,
     metrics=("device_fp32_fp64_ratio",),
     is_by_name=True,
 )

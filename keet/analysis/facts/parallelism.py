@@ -10,6 +10,7 @@ from keet.analysis.facts.fact import MAJORITY, Answer, Fact, fact, if_most_run, 
 from keet.analysis.facts.global_memory import LOADS
 from keet.analysis.kernel.work_per_warp import FEW_INSTRUCTIONS, PER_WARP, WARP
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import Parameter
 
 if TYPE_CHECKING:
     from keet.analysis.sass.analyses.loop_chains import LoopChains
@@ -31,8 +32,9 @@ def fewer_blocks_than_sms(view: LaunchView) -> Answer:
     return blocks is not None and sms is not None and blocks < sms
 
 
-LARGE_BLOCK, SMALL_BLOCK = 512, 64
-"""Threads; CUDA's best practices guide recommends 128 to 256."""
+# CUDA's best practices guide recommends 128 to 256 threads.
+LARGE_BLOCK = Parameter(512, "threads from which a block is large", "judgement")
+SMALL_BLOCK = Parameter(64, "threads up to which a block is small", "judgement")
 large_blocks = Fact.measured(
     "the blocks have sixteen warps or more", lambda size: size >= LARGE_BLOCK, "block_size"
 )
@@ -52,22 +54,19 @@ def short_lived_warps(view: LaunchView) -> Answer:
     return executed is not None and executed.value <= FEW_INSTRUCTIONS and (waves or 0) > 1
 
 
-FEW_OF_A_WAVE = 0.25
-"""Part of a wave up to which the last one holds few blocks."""
+FEW_OF_A_WAVE = Parameter(0.25, "part of a wave: the last one holds few blocks", "judgement")
 waves_just_over = Fact.measured(
     "the last wave holds a few blocks",
     lambda waves: waves > 1 and 0 < waves % 1 <= FEW_OF_A_WAVE,
     "waves_per_sm",
 )
-FEW_SMS = 0.25
-"""Cycles of the average SM over those of the longest, below which few SMs do the work."""
+FEW_SMS = Parameter(0.25, "average over longest SM: few SMs do the work", "judgement")
 few_sms_active = Fact.measured(
     "the average SM is active for a small part of the longest SM's cycles",
     lambda average, longest: longest > 0 and average / longest < FEW_SMS,
     *("sm_active_cycles", "sm_active_cycles_max"),
 )
-COLD_NS = 10_000
-"""Nanoseconds up to which empty caches are a notable part of what warps wait for."""
+COLD_NS = Parameter(10_000, "nanoseconds up to which empty caches matter", "judgement")
 cold_start = Fact.measured(
     "the kernel is so short that caches are still empty",
     lambda duration: 0 < duration <= COLD_NS,
@@ -107,8 +106,7 @@ warps_limit = Fact.measured(
 )
 REGISTER_GRANULE = 256
 """Allocation unit of a warp's registers (NVIDIA's occupancy calculator)."""
-MORE_WARPS = 1.25
-"""Factor of resident warps from which another block size is worth a try."""
+MORE_WARPS = Parameter(1.25, "factor of warps for another block size to matter", "judgement")
 
 
 @fact(
@@ -154,10 +152,8 @@ def carveout_below_maximum(view: LaunchView) -> Answer:
 
 # --- loops
 
-HOT_LOOP = 0.25
-"""Share of the executed instructions or loads from which a loop, or a chain of loads, matters."""
-MANY_TRIPS = 8.0
-"""Iterations from which a loop can be split over more threads."""
+HOT_LOOP = Parameter(0.25, "share of instructions or loads: a loop matters", "judgement")
+MANY_TRIPS = Parameter(8, "iterations of a loop that can be split over more threads", "judgement")
 
 
 def _main_loop(code: MachineCode) -> LoopChains | None:

@@ -12,7 +12,7 @@ from keet.corpus.insights.points import InsightSource, literals
 from keet.corpus.insights.records import Basis, Cluster, ClusterKernel, Insight
 from keet.corpus.insights.wording import joined
 from keet.corpus.top.launch_filter import ALIKE, REPLAY_GAP
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Sentence
 from keet.findings import findings
 from keet.formatting import capitalized, count_noun
 from keet.records import NamedTuple
@@ -155,7 +155,7 @@ def _cluster(rows: Sequence[_Row], total_us: float, basis: Basis) -> Cluster:
         saved_low_us=sum(row.saved_low_us for row in rows),
         saved_likely_us=sum(row.saved_likely_us for row in rows),
         saved_high_us=sum(row.saved_high_us for row in rows),
-        remedy=spec.remedy.replace("{here}", "") if spec else "",
+        remedy=Sentence(spec.remedy, here="") if spec else "",
         basis=basis,
     )
 

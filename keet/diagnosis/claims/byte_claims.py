@@ -17,13 +17,14 @@ from keet.diagnosis.claims.claim import (
     ClaimEffect,
     Refused,
     WorkClaim,
+    as_claimed,
     in_unit,
     removable,
     stated_amount,
     stated_share,
     warps_launched,
 )
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Sentence
 from keet.findings import FindingSpec
 from keet.findings.uncoalesced_global import COALESCED_WAITS
 from keet.formatting import capitalized
@@ -111,13 +112,14 @@ def byte_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
     name = head if direction else words
     name = _ALIASES.get(name, name)
     if name not in LEVELS:
-        raise Refused(f"Bytes are claimed of {', '.join(LEVELS)}; not of {claim.of!r}.")
+        levels = ", ".join(LEVELS)
+        raise Refused("Bytes are claimed of {of}; not of {it}.", of=levels, it=repr(claim.of))
     view, level, traffic = model.view, LEVELS[name], _traffic(model, name, direction)
     if traffic is None:
-        raise Refused(f"The report does not say how many bytes {level.label} moved.")
+        raise Refused("The report does not say how many bytes {it} moved.", it=level.label)
     begin, moved = capitalized(level.label), traffic.moved
     if not moved.value:
-        raise Refused(f"{begin} moved nothing in this launch.", moved)
+        raise Refused("{begin} moved nothing in this launch.", begin=begin, moved=moved)
     # Bytes that must be written: those stored, as far as they reached the level. A claim about the
     # stores themselves names its direction, and is not checked against them.
     stored = _stored(view, traffic) if name in _CHAIN and not direction else None
@@ -126,19 +128,20 @@ def byte_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
         shown = stated_share(view, f"bytes of {claim.of}", share)
         saved = removable(share) * float(moved.value)
         needed = float(moved.value) - saved
-        said = f"{shown:.0f} of them are not needed"
+        said = Sentence("{shown:.0f} of them are not needed", shown=shown)
     else:
         shown = stated_amount(view, f"bytes of {claim.of}", in_unit(claim.needed, "byte"))
         _check_amount(claim, view, traffic, shown, stored)
         needed = float(shown.value)
         saved = float(moved.value) - needed
-        said = f"{shown} are needed"
+        said = Sentence("{shown} are needed", shown=shown)
     verb = {"read": "reads", "written": "writes"}.get(direction, "moves")
     removed = min(MOST_REMOVED, saved / traffic.whole) if traffic.whole else 0.0
     is_below_stored = stored is not None and needed < float(stored.value)
     reads = name in _CHAIN and direction != "written"
+    did = Sentence("{begin} {verb} {moved}", begin=begin, verb=verb, moved=moved)
     return ClaimEffect(
-        f"{begin} {verb} {moved}; by the model's reading of the source, {said}.",
+        as_claimed(did, said),
         _effect(claim.spec, model, traffic, saved, removed),
         (moved, shown),
         level.unit,
@@ -160,13 +163,17 @@ def _check_amount(
 ) -> None:
     """Refuses only amounts that are certainly wrong."""
     if not shown.value >= max(1.0, warps_launched(view)):
-        raise Refused(f"{shown} is less than a byte per warp of the launch.", shown)
+        raise Refused("{shown} is less than a byte per warp of the launch.", shown=shown)
     if shown.value >= traffic.moved.value:
-        reason = f"{capitalized(traffic.level.label)} moved {traffic.moved}, and {shown} are said"
-        raise Refused(f"{reason} to be needed: nothing can be saved.", traffic.moved, shown)
+        text = "{level} moved {moved}, and {shown} are said to be needed: nothing can be saved."
+        level = capitalized(traffic.level.label)
+        raise Refused(text, level=level, moved=traffic.moved, shown=shown)
     if not claim.spec.may_drop_stores and stored is not None and shown.value < stored.value:
-        reason = f"The kernel stores {stored}, more than the {shown} that are said to be needed"
-        raise Refused(f"{reason} in both directions.", stored, shown)
+        reason = (
+            "The kernel stores {stored}, more than the {shown} that are said to be needed in both "
+            "directions."
+        )
+        raise Refused(reason, stored=stored, shown=shown)
 
 
 def _is_read_once(view: LaunchView, needed: float) -> bool:

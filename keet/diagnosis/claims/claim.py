@@ -7,7 +7,7 @@ import math
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.place import Place
 from keet.analysis.time_model import MOST_REMOVED, Effect
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Sentence, constant
 from keet.findings import ClaimKind, FindingSpec, findings
 from keet.records import NamedTuple
 from keet.units import Quantity
@@ -16,11 +16,12 @@ from keet.units import Quantity
 class Refused(Exception):
     """A claim is not supported."""
 
-    def __init__(self, reason: str, *evidence: Evidence) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        """A sentence."""
-        self.evidence = evidence
+    def __init__(self, template: str, /, **values: Evidence | str) -> None:
+        """Of a `Sentence`, which may leave out some of the evidence among the values."""
+        self.reason = Sentence(template, **values)
+        pieces = (value for value in values.values() if isinstance(value, Evidence))
+        self.evidence = tuple(piece for piece in pieces if piece.id)
+        super().__init__(self.reason)
 
 
 class WorkClaim(NamedTuple):
@@ -52,14 +53,15 @@ class WorkClaim(NamedTuple):
         if self.removed is None:
             raise Refused("The claim needs the share that is removed.")
         if not 0 < self.removed <= 1:
-            raise Refused("The share that is removed has to be above 0 and at most 1.")
+            text = "The share that is removed has to be above {none} and at most {one}."
+            raise Refused(text, none=constant(0, "", "none"), one=constant(1, "", "all"))
         return self.removed
 
 
 class ClaimEffect(NamedTuple):
     """A claim as an effect on the launch."""
 
-    text: str
+    text: Sentence
     effect: Effect | float
     """As in `Candidate.effect`."""
     evidence: tuple[Evidence, ...]
@@ -70,6 +72,12 @@ class ClaimEffect(NamedTuple):
     """What is left of that work, 0 to 1."""
     is_doubted: bool = False
     """Whether a measurement contradicts the amount."""
+
+
+def as_claimed(measured: str, claimed: str) -> Sentence:
+    """Two clauses as a sentence."""
+    text = "{measured}; by the model's reading of the source, {claimed}."
+    return Sentence(text, measured=measured, claimed=claimed)
 
 
 def stated_amount(view: LaunchView, what: str, amount: Quantity, *sources: Evidence) -> Evidence:
@@ -97,8 +105,9 @@ def in_unit(amount: Quantity, *units: str) -> Quantity:
         raise Refused("The needed amount has to be a finite number.")
     base = amount.to_base()
     if base.unit not in units:
-        stated = amount.unit or "no unit"
-        raise Refused(f"The needed amount is in {stated}; it has to be in {' or '.join(units)}.")
+        stated, allowed = amount.unit or "no unit", " or ".join(units)
+        text = "The needed amount is in {stated}; it has to be in {allowed}."
+        raise Refused(text, stated=stated, allowed=allowed)
     return base
 
 

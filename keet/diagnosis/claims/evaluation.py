@@ -22,10 +22,10 @@ from keet.diagnosis.claims.other_claims import (
     redundant_claim,
     waiting_claim,
 )
-from keet.diagnosis.diagnosis import FITTED_ON
+from keet.diagnosis.diagnosis import FITTED_ON, MEDIUM_CONFIDENCE
 from keet.diagnosis.finding import LOWER_PRECISION, REDUNDANT_WORK, Forecast
 from keet.diagnosis.forecast import certainty, chance, expected_gain, forecast, possible_gain
-from keet.evidence import Confidence, Evidence
+from keet.evidence import Confidence, Evidence, Sentence
 from keet.findings import Absence, findings
 from keet.records import NamedTuple
 from keet.units import Quantity
@@ -46,8 +46,8 @@ class EvaluatedClaim(NamedTuple):
 
     claim: WorkClaim
     supported: bool
-    reason: str
-    """A sentence: why it is not supported, or the measured and claimed amounts."""
+    reason: Sentence
+    """Why it is not supported, or the measured and claimed amounts."""
     candidate: Candidate | None = None
     """None if nothing could be computed."""
     possible: float = 1.0
@@ -99,7 +99,7 @@ def evaluate_claim(claim: WorkClaim, model: TimeModel, account: Account) -> Eval
     try:
         _check_form(claim)
         if absent := check_cause(claim.finding, model):
-            raise Refused(absent[0], *absent[1])
+            return EvaluatedClaim(claim, supported=False, reason=absent[0], evidence=absent[1])
         # Without an amount, the claim is evaluated as keet's own candidate for the finding.
         has_amount = claim.needed is not None or claim.removed is not None
         if claim.kind == "precision" or (has_amount and claim.kind != "cause"):
@@ -145,7 +145,7 @@ def evaluate_claims(
     )
     combined = candidates[0]._replace(
         effect=together,
-        text=" ".join(dict.fromkeys(candidate.text for candidate in candidates)),
+        text=Sentence(" ").join(dict.fromkeys(candidate.text for candidate in candidates)),
         evidence=tuple(dict.fromkeys(e for candidate in candidates for e in candidate.evidence)),
         likelihood=min(candidate.likelihood for candidate in candidates),
     )
@@ -156,12 +156,13 @@ def evaluate_claims(
 
 def _check_form(claim: WorkClaim) -> None:
     if claim.finding not in findings():
-        raise Refused(f"{claim.finding!r} is not a finding of keet.")
+        raise Refused("{finding} is not a finding of keet.", finding=repr(claim.finding))
     if not claim.spec.claims:
         raise Refused("A roofline is no work that could be removed.")
     kinds = (*claim.spec.claims, "cause")
     if claim.kind not in kinds:
-        raise Refused(f"{claim.finding} is claimed as {', '.join(kinds)}; not as {claim.kind!r}.")
+        text, names = "{finding} is claimed as {kinds}; not as {kind}.", ", ".join(kinds)
+        raise Refused(text, finding=claim.finding, kinds=names, kind=repr(claim.kind))
     if claim.needed is not None and claim.removed is not None:
         raise Refused("A claim has a needed amount or a removed share, not both.")
 
@@ -230,16 +231,18 @@ def _computed(
     if not result.supported:
         pace = f": the pace is then set by {after}" if after else ""
         reached = view.ceilings.reached(made.unit) if made.unit else None
-        busy = f" {reached.label}: {reached:.0f}." if reached is not None else ""
-        return result._replace(reason=f"It would save too little time to matter{pace}.{busy}")
+        busy = reached and Sentence(" {label}: {n:.0f}.", label=reached.label, n=reached)
+        text = "It would save too little time to matter{pace}.{busy}"
+        return result._replace(reason=Sentence(text, pace=pace, busy=busy or ""))
     sure = certainty(
         candidate.basis, account.unknown_while_active, is_familiar=view.capability == FITTED_ON
     )
     is_weak = is_debug_build(view) or not view.ceilings.ranked
+    is_sure = sure * chance(candidate, possible) >= MEDIUM_CONFIDENCE
     return result._replace(
         expected=expected_gain(candidate, possible),
         forecast=forecast(candidate, model, possible, sure),
-        confidence="low" if is_weak or sure * chance(candidate, possible) < 0.45 else "medium",
+        confidence="medium" if is_sure and not is_weak else "low",
     )
 
 

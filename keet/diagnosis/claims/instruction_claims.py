@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, kept_waits
+from keet.analysis.decisions.double_precision import DOUBLES
 from keet.analysis.hardware.ceilings import spoken_unit
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import HOT_LINE, Effect, TimeModel
@@ -13,13 +14,14 @@ from keet.diagnosis.claims.claim import (
     ClaimEffect,
     Refused,
     WorkClaim,
+    as_claimed,
     in_unit,
     removable,
     stated_amount,
     stated_share,
     warps_launched,
 )
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Sentence
 from keet.records import NamedTuple
 from keet.units import Quantity
 
@@ -30,7 +32,7 @@ PIPES: Mapping[str, tuple[str, ...]] = {
         *("IADD", "LOP", "SHF", "ISETP", "VIMNMX", "IMNMX", "SEL", "FSEL", "FSETP", "FMNMX"),
         *("LEA", "PRMT", "IABS", "I2I", "REDUX"),
     ),
-    "FP64": ("DFMA", "DADD", "DMUL", "DSETP", "DMNMX"),
+    "FP64": DOUBLES,
     "tensor": ("HMMA", "IMMA", "DMMA", "QMMA", "BMMA", "HGMMA", "IGMMA", "QGMMA"),
     "FP16": ("HADD", "HMUL", "HFMA", "HMNMX", "HSET"),
     "XU": ("MUFU", "I2F", "F2I", "F2F", "POPC", "FLO", "BREV"),
@@ -78,29 +80,30 @@ def instruction_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
     kind = _class_named(claim.of.strip(), view)
     executed = kind.executed
     if not executed.value:
-        raise Refused(f"The launch executes no {kind.spoken}.", executed)
-    launch = f"The launch executes {executed}"
+        raise Refused("The launch executes no {of}.", of=kind.spoken, executed=executed)
+    launch = Sentence("The launch executes {executed}", executed=executed)
     if kind.name != "all":
-        launch += f" ({kind.spoken})"
+        launch = Sentence("{launch} ({of})", launch=launch, of=kind.spoken)
     if claim.needed is None:
         share = claim.share()
         shown = stated_share(view, kind.spoken, share, executed)
-        removed, said = removable(share), f"{shown:.0f} of them are not needed"
+        removed = removable(share)
+        said = Sentence("{shown:.0f} of them are not needed", shown=shown)
     else:
         base = in_unit(claim.needed, *_OPERATIONS)
         amount = Quantity(float(base.value) / _OPERATIONS[base.unit], "inst")
         shown = stated_amount(view, kind.spoken, amount, executed)
         if not shown.value >= (warps_launched(view) if kind.name == "all" else 0.0):
-            raise Refused(f"{shown} is less than an instruction per warp of the launch.", shown)
+            raise Refused("{n} is less than an instruction per warp of the launch.", n=shown)
         if shown.value >= executed.value:
-            reason = f"{launch}, and {shown} are said to be needed: nothing can be saved."
-            raise Refused(reason, executed, shown)
+            text = "{launch}, and {shown} are said to be needed: nothing can be saved."
+            raise Refused(text, launch=launch, executed=executed, shown=shown)
         removed = removable(1 - float(shown.value) / float(executed.value))
-        said = f"{shown} are needed"
+        said = Sentence("{shown} are needed", shown=shown)
     unit = max(kind.pipes, key=lambda pipe: model.loads.get(pipe, 0.0), default="issue")
     reached = view.ceilings.reached(unit)
     return ClaimEffect(
-        f"{launch}; by the model's reading of the source, {said}.",
+        as_claimed(launch, said),
         _effect(model, kind, removed),
         (executed, shown, *((reached,) if reached else ())),
         unit,
@@ -135,7 +138,7 @@ def _class_named(name: str, view: LaunchView) -> _Class:
     if name.isupper() and view.executed(name):
         return _by_opcode(view, name, f"{name} instructions", (name,))
     names = ", ".join((*_PURPOSES, "atomics", *PIPES))
-    raise Refused(f"Instructions are claimed of all, an executed opcode, {names}.")
+    raise Refused("Instructions are claimed of all, an executed opcode, {names}.", names=names)
 
 
 def _by_opcode(view: LaunchView, name: str, spoken: str, opcodes: tuple[str, ...]) -> _Class:

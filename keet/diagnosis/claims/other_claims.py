@@ -10,7 +10,7 @@ from keet.analysis.candidate import (
     kept_waits,
     part_of,
 )
-from keet.analysis.decisions.double_precision import in_single_precision
+from keet.analysis.decisions.double_precision import DOUBLES, in_single_precision
 from keet.analysis.decisions.occupancy import MOST_OCCUPANCY
 from keet.analysis.decisions.uneven import evenness
 from keet.analysis.kernel.grid_use import LEAST_KERNEL_NS, grid_shape, resident
@@ -21,19 +21,18 @@ from keet.diagnosis.claims.claim import (
     ClaimEffect,
     Refused,
     WorkClaim,
+    as_claimed,
     in_unit,
     removable,
     stated_amount,
     stated_share,
 )
-from keet.diagnosis.claims.instruction_claims import PIPES
+from keet.evidence import Sentence
 from keet.findings.barrier_bound import BARRIER_WAITS
-from keet.findings.launch_bound import LAUNCH_GAP_NS
+from keet.findings.launch_bound import LAUNCH_GAP_NS, STEP_WORK
 from keet.findings.no_tensor_core import TENSOR_WORK
 from keet.findings.small_grid import PARTIAL_WAVE
 from keet.units import Quantity
-
-# --- precision
 
 
 def precision_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
@@ -58,30 +57,22 @@ def precision_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
         raise Refused("A precision that suffices is FP32, FP16 or tensor.")
     busy = view.ceilings.reached("FMA")
     if busy is None or not part:
-        raise Refused(f"The report shows no {work}.")
-    text = (
-        f"The FMA pipe is busy for {busy:.0f} of the time; by the model's reading of the source, "
-        f"{said}."
-    )
+        raise Refused("The report shows no {work}.", work=work)
+    text = as_claimed(Sentence("The FMA pipe is busy for {n:.0f} of the time", n=busy), said)
     return ClaimEffect(text, Effect(units, every_wait=every_wait), (busy,), "FMA", kept)
 
 
 def _single_precision(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
     view = model.view
     busy = view.ceilings.reached("FP64")
-    if view.all_executed and not part_of(view, *PIPES["FP64"]):
+    if view.all_executed and not part_of(view, *DOUBLES):
         raise Refused("The launch executes no FP64 arithmetic.")
     if busy is None:
         raise Refused("The report does not say how busy the FP64 pipe was.")
-    text = (
-        f"The FP64 pipe is busy for {busy:.0f} of the time; by the model's reading of the source, "
-        "single precision suffices."
-    )
+    now = Sentence("The FP64 pipe is busy for {busy:.0f} of the time", busy=busy)
     effect = in_single_precision(view, model, is_unintended=claim.spec.is_unintended)
+    text = as_claimed(now, "single precision suffices")
     return ClaimEffect(text, effect, (busy,), "FP64", effect.units["FP64"])
-
-
-# --- waiting and redundant work
 
 
 def waiting_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
@@ -94,13 +85,13 @@ def waiting_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
     hidden = min(removed, 1 - 1 / MOST_OCCUPANCY)
     if state in ("all", ""):
         share = stated_share(view, "all waiting", removed)
-        text = f"By the model's reading of the source, {share:.0f} of all waiting can go."
-        return ClaimEffect(text, Effect(every_wait=1 - hidden), (share,))
+        text = "By the model's reading of the source, {share:.0f} of all waiting can go."
+        return ClaimEffect(Sentence(text, share=share), Effect(every_wait=1 - hidden), (share,))
     if state not in stalls():
-        raise Refused(f"{claim.of!r} is no warp state; `all` is all of them.")
+        raise Refused("{state} is no warp state; `all` is all of them.", state=repr(claim.of))
     waited = view.stall(state)
     if waited is None:
-        raise Refused(f"No warp waited for {stalls()[state].waits_for}.")
+        raise Refused("No warp waited for {what}.", what=stalls()[state].waits_for)
     share = stated_share(view, f"the waiting for {stalls()[state].label}", removed, waited)
     units = {}
     if state == "barrier":
@@ -108,22 +99,18 @@ def waiting_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
         units["ADU"] = 1 - gone * INDIRECT
     else:
         gone = hidden if state in HIDEABLE else removable(removed)
-    text = (
-        f"Warps wait {waited:.0f} of their time for {stalls()[state].waits_for}; by the model's "
-        f"reading of the source, {share:.0f} of that can go."
-    )
+    what = stalls()[state].waits_for
+    now = Sentence("Warps wait {waited:.0f} of their time for {what}", waited=waited, what=what)
+    text = as_claimed(now, Sentence("{share:.0f} of that can go", share=share))
     return ClaimEffect(text, Effect(units, kept_waits(model, (state,), gone)), (waited, share))
 
 
 def redundant_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
     kept = 1 - removable(claim.share())
     share = stated_share(model.view, "the launch's work", claim.share())
-    text = f"By the model's reading of the source, {share:.0f} of what the launch does can go."
+    text = "By the model's reading of the source, {share:.0f} of what the launch does can go."
     effect = Effect(dict.fromkeys(model.loads, kept), every_wait=kept)
-    return ClaimEffect(text, effect, (share,), model.busiest, kept)
-
-
-# --- parallelism
+    return ClaimEffect(Sentence(text, share=share), effect, (share,), model.busiest, kept)
 
 
 def parallelism_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
@@ -131,13 +118,14 @@ def parallelism_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
     spreads = {"blocks": _blocks, "warps": _warps, "balance": _balance}
     spread = spreads.get(claim.of.strip().lower())
     if spread is None:
-        raise Refused(f"Parallelism is claimed of {', '.join(spreads)}; not of {claim.of!r}.")
+        of, it = ", ".join(spreads), repr(claim.of)
+        raise Refused("Parallelism is claimed of {of}; not of {it}.", of=of, it=it)
     return spread(claim, model)
 
 
 def _needed(claim: WorkClaim, unit: str) -> Quantity:
     if claim.needed is None:
-        raise Refused(f"The claim needs the number of {unit}s that there could be.")
+        raise Refused("The claim needs the number of {unit}s that there could be.", unit=unit)
     return in_unit(claim.needed, unit)
 
 
@@ -149,7 +137,7 @@ def _blocks(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
         raise Refused("The report does not say how many blocks the grid has.")
     shown = stated_amount(view, "blocks", needed, shape.grid)
     if not shown.value > shape.grid.value:
-        raise Refused(f"The grid has {shape.grid:.0f}s already.", shape.grid, shown)
+        raise Refused("The grid has {grid:.0f}s already.", grid=shape.grid, shown=shown)
     times = float(shown.value) / float(shape.grid.value)
     after = min(1.0, shape.spread * times)
     waves = float(shape.waves.value) if shape.waves else shape.spread
@@ -161,10 +149,8 @@ def _blocks(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
         longest_sm=max(shape.spread / after, 1 / MAX_GAIN) ** part,
         least=chain_share(view),
     )
-    text = (
-        f"The grid has {shape.grid:.0f}s; by the model's reading of the source, {shown:.0f}s can "
-        "share the work."
-    )
+    now = Sentence("The grid has {grid:.0f}s", grid=shape.grid)
+    text = as_claimed(now, Sentence("{shown:.0f}s can share the work", shown=shown))
     return ClaimEffect(text, effect, (shape.grid, shown))
 
 
@@ -175,13 +161,14 @@ def _warps(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
         raise Refused("The report does not say how many warps an SM held.")
     shown = stated_amount(view, "warps per SM", needed, now)
     if not shown.value > now.value:
-        raise Refused(f"An SM holds {now:.1f}s already.", now, shown)
+        raise Refused("An SM holds {now:.1f}s already.", now=now, shown=shown)
     if most is not None and shown.value > most.value:
-        raise Refused(f"An SM holds {most:.0f}s at the most.", most, shown)
+        raise Refused("An SM holds {most:.0f}s at the most.", most=most, shown=shown)
     waves = view.value("waves_per_sm") or MOST_OCCUPANCY
     times = min(float(shown.value) / float(now.value), MOST_OCCUPANCY, max(1.0, waves))
-    text = f"An SM holds {now:.1f}s on average; as the model states, {shown:.0f}s can be on it."
-    return ClaimEffect(text, Effect(waits=covered_waits(model, times)), (now, shown))
+    words = "An SM holds {now:.1f}s on average; as the model states, {shown:.0f}s can be on it."
+    text, effect = Sentence(words, now=now, shown=shown), Effect(waits=covered_waits(model, times))
+    return ClaimEffect(text, effect, (now, shown))
 
 
 def _balance(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
@@ -193,15 +180,10 @@ def _balance(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
     longest = 1 - removable(removed) * (1 - min(1.0, float(even.ratio.value)))
     # Other blocks could run beside a long one that is left.
     filled = resident(view) ** (1 - longest) if claim.spec.has_long_blocks else 1.0
-    text = (
-        f"SMs have unequal work: {even.text}; by the model's reading of the source, "
-        f"{share:.0f} of the difference can go."
-    )
+    now = Sentence("SMs have unequal work: {even}", even=even.text)
+    text = as_claimed(now, Sentence("{share:.0f} of the difference can go", share=share))
     effect = Effect(longest_sm=max(longest, 1 / MAX_GAIN), every_wait=filled)
     return ClaimEffect(text, effect, (even.share, even.ratio, share))
-
-
-# --- launches
 
 
 def launch_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
@@ -211,10 +193,8 @@ def launch_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
         raise Refused("The report does not say how long the launch took.")
     taken, gap = float(duration.value), LAUNCH_GAP_NS
     start = max(LEAST_KERNEL_NS, model.fixed * taken)
-    saved = min(removed * (start + gap), taken + gap - 0.2 * taken)
+    saved = min(removed * (start + gap), taken + gap - STEP_WORK * taken)
     share = stated_share(model.view, "the launches", removed, duration)
-    text = (
-        f"The kernel takes {duration}, its start and end included; by the model's reading of the "
-        f"source, {share:.0f} of the launches can go."
-    )
+    now = Sentence("The kernel takes {time}, its start and end included", time=duration)
+    text = as_claimed(now, Sentence("{share:.0f} of the launches can go", share=share))
     return ClaimEffect(text, (taken + gap) / (taken + gap - saved), (duration, share))

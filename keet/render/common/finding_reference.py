@@ -6,6 +6,7 @@ from keet.analysis.parameters import Parameter, Source
 from keet.analysis.time_model import WORTH
 from keet.catalog.cases import CaseEntry, casebook
 from keet.catalog.precedents import Precedents, gain_of_cause, precedents
+from keet.evidence import Sentence
 from keet.explanation.precedents import measured_text
 from keet.findings import Condition, Family, FindingSpec, findings
 from keet.formatting import share_text
@@ -99,6 +100,6 @@ def condition_text(condition: Condition) -> str:
     return remedy_text(", and ".join(parts) or "otherwise", library="a library")
 
 
-def remedy_text(text: str, library: str = "the library") -> str:
-    """The text without the placeholders that a report fills in."""
-    return text.replace("{here}", "").replace("{library}", library)
+def remedy_text(text: str, library: str = "the library") -> Sentence:
+    """The text without the values that a report fills in."""
+    return Sentence(text, here="", library=library)

@@ -117,13 +117,28 @@ def _templates() -> list[tuple[str, ast.Call, str]]:
     calls = [
         (f"{path.name}:{node.lineno}", node, leaf.value)
         for path in sorted((ROOT / "keet").rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Sentence" and node.args
-        for leaf in ast.walk(node.args[0])
+        for function in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(function, ast.FunctionDef)
+        for node in ast.walk(function)
+        if getattr(getattr(node, "func", None), "id", "") in ("Sentence", "Refused") and node.args
+        for argument in (node.args[0], *_assigned(function, node.args[0]))
+        for leaf in ast.walk(argument)
         if isinstance(leaf, ast.Constant) and isinstance(leaf.value, str)
     ]
     assert calls
     return calls
+
+
+def _assigned(function: ast.FunctionDef, name: ast.expr) -> list[ast.expr]:
+    """The strings that a function assigns to the name: `text = "..."`."""
+    found = []
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and isinstance(name, ast.Name):
+            target, value = node.targets[0], node.value
+            several = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+            pairs = zip(target.elts, value.elts, strict=True) if several else [(target, value)]
+            found += [value for target, value in pairs if getattr(target, "id", "") == name.id]
+    return [value for value in found if isinstance(value, ast.Constant | ast.IfExp)]
 
 
 @each_row(("where", "call", "template"), _templates())
@@ -145,11 +160,15 @@ def test_words_of_the_catalog_are_accepted() -> None:
 
 
 @each_row("report", sorted((ROOT / "kernels_samples").glob("*/slow.ncu-rep")), few=6)
-def test_numbers_of_a_headline_have_evidence(report: Path) -> None:
+def test_numbers_of_headlines_and_findings_have_evidence(report: Path) -> None:
     profile = read_profile(report)
     for each in explain(profile, profile.launches, 5).launches:
-        headline = each.verdict.headline
-        words = [part for part in headline.parts if not isinstance(part, Reference)]
-        assert headline.ids, report
-        assert {*headline.ids} <= {piece.id for piece in each.evidence}
-        assert number_in("{}".join(words)) is None
+        own = (finding for finding in each.findings if finding.spec.family == "parallelism")
+        for text in (each.verdict.headline, *(finding.text for finding in own)):
+            words = [part for part in text.parts if not isinstance(part, Reference)]
+            assert text.ids, report
+            assert {*text.ids} <= {piece.id for piece in each.evidence}
+            assert number_in("{}".join(words)) is None
+        for finding in each.findings:
+            words = [part for part in finding.action.parts if part != finding.here]
+            assert number_in("{}".join(words)) is None
