@@ -95,11 +95,11 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         return
     inactive = inactive_threads(view)
     cause = inactive.cause if inactive else ""
-    words = "On average, {threads:.1f}s of a warp are active per instruction{why}."
-    text = Sentence(words, threads=threads, why=_WHY.get(cause, ""))
+    on_average = "On average, {threads:.1f}s of a warp are active per instruction{why}."
+    text = Sentence(on_average, threads=threads, why=_WHY.get(cause, ""))
     if block is not None:
-        words = "A block has {block:.0f}s, fewer than the {warp} of a warp."
-        text = Sentence(words, block=block, warp=constant(WARP, "", "threads of a warp"))
+        too_small = "A block has {block:.0f}s, fewer than the {warp} of a warp."
+        text = Sentence(too_small, block=block, warp=constant(WARP, "", "threads of a warp"))
     kept = (threads.value / WARP) ** CONVERGED
     # Divergent paths run one after the other and make warps wait longer. Empty lanes do not.
     shorter = 0.0 if cause in ("block_size", "outside") else INDIRECT

@@ -118,9 +118,8 @@ def test_a_good_claim_is_supported_with_about_the_measured_gain(
     result = evaluated(report, claim)
     assert result.supported, result.reason
     assert result.evidence
-    if claim.kind != "cause":
-        assert {*result.reason.ids} <= {piece.id for piece in result.evidence}
-        assert result.reason.ids
+    assert {*result.reason.ids} <= {piece.id for piece in result.evidence}
+    assert result.reason.ids
     assert result.next_limiter or claim.kind == "launches"
     if (report, claim) in FAR_BELOW:
         assert 1.1 <= result.possible < measured(report) / FACTOR
