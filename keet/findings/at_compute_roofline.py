@@ -20,14 +20,14 @@ FINDING = FindingSpec(
     parameters=(LEADS, WORTH, ATTAINABLE_MATH, ATTAINABLE_ISSUE),
     unlike={
         "at_dram_roofline": "The largest load is that of DRAM or L2.",
-        "pipe_saturated": "LSU, L1, ALU and XU have no roofline: near their peak, the advice is to "
-        "give them less work.",
+        "pipe_saturated": "LSU, L1, ALU and XU have no roofline: near their peak, the advice is "
+        "to give them less work.",
         "no_tensor_core": "Half-precision products on the FMA pipe are not at the roofline of the "
         "GPU.",
     },
     remedies={
-        when(origin.library): "Only less arithmetic helps: a narrower type or another algorithm of "
-        "{library}, or fewer calls.",
+        when(origin.library): "Only less arithmetic helps: a narrower type or another algorithm "
+        "of {library}, or fewer calls.",
         when(instructions.tensor_cores_used, name="tensor"): "Only less matrix arithmetic helps: "
         "skip blocks that are zero or masked, or use a narrower type where the accuracy allows it.",
         when(

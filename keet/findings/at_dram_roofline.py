@@ -27,8 +27,8 @@ FINDING = FindingSpec(
     remedies={
         when(origin.library_merge_sort): "Only moving fewer bytes helps: sort with "
         "cub::DeviceRadixSort, which makes fewer passes over the data than a merge sort.",
-        when(origin.library_elementwise): "Only moving fewer bytes helps: fuse this operation with "
-        "its neighbours (torch.compile), or use a narrower type.",
+        when(origin.library_elementwise): "Only moving fewer bytes helps: fuse this operation "
+        "with its neighbours (torch.compile), or use a narrower type.",
         when(origin.library): "Only moving fewer bytes helps: a routine of {library} that fuses "
         "several steps, a narrower type, or fewer calls.",
         when(global_memory.rereads_from_dram, name="reread"): "Only moving fewer bytes helps, and "

@@ -71,8 +71,8 @@ FINDING = FindingSpec(
         "add copies of blocks already{here}: use fewer and larger blocks (a grid-stride loop), so "
         "that fewer copies are added to global memory, and combine within the warp before the "
         "block.",
-        otherwise: "Combine updates before they reach L2{here}: within a warp, in shared memory by "
-        "block, or in several copies that are added at the end.",
+        otherwise: "Combine updates before they reach L2{here}: within a warp, in shared memory "
+        "by block, or in several copies that are added at the end.",
     },
     edit=Edit(
         "Combine updates of the same address within a block before they go to global atomics",

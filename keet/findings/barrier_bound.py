@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.analysis.candidate import Candidate, kept_waits
-from keet.analysis.facts import instructions, on_chip, origin, parallelism, warps
+from keet.analysis.facts import grid, instructions, on_chip, origin, waits, warps
 from keet.analysis.kernel.grid_use import least_kept
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
@@ -38,12 +38,12 @@ FINDING = FindingSpec(
         when(origin.triton): "Reduce across the program less often{here}: accumulate element by "
         "element in the loop and call tl.sum or tl.max once after it, or use fewer warps "
         "(num_warps).",
-        when(parallelism.warp_sized_blocks, name="one_warp"): "A block is one warp: replace "
+        when(grid.warp_sized_blocks, name="one_warp"): "A block is one warp: replace "
         "__syncthreads by __syncwarp, and exchange values by shuffles{here}.",
         when(warps.few_warps_work, warps.waits_for_other_blocks, name="look_back"): "A few warps "
-        "of each block wait for results of other blocks, and the rest of the block waits for these "
-        "warps{here}: let each thread handle several items, so that there are fewer blocks and "
-        "fewer such waits. Smaller blocks would increase them.",
+        "of each block wait for results of other blocks, and the rest of the block waits for "
+        "these warps{here}: let each thread handle several items, so that there are fewer blocks "
+        "and fewer such waits. Smaller blocks would increase them.",
         when(warps.few_warps_work, name="few_warps"): "Only a few warps of each block work before "
         "the barrier, and the others wait for them{here}: spread that step over all warps, let "
         "each thread handle several items so that it is done less often, or start no more warps "
@@ -51,27 +51,25 @@ FINDING = FindingSpec(
         when(on_chip.uses_async_copy, name="pipeline"): "Let each stage of the pipeline have a "
         "barrier of its own (cuda::pipeline, cuda::barrier) and add stages{here}, so that warps "
         "wait only for the stage that they need next.",
-        when(
-            origin.looks_like_scan, name="scan", unless=(instructions.uses_shuffles,)
-        ): "Scan within warps by shuffles (__shfl_up_sync) and across warps once, or use "
+        when(origin.looks_like_scan, name="scan", unless=(instructions.uses_shuffles,)): "Scan "
+        "within warps by shuffles (__shfl_up_sync) and across warps once, or use "
         "cub::BlockScan{here}; let each thread scan several items first.",
         when(
             origin.looks_like_reduction, name="reduction", unless=(instructions.uses_shuffles,)
         ): "Reduce within warps by shuffles (__shfl_xor_sync) and across warps once, or use "
         "cub::BlockReduce{here}; let each thread add several items first.",
-        when(
-            on_chip.stages_through_shared, origin.has_async_copy, name="async_tiles"
-        ): "Keep two or more tiles in shared memory and copy the next one with cp.async while the "
-        "current one is used{here}: one barrier per step is enough then, and it seldom waits.",
+        when(on_chip.stages_through_shared, origin.has_async_copy, name="async_tiles"): "Keep two "
+        "or more tiles in shared memory and copy the next one with cp.async while the current one "
+        "is used{here}: one barrier per step is enough then, and it seldom waits.",
         when(on_chip.stages_through_shared, name="tiles"): "Keep two tiles in shared memory, and "
         "load the next one into registers while the current one is used{here}: one barrier per "
         "step is enough then.",
-        when(parallelism.uneven_loops, name="uneven"): "Warps reach the barrier at different "
-        "times, because their loops differ in length{here}: share the work between barriers "
-        "evenly, or use smaller blocks.",
-        when(parallelism.large_blocks, unless=(parallelism.fewer_blocks_than_sms,)): "Use smaller "
-        "blocks, so that fewer warps wait for each other and other blocks of the SM work "
-        "meanwhile{here}; do more work between barriers.",
+        when(waits.uneven_loops, name="uneven"): "Warps reach the barrier at different times, "
+        "because their loops differ in length{here}: share the work between barriers evenly, or "
+        "use smaller blocks.",
+        when(grid.large_blocks, unless=(grid.fewer_blocks_than_sms,)): "Use smaller blocks, so "
+        "that fewer warps wait for each other and other blocks of the SM work meanwhile{here}; do "
+        "more work between barriers.",
         otherwise: "Do more work between barriers{here}, and exchange within warps by shuffles.",
     },
     edit=Edit(

@@ -40,8 +40,8 @@ FINDING = FindingSpec(
     claims=("precision", "instructions"),
     is_unintended=True,
     unlike={
-        "low_precision_possible": "If the source asks for double, keet only says that FP64 may not "
-        "be needed.",
+        "low_precision_possible": "If the source asks for double, keet only says that FP64 may "
+        "not be needed.",
         "pipe_saturated": "If the data is double and the GPU has a high FP64 rate, a busy FP64 "
         "pipe is the work itself.",
     },

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import Candidate, kept_waits
-from keet.analysis.facts import instructions, origin, parallelism
+from keet.analysis.facts import instructions, origin, waits
 from keet.analysis.kernel.grid_use import SHORT_KERNEL_NS
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.place import LeadingLines
@@ -42,9 +42,9 @@ FINDING = FindingSpec(
         when(instructions.runs_once, name="straight"): "The code is long and runs once per "
         "warp{here}: write repeated parts as a loop over a table of coefficients, and let each "
         "warp handle several items, so that it runs the same code again.",
-        when(parallelism.loops_dominate, name="loops"): "The loop's code probably does not fit "
-        "into the instruction cache{here}: unroll less (#pragma unroll with a smaller factor), "
-        "split the loop, or inline less (__noinline__).",
+        when(waits.loops_dominate, name="loops"): "The loop's code probably does not fit into the "
+        "instruction cache{here}: unroll less (#pragma unroll with a smaller factor), split the "
+        "loop, or inline less (__noinline__).",
         otherwise: "Make the hot code smaller{here}: roll loops up, read coefficients from a "
         "table, let warps run the same code at the same time.",
     },

@@ -64,8 +64,8 @@ FINDING = FindingSpec(
         when(instructions.overhead_is_conversions, name="conversions"): "Spend fewer instructions "
         "on conversions{here}: convert once instead of at every use, compute in the type of the "
         "data (half2), or unpack several values at a time (__byte_perm).",
-        otherwise: "Take index arithmetic out of the loop{here}: pointers that advance, offsets in "
-        "int, divisions replaced by precomputed reciprocals or by the block's own coordinates.",
+        otherwise: "Take index arithmetic out of the loop{here}: pointers that advance, offsets "
+        "in int, divisions replaced by precomputed reciprocals or by the block's own coordinates.",
     },
     edit=Edit(
         "Take index arithmetic out of the inner loop, with offsets that are worked out once",

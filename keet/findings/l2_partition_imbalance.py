@@ -33,9 +33,9 @@ FINDING = FindingSpec(
     remedies={
         when(origin.library): "Pass {library} arrays whose leading dimension is not a large power "
         "of two, or another layout, so that its accesses spread over all slices of L2.",
-        when(global_memory.few_address_stores, name="stores"): "Many threads store to the same few "
-        "addresses{here}: combine the values in the block first (__syncthreads_or, a reduction), "
-        "and let one thread per block store the result.",
+        when(global_memory.few_address_stores, name="stores"): "Many threads store to the same "
+        "few addresses{here}: combine the values in the block first (__syncthreads_or, a "
+        "reduction), and let one thread per block store the result.",
         when(global_memory.few_address_loads, name="loads"): "Many threads read the same few "
         "addresses with volatile or atomic loads, which bypass L1{here}: let one thread per block "
         "read them and share the value through shared memory, and read less often.",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import HIDEABLE, Candidate, a_unit_explains, kept_waits
-from keet.analysis.facts import global_memory, on_chip, origin, parallelism
+from keet.analysis.facts import global_memory, grid, on_chip, origin, waits
 from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE_SM
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
@@ -58,75 +58,68 @@ FINDING = FindingSpec(
         when(origin.library): "Give {library} more work per call (larger or batched problems), "
         "choose another algorithm or data type, or let independent calls overlap in several "
         "streams.",
-        when(origin.triton, parallelism.waits_for_global_loads, name="triton_loads"): "Start loads "
+        when(origin.triton, waits.waits_for_global_loads, name="triton_loads"): "Start loads "
         "earlier{here}: raise num_stages so that the loop is pipelined, raise num_warps, or let "
         "each program handle more elements.",
-        when(origin.triton): "Have more independent work per program{here}: try other block sizes, "
-        "num_warps and num_stages.",
-        when(parallelism.cold_start, name="short"): "The kernel ends before its latencies can be "
-        "hidden: do more work per launch, or let launches that do not depend on each other overlap "
-        "in several streams.",
-        when(
-            parallelism.waits_for_arithmetic, parallelism.one_accumulator, name="accumulator"
-        ): "Each iteration waits for the result of the previous one{here}: keep several "
-        "independent accumulators and add them after the loop, or interleave several items per "
-        "thread.",
-        when(parallelism.waits_for_arithmetic, name="arithmetic"): "Instructions wait for the "
-        "results of previous ones{here}: interleave several independent items per thread, or "
-        "unroll loops.",
-        when(parallelism.waits_for_special, name="special"): "Warps wait for special functions or "
+        when(origin.triton): "Have more independent work per program{here}: try other block "
+        "sizes, num_warps and num_stages.",
+        when(grid.cold_start, name="short"): "The kernel ends before its latencies can be hidden: "
+        "do more work per launch, or let launches that do not depend on each other overlap in "
+        "several streams.",
+        when(waits.waits_for_arithmetic, waits.one_accumulator, name="accumulator"): "Each "
+        "iteration waits for the result of the previous one{here}: keep several independent "
+        "accumulators and add them after the loop, or interleave several items per thread.",
+        when(waits.waits_for_arithmetic, name="arithmetic"): "Instructions wait for the results "
+        "of previous ones{here}: interleave several independent items per thread, or unroll loops.",
+        when(waits.waits_for_special, name="special"): "Warps wait for special functions or "
         "conversions{here}: start several independent ones at a time (several items per thread), "
         "or replace them by arithmetic on the FMA pipe.",
-        when(parallelism.waits_for_shared, name="shared"): "Warps wait for shared memory{here}: "
-        "read the values of the next step into registers before the current one is computed, use "
-        "fewer and wider reads (float4), or exchange by shuffles.",
-        when(parallelism.waits_for_tensor, name="tensor"): "Keep more matrix instructions in "
+        when(waits.waits_for_shared, name="shared"): "Warps wait for shared memory{here}: read "
+        "the values of the next step into registers before the current one is computed, use fewer "
+        "and wider reads (float4), or exchange by shuffles.",
+        when(waits.waits_for_tensor, name="tensor"): "Keep more matrix instructions in "
         "flight{here}: larger tiles, more stages of operands, and wait only for the oldest group.",
-        when(parallelism.waits_for_fences, name="fences"): "Warps wait for memory fences{here}: "
-        "fence once per block instead of once per thread, and with the narrowest scope that "
-        "suffices (cuda::thread_scope_block, or _device instead of _system).",
-        when(parallelism.waits_for_constants, name="constants"): "Constants miss their "
-        "cache{here}: keep tables that are large or indexed by thread in global or shared memory, "
-        "and use __constant__ only for values that all threads of a warp read together.",
-        when(parallelism.waits_for_branches, name="branches"): "Warps wait for branches{here}: "
-        "unroll short loops, replace short branches by selection, and avoid calls and switch "
-        "tables in the inner loop.",
-        when(parallelism.waits_for_stores, name="stores"): "Warps wait for their stores to "
-        "complete before they exit{here}: let fewer warps handle more items each (a grid-stride "
-        "loop), so that the stores of one item overlap with the work on the next.",
-        when(
-            parallelism.waits_for_queue, name="queue", unless=(global_memory.accesses_wide,)
-        ): "The queue of memory instructions is full{here}: issue fewer and wider accesses "
-        "(float4), and keep values that are used again in registers.",
-        when(parallelism.waits_for_pipe, name="pipe"): "Warps wait for a busy arithmetic "
-        "pipe{here}: execute fewer of its instructions, or move a part of them to another pipe.",
-        when(parallelism.waits_for_instructions, name="instructions"): "Warps wait for "
+        when(waits.waits_for_fences, name="fences"): "Warps wait for memory fences{here}: fence "
+        "once per block instead of once per thread, and with the narrowest scope that suffices "
+        "(cuda::thread_scope_block, or _device instead of _system).",
+        when(waits.waits_for_constants, name="constants"): "Constants miss their cache{here}: "
+        "keep tables that are large or indexed by thread in global or shared memory, and use "
+        "__constant__ only for values that all threads of a warp read together.",
+        when(waits.waits_for_branches, name="branches"): "Warps wait for branches{here}: unroll "
+        "short loops, replace short branches by selection, and avoid calls and switch tables in "
+        "the inner loop.",
+        when(waits.waits_for_stores, name="stores"): "Warps wait for their stores to complete "
+        "before they exit{here}: let fewer warps handle more items each (a grid-stride loop), so "
+        "that the stores of one item overlap with the work on the next.",
+        when(waits.waits_for_queue, name="queue", unless=(global_memory.accesses_wide,)): "The "
+        "queue of memory instructions is full{here}: issue fewer and wider accesses (float4), and "
+        "keep values that are used again in registers.",
+        when(waits.waits_for_pipe, name="pipe"): "Warps wait for a busy arithmetic pipe{here}: "
+        "execute fewer of its instructions, or move a part of them to another pipe.",
+        when(waits.waits_for_instructions, name="instructions"): "Warps wait for "
         "instructions{here}: make the hot code smaller (unroll and inline less), so that it stays "
         "in the instruction cache.",
-        when(parallelism.waits_for_local, name="local"): "Warps wait for local memory{here}: keep "
-        "the values in registers, with indices known at compile time and fewer live values, or in "
+        when(waits.waits_for_local, name="local"): "Warps wait for local memory{here}: keep the "
+        "values in registers, with indices known at compile time and fewer live values, or in "
         "shared memory.",
-        when(parallelism.waits_for_textures, name="textures"): "Warps wait for textures{here}: "
-        "fetch the texels of several items before the first is used, or read them as plain global "
+        when(waits.waits_for_textures, name="textures"): "Warps wait for textures{here}: fetch "
+        "the texels of several items before the first is used, or read them as plain global "
         "memory where no filtering is needed.",
-        when(parallelism.waits_for_atomics, name="atomics"): "Warps wait for the old values that "
+        when(waits.waits_for_atomics, name="atomics"): "Warps wait for the old values that "
         "atomics return{here}: leave the result unused where it is not needed, or let one thread "
         "add for its warp.",
+        when(waits.waits_for_global_loads, waits.chases_pointers, name="chase"): "Each load needs "
+        "the address that the previous one returned{here}: follow several chains per thread at a "
+        "time, store side by side what is visited together, or replace links by indices that are "
+        "known in advance.",
+        when(waits.waits_for_global_loads, waits.dependent_loads, name="dependent"): "These loads "
+        "use indices that other loads return{here}, and wait for them: load the indices of "
+        "several items, or of the next iteration, first, and then all of their values.",
+        when(waits.waits_for_global_loads, on_chip.uses_async_copy, name="deeper"): "Asynchronous "
+        "copies are already in use{here}: add stages or use larger tiles, so that more bytes are "
+        "in flight, and wait only for the oldest stage.",
         when(
-            parallelism.waits_for_global_loads, parallelism.chases_pointers, name="chase"
-        ): "Each load needs the address that the previous one returned{here}: follow several "
-        "chains per thread at a time, store side by side what is visited together, or replace "
-        "links by indices that are known in advance.",
-        when(
-            parallelism.waits_for_global_loads, parallelism.dependent_loads, name="dependent"
-        ): "These loads use indices that other loads return{here}, and wait for them: load the "
-        "indices of several items, or of the next iteration, first, and then all of their values.",
-        when(
-            parallelism.waits_for_global_loads, on_chip.uses_async_copy, name="deeper"
-        ): "Asynchronous copies are already in use{here}: add stages or use larger tiles, so that "
-        "more bytes are in flight, and wait only for the oldest stage.",
-        when(
-            parallelism.waits_for_global_loads,
+            waits.waits_for_global_loads,
             global_memory.loads_global,
             on_chip.stages_through_shared,
             origin.has_tma,
@@ -135,7 +128,7 @@ FINDING = FindingSpec(
         "(cp.async.bulk.tensor) or cp.async, so that the next tile arrives while the current one "
         "is used.",
         when(
-            parallelism.waits_for_global_loads,
+            waits.waits_for_global_loads,
             global_memory.loads_global,
             on_chip.stages_through_shared,
             origin.has_async_copy,
@@ -143,25 +136,24 @@ FINDING = FindingSpec(
         ): "Copy tiles into shared memory asynchronously, in two or more stages{here}: cp.async "
         "(cuda::memcpy_async), so that the next tile arrives while the current one is used.",
         when(
-            parallelism.waits_for_global_loads,
+            waits.waits_for_global_loads,
             global_memory.loads_global,
             name="items",
-            unless=(parallelism.loops_dominate, parallelism.fewer_blocks_than_sms),
+            unless=(waits.loops_dominate, grid.fewer_blocks_than_sms),
         ): "Let each thread handle several items, and issue the loads of all of them before the "
         "first is used{here}.",
         when(
-            parallelism.waits_for_global_loads,
+            waits.waits_for_global_loads,
             global_memory.loads_global,
             on_chip.uses_shared,
             origin.has_async_copy,
             name="ampere",
-        ): "Have more loads in flight at a time{here}: issue them before they are needed (prefetch "
-        "into registers, or cp.async in several stages), work on several items per thread, or "
-        "shorten chains of dependent loads.",
-        when(
-            parallelism.waits_for_global_loads, global_memory.loads_global, name="loads"
-        ): "Have more loads in flight at a time{here}: issue them before they are needed (prefetch "
-        "into registers), work on several items per thread, or shorten chains of dependent loads.",
+        ): "Have more loads in flight at a time{here}: issue them before they are needed "
+        "(prefetch into registers, or cp.async in several stages), work on several items per "
+        "thread, or shorten chains of dependent loads.",
+        when(waits.waits_for_global_loads, global_memory.loads_global, name="loads"): "Have more "
+        "loads in flight at a time{here}: issue them before they are needed (prefetch into "
+        "registers), work on several items per thread, or shorten chains of dependent loads.",
         otherwise: "Have more independent work in flight at a time{here}: several items per "
         "thread, or shorter chains of dependent instructions.",
     },

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.analysis.candidate import Candidate
-from keet.analysis.facts import origin, parallelism
+from keet.analysis.facts import grid, origin
 from keet.analysis.kernel.grid_use import LEAST_KERNEL_NS, SHORT_KERNEL_NS, shortness, start_ns
 from keet.analysis.kernel.work_per_warp import FEW_INSTRUCTIONS, instructions_per_warp
 from keet.analysis.launch_view import LaunchView
@@ -49,12 +49,12 @@ FINDING = FindingSpec(
         "batches.",
         when(origin.library): "Batch several calls of {library} into one, or put the sequence of "
         "calls into a CUDA graph.",
-        when(parallelism.one_block): "If this is a small step between other kernels, do it within "
-        "one of them (the last block to finish does it), or put the sequence into a CUDA graph. "
-        "Else give one launch more work.",
-        when(parallelism.short_lived_warps): "Start fewer threads{here}: no threads without work, "
-        "and several items per thread (a grid-stride loop). Where the kernel is launched many "
-        "times, do the work of many launches in one.",
+        when(grid.one_block): "If this is a small step between other kernels, do it within one of "
+        "them (the last block to finish does it), or put the sequence into a CUDA graph. Else "
+        "give one launch more work.",
+        when(grid.short_lived_warps): "Start fewer threads{here}: no threads without work, and "
+        "several items per thread (a grid-stride loop). Where the kernel is launched many times, "
+        "do the work of many launches in one.",
         otherwise: "Do the work of many launches in one, or put them into a CUDA graph.",
     },
     edit=Edit(

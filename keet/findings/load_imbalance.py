@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from keet.analysis.candidate import MAX_GAIN, Candidate
 from keet.analysis.decisions.occupancy import USUAL_ACHIEVED
 from keet.analysis.decisions.uneven import evenness
-from keet.analysis.facts import origin, parallelism
+from keet.analysis.facts import grid, origin, waits
 from keet.analysis.kernel.grid_use import (
     BALANCED,
     SHORT_KERNEL_NS,
@@ -55,10 +55,10 @@ FINDING = FindingSpec(
         when(origin.looks_like_sparse, name="sparse"): "Rows have very different lengths{here}: "
         "cut long rows into pieces of one size (merge-based, or a warp per piece), sort rows by "
         "length, or call cuSPARSE.",
-        when(parallelism.few_sms_active, name="few_work"): "A few SMs do nearly all of the "
-        "work{here}: cut the work of the longest blocks into pieces that other blocks take over. A "
-        "larger grid alone does not help.",
-        when(parallelism.uneven_loops, name="loops"): "Loops run for different numbers of "
+        when(grid.few_sms_active, name="few_work"): "A few SMs do nearly all of the work{here}: "
+        "cut the work of the longest blocks into pieces that other blocks take over. A larger "
+        "grid alone does not help.",
+        when(waits.uneven_loops, name="loops"): "Loops run for different numbers of "
         "iterations{here}: cut long items into pieces of one size, start with the longest, or let "
         "blocks that are done fetch the next item from a counter (atomicAdd).",
         otherwise: "Give every block the same amount of work{here}: cut long items (rows, lists) "

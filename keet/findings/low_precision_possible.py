@@ -60,8 +60,8 @@ FINDING = FindingSpec(
         "functions such as pow and sqrt instead of powf and sqrtf.",
         when(instructions.computes_in_single, name="single"): "Use half2 or bfloat162 arithmetic "
         "where the accuracy allows it{here}, with sums in single precision.",
-        otherwise: "Use single precision where the accuracy allows it{here}, at least for the bulk "
-        "of the arithmetic.",
+        otherwise: "Use single precision where the accuracy allows it{here}, at least for the "
+        "bulk of the arithmetic.",
     },
     edit=Edit(
         "Do the bulk of the arithmetic in float where the code now computes in double",

@@ -45,12 +45,12 @@ FINDING = FindingSpec(
         "whatever their width.",
         "integer_overhead": "If accesses are wide, address arithmetic that is left is integer "
         "overhead.",
-        "latency_bound": "Exposed latency has too few loads in flight; narrow accesses have enough "
-        "loads, each of which brings few bytes.",
+        "latency_bound": "Exposed latency has too few loads in flight; narrow accesses have "
+        "enough loads, each of which brings few bytes.",
     },
     remedies={
-        when(origin.library): "Pass {library} aligned data whose innermost extent is a multiple of "
-        "sixteen bytes, so that it can choose a vectorised kernel.",
+        when(origin.library): "Pass {library} aligned data whose innermost extent is a multiple "
+        "of sixteen bytes, so that it can choose a vectorised kernel.",
         when(origin.triton, global_memory.accesses_narrow): "Let each program handle a longer "
         "contiguous block{here}, and state alignment and contiguity (tl.multiple_of, "
         "tl.max_contiguous), so that the compiler emits wide accesses.",

@@ -11,7 +11,7 @@ from keet.analysis.decisions.occupancy import (
     limited_occupancy,
     not_limited_by,
 )
-from keet.analysis.facts import origin, parallelism
+from keet.analysis.facts import grid, origin
 from keet.analysis.kernel.work_per_warp import instructions_per_warp
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
@@ -53,12 +53,13 @@ FINDING = FindingSpec(
         "call: its block size can't be changed.",
         when(origin.triton): "Raise num_warps, so that each program brings more warps to its SM, "
         "and let a program handle more elements.",
-        when(parallelism.warps_limit, name="uneven"): "Use smaller blocks: blocks of this size do "
-        "not divide the SM's warps evenly, so some stay unused.",
-        when(parallelism.small_blocks, name="small"): "Use larger blocks, of four to eight warps: "
-        "the SM's limit on blocks is reached before that on warps.",
-        otherwise: "Choose a block size that fills the SM: larger blocks where its limit on blocks "
-        "is reached first, smaller ones where whole blocks leave a part of its warps unused.",
+        when(grid.warps_limit, name="uneven"): "Use smaller blocks: blocks of this size do not "
+        "divide the SM's warps evenly, so some stay unused.",
+        when(grid.small_blocks, name="small"): "Use larger blocks, of four to eight warps: the "
+        "SM's limit on blocks is reached before that on warps.",
+        otherwise: "Choose a block size that fills the SM: larger blocks where its limit on "
+        "blocks is reached first, smaller ones where whole blocks leave a part of its warps "
+        "unused.",
     },
     edit=Edit(
         "Put more warps into each block, since an SM holds no more than 32 blocks",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from keet.analysis.candidate import Candidate
 from keet.analysis.decisions.occupancy import MOST_OCCUPANCY, limited_occupancy, not_limited_by
-from keet.analysis.facts import origin, parallelism
+from keet.analysis.facts import grid, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import INDIRECT, LEADS, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
@@ -52,18 +52,16 @@ FINDING = FindingSpec(
         "vector_length, or compile with -gpu=maxregcount and watch for spills.",
         when(origin.kokkos): "Set Kokkos::LaunchBounds in the execution policy and watch for "
         "spills, or use a smaller team size and fewer live values.",
-        when(
-            parallelism.registers_limit, parallelism.smaller_blocks_fit_more, name="smaller_blocks"
-        ): "Use smaller blocks: the registers of an SM then hold more warps, because blocks of "
-        "this size leave a part of them unused. Then set launch bounds (__launch_bounds__) and "
-        "watch for spills.",
-        when(
-            parallelism.registers_limit, parallelism.launch_bounds_set, name="bounds_set"
-        ): "Launch bounds are set already: keep fewer values alive (fewer items per thread, less "
-        "unrolling, values computed again), move rare paths into a separate kernel, or ask for one "
-        "more block per SM and watch for spills.",
-        when(parallelism.registers_limit, name="bounds"): "Use fewer registers: move rare paths "
-        "into a separate kernel, shorten live ranges, unroll less, or set launch bounds "
+        when(grid.registers_limit, grid.smaller_blocks_fit_more, name="smaller_blocks"): "Use "
+        "smaller blocks: the registers of an SM then hold more warps, because blocks of this size "
+        "leave a part of them unused. Then set launch bounds (__launch_bounds__) and watch for "
+        "spills.",
+        when(grid.registers_limit, grid.launch_bounds_set, name="bounds_set"): "Launch bounds are "
+        "set already: keep fewer values alive (fewer items per thread, less unrolling, values "
+        "computed again), move rare paths into a separate kernel, or ask for one more block per "
+        "SM and watch for spills.",
+        when(grid.registers_limit, name="bounds"): "Use fewer registers: move rare paths into a "
+        "separate kernel, shorten live ranges, unroll less, or set launch bounds "
         "(__launch_bounds__ with the blocks per SM) and watch for spills.",
         otherwise: "Use fewer registers: move rare paths into a separate kernel, shorten live "
         "ranges, and unroll less.",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from keet.analysis.candidate import Candidate
 from keet.analysis.decisions.occupancy import MOST_OCCUPANCY, limited_occupancy, not_limited_by
-from keet.analysis.facts import on_chip, origin, parallelism
+from keet.analysis.facts import grid, on_chip, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import INDIRECT, LEADS, TimeModel
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
@@ -38,19 +38,18 @@ FINDING = FindingSpec(
         "many warps.",
     },
     remedies={
-        when(origin.library): "Choose an algorithm or tile size of {library} that uses less shared "
-        "memory: large tiles with few warps are often its fastest, so measure both.",
+        when(origin.library): "Choose an algorithm or tile size of {library} that uses less "
+        "shared memory: large tiles with few warps are often its fastest, so measure both.",
         when(origin.triton): "Use fewer stages (num_stages) or fewer elements per program{here}, "
         "so that it needs less shared memory.",
-        when(
-            parallelism.shared_limit, parallelism.carveout_below_maximum, name="carveout"
-        ): "Ask for more of the SM's memory as shared memory: cudaFuncSetAttribute with "
+        when(grid.shared_limit, grid.carveout_below_maximum, name="carveout"): "Ask for more of "
+        "the SM's memory as shared memory: cudaFuncSetAttribute with "
         "cudaFuncAttributePreferredSharedMemoryCarveout. Then use less of it per block{here}.",
-        when(parallelism.shared_limit, on_chip.uses_async_copy, name="stages"): "Use fewer stages "
-        "of asynchronous copies or smaller tiles{here}, as long as enough bytes stay in flight.",
-        when(parallelism.shared_limit, parallelism.small_blocks, name="small_blocks"): "Let more "
-        "threads share what is in shared memory{here}: larger blocks on the same tile, or less "
-        "shared memory per thread (narrower types, registers).",
+        when(grid.shared_limit, on_chip.uses_async_copy, name="stages"): "Use fewer stages of "
+        "asynchronous copies or smaller tiles{here}, as long as enough bytes stay in flight.",
+        when(grid.shared_limit, grid.small_blocks, name="small_blocks"): "Let more threads share "
+        "what is in shared memory{here}: larger blocks on the same tile, or less shared memory "
+        "per thread (narrower types, registers).",
         otherwise: "Use less shared memory per block{here}: smaller tiles, narrower types, or "
         "registers.",
     },

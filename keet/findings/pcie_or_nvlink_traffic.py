@@ -39,9 +39,9 @@ FINDING = FindingSpec(
             global_memory.writes_host, name="writes", unless=(global_memory.reads_host,)
         ): "Write the results to a buffer on the GPU{here}, and copy them to the host in bulk "
         "afterwards (cudaMemcpyAsync into pinned memory, overlapped with the next kernel).",
-        when(global_memory.reads_host, name="reads"): "Copy the data to the GPU in bulk before the "
-        "kernel (cudaMemcpyAsync from pinned memory, or cudaMemPrefetchAsync for managed memory), "
-        "and work on the copy{here}.",
+        when(global_memory.reads_host, name="reads"): "Copy the data to the GPU in bulk before "
+        "the kernel (cudaMemcpyAsync from pinned memory, or cudaMemPrefetchAsync for managed "
+        "memory), and work on the copy{here}.",
         otherwise: "Copy the data to the GPU in bulk before the kernel (or prefetch managed "
         "memory), and work on the copy{here}.",
     },

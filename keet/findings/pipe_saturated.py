@@ -43,8 +43,8 @@ FINDING = FindingSpec(
         when(origin.library_elementwise): "Fuse this operation with its neighbours "
         "(torch.compile), use a cheaper function or a narrower type, or call it less often: only "
         "less work makes this kernel of {library} faster.",
-        when(origin.library): "Choose another algorithm, data type or layout of {library} for this "
-        "call, or call it less often: only less work makes this kernel faster.",
+        when(origin.library): "Choose another algorithm, data type or layout of {library} for "
+        "this call, or call it less often: only less work makes this kernel faster.",
         when(origin.initialises_curand, name="curand"): "Each sequence number makes curand_init "
         "skip ahead{here}: give every thread the same sequence number and another seed, or use a "
         "Philox generator, which skips ahead at no cost. Keep the states between launches.",
@@ -56,8 +56,8 @@ FINDING = FindingSpec(
             origin.looks_like_gemm,
             name="product_untiled",
             unless=(on_chip.uses_shared,),
-        ): "Load tiles of both operands into shared memory, and let each thread compute a block of "
-        "several rows and columns in registers{here}, so that each value loaded serves several "
+        ): "Load tiles of both operands into shared memory, and let each thread compute a block "
+        "of several rows and columns in registers{here}, so that each value loaded serves several "
         "results; or call cuBLAS.",
         when(
             instructions.pipe_lsu,
@@ -79,8 +79,8 @@ FINDING = FindingSpec(
         "thread.",
         when(
             instructions.pipe_fma, instructions.multiplies_integers, name="integer_products"
-        ): "The FMA pipe is busy with integer multiplications{here}: use fewer of them (shifts and "
-        "additions, pointers that advance instead of addresses computed anew), and move what "
+        ): "The FMA pipe is busy with integer multiplications{here}: use fewer of them (shifts "
+        "and additions, pointers that advance instead of addresses computed anew), and move what "
         "repeats out of the loop.",
         when(instructions.pipe_fma, name="fma"): "Compute less{here}: factor out common terms, "
         "reuse results between threads or iterations, or use packed half2 arithmetic where the "
@@ -90,9 +90,9 @@ FINDING = FindingSpec(
             global_memory.accesses_tiny,
             name="alu_packed",
             unless=(instructions.tensor_cores_used, instructions.computes_floats),
-        ): "Execute fewer comparisons, selections, shifts and logic{here}: the data are one or two "
-        "bytes wide, so work on several packed values per instruction (__vadd4, __vmaxu4, __dp4a), "
-        "and move what repeats out of the loop.",
+        ): "Execute fewer comparisons, selections, shifts and logic{here}: the data are one or "
+        "two bytes wide, so work on several packed values per instruction (__vadd4, __vmaxu4, "
+        "__dp4a), and move what repeats out of the loop.",
         when(instructions.pipe_alu, name="alu"): "Execute fewer integer additions, comparisons, "
         "selections, shifts and logic{here}: move what repeats out of the loop, simplify indices "
         "and conditions, and unroll, so that they serve several items.",

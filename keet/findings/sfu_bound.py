@@ -29,8 +29,8 @@ FINDING = FindingSpec(
     parameters=(SPECIAL_FUNCTIONS, PIPE_WORK, SHARPNESS, INDIRECT),
     claims=("instructions",),
     unlike={
-        "integer_overhead": "Integer divisions and conversions use the XU pipe, too; they count as "
-        "overhead.",
+        "integer_overhead": "Integer divisions and conversions use the XU pipe, too; they count "
+        "as overhead.",
         "fp64_promotion": "Conversions between float and double use the XU pipe; they count as "
         "double precision.",
         "pipe_saturated": "Any other pipe of the SM that is the busiest unit.",

@@ -35,16 +35,16 @@ FINDING = FindingSpec(
         "few bank conflicts in shared memory ({share} of the load wavefronts are repeats)",
     ),
     unlike={
-        "atomic_contention": "Repeats of atomics on shared memory are counted apart: their threads "
-        "access the same address, not just the same bank.",
+        "atomic_contention": "Repeats of atomics on shared memory are counted apart: their "
+        "threads access the same address, not just the same bank.",
         "pipe_saturated": "A saturated L1 or LSU pipe without repeats does needed work; only less "
         "of it helps.",
         "barrier_bound": "Waiting at barriers between phases is not waiting for shared memory, "
         "although both occur around tiles.",
     },
     remedies={
-        when(origin.library): "Choose another tile size, layout or algorithm of {library} for this "
-        "call: the layout of its shared memory can't be changed.",
+        when(origin.library): "Choose another tile size, layout or algorithm of {library} for "
+        "this call: the layout of its shared memory can't be changed.",
         when(origin.triton): "Try other block sizes and num_warps{here}, and avoid transposing a "
         "block between two operations: the compiler chooses the layout in shared memory from "
         "these.",
@@ -58,9 +58,10 @@ FINDING = FindingSpec(
         when(on_chip.rows_padded, name="padded"): "The rows are padded already{here}: swizzle the "
         "columns instead (XOR the column with the row), or assign the columns so that "
         "neighbouring threads access neighbouring words.",
-        when(on_chip.rows_in_pieces, name="pieces"): "Let neighbouring threads access neighbouring "
-        "pieces of the row{here}: where each thread takes several, let it take them half a row "
-        "(or a quarter) apart instead of side by side. Padding rows does not help within a row.",
+        when(on_chip.rows_in_pieces, name="pieces"): "Let neighbouring threads access "
+        "neighbouring pieces of the row{here}: where each thread takes several, let it take them "
+        "half a row (or a quarter) apart instead of side by side. Padding rows does not help "
+        "within a row.",
         when(on_chip.rows_even, name="pad"): "Pad each row of the shared array by one element, or "
         "swizzle its columns (XOR the column with the row), so that the threads of a warp fall "
         "into different banks{here}.",

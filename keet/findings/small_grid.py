@@ -12,7 +12,7 @@ from keet.analysis.candidate import (
     is_matrix_product,
     kept_waits,
 )
-from keet.analysis.facts import origin, parallelism
+from keet.analysis.facts import grid, origin, waits
 from keet.analysis.kernel.grid_use import (
     LEAST_KERNEL_NS,
     SHORT_KERNEL_NS,
@@ -72,29 +72,27 @@ FINDING = FindingSpec(
         when(origin.triton): "Launch more programs: fewer elements per program, or the reduced "
         "axis split over several programs whose partial results are added (tl.atomic_add, or a "
         "second kernel).",
-        when(
-            parallelism.one_block, origin.looks_like_reduction, name="one_block_reduction"
-        ): "Spread the work of the single block over many: partial results go to global memory, "
-        "and the last block to finish, or a second launch, combines them.",
-        when(parallelism.one_block): "Spread the work of the single block over many blocks. If its "
-        "steps depend on each other, so that it can't be split, let one launch handle several "
+        when(grid.one_block, origin.looks_like_reduction, name="one_block_reduction"): "Spread "
+        "the work of the single block over many: partial results go to global memory, and the "
+        "last block to finish, or a second launch, combines them.",
+        when(grid.one_block): "Spread the work of the single block over many blocks. If its steps "
+        "depend on each other, so that it can't be split, let one launch handle several "
         "independent problems, one block per problem.",
-        when(
-            origin.looks_like_gemm, parallelism.small_blocks, name="product_small_blocks"
-        ): "Batch several products into one launch, or split the inner dimension of the product "
-        "over several blocks (split-K) and add their partial results.",
+        when(origin.looks_like_gemm, grid.small_blocks, name="product_small_blocks"): "Batch "
+        "several products into one launch, or split the inner dimension of the product over "
+        "several blocks (split-K) and add their partial results.",
         when(origin.looks_like_gemm, name="product"): "Split the inner dimension of the product "
         "over several blocks (split-K) and add their partial results, or use smaller output tiles "
         "per block.",
         when(origin.looks_like_reduction, name="reduction"): "Let several blocks work on each row "
         "or segment, and combine their partial results by one atomic per block or in a second "
         "launch.",
-        when(parallelism.loops_dominate, name="loops"): "If the iterations of the loop that each "
-        "thread runs{here} do not depend on each other, split them over more threads and blocks, "
-        "and combine their partial results. Else handle several problems in one launch.",
-        when(parallelism.large_blocks, parallelism.fewer_blocks_than_sms): "Use smaller blocks, if "
-        "their threads do not need each other's results: the same number of threads is then spread "
-        "over more SMs. If that is not enough, split the work further.",
+        when(waits.loops_dominate, name="loops"): "If the iterations of the loop that each thread "
+        "runs{here} do not depend on each other, split them over more threads and blocks, and "
+        "combine their partial results. Else handle several problems in one launch.",
+        when(grid.large_blocks, grid.fewer_blocks_than_sms): "Use smaller blocks, if their "
+        "threads do not need each other's results: the same number of threads is then spread over "
+        "more SMs. If that is not enough, split the work further.",
         otherwise: "Split the work further: several blocks per item, or fewer items per thread. "
         "Where this kernel is launched many times one after the other, handle several problems in "
         "one launch.",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from keet.analysis.candidate import Candidate
 from keet.analysis.decisions.uneven import evenness
-from keet.analysis.facts import origin, parallelism
+from keet.analysis.facts import grid, origin
 from keet.analysis.kernel.grid_use import BALANCED, grid_shape
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import Effect, TimeModel
@@ -41,13 +41,13 @@ FINDING = FindingSpec(
         when(origin.triton): "Launch as many programs as fit on the GPU at a time and let each "
         "loop over several tiles (persistent programs), or choose block sizes that give whole "
         "waves.",
-        when(parallelism.waves_just_over, name="just_over"): "Only a few blocks are left over for "
-        "the last wave: give each block slightly more work so that the grid fits into whole waves.",
-        when(parallelism.large_blocks): "Use smaller blocks with smaller tiles, so that the last "
-        "wave is a smaller part of the work, or let as many blocks as fit share all tiles "
-        "(persistent blocks, stream-K).",
-        otherwise: "Choose tiles so that the blocks fill whole waves, or let as many blocks as fit "
-        "share all tiles (persistent blocks, stream-K).",
+        when(grid.waves_just_over, name="just_over"): "Only a few blocks are left over for the "
+        "last wave: give each block slightly more work so that the grid fits into whole waves.",
+        when(grid.large_blocks): "Use smaller blocks with smaller tiles, so that the last wave is "
+        "a smaller part of the work, or let as many blocks as fit share all tiles (persistent "
+        "blocks, stream-K).",
+        otherwise: "Choose tiles so that the blocks fill whole waves, or let as many blocks as "
+        "fit share all tiles (persistent blocks, stream-K).",
     },
     edit=Edit(
         "Deal out the tiles evenly, so that no last partial wave leaves most SMs idle",

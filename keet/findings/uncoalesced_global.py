@@ -56,8 +56,8 @@ FINDING = FindingSpec(
         "coalesced global accesses ({share} excess sectors)",
     ),
     unlike={
-        "narrow_access": "Narrow accesses can be perfectly coalesced: all bytes of the sectors are "
-        "used, but each instruction moves few of them.",
+        "narrow_access": "Narrow accesses can be perfectly coalesced: all bytes of the sectors "
+        "are used, but each instruction moves few of them.",
         "shared_bank_conflict": "Bank conflicts are repeats of accesses to shared memory, counted "
         "in wavefronts; uncoalesced access is counted in sectors of global memory.",
         "redundant_traffic": "Redundant traffic uses every byte of a sector, but moves it several "
@@ -87,9 +87,9 @@ FINDING = FindingSpec(
             unless=(global_memory.accesses_wide,),
         ): "Each thread accesses consecutive elements one by one{here}: move them as one aligned "
         "vector (float4, uint4), or let neighbouring threads take neighbouring elements.",
-        when(global_memory.strided_records, name="records"): "Neighbouring threads access the same "
-        "field of neighbouring records{here}: store each field in an array of its own (structure "
-        "of arrays), or move whole records with vector types or through shared memory.",
+        when(global_memory.strided_records, name="records"): "Neighbouring threads access the "
+        "same field of neighbouring records{here}: store each field in an array of its own "
+        "(structure of arrays), or move whole records with vector types or through shared memory.",
         when(
             global_memory.excess_in_loads,
             instructions.tensor_cores_used,
@@ -100,18 +100,17 @@ FINDING = FindingSpec(
         when(global_memory.excess_in_stores, name="stores"): "Let the threads of a warp store "
         "along the fastest axis of the output{here}: swap the thread's axes, or collect the "
         "results in a tile in shared memory and store the tile row by row.",
-        when(global_memory.excess_in_loads, name="loads", unless=(on_chip.uses_shared,)): "Let the "
-        "threads of a warp load along the fastest axis of the array{here}: swap the thread's "
+        when(global_memory.excess_in_loads, name="loads", unless=(on_chip.uses_shared,)): "Let "
+        "the threads of a warp load along the fastest axis of the array{here}: swap the thread's "
         "axes, or load a tile row by row into shared memory and read its columns there.",
-        when(
-            global_memory.excess_in_loads, on_chip.uses_shared, name="loads_of_tiles"
-        ): "Load into shared memory in the order of memory, with neighbouring threads on "
-        "neighbouring elements{here}, and pick from there in any order.",
+        when(global_memory.excess_in_loads, on_chip.uses_shared, name="loads_of_tiles"): "Load "
+        "into shared memory in the order of memory, with neighbouring threads on neighbouring "
+        "elements{here}, and pick from there in any order.",
         when(
             global_memory.sends_to_l2, name="sent", unless=(global_memory.excess_in_loads,)
-        ): "Far more goes to L2 than comes back, as with stores: let neighbouring threads store to "
-        "neighbouring addresses{here}. Keep each field of a structure in an array of its own, or "
-        "collect the results in shared memory and store them in the order of memory.",
+        ): "Far more goes to L2 than comes back, as with stores: let neighbouring threads store "
+        "to neighbouring addresses{here}. Keep each field of a structure in an array of its own, "
+        "or collect the results in shared memory and store them in the order of memory.",
         otherwise: "Let neighbouring threads of a warp access neighbouring addresses{here}: run "
         "them along the fastest axis of the array, keep each field of a structure in an array of "
         "its own, or go through a tile in shared memory.",

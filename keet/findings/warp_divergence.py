@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate
-from keet.analysis.facts import origin, parallelism, warps
+from keet.analysis.facts import grid, origin, waits, warps
 from keet.analysis.kernel.inactive_threads import WARP, InactiveThreads, inactive_threads
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
@@ -39,21 +39,20 @@ FINDING = FindingSpec(
         "control flow.",
     },
     remedies={
-        when(origin.library, warps.threads_outside, name="library_outside"): "Give {library} sizes "
-        "that fill its tiles, or batch small problems into one call: threads whose index lies "
-        "outside of the data exit at once.",
+        when(origin.library, warps.threads_outside, name="library_outside"): "Give {library} "
+        "sizes that fill its tiles, or batch small problems into one call: threads whose index "
+        "lies outside of the data exit at once.",
         when(origin.library): "Give {library} inputs whose neighbouring items take the same path: "
         "sort or group them by length or kind first.",
         when(origin.triton): "Group the work so that all elements of a program take the same "
         "path{here}, and mask off fewer of them: block sizes near the real extents.",
-        when(
-            warps.partial_warps, parallelism.warp_sized_blocks, name="small_blocks"
-        ): "Use blocks of several whole warps, such as four: a block with fewer threads than a "
-        "warp still occupies a whole warp, and its other lanes stay empty.",
-        when(warps.partial_warps): "Make the block size a multiple of the warp size: the last warp "
-        "of each block runs with a part of its threads.",
-        when(warps.threads_outside, name="outside"): "Let the blocks fit the data{here}: the index "
-        "of these threads lies outside of it. Choose a block shape whose sides divide the "
+        when(warps.partial_warps, grid.warp_sized_blocks, name="small_blocks"): "Use blocks of "
+        "several whole warps, such as four: a block with fewer threads than a warp still occupies "
+        "a whole warp, and its other lanes stay empty.",
+        when(warps.partial_warps): "Make the block size a multiple of the warp size: the last "
+        "warp of each block runs with a part of its threads.",
+        when(warps.threads_outside, name="outside"): "Let the blocks fit the data{here}: the "
+        "index of these threads lies outside of it. Choose a block shape whose sides divide the "
         "extents, or number the elements in one dimension and compute the coordinates from that, "
         "so that only the last warp is partly filled.",
         when(origin.looks_like_sparse, name="sparse"): "Threads of a warp work on rows of "
@@ -61,14 +60,15 @@ FINDING = FindingSpec(
         when(warps.inactive_in_routines, name="routines"): "Some threads take the slow path of a "
         "routine{here}, such as division or a function of a large or denormal argument: use the "
         "fast variant (__fdividef, -ftz=true), or collect the rare cases and handle them together.",
-        when(parallelism.uneven_loops, name="loops"): "Threads leave the loop after different "
-        "numbers of iterations{here}: let a warp work on one item together, group items of equal "
-        "length, or let lanes that are done fetch the next item.",
+        when(waits.uneven_loops, name="loops"): "Threads leave the loop after different numbers "
+        "of iterations{here}: let a warp work on one item together, group items of equal length, "
+        "or let lanes that are done fetch the next item.",
         when(warps.different_paths, name="paths"): "Sort or group the work so that the threads of "
         "a warp take the same path{here}, or keep the branches short: compute what both paths "
         "share outside of them.",
-        otherwise: "Let more threads of each warp work{here}: group the work so that they take the "
-        "same path, and choose blocks that fit the data, so that few threads lie outside of it.",
+        otherwise: "Let more threads of each warp work{here}: group the work so that they take "
+        "the same path, and choose blocks that fit the data, so that few threads lie outside of "
+        "it.",
     },
     edit=Edit(
         "Keep the threads of a warp on one path, so that no slow path runs for a few lanes",

@@ -6,12 +6,12 @@ them. They select words: no cause, rank or forecast depends on them, so their th
 judgements unless the docstring says otherwise.
 """
 
-from keet.analysis.facts import global_memory, instructions, on_chip, origin, parallelism, warps
+from keet.analysis.facts import global_memory, grid, instructions, on_chip, origin, waits, warps
 from keet.analysis.facts.fact import Fact
 
 FACTS = {
     name: value
-    for module in (global_memory, instructions, on_chip, origin, parallelism, warps)
+    for module in (global_memory, grid, instructions, on_chip, origin, waits, warps)
     for name, value in vars(module).items()
     if isinstance(value, Fact)
 }

@@ -15,7 +15,6 @@ from keet.analysis.time_model import Effect, TimeModel
 from keet.diagnosis.forecast import possible_gain
 from keet.findings import findings
 from keet.profile.metric import Value
-from keet.verification.grounding import check_grounding
 from tests.conftest import needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, made_up
@@ -67,8 +66,7 @@ def gains(view: LaunchView) -> dict[str, float]:
         for candidate in spec.candidates(view, model):
             assert candidate.id == spec.id
             assert candidate.text.endswith(".")
-            grounding = check_grounding(candidate.text, candidate.evidence, launch=view.launch)
-            assert grounding.all_supported, (candidate.text, grounding.unsupported)
+            assert {*candidate.text.ids} <= {piece.id for piece in candidate.evidence}
             if isinstance(effect := candidate.effect, Effect):
                 factors = (*effect.units.values(), *effect.waits.values(), *effect.moved.values())
                 single = (effect.every_wait, effect.longest_sm, effect.least)

@@ -1,0 +1,147 @@
+"""Facts about grid, blocks and occupancy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from keet.analysis.decisions.occupancy import tightest_limits
+from keet.analysis.facts.fact import MAJORITY, Answer, Fact, fact
+from keet.analysis.kernel.work_per_warp import FEW_INSTRUCTIONS, PER_WARP, WARP
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import Parameter
+
+if TYPE_CHECKING:
+    pass
+
+# --- grid and blocks
+
+one_block = Fact.measured("the grid is one block", lambda size: size == 1, "grid_size")
+
+
+@fact(
+    "there are fewer blocks than SMs",
+    "there are at least as many blocks as SMs",
+    metrics=("grid_size", "launch_sm_count"),
+)
+def fewer_blocks_than_sms(view: LaunchView) -> Answer:
+    blocks, sms = view.launch.number("grid_size"), view.launch.number("launch_sm_count")
+    sms = sms or view.launch.device.sm_count  # older reports have it of the device alone
+    return blocks is not None and sms is not None and blocks < sms
+
+
+# CUDA's best practices guide recommends 128 to 256 threads.
+LARGE_BLOCK = Parameter(512, "threads from which a block is large", "judgement")
+SMALL_BLOCK = Parameter(64, "threads up to which a block is small", "judgement")
+large_blocks = Fact.measured(
+    "the blocks have sixteen warps or more", lambda size: size >= LARGE_BLOCK, "block_size"
+)
+small_blocks = Fact.measured(
+    "the blocks have one or two warps", lambda size: size <= SMALL_BLOCK, "block_size"
+)
+warp_sized_blocks = Fact.measured("a block is one warp", lambda size: size <= WARP, "block_size")
+
+
+@fact(
+    "a warp executes few instructions before it ends",
+    metrics=("inst_executed", "grid_size", "block_size"),
+)
+def short_lived_warps(view: LaunchView) -> Answer:
+    """Only in a grid of several waves: with one wave, threads can't have more items."""
+    executed, waves = view.ledger.entry_named(PER_WARP), view.launch.number("waves_per_sm")
+    return executed is not None and executed.value <= FEW_INSTRUCTIONS and (waves or 0) > 1
+
+
+FEW_OF_A_WAVE = Parameter(0.25, "part of a wave: the last one holds few blocks", "judgement")
+waves_just_over = Fact.measured(
+    "the last wave holds a few blocks",
+    lambda waves: waves > 1 and 0 < waves % 1 <= FEW_OF_A_WAVE,
+    "waves_per_sm",
+)
+FEW_SMS = Parameter(0.25, "average over longest SM: few SMs do the work", "judgement")
+few_sms_active = Fact.measured(
+    "the average SM is active for a small part of the longest SM's cycles",
+    lambda average, longest: longest > 0 and average / longest < FEW_SMS,
+    *("sm_active_cycles", "sm_active_cycles_max"),
+)
+COLD_NS = Parameter(10_000, "nanoseconds up to which empty caches matter", "judgement")
+cold_start = Fact.measured(
+    "the kernel is so short that caches are still empty",
+    lambda duration: 0 < duration <= COLD_NS,
+    "duration",
+)
+
+# --- occupancy
+
+
+registers_limit = Fact(
+    "registers limit the blocks per SM",
+    lambda view: "registers" in tightest_limits(view),
+    metrics=("block_limit_registers", "registers_per_thread"),
+)
+shared_limit = Fact(
+    "shared memory limits the blocks per SM",
+    lambda view: "shared_memory" in tightest_limits(view),
+    metrics=("block_limit_shared_memory", "shared_memory_per_block"),
+)
+
+
+def _warps_left(warps: float, size: float, threads: float, *other_limits: float) -> bool:
+    """Whether blocks are so large that the remaining warps of an SM do not fit another one."""
+    return warps <= min(other_limits) and warps * size < threads
+
+
+warps_limit = Fact.measured(
+    "whole blocks do not fill the warps of an SM evenly",
+    _warps_left,
+    *("block_limit_warps", "block_size"),
+    uncited=(
+        "device_threads_per_sm",
+        "block_limit_sm",
+        "block_limit_registers",
+        "block_limit_shared_memory",
+    ),
+)
+REGISTER_GRANULE = 256
+"""Allocation unit of a warp's registers (NVIDIA's occupancy calculator)."""
+MORE_WARPS = Parameter(1.25, "factor of warps for another block size to matter", "judgement")
+
+
+@fact(
+    "the registers of an SM would hold more warps in smaller blocks",
+    metrics=("registers_per_thread", "block_size", "block_limit_registers"),
+)
+def smaller_blocks_fit_more(view: LaunchView) -> Answer:
+    per_thread, size, blocks = map(view.launch.number, smaller_blocks_fit_more.metrics)
+    registers = view.launch.number("device_registers_per_sm")
+    if not per_thread or not size or blocks is None or registers is None:
+        return False
+    warps = -(-size // WARP)
+    per_warp = -(-per_thread * WARP // REGISTER_GRANULE) * REGISTER_GRANULE
+    by_warp = registers // per_warp
+    possible = (view.launch.number("device_threads_per_sm") or by_warp * WARP) // WARP
+    return warps > 1 and min(by_warp, possible) >= MORE_WARPS * max(blocks, 1) * warps
+
+
+@fact("the source sets launch bounds")
+def launch_bounds_set(view: LaunchView) -> Answer:
+    """From the source: on the line of the kernel, or one or two lines above."""
+    name = view.launch.name.function
+    for text in filter(None, view.launch.source_files.values()):
+        lines = text.splitlines()
+        for index, line in enumerate(lines):
+            near = " ".join(lines[max(0, index - 2) : index + 1])
+            if name and name in line and "__global__" in near:
+                return "__launch_bounds__" in near or "__maxnreg__" in near
+    return False
+
+
+@fact(
+    "the SM's shared memory is configured to less than its maximum",
+    metrics=("shared_memory_config", "device_shared_memory_per_sm"),
+)
+def carveout_below_maximum(view: LaunchView) -> Answer:
+    """Whether the driver configured less shared memory than the SM has, and that limits the
+    blocks."""
+    configured, available = map(view.launch.number, carveout_below_maximum.metrics)
+    is_low = configured is not None and configured < MAJORITY * (available or 0)
+    return is_low and shared_limit.test(view)
