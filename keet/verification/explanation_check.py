@@ -75,7 +75,8 @@ def check_run(explanation: Explanation) -> Iterator[GroundingResult]:
 
 def check_launch(each: LaunchExplanation) -> Iterator[GroundingResult]:
     texts = texts_of(each)  # may add evidence
-    return map(EvidenceIndex(each.evidence, each.launch).check, texts)
+    places = {place.where for finding in each.findings for place in finding.places}
+    return map(EvidenceIndex(each.evidence, each.launch, places).check, texts)
 
 
 def check_program(program: ProgramExplanation | None) -> Iterator[GroundingResult]:

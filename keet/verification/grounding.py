@@ -88,8 +88,15 @@ class EvidenceIndex:
     the evidence.
     """
 
-    def __init__(self, evidence: Iterable[Evidence], launch: Launch | None = None) -> None:
+    def __init__(
+        self,
+        evidence: Iterable[Evidence],
+        launch: Launch | None = None,
+        places: Iterable[str] = (),
+    ) -> None:
+        """`places`: as texts name them, `cmath:1073`. A file without a suffix looks like a word."""
         self.pieces = {piece.id: piece for piece in evidence}
+        self._places = places
         self._launch = launch
         self._fitting: dict[tuple[str, bool], Sequence[str]] = {}
 
@@ -106,7 +113,14 @@ class EvidenceIndex:
             return ()
         name = self._launch.name
         device = self._launch.device.name
-        names = {name.short, name.full, name.function, name.mangled, device or ""} - {""}
+        names = {
+            name.short,
+            name.full,
+            name.function,
+            name.mangled,
+            device or "",
+            *self._places,
+        } - {""}
         return tuple(sorted(names, key=len, reverse=True))
 
     @cached_property
