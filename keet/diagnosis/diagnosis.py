@@ -119,7 +119,9 @@ def ranked_candidates(view: LaunchView, model: TimeModel) -> list[RankedCandidat
         matters = possible > 1 or _wastes_the_busiest(each, model)
         if matters and (known is None or each.gain > known.gain):
             best[candidate.id] = each
-    ranked = sorted(best.values(), key=lambda each: each.gain, reverse=True)
+    # Of equal gains, the more usual cause comes first.
+    usual = {spec.id: spec.edit.usual for spec in findings().values()}
+    ranked = sorted(best.values(), key=lambda each: (-each.gain, usual[each.candidate.id]))
     return [each for each in ranked if not _is_explained(each, ranked, model)]
 
 

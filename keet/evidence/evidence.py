@@ -59,9 +59,12 @@ class Evidence(NamedTuple):
         return str(Quantity(self.value, self.unit))
 
     def __format__(self, spec: str) -> str:
-        """For display. A spec such as `.0f` sets the digits; the unit is always added."""
+        """For display. A spec such as `.0f` sets the digits; the unit is always added. `base`: in
+        the unit that a person would choose."""
         if not spec:
             return str(self)
+        if spec == "base":
+            return str(Quantity(self.value, self.unit).to_base())
         if self.unit == "%":
             return percent_text(self.value, int(spec.removeprefix(",")[1:-1]))
         return f"{_rounded(self.value, spec)} {self.unit}".rstrip()

@@ -276,7 +276,7 @@ def _between_launches(view: LaunchView) -> Iterator[Candidate]:
     likelihoods = {"high": 1.0, "medium": LIKELY_SAME_DATA, "low": POSSIBLY_SAME_DATA}
     yield Candidate(
         FINDING.id,
-        Sentence("{text}", text=shared.text),
+        shared.text,
         shared.total_us / (shared.total_us - saved),
         tuple(map(view.ledger.adopt, shared.evidence)),
         lambda: view.column_places("global sectors", "src_l2_sectors_global"),

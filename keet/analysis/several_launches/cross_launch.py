@@ -16,7 +16,7 @@ from keet.analysis.ledger import Ledger
 from keet.analysis.parameters import Parameter
 from keet.analysis.several_launches.round_trips import Link, RoundTrip, find_links, round_trips
 from keet.analysis.several_launches.traffic import Traffic, are_variants, written_and_read
-from keet.evidence import Confidence, Evidence
+from keet.evidence import Confidence, Evidence, Sentence
 from keet.profile import Launch, Workload
 from keet.profile.launch_iteration import iterate_launches
 from keet.profile.repeated_launches import by_kernel_and_shape, median
@@ -46,7 +46,7 @@ class CrossLaunch(NamedTuple):
     """A finding about several launches together."""
 
     kind: Kind
-    text: str
+    text: Sentence
     launches: tuple[int, ...]
     saved_us: Evidence | None
     """Microseconds of the report that would be saved if the suspicion is true; None: not known."""
@@ -137,10 +137,17 @@ class _Writer:
         read = self.amount(f"{name}_read", first.read, "byte", f"read by #{other.id}")
         saved = self.saved(name, found.saved_us, written, read)
         likely = "Likely" if first.inputs == 1 else "Possible"
-        text = (
-            f"{likely} round trip through memory: {one.kernel} (#{one.id}) writes {written}, and "
-            f"then {other.kernel} (#{other.id}) reads {read}{_relation(first)}. If that is the "
-            f"same data, fusing them {_saves(saved, others)}{_cached(first.written, other)}."
+        text = Sentence(
+            "{likely} round trip through memory: {one} writes {written}, and then {other} reads "
+            "{read}{relation}. If that is the same data, fusing them {saves}{cached}.",
+            likely=likely,
+            one=_named(one),
+            written=written,
+            other=_named(other),
+            read=read,
+            relation=_relation(first),
+            saves=_saves(saved, others),
+            cached=_cached(first.written, other),
         )
         pieces = tuple(piece for piece in (written, read, saved) if piece)
         launches = _ids(each for link in found.links for each in (link.writer, link.reader))
@@ -153,19 +160,23 @@ class _Writer:
         count = self.amount(f"{name}_count", len(found.chain), "", "launches in a row")
         saved = self.saved(name, found.saved_us, moved)
         cached = _cached(found.links[0].written, first.launch)
-        text = (
-            f"Possible round trips through memory: {count} launches in a row "
-            f"({_names(found.chain)}) each read and write {moved}. If they are steps of one "
-            "computation, each reads what the previous one wrote, and fusing them "
-            f"{_saves(saved, ())}{cached}. If they are versions of one kernel, ignore this."
+        text = Sentence(
+            "Possible round trips through memory: {count} launches in a row ({names}) each read "
+            "and write {moved}. If they are steps of one computation, each reads what the previous "
+            "one wrote, and fusing them {saves}{cached}. If they are versions of one kernel, "
+            "ignore this.",
+            count=count,
+            names=_names(found.chain),
+            moved=moved,
+            saves=_saves(saved, ()),
+            cached=cached,
         )
         pieces = tuple(piece for piece in (count, moved, saved) if piece)
         return CrossLaunch("hand_over", text, _ids(found.chain), saved, pieces, "low")
 
 
-def _time(us: Evidence) -> str:
-    """In the unit that a person would choose."""
-    return str(Quantity(us.value, us.unit).to_base())
+def _named(launch: Launch) -> str:
+    return f"{launch.kernel} (#{launch.id})"
 
 
 def _relation(link: Link) -> str:
@@ -174,15 +185,16 @@ def _relation(link: Link) -> str:
     return "; both read the same amount, so they may share their input" if link.same_input else ""
 
 
-def _saves(saved: Evidence | None, others: Sequence[Link]) -> str:
+def _saves(saved: Evidence | None, others: Sequence[Link]) -> Sentence:
     again = "".join(
         f"{', ' if number else ' (also '}#{link.writer.launch.id} and #{link.reader.launch.id}"
         for number, link in enumerate(others[:_NAMED])
     )
     again += (", …)" if len(others) > _NAMED else ")") if others else ""
     if saved is None:
-        return f"saves writing it and reading it back{again}"
-    return f"saves up to {_time(saved)} of writing it and reading it back{again}"
+        return Sentence("saves writing it and reading it back{again}", again=again)
+    text = "saves up to {saved:base} of writing it and reading it back{again}"
+    return Sentence(text, saved=saved, again=again)
 
 
 def _cached(moved: float, launch: Launch) -> str:
@@ -232,13 +244,14 @@ def _passes(passes: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunch]
         parts = [each.dram_us for each in passes if each.dram_us is not None]
         saved_us = sum(parts) * (1 - 1 / len(passes))
         read = writer.amount(f"{name}_read", median(known), "byte", "read from DRAM by each launch")
-        moves, sources = f"reads {read} from DRAM", [read]
+        moves, sources = Sentence("reads {read} from DRAM", read=read), [read]
     elif not known and len(passes) >= LEAST_PASSES and _spread([p.us for p in passes]) <= SAME_PASS:
         reached = median(each.dram_pct or 0.0 for each in passes)
         if reached < PASS_DRAM:
             return
         peak = writer.amount(f"{name}_dram", reached, "%", "DRAM bandwidth of each launch")
-        saved_us, moves, sources = None, f"runs DRAM at {peak:.0f} of its peak", [peak]
+        moves = Sentence("runs DRAM at {peak:.0f} of its peak", peak=peak)
+        saved_us, sources = None, [peak]
     else:
         return
     worth = saved_us if saved_us is not None else total
@@ -251,17 +264,24 @@ def _passes_text(
     passes: Sequence[Traffic],
     writer: _Writer,
     name: str,
-    known: tuple[str, Sequence[Evidence], float | None],
+    known: tuple[Sentence, Sequence[Evidence], float | None],
 ) -> CrossLaunch:
     moves, sources, saved_us = known
     count = writer.amount(f"{name}_count", len(passes), "", "equal launches")
     took = writer.amount(f"{name}_time", sum(p.us for p in passes), "us", "time of these launches")
     saved = writer.saved(name, saved_us, count, took, *sources)
-    gain = f": one pass instead would save up to {_time(saved)}" if saved else ""
-    text = (
-        f"Repeated passes: {count} launches of {passes[0].launch.kernel} take {_time(took)}, and "
-        f"each {moves}. If they are passes over the same data (not repetitions for timing), an "
-        f"algorithm with fewer passes, or several steps per pass, helps{gain}."
+    gain = Sentence()
+    if saved:
+        gain = Sentence(": one pass instead would save up to {saved:base}", saved=saved)
+    text = Sentence(
+        "Repeated passes: {count} launches of {kernel} take {took:base}, and each {moves}. If they "
+        "are passes over the same data (not repetitions for timing), an algorithm with fewer "
+        "passes, or several steps per pass, helps{gain}.",
+        count=count,
+        kernel=passes[0].launch.kernel,
+        took=took,
+        moves=moves,
+        gain=gain,
     )
     pieces = tuple(piece for piece in (count, took, *sources, saved) if piece)
     return CrossLaunch("repeated_passes", text, _ids(passes), saved, pieces)
@@ -293,11 +313,17 @@ def _same_input_text(one: Traffic, other: Traffic, writer: _Writer) -> CrossLaun
     name = f"{one.launch.id}_{other.launch.id}_input"
     read = writer.amount(f"{name}_read", other.dram_read or 0.0, "byte", "read from DRAM by both")
     saved = writer.saved(name, other.reads_us, read)
-    gain = f" saves up to {_time(saved)}" if saved else " saves one of the reads"
-    text = (
-        f"Same input: {one.launch.kernel} (#{one.launch.id}) and {other.launch.kernel} "
-        f"(#{other.launch.id}) both read {read} from DRAM. If that is the same data, doing both in "
-        f"one kernel{gain}{_cached(other.dram_read or 0.0, other.launch)}."
+    gain = Sentence("saves one of the reads")
+    if saved:
+        gain = Sentence("saves up to {saved:base}", saved=saved)
+    text = Sentence(
+        "Same input: {one} and {other} both read {read} from DRAM. If that is the same data, doing "
+        "both in one kernel {gain}{cached}.",
+        one=_named(one.launch),
+        other=_named(other.launch),
+        read=read,
+        gain=gain,
+        cached=_cached(other.dram_read or 0.0, other.launch),
     )
     pieces = tuple(piece for piece in (read, saved) if piece)
     return CrossLaunch("same_input", text, _ids([one, other]), saved, pieces)
@@ -321,11 +347,16 @@ def _tiny(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunch]
     # The shortest of them is the most that an empty launch can take on this GPU.
     shortest = writer.amount("tiny_shortest", min(e.us for e in tiny), "us", "the shortest of them")
     saved = writer.saved("tiny", (len(tiny) - 1) * float(shortest.value), count, shortest)
-    text = (
-        f"Many short launches: {count} launches take {_time(typical)} in the median, "
-        f"{_time(took)} together ({share:.0f} of the time of all launches). Starting and ending a "
-        f"kernel takes up to {_time(shortest)} of each; the gaps between launches are not in the "
-        "report. Fuse the kernels, or launch them as a CUDA graph."
+    text = Sentence(
+        "Many short launches: {count} launches take {typical:base} in the median, {took:base} "
+        "together ({share:.0f} of the time of all launches). Starting and ending a kernel takes up "
+        "to {shortest:base} of each; the gaps between launches are not in the report. Fuse the "
+        "kernels, or launch them as a CUDA graph.",
+        count=count,
+        typical=typical,
+        took=took,
+        share=share,
+        shortest=shortest,
     )
     pieces = (count, typical, took, whole, share, shortest)
     yield CrossLaunch(
@@ -361,10 +392,15 @@ def _sweep_text(
         threads = writer.amount(f"{name}_{end}", _threads(launch), "", f"threads of #{launch.id}")
         us = launch.rank_time / 1000
         took = writer.amount(f"{name}_{end}_time", us, "us", f"duration of #{launch.id}")
-        said.append(f"{threads} threads in {_time(took)} (#{launch.id})")
+        text = "{threads} threads in {took:base} (#{id})"
+        said.append(Sentence(text, threads=threads, took=took, id=str(launch.id)))
         pieces += [threads, took]
-    text = (
-        f"{group[0].kernel} runs with {count} launch shapes, from {said[0]} to {said[1]}. What "
-        "limits it may differ with the size."
+    whole = Sentence(
+        "{kernel} runs with {count} launch shapes, from {first} to {last}. What limits it may "
+        "differ with the size.",
+        kernel=group[0].kernel,
+        count=count,
+        first=said[0],
+        last=said[1],
     )
-    return CrossLaunch("sweep", text, tuple(x.id for x in group), None, tuple(pieces), "high")
+    return CrossLaunch("sweep", whole, tuple(x.id for x in group), None, tuple(pieces), "high")
