@@ -63,7 +63,7 @@ def candidates(view: LaunchView, _model: TimeModel) -> Iterator[Candidate]:
     busy, tensor = view.ceilings.reached("FMA"), view.ceilings.reached("tensor")
     if busy is None or tensor is None or tensor.value > TENSOR_IDLE or view.capability < (7, 0):
         return
-    if not view.opcodes or not is_matrix_product(view) or not _has_halves(view):
+    if not view.all_executed or not is_matrix_product(view) or not _has_halves(view):
         return
     words = (
         "Half-precision values are multiplied as floats on the FMA pipe, busy for {busy:.0f} of "
