@@ -18,6 +18,7 @@ from evals.diagnosis.scoring import score
 from evals.mcq.kinds.pairs_and_edits import edit_drafts
 from evals.mcq.report_facts import Facts
 from keet.agent import prompts
+from keet.cli.shells import completions
 from kernels_samples.casebook.counts import planted
 from kernels_samples.samples import Sample, load_sample, load_samples
 from tests.conftest import Keet
@@ -61,10 +62,12 @@ def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sample]:
     (folder / "sample.toml").write_text(text)
     monkeypatch.setattr(keet.findings, "__path__", [*keet.findings.__path__, str(modules)])
     keet.findings.findings.cache_clear()
+    completions.commands.cache_clear()
     yield load_sample(folder)
     monkeypatch.undo()
     sys.modules.pop(f"keet.findings.{NEW}", None)
     keet.findings.findings.cache_clear()
+    completions.commands.cache_clear()
 
 
 @pytest.fixture
@@ -110,3 +113,15 @@ def test_evals_know_it(sample: Sample, monkeypatch: pytest.MonkeyPatch, tmp_path
     drafts = edit_drafts([*reports, Facts(sample, "slow")])
     assert "Cool the registers" in {draft.options[0] for draft in drafts}
     assert NEW in planted()
+
+
+def test_a_module_that_is_no_finding_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "stray_notes.py").write_text("")
+    monkeypatch.setattr(keet.findings, "__path__", [*keet.findings.__path__, str(tmp_path)])
+    keet.findings.findings.cache_clear()
+    with pytest.raises(ValueError, match=r"stray_notes\.py: only findings"):
+        keet.findings.findings()
+    keet.findings.findings.cache_clear()
+    sys.modules.pop("keet.findings.stray_notes")

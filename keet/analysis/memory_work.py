@@ -76,8 +76,8 @@ def local_cause(view: LaunchView) -> Literal["spill", "array", ""]:
     """What local memory holds: spilled registers, or arrays that are indexed at run time."""
     spilled = view.value("spilling_requests")
     loads, stores = view.value("local_load_requests"), view.value("local_store_requests")
-    if spilled is None or loads is None or stores is None or not loads + stores:
+    if spilled is None or (loads is None and stores is None):
         return ""
     if not spilled:
         return "array"
-    return "spill" if spilled >= MOSTLY_SPILLS * (loads + stores) else ""
+    return "spill" if spilled >= MOSTLY_SPILLS * ((loads or 0) + (stores or 0)) else ""

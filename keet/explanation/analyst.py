@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from keet.explanation.whole_run import WholeRun
 
 _WARP = 32
-_GOOD = 10.0
-"""Per cent: up to this share, a problem is small enough to be called absent."""
 OnLaunch = Callable[[int, int], None]
 """Called before each launch is explained, with the number done and the total. An exception that it
 raises ends the work."""

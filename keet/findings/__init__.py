@@ -180,9 +180,9 @@ def findings() -> Mapping[str, FindingSpec]:
     found: dict[str, FindingSpec] = {}
     for info in pkgutil.iter_modules(__path__):
         module = import_module(f"{__name__}.{info.name}")
-        spec: FindingSpec = module.FINDING
-        if spec.id != info.name or spec.id in found:
-            raise ValueError(f"{module.__file__}: the id {spec.id!r} has to be the module's name")
+        spec: FindingSpec | None = getattr(module, "FINDING", None)
+        if spec is None or spec.id != info.name or spec.id in found:
+            raise ValueError(f"{module.__file__}: only findings belong here, named by their ids")
         own = {name: vars(module)[name] for name in _FUNCTIONS if name in vars(module)}
         found[spec.id] = spec._replace(**own)
     by_family = sorted(found.values(), key=lambda spec: get_args(Family).index(spec.family))

@@ -95,11 +95,15 @@ class Fact:
         return cls(words, test, negated, metrics, opcodes)
 
     @classmethod
-    def mostly_executes(cls, words: str, opcodes: tuple[str, ...], among: tuple[str, ...]) -> Fact:
-        """The fact that these opcodes are most of the executed ones `among` which they are."""
+    def mostly_executes(
+        cls, words: str, opcodes: tuple[str, ...], among: tuple[str, ...], *, half: bool = False
+    ) -> Fact:
+        """The fact that these opcodes are most of the executed ones `among` which they are.
+        `half`: half of them is enough."""
 
         def test(view: LaunchView) -> Answer:
-            return view.count(*opcodes) > MAJORITY * view.count(*among)
+            own, most = view.count(*opcodes), MAJORITY * view.count(*among)
+            return own > most or (half and own == most > 0)
 
         return cls(words, test, opcodes=opcodes)
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from keet.analysis.decisions.occupancy import tightest_limits
 from keet.analysis.facts.fact import MAJORITY, Answer, Fact, fact
 from keet.analysis.kernel.work_per_warp import FEW_INSTRUCTIONS, PER_WARP, WARP
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
-
-if TYPE_CHECKING:
-    pass
 
 # --- grid and blocks
 
@@ -130,8 +125,9 @@ def launch_bounds_set(view: LaunchView) -> Answer:
         lines = text.splitlines()
         for index, line in enumerate(lines):
             near = " ".join(lines[max(0, index - 2) : index + 1])
-            if name and name in line and "__global__" in near:
-                return "__launch_bounds__" in near or "__maxnreg__" in near
+            is_kernel = name and name in line and "__global__" in near
+            if is_kernel and ("__launch_bounds__" in near or "__maxnreg__" in near):
+                return True
     return False
 
 

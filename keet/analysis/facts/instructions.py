@@ -69,7 +69,7 @@ mostly_conversions = Fact.mostly_executes(
 
 def _mostly_functions(functions: str, modifiers: str) -> Fact:
     def test(view: LaunchView) -> Answer:
-        return view.matching(rf"MUFU\.(?:{modifiers})") > MAJORITY * view.count(*_XU)
+        return view.matching(rf"MUFU\.(?:{modifiers})") > MAJORITY * view.count(*_XU) > 0
 
     return Fact(f"most special functions are {functions}", test, metrics=_BY_MODIFIER)
 

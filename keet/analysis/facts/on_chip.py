@@ -32,7 +32,7 @@ uses_async_copy = Fact.executes(
     "the kernel copies from global to shared memory asynchronously already", *COPIES
 )
 shared_atomics = Fact.mostly_executes(
-    "most accesses to shared memory are atomics", ("ATOMS",), _IN_SHARED
+    "most accesses to shared memory are atomics", ("ATOMS",), _IN_SHARED, half=True
 )
 mostly_shared = Fact.mostly_executes(
     "most memory instructions access shared memory", _IN_SHARED, (*_IN_SHARED, *_IN_GLOBAL, *COPIES)
@@ -144,14 +144,14 @@ atomics_shared = Fact.executes(
     or_metrics=("shared_atomic_inst",),
 )
 atomics_return = Fact.mostly_executes(
-    "the atomics return the old value", _RETURNING, _GLOBAL_ATOMICS
+    "the atomics return the old value", _RETURNING, _GLOBAL_ATOMICS, half=True
 )
 
 
 @fact("the atomics are compare-and-swap operations", metrics=("global_cas_inst", "l2_cas_sectors"))
 def atomics_compare_and_swap(view: LaunchView) -> Answer:
     swaps, every = view.matching(r"ATOMG?(?:\.\w+)*\.CAS"), view.count(*_GLOBAL_ATOMICS)
-    return swaps > 0 and swaps >= MAJORITY * every
+    return swaps >= MAJORITY * every > 0
 
 
 def _contends_in_shared(view: LaunchView, finding: RaisedFinding) -> Answer:

@@ -93,7 +93,7 @@ def _document(reference: FindingReference) -> FindingReferenceDocument:
             "family": spec.family,
             "meaning": spec.meaning,
             "judged": spec.how,
-            "checks": [f"keet/findings/{spec.id}.py"],
+            "checks": [f"keet/findings/{spec.id}.py"] if spec.family != "healthy" else [],
             "rules": list(spec.rules),
             "parameters": [
                 {
