@@ -71,7 +71,7 @@ def _other_findings(each: LaunchExplanation, say: AnswerText) -> Iterator[str]:
     yield "other findings:"
     for finding in each.findings[FINDINGS:]:
         text = say.with_names(shorten(finding.text, 160), finding.evidence)
-        yield f"- {finding.id} ({finding.confidence}): {text}"
+        yield f"- {finding.id} ({finding.cause_certainty}): {text}"
 
 
 def _included_tools(tool_input: ToolInput) -> Sequence[str]:

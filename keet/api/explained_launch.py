@@ -26,7 +26,7 @@ LAUNCH_FRAME_COLUMNS = (
 )  # fmt: skip
 """Columns of the frame of launches: names of the view `launches` of a store."""
 FINDING_FRAME_COLUMNS = (
-    "launch_id", "kernel", "rank", "id", "title", "confidence", "forecast_low", "forecast_likely",
+    "launch_id", "kernel", "rank", "id", "title", "cause_certainty", "confidence", "forecast_low", "forecast_likely",
     "forecast_high", "file", "line", "share", "text", "action",
 )  # fmt: skip
 """Columns of the frame of findings: names of the view `findings` of a store where it has them."""
@@ -146,8 +146,8 @@ class LaunchFinding:
     >>> finding = keet.explain("kernels_samples/matrix_flip/slow.ncu-rep").findings[0]
     >>> finding
     <LaunchFinding #0 flip: Uncoalesced global access, 4.5x faster (3.4x to 8.4x)>
-    >>> finding.id, finding.rank, finding.confidence
-    ('uncoalesced_global', 1, 'high')
+    >>> finding.id, finding.rank, finding.cause_certainty
+    ('uncoalesced_global', 1, 'certain')
     >>> finding.where
     'slow.cu:7'
     """
@@ -185,8 +185,13 @@ class LaunchFinding:
         return self.document.action
 
     @property
+    def cause_certainty(self) -> str:
+        """`certain`, `likely` or `possible`."""
+        return self.document.cause_certainty
+
+    @property
     def confidence(self) -> str:
-        """`high`, `medium` or `low`."""
+        """`cause_certainty` in the words of earlier versions: `high`, `medium` or `low`."""
         return self.document.confidence
 
     @property
@@ -231,7 +236,15 @@ class LaunchFinding:
         first = next(iter(self.locations), None)
         place = (first.file, first.line, first.share) if first else (None,) * 3
         known = (self.launch.id, self.launch.kernel, self.rank, self.id, self.title)
-        return (*known, self.confidence, *gains, *place, self.text, self.action)
+        return (
+            *known,
+            self.cause_certainty,
+            self.confidence,
+            *gains,
+            *place,
+            self.text,
+            self.action,
+        )
 
 
 class FindingTable(Sequence[LaunchFinding]):
@@ -243,9 +256,9 @@ class FindingTable(Sequence[LaunchFinding]):
     <FindingTable: 1 finding>
     >>> [finding.id for finding in findings]
     ['uncoalesced_global']
-    >>> findings.to_pandas()[["launch_id", "id", "confidence", "line"]]
-       launch_id                  id confidence  line
-    0          0  uncoalesced_global       high     7
+    >>> findings.to_pandas()[["launch_id", "id", "cause_certainty", "line"]]
+       launch_id                  id cause_certainty  line
+    0          0  uncoalesced_global         certain     7
     """
 
     def __init__(self, findings: Sequence[LaunchFinding]) -> None:
@@ -275,5 +288,5 @@ class FindingTable(Sequence[LaunchFinding]):
         from keet.api.notebook import findings_html
 
         return findings_html(
-            [(f.launch.name, f.title, f.gain, f.confidence, f.where, f.action) for f in self]
+            [(f.launch.name, f.title, f.gain, f.cause_certainty, f.where, f.action) for f in self]
         )

@@ -85,13 +85,13 @@ def launch_html(each: LaunchExplanation) -> str:
 
 
 def findings_html(findings: Sequence[tuple[str, str, str, str, str, str]]) -> str:
-    """Of each finding: launch, title, gain, confidence, place, action."""
+    """Of each finding: launch, title, gain, certainty of the cause, place, action."""
     if not findings:
         return _whole(element("p", "No findings."))
-    head = ("launch", "finding", "gain", "confidence", "where", "what to do")
+    head = ("launch", "finding", "gain", "cause", "where", "what to do")
     rows = [
-        (launch, element("b", title), gain, confidence, where, prose(action))
-        for launch, title, gain, confidence, where, action in findings[:_ROWS]
+        (launch, element("b", title), gain, sure, where, prose(action))
+        for launch, title, gain, sure, where, action in findings[:_ROWS]
     ]
     return _whole(_table(head, rows), _more(len(findings) - _ROWS, "findings", ".to_pandas()"))
 
@@ -217,15 +217,15 @@ def _explained(each: LaunchExplanation) -> Html:
 
 
 def _finding_table(each: LaunchExplanation) -> Html:
-    from keet.render.common.finding import confidence_of, forecast_of
+    from keet.render.common.finding import certainty_of, forecast_of
 
-    head = ("", "finding", "gain", "confidence", "where", "what to do")
+    head = ("", "finding", "gain", "cause", "where", "what to do")
     rows = [
         (
             str(rank),
             fragment(element("b", finding.title), element("br"), prose(finding.text)),
             forecast_of(each, finding),
-            confidence_of(each, finding),
+            certainty_of(each, finding),
             finding.places[0].where if finding.places else "",
             prose(finding.action),
         )

@@ -7,16 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from keet.analysis.account import Account, account_of
-from keet.analysis.candidate import Basis, Candidate
+from keet.analysis.candidate import Candidate
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import WORTH, Effect, TimeModel
-from keet.diagnosis.finding import Finding
-from keet.diagnosis.forecast import certainty, chance, expected_gain, forecast, possible_gain
-from keet.evidence import Confidence
+from keet.diagnosis.finding import CauseCertainty, Finding
+from keet.diagnosis.forecast import expected_gain, forecast, possible_gain
 from keet.findings import findings
 from keet.profile import Launch
 from keet.records import NamedTuple, replace
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 
 MAX_FINDINGS = 5
 """Most findings per launch."""
-FITTED_ON = (9, 0)
-"""Compute capability of the GPU that the parameters were fitted on."""
 
 
 class RankedCandidate(NamedTuple):
@@ -48,7 +45,7 @@ class Diagnosis(NamedTuple):
     account: Account
     findings: tuple[Finding, ...]
     minor: tuple[Finding, ...]
-    """Causes that would gain less than 10 % on their own."""
+    """Causes that are not expected to gain 10 %."""
     healthy: str | None
     """`at_dram_roofline` or `at_compute_roofline`, if no cause is expected to gain 10 % and a unit
     limits the launch by needed work; else None."""
@@ -75,17 +72,13 @@ def diagnose(
     measured = frozenset([e.metric for e in view.ledger if not e.derived_from and not e.line])
     account = account_of(view, model)
     unknown = account.unknown_while_active
-    # By the possible gain, so that a real cause is reported even if fixing it rarely pays off.
-    worth = [each for each in ranked if each.possible >= WORTH]
-    reported = tuple(
-        _finding(each, model, _sureness(each, worth, unknown, view))
-        for each in worth[:MAX_FINDINGS]
-    )
+    worth = [each for each in ranked if each.gain >= WORTH]
+    reported = tuple(_finding(each, model, unknown) for each in worth[:MAX_FINDINGS])
     rest = [each for each in ranked if each not in worth]
     rest.sort(key=lambda each: not _wastes_the_busiest(each, model))
-    minor = tuple(_outline(each, model, _sureness(each, worth, unknown, view)) for each in rest)
+    minor = tuple(_outline(each, model, unknown) for each in rest)
     wasteful = any(_wastes_the_busiest(each, model) for each in ranked)
-    gains = any(each.gain >= WORTH and each.candidate.basis != "suspected" for each in worth)
+    gains = any(each.candidate.basis != "suspected" for each in worth)
     limits = (spec.id for spec in findings().values() if spec.is_reached(model))
     healthy = None if gains or wasteful else next(limits, None)
     return Diagnosis(view, model, account, reported, minor, healthy, measured)
@@ -155,67 +148,52 @@ def _is_explained(
     )
 
 
-class _Sureness(NamedTuple):
-    confidence: Confidence
-    certainty: float
-    """Certainty of the gain; see `forecast`."""
-
-
-def _finding(each: RankedCandidate, model: TimeModel, sure: _Sureness) -> Finding:
+def _finding(each: RankedCandidate, model: TimeModel, unknown: float) -> Finding:
     from keet.diagnosis.advice import advice_for
 
     candidate, view = each.candidate, model.view
     spec = findings()[candidate.id]
     places = view.led_places(spec.leading_lines, candidate.places())
     here = view.here(spec.memory, places)
-    finding = _outline(each, model, sure, places, here)
+    finding = _outline(each, model, unknown, places, here)
     return replace(finding, advice=advice_for(finding, view))
 
 
 def _outline(
     each: RankedCandidate,
     model: TimeModel,
-    sure: _Sureness,
+    unknown: float,
     places: tuple[Place, ...] = (),
     here: str = "",
 ) -> Finding:
-    """A finding without advice. A minor one has no places either, since they are not shown."""
+    """A finding without advice. A minor one has no places either, since they are not shown.
+    `unknown`: the unexplained share of the time while SMs have blocks."""
     candidate = each.candidate
     return Finding(
         candidate.id,
-        sure.confidence,
+        cause_certainty(candidate, model.view, unknown),
         candidate.text,
-        forecast(candidate, model, each.possible, sure.certainty),
+        forecast(candidate, model, each.possible, unknown),
         candidate.evidence,
         places,
         candidate.variant,
         here,
+        expected=each.gain,
     )
 
 
-LEAD_BASE = Parameter(0.6, "factor of the confidence of a finding without a lead", "judgement")
-LEAD_WEIGHT = Parameter(0.3, "the same per lead: ln(gain) / ln(largest other gain)", "judgement")
-UNRIVALLED_LEAD = Parameter(2.0, "lead of the only finding", "judgement")
-HIGH_CONFIDENCE = Parameter(0.75, "certainty x lead x chance for high confidence", "judgement")
-MEDIUM_CONFIDENCE = Parameter(0.45, "certainty x lead x chance for medium confidence", "judgement")
+MOSTLY_UNKNOWN = Parameter(
+    0.2,
+    "share of the time that the account leaves open: an assumed cause is only possible",
+    "judgement",
+)
 
 
-def _sureness(
-    each: RankedCandidate, worth: Sequence[RankedCandidate], unknown: float, view: LaunchView
-) -> _Sureness:
-    """Depends on the basis of the effect, on the unexplained share of the time while SMs have
-    blocks, and on how near the next finding is."""
-    # A release build may have other causes; without a measured unit, the gain rests on an assumed
-    # load.
-    is_weak = is_debug_build(view) or not view.ceilings.ranked
-    basis: Basis = "suspected" if is_weak else each.candidate.basis
-    is_familiar = view.capability == FITTED_ON
-    sure = certainty(basis, unknown, is_familiar=is_familiar)
-    if is_weak or each not in worth:
-        return _Sureness("low", sure)
-    rivals = [other.possible for other in worth if other is not each]
-    lead = math.log(each.possible) / math.log(max(rivals)) if rivals else UNRIVALLED_LEAD
-    score = sure * min(1.0, LEAD_BASE + LEAD_WEIGHT * lead) * chance(each.candidate, each.possible)
-    if score >= HIGH_CONFIDENCE:
-        return _Sureness("high", sure)
-    return _Sureness("medium" if score >= MEDIUM_CONFIDENCE else "low", sure)
+def cause_certainty(candidate: Candidate, view: LaunchView, unknown: float) -> CauseCertainty:
+    """A release build may have other causes; without a measured unit, the load is assumed."""
+    is_weak = is_debug_build(view) or not view.ceilings.ranked or candidate.likelihood < 1
+    if is_weak or candidate.basis == "suspected":
+        return "possible"
+    if candidate.basis == "measured":
+        return "certain"
+    return "possible" if unknown >= MOSTLY_UNKNOWN else "likely"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from keet.analysis.place import Place
@@ -17,6 +18,17 @@ class Forecast(NamedTuple):
     low: float
     likely: float
     high: float
+
+
+CauseCertainty = Literal["certain", "likely", "possible"]
+"""Whether the cause is there. `certain`: a counter that only this cause moves shows it. `likely`:
+the account points at it, and one assumption is needed. `possible`: it needs a fact that the report
+lacks."""
+_CONFIDENCES: Mapping[CauseCertainty, Confidence] = {
+    "certain": "high",
+    "likely": "medium",
+    "possible": "low",
+}
 
 
 class Because(NamedTuple):
@@ -47,7 +59,7 @@ class Finding:
     """One cause, with what shows it and what to do about it."""
 
     id: str
-    confidence: Confidence
+    cause_certainty: CauseCertainty
     text: Sentence
     """The measurements that show it, as a sentence."""
     forecast: Forecast
@@ -63,8 +75,17 @@ class Finding:
     origin: Literal["keet", "model"] = "keet"
     """`model`: a model claimed it, and keet computed its forecast."""
 
+    expected: float = 1.0
+    """Times faster, allowing for the chance that the cause is not there. Findings are ranked by
+    it."""
+
     advice: Advice | None = None
     """`None` until it is selected; `action` is the general remedy then."""
+
+    @property
+    def confidence(self) -> Confidence:
+        """The certainty of the cause in the words of earlier versions of keet."""
+        return _CONFIDENCES[self.cause_certainty]
 
     @property
     def spec(self) -> FindingSpec:

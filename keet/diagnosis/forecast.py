@@ -1,20 +1,19 @@
 """How much faster a fix would make the launch: a likely gain and a range.
 
-The time model computes the gain if the cause is real and is removed. A cause that rests on an
-assumption may not be real, so the likely gain is an expected value: in the casebook, nearly all
-assumed causes with a gain of 10 % turned out not to be real, and nearly all with a gain of 2x were.
+The time model computes the gain if the cause is real and is removed: the likely gain. A cause that
+rests on an assumption may not be real: in the casebook, nearly all assumed causes with a gain of
+10 % were not, and nearly all with a gain of 2x were. This doubt decides whether a cause is reported
+and where it ranks (`expected_gain`), and changes nothing about how much it would gain.
 
 The range comes from the residuals of the casebook's work families and is meant to hold in 80 % of
-cases. It reaches further up than down, because a rewrite usually fixes more than one flaw. The less
-certain the basis of a gain, the wider its range.
+cases. It reaches further up than down, because a rewrite usually fixes more than one flaw.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
-from keet.analysis.candidate import MAX_GAIN, Basis, Candidate
+from keet.analysis.candidate import MAX_GAIN, Candidate
 from keet.analysis.kernel.grid_use import LEAST_KERNEL_NS
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import Effect, TimeModel
@@ -40,7 +39,8 @@ DOUBT_STEEPNESS = Parameter(3, "exponent: how fast doubt decreases with the gain
 
 
 def expected_gain(candidate: Candidate, possible: float) -> float:
-    """The possible gain (its logarithm) times the chance that the cause is real."""
+    """The possible gain (its logarithm) times the chance that the cause is real: what findings are
+    ranked by."""
     return math.exp(math.log(possible) * chance(candidate, possible))
 
 
@@ -53,38 +53,30 @@ def chance(candidate: Candidate, possible: float) -> float:
     return candidate.likelihood * size / (size + doubt)
 
 
-ASSUMED_CERTAINTY = Parameter(0.8, "certainty of an assumed cause (measured: 1)", "judgement")
-SUSPECTED_CERTAINTY = Parameter(0.4, "certainty of a suspected cause", "judgement")
+FITTED_ON = (9, 0)
+"""Compute capability of the GPU that the parameters were fitted on."""
 UNFITTED_GPU = Parameter(0.9, "factor of certainty on other GPUs than that of the fit", "judgement")
 LEAST_CERTAINTY = Parameter(0.4, "least certainty: ranges would be too wide otherwise", "judgement")
 
-
-def certainty(basis: Basis, unknown: float, *, is_familiar: bool) -> float:
-    """0 to 1, from the basis of the effect and the share of the time that is unexplained.
-    Confidence and the width of ranges follow from it."""
-    by_basis: Mapping[Basis, float] = {
-        "measured": 1.0,
-        "assumed": ASSUMED_CERTAINTY,
-        "suspected": SUSPECTED_CERTAINTY,
-    }
-    found = by_basis[basis] * (1 - unknown) * (1.0 if is_familiar else UNFITTED_GPU)
-    return max(LEAST_CERTAINTY, found)
+# The 10 % and 90 % quantiles of log2(measured / likely gain): `python -m evals.analyst.ranges`.
+BELOW_MEASURED = Parameter(0.42, "log2 of likely over low gain of a measured cause", "fit")
+ABOVE_MEASURED = Parameter(0.82, "log2 of high over likely gain of a measured cause", "fit")
+BELOW_ASSUMED = Parameter(0.36, "log2 of likely over low gain of an assumed cause", "fit")
+ABOVE_ASSUMED = Parameter(0.70, "log2 of high over likely gain of an assumed cause", "fit")
 
 
-RANGE_BELOW = Parameter(0.4, "log2 of likely over low gain", "fit")
-RANGE_ABOVE = Parameter(0.9, "log2 of high over likely gain", "fit")
-
-
-def forecast(candidate: Candidate, model: TimeModel, possible: float, sure: float) -> Forecast:
-    """`sure`: the certainty; its inverse is used as a variance. The gain of a suspicion holds only
-    if it is true, which its text says; its range starts at no gain."""
+def forecast(candidate: Candidate, model: TimeModel, possible: float, unknown: float) -> Forecast:
+    """The gain if the cause is there. `unknown`: the unexplained share of the time; it widens the
+    range, as does a GPU that nothing was fitted on. The range of a suspicion starts at no gain."""
+    is_familiar = model.view.capability == FITTED_ON
+    sure = max(LEAST_CERTAINTY, (1 - unknown) * (1.0 if is_familiar else UNFITTED_GPU))
     width = 1 / math.sqrt(sure)
-    likely = expected_gain(candidate, possible)
-    low = likely / 2 ** (RANGE_BELOW * width)
-    if candidate.basis == "suspected":
-        likely, low = possible, 1.0
-    above = RANGE_BELOW if candidate.basis == "suspected" else RANGE_ABOVE
+    is_measured = candidate.basis == "measured"
+    below, above = (
+        (BELOW_MEASURED, ABOVE_MEASURED) if is_measured else (BELOW_ASSUMED, ABOVE_ASSUMED)
+    )
+    low = 1.0 if candidate.basis == "suspected" else possible / 2 ** (below * width)
     high = min(MAX_GAIN, possible * 2 ** (above * width))
     if isinstance(candidate.effect, Effect):  # other units keep about the same work
-        high = max(likely, min(high, model.most(candidate.effect) * 2**RANGE_ABOVE))
-    return Forecast(round(max(1.0, low), 2), round(likely, 2), round(high, 2))
+        high = max(possible, min(high, model.most(candidate.effect) * 2**above))
+    return Forecast(round(max(1.0, low), 2), round(possible, 2), round(high, 2))

@@ -8,7 +8,7 @@ from keet.analysis.hardware.ceilings import Ceiling, spoken_unit
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
-from keet.analysis.time_model import HOT_LINE, WORTH
+from keet.analysis.time_model import HOT_LINE, WORTH, Effect
 from keet.diagnosis.diagnosis import Diagnosis
 from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 from keet.evidence import Evidence, Sentence
@@ -169,9 +169,6 @@ def _longest_wait(diagnosis: Diagnosis) -> Sentence:
 # --- without one
 
 
-SAID_UNKNOWN = Parameter(15.0, "unknown percent of the time that the headline names", "judgement")
-
-
 def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sentence:
     view = diagnosis.view
     if not diagnosis.model.is_measured:
@@ -184,23 +181,51 @@ def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sen
         return Sentence(
             "{outside}: before, between and after the kernels.", outside=outside.capitalized()
         )
-    first = (_at_peak(nearest) or _not_near(diagnosis)).capitalized()
-    if diagnosis.minor:
-        return Sentence(
-            "{first}; main cause: {cause}, but fixing it would gain less than {least:.0f}.",
-            first=first,
-            cause=diagnosis.minor[0].label,
-            least=_least_gain(view),
-        )
-    if diagnosis.account.unknown >= SAID_UNKNOWN or not view.stalls:
-        return Sentence(
-            "{first}. The report does not say where the rest of the time goes.", first=first
-        )
-    return Sentence(
-        "{first}, and no change that keet knows of would gain {least:.0f}.",
-        first=first,
+    said = Sentence(
+        "{first}, and no change that keet knows of is likely to gain {least:.0f}.",
+        first=(_at_peak(nearest) or _not_near(diagnosis)).capitalized(),
         least=_least_gain(view),
     )
+    return Sentence(" ").join(
+        part
+        for part in (said, _bound(diagnosis), _nearest_cause(diagnosis), _tells_more(diagnosis))
+        if part
+    )
+
+
+def _bound(diagnosis: Diagnosis) -> Sentence:
+    """How much could be left at most if the units did the same work, and the unit that bounds
+    it."""
+    view, model = diagnosis.view, diagnosis.model
+    busiest = view.ceilings.get(model.busiest or "")
+    if busiest is None:
+        return Sentence()
+    times, what = Quantity(model.most(Effect()), ""), spoken_unit(busiest.name)
+    label = f"times faster at most with the same work of {what}"
+    most = view.ledger.derived("left.same_work", times, label, busiest.reached)
+    return Sentence(
+        "With the same work of {unit}, at most {most:.1f}x is left.", unit=what, most=most
+    )
+
+
+def _nearest_cause(diagnosis: Diagnosis) -> Sentence:
+    if not diagnosis.minor:
+        return Sentence()
+    return Sentence("Nearest to a cause: {cause}.", cause=diagnosis.minor[0].label)
+
+
+def _tells_more(diagnosis: Diagnosis) -> Sentence:
+    """What the report lacks that would show more."""
+    view = diagnosis.view
+    lacking = {
+        "warp states": not view.stalls,
+        "the load of the issue slots": view.ceilings.reached("issue") is None,
+        "the machine code": view.code_absent is not None,
+    }
+    named = [what for what, is_lacking in lacking.items() if is_lacking]
+    if not named:
+        return Sentence()
+    return Sentence("The report lacks {what}, which would tell more.", what=" and ".join(named))
 
 
 def _least_gain(view: LaunchView) -> Evidence:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from keet.analysis.account import Account
 from keet.analysis.candidate import Candidate
 from keet.analysis.hardware.ceilings import spoken_unit
-from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.place import Place
 from keet.analysis.time_model import HOT_LINE, INDIRECT, WORTH, Effect, TimeModel, attainable
 from keet.catalog import stalls
@@ -22,10 +21,10 @@ from keet.diagnosis.claims.other_claims import (
     redundant_claim,
     waiting_claim,
 )
-from keet.diagnosis.diagnosis import FITTED_ON, MEDIUM_CONFIDENCE
-from keet.diagnosis.finding import LOWER_PRECISION, REDUNDANT_WORK, Forecast
-from keet.diagnosis.forecast import certainty, chance, expected_gain, forecast, possible_gain
-from keet.evidence import Confidence, Evidence, Sentence
+from keet.diagnosis.diagnosis import cause_certainty
+from keet.diagnosis.finding import LOWER_PRECISION, REDUNDANT_WORK, CauseCertainty, Forecast
+from keet.diagnosis.forecast import chance, expected_gain, forecast, possible_gain
+from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, findings
 from keet.records import NamedTuple
 from keet.units import Quantity
@@ -65,7 +64,7 @@ class EvaluatedClaim(NamedTuple):
     is_backed: bool = False
     """Whether it is based on a computed amount that nothing contradicts, or on keet's own candidate
     for the finding; False for a share that is a bare number."""
-    confidence: Confidence = "low"
+    cause_certainty: CauseCertainty = "possible"
     """Never high: the amount is the model's."""
 
 
@@ -234,15 +233,11 @@ def _computed(
         busy = reached and Sentence(" {label}: {n:.0f}.", label=reached.label, n=reached)
         text = "It would save too little time to matter{pace}.{busy}"
         return result._replace(reason=Sentence(text, pace=pace, busy=busy or ""))
-    sure = certainty(
-        candidate.basis, account.unknown_while_active, is_familiar=view.capability == FITTED_ON
-    )
-    is_weak = is_debug_build(view) or not view.ceilings.ranked
-    is_sure = sure * chance(candidate, possible) >= MEDIUM_CONFIDENCE
+    unknown = account.unknown_while_active
     return result._replace(
         expected=expected_gain(candidate, possible),
-        forecast=forecast(candidate, model, possible, sure),
-        confidence="medium" if is_sure and not is_weak else "low",
+        forecast=forecast(candidate, model, possible, unknown),
+        cause_certainty=cause_certainty(candidate, view, unknown),
     )
 
 

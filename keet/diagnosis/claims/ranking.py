@@ -29,7 +29,7 @@ class RankedCause(NamedTuple):
         """Expected gain."""
         if self.origin == "model" and self.claim is not None:
             return self.claim.expected
-        return self.finding.forecast.likely
+        return self.finding.expected
 
     @property
     def is_backed(self) -> bool:
@@ -78,7 +78,7 @@ def _refined(diagnosis: Diagnosis, own: Finding, claim: EvaluatedClaim | None) -
     if claim is None:
         return RankedCause(own, "keet")
     stated = _finding(diagnosis, claim)
-    is_better = claim.is_backed and round(claim.expected, 2) > own.forecast.likely
+    is_better = claim.is_backed and claim.expected > own.expected
     kept = replace(stated, places=stated.places or own.places) if is_better else own
     joined = replace(
         kept,
@@ -100,12 +100,13 @@ def _finding(diagnosis: Diagnosis, claim: EvaluatedClaim) -> Finding:
     places = candidate.places()
     finding = Finding(
         candidate.id,
-        claim.confidence,
+        claim.cause_certainty,
         candidate.text,
         claim.forecast,
         candidate.evidence,
         places,
         candidate.variant,
         view.here(claim.claim.spec.memory, places),
+        expected=claim.expected,
     )
     return replace(finding, advice=advice_for(finding, view))

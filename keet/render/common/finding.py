@@ -1,9 +1,9 @@
-"""A finding in words: its forecast and confidence, and remarks on both."""
+"""A finding in words: its forecast, the certainty of its cause, and remarks on both."""
 
 from __future__ import annotations
 
 from keet.diagnosis.finding import Finding
-from keet.explanation.confidence import why_low
+from keet.explanation.certainty import why_only_possible
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.gain_texts import forecast_text
 from keet.explanation.precedents import precedents_text
@@ -16,8 +16,9 @@ def forecast_of(each: LaunchExplanation, finding: Finding) -> str:
     return f"{forecast} under replay" if each.replay else forecast
 
 
-def confidence_of(each: LaunchExplanation, finding: Finding) -> str:
-    return f"{finding.confidence}, for the replay only" if each.replay else finding.confidence
+def certainty_of(each: LaunchExplanation, finding: Finding) -> str:
+    sure = finding.cause_certainty
+    return f"{sure}, for the replay only" if each.replay else sure
 
 
 def is_disputed(finding: Finding, each: LaunchExplanation) -> bool:
@@ -29,11 +30,11 @@ def is_disputed(finding: Finding, each: LaunchExplanation) -> bool:
 
 
 def new_remarks(finding: Finding, each: LaunchExplanation, printed: set[str]) -> list[str]:
-    """Why the confidence is low, if it is, and what the same fix gained in measured cases.
+    """Why the cause is only possible, if so, and what the same fix gained in measured cases.
 
     `printed`: remarks printed for this launch so far. New ones are added, so that none is repeated.
     """
-    texts = (why_low(finding, each.view, each.account), precedents_text(finding))
+    texts = (why_only_possible(finding, each.view, each.account), precedents_text(finding))
     new = [text for text in texts if text and text not in printed]
     printed.update(new)
     return new

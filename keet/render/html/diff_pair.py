@@ -223,7 +223,7 @@ def _finding(finding_id: str, sides: _Sides) -> Html:
 
 
 def _gain(each: LaunchExplanation, finding: Finding) -> str:
-    return f"fixing it{finding.here}: {forecast_of(each, finding)}, {finding.confidence} confidence"
+    return f"fixing it{finding.here}: {forecast_of(each, finding)}, cause {finding.cause_certainty}"
 
 
 def _raised(

@@ -1,4 +1,4 @@
-"""One finding on a page: gain, confidence, source lines, advice, evidence."""
+"""One finding on a page: gain, certainty of the cause, source lines, advice, evidence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from keet.analysis.place import Place
 from keet.diagnosis.finding import Finding
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.records import NamedTuple
-from keet.render.common.finding import confidence_of, forecast_of, is_disputed, new_remarks
+from keet.render.common.finding import certainty_of, forecast_of, is_disputed, new_remarks
 from keet.render.common.places import place_shares, unplaced_shares
 from keet.render.html.anchors import Anchors
 from keet.render.html.evidence import evidence_fold
@@ -16,7 +16,7 @@ from keet.render.html.markup import Content, Html, element
 from keet.render.html.prose import prose
 from keet.safe_text import line_at, one_line, shortened
 
-_BADGES = {"high": "badge good", "medium": "badge warn", "low": "badge"}
+_BADGES = {"certain": "badge good", "likely": "badge warn", "possible": "badge"}
 _LONGEST_CODE = 160
 """Characters of a source line beside its place: the listing has the whole line."""
 _COMPILERS_OWN = "} (end of the function, or a routine of the compiler)"
@@ -77,8 +77,8 @@ class FindingWriter:
         """The forecast and how sure it is."""
         yield element("strong", forecast_of(self._each, finding), class_="number")
         yield " "
-        confidence = f"confidence: {confidence_of(self._each, finding)}"
-        yield element("span", confidence, class_=_BADGES[finding.confidence])
+        sure = f"cause: {certainty_of(self._each, finding)}"
+        yield element("span", sure, class_=_BADGES[finding.cause_certainty])
         if finding.origin == "model":
             yield [" ", element("span", "found by the model", class_="badge")]
         if is_disputed(finding, self._each):

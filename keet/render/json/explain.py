@@ -17,7 +17,12 @@ from keet.render.common.model_explanation import BY_MODEL, model_explanations
 from keet.render.json.encoding.fields import Document, PartlyFilled, field
 from keet.render.json.encoding.writing import Streamed
 from keet.render.json.evidence import NumberDocument, numbers_by_id
-from keet.render.json.finding import FindingDocument, finding_fields
+from keet.render.json.finding import (
+    FindingDocument,
+    MinorDocument,
+    finding_fields,
+    minor_fields,
+)
 from keet.render.json.model_explanation import (
     HypothesisDocument,
     ModelDocument,
@@ -124,7 +129,10 @@ class ExplainLaunch(PartlyFilled):
     duration: QuantityDocument | None = field(description="Microseconds; null if not measured.")
     verdict: VerdictDocument
     ceilings: list[UnitDocument] = field(description="The busiest unit comes first.")
-    findings: list[FindingDocument]
+    findings: list[FindingDocument] = field(
+        description="Causes that are expected to gain 10 % or more; the first saves most time."
+    )
+    minor: list[MinorDocument] = field(description="Causes that are expected to gain less.")
     account: list[PartDocument]
     notes: list[NoteDocument] = field(
         description="What the account shows in addition to its parts."
@@ -170,7 +178,7 @@ class ExplainDocument(PartlyFilled):
 
     optional: ClassVar[frozenset[str]] = frozenset({"problem", "transcript", "run", "program"})
 
-    schema_version: Literal[3] = 3
+    schema_version: Literal[4] = 4
     producer: Producer = Producer()
     author: str = field(
         default="analyst",
@@ -300,6 +308,7 @@ def _launch_fields(explanation: Explanation, each: LaunchExplanation) -> Fields:
             finding_fields(rank, finding, each) | _model_fields(explanation, each, finding)
             for rank, finding in enumerate(each.findings, 1)
         ],
+        "minor": [minor_fields(finding) for finding in each.minor],
         "account": [_part(part) for part in each.account.parts],
         "notes": [_note(note) for note in each.notes],
         "healthy": [_note(note) for note in each.healthy],

@@ -6,9 +6,9 @@ import math
 from typing import Any, ClassVar, Literal
 
 from keet.analysis.place import Place
-from keet.diagnosis.finding import Finding, Forecast
+from keet.diagnosis.finding import CauseCertainty, Finding, Forecast
 from keet.evidence import Confidence
-from keet.explanation.confidence import why_low
+from keet.explanation.certainty import why_only_possible
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.precedents import precedents_of
 from keet.render.json.encoding.fields import Document, PartlyFilled, field
@@ -46,15 +46,38 @@ class LocationDocument(Document):
     unplaced: float = field(description="Share of that effect without a source line, 0 to 1.")
 
 
+CERTAINTIES = (
+    "`certain`: a counter that only this cause moves shows it. `likely`: the account points at it, "
+    "and one assumption is needed. `possible`: it needs a fact that the report lacks."
+)
+
+
+class MinorDocument(Document):
+    """A cause that is not expected to gain 10 %."""
+
+    id: FindingId
+    cause_certainty: CauseCertainty = field(description=CERTAINTIES)
+    title: str
+    text: str
+    forecast: ForecastDocument | None = field(
+        description="If the cause is there. Null if it cannot be computed."
+    )
+    evidence: list[str] = field(description="Ids in the launch's `evidence`.")
+
+
 class FindingDocument(PartlyFilled):
     optional: ClassVar[frozenset[str]] = frozenset({"why", "origin"})
 
     id: FindingId
     rank: int = field(description="Starts at 1; the largest gain comes first.")
-    confidence: Confidence
-    confidence_reason: str | None = field(
-        description="Why the confidence is low; null if it is not."
+    cause_certainty: CauseCertainty = field(description=CERTAINTIES)
+    certainty_reason: str | None = field(
+        description="Why the cause is only possible; null if it is likely or certain."
     )
+    confidence: Confidence = field(
+        description="`cause_certainty` in the words of earlier versions; it will be left out."
+    )
+    confidence_reason: str | None = field(description="The same as `certainty_reason`.")
     title: str
     text: str
     action: str
@@ -74,17 +97,32 @@ class FindingDocument(PartlyFilled):
 def finding_fields(rank: int, finding: Finding, each: LaunchExplanation) -> dict[str, Any]:
     """The fields of a `FindingDocument`, in the order of its declaration."""
     precedents = precedents_of(finding)
+    reason = why_only_possible(finding, each.view, each.account) or None
     return {
         "id": finding.id,
         "rank": rank,
+        "cause_certainty": finding.cause_certainty,
+        "certainty_reason": reason,
         "confidence": finding.confidence,
-        "confidence_reason": why_low(finding, each.view, each.account) or None,
+        "confidence_reason": reason,
         "title": finding.title,
         "text": finding.text,
         "action": finding.action,
         "forecast": forecast_fields(finding.forecast),
         "precedents": precedents._asdict() if precedents else None,
         "locations": [_location(place) for place in finding.places],
+        "evidence": [entry.id for entry in finding.evidence],
+    }
+
+
+def minor_fields(finding: Finding) -> dict[str, Any]:
+    """The fields of a `MinorDocument`, in the order of its declaration."""
+    return {
+        "id": finding.id,
+        "cause_certainty": finding.cause_certainty,
+        "title": finding.title,
+        "text": finding.text,
+        "forecast": forecast_fields(finding.forecast),
         "evidence": [entry.id for entry in finding.evidence],
     }
 

@@ -13,7 +13,7 @@ from keet.evidence import Evidence
 from keet.explanation.account_rows import AccountRow, account_rows
 from keet.explanation.analyst import explain
 from keet.explanation.busy_units import distinct_units
-from keet.explanation.confidence import why_low
+from keet.explanation.certainty import why_only_possible
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.precedents import precedents_text
@@ -23,7 +23,7 @@ from keet.formatting import shape_parts
 from keet.profile import Absent, Launch, Profile, Workload
 from keet.profile.time_order import longest
 from keet.render.common.device import describe_device
-from keet.render.common.finding import confidence_of, forecast_of
+from keet.render.common.finding import certainty_of, forecast_of
 from keet.render.common.occupancy import occupancy_limit
 from keet.render.common.places import place_shares, unplaced_shares
 from keet.render.markdown.costed_source import CostedSource
@@ -230,7 +230,7 @@ def _across(explanation: Explanation, each: LaunchExplanation) -> Iterator[TextP
 
 
 def _cause(rank: int, finding: Finding, each: LaunchExplanation) -> Iterator[TextPiece]:
-    gain = f"{forecast_of(each, finding)} if fixed, confidence {confidence_of(each, finding)}"
+    gain = f"{forecast_of(each, finding)} if fixed, cause {certainty_of(each, finding)}"
     places = finding.places[:_PLACES]
     unplaced = (f"no source line ({share})" for share in unplaced_shares(places))
     shares = zip(places, place_shares(places))
@@ -241,17 +241,17 @@ def _cause(rank: int, finding: Finding, each: LaunchExplanation) -> Iterator[Tex
         f"   Do: {one_line(finding.action)}",
         f"   Where: {where}" if where else "",
         f"   Why: {one_line(finding.text)}",
-        one_line(f"   {_why_low(finding, each)}".rstrip()),
+        one_line(f"   {_why_only_possible(finding, each)}".rstrip()),
     ]
     needs = _WHY if each.replay else ""
     yield from (TextPiece(_CAUSES, x, group=f"cause {rank}", needs=needs) for x in lines if x)
 
 
-def _why_low(finding: Finding, each: LaunchExplanation) -> str:
-    """Why the confidence is low; empty if an earlier cause gave the same reason."""
+def _why_only_possible(finding: Finding, each: LaunchExplanation) -> str:
+    """Why the cause is only possible; empty if an earlier cause gave the same reason."""
     before = each.findings[: each.findings.index(finding)]
-    earlier = [why_low(other, each.view, each.account) for other in before]
-    reason = why_low(finding, each.view, each.account)
+    earlier = [why_only_possible(other, each.view, each.account) for other in before]
+    reason = why_only_possible(finding, each.view, each.account)
     return "" if reason in earlier else reason
 
 

@@ -23,7 +23,7 @@ from keet.render.common.detail import (
 )
 from keet.render.common.device import describe_device
 from keet.render.common.excerpt import around, indentation, language, runs
-from keet.render.common.finding import confidence_of, forecast_of, new_remarks
+from keet.render.common.finding import certainty_of, forecast_of, new_remarks
 from keet.render.common.model_explanation import edit_replaces_advice, model_explanations
 from keet.render.common.places import place_shares, unplaced_shares
 from keet.render.common.program import (
@@ -186,8 +186,8 @@ def _findings(
     in_full = FINDINGS[detail]
     lines = source_lines(each.launch) if detail != "brief" else {}
     for rank, finding in list(enumerate(each.findings[:in_full], 1))[which]:
-        forecast, confidence = prose(forecast_of(each, finding)), confidence_of(each, finding)
-        yield f"#### {rank}. {prose(finding.title)}: {forecast}, confidence {confidence}"
+        forecast, sure = prose(forecast_of(each, finding)), certainty_of(each, finding)
+        yield f"#### {rank}. {prose(finding.title)}: {forecast}, cause {sure}"
         yield prose(unlinked(finding_text(finding, program)))
         yield from _places(finding, lines, detail)
         if not edit_replaces_advice(each, finding.id):

@@ -27,7 +27,7 @@ from keet.render.terminal.finding import (
     action_view,
     finding_name,
     indented,
-    low_confidence_view,
+    only_possible_view,
     places_view,
     remarks_view,
 )
@@ -165,7 +165,7 @@ def _launch(
         yield from places_view(finding, each, PLACES[detail], width)
         yield action_view(finding)
         if detail == "brief":
-            yield from low_confidence_view(finding, each)
+            yield from only_possible_view(finding, each)
         else:
             yield from remarks_view(finding, each, printed)
         if each.model_explanation:

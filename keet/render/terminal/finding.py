@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from keet.analysis.place import Place
 from keet.diagnosis.finding import Finding
-from keet.explanation.confidence import why_low
+from keet.explanation.certainty import why_only_possible
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.render.common.finding import confidence_of, forecast_of, is_disputed, new_remarks
+from keet.render.common.finding import certainty_of, forecast_of, is_disputed, new_remarks
 from keet.render.common.places import place_shares, unplaced_shares
 from keet.render.common.source_text import source_lines
 from keet.render.terminal.layout import Indented, Renderable, Text
@@ -16,14 +16,14 @@ from keet.render.terminal.layout import Indented, Renderable, Text
 INDENT = 3
 _LEAST_CODE = 12
 """A source line is only printed if at least this many characters fit."""
-_STYLE = {"high": "bold green", "medium": "bold yellow", "low": "bold"}
+_STYLE = {"certain": "bold green", "likely": "bold yellow", "possible": "bold"}
 
 
 def finding_name(number: int, finding: Finding, each: LaunchExplanation) -> Text:
     return Text.assemble(
-        f"{number}. ", (finding.title, _STYLE[finding.confidence]),
+        f"{number}. ", (finding.title, _STYLE[finding.cause_certainty]),
         f"  {forecast_of(each, finding)}", (_objection(finding, each), "yellow"),
-        (f"  confidence: {confidence_of(each, finding)}", "dim"),
+        (f"  cause: {certainty_of(each, finding)}", "dim"),
     )  # fmt: skip
 
 
@@ -54,9 +54,9 @@ def remarks_view(
     yield from (indented(Text(text, style="dim")) for text in new_remarks(finding, each, printed))
 
 
-def low_confidence_view(finding: Finding, each: LaunchExplanation) -> Iterator[Renderable]:
-    """Why the confidence is low; nothing if it is not."""
-    if reason := why_low(finding, each.view, each.account):
+def only_possible_view(finding: Finding, each: LaunchExplanation) -> Iterator[Renderable]:
+    """Why the cause is only possible; nothing if it is more."""
+    if reason := why_only_possible(finding, each.view, each.account):
         yield indented(Text(reason, style="dim"))
 
 

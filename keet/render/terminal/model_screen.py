@@ -226,10 +226,10 @@ class _Screen:
             yield Text(f"{', '.join(more)}: --verbose", "dim")
 
     def _other(self, number: int, finding: Finding) -> Text:
-        """On one line; without the confidence if it does not fit."""
+        """On one line; without the certainty of the cause if it does not fit."""
         name = finding_name(number, finding, self._each)
         if name.cell_len > self._width:
-            name.right_crop(len(name) - name.plain.rindex("  confidence: "))
+            name.right_crop(len(name) - name.plain.rindex("  cause: "))
         return name
 
     def _other_edit(self, number: int, edit: Edit) -> Text:

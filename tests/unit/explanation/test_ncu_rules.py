@@ -8,7 +8,7 @@ import pytest
 
 from keet.diagnosis.diagnosis import diagnose
 from keet.diagnosis.finding import Finding, Forecast
-from keet.explanation.confidence import why_low
+from keet.explanation.certainty import why_only_possible
 from keet.explanation.ncu_rules import precedes_findings, second_opinion
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.ingest.printed.details_page import rule_result
@@ -151,17 +151,17 @@ def test_a_rule_with_a_small_estimate_is_not_mentioned() -> None:
 def test_confidence_is_explained_only_where_it_is_low(confidence: str) -> None:
     found = diagnose(FLIP, reads_code=False)
     sure = replace(finding("tail_effect"), confidence=confidence)
-    assert not why_low(sure, found.view, found.account)
+    assert not why_only_possible(sure, found.view, found.account)
 
 
 def test_why_a_confidence_is_low() -> None:
     flip = diagnose(FLIP, reads_code=False)
     low = finding("redundant_traffic")
-    suspicion = why_low(replace(low, variant="hand_over"), flip.view, flip.account)
+    suspicion = why_only_possible(replace(low, variant="hand_over"), flip.view, flip.account)
     assert suspicion.startswith("Low confidence: a report holds no pointers")
-    assert "how much of the cause a fix would remove" in why_low(low, flip.view, flip.account)
+    assert "how much of the cause a fix would remove" in why_only_possible(low, flip.view, flip.account)
     basic = diagnose(profile_of(REPORTS / "tour_basic.ncu-rep").launches[2], reads_code=False)
-    told = why_low(low, basic.view, basic.account)
+    told = why_only_possible(low, basic.view, basic.account)
     unknown = basic.account.unknown
     assert told == (
         f"Low confidence: {unknown:.0f}% of the time is not attributable (the report has no warp "
@@ -170,7 +170,7 @@ def test_why_a_confidence_is_low() -> None:
 
 
 def test_another_gpu_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keet.explanation.confidence.FITTED_ON", (8, 9))
+    monkeypatch.setattr("keet.explanation.certainty.FITTED_ON", (8, 9))
     flip = diagnose(FLIP, reads_code=False)
-    told = why_low(finding("tail_effect"), flip.view, flip.account)
+    told = why_only_possible(finding("tail_effect"), flip.view, flip.account)
     assert told.endswith("fitted on an H200, not on this GPU (NVIDIA H200).")
