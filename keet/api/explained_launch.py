@@ -26,8 +26,8 @@ LAUNCH_FRAME_COLUMNS = (
 )  # fmt: skip
 """Columns of the frame of launches: names of the view `launches` of a store."""
 FINDING_FRAME_COLUMNS = (
-    "launch_id", "kernel", "rank", "id", "title", "cause_certainty", "confidence", "forecast_low", "forecast_likely",
-    "forecast_high", "file", "line", "share", "text", "action",
+    "launch_id", "kernel", "rank", "id", "title", "cause_certainty", "confidence", "forecast_low",
+    "forecast_likely", "forecast_high", "file", "line", "share", "text", "action",
 )  # fmt: skip
 """Columns of the frame of findings: names of the view `findings` of a store where it has them."""
 
