@@ -230,6 +230,7 @@ def _diagnosis(each: LaunchExplanation) -> Diagnosis:
         TimeModel(each.view),
         each.account,
         each.findings,
+        each.all_fixed,
         each.minor,
         each.verdict.healthy,
         each.judged_by,

@@ -15,7 +15,7 @@ work is left. The model computes the time after it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from keet.analysis.hardware.ceilings import HOST_LINK
@@ -76,6 +76,24 @@ class Effect(NamedTuple):
     change."""
     moved: Mapping[str, float] = {}
     """New loads of units that take over work from others."""
+
+
+def joined(effects: Iterable[Effect]) -> Effect:
+    """What several fixes leave together: their factors are multiplied."""
+    units: dict[str, float] = {}
+    waits: dict[str, float] = {}
+    moved: dict[str, float] = {}
+    every, longest, least = 1.0, 1.0, 0.0
+    for effect in effects:
+        for left, kept in ((units, effect.units), (waits, effect.waits)):
+            for name, factor in kept.items():
+                left[name] = left.get(name, 1.0) * factor
+        for unit, load in effect.moved.items():
+            moved[unit] = max(moved.get(unit, 0.0), load)
+        every *= effect.every_wait
+        longest *= effect.longest_sm
+        least = max(least, effect.least)
+    return Effect(units, waits, every, longest, least, moved)
 
 
 class Balance(NamedTuple):

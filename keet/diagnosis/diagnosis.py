@@ -13,8 +13,8 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
-from keet.analysis.time_model import WORTH, Effect, TimeModel
-from keet.diagnosis.finding import CauseCertainty, Finding
+from keet.analysis.time_model import WORTH, Effect, TimeModel, joined
+from keet.diagnosis.finding import CauseCertainty, Finding, Forecast
 from keet.diagnosis.forecast import expected_gain, forecast, possible_gain
 from keet.findings import findings
 from keet.profile import Launch
@@ -44,6 +44,8 @@ class Diagnosis(NamedTuple):
     model: TimeModel
     account: Account
     findings: tuple[Finding, ...]
+    all_fixed: Forecast | None
+    """If all findings were fixed, suspicions left out; None where there are fewer than two."""
     minor: tuple[Finding, ...]
     """Causes that are not expected to gain 10 %."""
     healthy: str | None
@@ -81,7 +83,21 @@ def diagnose(
     gains = any(each.candidate.basis != "suspected" for each in worth)
     limits = (spec.id for spec in findings().values() if spec.is_reached(model))
     healthy = None if gains or wasteful else next(limits, None)
-    return Diagnosis(view, model, account, reported, minor, healthy, measured)
+    together_fixed = _all_fixed(worth[:MAX_FINDINGS], model, unknown)
+    return Diagnosis(view, model, account, reported, together_fixed, minor, healthy, measured)
+
+
+def _all_fixed(
+    worth: Sequence[RankedCandidate], model: TimeModel, unknown: float
+) -> Forecast | None:
+    known = [each.candidate for each in worth if each.candidate.basis != "suspected"]
+    effects = [each.effect for each in known if isinstance(each.effect, Effect)]
+    if len(effects) < 2:
+        return None
+    of_all = known[0]._replace(effect=joined(effects), basis="assumed", likelihood=1.0)
+    most_alone = max(each.possible for each in worth)
+    gain = max(most_alone, possible_gain(of_all, model))
+    return forecast(of_all, model, gain, unknown)
 
 
 class CrossLaunchFindings(NamedTuple):

@@ -195,6 +195,7 @@ def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
         view,
         diagnosis.minor,
         diagnosis.judged_by,
+        all_fixed=diagnosis.all_fixed,
         unlisted=diagnosis.findings[top:],
     )
 

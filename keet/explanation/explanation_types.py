@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from keet.analysis.account import Account
 from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.launch_view import LaunchView
-from keet.diagnosis.finding import Finding, Skipped
+from keet.diagnosis.finding import Finding, Forecast, Skipped
 from keet.evidence import Evidence
 from keet.explanation.account_notes import Note, account_notes
 from keet.explanation.capture_hints import CaptureHints, capture_hints
@@ -48,6 +48,8 @@ class LaunchExplanation(NamedTuple):
     kernel."""
     replay: ReplayDiffers | None = None
     """Set where the replay took much longer or shorter than the launch in the run."""
+    all_fixed: Forecast | None = None
+    """If all findings were fixed; None where there are fewer than two."""
     unlisted: tuple[Finding, ...] = ()
     """Findings beyond the number that was asked for, which rank below those listed."""
 

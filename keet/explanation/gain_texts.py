@@ -21,10 +21,5 @@ def range_text(finding: str | None, low: float, likely: float, high: float) -> s
     """A launch that is too short does not become faster by batching: it does more in its time."""
     spec = findings().get(finding or "")
     what = "the work in the same time" if spec and spec.of_launches else "faster"
-    likely_text = "no gain expected" if likely < _NONE else f"{times_text(likely)} {what}"
     highest = "or more" if high >= MAX_GAIN else f"to {times_text(high)}"
-    return f"{likely_text} ({times_text(low)} {highest})"
-
-
-_NONE = 1.005
-"""Times faster: a smaller estimate would be printed as 1.0x."""
+    return f"{times_text(likely)} {what} ({times_text(low)} {highest})"

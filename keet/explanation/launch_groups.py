@@ -16,6 +16,8 @@ from keet.profile import Launch, RunPositions
 from keet.records import NamedTuple
 from keet.units import Quantity
 
+LIKELY = 1
+"""Position of the likely gain in a forecast."""
 MOST_SHOWN = 3
 """Launches that are printed in full unless --all is given."""
 SHOWN_TIME = Parameter(0.8, "share of the time that the shown launches should cover", "judgement")
@@ -109,9 +111,9 @@ class LaunchGroup:
     def finding(self) -> Finding | None:
         return self.first.findings[0] if self.first.findings else None
 
-    def saved_ns(self, bound: int) -> float:
+    def saved_ns(self, bound: int, *, every: bool = False) -> float:
         """Time that the first finding would save, in nanoseconds; `bound`: 0, 1, 2 for low, likely,
-        high.
+        high. `every`: that all findings would save.
 
         0 if the replay differs from the run: the gain of the replay does not hold there. Short
         launches are merged into one, which remains.
@@ -119,7 +121,8 @@ class LaunchGroup:
         found = self.finding
         if found is None or self.first.replay or not all(map(math.isfinite, found.forecast)):
             return 0.0
-        part = 1 - 1 / max(1.0, found.forecast[bound])
+        forecast = self.first.all_fixed if every and self.first.all_fixed else found.forecast
+        part = 1 - 1 / max(1.0, forecast[bound])
         if found.spec.of_launches and self.stands_for:
             part *= 1 - 1 / max(1.0, self.stands_for)
         return self.time_ns * part
@@ -158,12 +161,15 @@ def answer_label(each: LaunchExplanation) -> str:
     return findings()[each.verdict.healthy].label if each.verdict.healthy else "no finding"
 
 
-def gain_of(groups: Sequence[LaunchGroup], total_ns: float) -> Forecast | None:
-    """Times faster, if the first finding of each group were fixed and all else stayed."""
-    saved = [sum(group.saved_ns(bound) for group in groups) for bound in range(3)]
-    if not total_ns or not saved[1]:
+def gain_of(
+    groups: Sequence[LaunchGroup], total_ns: float, *, every: bool = False
+) -> Forecast | None:
+    """Times faster, if the first finding of each group were fixed and all else stayed; `every`: if
+    all findings were."""
+    saved = [sum(group.saved_ns(bound, every=every) for group in groups) for bound in range(3)]
+    if not total_ns or not saved[LIKELY]:
         return None
-    if len(groups) == 1 and groups[0].is_all(total_ns):
+    if not every and len(groups) == 1 and groups[0].is_all(total_ns):
         return groups[0].first.findings[0].forecast  # exactly the forecast of the finding
     return Forecast(*(total_ns / max(total_ns - each, total_ns * 1e-3) for each in saved))
 
@@ -174,12 +180,12 @@ def launches_that_matter(groups: Sequence[LaunchGroup]) -> tuple[LaunchExplanati
     in_run = any(group.time_ns for group in groups)
     took = {group: group.time_ns if in_run else group.report_ns for group in groups}
     total = sum(took.values())
-    chosen = dict.fromkeys(groups[:1])
-    for group in sorted(groups, key=lambda each: -each.saved_ns(1)):
-        if group.saved_ns(1) >= NOTABLE_SAVING * total > 0:
+    chosen = dict.fromkeys(groups[:1])  # they are sorted by savings
+    for group in groups:
+        if group.saved_ns(LIKELY) >= NOTABLE_SAVING * total > 0:
             chosen[group] = None
     covered = sum(took[each] for each in chosen)
-    for group in groups:
+    for group in sorted(groups, key=lambda each: -took[each]):
         missing = covered < SHOWN_TIME * total
         if missing and took[group] >= NOTABLE_TIME * total and group not in chosen:
             chosen[group] = None

@@ -1,5 +1,5 @@
-"""The program as a whole: kernels by their share of the time, what each could gain, and findings
-about several launches.
+"""The program as a whole: kernels by the time that a fix would save, and findings about several
+launches.
 
 Identical launches (same kernel, grid and block) are one row, represented by the launch with the
 median duration. If the run of the whole program is known, the rows are the kernels of that run.
@@ -19,6 +19,7 @@ from keet.diagnosis.finding import Forecast
 from keet.evidence import Evidence
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import (
+    LIKELY,
     LaunchGroup,
     LaunchResult,
     answer_of,
@@ -96,7 +97,7 @@ class ProgramCollector:
         return _ProgramMaker(explanation, *self._groups()).program()
 
     def _groups(self) -> tuple[list[LaunchGroup], list[list[Launch]]]:
-        """Groups that are explained, the most time first, and those that are not."""
+        """Groups that are explained, the largest saving first, and those that are not."""
         explanation, groups, left_out = self._explanation, [], []
         positions = explanation.profile.in_run if explanation.whole_run else None
         for launches, standing in zip(self._same, self._standing, strict=True):
@@ -107,7 +108,8 @@ class ProgramCollector:
             answers = self._answers
             members = [answers[each.id] for each in launches if each.id in answers]
             groups.append(LaunchGroup(launches, first, members, positions))
-        return sorted(groups, key=lambda g: (-g.time_ns, -g.report_ns)), left_out
+        ranked = sorted(groups, key=lambda g: (-g.saved_ns(LIKELY), -g.time_ns, -g.report_ns))
+        return ranked, left_out
 
 
 class _ProgramMaker:
@@ -169,8 +171,8 @@ class _ProgramMaker:
             if self._left_out:
                 yield self._left_out_row(total)
             return
-        for row in self._run.kernels:
-            yield self._run_row(row)
+        rows = map(self._run_row, self._run.kernels)
+        yield from sorted(rows, key=lambda row: -row.saved_ns)  # of equal savings, by time
 
     def _row(self, rank: int, group: LaunchGroup, total: Evidence) -> ProgramRow:
         key, name = f"program_row_{rank}", group.first.launch.kernel
@@ -248,10 +250,20 @@ class _ProgramMaker:
         times, least, most = (times_text(float(each.value)) for each in (likely, low, high))
         yield (
             f"If the first finding of {self._fixed()} were fixed, {self._what()} would take about "
-            f"{after} instead of {total}: {times} faster (estimated range {least} to {most})."
+            f"{after} instead of {total}: {times} faster (estimated range {least} to {most})"
+            f"{self._if_every(total, gain)}."
         )
         if any(map(_is_merged, self._groups)):
             yield _ONE_REMAINS
+
+    def _if_every(self, total: Evidence, first: Forecast) -> str:
+        every = gain_of(self._groups, float(total.value), every=True)
+        if every is None or times_text(every.likely) == times_text(first.likely):
+            return ""
+        shown = self._book.derived(
+            "program_gain_every", Quantity(every.likely, "x"), "gain if all findings were fixed"
+        )
+        return f"; with all of their findings fixed, {times_text(float(shown.value))}"
 
     def _fixed(self) -> str:
         """Which kernels the gain is about: those that are not explained have none."""

@@ -9,7 +9,7 @@ from keet.analysis.ledger import Ledger
 from keet.diagnosis.finding import Finding, Forecast
 from keet.evidence import Evidence
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.explanation.launch_groups import LaunchGroup, gain_of
+from keet.explanation.launch_groups import LIKELY, LaunchGroup, gain_of
 from keet.explanation.run_texts import share, time
 from keet.profile import Dim3
 from keet.records import NamedTuple
@@ -60,6 +60,11 @@ class ProgramRow(NamedTuple):
         return (first.launch.grid, first.launch.block) if first and single else (None, None)
 
     @property
+    def saved_ns(self) -> float:
+        """Time that the first findings of its launches would save."""
+        return sum(group.saved_ns(LIKELY) for group in self.groups)
+
+    @property
     def profiled(self) -> tuple[int, ...]:
         """Numbers of the report's launches; in a run, also of those that are not explained."""
         if self.run_row:
@@ -71,7 +76,7 @@ class ProgramExplanation(NamedTuple):
     """The launches of a report, or of the run that they belong to, taken together."""
 
     rows: tuple[ProgramRow, ...]
-    """The largest share first."""
+    """The largest saving first; of equal ones, the largest share."""
     groups: tuple[LaunchGroup, ...]
     total: Evidence
     gain: Forecast | None

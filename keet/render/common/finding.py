@@ -5,7 +5,7 @@ from __future__ import annotations
 from keet.diagnosis.finding import Finding
 from keet.explanation.certainty import why_only_possible
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.explanation.gain_texts import forecast_text
+from keet.explanation.gain_texts import forecast_text, range_text
 from keet.explanation.precedents import precedents_text
 
 
@@ -19,6 +19,18 @@ def forecast_of(each: LaunchExplanation, finding: Finding) -> str:
 def certainty_of(each: LaunchExplanation, finding: Finding) -> str:
     sure = finding.cause_certainty
     return f"{sure}, for the replay only" if each.replay else sure
+
+
+def all_fixed_text(each: LaunchExplanation) -> str:
+    """The gain if all findings were fixed; empty if there is one, or if the others add nothing."""
+    every = each.all_fixed
+    if every is None or each.replay or round(every.likely, 1) <= round(_first_gain(each), 1):
+        return ""
+    return f"If all of these were fixed: {range_text(None, *every)}."
+
+
+def _first_gain(each: LaunchExplanation) -> float:
+    return each.findings[0].forecast.likely if each.findings else 1.0
 
 
 def is_disputed(finding: Finding, each: LaunchExplanation) -> bool:

@@ -39,12 +39,11 @@ HEADINGS = ("Share", "Launches", "Time", "Kernel", "Gain", "First finding")
 
 
 def listed_rows(program: ProgramExplanation, most: int = ROWS) -> list[ProgramRow]:
-    """At most `MOST_ROWS` rows: large ones one by one, the others combined."""
+    """At most `most` rows: large ones one by one, the others combined."""
     rows = program.rows
-    large = sum(row.share.value >= _SMALL for row in rows)
-    shown = min(large, most) if len(rows) <= most else min(large, most - 1)
-    single = rows[: max(shown, 1)]
-    rest = rows[len(single) :]
+    large = [row for row in rows if row.share.value >= _SMALL] or list(rows[:1])
+    single = large[: most if len(rows) <= most else most - 1]
+    rest = [row for row in rows if row not in single]
     return [*single, program.combined_row(rest)] if len(rest) > 1 else [*single, *rest]
 
 

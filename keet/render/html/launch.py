@@ -14,6 +14,7 @@ from keet.formatting import shape_parts
 from keet.profile import Launch, Workload
 from keet.records import NamedTuple
 from keet.render.common.account import HEADING, shown_notes
+from keet.render.common.finding import all_fixed_text
 from keet.render.common.program import stands_for_text
 from keet.render.common.workload import workload_noun
 from keet.render.html.account import account_figure, account_parts
@@ -167,11 +168,13 @@ def _account(each: LaunchExplanation, anchors: Anchors) -> Html | None:
 def _findings(each: LaunchExplanation, findings: FindingWriter) -> Html:
     unlisted = len(each.unlisted)
     more = f"{unlisted} more with smaller gains: use --top {len(each.findings) + unlisted}"
+    every = all_fixed_text(each)
     listed = [findings.whole(number, found) for number, found in enumerate(each.findings, 1)]
     return element(
         "section",
         element("h3", "Findings"),
         listed or element("p", prose(_nothing_found(each))),
+        element("p", every) if every else None,
         element("p", more, class_="muted") if unlisted else None,
         _minor(each),
         class_="findings",

@@ -19,8 +19,10 @@ from keet.render.json.encoding.writing import Streamed
 from keet.render.json.evidence import NumberDocument, numbers_by_id
 from keet.render.json.finding import (
     FindingDocument,
+    ForecastDocument,
     MinorDocument,
     finding_fields,
+    forecast_fields,
     minor_fields,
 )
 from keet.render.json.model_explanation import (
@@ -131,6 +133,9 @@ class ExplainLaunch(PartlyFilled):
     ceilings: list[UnitDocument] = field(description="The busiest unit comes first.")
     findings: list[FindingDocument] = field(
         description="Causes that are expected to gain 10 % or more; the first saves most time."
+    )
+    all_fixed: ForecastDocument | None = field(
+        description="If all findings were fixed; null where there are fewer than two."
     )
     minor: list[MinorDocument] = field(description="Causes that are expected to gain less.")
     account: list[PartDocument]
@@ -308,6 +313,7 @@ def _launch_fields(explanation: Explanation, each: LaunchExplanation) -> Fields:
             finding_fields(rank, finding, each) | _model_fields(explanation, each, finding)
             for rank, finding in enumerate(each.findings, 1)
         ],
+        "all_fixed": forecast_fields(each.all_fixed) if each.all_fixed else None,
         "minor": [minor_fields(finding) for finding in each.minor],
         "account": [_part(part) for part in each.account.parts],
         "notes": [_note(note) for note in each.notes],

@@ -75,7 +75,9 @@ class CrossLaunchDocument(Document):
 class ProgramDocument(Document):
     """Several launches, or a whole run, summarised before the single launches."""
 
-    rows: list[ProgramRowDocument] = field(description="The largest share comes first.")
+    rows: list[ProgramRowDocument] = field(
+        description="The row whose fix saves most time comes first; of equal ones, the longer."
+    )
     us_total: float = field(description="Microseconds of all rows.")
     gain: ProgramGainDocument | None = field(
         description="Gain over `us_total` if the first finding of each row's launch were fixed: "

@@ -23,7 +23,12 @@ from keet.render.common.detail import (
 )
 from keet.render.common.device import describe_device
 from keet.render.common.excerpt import around, indentation, language, runs
-from keet.render.common.finding import certainty_of, forecast_of, new_remarks
+from keet.render.common.finding import (
+    all_fixed_text,
+    certainty_of,
+    forecast_of,
+    new_remarks,
+)
 from keet.render.common.model_explanation import edit_replaces_advice, model_explanations
 from keet.render.common.places import place_shares, unplaced_shares
 from keet.render.common.program import (
@@ -201,6 +206,8 @@ def _findings(
     ]
     if named:
         yield "\n".join(["Also:", "", *named])
+    if (every := all_fixed_text(each)) and which.stop is None:
+        yield prose(every)
 
 
 def _facts(each: LaunchExplanation, stands_for: str) -> str:

@@ -10,6 +10,7 @@ from keet.explanation.program import ProgramExplanation, program_of
 from keet.formatting import shape_parts
 from keet.render.common.detail import FINDINGS, MOST_LINES, NAMED, PLACES, Detail, details_that_fit
 from keet.render.common.device import describe_device
+from keet.render.common.finding import all_fixed_text
 from keet.render.common.program import (
     cases_text,
     finding_text,
@@ -174,6 +175,8 @@ def _launch(
             yield from why_view(each, finding.id)
     for number, finding in enumerate(each.findings[in_full:][:NAMED], in_full + 1):
         yield finding_name(number, finding, each)
+    if every := all_fixed_text(each):
+        yield indented(Text(every))
     if each.model_explanation:
         from keet.render.terminal.model_verbose import model_view
 
