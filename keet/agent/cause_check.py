@@ -231,6 +231,7 @@ def _diagnosis(each: LaunchExplanation) -> Diagnosis:
         each.account,
         each.findings,
         each.all_fixed,
+        each.order_reason,
         each.minor,
         each.verdict.healthy,
         each.judged_by,

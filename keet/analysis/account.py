@@ -290,7 +290,7 @@ class _AccountBuilder:
         unit = max(loads, key=lambda name: loads[name])
         busy = whole * loads[unit] ** SHARPNESS
         told = label.format(unit=_spoken(unit))
-        yield _Draft(f"busy.{_slug(unit)}", told, busy, (self._reached(unit),))
+        yield _Draft(f"busy.{slug(unit)}", told, busy, (self._reached(unit),))
 
     def _reached(self, unit: str) -> Evidence | None:
         if unit == HOT_LINE:
@@ -355,7 +355,7 @@ class _AccountBuilder:
             busy = self.model.loads[unit] ** SHARPNESS
             label = f"waiting for {_spoken(unit)}, which is busy"
             reached = self._reached(unit)
-            yield _Draft(f"busy.{_slug(unit)}", label, busy * share, (stall, reached))
+            yield _Draft(f"busy.{slug(unit)}", label, busy * share, (stall, reached))
         if state in _LATENCIES:
             kind, label = _LATENCIES[state]
             yield _Draft(f"latency.{kind}", label, (1 - busy) * share, (stall,))
@@ -368,5 +368,6 @@ def _spoken(unit: str) -> str:
     return "one slice of L2" if unit == HOT_LINE else spoken_unit(unit)
 
 
-def _slug(words: str) -> str:
+def slug(words: str) -> str:
+    """The name of a unit in the id of a part."""
     return words.lower().replace(" ", "_")

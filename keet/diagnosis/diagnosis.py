@@ -16,6 +16,8 @@ from keet.analysis.place import Place
 from keet.analysis.time_model import WORTH, Effect, TimeModel, joined
 from keet.diagnosis.finding import CauseCertainty, Finding, Forecast
 from keet.diagnosis.forecast import expected_gain, forecast, possible_gain
+from keet.diagnosis.order import order_reason
+from keet.evidence import Sentence
 from keet.findings import findings
 from keet.profile import Launch
 from keet.records import NamedTuple, replace
@@ -46,6 +48,8 @@ class Diagnosis(NamedTuple):
     findings: tuple[Finding, ...]
     all_fixed: Forecast | None
     """If all findings were fixed, suspicions left out; None where there are fewer than two."""
+    order_reason: Sentence | None
+    """Why the first finding comes before one that takes a larger part of the account."""
     minor: tuple[Finding, ...]
     """Causes that are not expected to gain 10 %."""
     healthy: str | None
@@ -83,8 +87,17 @@ def diagnose(
     gains = any(each.candidate.basis != "suspected" for each in worth)
     limits = (spec.id for spec in findings().values() if spec.is_reached(model))
     healthy = None if gains or wasteful else next(limits, None)
-    together_fixed = _all_fixed(worth[:MAX_FINDINGS], model, unknown)
-    return Diagnosis(view, model, account, reported, together_fixed, minor, healthy, measured)
+    return Diagnosis(
+        view,
+        model,
+        account,
+        reported,
+        _all_fixed(worth[:MAX_FINDINGS], model, unknown),
+        order_reason(worth, model, account),
+        minor,
+        healthy,
+        measured,
+    )
 
 
 def _all_fixed(

@@ -196,6 +196,7 @@ def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
         diagnosis.minor,
         diagnosis.judged_by,
         all_fixed=diagnosis.all_fixed,
+        order_reason=diagnosis.order_reason,
         unlisted=diagnosis.findings[top:],
     )
 

@@ -9,7 +9,7 @@ from keet.analysis.account import Account
 from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.launch_view import LaunchView
 from keet.diagnosis.finding import Finding, Forecast, Skipped
-from keet.evidence import Evidence
+from keet.evidence import Evidence, Sentence
 from keet.explanation.account_notes import Note, account_notes
 from keet.explanation.capture_hints import CaptureHints, capture_hints
 from keet.explanation.headline import Verdict
@@ -50,6 +50,8 @@ class LaunchExplanation(NamedTuple):
     """Set where the replay took much longer or shorter than the launch in the run."""
     all_fixed: Forecast | None = None
     """If all findings were fixed; None where there are fewer than two."""
+    order_reason: Sentence | None = None
+    """Why the first finding comes before one that takes a larger part of the time."""
     unlisted: tuple[Finding, ...] = ()
     """Findings beyond the number that was asked for, which rank below those listed."""
 

@@ -42,11 +42,17 @@ def is_disputed(finding: Finding, each: LaunchExplanation) -> bool:
 
 
 def new_remarks(finding: Finding, each: LaunchExplanation, printed: set[str]) -> list[str]:
-    """Why the cause is only possible, if so, and what the same fix gained in measured cases.
+    """Why it ranks first, if a larger part of the time does not; why the cause is only possible, if
+    so; and what the same fix gained in measured cases.
 
     `printed`: remarks printed for this launch so far. New ones are added, so that none is repeated.
     """
-    texts = (why_only_possible(finding, each.view, each.account), precedents_text(finding))
+    is_first = each.findings[:1] == (finding,)
+    texts = (
+        each.order_reason if is_first else "",
+        why_only_possible(finding, each.view, each.account),
+        precedents_text(finding),
+    )
     new = [text for text in texts if text and text not in printed]
     printed.update(new)
     return new

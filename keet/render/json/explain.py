@@ -137,6 +137,10 @@ class ExplainLaunch(PartlyFilled):
     all_fixed: ForecastDocument | None = field(
         description="If all findings were fixed; null where there are fewer than two."
     )
+    order_reason: str | None = field(
+        description="Why the first finding ranks before one that takes a larger part of the "
+        "account; null if none does."
+    )
     minor: list[MinorDocument] = field(description="Causes that are expected to gain less.")
     account: list[PartDocument]
     notes: list[NoteDocument] = field(
@@ -314,6 +318,7 @@ def _launch_fields(explanation: Explanation, each: LaunchExplanation) -> Fields:
             for rank, finding in enumerate(each.findings, 1)
         ],
         "all_fixed": forecast_fields(each.all_fixed) if each.all_fixed else None,
+        "order_reason": each.order_reason,
         "minor": [minor_fields(finding) for finding in each.minor],
         "account": [_part(part) for part in each.account.parts],
         "notes": [_note(note) for note in each.notes],
