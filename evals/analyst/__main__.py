@@ -44,9 +44,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 def sources_of(args: argparse.Namespace) -> list[Source]:
     """The reports of one eval. Locked families are used only to check that accounts add up."""
     if args.eval == "stability":
-        found = chain(sample_sources(), casebook_sources("work"), corpus_sources())
+        found = chain(sample_sources(), casebook_sources(work=True), corpus_sources())
     elif args.eval == "account":
-        casebook = chain(casebook_sources("work"), casebook_sources("locked"))
+        casebook = chain(casebook_sources(work=True), casebook_sources(work=False))
         found = chain(sample_sources(), casebook, data_sources(), corpus_sources())
     else:
         found = chain(corpus_sources(), data_sources())

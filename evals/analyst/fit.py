@@ -182,7 +182,7 @@ def folds(prepared: Sequence[Prepared], count: int, steps: int) -> list[tuple[Sc
 
 
 def report(steps: int, parts: int) -> str:
-    prepared = prepare(chosen_cases(locked=False))
+    prepared = prepare(chosen_cases())
     lines = [f"today: {score(prepared)}"]
     for number, (before, after) in enumerate(folds(prepared, parts, steps) if parts else (), 1):
         lines.append(f"fold {number}: today {before}; after a search on the others {after}")

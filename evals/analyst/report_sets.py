@@ -13,11 +13,12 @@ from keet.errors import KeetError
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
 from kernels_samples.casebook.cases import load_cases
+from kernels_samples.casebook.family import WORK
 from kernels_samples.samples import load_samples
 
 ROOT = Path(__file__).parents[2]
 TEST_DATA = ROOT / "tests" / "data"
-LOCKED = "casebook, locked families"
+LOCKED = "casebook, locked and opened families"
 MOST_PROCESSES = 2
 
 ReportSet = Literal["full", "basic", "other"]
@@ -72,14 +73,15 @@ def sample_sources() -> Iterator[Source]:
             yield Source("samples", f"{sample.name}/{variant}", path, (sample.kernel,))
 
 
-def casebook_sources(split: Literal["work", "locked"]) -> Iterator[Source]:
-    """Every side of the cases once, although several cases may share it."""
+def casebook_sources(*, work: bool) -> Iterator[Source]:
+    """Of the work families, or of the locked and opened ones: every side of the cases once,
+    although several cases may share it."""
     kernels: defaultdict[tuple[str, Path], set[str | None]] = defaultdict(set)
     for case in load_cases():
-        if case.split == split:
+        if (case.split == WORK) == work:
             for path in map(case.profile_path, case.spec.variants):
                 kernels[case.family.name, path].add(case.spec.kernel)
-    group = LOCKED if split == "locked" else "casebook, work families"
+    group = "casebook, work families" if work else LOCKED
     for (family, path), names in sorted(kernels.items()):
         name = f"{family}/{path.name.partition('.keet')[0]}"
         yield Source(group, name, path, tuple(sorted(names, key=str)))

@@ -115,7 +115,7 @@ if __name__ == "__main__":
     parser.add_argument("--processes", type=int, choices=(1, 2), default=2)
     parser.add_argument("--save", action="store_true")
     given = parser.parse_args()
-    reports = [*report_sets.sample_sources(), *report_sets.casebook_sources("work")]
+    reports = [*report_sets.sample_sources(), *report_sets.casebook_sources(work=True)]
     chosen = [source for source in reports if given.only in source.name]
     result = study(chosen, given.parameter or judging, given.processes)
     printed = [(name, f"{each.more}", f"{each.less}") for name, each in result.changed.items()]

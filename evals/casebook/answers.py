@@ -50,10 +50,9 @@ class Read:
     after: Answer | NoAnswer
 
 
-def chosen_cases(*, locked: bool) -> list[Case]:
-    """Work families or locked ones."""
-    wanted = "locked" if locked else "work"
-    return [case for case in load_cases() if case.split == wanted]
+def chosen_cases(split: str = "work") -> list[Case]:
+    """Of the work families, the locked or the opened ones: see split.toml."""
+    return [case for case in load_cases() if case.split == split]
 
 
 def read_all(cases: Sequence[Case]) -> list[Read]:

@@ -12,19 +12,19 @@ from evals.casebook import diagnosis, forecast
 from evals.casebook.answers import Read, chosen_cases, read_all
 from evals.pages import Part
 from evals.task_command import Result
+from kernels_samples.casebook.family import SPLITS, WORK
 
 _OPENING = "locked families were scored: log this use in docs/results.md (date, commit, reason)\n"
 
 
 def read_splits(args: Namespace) -> dict[str, list[Read]]:
-    """Cases by split: work families, and locked ones if requested."""
+    """Cases by split: work families; locked and opened ones if requested."""
     if args.on == "samples":
         return {}
-    splits = {"work": read_all(chosen_cases(locked=False))}
+    wanted = SPLITS if args.locked else (WORK,)
     if args.locked:
         sys.stderr.write(_OPENING)
-        splits["locked"] = read_all(chosen_cases(locked=True))
-    return splits
+    return {split: read_all(chosen_cases(split)) for split in wanted}
 
 
 def add_diagnosis(result: Result | None, splits: dict[str, list[Read]]) -> Result:
@@ -36,7 +36,7 @@ def add_diagnosis(result: Result | None, splits: dict[str, list[Read]]) -> Resul
 
 
 def add_forecast(result: Result | None, splits: dict[str, list[Read]]) -> Result:
-    work = splits.get("work", [])
+    work = splits.get(WORK, [])
     scored = {name: forecast.score_forecasts(reads, work) for name, reads in splits.items()}
     parts = [part for name, each in scored.items() for part in _parts(forecast, name, each)]
     documents = {name: _document(forecast, name, each) for name, each in scored.items()}
@@ -45,16 +45,16 @@ def add_forecast(result: Result | None, splits: dict[str, list[Read]]) -> Result
 
 
 def _parts(scorer: ModuleType, split: str, scores: Any) -> list[Part]:
-    """For locked families only sums: showing their cases would invite fitting to them."""
+    """For other than work families only sums: showing their cases would invite fitting to them."""
     title = f"{split} families"
     parts: list[Part] = (
-        scorer.sums_of(scores, title) if split == "locked" else scorer.parts_of(scores, title)
+        scorer.parts_of(scores, title) if split == WORK else scorer.sums_of(scores, title)
     )
     return parts
 
 
 def _document(scorer: ModuleType, split: str, scores: Any) -> dict[str, Any]:
-    if split == "locked":
+    if split != WORK:
         return {"sums": [part.rows for part in scorer.sums_of(scores, "") if hasattr(part, "rows")]}
     document: dict[str, Any] = scorer.document_of(scores)
     return document

@@ -20,7 +20,7 @@ from keet.analysis.source_lines.hotspots import InstructionTable
 from keet.errors import KeetError
 from keet.ingest import read_profile
 from keet.profile import Absent
-from kernels_samples.casebook.family import load_split
+from kernels_samples.casebook.family import WORK, load_split
 
 
 class Coverage(NamedTuple):
@@ -71,11 +71,11 @@ def sample_reports() -> Iterator[Path]:
     yield from sorted((ROOT / "kernels_samples").glob("*/*.ncu-rep*"))
 
 
-def casebook_profiles(split: str) -> Iterator[Path]:
+def casebook_profiles(*, work: bool) -> Iterator[Path]:
     splits = load_split()
     families = ROOT / "kernels_samples" / "casebook" / "families"
     for path in sorted(families.glob("*/profiles/*.keet.json.zst")):
-        if splits[path.parents[1].name] == split:
+        if (splits[path.parents[1].name] == WORK) == work:
             yield path
 
 
@@ -86,8 +86,8 @@ def corpus_reports() -> Iterator[Path]:
 
 def sets() -> Iterator[tuple[str, Coverage]]:
     yield "samples", coverage(sample_reports())
-    yield "casebook, work families", coverage(casebook_profiles("work"))
-    yield "casebook, locked families", coverage(casebook_profiles("locked"))
+    yield "casebook, work families", coverage(casebook_profiles(work=True))
+    yield "casebook, locked and opened families", coverage(casebook_profiles(work=False))
     yield "public reports", coverage(corpus_reports())
 
 

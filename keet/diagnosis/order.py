@@ -38,12 +38,14 @@ def order_reason(
     other = next(each for each in worth if each.candidate.id == most)
     derived = model.view.ledger.derived
     gains = [
-        derived(f"possible.{each.candidate.id}", Quantity(each.possible, "x"), "gain if fixed")
+        derived(
+            f"possible.{each.candidate.id}", Quantity(each.possible, ""), "times faster if fixed"
+        )
         for each in (worth[0], other)
     ]
     return Sentence(
         "Ranked before {other}, which takes a larger part of the time ({share:.0f} {part}), "
-        "because fixing it saves more: {own:.1f} against {their:.1f}{doubt}.",
+        "because fixing it saves more: {own:.1f}x against {their:.1f}x{doubt}.",
         other=findings()[most].label,
         share=part.share,
         part=part.label,

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from keet.findings import findings
 from kernels_samples.casebook.cases import MILD, Case, load_cases
-from kernels_samples.casebook.family import HERE, load_families, load_split
+from kernels_samples.casebook.family import HERE, WORK, load_families, load_split
 from kernels_samples.casebook.index import INDEX
 
 ROOT = HERE.parents[1]
@@ -97,17 +97,17 @@ def _quality(cases: list[Case]) -> Iterator[Count]:
     split = load_split()
     unsplit = {case.family.name for case in cases} - set(split)
     yield Count("families in neither split", len(unsplit), 0, most=True)
-    locked = sum(kind == "locked" for kind in split.values()) / len(split)
-    yield Count("share of families that are locked", round(locked, 3), 0.3)
+    others = sum(kind != WORK for kind in split.values()) / len(split)
+    yield Count("share of families that are locked or opened", round(others, 3), 0.3)
 
 
 def _sizes() -> Iterator[Count]:
     tracked = [ROOT / line for line in _tracked()]
     own = sum(path.stat().st_size for path in tracked if HERE in path.parents or path == INDEX)
-    yield Count("MB of the casebook in the repository", round(own / 1e6, 2), 12, most=True)
+    yield Count("MB of the casebook in the repository", round(own / 1e6, 2), 18, most=True)
     total = sum(path.stat().st_size for path in tracked) / 1e6
     yield Count("MB of all tracked files", round(total, 2), 58, most=True)
-    yield Count("MB of the index in the wheel", round(INDEX.stat().st_size / 1e6, 3), 1, most=True)
+    yield Count("MB of the index in the wheel", round(INDEX.stat().st_size / 1e6, 3), 2, most=True)
 
 
 def _tracked() -> list[str]:

@@ -141,11 +141,16 @@ def load_families() -> list[Family]:
     return [load_family(FAMILIES / name) for name in family_names()]
 
 
+WORK = "work"
+SPLITS = (WORK, "locked", "opened")
+"""`opened`: families that were locked, and have been scored and partly seen."""
+
+
 @cache
 def load_split() -> Mapping[str, str]:
-    """`work` or `locked` by family name."""
+    """`work`, `locked` or `opened` by family name."""
     content = tomllib.loads(SPLIT.read_text(encoding="utf-8"))
-    return {name: kind for kind in ("work", "locked") for name in content[kind]}
+    return {name: kind for kind in SPLITS for name in content[kind]}
 
 
 # --- the source of a family

@@ -32,8 +32,8 @@ class MovedDocument(Document):
 class CaseDocument(Document):
     id: str
     family: str
-    split: Literal["work", "locked"] = field(
-        description="Rules and forecasts are never fitted on `locked` families."
+    split: Literal["work", "locked", "opened"] = field(
+        description="Rules and forecasts are fitted on `work` families alone; `opened`: was locked."
     )
     finding: str = field(
         description="Id of the dominant cause; for a look-alike, the finding that it resembles."

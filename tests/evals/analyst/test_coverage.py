@@ -134,7 +134,7 @@ def test_kernels_are_ranked_by_the_sum_of_their_times() -> None:
 
 
 def test_locked_families_are_read_for_closing_alone() -> None:
-    work = [source.name.partition("/")[0] for source in casebook_sources("work")]
+    work = [source.name.partition("/")[0] for source in casebook_sources(work=True)]
     assert {load_split()[family] for family in work} == {"work"}
     groups = {
         name: {source.group for source in sources_of(parse([name]))}

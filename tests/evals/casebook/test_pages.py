@@ -17,7 +17,7 @@ PAGES = {
     name: (RESULTS / f"casebook_{name}.md").read_text(encoding="utf-8")
     for name in ("diagnosis", "forecast")
 }
-WORK = chosen_cases(locked=False)
+WORK = chosen_cases()
 
 
 @pytest.fixture(scope="module")

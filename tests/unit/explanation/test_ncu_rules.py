@@ -159,7 +159,9 @@ def test_why_a_confidence_is_low() -> None:
     low = finding("redundant_traffic")
     suspicion = why_only_possible(replace(low, variant="hand_over"), flip.view, flip.account)
     assert suspicion.startswith("Low confidence: a report holds no pointers")
-    assert "how much of the cause a fix would remove" in why_only_possible(low, flip.view, flip.account)
+    assert "how much of the cause a fix would remove" in why_only_possible(
+        low, flip.view, flip.account
+    )
     basic = diagnose(profile_of(REPORTS / "tour_basic.ncu-rep").launches[2], reads_code=False)
     told = why_only_possible(low, basic.view, basic.account)
     unknown = basic.account.unknown
