@@ -169,13 +169,25 @@ def work_of_many_caveat(pairing: Pairing) -> Caveat | None:
     time = _growth_of_one(pairing, "duration")
     if work is None:
         return _unknown_work(pairing)
-    if time is None or work * time <= 0:
+    if time is None or work * time <= 0 or (work < 0 and _writes_as_much(pairing)):
         return None
     if pairing.how in ("fused", "split"):
         many = abs(work) >= _LOOPS_RENAMED
     else:
         many = _took_over_loop(pairing, one, other, work) or _is_batch(one, other, work)
     return _many(pairing, work) if many and not _other_instructions(one, other) else None
+
+
+_WRITTEN = ("global_store_sectors", "dram_bytes_written")
+
+
+def _writes_as_much(pairing: Pairing) -> bool:
+    """Whether as many launches write as many bytes on both sides: then a launch that executes fewer
+    instructions needs fewer for the same work. One that executes more may have taken over a loop of
+    launches, which writes its result once, too."""
+    one, other = (sum(len(group.launches) for group in side) for side in pairing[:2])
+    changes = [_growth_of_one(pairing, metric) for metric in _WRITTEN]
+    return one == other and any(each is not None and abs(each) <= SAME_WORK for each in changes)
 
 
 def _growth_of_one(pairing: Pairing, metric_id: str) -> float | None:
