@@ -57,7 +57,7 @@ __global__ void scores_direct(Points p) {
 
 // A thread computes Each x Each scores; `Deep` dimensions of the block's points are staged at a time.
 template <class Metric, int Each, int Deep>
-__global__ void __launch_bounds__(kSide * kSide, 2) scores_tiled(Points p) {
+__global__ void __launch_bounds__(kSide * kSide, Each == 8 ? 2 : 4) scores_tiled(Points p) {
     constexpr int kTile = kSide * Each;
     __shared__ float queries[Deep][kTile];
     __shared__ float references[Deep][kTile];
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(kSide * kSide, 2) scores_tiled(Points p) {
 
 // The same with four neighbouring points per load from shared memory and per store.
 template <class Metric, int Each, int Deep>
-__global__ void __launch_bounds__(kSide * kSide, 2) scores_tiled_by_four(Points p) {
+__global__ void __launch_bounds__(kSide * kSide, Each == 8 ? 2 : 4) scores_tiled_by_four(Points p) {
     constexpr int kTile = kSide * Each, kGroups = Each / 4;
     __shared__ __align__(16) float queries[Deep][kTile];
     __shared__ __align__(16) float references[Deep][kTile];
@@ -236,9 +236,9 @@ int main(int argc, char** argv) {
         p.variant("tile_1x1", [=] { tile_1x1<Manhattan, 16>(d); });
         p.variant("tile_2x2", [=] { tile_2x2<Manhattan, 16>(d); });
         p.variant("tile_4x4", [=] { tile_4x4<Manhattan, 16>(d); });
-        p.variant("tile_8x8", [=] { tile_8x8<Manhattan, 16>(d); });
+        p.variant("tile_8x8", [=] { tile_8x8<Manhattan, 8>(d); });
         p.variant("by_four_4x4", [=] { by_four_4x4<Manhattan, 16>(d); });
-        p.variant("by_four_8x8", [=] { by_four_8x8<Manhattan, 16>(d); });
+        p.variant("by_four_8x8", [=] { by_four_8x8<Manhattan, 8>(d); });
     });
     book.problem("largest_64", [](book::Problem& p) {
         const auto d = set_up(p, 1024, 16384, 64, true);
