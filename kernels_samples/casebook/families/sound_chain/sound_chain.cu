@@ -95,7 +95,7 @@ void mix_samples(const MixData& d) {
 }
 //: end
 
-//: variant mix_quads
+//: shared
 // The number of samples is a multiple of 4.
 __global__ void mix_down_quads(const float* __restrict__ stems, const float* __restrict__ left_gain,
                                const float* __restrict__ right_gain, float* __restrict__ left,
@@ -122,9 +122,21 @@ __global__ void mix_down_quads(const float* __restrict__ stems, const float* __r
         make_float4(limited(r.x), limited(r.y), limited(r.z), limited(r.w));
 }
 
+//: end
+
+//: variant mix_quads
 void mix_quads(const MixData& d) {
-    mix_down_quads<<<(d.samples / 4 + 255) / 256, 256>>>(d.stems, d.left_gain, d.right_gain, d.left,
-                                                         d.right, d.samples);
+    const int threads = 256;
+    mix_down_quads<<<(d.samples / 4 + threads - 1) / threads, threads>>>(
+        d.stems, d.left_gain, d.right_gain, d.left, d.right, d.samples);
+}
+//: end
+
+//: variant mix_quads_by_warp
+void mix_quads_by_warp(const MixData& d) {
+    const int threads = 32;
+    mix_down_quads<<<(d.samples / 4 + threads - 1) / threads, threads>>>(
+        d.stems, d.left_gain, d.right_gain, d.left, d.right, d.samples);
 }
 //: end
 
@@ -408,6 +420,7 @@ int main(int argc, char** argv) {
         });
         p.variant("mix_samples", [=] { mix_samples(d); });
         p.variant("mix_quads", [=] { mix_quads(d); });
+        p.variant("mix_quads_by_warp", [=] { mix_quads_by_warp(d); });
         p.variant("mix_then_limit", [=] { mix_then_limit(d); });
     });
     book.problem("surround", [](book::Problem& p) {
