@@ -96,8 +96,8 @@ __global__ void __launch_bounds__(kThreads<Rows, Columns>)
     product_steps(const T* __restrict__ a, const T* __restrict__ b, float* __restrict__ c, int n,
                   int k) {
     constexpr int pitch = kDepth + Pad, warps_across = kBlock / (16 * Columns);
-    __shared__ __align__(16) T a_tile[kBlock * pitch];
-    __shared__ __align__(16) T b_tile[kBlock * pitch];
+    __shared__ __align__(128) T a_tile[kBlock * pitch];
+    __shared__ __align__(128) T b_tile[kBlock * pitch];
     const int row = blockIdx.y * kBlock, column = blockIdx.x * kBlock, warp = threadIdx.x / 32;
     const int warp_row = warp / warps_across * 16 * Rows;
     const int warp_column = warp % warps_across * 16 * Columns;
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kThreads<Rows, Columns>)
                      int k) {
     constexpr int pitch = kDepth + Pad, warps_across = kBlock / (16 * Columns);
     constexpr int stage = 2 * kBlock * pitch;
-    extern __shared__ __align__(16) unsigned char memory[];
+    extern __shared__ __align__(128) unsigned char memory[];
     T* tiles = reinterpret_cast<T*>(memory);  // per stage: rows of A, then rows of B
     const int row = blockIdx.y * kBlock, column = blockIdx.x * kBlock, warp = threadIdx.x / 32;
     const int warp_row = warp / warps_across * 16 * Rows;
@@ -297,8 +297,8 @@ __global__ void __launch_bounds__(256)
     product_tf32(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ c,
                  int n, int k) {
     constexpr int depth = 16, pitch = depth + 4;
-    __shared__ __align__(16) float a_tile[kBlock * pitch];
-    __shared__ __align__(16) float b_tile[kBlock * pitch];
+    __shared__ __align__(128) float a_tile[kBlock * pitch];
+    __shared__ __align__(128) float b_tile[kBlock * pitch];
     const int row = blockIdx.y * kBlock, column = blockIdx.x * kBlock, warp = threadIdx.x / 32;
     const int warp_row = warp / 4 * 64, warp_column = warp % 4 * 32;
     wmma::fragment<wmma::accumulator, 16, 16, 8, float> sums[4][2];
