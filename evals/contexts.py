@@ -17,8 +17,9 @@ from kernels_samples.samples import Sample
 
 DETAILS = Path(__file__).parent / "details.tar.xz"
 """The output of `ncu --import REPORT --page details` for every sample report."""
-_REPORT_PATH = re.compile(r"[^\s`'\"]*/([^\s`'\"/]+\.ncu-rep)")
-"""Folder names that would reveal that the text is part of an eval."""
+_REPORT_PATH = re.compile(r"[^\s`'\"]*/([^\s`'\"/]+\.ncu-rep)z?")
+"""Folder names that would reveal that the text is part of an eval. The report is named as ncu wrote
+it, so that prompts do not depend on how it is stored."""
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 
 

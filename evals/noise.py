@@ -103,7 +103,7 @@ def shipped(names: Iterable[str]) -> Captures:
     found: dict[tuple[str, str, str], list[float]] = {}
     for sample in load_samples():
         for variant in ("slow", "fast") if sample.name in names else ():
-            profile = read_profile(HERE / sample.name / f"{variant}.ncu-rep")
+            profile = read_profile(sample.report(variant))
             named = (each for each in profile.launches if each.kernel.startswith(sample.kernel))
             if launch := next(named, None):
                 found[sample.name, variant, "same"] = [launch.rank_time]

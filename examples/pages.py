@@ -10,7 +10,7 @@ import keet
 
 
 def main(folder: str, out: str) -> int:
-    reports = sorted(Path(folder).rglob("*.ncu-rep"))
+    reports = sorted(Path(folder).rglob("*.ncu-rep*"))
     if not reports:
         print(f"{folder}: there is no report; name a folder that has some", file=sys.stderr)
         return 2

@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from keet.ingest.input import zstd
 from keet.version import __version__
 from kernels_samples.machine import machine_facts
 from kernels_samples.samples import HERE, Sample, load_sample, load_samples
@@ -28,6 +29,9 @@ WORK = Path("/tmp/keet-samples")
 """A neutral folder, because the paths of sources and programs are written into the reports."""
 MARK = "# Measured by `make samples`: nothing below this line is edited by hand.\n"
 MAX_REPORT = 700_000
+"""Bytes before compression."""
+LEVEL = 22
+"""Zstandard's strongest. The window is no larger than the report, so that every reader takes it."""
 SAMPLES = 300
 """Maximum warp samples per launch: enough to rank the top one or two lines, and the report stays
 small."""
@@ -122,7 +126,7 @@ def _attempt(step: Any, sample: Sample, *arguments: Any) -> Any:
 
 def _copy_sources() -> None:
     shutil.rmtree(WORK, ignore_errors=True)
-    keep = shutil.ignore_patterns("*.ncu-rep", "__pycache__", "sweep")
+    keep = shutil.ignore_patterns("*.ncu-rep*", "__pycache__", "sweep")
     shutil.copytree(HERE, WORK, ignore=keep)
 
 
@@ -287,7 +291,7 @@ def write_measured(sample: Sample, table: str) -> Path:
 
 
 def profile(program: Program, report: Path, options: list[str]) -> None:
-    written = program.folder / report.name
+    written = program.folder / f"{report.stem}.ncu-rep"
     command = [sys.executable, "-m", "keet", "profile", "-f", "--format", "path"]
     command += [*options, "-o", str(written)]
     done = _call([*command, "--", *program.command, "--seed", "1", "--once"], program.folder)
@@ -296,7 +300,14 @@ def profile(program: Program, report: Path, options: list[str]) -> None:
     if written.stat().st_size > MAX_REPORT:
         print(f"TOO BIG {report.name} of {program.sample.name}: {written.stat().st_size:,} bytes")
     report.parent.mkdir(exist_ok=True)
-    shutil.copyfile(written, report)
+    report.write_bytes(stored(written.read_bytes(), report.suffix))
+
+
+def stored(data: bytes, suffix: str) -> bytes:
+    """As `zstd --ultra -22` compresses it, if the report is kept compressed."""
+    if suffix != ".ncu-repz":
+        return data
+    return bytes(zstd.zstd.compress(data, LEVEL))  # type: ignore[attr-defined]
 
 
 FIRST = ("--first", "--no-plain-run")

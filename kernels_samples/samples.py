@@ -14,6 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 HERE = Path(__file__).parent
 Kind = Literal["plain", "hidden", "science", "layered", "second_stage", "healthy", "long"]
+PLAIN = frozenset({"matrix_flip", "softmax_rows", "column_physics"})
+"""Samples whose reports are not compressed, because other programs and the docs open them."""
 _OPERATORS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 
 
@@ -182,11 +184,16 @@ class Sample(_Record):
         return self.folder / place.file if place.file else self.source(place.variant)
 
     def report(self, variant: str) -> Path:
-        return self.folder / f"{variant}.ncu-rep"
+        return report_of(self.name, variant)
 
     def sweep_report(self, value: int) -> Path:
         assert self.sweep is not None
-        return self.folder / "sweep" / f"{self.sweep.knob}_{value:04d}.ncu-rep"
+        return report_of(self.name, f"sweep/{self.sweep.knob}_{value:04d}")
+
+
+def report_of(name: str, variant: str = "slow") -> Path:
+    """Compressed with Zstandard, which makes reports eight times smaller, unless it is PLAIN."""
+    return HERE / name / f"{variant}.ncu-rep{'' if name in PLAIN else 'z'}"
 
 
 def load_sample(folder: Path) -> Sample:

@@ -22,14 +22,15 @@ from keet.ingest.ncu_rep.container import PROCESS, ContainerBlock, EntryKind, bl
 from keet.ingest.protobuf import ProtoMessage, fields
 from tests import encode
 from tests.hostile_reports import changed
+from tests.kept_reports import unpacked
 from tests.many_launches import DURATION, _metric_names
 
 ROOT = Path(__file__).parents[1]
 REPORTS = ROOT / "tests" / "data" / "reports"
 SETS: dict[str, Callable[[], list[Path]]] = {
-    "small": lambda: [REPORTS / "metrics_only.ncu-rep"],
+    "small": lambda: [REPORTS / "metrics_only.ncu-repz"],
     "basic": lambda: [REPORTS / "tour_basic.ncu-rep"],
-    "full": lambda: sorted((ROOT / "kernels_samples").glob("*/slow.ncu-rep")),
+    "full": lambda: sorted((ROOT / "kernels_samples").glob("*/slow.ncu-rep*")),
 }
 """Real reports to copy: launches of 14 kB (few metrics, no rules), 54 kB (set basic) and 100 to
 500 kB (set full with source and code)."""
@@ -55,7 +56,7 @@ def write_giant(
 ) -> int:
     """Writes a report with at least so many launches and bytes, and returns how many launches it
     has. The launches of the first real report come first, as they are."""
-    reports = _alike([path.read_bytes() for path in SETS[kind]()])
+    reports = _alike([unpacked(path) for path in SETS[kind]()])
     blocks = [blocks_of(data, Path()) for data in reports]
     templates = list(_templates(reports, blocks, kernels))
     with out.open("wb", buffering=_BUFFER) as file:

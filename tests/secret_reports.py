@@ -8,6 +8,7 @@ from keet.ingest.ncu_rep.container import EntryKind
 from tests import encode
 from tests.conftest import REPORTS
 from tests.hostile_reports import changed, inside, nvtx_of, with_changes
+from tests.kept_reports import unpacked
 
 VALUES = {
     "--api-key=": "Zq7-first-Value",
@@ -33,7 +34,7 @@ def command_line(ncu: str = "/opt/ncu -o tour --set basic") -> str:
 
 def with_secrets(data: bytes, line: str | None = None) -> bytes:
     """The report with `line` as ncu's command line, and with a range that contains a secret."""
-    nvtx = nvtx_of((REPORTS / "nvtx.ncu-rep").read_bytes())
+    nvtx = nvtx_of(unpacked(REPORTS / "nvtx.ncu-repz"))
     name = lambda _: f"request?token={NVTX}".encode()  # noqa: E731
     state = changed(nvtx, {2: inside({2: inside({3: inside({1: name})})})})
     line = command_line() if line is None else line
@@ -51,5 +52,5 @@ def write_reports(folder: Path) -> list[Path]:
     names = ("tour_lines", "tour_lines")
     paths = [folder / f"size_{1 << number}.ncu-rep" for number in range(len(lines))]
     for path, line, name in zip(paths, lines, names, strict=True):
-        path.write_bytes(with_secrets((REPORTS / f"{name}.ncu-rep").read_bytes(), line))
+        path.write_bytes(with_secrets(unpacked(REPORTS / f"{name}.ncu-repz"), line))
     return paths

@@ -27,7 +27,7 @@ from tests.conftest import Keet, Result
 from tests.json_documents import check_document
 
 SAMPLES = Path("kernels_samples")
-TILES = SAMPLES / "score_tiles" / "slow.ncu-rep"
+TILES = SAMPLES / "score_tiles" / "slow.ncu-repz"
 LAYERS = SAMPLES / "row_layers"
 
 
@@ -203,7 +203,7 @@ def test_two_requests_give_an_explanation(keet: Keet, script: Script) -> None:
     assert document["usage"]["cost"] == "unknown"
 
 
-SERIES = SAMPLES / "series_eval" / "slow.ncu-rep"
+SERIES = SAMPLES / "series_eval" / "slow.ncu-repz"
 LEADS = {
     "summary": "Terms are computed again.",
     "causes": [
@@ -730,12 +730,12 @@ def test_a_transcript_belongs_to_its_report_and_command(
     keet: Keet, script: Script, tmp_path: Path
 ) -> None:
     tiles, layers = tmp_path / "tiles.jsonl", tmp_path / "layers.jsonl"
-    pair = (LAYERS / "slow.ncu-rep", LAYERS / "fast.ncu-rep")
+    pair = (LAYERS / "slow.ncu-repz", LAYERS / "fast.ncu-repz")
     keet("explain", TILES, "--model", script(READING, CONCLUSION), "--transcript", tiles)
     model = script({"answer": "It reads its input once."})
     keet("ask", *pair, "What changed?", "--model", model, "--transcript", layers)
     for wrong, why in (
-        (("explain", LAYERS / "slow.ncu-rep", "--replay", tiles), "another report"),
+        (("explain", LAYERS / "slow.ncu-repz", "--replay", tiles), "another report"),
         (("explain", TILES, "--replay", layers), "was recorded by keet ask"),
         (("ask", TILES, "Why?", "--replay", tiles), "was recorded by keet explain"),
         (("ask", *pair, "Something else?", "--replay", layers), "another question"),
@@ -810,7 +810,7 @@ def test_a_question_about_two_reports(keet: Keet, script: Script) -> None:
     }
     said = {"answer": "The second reads its input once."}
     result = keet(
-        "ask", LAYERS / "slow.ncu-rep", LAYERS / "fast.ncu-rep", "What changed?",
+        "ask", LAYERS / "slow.ncu-repz", LAYERS / "fast.ncu-repz", "What changed?",
         "--model", script(calls, said),
     )  # fmt: skip
     assert result.code == 0
@@ -859,7 +859,7 @@ def test_an_empty_answer_counts_as_no_answer(keet: Keet, script: Script) -> None
 @pytest.mark.slow
 def test_two_reports_without_an_answer(keet: Keet, script: Script, tmp_path: Path) -> None:
     written = tmp_path / "out"
-    reports = [LAYERS / "slow.ncu-rep", LAYERS / "fast.ncu-rep"]
+    reports = [LAYERS / "slow.ncu-repz", LAYERS / "fast.ncu-repz"]
     for form in ("json", "markdown", "terminal"):
         model = script({"fault": "timeout"})
         options = ("--model", model, "--format", form, "-o", written)
@@ -924,7 +924,7 @@ def test_a_model_that_never_answers_is_not_asked_for_every_report(
     keet: Keet, script: Script
 ) -> None:
     """A server that hangs would take its whole timeout for each of fifty reports."""
-    reports = [LAYERS / name for name in ("slow.ncu-rep", "step1.ncu-rep", "fast.ncu-rep")]
+    reports = [LAYERS / name for name in ("slow.ncu-repz", "step1.ncu-repz", "fast.ncu-repz")]
     model = script(*[{"fault": "timeout"}] * 6)
     result = keet("explain", *reports, "--no-sass", "--model", model, "--model-launches", 1)
     assert result.code == 3

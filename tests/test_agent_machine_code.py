@@ -13,7 +13,7 @@ from tests.conftest import Keet
 from tests.test_agent_commands import SAMPLES, Script, document_of, no_compiler, script, sent
 
 __all__ = ["no_compiler", "script"]
-STENCIL = SAMPLES / "stencil_march" / "slow.ncu-rep"
+STENCIL = SAMPLES / "stencil_march" / "slow.ncu-repz"
 READING = {
     "purpose": "A wave equation on a grid.",
     "mapping": "A thread marches along z.",

@@ -24,7 +24,7 @@ from tests.test_agent_commands import CAUSE, CONCLUSION, EDIT, READING, no_compi
 
 __all__ = ["no_compiler"]
 
-REPORT = Path("kernels_samples/score_tiles/slow.ncu-rep")
+REPORT = Path("kernels_samples/score_tiles/slow.ncu-repz")
 FILE = "/tmp/keet-samples/score_tiles/slow.cu"
 HOT = 42
 """Position of the line with the conflicts: it is in every excerpt."""

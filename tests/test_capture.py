@@ -17,7 +17,8 @@ import pytest
 
 from kernels_samples import capture
 from kernels_samples.capture import Failure, Program
-from kernels_samples.samples import HERE, Sample, load_sample
+from kernels_samples.samples import HERE, PLAIN, Sample, load_sample
+from tests.kept_reports import unpacked
 
 Words = Callable[..., int]
 MACHINE = dict.fromkeys(("gpu", "driver", "cuda", "ncu", "keet"), "x")
@@ -117,17 +118,20 @@ def test_the_recorded_command_is_the_one_that_ran(
 
     def call(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
         ran.append(command)
-        (folder / "slow.ncu-rep").touch()
+        (folder / "slow.ncu-rep").write_bytes(b"NVR\0")
         return subprocess.CompletedProcess(command, 0, "", "")
 
     monkeypatch.setattr(capture, "_call", call)
     monkeypatch.setattr(capture, "WORK", tmp_path)
-    monkeypatch.setattr(Sample, "report", lambda *_: tmp_path / "kept" / "slow.ncu-rep")
+    kept = tmp_path / "kept" / sample.report("slow").name
+    monkeypatch.setattr(Sample, "report", lambda *_: kept)
     (tmp_path / name).mkdir()
     capture.profile_all(sample, programs[:1], swept=False)
     (command,) = ran
     assert recorded[: recorded.index("-o")][2:] == command[7 : command.index("-o")]
     assert "--warp-sampling-interval" in " ".join(recorded)
+    assert unpacked(kept) == b"NVR\0"
+    assert (kept.read_bytes() == b"NVR\0") == (name in PLAIN)
 
 
 @pytest.mark.parametrize(

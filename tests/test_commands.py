@@ -24,10 +24,10 @@ GOLDENS = [
     ("show", "tour_full.ncu-rep", 160),
     ("show", "tour_basic.ncu-rep", 80),
     ("show", "zoo.ncu-repz", 160),
-    ("show", "nvtx.ncu-rep", 80),
+    ("show", "nvtx.ncu-repz", 80),
     ("show", "range.ncu-rep", 80),
     ("show", "tour_basic.live.csv", 80),
-    ("show", "metrics_only.ncu-rep", 80),
+    ("show", "metrics_only.ncu-repz", 80),
     ("metrics", "tour_full.ncu-rep", 80),
     ("metrics", "tour_full.ncu-rep", 160),
     ("metrics", "tour_full.ncu-rep l2.*hit", 80),
@@ -94,7 +94,7 @@ def test_show_json(keet: Keet) -> None:
 def test_clusters_and_nvtx(keet: Keet) -> None:
     zoo = json.loads(keet("show", REPORTS / "zoo.ncu-repz", "--format", "json").out)
     assert [launch["cluster"] for launch in zoo["launches"]] == [None] * 7 + [[4, 1, 1]]
-    nvtx = json.loads(keet("show", REPORTS / "nvtx.ncu-rep", "--format", "json").out)
+    nvtx = json.loads(keet("show", REPORTS / "nvtx.ncu-repz", "--format", "json").out)
     assert nvtx["launches"][0]["nvtx"] == [
         "<default domain>/setup",
         '<default domain>/fill, "quoted"',
@@ -103,8 +103,8 @@ def test_clusters_and_nvtx(keet: Keet) -> None:
 
 
 def test_workloads(keet: Keet) -> None:
-    for name in ("range", "graph"):
-        document = json.loads(keet("show", REPORTS / f"{name}.ncu-rep", "--format", "json").out)
+    for name, path in (("range", "range.ncu-rep"), ("graph", "graph.ncu-repz")):
+        document = json.loads(keet("show", REPORTS / path, "--format", "json").out)
         assert document["launches"][0]["workload"] == name
         assert document["launches"][0]["grid"] is None
 
@@ -177,7 +177,7 @@ def test_output_to_a_file(keet: Keet, tmp_path: Path) -> None:
 
 
 def test_snapshot_and_back(keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    report = REPORTS / "nvtx.ncu-rep"
+    report = REPORTS / "nvtx.ncu-repz"
     monkeypatch.chdir(tmp_path)
     result = keet("snapshot", report)
     assert (result.code, result.out, result.err) == (0, "", "keet: wrote nvtx.keet.json\n")
@@ -324,7 +324,7 @@ def test_options_may_come_before_the_pattern(keet: Keet) -> None:
 
 @pytest.mark.slow
 def test_a_snapshot_gives_the_same_output_as_its_report(keet: Keet, tmp_path: Path) -> None:
-    report, snapshot = REPORTS / "tour_lines.ncu-rep", tmp_path / "x.keet.json"
+    report, snapshot = REPORTS / "tour_lines.ncu-repz", tmp_path / "x.keet.json"
     keet("snapshot", report, "-o", snapshot)
     for command in (["metrics", "--all", "--format", "csv"], ["metrics", "dram"], ["hotspots"]):
         name, *rest = command

@@ -227,7 +227,7 @@ def test_annotations_lie_on_lines_of_the_checkout(keet: Keet, checkout: Path) ->
 @pytest.mark.slow
 def test_names_do_not_break_annotations(keet: Keet, tmp_path: Path) -> None:
     sides = [
-        edited(keet, SAMPLES / f"xs_lookup/{v}.ncu-rep", tmp_path / f"{v}.keet.json", rename(ODD))
+        edited(keet, SAMPLES / f"xs_lookup/{v}.ncu-repz", tmp_path / f"{v}.keet.json", rename(ODD))
         for v in ("fast", "slow")
     ]
     found = annotated(keet("diff", *sides, "--gate", 5, "--format", "github").out)

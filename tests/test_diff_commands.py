@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import REPORTS, Keet
 from tests.json_documents import check_document
+from tests.kept_reports import sample_report
 
 SAMPLES = Path("kernels_samples")
 BEFORE, AFTER = (
@@ -20,7 +21,7 @@ AGAIN, DOUBLE, WARM = (
 
 
 def pair(name: str) -> tuple[Path, Path]:
-    return SAMPLES / name / "slow.ncu-rep", SAMPLES / name / "fast.ncu-rep"
+    return sample_report(name, "slow"), sample_report(name, "fast")
 
 
 GOLDENS = {
@@ -158,13 +159,13 @@ def test_one_launch_that_does_the_work_of_many(keet: Keet) -> None:
 
 
 def test_unrelated_programs_are_refused(keet: Keet) -> None:
-    result = keet("diff", SAMPLES / "tap_filter/slow.ncu-rep", SAMPLES / "page_walk/slow.ncu-rep")
+    result = keet("diff", SAMPLES / "tap_filter/slow.ncu-repz", SAMPLES / "page_walk/slow.ncu-repz")
     assert result.code == 6
     assert "no kernel was found on both sides" in result.err
 
 
 def test_pairs_by_position_alone_are_noted(keet: Keet) -> None:
-    strangers = SAMPLES / "tap_filter/slow.ncu-rep", SAMPLES / "page_walk/slow.ncu-rep"
+    strangers = SAMPLES / "tap_filter/slow.ncu-repz", SAMPLES / "page_walk/slow.ncu-repz"
     told = document(keet, *strangers, "--force")
     assert [note["id"] for note in told["comparability"]["notes"]][:1] == ["guessed"]
 
@@ -298,7 +299,7 @@ def test_the_output_never_replaces_a_report(keet: Keet, tmp_path: Path) -> None:
 
 def test_the_next_step_is_not_known_where_nothing_was_judged(keet: Keet) -> None:
     """Without counters nothing can be said; without source text everything but the place can."""
-    bare = REPORTS / "metrics_only.ncu-rep"
+    bare = REPORTS / "metrics_only.ncu-repz"
     out = keet("diff", bare, bare, "--kernel", "transpose_rows").out
     assert "Next: not known: the report after lacks the metrics that show what limits" in out
     no_lines = keet(
@@ -426,7 +427,7 @@ def test_a_finding_that_is_only_not_printed_is_not_fixed(keet: Keet) -> None:
 
 def test_an_explanation_stands_where_nothing_can_be_compared(keet: Keet) -> None:
     flip = SAMPLES / "matrix_flip/slow.ncu-rep"
-    stranger = SAMPLES / "page_walk/slow.ncu-rep"
+    stranger = SAMPLES / "page_walk/slow.ncu-repz"
     result = keet("explain", flip, "--against", stranger, "--no-model")
     assert result.code == 6
     assert "the reports can't be compared: no kernel was found on both sides" in result.err

@@ -28,7 +28,9 @@ def _document(keet: Keet, *arguments: object) -> dict[str, Any]:
 
 
 def test_a_refusal_names_force_once(keet: Keet) -> None:
-    result = keet("diff", SAMPLES / "matrix_flip/slow.ncu-rep", SAMPLES / "ring_steps/fast.ncu-rep")
+    result = keet(
+        "diff", SAMPLES / "matrix_flip/slow.ncu-rep", SAMPLES / "ring_steps/fast.ncu-repz"
+    )
     assert result.code == 6
     assert result.err.count("--force") == 1
     assert "with --launch A:B" in result.err
@@ -83,7 +85,7 @@ def test_an_explanation_names_keet_diff_with_its_options(keet: Keet, tmp_path: P
     bare = shutil.copy(MANY, tmp_path)
     told = _against(keet, bare, ONE)
     assert "add the other table with keet diff --run-table-before FILE" in told
-    row_layers = [SAMPLES / f"row_layers/{version}.ncu-rep" for version in ("slow", "fast")]
+    row_layers = [SAMPLES / f"row_layers/{version}.ncu-repz" for version in ("slow", "fast")]
     told += _against(keet, *row_layers)
     assert "keet diff --run-table-before FILE --run-table FILE" in told
     assert "launch counts with keet diff --times N:M" in told

@@ -11,8 +11,8 @@ import pytest
 
 from tests.conftest import Keet
 from tests.json_documents import check_document
+from tests.kept_reports import sample_report
 
-SAMPLES = Path("kernels_samples")
 BEFORE, AFTER = (
     Path(f"tests/data/reports/pipeline_{side}.ncu-repz") for side in ("before", "after")
 )
@@ -53,7 +53,7 @@ def tables(tmp_path: Path) -> tuple[str, Path, str, Path]:
 
 
 def sample(name: str) -> tuple[Path, Path]:
-    return SAMPLES / name / "slow.ncu-rep", SAMPLES / name / "fast.ncu-rep"
+    return sample_report(name, "slow"), sample_report(name, "fast")
 
 
 def document(keet: Keet, *arguments: object) -> dict[str, Any]:

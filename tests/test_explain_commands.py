@@ -20,8 +20,8 @@ SAMPLES = Path("kernels_samples")
 FLIP = SAMPLES / "matrix_flip" / "slow.ncu-rep"
 PHYSICS = SAMPLES / "column_physics" / "slow.ncu-rep"
 NO_LINES = Path("tests/data/reports/tour_nolines.ncu-repz")
-BARE = Path("tests/data/reports/metrics_only.ncu-rep")
-EVERY = [*sorted(REPORTS.iterdir()), *sorted(SAMPLES.glob("[a-m]*/slow.ncu-rep"))]
+BARE = Path("tests/data/reports/metrics_only.ncu-repz")
+EVERY = [*sorted(REPORTS.iterdir()), *sorted(SAMPLES.glob("[a-m]*/slow.ncu-rep*"))]
 
 GOLDENS = {
     "explain.matrix_flip.80.txt": ("explain", FLIP),
@@ -189,7 +189,7 @@ def test_a_context_is_deterministic(keet: Keet, tmp_path: Path) -> None:
 
 
 def test_a_context_is_about_the_longest_selected_launch(keet: Keet) -> None:
-    report = REPORTS / "tour_lines.ncu-rep"
+    report = REPORTS / "tour_lines.ncu-repz"
     assert "Kernel transpose_rows" in keet("context", report).out
     chosen = keet("context", report, "--kernel", "normalise").out
     assert "Kernel normalise" in chosen

@@ -14,9 +14,9 @@ from tests.page_parts import PageParts, broken_links
 SAMPLES = Path("kernels_samples")
 FLIP = SAMPLES / "matrix_flip" / "slow.ncu-rep"
 FAST = SAMPLES / "matrix_flip" / "fast.ncu-rep"
-TILES = SAMPLES / "score_tiles" / "slow.ncu-rep"
+TILES = SAMPLES / "score_tiles" / "slow.ncu-repz"
 ZOO = REPORTS / "zoo.ncu-repz"
-BARE = REPORTS / "metrics_only.ncu-rep"
+BARE = REPORTS / "metrics_only.ncu-repz"
 
 
 def page_of(keet: Keet, *arguments: object, code: int = 0) -> PageParts:

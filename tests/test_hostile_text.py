@@ -17,6 +17,7 @@ from keet.cli import main
 from keet.safe_text import LONGEST, bounded_line, shortened, visible
 from tests.conftest import REPORTS, Keet
 from tests.hostile_reports import ATTACK, attacked, nvtx_of
+from tests.kept_reports import unpacked
 
 UNSAFE = {"Cc", "Cf", "Zl", "Zp", "Cs"}
 LIMIT = 3_000_000
@@ -45,8 +46,8 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report, and another with a kernel name of 10 MB, in a folder that attacks too."""
     folder = tmp_path_factory.mktemp("hostile") / "fold\x1b[31m\u202eer\n"
     folder.mkdir()
-    real = (REPORTS / "tour_lines.ncu-rep").read_bytes()
-    nvtx = nvtx_of((REPORTS / "nvtx.ncu-rep").read_bytes())
+    real = unpacked(REPORTS / "tour_lines.ncu-repz")
+    nvtx = nvtx_of(unpacked(REPORTS / "nvtx.ncu-repz"))
     (folder / "\x9battack.ncu-rep").write_bytes(attacked(real, nvtx))
     (folder / "long.ncu-rep").write_bytes(attacked(real, nvtx, name="k" * 10_000_000))
     return folder
@@ -165,7 +166,7 @@ def test_long_names_that_differ_at_the_end_stay_different(keet: Keet, tmp_path: 
     """Kernels with long names that differ in the last letter."""
     from keet.ingest import read_profile
 
-    real = (REPORTS / "nvtx.ncu-rep").read_bytes()
+    real = unpacked(REPORTS / "nvtx.ncu-repz")
     nvtx, kernels = nvtx_of(real), []
     for letter in "ab":
         path = tmp_path / f"{letter}.ncu-rep"
@@ -187,7 +188,7 @@ def test_every_reader_limits_names_to_one_line(tmp_path: Path) -> None:
     attack = ATTACK.replace("\r", "")  # which ends a row of CSV
     for name in (f"k{attack}", "k" * 100_000):
         snapshot, export = tmp_path / "a.keet.json", tmp_path / "a.csv"
-        write_snapshot(read_profile(REPORTS / "nvtx.ncu-rep"), snapshot)
+        write_snapshot(read_profile(REPORTS / "nvtx.ncu-repz"), snapshot)
         text = snapshot.read_text("utf-8").replace('"fill', f'"{json.dumps(name)[1:-1]}')
         snapshot.write_text(text.replace("_Z4fill", json.dumps(name)[1:-1]), "utf-8")
         live = (REPORTS / "nvtx.live.csv").read_text("utf-8")

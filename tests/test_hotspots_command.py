@@ -12,7 +12,7 @@ from tests.conftest import REPORTS, TESTS, Keet
 from tests.json_documents import check_document
 
 SAMPLES = TESTS.parent / "kernels_samples"
-STENCIL = "kernels_samples/stencil_march/slow.ncu-rep"
+STENCIL = "kernels_samples/stencil_march/slow.ncu-repz"
 HISTOGRAM = SAMPLES / "casebook" / "families" / "histogram" / "profiles"
 
 
@@ -99,7 +99,7 @@ def test_bytes_by_pointer(keet: Keet) -> None:
 
 
 def test_gathers_are_unknown_and_not_zero(keet: Keet) -> None:
-    report = "kernels_samples/page_walk/slow.ncu-rep"
+    report = "kernels_samples/page_walk/slow.ncu-repz"
     rows = {row["pointer"]: row for row in launch_of(keet, report)["reuse"]}
     assert rows["pages"]["distinct_bytes_at_most"] is None
     assert rows["pages"]["times"] is None
@@ -153,7 +153,7 @@ def test_code_is_fetched_ahead_for_launches_with_numbers(
         lambda self, launches: asked.append([launch.id for launch in launches]),
     )
     keet("hotspots", REPORTS / "tour_full.ncu-rep", "--launch", "1-2")
-    keet("hotspots", REPORTS / "metrics_only.ncu-rep")
+    keet("hotspots", REPORTS / "metrics_only.ncu-repz")
     assert asked == [[1, 2], []]
 
 
@@ -199,12 +199,12 @@ def test_a_routine_is_counted_at_one_line(keet: Keet) -> None:
 
 
 def test_merges_and_atomics(keet: Keet) -> None:
-    report = "kernels_samples/blend_frames/slow.ncu-rep"
+    report = "kernels_samples/blend_frames/slow.ncu-repz"
     out = keet("hotspots", report, "--line", "slow.cu:14").out
     assert "accesses of 16 B" in " ".join(out.split())
     line = launch_of(keet, report, "--line", "slow.cu:14")["line"]
     assert [(merge["width"], merge["merged_width"]) for merge in line["merges"]] == [(1, 16)]
-    report = "kernels_samples/key_count/slow.ncu-rep"
+    report = "kernels_samples/key_count/slow.ncu-repz"
     (place,) = {
         f"{Path(row['file']).name}:{row['line']}"
         for row in launch_of(keet, report)["rows"]

@@ -21,7 +21,7 @@ SWEEPS = Path("kernels_samples")
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The samples' two sweeps."""
-    reports = sorted(SWEEPS.glob("*/sweep/*.ncu-rep"))
+    reports = sorted(SWEEPS.glob("*/sweep/*.ncu-repz"))
     return reports_in(tmp_path_factory.mktemp("made") / "store", reports)
 
 
@@ -44,7 +44,7 @@ def test_json_is_what_its_schema_says_and_cites_rows(keet: Keet, store: Path) ->
     (dot,) = [each for each in document.insights if each.sweep and each.sweep.knob == "BLOCK"]
     time = next(f for f in dot.facts.values() if f.column == "duration_us" and f.value > 190)
     assert time.path is not None
-    assert time.path.endswith("BLOCK_0032.ncu-rep")
+    assert time.path.endswith("BLOCK_0032.ncu-repz")
     assert time.launch == 0
 
 

@@ -60,6 +60,8 @@ def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sample]:
     shutil.copytree(kernels_samples.samples.HERE / "matrix_flip", folder)
     text = (folder / "sample.toml").read_text().replace("uncoalesced_global", NEW)
     (folder / "sample.toml").write_text(text)
+    plain = kernels_samples.samples.PLAIN | {NEW}
+    monkeypatch.setattr(kernels_samples.samples, "PLAIN", plain)
     monkeypatch.setattr(keet.findings, "__path__", [*keet.findings.__path__, str(modules)])
     keet.findings.findings.cache_clear()
     completions.commands.cache_clear()
@@ -119,6 +121,8 @@ def test_a_module_that_is_no_finding_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "stray_notes.py").write_text("")
+    plain = kernels_samples.samples.PLAIN | {NEW}
+    monkeypatch.setattr(kernels_samples.samples, "PLAIN", plain)
     monkeypatch.setattr(keet.findings, "__path__", [*keet.findings.__path__, str(tmp_path)])
     keet.findings.findings.cache_clear()
     with pytest.raises(ValueError, match=r"stray_notes\.py: only findings"):

@@ -244,7 +244,7 @@ def test_json_without_a_table_has_no_run(command: str, keet: Keet) -> None:
 
 
 def test_a_table_may_be_named_for_one_report_only(table: Path, keet: Keet) -> None:
-    result = keet("explain", TOUR, REPORTS / "tour_lines.ncu-rep", "--run-table", table)
+    result = keet("explain", TOUR, REPORTS / "tour_lines.ncu-repz", "--run-table", table)
     assert result.code == 2
     assert "--run-table is for a single report" in result.err
 

@@ -10,8 +10,8 @@ import pytest
 from tests.conftest import Keet
 
 STREAMS = Path("evals/sass/streams/streams.keet.json.zst")
-HEALTHY = Path("kernels_samples/field_axpy/fast.ncu-rep")
-UNEVEN = Path("kernels_samples/sparse_apply/slow.ncu-rep")
+HEALTHY = Path("kernels_samples/field_axpy/fast.ncu-repz")
+UNEVEN = Path("kernels_samples/sparse_apply/slow.ncu-repz")
 
 
 def launch_of(keet: Keet, report: Path, *options: str) -> dict:

@@ -29,12 +29,13 @@ from keet.render.json.query import QueryDocument
 from keet.render.json.top import TopDocument
 from tests.conftest import Keet
 from tests.json_documents import read_document
+from tests.kept_reports import sample_report
 from tests.unit.corpus.run_tables import OTHER, write_table
 from tests.unit.corpus.store_rows import record
 
 SAMPLES = ("matrix_flip", "pair_reduce", "lookup_records", "fan_update")
 PATHS = [
-    *(f"kernels_samples/{name}/{which}.ncu-rep" for name in SAMPLES for which in ("slow", "fast")),
+    *(str(sample_report(name, which)) for name in SAMPLES for which in ("slow", "fast")),
     *(f"tests/data/reports/{name}" for name in ("tour_full.ncu-rep", "tour_basic.live.csv", "zoo.ncu-repz")),
 ]  # fmt: skip
 
@@ -285,7 +286,7 @@ def test_several_gpus_are_told_one_by_one(
 
 @pytest.mark.slow
 def test_a_report_without_counters_is_not_found_well(tmp_path: Path, keet: Keet) -> None:
-    path = "tests/data/reports/metrics_only.ncu-rep"
+    path = "tests/data/reports/metrics_only.ncu-repz"
     rows = next(analyse(path))
     cells = [dict(zip(LAUNCH_COLUMNS, row)) for row in rows.launches]
     assert [each["not_judged"] for each in cells] == [each["top_finding"] is None for each in cells]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.conftest import REPORTS
+from tests.kept_reports import unpacked
 
 _PLACE = b"linux-desktop-glibc"
 """In ncu's command line, which every report has once: nothing that keet judges by."""
-SMALL = ("graph", "metrics_only", "nvtx", "range")
+SMALL = ("graph.ncu-repz", "metrics_only.ncu-repz", "nvtx.ncu-repz", "range.ncu-rep")
 LAUNCHES = 9
 """In the four of them together."""
 
@@ -21,8 +22,8 @@ def varied(data: bytes, number: int) -> bytes:
 
 def write_varied(folder: Path, count: int) -> list[Path]:
     """`count` small reports, each unlike the others."""
-    originals = [(REPORTS / f"{name}.ncu-rep").read_bytes() for name in SMALL]
-    paths = [folder / f"{SMALL[n % len(SMALL)]}_{n:04}.ncu-rep" for n in range(count)]
+    originals = [unpacked(REPORTS / name) for name in SMALL]
+    paths = [folder / f"{Path(SMALL[n % len(SMALL)]).stem}_{n:04}.ncu-rep" for n in range(count)]
     for number, path in enumerate(paths):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(varied(originals[number % len(originals)], number))

@@ -91,7 +91,7 @@ def _two_launches(path: Path, profile: Profile) -> Iterator[Printed | Unread]:
 
 def _name(path: Path) -> str:
     """Without its folders, and short enough for a list."""
-    name = path.name.removesuffix(".ncu-rep")
+    name = path.name.removesuffix("z").removesuffix(".ncu-rep")
     return f"{path.parent.name}/{name}" if len(name) < 8 else name[:60]
 
 

@@ -29,7 +29,7 @@ from keet.prose.text import Prose, ProseSentence
 ROOT = Path(__file__).resolve().parents[2]
 ATTACKS = ROOT / "tests" / "attacks"
 _PLANTED = ("instructions", "numbers", "outputs", "promises")
-_ATTACKED = "kernels_samples/score_tiles/slow.ncu-rep"
+_ATTACKED = "kernels_samples/score_tiles/slow.ncu-repz"
 """The report that the scripted models of tests/test_attacks.py are asked about."""
 
 

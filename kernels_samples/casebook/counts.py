@@ -102,12 +102,15 @@ def _quality(cases: list[Case]) -> Iterator[Count]:
 
 
 def _sizes() -> Iterator[Count]:
+    """The casebook may grow, and all else in the repository must not: it has a limit of its own."""
     tracked = [ROOT / line for line in _tracked()]
-    own = sum(path.stat().st_size for path in tracked if HERE in path.parents or path == INDEX)
-    yield Count("MB of the casebook in the repository", round(own / 1e6, 2), 18, most=True)
     total = sum(path.stat().st_size for path in tracked) / 1e6
-    yield Count("MB of all tracked files", round(total, 2), 58, most=True)
-    yield Count("MB of the index in the wheel", round(INDEX.stat().st_size / 1e6, 3), 2, most=True)
+    profiles = [path for path in tracked if path.match(f"{HERE}/families/*/profiles/*")]
+    own = sum(path.stat().st_size for path in profiles) / 1e6
+    index = INDEX.stat().st_size / 1e6
+    yield Count("MB of the casebook's profiles in the repository", round(own, 2), 18, most=True)
+    yield Count("MB of the index in the wheel", round(index, 3), 2, most=True)
+    yield Count("MB of all other tracked files", round(total - own - index, 2), 27, most=True)
 
 
 def _tracked() -> list[str]:

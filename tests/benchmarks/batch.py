@@ -20,6 +20,7 @@ from keet.corpus.batch.file_analysis import analyse
 from keet.corpus.batch.messages import Task
 from keet.corpus.batch.worker_pool import Pool, WorkerLimits
 from tests.benchmarks.measure import KEET, at_least, at_most, line, spent
+from tests.kept_reports import unpacked
 from tests.varied import varied
 
 SAMPLES = Path(__file__).parent.parent.parent / "kernels_samples"
@@ -31,6 +32,7 @@ MANY = 2_000
 PER_CORE, TWO_WORKERS, MEMORY = at_least(2.5), at_least(1.8), at_most(1.1)
 
 PLAIN_LOOP = """
+from tests.kept_reports import unpacked
 import sys, ncu_report
 count = 0
 for path in sys.stdin.read().split("\\n"):
@@ -61,7 +63,7 @@ class Rate(NamedTuple):
 
 def write_copies(folder: Path, count: int) -> list[Path]:
     """Every sample in turn."""
-    originals = [path.read_bytes() for path in sorted(SAMPLES.glob("*/*.ncu-rep"))]
+    originals = [unpacked(path) for path in sorted(SAMPLES.glob("*/*.ncu-rep*"))]
     paths = [folder / f"{number // 100:03}" / f"{number:05}.ncu-rep" for number in range(count)]
     for number, (path, data) in enumerate(zip(paths, islice(cycle(originals), count))):
         path.parent.mkdir(parents=True, exist_ok=True)

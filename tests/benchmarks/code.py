@@ -21,7 +21,7 @@ from typing import NamedTuple
 from tests.benchmarks.measure import at_most, line
 
 SAMPLES = Path(__file__).parent.parent.parent / "kernels_samples"
-LARGEST = SAMPLES / "mechanism_rates" / "slow.ncu-rep"
+LARGEST = SAMPLES / "mechanism_rates" / "slow.ncu-repz"
 ROUNDS = 5
 
 BARE_SCRIPT = """

@@ -53,7 +53,7 @@ class Sampler:
 
 def work() -> int:
     """The number of launches."""
-    paths = sorted(SAMPLES.glob("*/*.ncu-rep"))
+    paths = sorted(SAMPLES.glob("*/*.ncu-rep*"))
     return sum(len(rows.launches) for path in paths for rows in analyse(str(path)))
 
 

@@ -62,7 +62,7 @@ def bytes_a_launch() -> float:
         out = Path(name) / "store"
         spent([KEET, "batch", "-q", str(SAMPLES), "-o", str(out)])
         size = sum(file.stat().st_size for part in part_folders(out) for file in part.iterdir())
-    return size / launches_of(sorted(SAMPLES.glob("*/*.ncu-rep")))
+    return size / launches_of(sorted(SAMPLES.glob("*/*.ncu-rep*")))
 
 
 def seconds_to_list(count: int) -> float:

@@ -51,7 +51,7 @@ _SCALED = [_AT["duration_us"], *(_AT[spec.id] for spec in METRICS)]
 
 
 def sample_rows() -> list[FileRows]:
-    reports = sorted(SAMPLES.glob("*/*.ncu-rep"))
+    reports = sorted(SAMPLES.glob("*/*.ncu-rep*"))
     profiles = [read_profile(path) for path in reports]
     told = [explain(profile, profile.launches, 5) for profile in profiles]
     return [rows_of(each, lambda launch: repr(launch)[:TEXT]) for each in told]

@@ -8,6 +8,7 @@ from pathlib import Path
 from keet.cli import main
 from tests.conftest import REPORTS
 from tests.insights_sets import reports_in
+from tests.kept_reports import unpacked
 from tests.many_launches import combined
 
 SAMPLES = Path("kernels_samples")
@@ -48,17 +49,17 @@ def difference(folder: Path) -> Path:
 
 
 def sweeps(folder: Path) -> Path:
-    store = reports_in(folder / "store", sorted(SAMPLES.glob("*/sweep/*.ncu-rep")))
+    store = reports_in(folder / "store", sorted(SAMPLES.glob("*/sweep/*.ncu-repz")))
     return written(folder, "insights", "--no-model", store)
 
 
 def some_launches(folder: Path, samples: int, times: int) -> Path:
     """A report with the launches of several samples."""
-    paths = sorted(SAMPLES.glob("*/slow.ncu-rep"))
+    paths = sorted(SAMPLES.glob("*/slow.ncu-rep*"))
     # Its report has one name of a metric less, and numbers the others in another way.
     alike = [path for path in paths if path.parent.name != "mechanism_rates"]
     report = folder / "program.ncu-rep"
-    report.write_bytes(combined([path.read_bytes() for path in alike[:samples]], times))
+    report.write_bytes(combined([unpacked(path) for path in alike[:samples]], times))
     return report
 
 

@@ -18,6 +18,7 @@ from tests.browser.sample_pages import SAMPLES, one_launch, written
 from tests.conftest import REPORTS
 from tests.hostile_reports import attacked, nvtx_of
 from tests.insights_sets import finding, launch, make_set
+from tests.kept_reports import unpacked
 
 pytestmark = pytest.mark.slow
 
@@ -61,8 +62,8 @@ def no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def hostile_report(folder: Path, kind: str) -> Path:
     attack = ATTACKS[kind]
-    real = (REPORTS / "tour_lines.ncu-rep").read_bytes()
-    nvtx = nvtx_of((REPORTS / "nvtx.ncu-rep").read_bytes())
+    real = unpacked(REPORTS / "tour_lines.ncu-repz")
+    nvtx = nvtx_of(unpacked(REPORTS / "nvtx.ncu-repz"))
     named = folder / "".join(c for c in attack[:60] if c.isprintable() and c != "/")
     named.mkdir()
     report = named / "r<b>'\".ncu-rep"
@@ -160,7 +161,7 @@ def test_names_sources_rules_ranges_and_paths(browser: Browser, tmp_path: Path, 
 @pytest.mark.parametrize("kind", ["elements", "ends", "characters", "long"])
 def test_a_difference_of_such_reports(browser: Browser, tmp_path: Path, kind: str) -> None:
     report = hostile_report(tmp_path, kind)
-    page = written(tmp_path, "diff", REPORTS / "tour_lines.ncu-rep", report, "--force")
+    page = written(tmp_path, "diff", REPORTS / "tour_lines.ncu-repz", report, "--force")
     faults, text = faults_and_text(browser, page)
     assert faults == []
     assert shown(ATTACKS[kind]) in text
@@ -223,7 +224,7 @@ def hostile_script(folder: Path, attack: str) -> Path:
 def test_words_and_patches_of_a_model(browser: Browser, tmp_path: Path, kind: str) -> None:
     attack = ATTACKS[kind]
     model = f"scripted:{hostile_script(tmp_path, attack)}"
-    report = SAMPLES / "score_tiles" / "slow.ncu-rep"
+    report = SAMPLES / "score_tiles" / "slow.ncu-repz"
     page = written(tmp_path, "explain", report, "--model", model)
     faults, text = faults_and_text(browser, page)
     assert faults == []
@@ -235,7 +236,7 @@ def test_a_models_name_and_fault(browser: Browser, tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "script.jsonl").write_text('{"fault": "server"}\n')
     page = tmp_path / "page.html"
-    report = SAMPLES / "score_tiles" / "slow.ncu-rep"
+    report = SAMPLES / "score_tiles" / "slow.ncu-repz"
     words = ["explain", report, "--model", f"scripted:{folder}/script.jsonl", "--format", "html"]
     assert main([*map(str, words), "-o", str(page)]) == 3
     faults, text = faults_and_text(browser, page)

@@ -68,5 +68,5 @@ def test_sizes(made: Callable[[str], Path]) -> None:
 @pytest.mark.slow
 def test_the_size_of_a_large_kernel(tmp_path: Path) -> None:
     """6,679 instructions, the most of any sample, with all of their machine code."""
-    page = written(tmp_path, "explain", "--no-model", SAMPLES / "mechanism_rates" / "slow.ncu-rep")
+    page = written(tmp_path, "explain", "--no-model", SAMPLES / "mechanism_rates" / "slow.ncu-repz")
     assert page.stat().st_size <= LARGEST

@@ -44,7 +44,7 @@ def test_keets_context_is_what_the_command_prints(
 
 
 def test_the_agents_explanation_is_read_from_its_folder(tmp_path: Path) -> None:
-    text = "## keet: `kernels_samples/gas_state/slow.ncu-rep`\nsaid\n"
+    text = "## keet: `kernels_samples/gas_state/slow.ncu-repz`\nsaid\n"
     (tmp_path / "gas_state.md").write_text(text, encoding="utf-8")
     said = context(sample("gas_state"), "slow", "agent", tmp_path)
     assert said == "## keet: `slow.ncu-rep`\nsaid\n"

@@ -19,7 +19,7 @@ from random import Random
 from typing import NamedTuple
 
 from tests.fuzz.commands import ON_STORE, Command, command_line, commands_for, programs_for
-from tests.fuzz.mutants import ROOT, Mutant, Recipe, mutant, recipe
+from tests.fuzz.mutants import Mutant, Recipe, mutant, original, recipe
 from tests.fuzz.trial import (
     MOST_MEMORY,
     Fault,
@@ -101,10 +101,10 @@ def try_seed(
     made: Mutant, command: Command, folder: Path, *, real_program: bool = False
 ) -> Outcome:
     """A mutant through one command."""
-    original = ROOT / made.recipe.report
-    _write_text_about(original, folder)
+    path = original(made.recipe.report)
+    _write_text_about(path, folder)
     report = made.write(folder)
-    words = command_line(command, report, original, folder, made.run_table)
+    words = command_line(command, report, path, folder, made.run_table)
     return _run(command, words, report, real_program=real_program)
 
 
@@ -144,14 +144,14 @@ def analysed_as_in_batch(report: Path) -> Outcome:
     return Outcome(5 if reason else 0, "", reason, time.perf_counter() - start, fault)
 
 
-def _write_text_about(original: Path, folder: Path) -> None:
+def _write_text_about(path: Path, folder: Path) -> None:
     """keet's explanation of the original: a text whose numbers do not fit the mutant."""
-    known = folder / f"{original.parent.name}-{original.name}.md"
+    known = folder / f"{path.parent.name}-{path.name}.md"
     if not known.exists():
-        words = ["explain", str(original), "--no-sass", "--format", "markdown", "-o", str(known)]
+        words = ["explain", str(path), "--no-sass", "--format", "markdown", "-o", str(known)]
         done = run(Command("text", ("explain",)), words)
         if not known.exists():
-            raise RuntimeError(f"{original} can't be explained: {done.err}")
+            raise RuntimeError(f"{path} can't be explained: {done.err}")
     shutil.copyfile(known, folder / "text.md")
 
 

@@ -13,12 +13,12 @@ from typing import NamedTuple
 from keet.ingest.input.zstd import zstd
 from tests.fuzz import byte_damage, report_damage, text_damage
 from tests.fuzz.report_tree import ReportTree, taken_apart
+from tests.kept_reports import unpacked
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDERS = ("tests/data/reports", "tests/data/runs", "kernels_samples")
 LARGEST, LARGEST_PACKED = 320_000, 60_000
 """Bytes of an original: a larger one takes seconds per mutant and has nothing else in it."""
-_ZSTD = b"\x28\xb5\x2f\xfd"
 _TABLE = ".run.json"
 _SUFFIXES = (".ncu-rep", ".ncu-repz", ".csv", ".nsight-cuprof-report")
 _SNAPSHOT_FROM = 100_000
@@ -124,9 +124,16 @@ def _table_of(path: Path) -> Path:
     return path.with_name(path.name.partition(".")[0] + _TABLE)
 
 
+def original(report: str) -> Path:
+    """Where the report is. Some were compressed later; seeds keep the former name, because damage is
+    drawn by it."""
+    path = ROOT / report
+    return path if path.exists() else path.with_name(f"{path.name}z")
+
+
 def mutant(made_by: Recipe) -> Mutant:
     rng = Random(f"{made_by.report}|{'+'.join(made_by.kinds)}|{made_by.seed}")
-    path = ROOT / made_by.report
+    path = original(made_by.report)
     if made_by.form == "report":
         return _mutated_report(made_by, path, rng)
     if made_by.form == "snapshot":
@@ -137,16 +144,16 @@ def mutant(made_by: Recipe) -> Mutant:
     if made_by.form == "packed":
         data = zstd.compress(_damaged_text(_in_columns(path), made_by.kinds, rng), 1)
         return Mutant(made_by, "m.keet.json.zst", {"m.keet.json.zst": data})
-    original = {path.name: path.read_bytes()}
+    report = {path.name: path.read_bytes()}
     if made_by.form == "run_json":
         table = _damaged_text(_table_of(path).read_bytes(), made_by.kinds, rng)
-        return Mutant(made_by, path.name, {**original, _table_of(path).name: table})
+        return Mutant(made_by, path.name, {**report, _table_of(path).name: table})
     table = _damaged_text(_run_csv(_table_of(path)), made_by.kinds, rng)
-    return Mutant(made_by, path.name, {**original, "run.csv": table}, "run.csv")
+    return Mutant(made_by, path.name, {**report, "run.csv": table}, "run.csv")
 
 
 def _mutated_report(made_by: Recipe, path: Path, rng: Random) -> Mutant:
-    data = path.read_bytes()
+    data = unpacked(path) if made_by.report.endswith(".ncu-rep") else path.read_bytes()
     if _is_text(made_by.report):
         return Mutant(made_by, "m.csv", {"m.csv": _damaged_text(data, made_by.kinds, rng)})
     kinds = [kind for kind in made_by.kinds if kind in report_damage.KINDS]
@@ -168,8 +175,7 @@ def _mutated_report(made_by: Recipe, path: Path, rng: Random) -> Mutant:
 
 @lru_cache(maxsize=8)
 def _tree(path: Path) -> ReportTree:
-    data = path.read_bytes()
-    return taken_apart(zstd.decompress(data) if data.startswith(_ZSTD) else data)
+    return taken_apart(unpacked(path))
 
 
 @lru_cache(maxsize=8)

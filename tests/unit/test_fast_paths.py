@@ -22,7 +22,7 @@ from tests.conftest import REPORTS
 from tests.rows import each_row
 
 SLOW = [sample.report("slow") for sample in load_samples()]
-SOME = [*SLOW[::6], *sorted(REPORTS.glob("*.ncu-rep"))]
+SOME = [*SLOW[::6], *sorted(REPORTS.glob("*.ncu-rep*"))]
 
 _WAYS: dict[
     str, tuple[Callable[[LaunchView], Mapping[int, int] | None], Callable[[Spot], int | None]]

@@ -300,7 +300,7 @@ def test_a_snapshot_field_of_the_wrong_type_is_named(
 ) -> None:
     from keet.ingest.snapshots.snapshot import snapshot_text
 
-    report = REPORTS / "tour_lines.ncu-rep"
+    report = REPORTS / "tour_lines.ncu-repz"
     document = json.loads("".join(snapshot_text(read_profile(report))))
     document["launches"][0]["rules"][0]["speedup"] = {"scope": "global", "percent": 1.0}
     *above, last = place.split(".")

@@ -20,7 +20,7 @@ void matrix_flip_slow(Kernel& k) {
 }
 
 void fan_update_slow(Kernel& k) {
-    k.describe("kernels_samples/fan_update/slow.ncu-rep", 0, "fan_update",
+    k.describe("kernels_samples/fan_update/slow.ncu-repz", 0, "fan_update",
                "a[row * n + column], a[row * n + k], a[k * n + column] where k < row, column < n; "
                "n = 2048, k = 0");
     const int n = 2048, pivot = 0;
@@ -37,7 +37,7 @@ void fan_update_slow(Kernel& k) {
 }
 
 void field_axpy_slow(Kernel& k) {
-    k.describe("kernels_samples/field_axpy/slow.ncu-rep", 0, "advance",
+    k.describe("kernels_samples/field_axpy/slow.ncu-repz", 0, "advance",
                "field[i], rate[i], rate_before[i] of float4, one i per thread where i < count");
     const int count = (40 << 20) / 4;
     Loads& field = k.array("field", 0, 16, count).loads({16});
@@ -53,7 +53,7 @@ void field_axpy_slow(Kernel& k) {
 }
 
 void blend_frames_slow(Kernel& k) {
-    k.describe("kernels_samples/blend_frames/slow.ncu-rep", 0, "blend",
+    k.describe("kernels_samples/blend_frames/slow.ncu-repz", 0, "blend",
                "16 loads of one byte, first[16 * i + c] and second[16 * i + c], where i < count");
     const int bytes = 8 * 1920 * 1080 * 4, count = bytes / 16;
     Loads& first = k.array("first", 0, 1, bytes).loads({13});
@@ -67,7 +67,7 @@ void blend_frames_slow(Kernel& k) {
 }
 
 void row_norms_slow(Kernel& k) {
-    k.describe("kernels_samples/row_norms/slow.ncu-rep", 0, "row_norms",
+    k.describe("kernels_samples/row_norms/slow.ncu-repz", 0, "row_norms",
                "row_values[i] of float4, i from threadIdx.x in steps of 1024; one block per row");
     const int rows = 12, length = 4000000;
     Loads& values = k.array("values", 0, 16, int64_t{rows} * length / 4).loads({59});
@@ -78,7 +78,7 @@ void row_norms_slow(Kernel& k) {
 }
 
 void pair_reduce_fast(Kernel& k) {
-    k.describe("kernels_samples/pair_reduce/fast.ncu-rep", 0, "dot",
+    k.describe("kernels_samples/pair_reduce/fast.ncu-repz", 0, "dot",
                "left[i] and right[i] of float4 in a grid-stride loop, two vectors per turn, where "
                "i < count");
     const int blocks = 132 * 8, count = (64 << 20) / 4;
@@ -98,7 +98,7 @@ void pair_reduce_fast(Kernel& k) {
 }
 
 void row_layers_slow_normalise(Kernel& k) {
-    k.describe("kernels_samples/row_layers/slow.ncu-rep", 1, "normalise",
+    k.describe("kernels_samples/row_layers/slow.ncu-repz", 1, "normalise",
                "in[4096 * blockIdx.x + c], scale[c], shift[c] of half, c = k * 256 + threadIdx.x; "
                "mean and variance of the row by every thread");
     const int rows = 24576, columns = 4096;
@@ -121,7 +121,7 @@ void row_layers_slow_normalise(Kernel& k) {
 }
 
 void scan_rows_slow(Kernel& k) {
-    k.describe("kernels_samples/scan_rows/slow.ncu-rep", 0, "scan_rows",
+    k.describe("kernels_samples/scan_rows/slow.ncu-repz", 0, "scan_rows",
                "in[row + column], the first stretch of 1024 columns before the loop, in the loop "
                "always the next one where it exists");
     const int rows = 4096, columns = 8192;
@@ -141,7 +141,7 @@ void scan_rows_slow(Kernel& k) {
 }
 
 void window_median_slow(Kernel& k) {
-    k.describe("kernels_samples/window_median/slow.ncu-rep", 0, "window_median",
+    k.describe("kernels_samples/window_median/slow.ncu-repz", 0, "window_median",
                "samples[t * sensors + sensor] of one byte: 63 frames, then for every later t the "
                "sample that leaves the window (t - 1) and the one that enters it (t + 62)");
     const int sensors = 512 * 512, frames = 256, window = 63;
@@ -163,7 +163,7 @@ void window_median_slow(Kernel& k) {
 }
 
 void lookup_records_slow(Kernel& k) {
-    k.describe("kernels_samples/lookup_records/slow.ncu-rep", 0, "observe",
+    k.describe("kernels_samples/lookup_records/slow.ncu-repz", 0, "observe",
                "star[i], then entry star[i] of eight arrays, with the program's random stars");
     const int stars = 1 << 22, queries = 1 << 24;
     SampleRandom random;
@@ -200,7 +200,7 @@ std::vector<int> sparse_row_starts(SampleRandom& random, int rows) {
 }
 
 void sparse_apply_slow(Kernel& k) {
-    k.describe("kernels_samples/sparse_apply/slow.ncu-rep", 0, "apply_matrix",
+    k.describe("kernels_samples/sparse_apply/slow.ncu-repz", 0, "apply_matrix",
                "row_start[row] and [row + 1], columns[k], values[k], x[columns[k]], k from "
                "row_start[row] + lane in steps of 32, with the program's random matrix");
     const int rows = 262144, x_size = 65536;
@@ -231,7 +231,7 @@ void sparse_apply_slow(Kernel& k) {
 }
 
 void page_walk_slow(Kernel& k) {
-    k.describe("kernels_samples/page_walk/slow.ncu-rep", 0, "sum_lists",
+    k.describe("kernels_samples/page_walk/slow.ncu-repz", 0, "sum_lists",
                "heads[blockIdx.x] by every lane, then word `lane` of each page of the list, with "
                "the program's random order of pages");
     const int lists = 32768, pages_per_list = 64, count = lists * pages_per_list;

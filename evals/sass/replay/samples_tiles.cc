@@ -5,7 +5,7 @@
 #include "replay.h"
 
 void stencil_march_slow(Kernel& k) {
-    k.describe("kernels_samples/stencil_march/slow.ncu-rep", 0, "advance",
+    k.describe("kernels_samples/stencil_march/slow.ncu-repz", 0, "advance",
                "25 points of a 3D star of radius 4 with every coordinate clamped to the grid, and "
                "current, previous, courant at the point itself; 24 planes per block");
     const int nx = 512, ny = 512, nz = 96, radius = 4;
@@ -60,7 +60,7 @@ int rim_offset(Dim block, Dim thread, int nx, int ny) {
 }
 
 void stencil_march_fast(Kernel& k) {
-    k.describe("kernels_samples/stencil_march/fast.ncu-rep", 0, "advance",
+    k.describe("kernels_samples/stencil_march/fast.ncu-repz", 0, "advance",
                "pairs of floats: the first five planes of the column (its clamped planes are one "
                "load), then per plane the next plane ahead, previous, courant and the tile's rim, "
                "each clamped at the end");
@@ -100,7 +100,7 @@ void stencil_march_fast(Kernel& k) {
 }
 
 void tap_filter_slow(Kernel& k) {
-    k.describe("kernels_samples/tap_filter/slow.ncu-rep", 0, "filter",
+    k.describe("kernels_samples/tap_filter/slow.ncu-repz", 0, "filter",
                "taps[k], k from threadIdx.x to 127; in[256 * blockIdx.x + s], s from threadIdx.x "
                "to 382 in steps of 256, where the sample exists");
     const int taps_count = 128, tile = 256 + taps_count - 1, count = 1 << 24;
@@ -116,7 +116,7 @@ void tap_filter_slow(Kernel& k) {
 }
 
 void tile_smooth_slow(Kernel& k) {
-    k.describe("kernels_samples/tile_smooth/slow.ncu-rep", 0, "blur",
+    k.describe("kernels_samples/tile_smooth/slow.ncu-repz", 0, "blur",
                "image[(y + row) * pitch + x + dx] for row, dx from 0 to 8, one pixel per thread");
     const int size = 4096, taps = 9, pitch = size + 8, rows = size + 8 + 64;
     Loads& image = k.array("image", 1, 4, int64_t{rows} * pitch).loads({34});
@@ -132,7 +132,7 @@ void tile_smooth_slow(Kernel& k) {
 }
 
 void score_tiles_slow(Kernel& k) {
-    k.describe("kernels_samples/score_tiles/slow.ncu-rep", 0, "score",
+    k.describe("kernels_samples/score_tiles/slow.ncu-repz", 0, "score",
                "float4 of 128 x 16 tiles of queries (rows by blockIdx.y) and of items (rows by "
                "blockIdx.x), 64 steps along the vectors");
     const int vectors = 4096, length = 1024, tile = 128, depth = 16;
@@ -154,7 +154,7 @@ void score_tiles_slow(Kernel& k) {
 }
 
 void half_dense_slow(Kernel& k) {
-    k.describe("kernels_samples/half_dense/slow.ncu-rep", 0, "product",
+    k.describe("kernels_samples/half_dense/slow.ncu-repz", 0, "product",
                "16 bytes of half per thread and step: 128 rows of a by blockIdx.y, 128 columns of "
                "b by blockIdx.x; the first step before the loop, in the loop always the next");
     const int rows = 4096, columns = 4096, depth = 2048, tile = 128, step_depth = 16;
@@ -182,7 +182,7 @@ void half_dense_slow(Kernel& k) {
 }
 
 void panel_product_slow(Kernel& k) {
-    k.describe("kernels_samples/panel_product/slow.ncu-rep", 0, "dense_layer",
+    k.describe("kernels_samples/panel_product/slow.ncu-repz", 0, "dense_layer",
                "asynchronous copies of 16 bytes of bfloat16: 128 lines of x by blockIdx.x and 256 "
                "lines of weights by blockIdx.y per step of 64; pairs of bias at the end");
     const int rows = 4096, columns = 8192, depth = 2048, step = 64;
@@ -208,7 +208,7 @@ void panel_product_slow(Kernel& k) {
 }
 
 void orbit_forces_slow(Kernel& k) {
-    k.describe("kernels_samples/orbit_forces/slow.ncu-rep", 0, "pull_of_share",
+    k.describe("kernels_samples/orbit_forces/slow.ncu-repz", 0, "pull_of_share",
                "float4 of bodies: the thread's own two, and tiles of 128 sources of the share "
                "blockIdx.y");
     const int count = 32768, shares = 32;

@@ -48,4 +48,5 @@ more=(--section SchedulerStats --section WarpStateStats --section InstructionSta
 profile pipeline_double --set detailed "${more[@]}" --import-source yes ./before/pipeline 8388608
 profile pipeline_again  --set detailed "${more[@]}" --import-source yes ./before/pipeline
 profile pipeline_warm   --set basic --cache-control none ./before/pipeline
-# Kept compressed, where they were copied to: zstd -19 --rm X.ncu-rep -o X.ncu-repz (zoo too).
+# Kept compressed, where they were copied to: zstd -19 --rm X.ncu-rep -o X.ncu-repz, except
+# tour_full, tour_basic and range, which other programs open.

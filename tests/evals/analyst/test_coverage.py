@@ -49,7 +49,7 @@ def test_a_file_that_is_not_a_report_is_listed_as_unread() -> None:
 
 
 def test_a_launch_without_counters_has_no_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
-    (subject, *_) = subjects(report("metrics_only.ncu-rep"))
+    (subject, *_) = subjects(report("metrics_only.ncu-repz"))
     launch = subject.launch
     assert has_measurements(launch)
     configured = tuple(name for name in launch.metric_names() if name.startswith("launch__"))
@@ -92,10 +92,10 @@ def test_a_ceiling_that_does_not_say_what_is_left_is_no_answer() -> None:
 
 
 def test_the_command_prints_a_page(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["coverage", "--only", "tour_lines.ncu-rep", "--processes", "1"]) == 0
+    assert main(["coverage", "--only", "tour_lines.ncu-repz", "--processes", "1"]) == 0
     page = capsys.readouterr().out
     assert page.startswith("# Coverage: does the longest kernel")
-    assert "Printed by `python -m evals.analyst coverage --only tour_lines.ncu-rep --p" in page
+    assert "Printed by `python -m evals.analyst coverage --only tour_lines.ncu-repz --p" in page
     assert "1 of 1 readable reports" in page
 
 
@@ -107,8 +107,8 @@ def test_the_command_prints_a_page(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("tour_full.ncu-rep", "full"),
         ("tour_basic.ncu-rep", "basic"),
-        ("tour_lines.ncu-rep", "other"),
-        ("metrics_only.ncu-rep", "other"),
+        ("tour_lines.ncu-repz", "other"),
+        ("metrics_only.ncu-repz", "other"),
     ],
 )
 def test_sets_are_told_by_their_sections(name: str, kind: str) -> None:
@@ -118,7 +118,7 @@ def test_sets_are_told_by_their_sections(name: str, kind: str) -> None:
 
 
 def test_kernels_are_ranked_by_the_sum_of_their_times() -> None:
-    profile = profile_of(report("nvtx.ncu-rep"))
+    profile = profile_of(report("nvtx.ncu-repz"))
     assert profile is not None
     longest = kernels_by_time(profile.launches)
     sums = [
@@ -128,7 +128,7 @@ def test_kernels_are_ranked_by_the_sum_of_their_times() -> None:
     assert sums == sorted(sums, reverse=True)
     assert sum(sums) == pytest.approx(sum(each.rank_time for each in profile.launches))
     assert len({launch.kernel for launch in longest}) == len(longest)
-    (first, *_), most = subjects(report("nvtx.ncu-rep")), subjects(report("nvtx.ncu-rep"), 1)
+    (first, *_), most = subjects(report("nvtx.ncu-repz")), subjects(report("nvtx.ncu-repz"), 1)
     assert [each.launch.id for each in most] == [first.launch.id] == [longest[0].id]
     assert len(first.beside) == len(profile.launches) - 1
 

@@ -10,7 +10,7 @@ from evals.consistency.__main__ import main
 from evals.consistency.check_output import Checked, check
 from evals.consistency.command_output import Printed, texts_of_pair, texts_of_report
 from evals.consistency.page import missed
-from kernels_samples.samples import HERE
+from kernels_samples.samples import HERE, report_of
 
 pytestmark = pytest.mark.slow
 
@@ -20,8 +20,8 @@ def checked(*names: str) -> list[Checked]:
         text
         for name in names
         for text in (
-            *texts_of_report(HERE / name / "slow.ncu-rep"),
-            *texts_of_pair(HERE / name / "slow.ncu-rep", HERE / name / "fast.ncu-rep"),
+            *texts_of_report(report_of(name, "slow")),
+            *texts_of_pair(report_of(name, "slow"), report_of(name, "fast")),
         )
     ]
     return [check(text) for text in texts if isinstance(text, Printed)]

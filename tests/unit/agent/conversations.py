@@ -23,8 +23,8 @@ from keet.explanation.model_explanation import ModelExplanation
 from keet.ingest import read_profile
 from keet.profile import Profile
 from keet.prose.text import Prose
+from tests.kept_reports import sample_report
 
-SAMPLES = Path("kernels_samples")
 READING: dict[str, Any] = {
     "purpose": "Scores queries against items.",
     "mapping": "Each block computes a tile of `kTile` by `kTile`.",
@@ -81,7 +81,7 @@ def _profile(path: str) -> Profile:
 
 def explained(*names: str) -> list[Explanation]:
     """Of `score_tiles/slow`, or a path; new ledgers every time."""
-    paths = [str(SAMPLES / f"{n}.ncu-rep") if not n.startswith("tests/") else n for n in names]
+    paths = [str(sample_report(*n.split("/"))) if not n.startswith("tests/") else n for n in names]
     return [
         explain(_profile(path), _profile(path).launches, 5, report_scope=scope_of(number))
         for number, path in enumerate(paths)

@@ -38,6 +38,7 @@ from keet.agent.edits.patch_making import LineReplacement, Patch, place_changes
 from keet.agent.source.source_listing import kernel_files
 from keet.analysis.launch_view import LaunchView
 from keet.ingest import read_profile
+from kernels_samples.samples import report_of
 from tests.unit.agent.source_launch import launch_of
 
 SAMPLES = Path(__file__).parents[3] / "kernels_samples"
@@ -673,7 +674,7 @@ def test_an_endless_constexpr_hits_the_time_limit() -> None:
 @pytest.mark.slow
 def test_a_sample_compiles_with_the_registers_of_its_report() -> None:
     path = SAMPLES / "score_tiles" / "slow.cu"
-    launch = read_profile(path.with_suffix(".ncu-rep")).launches[0]
+    launch = read_profile(report_of("score_tiles")).launches[0]
     options = BuildOptions(launch.device.compute_capability, ("-std=c++17", "-O3", "-lineinfo"))
     result = compile_source({str(path): path.read_text(encoding="utf-8")}, str(path), options)
     assert isinstance(result, Compiled), result

@@ -19,7 +19,7 @@ from tests.long_texts import SOURCE, repeated
 from tests.unit.agent.source_launch import launch_of
 
 SAMPLES = Path(__file__).parents[3] / "kernels_samples"
-REPORTS = sorted(SAMPLES.glob("*/*.ncu-rep"))
+REPORTS = sorted(SAMPLES.glob("*/*.ncu-rep*"))
 
 PROGRAM = """\
 #include <cstdio>
@@ -189,7 +189,7 @@ def test_the_kernel_of_each_sample_is_whole_with_its_launch(path: Path) -> None:
 
 
 def test_a_triton_kernel_comes_with_its_launch_and_constants() -> None:
-    text = shown_source(read_profile(SAMPLES / "token_mix" / "slow.ncu-rep").launches[0], 3000)
+    text = shown_source(read_profile(SAMPLES / "token_mix" / "slow.ncu-repz").launches[0], 3000)
     assert "@triton.jit" in text
     assert "TILE_M, TILE_N, TILE_K = 128, 256, 64" in text
     assert "num_stages=4" in text
@@ -227,13 +227,13 @@ def test_a_fortran_loop_is_shown_with_its_procedure_and_parameters() -> None:
 def test_headers_of_libraries_are_not_the_kernels() -> None:
     names = [
         Path(path).name
-        for path in kernel_files(read_profile(SAMPLES / "gas_state" / "slow.ncu-rep").launches[0])
+        for path in kernel_files(read_profile(SAMPLES / "gas_state" / "slow.ncu-repz").launches[0])
     ]
     assert names == ["slow.cu", "state_math.h"]
 
 
 def test_missing_headers_are_named() -> None:
-    launch = read_profile(SAMPLES / "gas_state" / "slow.ncu-rep").launches[0]
+    launch = read_profile(SAMPLES / "gas_state" / "slow.ncu-repz").launches[0]
     assert shown_source(launch, 3000).endswith("(not at hand: problem.h)")
 
 

@@ -214,7 +214,7 @@ def test_literals_of_code_and_not_of_comments() -> None:
 
 
 def test_constants_of_a_sample() -> None:
-    launch = read_profile(SAMPLES / "panel_product" / "fast.ncu-rep").launches[0]
+    launch = read_profile(SAMPLES / "panel_product" / "fast.ncu-repz").launches[0]
     found = source_constants(launch)
     assert found["kWarpsAcross"] == Constant(4, "kTileColumns / kWarpColumns", "fast.cu:12")
     assert found["kAtOnce"].value == 32

@@ -237,7 +237,7 @@ def test_converted_and_measured_shares_are_continuous(
 
 def test_a_table_in_host_memory() -> None:
     """Every lookup goes over PCIe: 268 MB in 13.7 ms."""
-    found = ceilings_of(SAMPLES / "rate_table" / "slow.ncu-rep")
+    found = ceilings_of(SAMPLES / "rate_table" / "slow.ncu-repz")
     link, rate = found.get(HOST_LINK), found.rate(HOST_LINK)
     assert link
     assert rate
@@ -248,7 +248,7 @@ def test_a_table_in_host_memory() -> None:
 
 
 def test_an_idle_link_has_share_zero_and_no_row() -> None:
-    found = ceilings_of(SAMPLES / "rate_table" / "fast.ncu-rep")
+    found = ceilings_of(SAMPLES / "rate_table" / "fast.ncu-repz")
     assert found.share(HOST_LINK) == 0.0
     assert HOST_LINK in found
     assert HOST_LINK not in [unit.name for unit in found.ranked]

@@ -52,7 +52,7 @@ def test_the_source_folder_fills_the_gap() -> None:
     assert gaps_of(profile) == set()
 
 
-@pytest.mark.parametrize("name", ["range.ncu-rep", "graph.ncu-rep"])
+@pytest.mark.parametrize("name", ["range.ncu-rep", "graph.ncu-repz"])
 def test_ranges_and_graphs_have_no_source_to_lack(name: str, profile_of) -> None:
     """ncu refuses --import-source for them, so it must not be advised."""
     assert {"source_lines", "source_text"}.isdisjoint(gaps_of(profile_of(name)))
@@ -75,7 +75,7 @@ def test_sections_that_ncu_could_not_collect_are_not_requested_again(profile_of)
 
 
 def test_no_recorded_command(profile_of) -> None:
-    profile = with_command(profile_of("metrics_only.ncu-rep"), None)
+    profile = with_command(profile_of("metrics_only.ncu-repz"), None)
     command = find_coverage(profile).command
     assert command.startswith("ncu --set full --import-source yes ")
     assert command.endswith(
@@ -137,7 +137,7 @@ def test_a_recorded_command_whose_quotes_do_not_close_is_not_used(profile_of) ->
         assert keet_command(with_command(profile, by_keet + program)) == f"keet profile -- {told}"
 
 
-METRICS_ONLY = read_profile(REPORTS / "metrics_only.ncu-rep")
+METRICS_ONLY = read_profile(REPORTS / "metrics_only.ncu-repz")
 _UNQUOTED = re.compile(r"""'[^']*'|"(?:[^"$`\\!]|\\\w)*\"""")
 shell_texts = st.lists(st.sampled_from([*"ab-;&|<>$`(){}*?~!#\\\"' \n", "-o ", "=x", "\u2028"]))
 
@@ -150,7 +150,7 @@ def test_recorded_text_is_never_shell_syntax(recorded: str) -> None:
 
 
 def test_source_that_was_imported_is_imported_again(profile_of) -> None:
-    command = find_coverage(profile_of("tour_lines.ncu-rep")).command
+    command = find_coverage(profile_of("tour_lines.ncu-repz")).command
     assert command.count("--import-source yes") == 1
 
 

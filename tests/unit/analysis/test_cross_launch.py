@@ -110,7 +110,7 @@ def test_numbered_parts_of_a_function_are_not_versions(profile_of: ProfileOf) ->
 
 
 def test_a_report_without_bytes_has_no_round_trip(profile_of: ProfileOf) -> None:
-    for report in ("metrics_only.ncu-rep", "range.ncu-rep", "graph.ncu-rep"):
+    for report in ("metrics_only.ncu-repz", "range.ncu-rep", "graph.ncu-repz"):
         assert all(each.kind != "hand_over" for each in found_in(profile_of(report).launches))
 
 

@@ -27,7 +27,7 @@ from tests.conftest import REPORTS, TESTS, corpus_files, needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up
 
-SAMPLES = sorted((TESTS.parent / "kernels_samples").glob("*/*.ncu-rep"))
+SAMPLES = sorted((TESTS.parent / "kernels_samples").glob("*/*.ncu-rep*"))
 RUNS = sorted((TESTS / "data" / "runs").glob("*.ncu-repz"))
 PIPELINE = REPORTS / "pipeline_before.ncu-repz"
 SHARE = Quantity(40.0, "%")

@@ -17,6 +17,7 @@ from keet.ingest import read_profile
 from keet.ingest.ncu_rep.container import blocks_of
 from keet.ingest.ncu_rep.reader import Report
 from keet.profile import Absent, Launch, Profile
+from kernels_samples.samples import report_of
 from tests import encode
 from tests.conftest import CORPUS, TESTS, corpus_files, needs_corpus
 from tests.rows import each_row
@@ -28,7 +29,7 @@ ProfileOf = Callable[[str], Profile]
 
 
 def sample(name: str, launch: int = 0) -> Roofline:
-    return find_roofline(read_profile(SAMPLES / f"{name}.ncu-rep").launches[launch])
+    return find_roofline(read_profile(report_of(*name.split("/"))).launches[launch])
 
 
 def ceiling(roofline: Roofline, ceiling_id: str) -> Ceiling:
@@ -109,7 +110,7 @@ def check_against_ncu(launch: Launch) -> bool:
     return True
 
 
-@each_row("path", sorted(SAMPLES.glob("*/slow.ncu-rep")), ids=lambda p: p.parent.name)
+@each_row("path", sorted(SAMPLES.glob("*/slow.ncu-rep*")), ids=lambda p: p.parent.name)
 def test_as_ncus_rule_says(path: Path) -> None:
     checked = [check_against_ncu(launch) for launch in read_profile(path).launches]
     assert any(checked)

@@ -212,7 +212,7 @@ def test_without_a_recorder_ncu_times_the_launches(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUDA_INJECTION64_PATH", "/another/tool.so")
-    bench.answers({"report": str(REPORTS / "metrics_only.ncu-rep")}, {"report": report("waits")})
+    bench.answers({"report": str(REPORTS / "metrics_only.ncu-repz")}, {"report": report("waits")})
     done = bench.profile()
     assert (
         "CUDA_INJECTION64_PATH is set already; nsys is not installed; running the program again"

@@ -26,6 +26,7 @@ from keet.profile import (
     Value,
     Workload,
 )
+from kernels_samples.samples import report_of
 from tests.conftest import REPORTS, TESTS
 
 SAMPLES = TESTS.parent / "kernels_samples"
@@ -66,7 +67,7 @@ def pipeline(name: str) -> Profile:
 
 
 def sample(name: str, version: str = "slow") -> Profile:
-    return read(SAMPLES / name / f"{version}.ncu-rep")
+    return read(report_of(name, version))
 
 
 @cache

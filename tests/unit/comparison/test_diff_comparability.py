@@ -167,7 +167,7 @@ def test_versions_are_noted(what: str) -> None:
 
 
 def test_the_same_file_twice() -> None:
-    for profile in (pipeline("before"), sample("xs_lookup"), report("tour_lines.ncu-rep")):
+    for profile in (pipeline("before"), sample("xs_lookup"), report("tour_lines.ncu-repz")):
         found = difference(profile, profile)
         assert reasons(found)["same_file"] == "note"
         assert not found.forbidden
@@ -334,7 +334,7 @@ def test_a_launch_limit_that_was_not_reached_means_all_were_captured() -> None:
 
 
 def test_missing_sections_are_noted_by_name() -> None:
-    found = difference(report("tour_basic.ncu-rep"), report("tour_lines.ncu-rep"))
+    found = difference(report("tour_basic.ncu-rep"), report("tour_lines.ncu-repz"))
     (note,) = (reason for reason in found.caveats if reason.id == "metric_sets")
     assert note.severity == "note"
     assert note.text.startswith("the report before has no ")

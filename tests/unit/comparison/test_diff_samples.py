@@ -148,10 +148,10 @@ def _shares(pair: PairDifference) -> list[tuple[str, str | None, str | None, flo
         ("pipeline_before.ncu-repz", "pipeline_double.ncu-repz"),
         ("pipeline_before.ncu-repz", "pipeline_again.ncu-repz"),
         ("pipeline_warm.ncu-repz", "pipeline_after.ncu-repz"),
-        ("tour_basic.ncu-rep", "tour_lines.ncu-rep"),
+        ("tour_basic.ncu-rep", "tour_lines.ncu-repz"),
         ("tour_full.ncu-rep", "tour_nolines.ncu-repz"),
-        ("processes.ncu-repz", "nvtx.ncu-rep"),
-        ("range.ncu-rep", "graph.ncu-rep"),
+        ("processes.ncu-repz", "nvtx.ncu-repz"),
+        ("range.ncu-rep", "graph.ncu-repz"),
     ],
 )
 @pytest.mark.slow

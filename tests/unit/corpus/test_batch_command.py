@@ -35,11 +35,11 @@ def tree(tmp_path: Path) -> Path:
     """Three formats, a duplicate, a report that was cut, and a file that is none."""
     folder = tmp_path / "tree"
     (folder / "more").mkdir(parents=True)
-    for name in ("graph.ncu-rep", "nvtx.ncu-rep", "tour_lines.csv"):
+    for name in ("graph.ncu-repz", "nvtx.ncu-repz", "tour_lines.csv"):
         shutil.copy(REPORTS / name, folder)
     packed = zstd.compress(varied((REPORTS / "range.ncu-rep").read_bytes(), 1))
     (folder / "packed.ncu-repz").write_bytes(packed)
-    shutil.copy(REPORTS / "nvtx.ncu-rep", folder / "more" / "same.ncu-rep")
+    shutil.copy(REPORTS / "nvtx.ncu-repz", folder / "more" / "same.ncu-rep")
     (folder / "more" / "cut.ncu-rep").write_bytes((REPORTS / "range.ncu-rep").read_bytes()[:9000])
     (folder / "more" / "prices.csv").write_text("a,b\n1,2\n")
     return folder
@@ -71,15 +71,15 @@ def test_batch_of_a_folder_records_every_file(tree: Path, tmp_path: Path, keet: 
     result = keet("batch", tree, "-o", out, "--jobs", 2)
     assert result.code == 5
     assert statuses(out) == {
-        "graph.ncu-rep": "done",
-        "nvtx.ncu-rep": "done",
+        "graph.ncu-repz": "done",
+        "nvtx.ncu-repz": "done",
         "packed.ncu-repz": "done",
         "tour_lines.csv": "done",
         "same.ncu-rep": "duplicate",
         "cut.ncu-rep": "failed",
     }
     ((path, of),) = asked(out, "SELECT path, duplicate_of FROM files WHERE status = 'duplicate'")
-    assert (path, of) == (str(tree / "more" / "same.ncu-rep"), str(tree / "nvtx.ncu-rep"))
+    assert (path, of) == (str(tree / "more" / "same.ncu-rep"), str(tree / "nvtx.ncu-repz"))
     assert "6 files: 4 done, 1 duplicate, 1 failed" in result.out
     assert "skipped 1 CSV or JSON file that is not from ncu or keet" in result.out
     assert f"next: keet top {out}" in result.out
@@ -94,9 +94,9 @@ def test_rows_have_the_values_of_explain(
     tree: Path, tmp_path: Path, batch: Keet, keet: Keet
 ) -> None:
     out = tmp_path / "out"
-    batch(tree / "nvtx.ncu-rep", "-o", out)
+    batch(tree / "nvtx.ncu-repz", "-o", out)
     told = json.loads(
-        keet("explain", tree / "nvtx.ncu-rep", "--format", "json", "--no-model", "--no-sass").out
+        keet("explain", tree / "nvtx.ncu-repz", "--format", "json", "--no-model", "--no-sass").out
     )
     rows = asked(out, "SELECT launch_id, kernel, limiter, explanation FROM launches ORDER BY 1")
     assert [json.loads(row[3]) for row in rows] == told["launches"]
@@ -109,7 +109,7 @@ def test_rows_have_the_values_of_explain(
 def test_names_that_are_not_utf8_and_snapshots(tmp_path: Path, batch: Keet, keet: Keet) -> None:
     tree, out = tmp_path / "tree", tmp_path / "out"
     tree.mkdir()
-    shutil.copy(REPORTS / "graph.ncu-rep", tree / os.fsdecode(b"\xff'[*].ncu-rep"))
+    shutil.copy(REPORTS / "graph.ncu-repz", tree / os.fsdecode(b"\xff'[*].ncu-rep"))
     keet("snapshot", REPORTS / "range.ncu-rep", "-o", tree / "range.keet.json")
     for _ in range(2):
         assert batch(tree, "-o", out).code == 0
@@ -150,8 +150,8 @@ def test_unchanged_files_are_not_read_again(tree: Path, tmp_path: Path, batch: K
 def test_changed_touched_and_repaired_files(tree: Path, tmp_path: Path, batch: Keet) -> None:
     out = tmp_path / "out"
     batch(tree, "-o", out)
-    os.utime(tree / "graph.ncu-rep", ns=(1, 1))
-    shutil.copy(REPORTS / "metrics_only.ncu-rep", tree / "nvtx.ncu-rep")
+    os.utime(tree / "graph.ncu-repz", ns=(1, 1))
+    shutil.copy(REPORTS / "metrics_only.ncu-repz", tree / "nvtx.ncu-repz")
     shutil.copy(REPORTS / "range.ncu-rep", tree / "more" / "cut.ncu-rep")
     result = batch(tree, "-o", out)
     assert result.code == 0
@@ -250,8 +250,8 @@ def test_wrong_usage(tmp_path: Path, keet: Keet, arguments: tuple[str, ...], mes
 
 @pytest.mark.slow
 def test_a_shard_without_files_succeeds(tmp_path: Path, batch: Keet) -> None:
-    path = tmp_path / "graph.ncu-rep"
-    shutil.copy(REPORTS / "graph.ncu-rep", path)
+    path = tmp_path / "graph.ncu-repz"
+    shutil.copy(REPORTS / "graph.ncu-repz", path)
     codes = [batch(path, "-o", tmp_path / "o", "--shard", f"{n}/2").code for n in (0, 1)]
     assert codes == [0, 0]
     assert len(statuses(tmp_path / "o")) == 1
@@ -328,6 +328,6 @@ def check_that_workers_that_die_are_told_of(cluster: str, tmp_path: Path, batch:
 
 
 def check_that_no_cluster_is_told(tmp_path: Path, batch: Keet) -> None:
-    result = batch(REPORTS / "graph.ncu-rep", "-o", tmp_path, "--dask", "tcp://127.0.0.1:9")
+    result = batch(REPORTS / "graph.ncu-repz", "-o", tmp_path, "--dask", "tcp://127.0.0.1:9")
     assert result.code == 3
     assert "no Dask scheduler answers at tcp://127.0.0.1:9" in result.err

@@ -21,7 +21,7 @@ def tree(tmp_path: Path) -> Path:
     """Two reports, and one that was cut."""
     folder = tmp_path / "tree"
     folder.mkdir()
-    for name in ("graph.ncu-rep", "nvtx.ncu-rep"):
+    for name in ("graph.ncu-repz", "nvtx.ncu-repz"):
         shutil.copy(REPORTS / name, folder)
     (folder / "cut.ncu-rep").write_bytes((REPORTS / "range.ncu-rep").read_bytes()[:9000])
     return folder
@@ -49,21 +49,21 @@ def shown(out: Path) -> set[str]:
 
 @pytest.mark.slow
 def test_gone_files_are_reported_and_kept_until_prune(tree: Path, out: Path, batch: Keet) -> None:
-    (tree / "nvtx.ncu-rep").unlink()
+    (tree / "nvtx.ncu-repz").unlink()
     (tree / "cut.ncu-rep").unlink()
     told = batch(tree, "-o", out)
     assert told.err == (
         "keet: 2 files of the store no longer exist; remove from the store with: "
         f"keet batch {tree} -o {out} --prune\n"
     )
-    assert shown(out) == {"graph.ncu-rep", "nvtx.ncu-rep"}
+    assert shown(out) == {"graph.ncu-repz", "nvtx.ncu-repz"}
     pruned = batch(tree, "-o", out, "--prune")
     assert "removed from the store: 2 files that no longer exist" in pruned.out
     assert (pruned.code, pruned.err) == (0, "")
-    assert shown(out) == {"graph.ncu-rep"}
+    assert shown(out) == {"graph.ncu-repz"}
     assert files(out) == {
-        "graph.ncu-rep": ("done", None),
-        "nvtx.ncu-rep": ("gone", None),
+        "graph.ncu-repz": ("done", None),
+        "nvtx.ncu-repz": ("gone", None),
         "cut.ncu-rep": ("gone", None),
     }
     assert not (out / "quarantine.txt").exists()
@@ -73,12 +73,12 @@ def test_gone_files_are_reported_and_kept_until_prune(tree: Path, out: Path, bat
 @pytest.mark.slow
 def test_a_file_that_came_back_is_not_analysed_again(tree: Path, out: Path, batch: Keet) -> None:
     kept = tree.parent / "kept.ncu-rep"
-    (tree / "nvtx.ncu-rep").rename(kept)
+    (tree / "nvtx.ncu-repz").rename(kept)
     batch(tree, "-o", out, "--prune")
-    kept.rename(tree / "nvtx.ncu-rep")
+    kept.rename(tree / "nvtx.ncu-repz")
     assert "0 launches" in batch(tree, "-o", out).out
-    assert shown(out) == {"graph.ncu-rep", "nvtx.ncu-rep"}
-    assert files(out)["nvtx.ncu-rep"] == ("done", None)
+    assert shown(out) == {"graph.ncu-repz", "nvtx.ncu-repz"}
+    assert files(out)["nvtx.ncu-repz"] == ("done", None)
 
 
 @pytest.mark.parametrize("options", [(), ("--prune",)])
@@ -86,21 +86,21 @@ def test_a_file_that_came_back_is_not_analysed_again(tree: Path, out: Path, batc
 def test_a_moved_file_gets_its_new_path(
     tree: Path, out: Path, batch: Keet, options: tuple[str, ...]
 ) -> None:
-    (tree / "nvtx.ncu-rep").rename(tree / "a.ncu-rep")
+    (tree / "nvtx.ncu-repz").rename(tree / "a.ncu-rep")
     shutil.copy(tree / "a.ncu-rep", tree / "b.ncu-rep")
     batch(tree, "-o", out, *options)
-    assert shown(out) == {"graph.ncu-rep", "a.ncu-rep"}
+    assert shown(out) == {"graph.ncu-repz", "a.ncu-rep"}
     known = files(out)
     assert (known["a.ncu-rep"], known["b.ncu-rep"]) == (("done", None), ("duplicate", "a.ncu-rep"))
-    assert known["nvtx.ncu-rep"] == (("gone", None) if options else ("duplicate", "a.ncu-rep"))
+    assert known["nvtx.ncu-repz"] == (("gone", None) if options else ("duplicate", "a.ncu-rep"))
 
 
 @pytest.mark.slow
 def test_a_copy_of_a_file_that_changed(tree: Path, out: Path, batch: Keet) -> None:
-    shutil.copy(tree / "nvtx.ncu-rep", tree / "copy.ncu-rep")
+    shutil.copy(tree / "nvtx.ncu-repz", tree / "copy.ncu-rep")
     batch(tree, "-o", out)
-    assert files(out)["copy.ncu-rep"] == ("duplicate", "nvtx.ncu-rep")
-    shutil.copy(REPORTS / "metrics_only.ncu-rep", tree / "nvtx.ncu-rep")
+    assert files(out)["copy.ncu-rep"] == ("duplicate", "nvtx.ncu-repz")
+    shutil.copy(REPORTS / "metrics_only.ncu-repz", tree / "nvtx.ncu-repz")
     batch(tree, "-o", out)
     shutil.copy(tree / "copy.ncu-rep", tree / "again.ncu-rep")
     batch(tree, "-o", out)
@@ -114,15 +114,15 @@ def test_only_files_below_the_given_folders_are_pruned(
 ) -> None:
     other = tmp_path / "tree2"
     other.mkdir()
-    shutil.copy(REPORTS / "metrics_only.ncu-rep", other / "x.ncu-rep")
+    shutil.copy(REPORTS / "metrics_only.ncu-repz", other / "x.ncu-rep")
     batch(other, "-o", out)
     shutil.rmtree(other)
-    (tree / "nvtx.ncu-rep").unlink()
+    (tree / "nvtx.ncu-repz").unlink()
     batch(tree, "-o", out, "--prune")
-    assert shown(out) == {"graph.ncu-rep", "x.ncu-rep"}
+    assert shown(out) == {"graph.ncu-repz", "x.ncu-rep"}
     assert batch(other, "-o", out).code == 2, "without --prune it is a mistake"
     assert batch(other, "-o", out, "--prune").code == 0
-    assert shown(out) == {"graph.ncu-rep"}
+    assert shown(out) == {"graph.ncu-repz"}
     assert batch(tmp_path / "never", "-o", out, "--prune").code == 2
 
 

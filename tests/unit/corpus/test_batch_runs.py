@@ -172,7 +172,7 @@ def test_stores_of_an_older_keet_are_resumed(
     tree: Path, out: Path, batch: Keet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A part of an older keet has no column of the run: only reports with a table are read again."""
-    shutil.copy(REPORTS / "nvtx.ncu-rep", tree)
+    shutil.copy(REPORTS / "nvtx.ncu-repz", tree)
     new = {name for name in (column.name for column in (*LAUNCHES, *FILES)) if is_of_run(name)}
     assert len(new) == 10
     with monkeypatch.context() as patch:

@@ -32,7 +32,7 @@ Damage = Callable[[Path], object]
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("damage") / "tree"
     folder.mkdir()
-    shutil.copy(REPORTS / "graph.ncu-rep", folder)
+    shutil.copy(REPORTS / "graph.ncu-repz", folder)
     return folder
 
 
@@ -40,11 +40,11 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def base(tree: Path) -> Path:
     """Two parts: two reports and a failed file, then another report and a copy of the first."""
     out = tree.with_name("base")
-    shutil.copy(REPORTS / "nvtx.ncu-rep", tree)
+    shutil.copy(REPORTS / "nvtx.ncu-repz", tree)
     (tree / "cut.ncu-rep").write_bytes((REPORTS / "range.ncu-rep").read_bytes()[:9000])
     _run_batch(tree, "-o", out)
     shutil.copy(REPORTS / "range.ncu-rep", tree)
-    shutil.copy(REPORTS / "nvtx.ncu-rep", tree / "same.ncu-rep")
+    shutil.copy(REPORTS / "nvtx.ncu-repz", tree / "same.ncu-rep")
     _run_batch(tree, "-o", out)
     assert len(part_folders(out)) == 2
     return out
@@ -291,7 +291,7 @@ def test_reports_of_other_folders_are_not_forgotten(
     assert "2 reports of damaged parts are still missing from the store" in done.err
     with open_store(out) as store:
         lost = store.query("SELECT path FROM files WHERE reason = $1 ORDER BY 1", [LOST]).rows
-    names = [tree / "graph.ncu-rep", tree / "nvtx.ncu-rep"]
+    names = [tree / "graph.ncu-repz", tree / "nvtx.ncu-repz"]
     assert lost == [(str(name),) for name in names]
     assert all(f"{name}\t{LOST}\n" in (out / "quarantine.txt").read_text() for name in names)
     assert batch(tree, "-o", out).code == 5
@@ -307,7 +307,7 @@ def test_a_moved_file_whose_rows_were_damaged(
     """Its record is in another part than its rows."""
     out, tree = tmp_path / "new", Path(shutil.copytree(tree, tmp_path / "tree"))
     batch(tree, "-o", out)
-    (tree / "graph.ncu-rep").rename(tree / "moved.ncu-rep")
+    (tree / "graph.ncu-repz").rename(tree / "moved.ncu-rep")
     batch(tree, "-o", out)
     before = everything(out)
     (part_folders(out)[0] / "launches.parquet").unlink()

@@ -21,7 +21,7 @@ SAMPLES = Path("kernels_samples")
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Insights:
     """Every report of the samples: two sweeps among 35 pairs of slow and fast."""
-    reports = sorted(SAMPLES.glob("*/*.ncu-rep")) + sorted(SAMPLES.glob("*/sweep/*.ncu-rep"))
+    reports = sorted(SAMPLES.glob("*/*.ncu-rep*")) + sorted(SAMPLES.glob("*/sweep/*.ncu-repz"))
     return insights_of(reports_in(tmp_path_factory.mktemp("store"), reports))
 
 
@@ -603,8 +603,8 @@ def test_versions_that_make_no_difference(tmp_path: Path) -> None:
 @each_row(
     ("path", "expected"),
     [
-        ("sweep/BLOCK_0128.ncu-rep", {"BLOCK": 128}),
-        ("sweep/TILE_Y_0004.ncu-rep", {"TILE_Y": 4}),
+        ("sweep/BLOCK_0128.ncu-repz", {"BLOCK": 128}),
+        ("sweep/TILE_Y_0004.ncu-repz", {"TILE_Y": 4}),
         ("x/tile=64,stages=3.ncu-repz", {"tile": 64, "stages": 3}),
         ("M_128_N_64/report.ncu-rep", {"M": 128, "N": 64}),
         ("nightly-2026-11-02.ncu-rep", {}),

@@ -613,7 +613,7 @@ def test_a_file_is_not_a_store(tmp_path: Path) -> None:
     assert refused(notes) == (
         f"{notes}: this is a file, not a store; make a store with: keet batch DIR -o store"
     )
-    for path in (REPORTS / "nvtx.ncu-rep", REPORTS / "tour_basic.live.csv"):
+    for path in (REPORTS / "nvtx.ncu-repz", REPORTS / "tour_basic.live.csv"):
         assert refused(path) == f"{path}: this is a report, not a store; see: keet explain {path}"
 
 

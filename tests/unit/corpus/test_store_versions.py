@@ -117,7 +117,7 @@ def test_other_wrong_names_are_not_blamed_on_the_age(keet: Keet) -> None:
 @pytest.mark.parametrize("more", [[], ["--prune"], ["--retry-failed"], ["--shard", "0/2"]], ids=str)
 def test_a_batch_does_not_go_on_in_an_old_store(old: Path, more: list[str], batch: Keet) -> None:
     before = contents(old)
-    result = batch(REPORTS / "metrics_only.ncu-rep", "-o", old, *more)
+    result = batch(REPORTS / "metrics_only.ncu-repz", "-o", old, *more)
     assert (result.code, result.out) == (2, "")
     assert result.err.startswith(
         f"keet: {old}: this store has version 1 (keet 0.1.0), and this keet writes version 2; "
@@ -129,7 +129,7 @@ def test_a_batch_does_not_go_on_in_an_old_store(old: Path, more: list[str], batc
 
 @pytest.mark.slow
 def test_the_command_that_makes_it_again_can_be_pasted(old: Path, batch: Keet, keet: Keet) -> None:
-    reports = (REPORTS / "metrics_only.ncu-rep", REPORTS / "range.ncu-rep")
+    reports = (REPORTS / "metrics_only.ncu-repz", REPORTS / "range.ncu-rep")
     refused = batch(*reports, "-o", old, "--jobs", 1).err
     again = shlex.split(refused.split("Make a new store with: keet batch ")[1])
     assert batch(*again).code == 0

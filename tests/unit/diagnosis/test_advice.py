@@ -191,7 +191,7 @@ def test_without_advice_the_general_remedy_is_given() -> None:
 
 def test_facts_that_a_report_does_not_show_are_not_true() -> None:
     """`--set basic` says nothing of instructions: nothing that needs them is advised."""
-    (launch, *_) = profile_of(REPORTS / "metrics_only.ncu-rep").launches
+    (launch, *_) = profile_of(REPORTS / "metrics_only.ncu-repz").launches
     view = LaunchView(launch)
     for name in ("loads_global", "accesses_narrow", "rows_padded", "waits_for_arithmetic"):
         assert not FACTS[name].answer(view, finding_of("latency_bound", view))

@@ -147,7 +147,7 @@ def test_a_report_with_a_duration_and_a_unit_gets_an_answer() -> None:
 
 
 def test_a_report_without_sections_raises_nothing_it_cannot_know() -> None:
-    for launch in profile_of(REPORTS / "metrics_only.ncu-rep").launches:
+    for launch in profile_of(REPORTS / "metrics_only.ncu-repz").launches:
         assert set(ids_of(diagnose(launch))) <= {"small_grid", "launch_bound"}
 
 

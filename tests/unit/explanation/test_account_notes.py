@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from copy import copy
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -13,15 +12,15 @@ from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.explanation.account_notes import NOTED_MIX, account_notes
 from keet.ingest import read_profile
 from keet.verification.grounding import check_grounding
+from tests.kept_reports import sample_report
 from tests.rows import each_row
 
-SAMPLES = Path("kernels_samples")
 NAMES = ("stencil_march", "gas_state", "matrix_flip", "field_axpy", "row_layers", "softmax_rows")
 
 
 @cache
 def diagnosed(sample: str, *, code: bool = True) -> Diagnosis:
-    return diagnose(read_profile(SAMPLES / sample / "slow.ncu-rep").launches[0], reads_code=code)
+    return diagnose(read_profile(sample_report(sample)).launches[0], reads_code=code)
 
 
 def notes_of(sample: str, *, code: bool = True) -> dict[str, str]:

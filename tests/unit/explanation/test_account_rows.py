@@ -16,13 +16,14 @@ from keet.explanation.account_rows import AccountRow, account_rows, leading_text
 from keet.ingest import read_profile
 from keet.units import Quantity
 from tests.conftest import REPORTS
+from tests.kept_reports import sample_report
 from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")
 PATHS = [
-    *(SAMPLES / name / "slow.ncu-rep" for name in ("matrix_flip", "gas_state", "sparse_apply")),
+    *(sample_report(name) for name in ("matrix_flip", "gas_state", "sparse_apply")),
     REPORTS / "tour_basic.ncu-rep",
-    REPORTS / "metrics_only.ncu-rep",
+    REPORTS / "metrics_only.ncu-repz",
 ]
 LAUNCH = read_profile(PATHS[0]).launches[0]
 UNPRINTED = 0.5
@@ -47,7 +48,7 @@ def test_rows_of_real_launches_add_up(path: Path, most: int) -> None:
 
 
 def test_a_part_with_one_child_has_one_row_with_both_labels() -> None:
-    launch = read_profile(SAMPLES / "row_norms" / "slow.ncu-rep").launches[0]
+    launch = read_profile(SAMPLES / "row_norms" / "slow.ncu-repz").launches[0]
     diagnosis = diagnose(launch, reads_code=False)
     first = account_rows(diagnosis.view, diagnosis.account)[0]
     assert first.label == "SMs idle while others work: fewer blocks than SMs"

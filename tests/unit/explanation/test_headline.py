@@ -183,7 +183,7 @@ def test_the_headline_has_the_idle_share_and_the_part_of_its_cause() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["graph.ncu-rep", "range.ncu-rep"])
+@pytest.mark.parametrize("name", ["graph.ncu-repz", "range.ncu-rep"])
 def test_time_between_kernels_is_not_attributed_to_a_unit(
     name: str, profile_of: Callable[[str], Profile]
 ) -> None:

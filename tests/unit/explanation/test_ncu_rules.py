@@ -116,7 +116,7 @@ def test_a_long_message_is_cut() -> None:
 
 
 def test_no_text_without_a_rule() -> None:
-    launch = profile_of(REPORTS / "metrics_only.ncu-rep").launches[0]
+    launch = profile_of(REPORTS / "metrics_only.ncu-repz").launches[0]
     assert second_opinion(launch, [finding("tail_effect")], [], 0) is None
 
 

@@ -305,7 +305,7 @@ def test_more_gaps_than_are_named(profile_of: ProfileOf) -> None:
 
 def test_launches_with_the_same_reasons(profile_of: ProfileOf) -> None:
     """They are named in one sentence, and the reasons are given once."""
-    profile = profile_of("tour_lines.ncu-rep")
+    profile = profile_of("tour_lines.ncu-repz")
     same = [each for each in profile.launches if each.kernel == "normalise"]
     assert len(same) == 2
     rows = [kernel(each.name.full, 1, 10.0, grid=each.grid, block=each.block) for each in same]
@@ -317,7 +317,7 @@ def test_launches_with_the_same_reasons(profile_of: ProfileOf) -> None:
 
 def test_a_table_with_one_time_for_launches_of_two_sizes(profile_of: ProfileOf) -> None:
     """14.69 us and 6.43 us under replay, 10.5 us on average in the run: nothing differs."""
-    profile = profile_of("tour_lines.ncu-rep")
+    profile = profile_of("tour_lines.ncu-repz")
     told = explained(profile, kernel("tour::normalise", 100, 1.05), recorder="file")
     assert all(each.replay is None for each in told.launches)
     told = explained(profile, kernel("tour::normalise", 100, 105), recorder="file")

@@ -13,23 +13,14 @@ from hypothesis import strategies as st
 
 from keet.errors import IngestError
 from keet.ingest import read_profile
-from keet.ingest.input import zstd
-from keet.ingest.input.report_bytes import HeldBytes
 from keet.ingest.ncu_rep.completeness import _words, asked_launches
 from keet.ingest.ncu_rep.container import EntryKind, blocks_of
 from tests.conftest import REPORTS, TESTS, Keet, corpus_files, needs_corpus
+from tests.kept_reports import unpacked
 
 RUNS = TESTS / "data" / "runs"
 SAMPLES = TESTS.parent / "kernels_samples"
-SEVERAL = ["tour_basic.ncu-rep", "metrics_only.ncu-rep", "processes.ncu-repz", "zoo.ncu-repz"]
-
-
-def unpacked(path: Path) -> bytes:
-    data = path.read_bytes()
-    if data.startswith(b"NVR"):
-        return data
-    with zstd.unpacked(HeldBytes(data)) as stream:
-        return stream.read()
+SEVERAL = ["tour_basic.ncu-rep", "metrics_only.ncu-repz", "processes.ncu-repz", "zoo.ncu-repz"]
 
 
 def cuts(data: bytes) -> Iterator[tuple[int, str]]:
@@ -68,7 +59,7 @@ def test_every_detectable_cut_gives_a_note(name: str, tmp_path: Path) -> None:
 
 
 def test_a_complete_report_has_no_note() -> None:
-    paths = [*REPORTS.glob("*.ncu-rep*"), *RUNS.glob("*.ncu-repz"), *SAMPLES.glob("*/*.ncu-rep")]
+    paths = [*REPORTS.glob("*.ncu-rep*"), *RUNS.glob("*.ncu-repz"), *SAMPLES.glob("*/*.ncu-rep*")]
     assert len(paths) > 80
     noted = {path.name: seen_in(path) for path in paths if seen_in(path) != "silent"}
     assert noted == {}

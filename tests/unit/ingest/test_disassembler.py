@@ -11,6 +11,7 @@ from keet.ingest import read_profile
 from keet.ingest.sass import nvidia_reader
 from keet.profile import Absent, Profile
 from tests.conftest import CORPUS, REPORTS
+from tests.kept_reports import sample_report
 
 needs_reader = pytest.mark.skipif(
     nvidia_reader.installed_version() is None, reason="no ncu-report here"
@@ -49,12 +50,14 @@ def is_text(code: Sequence[Any]) -> bool:
 
 def samples() -> list[Path]:
     """Each is read twice: a few, of every kind."""
-    root = REPORTS.parent.parent.parent / "kernels_samples"
     names = ("page_walk", "gas_state")
     corpus = ("victor-lvsy", "NCAR", "bwd29")
     return [
-        *(root / name / "slow.ncu-rep" for name in names),
-        *(REPORTS / f"{name}.ncu-rep" for name in ("tour_full", "graph", "metrics_only")),
+        *(sample_report(name) for name in names),
+        *(
+            REPORTS / name
+            for name in ("tour_full.ncu-rep", "graph.ncu-repz", "metrics_only.ncu-repz")
+        ),
         *(path for name in corpus for path in sorted(CORPUS.glob(f"{name}*"))),
     ]
 
@@ -113,7 +116,7 @@ def test_text_is_shared_between_two_runs_of_a_program(asked: list) -> None:
     """tour_lines and tour_full, two reports of one program in two processes."""
     code_of(read_profile(TOUR))
     questions = len(asked)
-    profile = read_profile(REPORTS / "tour_lines.ncu-rep")
+    profile = read_profile(REPORTS / "tour_lines.ncu-repz")
     found = code_of(profile)
     assert len(asked) == questions
     data = profile.launches[0].data._report.file.source.data  # type: ignore[attr-defined]
@@ -171,7 +174,7 @@ def test_only_functions_that_are_not_cached_are_fetched(asked: list, cache: Path
 
 def test_prefetch_without_code_does_nothing(asked: list) -> None:
     """A report without values per instruction, and formats other than reports."""
-    profile = read_profile(REPORTS / "metrics_only.ncu-rep")
+    profile = read_profile(REPORTS / "metrics_only.ncu-repz")
     profile.prefetch_code(profile.launches)
     assert asked == []
     (code,) = set(code_of(profile))
@@ -249,7 +252,7 @@ def test_the_seed_of_the_test_cache_equals_fetched_text(
     sample: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`python -m tests.seed_code` writes it again."""
-    path = Path(f"kernels_samples/{sample}/slow.ncu-rep")
+    path = sample_report(sample)
     kept = [launch.disassembly for launch in read_profile(path).launches]
     monkeypatch.setenv("KEET_CODE_CACHE", "0")
     assert [launch.disassembly for launch in read_profile(path).launches] == kept

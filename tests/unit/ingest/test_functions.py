@@ -26,7 +26,7 @@ def test_functions_are_complete_and_have_no_neighbours(profile_of) -> None:
 def test_the_same_code_has_the_same_identity(profile_of) -> None:
     """tour_lines and tour_full are of one program, profiled twice."""
     full = [launch.data.decoded.functions for launch in profile_of("tour_full.ncu-rep").launches]
-    lines = [launch.data.decoded.functions for launch in profile_of("tour_lines.ncu-rep").launches]
+    lines = [launch.data.decoded.functions for launch in profile_of("tour_lines.ncu-repz").launches]
     for ours, theirs in zip(full, lines):
         assert [f.identity for f in ours] == [f.identity for f in theirs]
         assert [f.start for f in ours] != [f.start for f in theirs]

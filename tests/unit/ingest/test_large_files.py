@@ -30,7 +30,7 @@ from tests.conftest import REPORTS
 from tests.giant_reports import write_giant
 from tests.many_launches import DURATION
 
-NAMES = ["tour_basic.ncu-rep", "graph.ncu-rep", "range.ncu-rep", "nvtx.ncu-rep", "zoo.ncu-repz"]
+NAMES = ["tour_basic.ncu-rep", "graph.ncu-repz", "range.ncu-rep", "nvtx.ncu-repz", "zoo.ncu-repz"]
 needs_reader = pytest.mark.skipif(
     nvidia_reader.installed_version() is None, reason="no ncu-report here"
 )

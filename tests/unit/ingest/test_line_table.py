@@ -13,7 +13,7 @@ from keet.profile import Location
 from tests.conftest import CORPUS, REPORTS, needs_corpus
 from tests.rows import each_row
 
-WITH_LINES = ["tour_full.ncu-rep", "tour_lines.ncu-rep", "zoo.ncu-repz", "triton.ncu-repz"]
+WITH_LINES = ["tour_full.ncu-rep", "tour_lines.ncu-repz", "zoo.ncu-repz", "triton.ncu-repz"]
 STRANGERS_WITH_LINES = [
     "suhithr__speedymatmul--profiles__global_memory_coalescing.ncu-rep",
     "NCAR__GPU_workshop--10_HandsOnNsight__ncu__MW_DivToMult.ncu-rep",
@@ -55,7 +55,7 @@ def test_sums_over_lines_equal_the_totals_in_public_reports(name: str) -> None:
 
 def test_lines_of_inlined_and_called_functions_keep_their_file(profile_of) -> None:
     """Inlined and called functions keep the lines of the file that they were written in."""
-    normalise = profile_of("tour_lines.ncu-rep").launches[2]
+    normalise = profile_of("tour_lines.ncu-repz").launches[2]
     files = {Path(where.file).name for where in normalise.locations.values()}
     assert files == {"tour.cu", "tour_math.cuh"}
     text = next(t for p, t in normalise.source_files.items() if p.endswith("tour_math.cuh"))

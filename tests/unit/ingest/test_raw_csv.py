@@ -32,7 +32,7 @@ def read(folder: Path, text: str):
 def test_a_table_in_a_log_has_the_values_of_the_report(profile_of) -> None:
     """With log lines, the program's own output and scaled units, the values are the report's."""
     table = read_profile(REPORTS / "tour_lines.csv")
-    report = profile_of("tour_lines.ncu-rep")
+    report = profile_of("tour_lines.ncu-repz")
     assert [launch.kernel for launch in table.launches] == [x.kernel for x in report.launches]
     compared = 0
     for ours, theirs in zip(table.launches, report.launches, strict=True):

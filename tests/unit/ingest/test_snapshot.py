@@ -29,7 +29,7 @@ from keet.safe_text import bounded_line
 from tests.conftest import CORPUS, REPORTS, corpus_files, needs_corpus
 
 DICTIONARY = "b6aaf065b9cc90a3f8578dbcf8d17be8bb5f883dbc25304fad9defee91c2680f"
-NAMES = ["tour_lines.ncu-rep", "nvtx.ncu-rep", "range.ncu-rep", "tour_lines.csv"]
+NAMES = ["tour_lines.ncu-repz", "nvtx.ncu-repz", "range.ncu-rep", "tour_lines.csv"]
 
 
 def facts(launch: Launch) -> dict[str, object]:
@@ -85,7 +85,7 @@ def test_a_snapshot_has_everything_of_public_reports(name: str, tmp_path: Path) 
 
 def test_a_snapshot_has_one_line_per_metric() -> None:
     """A changed metric is one changed line in a diff."""
-    text = "".join(snapshot_text(read_profile(REPORTS / "metrics_only.ncu-rep")))
+    text = "".join(snapshot_text(read_profile(REPORTS / "metrics_only.ncu-repz")))
     lines = [line.strip() for line in text.splitlines()]
     durations = [line for line in lines if line.startswith('"gpu__time_duration.sum":')]
     assert len(durations) == 4
@@ -190,7 +190,7 @@ def test_the_dictionary_never_changes() -> None:
 def test_a_packed_snapshot_that_is_cut_or_needs_another_dictionary_is_refused(
     tmp_path: Path,
 ) -> None:
-    packed = packed_copy("nvtx.ncu-rep", tmp_path)
+    packed = packed_copy("nvtx.ncu-repz", tmp_path)
     data = packed.read_bytes()
     for size in (5, 20, len(data) // 2, len(data) - 1):
         packed.write_bytes(data[:size])
@@ -275,7 +275,7 @@ def test_a_wrongly_packed_snapshot_is_damaged(change: dict[str, object], tmp_pat
 @pytest.mark.slow
 def test_a_hundred_equal_launches_are_read_back(tmp_path: Path) -> None:
     """They compress a thousand to one, more than any report."""
-    (launch, *_) = read_profile(REPORTS / "nvtx.ncu-rep").launches
+    (launch, *_) = read_profile(REPORTS / "nvtx.ncu-repz").launches
     same = [
         Launch(
             number=number,
@@ -288,7 +288,7 @@ def test_a_hundred_equal_launches_are_read_back(tmp_path: Path) -> None:
         for number in range(100)
     ]
     path = tmp_path / "many.keet.json.zst"
-    write_snapshot(Profile(tuple(same), read_profile(REPORTS / "nvtx.ncu-rep").provenance), path)
+    write_snapshot(Profile(tuple(same), read_profile(REPORTS / "nvtx.ncu-repz").provenance), path)
     assert len(read_profile(path).launches) == 100
 
 

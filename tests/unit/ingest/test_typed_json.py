@@ -164,7 +164,7 @@ def small_snapshot() -> dict[str, Any]:
     """With a few entries in each table."""
     from keet.ingest import read_profile
 
-    document = json.loads("".join(snapshot_text(read_profile(REPORTS / "tour_lines.ncu-rep"))))
+    document = json.loads("".join(snapshot_text(read_profile(REPORTS / "tour_lines.ncu-repz"))))
     document["launches"] = [_cut(launch) for launch in document["launches"][:1]]
     return document  # type: ignore[no-any-return]
 

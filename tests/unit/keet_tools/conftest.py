@@ -12,9 +12,8 @@ from keet_tools.tool_input import ToolInput, scope_of
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation
 from keet.ingest import read_profile
-from tests.conftest import REPORTS, TESTS
-
-SAMPLES = TESTS.parent / "kernels_samples"
+from kernels_samples.samples import report_of
+from tests.conftest import REPORTS
 
 
 @cache
@@ -25,7 +24,7 @@ def explained(path: Path, place: int) -> Explanation:
 
 def sample(name: str) -> Path:
     """`matrix_flip/slow`, or a report of tests/data."""
-    return SAMPLES / f"{name}.ncu-rep" if "/" in name else REPORTS / name
+    return report_of(*name.split("/")) if "/" in name else REPORTS / name
 
 
 @pytest.fixture(scope="session")

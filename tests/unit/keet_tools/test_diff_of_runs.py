@@ -12,13 +12,11 @@ from keet.explanation.analyst import explain
 from keet.ingest import read_profile
 from keet.profile import Profile
 from keet.profile.run_table import KernelRun, RunTable
-from tests.conftest import TESTS
-
-_SAMPLES = TESTS.parent / "kernels_samples"
+from kernels_samples.samples import report_of
 
 
 def _read(name: str) -> Profile:
-    return read_profile(_SAMPLES / f"{name}.ncu-rep")
+    return read_profile(report_of(*name.split("/")))
 
 
 def _ran(name: str, launches: int, ns: float) -> Profile:

@@ -293,6 +293,6 @@ def test_hostile_names_stay_quoted(tool_input_of: Make, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_sass_applies_to_the_tools(name: str) -> None:
-    profile = read_profile(Path("kernels_samples/stencil_march/slow.ncu-rep"))
+    profile = read_profile(Path("kernels_samples/stencil_march/slow.ncu-repz"))
     tool_input = ToolInput([explain(profile, profile.launches, 5, sass=False)])
     assert "--no-sass" in call_tool(tool_input, name, {}).text

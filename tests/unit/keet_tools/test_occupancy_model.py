@@ -19,7 +19,7 @@ _LIMITS = (
     "block_limit_warps",
     "block_limit_sm",
 )
-_SAMPLES = sorted((TESTS.parent / "kernels_samples").glob("*/*.ncu-rep"))
+_SAMPLES = sorted((TESTS.parent / "kernels_samples").glob("*/*.ncu-rep*"))
 
 
 def value(launch: Launch, metric: str) -> int:

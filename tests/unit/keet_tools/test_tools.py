@@ -132,7 +132,9 @@ def test_stalls_can_be_asked_for_in_words(tool_input_of: Make) -> None:
 
 
 def test_what_was_not_collected_names_its_section(tool_input_of: Make) -> None:
-    answer = call_tool(tool_input_of("nvtx.ncu-rep"), "lookup_metric", {"query": "no_eligible_pct"})
+    answer = call_tool(
+        tool_input_of("nvtx.ncu-repz"), "lookup_metric", {"query": "no_eligible_pct"}
+    )
     assert answer.abstained
     assert "`--section SchedulerStats`" in answer.text
 

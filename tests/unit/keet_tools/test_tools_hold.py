@@ -34,8 +34,8 @@ SAMPLES = [
     "tour_nolines.ncu-repz",
     "tour_full.ncu-rep",
     "tour_lines.csv",
-    "metrics_only.ncu-rep",
-    "graph.ncu-rep",
+    "metrics_only.ncu-repz",
+    "graph.ncu-repz",
 ]
 QUERIES = ["occupancy", "long scoreboard stalls", "dram__bytes"]
 _NAME = re.compile(r"\{([^{}\s]+)\}")

@@ -20,16 +20,17 @@ from keet.verification.values.launch_values import LaunchValues
 from keet.verification.values.named_values import ComputedValues
 from keet.verification.verdicts import ClaimVerdict
 from keet.verification.verify import verify_text
+from tests.kept_reports import sample_report
 from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")
-EVERY = sorted(path.parent.name for path in SAMPLES.glob("*/slow.ncu-rep"))
+EVERY = sorted(path.parent.name for path in SAMPLES.glob("*/slow.ncu-rep*"))
 SCREEN = 24
 
 
 @cache
 def explained(sample: str, *, sass: bool = False) -> Explanation:
-    profile = read_profile(SAMPLES / sample / "slow.ncu-rep")
+    profile = read_profile(sample_report(sample))
     return explain(profile, profile.launches, 5, sass=sass)
 
 

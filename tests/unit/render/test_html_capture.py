@@ -114,7 +114,7 @@ def test_the_launch_in_a_few_facts(flip: Profile) -> None:
 
 
 def test_what_limits_the_occupancy_is_named() -> None:
-    launch = read_profile(Path("kernels_samples/window_median/slow.ncu-rep")).launches[0]
+    launch = read_profile(Path("kernels_samples/window_median/slow.ncu-repz")).launches[0]
     assert "shared memory allow" in PageParts(launch_facts(launch) or "").text
 
 
@@ -125,7 +125,7 @@ def test_ranges_have_no_shape(profile_of: Callable[[str], Profile]) -> None:
 
 
 def test_what_the_report_lacks_is_left_out(profile_of: Callable[[str], Profile]) -> None:
-    facts = launch_facts(profile_of("metrics_only.ncu-rep").launches[0])
+    facts = launch_facts(profile_of("metrics_only.ncu-repz").launches[0])
     text = PageParts(facts or "").text
     assert "Occupancy 100% theoretical" in text
     assert "achieved" not in text
@@ -135,7 +135,7 @@ def test_what_the_report_lacks_is_left_out(profile_of: Callable[[str], Profile])
 # --- what ncu can't collect
 
 
-@pytest.mark.parametrize("name", ["range.ncu-rep", "graph.ncu-rep"])
+@pytest.mark.parametrize("name", ["range.ncu-rep", "graph.ncu-repz"])
 def test_numbers_that_ranges_lack_are_not_requested(
     name: str, profile_of: Callable[[str], Profile]
 ) -> None:

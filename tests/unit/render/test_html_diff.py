@@ -35,6 +35,7 @@ from keet.render.html.diff_rows import (
 )
 from keet.render.html.diff_source import _few_samples, _listing, _Names, source_sides
 from tests.conftest import REPORTS
+from tests.kept_reports import sample_report
 from tests.many_launches import DURATION, copied
 
 SAMPLES = Path("kernels_samples")
@@ -53,7 +54,7 @@ def profile(path: Path) -> Profile:
 @cache
 def difference(name: str) -> Difference:
     """`matrix_flip` of the samples, or `pipeline` of the tests' own reports."""
-    sample = [SAMPLES / name / f"{side}.ncu-rep" for side in ("slow", "fast")]
+    sample = [sample_report(name, side) for side in ("slow", "fast")]
     own = [REPORTS / f"{name}_{side}.ncu-repz" for side in ("before", "after")]
     return _compared(*(profile(path) for path in (sample if sample[0].exists() else own)))
 

@@ -7,7 +7,6 @@ import math
 import re
 import xml.etree.ElementTree as ET
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -22,9 +21,9 @@ from keet.render.html.diff import diff_page
 from keet.render.json.diff import PairDocument, diff_document
 from keet.units import Quantity
 from tests.conftest import REPORTS
+from tests.kept_reports import sample_report
 from tests.page_parts import page_tree, table_rows, value_of, with_class, words
 
-SAMPLES = Path("kernels_samples")
 HOT = 0.005
 """Share of a side's samples from which its line has a time on the page."""
 
@@ -38,7 +37,7 @@ def without_sass(monkeypatch: pytest.MonkeyPatch) -> None:
 def difference(name: str) -> Difference:
     """A sample, or `pipeline` of the tests' own reports."""
     own = [REPORTS / f"{name}_{side}.ncu-repz" for side in ("before", "after")]
-    sample = [SAMPLES / name / f"{side}.ncu-rep" for side in ("slow", "fast")]
+    sample = [sample_report(name, side) for side in ("slow", "fast")]
     before, after = (read_profile(path) for path in (own if own[0].exists() else sample))
     return compare(
         Side((SideCapture(before, before.launches),)), Side((SideCapture(after, after.launches),))

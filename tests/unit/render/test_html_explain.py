@@ -26,6 +26,7 @@ from keet.render.html.launch import LaunchParts, launch_section
 from keet.render.html.program import members_fold
 from keet.render.html.rules import message_text, rules_section
 from keet.units import Quantity
+from tests.kept_reports import sample_report
 from tests.many_launches import repeated
 from tests.page_parts import PageParts, broken_links
 
@@ -166,7 +167,7 @@ def test_an_effect_that_looks_good_is_not_listed() -> None:
 
 @pytest.mark.parametrize("name", ["matrix_flip", "column_physics", "row_norms", "gas_state"])
 def test_no_effect_contradicts_the_list_of_what_looks_good(name: str) -> None:
-    (each, *_) = explained(SAMPLES / name / "slow.ncu-rep").launches
+    (each, *_) = explained(sample_report(name)).launches
     text = PageParts(launch_section(each, LaunchParts(Anchors()))).text
     listed = text.partition("smaller effect")[2].partition("Looks good")[0]
     good = {note.id for note in each.healthy}
@@ -203,9 +204,10 @@ def test_a_cause_of_the_whole_launch_links_the_hottest_line() -> None:
 # --- ranges and graphs
 
 
-@pytest.mark.parametrize("kind", ["range", "graph"])
-def test_ranges_and_graphs_are_called_that(kind: str) -> None:
-    page = PageParts(explain_page(explained(REPORTS / f"{kind}.ncu-rep")))
+@pytest.mark.parametrize("name", ["range.ncu-rep", "graph.ncu-repz"])
+def test_ranges_and_graphs_are_called_that(name: str) -> None:
+    kind = name.partition(".")[0]
+    page = PageParts(explain_page(explained(REPORTS / name)))
     assert f"1 {kind} · " in page.text
     assert "1 launch" not in page.text
     assert f"Whole {kind}" in page.text
@@ -310,7 +312,7 @@ def test_less_important_launches_are_short_and_have_anchors() -> None:
 # --- incomplete reports
 
 
-@pytest.mark.parametrize("name", ["graph.ncu-rep", "range.ncu-rep", "metrics_only.ncu-rep"])
+@pytest.mark.parametrize("name", ["graph.ncu-repz", "range.ncu-rep", "metrics_only.ncu-repz"])
 def test_reports_without_a_finding(name: str) -> None:
     page = PageParts(explain_page(explained(REPORTS / name)))
     assert broken_links(page) == []

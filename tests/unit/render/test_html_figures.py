@@ -35,10 +35,11 @@ from keet.render.html.roofline import roofline_figure
 from keet.render.svg.markup import text_width
 from keet.render.svg.roofline_plot import NARROW, Plot
 from tests.conftest import REPORTS
+from tests.kept_reports import sample_report
 from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")
-EVERY = sorted(path.parent.name for path in SAMPLES.glob("*/slow.ncu-rep"))
+EVERY = sorted(path.parent.name for path in SAMPLES.glob("*/slow.ncu-rep*"))
 STYLE = Path("keet/render/html/assets/charts.css").read_text(encoding="ascii")
 
 
@@ -49,7 +50,7 @@ def launches_of(path: Path) -> tuple[LaunchExplanation, ...]:
 
 
 def sample(name: str) -> LaunchExplanation:
-    return launches_of(SAMPLES / name / "slow.ncu-rep")[0]
+    return launches_of(sample_report(name))[0]
 
 
 def tree(html: Html) -> ET.Element:

@@ -57,7 +57,7 @@ class Read(HTMLParser):
 @cache
 def samples() -> InsightsDocument:
     """Four points of a real sweep, between which the limiter changes three times."""
-    reports = [SWEEP / f"BLOCK_{block}.ncu-rep" for block in ("0032", "0096", "0192", "1024")]
+    reports = [SWEEP / f"BLOCK_{block}.ncu-repz" for block in ("0032", "0096", "0192", "1024")]
     with TemporaryDirectory() as folder:
         store = reports_in(Path(folder) / "store", reports)
         return insights_document(insights_of(store), "store")
@@ -174,7 +174,7 @@ def test_a_tooltip_names_value_time_shares_limiter_and_report() -> None:
     page = insights_page(samples())
     (tip,) = [t for t in re.findall(r"<title>(.*?)</title>", page, re.S) if "BLOCK 1024" in t]
     expected = [f"BLOCK {point.shown} (best)", f"time {time_text(point.time_us)}"]
-    expected += [f"limiter: {point.limiter}", f"BLOCK_1024.ncu-rep #{point.launch}", "DRAM 93%"]
+    expected += [f"limiter: {point.limiter}", f"BLOCK_1024.ncu-repz #{point.launch}", "DRAM 93%"]
     assert [words for words in expected if words not in tip] == []
 
 

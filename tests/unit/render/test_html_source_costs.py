@@ -68,7 +68,7 @@ class TestTheSameInstructions:
 
     def test_samples_and_executions_of_every_line(self) -> None:
         wrong = []
-        for path in (FLIP, PHYSICS, SAMPLES / "hydro_element/slow.ncu-rep"):
+        for path in (FLIP, PHYSICS, SAMPLES / "hydro_element/slow.ncu-repz"):
             code = by_line(path)
             for spot in hotspots_of(path).spots:
                 if spot.location is None:
@@ -208,7 +208,7 @@ def test_call_that_never_returns_is_not_a_routine() -> None:
 def test_a_row_says_how_much_of_a_reason_waits_for_one_thing() -> None:
     """`Long Scoreboard 50% for its own load` is wrong if most of these samples wait for another
     line."""
-    path = SAMPLES / "hydro_element/slow.ncu-rep"
+    path = SAMPLES / "hydro_element/slow.ncu-repz"
     data = SourceData(explained(path), hotspots_of(path), Anchors())
     shares = {}
     for spot in data.found.spots:

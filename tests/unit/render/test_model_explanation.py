@@ -40,6 +40,7 @@ from keet.render.terminal.console import to_text
 from keet.render.terminal.explain import explain_view
 from keet.units import Quantity
 from tests.json_documents import check_text
+from tests.kept_reports import sample_report
 from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")
@@ -49,7 +50,7 @@ AUTHOR = Authorship("openai:gpt-5", USAGE, None, "/tmp/keet/run.jsonl")
 
 @cache
 def explained(sample: str) -> Explanation:
-    profile = read_profile(SAMPLES / sample / "slow.ncu-rep")
+    profile = read_profile(sample_report(sample))
     return explain(profile, profile.launches, 5)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from keet.serve.size_limits import bounded, bounded_text, json_size
 from keet.serve.tool_call import ToolCall
 from keet.serve.tools import TOOLS
 from tests.conftest import REPORTS
+from tests.kept_reports import unpacked
 
 Call = Callable[..., dict[str, Any]]
 """Calls a tool by name; what is returned is the structured result, with the text as `_text`."""
@@ -25,7 +25,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a report, beside one that is not served."""
     folder = tmp_path_factory.mktemp("served")
     (folder / "runs").mkdir()
-    shutil.copy(REPORTS / "tour_lines.ncu-rep", folder / "runs" / "tour.ncu-rep")
+    (folder / "runs" / "tour.ncu-rep").write_bytes(unpacked(REPORTS / "tour_lines.ncu-repz"))
     return folder / "runs"
 
 

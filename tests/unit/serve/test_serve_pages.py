@@ -14,6 +14,7 @@ import pytest
 from keet.serve.allowed_folders import AllowedFolders
 from keet.serve.report_cache import ReportCache
 from tests.conftest import REPORTS
+from tests.kept_reports import unpacked
 from tests.unit.serve.conftest import called
 
 Ids = Callable[[Any], Any]
@@ -25,7 +26,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> ReportCache:
     folder = tmp_path_factory.mktemp("pages")
     for path in (REPORTS / "zoo.ncu-repz", REPORTS / "pipeline_before.ncu-repz"):
         shutil.copy(path, folder)
-    shutil.copy(SAMPLES / "row_norms" / "slow.ncu-rep", folder / "norms.ncu-rep")
+    (folder / "norms.ncu-rep").write_bytes(unpacked(SAMPLES / "row_norms" / "slow.ncu-repz"))
     return ReportCache(AllowedFolders([folder]))
 
 

@@ -12,6 +12,7 @@ from keet.profile import Launch, Profile
 from keet.verification.text.metric_names import find_terms
 from keet.verification.verdicts import CheckedNumber, ClaimVerdict
 from keet.verification.verify import verify_text
+from kernels_samples.samples import report_of
 from tests.conftest import CORPUS, REPORTS, needs_corpus
 from tests.long_texts import CLAIMS, repeated
 from tests.rows import each_row
@@ -150,7 +151,7 @@ def test_the_reason_says_what_is_right(text: str, reason: str, profile_of) -> No
 
 
 def of_sample(name: str) -> Profile:
-    return read_profile(SAMPLES / name / "slow.ncu-rep")
+    return read_profile(report_of(name))
 
 
 @each_row(
@@ -194,7 +195,7 @@ def test_a_launch_that_is_only_compared_with_is_not_the_topic(profile_of) -> Non
 
 
 def test_what_was_not_collected_is_not_found(profile_of) -> None:
-    (check,) = checks("The L2 hit rate is 89.9 %.", profile_of("metrics_only.ncu-rep"))
+    (check,) = checks("The L2 hit rate is 89.9 %.", profile_of("metrics_only.ncu-repz"))
     assert check.verdict is ClaimVerdict.NOT_FOUND
     assert check.reason == "the report has no L2 Hit Rate"
 
@@ -209,7 +210,7 @@ def test_a_choice_of_launches(profile_of) -> None:
 
 def test_prose_written_without_keet() -> None:
     """Written before the code was tried on it; what was wrong then is held here."""
-    profile = read_profile(SAMPLES / "panel_product" / "slow.ncu-rep")
+    profile = read_profile(SAMPLES / "panel_product" / "slow.ncu-repz")
     right = (
         "The dense_layer kernel spends 560 us, and its tensor cores are active 38.5% of the time. "
         "It has 174 registers/thread together with 48 KB of static shared memory. "
@@ -274,7 +275,7 @@ def said(launch: Launch) -> Iterator[tuple[str, str]]:
         yield template.format(f"{number} {unit}"), template.format(f"{lie} {unit}")
 
 
-@each_row("path", sorted(SAMPLES.glob("*/slow.ncu-rep")), ids=lambda path: path.parent.name, few=5)
+@each_row("path", sorted(SAMPLES.glob("*/slow.ncu-rep*")), ids=lambda path: path.parent.name, few=5)
 def test_true_and_false_texts_about_every_sample(path: Path) -> None:
     profile = read_profile(path)
     pairs = list(said(profile.launches[0]))
@@ -296,7 +297,11 @@ def rule_texts(profile: Profile) -> Iterator[tuple[Launch, str]]:
 @pytest.mark.slow
 def test_what_nvidia_says_of_a_launch_is_never_contradicted() -> None:
     """Their texts are about the same numbers, in words of their own."""
-    paths = [*CORPUS.glob("*.ncu-rep"), *SAMPLES.glob("*/slow.ncu-rep"), *REPORTS.glob("*.ncu-rep")]
+    paths = [
+        *CORPUS.glob("*.ncu-rep"),
+        *SAMPLES.glob("*/slow.ncu-rep*"),
+        *REPORTS.glob("*.ncu-rep*"),
+    ]
     counts = dict.fromkeys(ClaimVerdict, 0)
     for path in sorted(paths):
         for launch, text in rule_texts(read_profile(path)):
