@@ -19,7 +19,7 @@ from kernels_samples.casebook.cases import Case, counter_value, dump, load_cases
 
 ROOT = Path(__file__).parents[2]
 INDEX = ROOT / "keet" / "catalog" / "cases.json"
-MAX_BYTES = 1_000_000
+MAX_BYTES = 2_000_000
 COUNTERS = (
     "duration",
     "dram_throughput_pct",
