@@ -20,9 +20,7 @@ from kernels_samples.casebook.family import HERE, WORK, load_families, load_spli
 from kernels_samples.casebook.index import INDEX
 
 ROOT = HERE.parents[1]
-KNOWN = {
-    "small_grid: mild ones": "gemv/sixteen_slices is timed but not profiled yet",
-}
+KNOWN: dict[str, str] = {}
 """Counts that are known to be too low, with the reason. Remove an entry when its count is
 reached."""
 
