@@ -1,0 +1,73 @@
+"""What the launch shape alone shows: SMs without a block, and warps without all of their threads."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from keet.analysis.candidate import MAX_GAIN
+from keet.diagnosis.diagnosis import diagnose
+from keet.profile.metric import Value
+from tests.rows import each_row
+from tests.unit.analysis.made_up_launch import ELAPSED, made_up
+from tests.unit.analysis.real_launches import changed, launch_of
+
+SMS = 132
+WAITS = {"long_scoreboard": 6.0, "wait": 3.0, "selected": 1.0}
+
+
+def forecasts(launch: object) -> dict[str, float]:
+    found = diagnose(launch)  # type: ignore[arg-type]
+    return {each.id: each.forecast.likely for each in (*found.findings, *found.minor)}
+
+
+# --- the grid
+
+
+@each_row("blocks", [1, 8, 33, 66, 100, 128])
+def test_a_small_grid_gains_the_idle_share_of_the_account(blocks: int) -> None:
+    """Whether the report has units, or only a duration."""
+    active = {"sm_active_cycles": ELAPSED * blocks / SMS, "sm_active_cycles_max": ELAPSED}
+    for units in ({}, {"fma": 5.0 * blocks / SMS}):
+        launch = made_up(
+            units, grid_size=blocks, duration=1e6, elapsed_cycles=ELAPSED, block_size=256, **active
+        )
+        found = diagnose(launch)
+        idle = found.account.part("idle.small_grid")
+        assert idle is not None
+        gain = min(MAX_GAIN, 1 / (1 - idle.share.value / 100))
+        assert forecasts(launch)["small_grid"] == pytest.approx(gain, rel=0.05)
+
+
+def test_the_gain_of_more_blocks_changes_smoothly_with_the_grid() -> None:
+    """Nothing jumps where every SM has a block."""
+    found = []
+    for blocks in range(100, 160):
+        active = {"sm_active_cycles": ELAPSED * min(1.0, blocks / SMS)}
+        shape = {"grid_size": blocks, "waves_per_sm": blocks / SMS / 8, "block_size": 256}
+        launch = made_up(
+            {}, WAITS, duration=1e6, elapsed_cycles=ELAPSED, **shape, **active,
+            sm_active_cycles_max=ELAPSED,
+        )  # fmt: skip
+        found.append(forecasts(launch)["small_grid"])
+    assert found[0] > found[-1] > 1
+    assert max(before / after for before, after in pairwise(found)) < 1.05
+
+
+@each_row("blocks", [1, 60])
+def test_a_small_grid_is_said_before_what_its_blocks_do(blocks: int) -> None:
+    """The metrics of a kernel with bank conflicts, edited: as if few of 132 SMs had done it all."""
+    spread = blocks / SMS
+    shape = {"launch__grid_size": blocks, "launch__waves_per_multiprocessor": spread / 8}
+
+    def with_few_blocks(name: str, value: Value) -> Value:
+        is_share = ".avg.pct_of_peak_sustained_elapsed" in name or name == "sm__cycles_active.avg"
+        if is_share and isinstance(value, int | float):
+            return value * spread
+        return shape.get(name, value)
+
+    launch = launch_of("sort_passes/lists_pitch_16")
+    assert diagnose(launch, reads_code=False).findings[0].id == "shared_bank_conflict"
+    found = diagnose(changed(launch, with_few_blocks), reads_code=False)
+    assert [each.id for each in found.findings[:2]] == ["small_grid", "shared_bank_conflict"]
