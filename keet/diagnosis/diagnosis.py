@@ -128,7 +128,8 @@ def ranked_candidates(view: LaunchView, model: TimeModel) -> list[RankedCandidat
 
 
 def _idle_sms_first(ranked: list[RankedCandidate]) -> list[RankedCandidate]:
-    """Work for idle SMs comes before causes within the few SMs that have work."""
+    """Work for idle SMs, or for more than one thread per block, comes before causes within the few
+    that have work."""
     idle = next((each for each in ranked if _uses_idle_sms(each)), None)
     if idle is None:
         return ranked
@@ -138,7 +139,8 @@ def _idle_sms_first(ranked: list[RankedCandidate]) -> list[RankedCandidate]:
 
 
 def _uses_idle_sms(each: RankedCandidate) -> bool:
-    """Whether SMs are idle for most of the time, as measured, and the fix gives them work."""
+    """Whether SMs are idle for most of the time or of a warp, as measured, and the fix gives them
+    work."""
     effect = each.candidate.effect
     is_large = isinstance(effect, Effect) and effect.longest_sm <= MAJORITY
     return is_large and each.candidate.basis == "measured" and each.gain >= WORTH

@@ -22,6 +22,7 @@ from keet.analysis.kernel.grid_use import (
     least_kept,
     shortness,
 )
+from keet.analysis.kernel.inactive_threads import empty_lanes
 from keet.analysis.kernel.work_per_warp import chain_share, working_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
@@ -131,6 +132,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     plural = "" if shape.grid.value == 1 else "s"
     text = Sentence("A grid of {grid:.0f}{s} {rest}.", grid=shape.grid, s=plural, rest=rest)
     evidence = (shape.grid, sms, shape.waves) if shape.waves else (shape.grid, sms)
+    if empty := empty_lanes(view):
+        text, evidence = Sentence(" ").join((text, empty.text)), (*evidence, empty.block)
     # A very short kernel mostly waits for its first data; more blocks would wait too.
     likelihood = 1 - INDIRECT * shortness(view, model)
     # The launch shows SMs without a block, but not whether more blocks on an SM would help.
