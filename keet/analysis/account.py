@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.hardware.ceilings import HOST_LINK, spoken_unit
 from keet.analysis.hardware.stages import sm_elapsed_cycles
+from keet.analysis.kernel.inactive_threads import filled_lanes
 from keet.analysis.kernel.opcode_mix import PURPOSES, opcode_mix
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import LaunchLedger
@@ -304,6 +305,8 @@ class _AccountBuilder:
             self.view.get("inst_executed"),
         )
         lanes = min(1.0, float(threads.value) / 32) if threads and threads.value > 0 else 1.0
+        if threads is None:  # the launch shape still shows lanes without a thread
+            threads, lanes = self.view.get("block_size"), filled_lanes(self.view) or 1.0
         if lanes < 1:
             label = "inactive threads (divergence, partial warps)"
             yield _Draft("lanes_off", label, issuing * (1 - lanes), (threads,))

@@ -186,7 +186,9 @@ class TimeModel:
     def _busiest_load_after(self, effect: Effect) -> float:
         if not effect.units and not effect.moved and effect.longest_sm == 1.0:
             return self.pressure  # many effects change waiting only
-        return max(self.loads_after(effect).values(), default=self.pressure)
+        loads = self.loads_after(effect).values()
+        # Without a measured unit, the assumed load is that of a unit within the SMs.
+        return max(loads, default=self.pressure * _factor(effect.longest_sm))
 
     def exposed_after(self, effect: Effect) -> float:
         """Exposed waiting after the fix, in the unit of `exposed`."""

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.account import Account, account_of
 from keet.analysis.candidate import Candidate
+from keet.analysis.facts.fact import MAJORITY
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
-from keet.analysis.time_model import WORTH, Effect, TimeModel, joined
+from keet.analysis.time_model import DEVICE_WIDE, WORTH, Effect, TimeModel, joined
 from keet.diagnosis.finding import CauseCertainty, Finding, Forecast
 from keet.diagnosis.forecast import expected_gain, forecast, possible_gain
 from keet.diagnosis.order import order_reason
@@ -144,7 +145,34 @@ def ranked_candidates(view: LaunchView, model: TimeModel) -> list[RankedCandidat
     # Of equal gains, the more usual cause comes first.
     usual = {spec.id: spec.edit.usual for spec in findings().values()}
     ranked = sorted(best.values(), key=lambda each: (-each.gain, usual[each.candidate.id]))
+    ranked = _idle_sms_first(ranked)
     return [each for each in ranked if not _is_explained(each, ranked, model)]
+
+
+def _idle_sms_first(ranked: list[RankedCandidate]) -> list[RankedCandidate]:
+    """Work for idle SMs, or for more than one thread per block, comes before causes within the few
+    that have work."""
+    idle = next((each for each in ranked if _uses_idle_sms(each)), None)
+    if idle is None:
+        return ranked
+    place = next(at for at, each in enumerate(ranked) if each is idle or _is_within_sms(each))
+    others = [each for each in ranked if each is not idle]
+    return [*others[:place], idle, *others[place:]]
+
+
+def _uses_idle_sms(each: RankedCandidate) -> bool:
+    """Whether SMs are idle for most of the time or of a warp, as measured, and the fix gives them
+    work."""
+    effect = each.candidate.effect
+    is_large = isinstance(effect, Effect) and effect.longest_sm <= MAJORITY
+    return is_large and each.candidate.basis == "measured" and each.gain >= WORTH
+
+
+def _is_within_sms(each: RankedCandidate) -> bool:
+    """Whether the cause concerns only what the SMs with work do. Units that all SMs share may limit
+    the launch also if every SM has work."""
+    effect = each.candidate.effect
+    return isinstance(effect, Effect) and not DEVICE_WIDE & {*effect.units, *effect.moved}
 
 
 WASTEFUL = Parameter(0.8, "kept share of the busiest unit's work: the rest is waste", "judgement")

@@ -20,6 +20,17 @@ _IN_FULL_SET = regex(r"(--section \S+|--import-source yes)\s*")
 
 
 _YOUR_PROGRAM = "./your_program"
+_EVERY_LAUNCH = "The report lacks"
+MOST_NAMED = 3
+"""Launches that are named; of more, only their number is printed."""
+
+
+def whose(launches: Sequence[int], every: int) -> str:
+    """The launches that lack something, out of `every`: `Launches #1 and #4 lack`."""
+    if len(launches) > MOST_NAMED:
+        return f"{len(launches):,} of {every:,} launches lack"
+    *first, last = (f"#{each}" for each in launches)
+    return f"Launches {', '.join(first)} and {last} lack" if first else f"Launch {last} lacks"
 
 
 def caution_about(command: str | None) -> str | None:
@@ -43,6 +54,8 @@ class CaptureHints(NamedTuple):
     sentences: tuple[str, ...]
     """About what no command can collect; each ends with a full stop."""
 
+    whose: Mapping[str, str] = {}
+    """Of what only some launches lack: those launches, as the start of a sentence."""
     partial: str | None = None
     """How much of the launch was sampled, if that is the same for all launches: one of `lacking`,
     and a sentence of its own without its full stop."""
@@ -56,10 +69,13 @@ class CaptureHints(NamedTuple):
     def lacking_text(self) -> str:
         """One or two sentences; empty where nothing is lacking."""
         sentences = [f"{capitalized(self.partial)}."] if self.partial else []
-        if self.others:
-            *first, last = self.others
+        by_launches: dict[str, list[str]] = {}
+        for label in self.others:
+            by_launches.setdefault(self.whose.get(label, _EVERY_LAUNCH), []).append(label)
+        for who, labels in sorted(by_launches.items(), key=lambda each: each[0] != _EVERY_LAUNCH):
+            *first, last = labels
             named = f"{', '.join(first)} and {last}" if first else last
-            sentences.append(f"The report lacks {named}.")
+            sentences.append(f"{who} {named}.")
         return " ".join(sentences)
 
     @property
@@ -78,10 +94,14 @@ def steps_before(command: str, build: str | None) -> str:
 
 
 def capture_hints(
-    skipped: Iterable[Skipped], build: str | None, refused: Sequence[str] = ()
+    skipped: Iterable[Skipped],
+    build: str | None,
+    refused: Sequence[str] = (),
+    whose: Mapping[str, str] = {},
 ) -> CaptureHints:
     """`build`: what the program has to be built with, where the report has no source lines.
-    `refused`: metrics whose numbers can't be measurements, once per launch."""
+    `refused`: metrics whose numbers can't be measurements, once per launch. `whose`: see
+    `CaptureHints`."""
     lacking: dict[str, dict[str, None]] = {}
     others: dict[str, dict[str, str]] = {}
     options: dict[str, None] = {}
@@ -111,7 +131,8 @@ def capture_hints(
         command,
         build if command else None,
         tuple(sentences),
-        sampled[0] if len(sampled) == 1 else None,
+        whose,
+        sampled[0] if len(sampled) == 1 and WHOLE_LAUNCH not in whose else None,
     )
 
 

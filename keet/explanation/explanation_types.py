@@ -11,7 +11,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.diagnosis.finding import Finding, Forecast, Skipped
 from keet.evidence import Evidence, Sentence
 from keet.explanation.account_notes import Note, account_notes
-from keet.explanation.capture_hints import CaptureHints, capture_hints
+from keet.explanation.capture_hints import CaptureHints, capture_hints, whose
 from keet.explanation.headline import Verdict
 from keet.profile import Launch, Profile
 from keet.records import NamedTuple
@@ -104,9 +104,18 @@ class Explanation(NamedTuple):
 
     @property
     def capture_hints(self) -> CaptureHints:
-        skipped = (each for told in self.launches for each in told.skipped)
-        refused = [name for told in self.launches for name in sorted(told.view.ledger.refused)]
-        return capture_hints(skipped, self.build_hint, refused)
+        skipped: dict[Skipped, None] = {}
+        refused: list[str] = []
+        lackers: dict[str, list[int]] = {}
+        for told in self.launches:
+            skipped |= dict.fromkeys(told.skipped)
+            refused += sorted(told.view.ledger.refused)
+            for check in dict.fromkeys(each.check for each in told.skipped):
+                lackers.setdefault(check, []).append(told.launch.id)
+        every = len(self.launches)
+        some = {check: ids for check, ids in lackers.items() if len(ids) < every}
+        by_check = {check: whose(sorted(ids), every) for check, ids in some.items()}
+        return capture_hints(skipped, self.build_hint, refused, by_check)
 
 
 def texts_of(each: LaunchExplanation) -> list[str]:

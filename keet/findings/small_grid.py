@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from keet.analysis.candidate import (
@@ -16,10 +17,12 @@ from keet.analysis.facts import grid, origin, waits
 from keet.analysis.kernel.grid_use import (
     LEAST_KERNEL_NS,
     SHORT_KERNEL_NS,
+    GridShape,
     grid_shape,
     least_kept,
     shortness,
 )
+from keet.analysis.kernel.inactive_threads import empty_lanes
 from keet.analysis.kernel.work_per_warp import chain_share, working_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
@@ -29,9 +32,8 @@ from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
 
 PARTIAL_WAVE = Parameter(
-    0.4, "exponent: how waiting decreases when a grid below one wave gets more blocks", "fit"
+    0.4, "exponent: how waiting decreases with more blocks where every SM has one", "fit"
 )
-SPLIT_SMS = Parameter(0.25, "share of the SMs with a block: its work can be split", "judgement")
 IDLE_GAIN = Parameter(2, "ln(gain) over that by SMs without a block: it is measured", "judgement")
 
 FINDING = FindingSpec(
@@ -107,31 +109,19 @@ FINDING = FindingSpec(
 
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    """One formula for all grids: SMs without a block get work, so the account's idle share goes;
+    SMs that could hold more blocks hide more of the waiting that the report shows."""
     shape = grid_shape(view)
     if shape is None:
         return
     waves = float(shape.waves.value) if shape.waves else 1.0
-    basis: Basis = "assumed"
-    if shape.spread < 1:
-        within = max(min(1.0, waves / shape.spread), least_kept())
-        if is_matrix_product(view):  # more blocks per SM have smaller tiles and reuse less
-            within = 1.0
-        part = working_part(view)  # more blocks need work that can be done at the same time
-        effect = Effect(
-            waits=kept_waits(model, HIDEABLE, 1 - within**part),
-            longest_sm=max(shape.spread, 1 / MAX_GAIN) ** part,
-            least=chain_share(view),
-        )
-        # The launch shows SMs without a block, but not whether a block's work can be split, or
-        # whether more blocks on an SM would help.
-        if view.stalls and model.gain(effect._replace(waits={})) ** IDLE_GAIN >= model.gain(effect):
-            basis = "measured"
-    elif waves < 1:  # every SM has a block and could hold more
-        times = 1 / max(waves**PARTIAL_WAVE, least_kept())
-        # Barriers stay, here and above: smaller blocks have as many of them.
-        effect = Effect(waits=kept_waits(model, HIDEABLE, 1 - 1 / times), least=chain_share(view))
-    else:
+    if shape.spread >= 1 and waves >= 1:
         return
+    part = working_part(view)  # more blocks need work that can be done at the same time
+    idle = Effect(longest_sm=max(shape.spread, 1 / MAX_GAIN) ** part, least=chain_share(view))
+    filled = idle._replace(
+        waits=kept_waits(model, HIDEABLE, 1 - _unhidden(view, shape, waves) ** part)
+    )
     sms = view.ledger.derived("sm_count", Quantity(shape.sms, ""), "SMs of the GPU")
     if shape.spread < 1:
         rest = Sentence("does not fill a GPU of {sms:.0f} SMs", sms=sms)
@@ -142,14 +132,37 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     plural = "" if shape.grid.value == 1 else "s"
     text = Sentence("A grid of {grid:.0f}{s} {rest}.", grid=shape.grid, s=plural, rest=rest)
     evidence = (shape.grid, sms, shape.waves) if shape.waves else (shape.grid, sms)
+    if empty := empty_lanes(view):
+        text, evidence = Sentence(" ").join((text, empty.text)), (*evidence, empty.block)
     # A very short kernel mostly waits for its first data; more blocks would wait too.
     likelihood = 1 - INDIRECT * shortness(view, model)
-    if not view.stalls:
-        # A chain of dependent steps, which can't be split, then looks like a loop over independent
-        # items. Work that already uses a part of the SMs can be split further.
-        likelihood *= max(INDIRECT, min(1.0, shape.spread / SPLIT_SMS))
-    places = view.launch_places
-    yield Candidate(FINDING.id, text, effect, evidence, places, basis, likelihood=likelihood)
+    # The launch shows SMs without a block, but not whether more blocks on an SM would help.
+    is_idle = model.gain(idle) ** IDLE_GAIN >= model.gain(filled)
+    for effect, is_measured in ((idle, True), (filled, is_idle)):
+        basis: Basis = "measured" if is_measured else "assumed"
+        yield Candidate(
+            FINDING.id,
+            text,
+            effect,
+            evidence,
+            view.launch_places,
+            basis,
+            likelihood=likelihood,
+        )
+
+
+def _unhidden(view: LaunchView, shape: GridShape, waves: float) -> float:
+    """Share of the waiting that stays if SMs hold as many blocks as fit; 1 if nothing shows what
+    warps wait for."""
+    if not view.stalls or is_matrix_product(view):  # its smaller tiles would reuse less
+        return 1.0
+    return max(math.pow(min(1.0, waves / shape.spread), hiding_exponent(shape)), least_kept())
+
+
+def hiding_exponent(shape: GridShape) -> float:
+    """How waiting decreases with more blocks per SM: the more SMs have blocks, the more of it is
+    for units that all of them share."""
+    return 1 - (1 - PARTIAL_WAVE) * shape.spread
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:

@@ -7,12 +7,18 @@ from functools import partial
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate
 from keet.analysis.facts import grid, origin, waits, warps
-from keet.analysis.kernel.inactive_threads import WARP, InactiveThreads, inactive_threads
+from keet.analysis.kernel.grid_use import grid_shape, shortness
+from keet.analysis.kernel.inactive_threads import (
+    WARP,
+    InactiveThreads,
+    empty_lanes,
+    inactive_threads,
+)
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
-from keet.evidence import Sentence, constant
+from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 CONVERGED = Parameter(
@@ -46,6 +52,11 @@ FINDING = FindingSpec(
         "sort or group them by length or kind first.",
         when(origin.triton): "Group the work so that all elements of a program take the same "
         "path{here}, and mask off fewer of them: block sizes near the real extents.",
+        when(
+            grid.one_thread_blocks
+        ): "Use blocks of several whole warps, such as four, and let each "
+        "thread do a part of the work (index blockIdx.x * blockDim.x + threadIdx.x). If the "
+        "steps depend on each other, run several independent problems at a time, one per thread.",
         when(warps.partial_warps, grid.warp_sized_blocks, name="small_blocks"): "Use blocks of "
         "several whole warps, such as four: a block with fewer threads than a warp still occupies "
         "a whole warp, and its other lanes stay empty.",
@@ -80,40 +91,51 @@ FINDING = FindingSpec(
 
 _WITHIN_SM = ("issue", "FMA", "ALU", "FP64", "XU", "FP16", "LSU", "ADU", "L1")
 _WHY = {
-    "block_size": ": the threads of a block do not fill its last warp",
     "outside": ": most inactive threads exit at a bounds check, before anything is loaded",
     "paths": ": the threads of a warp take different paths",
 }
 
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    threads, block = view.get("active_threads_per_warp"), view.get("block_size")
-    if block is not None and block.value >= WARP:
-        block = None  # it fills a warp
-    threads = block if threads is None else threads
-    if threads is None or not 0 < threads.value < WARP:
-        return
+    yield from _empty_lanes(view, model)
+    threads = view.get("active_threads_per_warp")
     inactive = inactive_threads(view)
     cause = inactive.cause if inactive else ""
+    if threads is None or not 0 < threads.value < WARP or cause == "block_size":
+        return
     on_average = "On average, {threads:.1f}s of a warp are active per instruction{why}."
     text = Sentence(on_average, threads=threads, why=_WHY.get(cause, ""))
-    if block is not None:
-        too_small = "A block has {block:.0f}s, fewer than the {warp} of a warp."
-        text = Sentence(too_small, block=block, warp=constant(WARP, "", "threads of a warp"))
     kept = (threads.value / WARP) ** CONVERGED
     # Divergent paths run one after the other and make warps wait longer. Empty lanes do not.
-    shorter = 0.0 if cause in ("block_size", "outside") else INDIRECT
+    shorter = 0.0 if cause == "outside" else INDIRECT
     waits = 1 - shorter * (1 - kept) * (1 - model.waiting_for(*MEMORY_WAITS))
     effect = Effect(dict.fromkeys(_WITHIN_SM, kept), every_wait=waits)
     places = partial(_places, view, inactive)
     yield Candidate(FINDING.id, text, effect, (threads,), places, "assumed", cause)
 
 
+def _empty_lanes(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    """Lanes without a thread: the launch shape alone shows them."""
+    empty = empty_lanes(view)
+    if empty is None:
+        return
+    block, kept = empty.block, empty.filled
+    # Full warps are fewer, and so are their rounds if not all of them fit at a time.
+    rounds = max(1.0, view.value("waves_per_sm") or 1.0)
+    effect = Effect(dict.fromkeys(_WITHIN_SM, kept), every_wait=max(1.0, rounds * kept) / rounds)
+    if block.value == 1:
+        # Serial code: with more threads, each has a part of its steps, and blocks of them fill SMs.
+        shape = grid_shape(view)
+        effect = Effect(longest_sm=kept * (shape.spread if shape else 1.0))
+    # A very short kernel mostly waits for its first data; full warps would wait too.
+    likelihood = 1 - INDIRECT * shortness(view, model)
+    evidence, cause = (block,), "block_size"
+    yield Candidate(FINDING.id, empty.text, effect, evidence, tuple, "measured", cause, likelihood)
+
+
 def _places(view: LaunchView, inactive: InactiveThreads | None) -> tuple[Place, ...]:
     """The check at which threads exit; else the lines that run with few threads."""
     of = "inactive threads"
-    if inactive is not None and inactive.cause == "block_size":
-        return ()
     if inactive is not None and inactive.cause == "outside":
         check = view.launch.locate([inactive.check] if inactive.check is not None else [])
         return tuple(Place(*line, inactive.outside, of) for line in check.values())

@@ -26,6 +26,12 @@ def recapture_command(profile: Profile, extra_flags: Iterable[str]) -> str:
     return " ".join(["ncu", *flags, *(part for part in rest if part)])
 
 
+def kernel_command(profile: Profile) -> str:
+    """An ncu command for a kernel of the recorded program that the report does not have."""
+    program = keet_program(profile) or split_options(ncu_arguments(profile) or "")[1]
+    return f"ncu --set full -k regex:YOUR_KERNEL -o report {_quoted(program) or _ANY_PROGRAM}"
+
+
 def _rest_of(recorded: str, replaced: Iterable[str]) -> list[str] | None:
     """The parts of the recorded command to keep, quoted for a shell; None if one is malformed."""
     options, program = split_options(recorded)

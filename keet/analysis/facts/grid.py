@@ -33,6 +33,7 @@ large_blocks = Fact.measured(
 small_blocks = Fact.measured(
     "the blocks have one or two warps", lambda size: size <= SMALL_BLOCK, "block_size"
 )
+one_thread_blocks = Fact.measured("a block is one thread", lambda size: size == 1, "block_size")
 warp_sized_blocks = Fact.measured("a block is one warp", lambda size: size <= WARP, "block_size")
 
 

@@ -13,6 +13,7 @@ from typing import Literal
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.view_cache import cached_per_view
+from keet.evidence import Evidence, Sentence, constant
 from keet.records import NamedTuple
 
 Cause = Literal["block_size", "outside", "paths"]
@@ -41,13 +42,42 @@ class InactiveThreads(NamedTuple):
         return max(shares, key=lambda each: shares[each])
 
 
+def filled_lanes(view: LaunchView) -> float | None:
+    """Share of the lanes of a block's warps that have a thread, 0 to 1, by the launch shape."""
+    block = view.value("block_size")
+    return block / (WARP * math.ceil(block / WARP)) if block and block > 0 else None
+
+
+class EmptyLanes(NamedTuple):
+    """A block that does not fill its warps."""
+
+    block: Evidence
+    filled: float
+    """Share of the lanes that have a thread, 0 to 1."""
+    text: Sentence
+
+
+def empty_lanes(view: LaunchView) -> EmptyLanes | None:
+    """`None` if blocks fill their warps, or the report does not have their size."""
+    block, filled = view.get("block_size"), filled_lanes(view)
+    if block is None or filled is None or filled >= 1:
+        return None
+    words = "A block has {block:.0f}s, which is not a multiple of the {warp} of a warp."
+    if block.value < WARP:
+        words = "A block has {block:.0f}s, fewer than the {warp} of a warp."
+    if block.value == 1:
+        words = "A block has {block:.0f}: the other lanes of its warp are empty."
+    warp = constant(WARP, "", "threads of a warp")
+    return EmptyLanes(block, filled, Sentence(words, block=block, warp=warp))
+
+
 @cached_per_view
 def inactive_threads(view: LaunchView) -> InactiveThreads | None:
     """`None` if no thread is inactive, or the report does not say why."""
-    threads, block = view.value("active_threads_per_warp"), view.value("block_size")
-    if not block:
+    threads, filled = view.value("active_threads_per_warp"), filled_lanes(view)
+    if filled is None:
         return None
-    launched = block / math.ceil(block / WARP)
+    launched = filled * WARP
     if threads is None:
         return InactiveThreads(1.0, 0.0, 0.0) if launched < WARP else None
     inactive = WARP - threads

@@ -111,6 +111,17 @@ def library_of(name: str) -> str | None:
     return next(fitting, None)
 
 
+_FILLS_OR_DRAWS = (
+    r"FillFunctor|fill_kernel|distribution_(?:elementwise|nullary)|uninitialized_fill|"
+    r"cupy_(?:fill|random)|FillPhiloxRandom|gen_sequenced|generate_seed_pseudo"
+)
+
+
+def fills_or_draws(name: str) -> bool:
+    """Whether it is a library's kernel that fills memory or draws random numbers."""
+    return bool(re.search(_FILLS_OR_DRAWS, name)) and library_of(name) is not None
+
+
 def _by_namespace(path: list[str]) -> str | None:
     """None for a function outside of namespaces: its own name decides."""
     if len(path) < 2:

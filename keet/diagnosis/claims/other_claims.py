@@ -31,7 +31,7 @@ from keet.evidence import Sentence
 from keet.findings.barrier_bound import BARRIER_WAITS
 from keet.findings.launch_bound import LAUNCH_GAP_NS, STEP_WORK
 from keet.findings.no_tensor_core import TENSOR_WORK
-from keet.findings.small_grid import PARTIAL_WAVE
+from keet.findings.small_grid import hiding_exponent
 from keet.units import Quantity
 
 
@@ -143,7 +143,7 @@ def _blocks(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
     waves = float(shape.waves.value) if shape.waves else shape.spread
     held, more = min(1.0, waves / shape.spread), min(1.0, waves * times / after)
     part = working_part(view)
-    on_each = held / more if shape.spread < 1 else (held / more) ** PARTIAL_WAVE
+    on_each = (held / more) ** hiding_exponent(shape)
     effect = Effect(
         waits=kept_waits(model, HIDEABLE, 1 - max(on_each, 1 / MAX_GAIN) ** part),
         longest_sm=max(shape.spread / after, 1 / MAX_GAIN) ** part,

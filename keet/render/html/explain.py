@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from keet.analysis.capture.report_cautions import report_cautions
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup
 from keet.explanation.program import program_of
@@ -226,6 +227,7 @@ def _report(
     return element(
         "div",
         _heading(report.profile, level),
+        [element("p", each, class_="note warn") for each in report_cautions(report.profile)],
         _problem(report.explanation),
         _program(report),
         [launch_section(each, _surroundings(report, each, listings)) for each in report.shown],

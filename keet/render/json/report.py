@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from keet.analysis.capture.profile_notes import profile_notes
+from keet.analysis.capture.report_cautions import report_cautions
 from keet.profile import Device, Profile
 from keet.render.json.shared_types import (
     DeviceDocument,
@@ -18,7 +19,7 @@ from keet.units import Number, Quantity
 
 def report_document(profile: Profile) -> ReportDocument:
     provenance = profile.provenance._asdict()
-    provenance["notes"] = profile_notes(profile)
+    provenance["notes"] = [*report_cautions(profile), *profile_notes(profile)]
     if profile.provenance.origin:
         provenance["origin"] = OriginDocument.made_of(profile.provenance.origin)
     return ReportDocument(**provenance, launch_count=len(profile.launches))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
+from keet.analysis.capture.report_cautions import report_cautions
 from keet.analysis.place import Place
 from keet.diagnosis.finding import Finding
 from keet.explanation.capture_hints import caution_about
@@ -131,6 +132,7 @@ def _heading(explanation: Explanation) -> Iterator[str]:
     profile = explanation.profile
     yield f"## keet: {code(profile.provenance.path)}"
     yield prose(", ".join(describe_device(device) for device in profile.devices))
+    yield from map(prose, report_cautions(profile))
 
 
 def _launch(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from keet.analysis.capture.report_cautions import report_cautions
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.program import ProgramExplanation, program_of
@@ -137,7 +138,8 @@ def _heading(explanation: Explanation, width: int) -> list[Renderable]:
     devices = ", ".join(describe_device(device) for device in profile.devices)
     path = Text(profile.provenance.path, "bold", no_wrap=True, overflow="ignore")
     whole = Text.assemble(path, f" on {devices}")
-    return [whole] if whole.cell_len <= width else [path, Text(f"on {devices}")]
+    lines = [whole] if whole.cell_len <= width else [path, Text(f"on {devices}")]
+    return [*lines, *(Text(each, style="yellow") for each in report_cautions(profile))]
 
 
 def _launch(

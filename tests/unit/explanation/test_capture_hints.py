@@ -91,3 +91,25 @@ def test_too_few_samples_and_no_lines() -> None:
     assert found.build == "nvcc -lineinfo"
     assert "--warp-sampling-interval" in (found.command or "")
     assert "--import-source yes" in (found.command or "")
+
+
+def test_what_only_some_launches_lack_is_said_of_them() -> None:
+    """A report of ours, edited: the samples of some launches end early."""
+    profile = read_profile(REPORTS / "zoo.ncu-repz")
+    told = explain(profile, profile.launches, 5, sass=False)
+    assert "Launch" not in told.capture_hints.lacking_text
+    early = Skipped(WHOLE_LAUNCH, "the first 6%", "profile again with: ncu --interval 6")
+    texts = {
+        1: f"Launch #0 lacks {WHOLE_LAUNCH}.",
+        2: f"Launches #0 and #1 lack {WHOLE_LAUNCH}.",
+        5: f"5 of {len(told.launches)} launches lack {WHOLE_LAUNCH}.",
+    }
+    for count, text in texts.items():
+        some = tuple(
+            each._replace(skipped=(early, *each.skipped)) if each.launch.id < count else each
+            for each in told.launches
+        )
+        found = told._replace(launches=some).capture_hints
+        assert found.lacking_text.endswith(text)
+        assert found.lacking_text.startswith(told.capture_hints.lacking_text)
+        assert "--interval 6" in (found.command or "")

@@ -1,0 +1,55 @@
+"""What to know about a report before its numbers are read: it may not have the user's kernel, or
+only a debug build of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from keet.analysis.capture.ncu_options import ncu_arguments, split_options
+from keet.analysis.capture.recapture import kernel_command
+from keet.analysis.kernel.library import fills_or_draws, library_of
+from keet.profile import Profile, Workload
+
+
+def report_cautions(profile: Profile) -> list[str]:
+    """Sentences, the most important first."""
+    return [*_without_the_users_kernel(profile), *_debug_folder(profile)]
+
+
+def _without_the_users_kernel(profile: Profile) -> Iterator[str]:
+    """Programs that use a framework begin with such kernels, and ncu may have stopped there."""
+    launches = profile.launches
+    if not launches or not all(
+        launch.workload is Workload.KERNEL and fills_or_draws(launch.name.full)
+        for launch in launches
+    ):
+        return
+    libraries = dict.fromkeys(library_of(launch.name.full) or "" for launch in launches)
+    kernels = f"a kernel of {' or '.join(libraries)} that fills memory or draws random numbers"
+    every = "The only launch" if len(launches) == 1 else "Every launch"
+    yield (
+        f"{every} of this report is {kernels}: the kernel that was meant is probably not in it. "
+        f"Profile that kernel by its name: {kernel_command(profile)} (or skip the launches before "
+        f"it: --launch-skip {len(launches)})."
+    )
+
+
+_DEBUG_FOLDER = r"(?i)(?:^|[\\/\"'\s])(?P<folder>(?:cmake-build-|build[-_])?debug)[\\/]"
+
+
+def _debug_folder(profile: Profile) -> Iterator[str]:
+    """Only where the report does not count opcodes: they show whether the code is that of a debug
+    build."""
+    first = next(iter(profile.launches), None)
+    if first is None or first.find("inst_by_opcode") is not None:
+        return
+    _, program = split_options(ncu_arguments(profile) or "")
+    executable = re.match(r"""\"[^\"]*\"|'[^']*'|\S+""", program)  # without its arguments
+    places = (first.process or "", executable[0] if executable else "")
+    found = next(filter(None, (re.search(_DEBUG_FOLDER, each) for each in places)), None)
+    if found is not None:
+        yield (
+            f"The program is in a folder named {found['folder']}: it may be a debug build. If its "
+            "kernels were compiled with -G, build without -G and profile again."
+        )

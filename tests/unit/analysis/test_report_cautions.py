@@ -1,0 +1,97 @@
+"""What is said before anything else: the report may lack the kernel that was meant, or have a
+debug build of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from keet.analysis.capture.report_cautions import report_cautions
+from keet.ingest import read_profile
+from keet.profile import KernelName, Launch, Profile
+from tests.conftest import REPORTS, needs_corpus
+from tests.rows import each_row
+from tests.unit.analysis.real_launches import public_profile
+
+FILL = (
+    "void at::native::vectorized_elementwise_kernel<(int)4, at::native::FillFunctor<float>, "
+    "std::array<char *, (unsigned long)1>>(int, T2, T3)"
+)
+RANDOM = (
+    "void at::native::<unnamed>::distribution_elementwise_grid_stride_kernel<float, (int)4>(long)"
+)
+COPY = "void at::native::vectorized_elementwise_kernel<(int)4, at::native::CopyFunctor>(int)"
+THRUST = (
+    "void thrust::cuda_cub::core::_kernel_agent<thrust::cuda_cub::__parallel_for::ParallelForAgent<"
+    "thrust::cuda_cub::__uninitialized_fill::functor<thrust::device_ptr<float>, float>>>(T2)"
+)
+
+
+def edited(names: list[str]) -> Profile:
+    """A report of ours, as if its first launches were of these kernels."""
+    profile = read_profile(REPORTS / "tour_basic.ncu-rep")
+    launches = tuple(
+        Launch(
+            number=launch.id,
+            name=KernelName(name.partition("<")[0].rpartition("::")[2], name, ""),
+            workload=launch.workload,
+            grid=launch.grid,
+            block=launch.block,
+            data=launch.data,
+        )
+        for launch, name in zip(profile.launches, names, strict=False)
+    )
+    return replace(profile, launches=launches)
+
+
+@each_row("names", [[FILL], [FILL, RANDOM], [RANDOM, RANDOM], [THRUST]])
+def test_only_fills_and_random_numbers(names: list[str]) -> None:
+    (said,) = report_cautions(edited(names))
+    assert said.startswith("Every launch" if len(names) > 1 else "The only launch")
+    assert "the kernel that was meant is probably not in it" in said
+    assert "ncu --set full -k regex:YOUR_KERNEL -o report" in said
+    assert f"--launch-skip {len(names)})." in said
+
+
+@each_row("names", [[FILL, COPY], [FILL, "my_fill_kernel(float *)"], ["fill_kernel(float *)"], []])
+def test_another_kernel_may_be_the_one_that_was_meant(names: list[str]) -> None:
+    assert report_cautions(edited(names)) == []
+
+
+@needs_corpus
+def test_a_public_report_without_the_users_kernel() -> None:
+    """A benchmark of attention, stopped after the random inputs."""
+    (said,) = report_cautions(public_profile("JakeFlasher"))
+    assert said.startswith("Every launch of this report is a kernel of PyTorch ATen")
+
+
+def recorded(report: str, program: str) -> Profile:
+    profile = read_profile(REPORTS / report)
+    line = f"/usr/bin/ncu -f -o out --set basic {program}"
+    return replace(profile, provenance=profile.provenance._replace(command_line=line))
+
+
+FOLDERS = [
+    ("./build/Debug/app -n 3", "Debug"),
+    (r'"C:\work\x64\Debug\app.exe"', "Debug"),
+    ("/home/me/cmake-build-debug/app", "cmake-build-debug"),
+    ("build-debug/app", "build-debug"),
+    ("debug/app", "debug"),
+]
+
+
+@each_row(("program", "folder"), FOLDERS)
+def test_a_debug_folder_is_a_suspicion(program: str, folder: str) -> None:
+    (said,) = report_cautions(recorded("tour_basic.ncu-rep", program))
+    assert said.startswith(f"The program is in a folder named {folder}: it may be a debug build.")
+
+
+@each_row(
+    "program",
+    ["./app", "./build/Release/app", "./debugger/app", "./nodebug/app", "./Debug", "./app debug/x"],
+)
+def test_other_folders_are_not(program: str) -> None:
+    assert report_cautions(recorded("tour_basic.ncu-rep", program)) == []
+
+
+def test_counted_opcodes_show_whether_it_is_a_debug_build() -> None:
+    assert report_cautions(recorded("tour_full.ncu-rep", "./build/Debug/app")) == []

@@ -1,0 +1,125 @@
+"""What the launch shape alone shows: SMs without a block, and warps without all of their threads."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from keet.analysis.candidate import MAX_GAIN
+from keet.diagnosis.diagnosis import diagnose
+from keet.profile.metric import Value
+from tests.rows import each_row
+from tests.unit.analysis.made_up_launch import ELAPSED, made_up
+from tests.unit.analysis.real_launches import changed, launch_of
+
+SMS = 132
+WAITS = {"long_scoreboard": 6.0, "wait": 3.0, "selected": 1.0}
+
+
+def forecasts(launch: object) -> dict[str, float]:
+    found = diagnose(launch)  # type: ignore[arg-type]
+    return {each.id: each.forecast.likely for each in (*found.findings, *found.minor)}
+
+
+# --- the grid
+
+
+@each_row("blocks", [1, 8, 33, 66, 100, 128])
+def test_a_small_grid_gains_the_idle_share_of_the_account(blocks: int) -> None:
+    """Whether the report has units, or only a duration."""
+    active = {"sm_active_cycles": ELAPSED * blocks / SMS, "sm_active_cycles_max": ELAPSED}
+    for units in ({}, {"fma": 5.0 * blocks / SMS}):
+        launch = made_up(
+            units, grid_size=blocks, duration=1e6, elapsed_cycles=ELAPSED, block_size=256, **active
+        )
+        found = diagnose(launch)
+        idle = found.account.part("idle.small_grid")
+        assert idle is not None
+        gain = min(MAX_GAIN, 1 / (1 - idle.share.value / 100))
+        assert forecasts(launch)["small_grid"] == pytest.approx(gain, rel=0.05)
+
+
+def test_the_gain_of_more_blocks_changes_smoothly_with_the_grid() -> None:
+    """Nothing jumps where every SM has a block."""
+    found = []
+    for blocks in range(100, 160):
+        active = {"sm_active_cycles": ELAPSED * min(1.0, blocks / SMS)}
+        shape = {"grid_size": blocks, "waves_per_sm": blocks / SMS / 8, "block_size": 256}
+        launch = made_up(
+            {}, WAITS, duration=1e6, elapsed_cycles=ELAPSED, **shape, **active,
+            sm_active_cycles_max=ELAPSED,
+        )  # fmt: skip
+        found.append(forecasts(launch)["small_grid"])
+    assert found[0] > found[-1] > 1
+    assert max(before / after for before, after in pairwise(found)) < 1.05
+
+
+@each_row("blocks", [1, 60])
+def test_a_small_grid_is_said_before_what_its_blocks_do(blocks: int) -> None:
+    """The metrics of a kernel with bank conflicts, edited: as if few of 132 SMs had done it all."""
+    spread = blocks / SMS
+    shape = {"launch__grid_size": blocks, "launch__waves_per_multiprocessor": spread / 8}
+
+    def with_few_blocks(name: str, value: Value) -> Value:
+        is_share = ".avg.pct_of_peak_sustained_elapsed" in name or name == "sm__cycles_active.avg"
+        if is_share and isinstance(value, int | float):
+            return value * spread
+        return shape.get(name, value)
+
+    launch = launch_of("sort_passes/lists_pitch_16")
+    assert diagnose(launch, reads_code=False).findings[0].id == "shared_bank_conflict"
+    found = diagnose(changed(launch, with_few_blocks), reads_code=False)
+    assert [each.id for each in found.findings[:2]] == ["small_grid", "shared_bank_conflict"]
+
+
+# --- the block
+
+
+@each_row(("block", "lanes"), [(1, 1), (6, 6), (16, 16), (48, 24), (33, 16.5)])
+def test_partial_warps_follow_from_the_launch_shape(block: int, lanes: float) -> None:
+    """Without counters per instruction: the issue slots of a basic report."""
+    busy = {"grid_size": 1e5, "waves_per_sm": 40.0, "duration": 1e6, "elapsed_cycles": ELAPSED}
+    found = diagnose(made_up({"issue_slots": 80.0}, block_size=block, **busy))
+    first = found.findings[0]
+    assert (first.id, first.variant) == ("warp_divergence", "block_size")
+    assert f"{block} thread" in first.text
+    assert first.forecast.likely == pytest.approx(min(MAX_GAIN, 32 / lanes), rel=0.1)
+    part = found.account.part("issuing.lanes_off")
+    assert part is not None
+    assert part.share.value == pytest.approx(80 * (1 - lanes / 32), rel=0.01)
+
+
+@each_row("block", [32, 256, 1024])
+def test_whole_warps_are_not_partial(block: int) -> None:
+    busy = {"grid_size": 1e5, "waves_per_sm": 40.0, "duration": 1e6, "elapsed_cycles": ELAPSED}
+    launch = made_up({"issue_slots": 80.0}, block_size=block, **busy)
+    assert "warp_divergence" not in forecasts(launch)
+    assert diagnose(launch).account.part("issuing.lanes_off") is None
+
+
+@each_row("block", [16, 31, 1000])
+def test_latency_of_one_round_does_not_shrink_with_full_warps(block: int) -> None:
+    """All blocks fit at a time and wait: with full warps, they wait as long."""
+    shape = {"grid_size": 264, "waves_per_sm": 0.1, "duration": 1e6, "elapsed_cycles": ELAPSED}
+    launch = made_up({"issue_slots": 1.0}, WAITS, block_size=block, **shape)
+    assert forecasts(launch).get("warp_divergence", 1.0) < 1.05
+
+
+@each_row("blocks", [1, 60, 100_000])
+def test_one_thread_per_block_is_said_first(blocks: int) -> None:
+    shape = {"grid_size": blocks, "waves_per_sm": blocks / SMS / 32, "block_size": 1}
+    found = diagnose(made_up({"dram": 2.0}, WAITS, duration=1e5, elapsed_cycles=ELAPSED, **shape))
+    first = found.findings[0]
+    assert (first.id, first.text) == (
+        "warp_divergence",
+        "A block has 1 thread: the other lanes of its warp are empty.",
+    )
+    assert first.action.startswith("Use blocks of several whole warps")
+
+
+def test_blocks_of_few_threads_are_named_with_a_small_grid() -> None:
+    """A loop in one block of ten threads: full warps alone gain nothing there."""
+    found = diagnose(made_up({}, grid_size=1, block_size=10, duration=78e3))
+    assert found.findings[0].id == "small_grid"
+    assert found.findings[0].text.endswith("A block has 10 threads, fewer than the 32 of a warp.")
