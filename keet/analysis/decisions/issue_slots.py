@@ -54,9 +54,13 @@ def issue_candidate(finding: str, view: LaunchView, model: TimeModel) -> Candida
         verb=slots.verb,
         busy=slots.reached,
     )
-    text = Sentence("{said}{pipes}.{mix}", said=said, pipes=_pipes(pipe), mix=_named(view, mix))
-    shown = (slots.reached, *((pipe.reached,) if pipe else ()), *(each for _, each in mix))
-    return Candidate(finding, text, effect, shown, partial(_places, view), "assumed", "issue")
+    whole = _whole(view, mix) if mix else None
+    text = Sentence("{said}{pipes}.{mix}", said=said, pipes=_pipes(pipe), mix=_named(mix, whole))
+    shown = [slots.reached, *(each for _, each in mix)]
+    shown += [each for each in (pipe.reached if pipe else None, whole) if each is not None]
+    return Candidate(
+        finding, text, effect, tuple(shown), partial(_places, view), "assumed", "issue"
+    )
 
 
 def _pipes(pipe: Ceiling | None) -> Sentence:
@@ -66,18 +70,21 @@ def _pipes(pipe: Ceiling | None) -> Sentence:
     return Sentence(words, reached=pipe.reached, pipe=pipe.spoken, verb=pipe.verb)
 
 
-def _named(view: LaunchView, mix: list[tuple[float, Evidence]]) -> Sentence:
-    if not mix:
-        return Sentence(
-            " This limits the number of instructions, not the arithmetic. The report does not say "
-            "what the instructions are for."
-        )
-    whole = view.ledger.derived(
+def _whole(view: LaunchView, mix: list[tuple[float, Evidence]]) -> Evidence:
+    return view.ledger.derived(
         "instructions_beside",
         Quantity(100 * sum(part for part, _ in mix), "%"),
         "of the executed instructions are not arithmetic on data",
         *(evidence for _, evidence in mix),
     )
+
+
+def _named(mix: list[tuple[float, Evidence]], whole: Evidence | None) -> Sentence:
+    if whole is None:
+        return Sentence(
+            " This limits the number of instructions, not the arithmetic. The report does not say "
+            "what the instructions are for."
+        )
     parts = Sentence(", ").join(
         Sentence("{share:.0f} {purpose}", share=each, purpose=each.label)
         for _, each in mix[:_NAMED]
