@@ -51,5 +51,21 @@ def _computes(model: TimeModel) -> bool:
     Multiply-adds of addresses fill the FMA pipe too, and comparisons of indices the ALU.
     """
     pipe = max(COMPUTE, key=lambda unit: model.loads.get(unit, 0.0))
+    if pipe == "tensor":
+        return _delivers(model)
     code = model.view.code if pipe in ("FMA", "ALU") else None
     return code is None or not code.mix or code.mix[0][0].value == "value"
+
+
+def _delivers(model: TimeModel) -> bool:
+    """Whether the matrix operations per second are near the peak of these instructions.
+
+    A tensor pipe can be busy without delivering, for example with small shapes. True where the
+    report does not count operations.
+    """
+    from keet.analysis.roofline.compute import compute_ceilings
+
+    view = model.view
+    found, _ = compute_ceilings(view.ledger, view.ceilings)
+    delivered = [each.share for each in found if each.id.startswith("tensor_")]
+    return not delivered or model.load("tensor", sum(delivered)) >= AT_CEILING

@@ -11,7 +11,7 @@ from keet.diagnosis.diagnosis import diagnose
 from keet.explanation.headline import verdict_of
 from keet.profile import Launch
 from keet.profile.metric import Value
-from tests.unit.analysis.real_launches import changed, launch_of
+from tests.unit.analysis.real_launches import CASES, changed, launch_of, profile_of
 
 FMA_PIPES = ("sm__inst_executed_pipe_fma", "sm__pipe_fma", "sm__inst_executed_pipe_fmaheavy")
 
@@ -69,3 +69,22 @@ def test_without_a_finding_the_headline_names_the_instructions() -> None:
 
 def test_a_busy_tensor_pipe_computes_however_few_its_instructions_are() -> None:
     assert reached_roofline(model_of(launch_of("token_mix:fast"))) == "compute"
+
+
+def test_a_busy_tensor_pipe_that_delivers_half_is_no_roofline() -> None:
+    """An edited snapshot: as busy as before, with half of the matrix instructions."""
+    path = next(
+        case.profile_path(variant)
+        for case in CASES.values()
+        if case.family.name == "triton_matmul"
+        for variant in case.spec.variants
+        if variant == "large_staged" or str(variant).endswith("large_staged")
+    )
+    launch = profile_of(path).launches[0]
+
+    def halved(name: str, value: Value) -> Value:
+        is_count = name.startswith("sass__inst_executed_per_opcode")
+        return value / 2 if is_count and isinstance(value, int | float) else value
+
+    assert reached_roofline(model_of(launch)) == "compute"
+    assert reached_roofline(model_of(changed(launch, halved))) != "compute"
