@@ -15,13 +15,12 @@ from keet.analysis.time_model import LEADS, PASSES_ON, TimeModel
 MOSTLY_LAUNCH = Parameter(0.5, "share of launch and drain: no roofline is named", "judgement")
 AT_CEILING = Parameter(0.8, "load from which an arithmetic pipe is at its ceiling", "judgement")
 COMPUTE = ("FMA", "tensor", "FP16", "FP64", "ALU", "XU")
-_ISSUE = ("issue", WHOLE_SM)
 
 
 def reached_roofline(model: TimeModel) -> Literal["compute", "DRAM"] | None:
     """That of the larger load. L2 passes on what DRAM delivers, so a high load of L2 counts as
     DRAM's if both are high."""
-    compute, memory = _load(model, *COMPUTE), _load(model, "DRAM", "L2")
+    compute, memory = _load(model, *COMPUTE, WHOLE_SM), _load(model, "DRAM", "L2")
     # Loads are of the time in which SMs are active: of a launch that mostly starts and ends, they
     # say little.
     if max(compute, memory) < LEADS or model.fixed >= MOSTLY_LAUNCH:
@@ -38,7 +37,7 @@ def reached_roofline(model: TimeModel) -> Literal["compute", "DRAM"] | None:
 
 def issue_limited(model: TimeModel) -> bool:
     """Whether the issue slots are the busiest unit, and no arithmetic pipe is at its ceiling."""
-    return model.busiest in _ISSUE and _load(model, *COMPUTE) < AT_CEILING
+    return model.busiest == "issue" and _load(model, *COMPUTE) < AT_CEILING
 
 
 def _load(model: TimeModel, *units: str) -> float:
