@@ -88,7 +88,26 @@ def _by_purpose(view: LaunchView, code: MachineCode, executed: Evidence) -> Note
     ranked = sorted(counts, key=lambda purpose: -counts[purpose].total())
     kept = [p for p in ranked if 100 * counts[p].total() >= NAMED_PURPOSE * total][:_KINDS]
     text = f"Executed instructions: {'; '.join(map(told, kept))}."
-    return Note("instruction_mix", text, (*pieces, executed))
+    expanded = list(_expanded(view, code, executed))
+    if expanded:
+        named = ", ".join(f"{piece:.0f} {piece.label}" for piece in expanded)
+        text += f" Functions that the compiler expands into many instructions: {named}."
+    return Note("instruction_mix", text, (*pieces, *expanded, executed))
+
+
+def _expanded(view: LaunchView, code: MachineCode, executed: Evidence) -> Iterator[Evidence]:
+    """Shares of functions without an instruction of their own, with the line of most of each."""
+    for each in code.expansions:
+        share = 100 * code.share(each.positions)
+        lines = Counter[str]()
+        for position in each.positions:
+            lines[_line(code.location(position))] += code.program.counts[position]
+        line = max((name for name in lines if name), key=lines.__getitem__, default="")
+        if share >= NAMED_PURPOSE:
+            label = f"{each.name} ({line})" if line else each.name
+            name = f"instructions.expanded.{each.name.split()[0].strip(',')}"
+            percent = Quantity(share, "%")
+            yield view.ledger.derived(name, percent, label, executed, line=line or None)
 
 
 def _counted(code: MachineCode) -> Mapping[str, Counter[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from keet.analysis.decisions.rooflines import issue_limited
 from keet.analysis.hardware.ceilings import Ceiling, spoken_unit
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
@@ -177,10 +178,8 @@ def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sen
         )
     if diagnosis.healthy and nearest:
         return _at_roofline(diagnosis, nearest)
-    if outside := _outside(diagnosis):
-        return Sentence(
-            "{outside}: before, between and after the kernels.", outside=outside.capitalized()
-        )
+    if said := _before_and_after(diagnosis) or _issue_limited(diagnosis, nearest):
+        return said
     said = Sentence(
         "{first}, and no change that keet knows of is likely to gain {least:.0f}.",
         first=(_at_peak(nearest) or _not_near(diagnosis)).capitalized(),
@@ -226,6 +225,25 @@ def _tells_more(diagnosis: Diagnosis) -> Sentence:
     if not named:
         return Sentence()
     return Sentence("The report lacks {what}, which would tell more.", what=" and ".join(named))
+
+
+def _before_and_after(diagnosis: Diagnosis) -> Sentence:
+    outside = _outside(diagnosis).capitalized()
+    words = "{outside}: before, between and after the kernels."
+    return Sentence(words, outside=outside) if outside else Sentence()
+
+
+def _issue_limited(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sentence:
+    """The issue slots are no roofline of arithmetic: what the instructions are for is said."""
+    if not nearest or not issue_limited(diagnosis.model):
+        return Sentence()
+    return Sentence(
+        "{units}. The slots limit the number of instructions, not the arithmetic: only fewer "
+        "instructions help, and no change that keet knows of is likely to gain {least:.0f}.{work}",
+        units=_at_peak(nearest).capitalized(),
+        least=_least_gain(diagnosis.view),
+        work=_needed_work(diagnosis),
+    )
 
 
 def _least_gain(view: LaunchView) -> Evidence:
@@ -314,7 +332,7 @@ SAID_WORK = Parameter(5.0, "percent of the time of a kind of instructions to nam
 def _needed_work(diagnosis: Diagnosis) -> Sentence:
     """What the instructions are for, if issuing them takes most of the time."""
     issuing = diagnosis.account.part("issuing")
-    if issuing is None or len(issuing.children) < 2 or diagnosis.view.code is None:
+    if issuing is None or len(issuing.children) < 2:
         return Sentence()
     named = Sentence(", ").join(
         Sentence("{share:.0f} {purpose}", share=part.share, purpose=part.label)

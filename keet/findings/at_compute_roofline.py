@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from keet.analysis.decisions.rooflines import COMPUTE, reached_roofline
+from keet.analysis.decisions.rooflines import AT_CEILING, COMPUTE, reached_roofline
 from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.time_model import ATTAINABLE_ISSUE, ATTAINABLE_MATH, LEADS, WORTH, TimeModel
+from keet.analysis.time_model import ATTAINABLE_MATH, WORTH, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
@@ -15,9 +15,9 @@ FINDING = FindingSpec(
     label="at the compute roofline",
     meaning="The arithmetic pipe that does the work runs near its peak, and keet sees no work "
     "that is not needed.",
-    how="No cause is expected to gain enough, none wastes the busiest unit, and the largest load "
-    "is that of an arithmetic pipe or of the issue slots.",
-    parameters=(LEADS, WORTH, ATTAINABLE_MATH, ATTAINABLE_ISSUE),
+    how="No cause is expected to gain enough, none wastes the busiest unit, an arithmetic pipe has "
+    "at least 80 % of the load that it can have, and most instructions are arithmetic on data.",
+    parameters=(AT_CEILING, WORTH, ATTAINABLE_MATH),
     unlike={
         "at_dram_roofline": "The largest load is that of DRAM or L2.",
         "pipe_saturated": "LSU, L1, ALU and XU have no roofline: near their peak, the advice is "
@@ -57,7 +57,7 @@ def is_reached(model: TimeModel) -> bool:
 
 def absent(view: LaunchView, model: TimeModel) -> Absence | None:
     pipes = [pipe for unit in COMPUTE if (pipe := view.ceilings.get(unit)) is not None]
-    if not pipes or max(model.loads[pipe.name] for pipe in pipes) >= LEADS:
+    if not pipes or max(model.loads[pipe.name] for pipe in pipes) >= AT_CEILING:
         return None
     top = max(pipes, key=lambda pipe: pipe.share)
     text = "No unit of that roofline is near its peak ({unit}: {reached:.0f})."

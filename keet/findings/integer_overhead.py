@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from keet.analysis.candidate import MEMORY_WAITS, Candidate, part_of
+from keet.analysis.candidate import Candidate, part_of
 from keet.analysis.facts import instructions, origin
+from keet.analysis.instruction_removal import kept_waits_without
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines
+from keet.analysis.sass.expanded_names import INTEGER_DIVISIONS
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
@@ -84,21 +86,28 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         return
     words = (
         "The schedulers issue in {issue:.0f} of the cycles, and {share:.0f} of the instructions "
-        "compute addresses, conditions and conversions."
+        "compute addresses, conditions and conversions.{divisions}"
     )
     special, integers = part_of(view, "MUFU"), part_of(view, "I2F", "F2I")
-    divisions = min(part_of(view, "I2F"), special) * PER_DIVISION
-    beyond = max(0.0, share.value / 100 - OVERHEAD_BASE)
-    removed = min(MOST_REMOVED, beyond * OVERHEAD_REMOVED + divisions)
+    divisions = _divisions(view)
+    divided = divisions.value / 100 if divisions else 0.0
+    # Divisions can go as a whole; of the other instructions, every kernel needs some.
+    rest = share.value / 100 - divided
+    beyond = max(0.0, rest - OVERHEAD_BASE * (1 - divided))
+    removed = min(MOST_REMOVED, OVERHEAD_REMOVED * (beyond + divided))
     units = dict.fromkeys(("issue", "ALU", "FMA", "ADU"), 1 - removed)
     if on_xu := integers + special + part_of(view, "F2F"):
         # Its work for integers: conversions, and the reciprocals between them.
         units["XU"] = 1 - removed * ((integers + min(special, integers / 2)) / on_xu)
-    other_waits = 1 - model.waiting_for(*MEMORY_WAITS)
-    effect = Effect(units, every_wait=1 - INDIRECT * removed * other_waits)
+    of_overhead = min(1.0, removed / (share.value / 100)) if share.value else 0.0
+    waits = kept_waits_without(view, model, _overhead(view), of_overhead, removed)
     places = partial(view.column_places, "executed instructions", "inst_executed")
-    text = Sentence(words, issue=issue, share=share)
-    yield Candidate(FINDING.id, text, effect, (share, issue), places, "assumed")
+    said, shown = Sentence(), [share, issue]
+    if divisions is not None and divided >= instructions.NOTABLE_PART:
+        said = Sentence(" {part:.0f} are divisions or remainders of integers.", part=divisions)
+        shown.append(divisions)
+    text = Sentence(words, issue=issue, share=share, divisions=said)
+    yield Candidate(FINDING.id, text, Effect(units, waits), tuple(shown), places, "assumed")
 
 
 def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
@@ -116,7 +125,7 @@ def _overhead_share(view: LaunchView) -> Evidence | None:
     if executed is None:
         return None
     if view.code is not None:
-        part = sum(share for purpose, share in view.code.mix if purpose.value in _OVERHEAD)
+        part = view.code.share(_overhead(view))
         label = "of the executed instructions compute addresses, conditions and conversions"
         return view.ledger.derived("overhead_share", Quantity(100 * part, "%"), label, executed)
     integers = view.get("thread_inst_integer")
@@ -127,11 +136,40 @@ def _overhead_share(view: LaunchView) -> Evidence | None:
     return view.percent("integer_share", "of arithmetic is integer", integers, every)
 
 
-def leading_lines(code: MachineCode) -> LeadingLines:
-    """Lines by executed instructions that compute addresses, conditions and conversions."""
-    overhead = [
-        (position, code.program.counts[position])
-        for position in code.program.ran
-        if code.purposes[position].value in _OVERHEAD
+def _divisions(view: LaunchView) -> Evidence | None:
+    """Their share of the instructions; without the machine code, from the conversions in them."""
+    executed = view.get("inst_executed")
+    if executed is None:
+        return None
+    if view.code is not None:
+        part = view.code.share(view.code.expanded(*INTEGER_DIVISIONS))
+    else:
+        part = min(part_of(view, "I2F"), part_of(view, "MUFU")) * PER_DIVISION
+    label = "of the executed instructions divide integers"
+    return view.ledger.derived("division_share", Quantity(100 * part, "%"), label, executed)
+
+
+def _overhead(view: LaunchView) -> list[int]:
+    """Positions of the instructions for addresses, conditions and conversions, and of divisions of
+    integers for any purpose."""
+    if view.code is None:
+        return []
+    code, divisions = view.code, set(view.code.expanded(*INTEGER_DIVISIONS))
+    return [
+        each
+        for each in code.program.ran
+        if code.purposes[each].value in _OVERHEAD or each in divisions
     ]
-    return LeadingLines("work on addresses and conditions", overhead)
+
+
+def leading_lines(code: MachineCode) -> LeadingLines:
+    """Lines of divisions if they are a notable part; else lines by executed instructions that
+    compute addresses, conditions and conversions."""
+    divisions = code.expanded(*INTEGER_DIVISIONS)
+    if code.share(divisions) >= instructions.NOTABLE_PART:
+        of, positions = "divisions of integers", divisions
+    else:
+        of = "work on addresses and conditions"
+        purposes = code.purposes
+        positions = [each for each in code.program.ran if purposes[each].value in _OVERHEAD]
+    return LeadingLines(of, [(each, code.program.counts[each]) for each in positions])

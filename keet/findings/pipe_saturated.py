@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from keet.analysis.candidate import Candidate
 from keet.analysis.decisions.double_precision import double_precision
+from keet.analysis.decisions.issue_slots import issue_candidate
+from keet.analysis.decisions.rooflines import AT_CEILING
 from keet.analysis.decisions.saturated import NEAR_BUSIEST, PIPE_WORK, less_queueing, saturated
 from keet.analysis.facts import global_memory, instructions, on_chip, origin
 from keet.analysis.launch_view import LaunchView
@@ -20,6 +22,7 @@ FINDING = FindingSpec(
     id="pipe_saturated",
     family="instructions",
     label="heavily used pipe",
+    labels={"issue": "many instructions beside the arithmetic"},
     meaning="One unit of the SM is the busiest, and keet sees no waste in its work: only less "
     "work for it makes the kernel faster.",
     how="A unit of the SM has the largest load, or nearly the largest, and no other finding "
@@ -27,12 +30,12 @@ FINDING = FindingSpec(
     "of the same unit.",
     rules=("HighPipeUtilization", "SOLBottleneck"),
     credited_rules=("SOLBottleneck", "HighPipeUtilization", "CPIStall", "FPInstructions"),
-    parameters=(PIPE_WORK, SHARPNESS, INDIRECT),
+    parameters=(PIPE_WORK, SHARPNESS, INDIRECT, AT_CEILING),
     claims=("instructions", "bytes", "redundant"),
     is_last_resort=True,
     unlike={
-        "at_compute_roofline": "Arithmetic pipes (FMA, tensor, FP16, FP64) and issue slots near "
-        "their peak are a roofline.",
+        "at_compute_roofline": "Arithmetic pipes near their peak are a roofline. Issue slots are "
+        "not: they limit the number of instructions.",
         "shared_bank_conflict": "Work of L1 that is repeats of conflicting accesses.",
         "integer_overhead": "Work of the ALU pipe that is addresses, conditions and conversions.",
     },
@@ -136,6 +139,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         text = Sentence(words, busy=fp64, why=why if view.executed("MUFU") else "")
         effect = Effect({"FP64": PIPE_WORK}, less_queueing(model, "FP64"))
         yield Candidate(FINDING.id, text, effect, (fp64,), view.sampled_places, "assumed", "FP64")
+    if (issue := issue_candidate(FINDING.id, view, model)) is not None:
+        yield issue
     pipe = saturated(view, model)
     if pipe is None or pipe.work != "other":
         return

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import LEAST_PART, Candidate, part_of
 from keet.analysis.decisions.saturated import PIPE_WORK, saturated
 from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
+from keet.analysis.place import LeadingLines
+from keet.analysis.sass.expanded_names import POWER
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, Effect, TimeModel
-from keet.evidence import Sentence
+from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.units import Quantity
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.machine_code import MachineCode
 
 SPECIAL_FUNCTIONS = Parameter(0.3, "share of the XU work that is left after a rewrite", "judgement")
 
@@ -38,6 +45,10 @@ FINDING = FindingSpec(
     remedies={
         when(origin.library): "Choose a cheaper function or a lower-precision variant of this "
         "operation in {library}, or fuse it with neighbours that wait for memory.",
+        when(instructions.computes_powers, name="powers"): "The general power "
+        "function takes many instructions{here}: multiply for small integer exponents, use sqrtf, "
+        "rsqrtf or cbrtf for fractions, or exp2f(y * log2f(x)) (__powf) where the accuracy allows "
+        "it.",
         when(instructions.mostly_conversions, name="conversions"): "Most of this pipe's work is "
         "conversions between types{here}: keep counters and values in one type, convert once "
         "outside of the loop, and convert several small values at a time with bit operations "
@@ -69,14 +80,30 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     busy, functions = view.ceilings.reached("XU"), part_of(view, "MUFU")
     if busy is not None and functions >= LEAST_PART:
         words = "The XU pipe (special functions, conversions) is busy for {busy:.0f} of the time."
-        # Range reduction and scaling go with a function.
-        others = dict.fromkeys(("issue", "FMA", "ALU"), 1 - (1 - SPECIAL_FUNCTIONS) * functions)
-        effect = Effect({"XU": SPECIAL_FUNCTIONS, **others})
-        text = Sentence(words, busy=busy)
-        yield Candidate(FINDING.id, text, effect, (busy,), view.sampled_places, "assumed")
+        # Range reduction and scaling go with a function; of powers, the code shows all.
+        powers = _powers(view)
+        with_function = max(functions, powers.value / 100) if powers else functions
+        left = 1 - (1 - SPECIAL_FUNCTIONS) * with_function
+        effect = Effect({"XU": SPECIAL_FUNCTIONS, **dict.fromkeys(("issue", "FMA", "ALU"), left)})
+        text, shown = Sentence(words, busy=busy), [busy]
+        if powers is not None and powers.value / 100 >= instructions.NOTABLE_PART:
+            more = "{text} {powers:.0f} of the instructions are the code of powf."
+            text = Sentence(more, text=text, powers=powers)
+            shown.append(powers)
+        places = view.sampled_places
+        yield Candidate(FINDING.id, text, effect, tuple(shown), places, "assumed")
     pipe = saturated(view, model)
     if pipe is not None and pipe.work == "special functions":
         yield pipe.candidate(FINDING.id)
+
+
+def _powers(view: LaunchView) -> Evidence | None:
+    """The share of the instructions that compute powf; None without the machine code."""
+    executed = view.get("inst_executed")
+    if executed is None or view.code is None:
+        return None
+    percent = Quantity(100 * view.code.share(view.code.expanded(POWER)), "%")
+    return view.ledger.derived("power_share", percent, "of the instructions compute powf", executed)
 
 
 def absent(view: LaunchView, model: TimeModel) -> Absence | None:
@@ -84,3 +111,14 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
     if busy is None or model.loads.get("XU", 0.0) >= 1 - MOST_REMOVED:
         return None
     return Sentence("The XU pipe is busy for {busy:.1f} of the time.", busy=busy), (busy,)
+
+
+def leading_lines(code: MachineCode) -> LeadingLines:
+    """Lines of powers if they are a notable part; else lines by instructions of the XU pipe."""
+    powers = code.expanded(POWER)
+    if code.share(powers) >= instructions.NOTABLE_PART:
+        of, positions = "instructions of powf", powers
+    else:
+        of, program = "special functions and conversions", code.program
+        positions = [each for each in program.ran if program.code[each].opcode in instructions.XU]
+    return LeadingLines(of, [(each, code.program.counts[each]) for each in positions])

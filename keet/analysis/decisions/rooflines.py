@@ -1,4 +1,8 @@
-"""Whether a launch has reached a roofline, and which one."""
+"""Whether a launch has reached a roofline, and which one.
+
+The issue slots have no roofline: they limit the number of instructions, and many of these are no
+arithmetic on data. `issue_limited` tells such launches.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +13,58 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import LEADS, PASSES_ON, TimeModel
 
 MOSTLY_LAUNCH = Parameter(0.5, "share of launch and drain: no roofline is named", "judgement")
-COMPUTE = ("FMA", "tensor", "FP16", "FP64", "ALU", "XU", "issue")
+AT_CEILING = Parameter(0.8, "load from which an arithmetic pipe is at its ceiling", "judgement")
+COMPUTE = ("FMA", "tensor", "FP16", "FP64", "ALU", "XU")
 
 
 def reached_roofline(model: TimeModel) -> Literal["compute", "DRAM"] | None:
     """That of the larger load. L2 passes on what DRAM delivers, so a high load of L2 counts as
     DRAM's if both are high."""
-
-    def load(*units: str) -> float:
-        return max(model.loads.get(unit, 0.0) for unit in units)
-
-    compute, memory = load(*COMPUTE, WHOLE_SM), load("DRAM", "L2")
+    compute, memory = _load(model, *COMPUTE, WHOLE_SM), _load(model, "DRAM", "L2")
     # Loads are of the time in which SMs are active: of a launch that mostly starts and ends, they
     # say little.
     if max(compute, memory) < LEADS or model.fixed >= MOSTLY_LAUNCH:
         return None
-    if load("L1", "LSU", "ADU") > max(compute, memory):  # units that have no roofline of their own
+    # Units that have no roofline of their own.
+    if _load(model, "L1", "LSU", "ADU") > max(compute, memory):
         return None
     if compute >= memory:
-        return "compute"
-    return "DRAM" if load("DRAM") >= PASSES_ON else None
+        return "compute" if compute >= AT_CEILING and _computes(model) else None
+    if issue_limited(model):
+        return None
+    return "DRAM" if _load(model, "DRAM") >= PASSES_ON else None
+
+
+def issue_limited(model: TimeModel) -> bool:
+    """Whether the issue slots are the busiest unit, and no arithmetic pipe is at its ceiling."""
+    return model.busiest == "issue" and _load(model, *COMPUTE) < AT_CEILING
+
+
+def _load(model: TimeModel, *units: str) -> float:
+    return max(model.loads.get(unit, 0.0) for unit in units)
+
+
+def _computes(model: TimeModel) -> bool:
+    """Whether the busiest arithmetic pipe computes data, as far as the machine code shows it.
+
+    Multiply-adds of addresses fill the FMA pipe too, and comparisons of indices the ALU.
+    """
+    pipe = max(COMPUTE, key=lambda unit: model.loads.get(unit, 0.0))
+    if pipe == "tensor":
+        return _delivers(model)
+    code = model.view.code if pipe in ("FMA", "ALU") else None
+    return code is None or not code.mix or code.mix[0][0].value == "value"
+
+
+def _delivers(model: TimeModel) -> bool:
+    """Whether the matrix operations per second are near the peak of these instructions.
+
+    A tensor pipe can be busy without delivering, for example with small shapes. True where the
+    report does not count operations.
+    """
+    from keet.analysis.roofline.compute import compute_ceilings
+
+    view = model.view
+    found, _ = compute_ceilings(view.ledger, view.ceilings)
+    delivered = [each.share for each in found if each.id.startswith("tensor_")]
+    return not delivered or model.load("tensor", sum(delivered)) >= AT_CEILING

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from keet.analysis.facts.fact import MAJORITY, Answer, Fact, RaisedFinding, fact
+from keet.analysis.facts.fact import MAJORITY, Answer, Fact, RaisedFinding, fact, if_most_run
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
+from keet.analysis.sass.expanded_names import INTEGER_DIVISIONS, POWER
 from keet.evidence import Evidence
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def converts_to_double(view: LaunchView) -> Answer:
 
 _BY_MODIFIER = ("inst_by_opcode_all_modifiers",)
 _CONVERSIONS = ("F2F", "F2I", "I2F", "FRND", "I2I")
-_XU = ("MUFU", *_CONVERSIONS)
+XU = ("MUFU", *_CONVERSIONS)
 
 double_functions = Fact(
     "double-precision divisions, roots or functions are computed",
@@ -63,13 +64,13 @@ double_functions = Fact(
     metrics=_BY_MODIFIER,
 )
 mostly_conversions = Fact.mostly_executes(
-    "most of the XU pipe's instructions convert between types", _CONVERSIONS, _XU
+    "most of the XU pipe's instructions convert between types", _CONVERSIONS, XU
 )
 
 
 def _mostly_functions(functions: str, modifiers: str) -> Fact:
     def test(view: LaunchView) -> Answer:
-        return view.matching(rf"MUFU\.(?:{modifiers})") > MAJORITY * view.count(*_XU) > 0
+        return view.matching(rf"MUFU\.(?:{modifiers})") > MAJORITY * view.count(*XU) > 0
 
     return Fact(f"most special functions are {functions}", test, metrics=_BY_MODIFIER)
 
@@ -87,9 +88,19 @@ DIVISION_LENGTH = Parameter(20, "least instructions of a division of integers", 
 @fact("integers are divided by values that are not known at compile time", metrics=_BY_MODIFIER)
 def divides_integers(view: LaunchView) -> Answer:
     """The compiler's integer division starts with a reciprocal of the converted divisor, rounded
-    up."""
+    up. The machine code shows all of its instructions, also where the reciprocal was computed
+    before a loop."""
+    if view.code is not None:
+        return if_most_run(
+            view.code, view.code.expanded(*INTEGER_DIVISIONS), view.code.program.ran, NOTABLE_PART
+        )
     divisions = view.matching(r"I2F(?:\.\w+)*\.RP\b")
     return divisions * DIVISION_LENGTH >= NOTABLE_PART * view.all_executed > 0
+
+
+@Fact.of_code("powers are computed by the general function")
+def computes_powers(code: MachineCode) -> Answer:
+    return if_most_run(code, code.expanded(POWER), code.program.ran, NOTABLE_PART)
 
 
 @fact(

@@ -9,6 +9,7 @@ from keet.analysis.sass.analyses.atomics import Atomic, atomics
 from keet.analysis.sass.analyses.blame import Wait, waits
 from keet.analysis.sass.analyses.compared_parameters import compared_parameters
 from keet.analysis.sass.analyses.distinct_bytes import SECTOR
+from keet.analysis.sass.analyses.expansions import Expansion, expansions
 from keet.analysis.sass.analyses.loop_chains import LoopChains, loop_chains
 from keet.analysis.sass.analyses.loop_invariants import Invariant, invariants
 from keet.analysis.sass.analyses.purpose import Purpose, mix, purposes
@@ -59,6 +60,25 @@ class MachineCode:
         """Share of executed warp instructions by purpose, largest first."""
         total = sum(self.program.counts) or 1
         return [(purpose, count / total) for purpose, count in mix(self.program, self.purposes)]
+
+    @cached_property
+    def expansions(self) -> list[Expansion]:
+        """Functions that the compiler expanded, by executed instructions, the most first."""
+        return expansions(self.program, self.location)
+
+    def expanded(self, *names: str) -> list[int]:
+        """Positions of the instructions of these expanded functions, in order."""
+        return sorted(
+            position
+            for each in self.expansions
+            if each.name in names
+            for position in each.positions
+        )
+
+    def share(self, positions: Iterable[int]) -> float:
+        """Share of the executed warp instructions, 0 to 1."""
+        total = sum(self.program.counts) or 1
+        return sum(self.program.counts[position] for position in positions) / total
 
     @cached_property
     def waits(self) -> list[Wait]:

@@ -1,0 +1,213 @@
+"""Functions that the compiler expands into many instructions: divisions of integers, `powf`, …
+
+The GPU has no instruction for them. A division of integers by a value that is not known at compile
+time takes about 20 instructions in 32 bits and 70 in 64. In the machine code they look like
+arithmetic on data or on addresses; they are recognised by what only such code contains: a
+conversion that rounds up before a reciprocal, or the constants of a polynomial.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+
+from keet.analysis.sass.expanded_names import DIVISION, LONG_DIVISION, POWER
+from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.flow.values import Kind
+from keet.analysis.sass.instructions.instruction import Instruction
+from keet.analysis.sass.instructions.opcodes import Role
+from keet.profile import Location
+from keet.records import NamedTuple
+
+_CONSTANTS = {
+    POWER: ("0.0032181653659790754318", "0x3b52e7db"),
+    "sinf, cosf or tanf": ("0.63661974668502807617", "0x3f22f983"),
+    "logf": ("-0x3f2aaaab", "0xc0d55555"),
+    "expf": ("0.0057249800302088260651", "0x3bbb989d"),
+}
+"""A constant that only the code of this function contains, as a number and as bits: a coefficient
+of its polynomial or of its range reduction (CUDA 11 to 13)."""
+_BEFORE, _AFTER = 30, 60
+"""Instructions around the constant that may belong to the same function."""
+_SLICE = 40
+"""Most instructions from the quotient's product to the end of an integer division."""
+_NOT_OF_FUNCTIONS = (Role.LOAD, Role.STORE, Role.ATOMIC, Role.COPY, Role.TENSOR)
+
+Locate = Callable[[int], Location | None]
+
+
+class Expansion(NamedTuple):
+    """One kind of expanded function, with all its instructions that ran."""
+
+    name: str
+    positions: frozenset[int]
+
+
+def expansions(program: SassProgram, locate: Locate) -> list[Expansion]:
+    """By executed instructions, the most first. `locate`: the source line of a position."""
+    found: dict[str, set[int]] = defaultdict(set)
+    _integer_divisions(program, found)
+    taken = set().union(*found.values()) if found else set[int]()
+    _functions(program, locate, taken, found)
+    ran = set(program.ran)
+    kinds = [Expansion(name, frozenset(found[name] & ran)) for name in found]
+    return sorted(
+        (each for each in kinds if each.positions),
+        key=lambda each: -sum(program.counts[position] for position in each.positions),
+    )
+
+
+# --- integers
+
+
+def _integer_divisions(program: SassProgram, found: dict[str, set[int]]) -> None:
+    starts = [each for each in program.ran if _starts_division(program.code[each])]
+    if not starts:
+        return
+    onwards = _Onwards(program)
+    for start in starts:
+        is_long = any("64" in each for each in program.code[start].modifiers)
+        routine = _routine_of(program, start)
+        if is_long:
+            found[LONG_DIVISION].update(routine or onwards.within(start, 2 * _SLICE))
+            continue
+        setup, reciprocals = onwards.reciprocals(start)
+        found[DIVISION].update(setup)
+        for reciprocal in reciprocals:
+            found[DIVISION].update(onwards.quotients(reciprocal))
+
+
+def _starts_division(each: Instruction) -> bool:
+    """The divisor is converted and rounded up, which nothing else does."""
+    return each.opcode in ("I2F", "UI2F") and each.has("RP")
+
+
+def _routine_of(program: SassProgram, position: int) -> set[int]:
+    """All positions of the called routine that contains the position; empty if there is none."""
+    block = program.flow.block_of[position]
+    for blocks in program.flow.routines.values():
+        if block in blocks:
+            spans = (program.flow.blocks[each] for each in blocks)
+            return {each for span in spans for each in range(span.start, span.end)}
+    return set()
+
+
+class _Onwards:
+    """Forward slices: instructions that use a result, directly or not."""
+
+    def __init__(self, program: SassProgram) -> None:
+        self.program = program
+        self.users = program.values.users()
+        self.merged: dict[int, list[int]] = defaultdict(list)
+        for value in program.values.all:
+            if value.kind is not Kind.DEFINITION:
+                for one in value.inputs:
+                    self.merged[one].append(value.index)
+
+    def readers(self, position: int) -> set[int]:
+        """Positions that read a result of the instruction, also after predicated writes."""
+        found: set[int] = set()
+        seen = set(self.program.values.written[position].values())
+        waiting = list(seen)
+        while waiting:
+            value = waiting.pop()
+            found.update(self.users[value])
+            for each in self.merged[value]:
+                if self.program.values.all[each].kind is Kind.GUARDED and each not in seen:
+                    seen.add(each)
+                    waiting.append(each)
+        return found
+
+    def reciprocals(self, start: int) -> tuple[set[int], list[int]]:
+        """The instructions up to the refined reciprocal of the divisor (an upper product), and the
+        positions of such products: one in most cases."""
+        setup, ends = {start}, list[int]()
+        waiting = [start]
+        while waiting:
+            for each in self.readers(waiting.pop()):
+                if each in setup or len(setup) > _SLICE:
+                    continue
+                setup.add(each)
+                if _is_upper_product(self.program.code[each]):
+                    ends.append(each)
+                else:
+                    waiting.append(each)
+        return setup, ends
+
+    def quotients(self, reciprocal: int) -> set[int]:
+        """The instructions of each division by the same divisor, from the product to the check for
+        zero; the divisor's reciprocal may have been computed before a loop."""
+        code, found = self.program.code, set[int]()
+        for product in self.readers(reciprocal):
+            if _is_upper_product(code[product]):
+                slice_ = self.within(product, _SLICE)
+                written = {name for each in slice_ for name in code[each].writes}
+                ends = [
+                    each
+                    for each in range(product, min(len(code), product + _SLICE))
+                    if _ends_division(code[each]) and written & set(code[each].writes)
+                ]
+                last = min(ends, default=product + _SLICE // 2)
+                found |= {each for each in (*slice_, *ends[:1]) if each <= last}
+        return found
+
+    def within(self, position: int, most: int) -> set[int]:
+        """The forward slice through at most so many instructions of code."""
+        found, waiting = {position}, [position]
+        while waiting:
+            for each in self.readers(waiting.pop()):
+                is_near = position < each <= position + most
+                if is_near and each not in found and not _leaves(self.program.code[each]):
+                    found.add(each)
+                    waiting.append(each)
+        return found
+
+
+def _is_upper_product(each: Instruction) -> bool:
+    return each.opcode in ("IMAD", "UIMAD") and each.has("HI")
+
+
+def _ends_division(each: Instruction) -> bool:
+    """`@!P LOP3.LUT R, RZ, divisor, RZ, 0x33`: the result for a divisor of zero."""
+    return each.opcode == "LOP3" and ", 0x33," in each.text
+
+
+def _leaves(each: Instruction) -> bool:
+    return each.memory is not None or each.role in (Role.FLOAT, Role.BRANCH)
+
+
+# --- functions of floating-point numbers
+
+
+def _functions(
+    program: SassProgram, locate: Locate, taken: Iterable[int], found: dict[str, set[int]]
+) -> None:
+    anchors = {each: name for each in program.ran if (name := _function(program.code[each]))}
+    if not anchors:
+        return
+    lines = {each: locate(each) for each in anchors}
+    nearest: dict[int, tuple[int, int]] = {}
+    spent = set(taken)
+    for anchor in anchors:
+        routine = _routine_of(program, anchor)
+        near = routine or range(
+            max(0, anchor - _BEFORE), min(len(program.code), anchor + _AFTER + 1)
+        )
+        for each in near:
+            is_same = routine or locate(each) == lines[anchor]
+            if each in spent or not is_same or program.code[each].role in _NOT_OF_FUNCTIONS:
+                continue
+            here = (abs(each - anchor), anchor)
+            nearest[each] = min(nearest.get(each, here), here)
+    for each, (_, anchor) in nearest.items():
+        found[anchors[anchor]].add(each)
+
+
+def _function(each: Instruction) -> str:
+    """The name of the function whose code contains this instruction alone; empty for others."""
+    if each.role not in (Role.FLOAT, Role.MOVE, Role.INTEGER):
+        return ""
+    return next(
+        (name for name, spelled in _CONSTANTS.items() if any(one in each.text for one in spelled)),
+        "",
+    )

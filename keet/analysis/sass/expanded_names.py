@@ -1,0 +1,9 @@
+"""Names of functions that the compiler expands; see `analyses.expansions`. They are here so that
+facts and findings need not import the analysis of machine code."""
+
+from __future__ import annotations
+
+DIVISION = "integer division or remainder"
+LONG_DIVISION = "64-bit integer division or remainder"
+INTEGER_DIVISIONS = (DIVISION, LONG_DIVISION)
+POWER = "powf"

@@ -1,0 +1,55 @@
+"""Functions that the compiler expands are found with all their instructions and lines."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from keet.analysis.sass.expanded_names import DIVISION, INTEGER_DIVISIONS, POWER
+from keet.analysis.sass.machine_code import MachineCode, machine_code
+from keet.profile import Absent
+from tests.unit.analysis.real_launches import launch_of
+
+
+def code_of(name: str) -> MachineCode:
+    code = machine_code(launch_of(name))
+    assert not isinstance(code, Absent)
+    return code
+
+
+def lines_of(code: MachineCode, *names: str) -> set[int]:
+    places = (code.location(position) for position in code.expanded(*names))
+    return {place.line for place in places if place is not None}
+
+
+def test_integer_division_is_found_with_its_line_and_all_instructions() -> None:
+    """`i / columns` by a value that is not known at compile time, once per thread."""
+    code = code_of("stencil2d/one_division")
+    positions = code.expanded(*INTEGER_DIVISIONS)
+    opcodes = Counter(code.program.code[each].opcode for each in positions)
+    assert len(lines_of(code, DIVISION)) == 1
+    assert opcodes["I2F"] == opcodes["MUFU"] == opcodes["F2I"] == 1
+    assert 14 <= len(positions) <= 22
+    assert not any(code.program.code[each].memory for each in positions)
+
+
+def test_several_divisions_are_told_apart_from_other_index_arithmetic() -> None:
+    code = code_of("stencil2d/remainders")
+    positions = code.expanded(*INTEGER_DIVISIONS)
+    starts = sum(code.program.code[each].opcode == "I2F" for each in positions)
+    assert starts == 5
+    assert 14 * starts <= len(positions) <= 22 * starts
+    overhead = [each for each in code.program.ran if code.purposes[each].value == "address"]
+    assert set(overhead) - set(positions)
+
+
+def test_powers_are_named_at_the_lines_that_compute_them() -> None:
+    """Constants of the polynomial name `powf`; to the GPU it is plain arithmetic on data."""
+    code = code_of("column_physics:slow")
+    assert {137, 138, 140} <= lines_of(code, POWER)
+    assert 139 not in lines_of(code, POWER)  # logf and expf are on that line
+    assert lines_of(code, "logf") == {139}
+
+
+def test_kernels_without_such_functions_have_none() -> None:
+    assert code_of("matrix_flip:slow").expansions == []
+    assert code_of("score_tiles:fast").expanded(*INTEGER_DIVISIONS) == []
