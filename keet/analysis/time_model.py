@@ -409,7 +409,11 @@ def _host_line(view: LaunchView) -> HotLine | None:
     return HotLine(min(1.0, max(0.0, load)) * sure, shown, most, usual, atomic, is_in_host=True)
 
 
-_SLICE_SECTORS = {"7.5": 1.0, "8.6": 1.0, "8.9": 2.0, "9.0": 3.0}
+SLICE_SECTORS: Mapping[str, float] = {
+    **dict.fromkeys(("7.0", "7.5", "8.6"), 1.0),
+    **dict.fromkeys(("8.0", "8.9", "12.0"), 2.0),
+    "9.0": 3.0,
+}
 """Sectors per cycle that are 100 % of a slice, by compute capability; from reports that have both
 counts and shares."""
 
@@ -420,7 +424,7 @@ def _slice_shares(view: LaunchView) -> tuple[Evidence | None, Evidence | None, f
     labels = ("busiest L2 slice", "average L2 slice")
     found = (view.ledger.named(_SLICE_SHARE.format(of), label) for of, label in zip(_OF, labels))
     most, usual = found
-    peak = _SLICE_SECTORS.get(view.launch.device.compute_capability or "", 1.0)
+    peak = SLICE_SECTORS.get(view.launch.device.compute_capability or "", 1.0)
     return most, usual, 100.0 / peak
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
-from keet.analysis.decisions.replays import REPLAYED, replays
+from keet.analysis.decisions.replays import COALESCED_WAITS, REPLAYED, WIDEST, replays
 from keet.analysis.facts import global_memory, instructions, on_chip, origin
 from keet.analysis.facts.fact import MAJORITY
 from keet.analysis.hardware.rates import SECTOR
@@ -18,11 +18,6 @@ from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, SmallShare, otherwise, when
 from keet.units import Quantity
 
-COALESCED_WAITS = Parameter(
-    1.3,
-    "memory waiting that a fix removes, as a multiple of the load that it takes off a unit",
-    "fit",
-)
 GATHERED = Parameter(
     0.9,
     "exponent of the share of sectors that a gather needs: below 1, reordering helps less",
@@ -38,7 +33,8 @@ FINDING = FindingSpec(
     "sectors that packed addresses would touch. The rest is waste in L1, and in L2 and DRAM for "
     "the part that reaches them. Where indices read from memory decide the addresses (a gather), "
     "only a part of the waste is assumed to be removable. Without counters per instruction, keet "
-    "suspects it where L1 is busy much longer than the LSU pipe that feeds it.",
+    "suspects it where L1 is busy much longer than the LSU pipe that feeds it, and lookups in L2 "
+    "take single sectors.",
     rules=("UncoalescedGlobalAccess",),
     credited_rules=(
         "SOLBottleneck",
@@ -46,7 +42,7 @@ FINDING = FindingSpec(
         "UncoalescedGlobalAccess",
         "MemoryCacheAccessPattern",
     ),
-    parameters=(COALESCED_WAITS, GATHERED, REPLAYED, INDIRECT),
+    parameters=(COALESCED_WAITS, GATHERED, REPLAYED, WIDEST, INDIRECT),
     claims=("bytes",),
     memory="scattered global",
     repeats="global",
@@ -126,8 +122,8 @@ FINDING = FindingSpec(
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     replayed = replays(view, model)
-    if replayed and not replayed.uses_shared:
-        yield Candidate(FINDING.id, *replayed.shown, view.sampled_places, "assumed")
+    if replayed and replayed.scattered:
+        yield Candidate(FINDING.id, *replayed.scattered, view.sampled_places, "assumed")
     sectors, ideal = view.get("src_l2_sectors_global"), view.get("src_l2_sectors_global_ideal")
     every = sectors  # atomics and asynchronous copies too; exports do not distinguish them
     if view.by_address("memory_type"):  # scattered atomics do not depend on the layout
