@@ -17,7 +17,7 @@ from keet.analysis.decisions.double_precision import (
 from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.place import LeadingLines
-from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, TimeModel
+from keet.analysis.time_model import INDIRECT, MOST_REMOVED, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
@@ -36,7 +36,7 @@ FINDING = FindingSpec(
     "double. The arithmetic is then assumed to run on the FMA pipe, without the conversions.",
     rules=("SOLFPRoofline", "FP64"),
     credited_rules=("SOLFPRoofline", "HighPipeUtilization", "FPInstructions"),
-    parameters=(PROMOTED, PER_DOUBLE, MOST_REMOVED, INDIRECT, SHARPNESS),
+    parameters=(PROMOTED, PER_DOUBLE, MOST_REMOVED, INDIRECT),
     claims=("precision", "instructions"),
     is_unintended=True,
     unlike={
@@ -69,8 +69,9 @@ FINDING = FindingSpec(
 
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    if double_precision(view) == "unintended":
-        text, evidence = measured_doubles(view)
+    measured = measured_doubles(view, model)
+    if measured and double_precision(view) == "unintended":
+        text, evidence = measured
         effect = in_single_precision(view, model, is_unintended=True)
         yield Candidate(FINDING.id, text, effect, evidence, view.sampled_places, "assumed")
 
