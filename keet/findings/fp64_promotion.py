@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import LEAST_PART, Candidate, part_of
@@ -14,6 +15,7 @@ from keet.analysis.decisions.double_precision import (
     in_single_precision,
     measured_doubles,
 )
+from keet.analysis.decisions.saturated import unit_places
 from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.place import LeadingLines
@@ -73,7 +75,9 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if measured and double_precision(view) == "unintended":
         text, evidence = measured
         effect = in_single_precision(view, model, is_unintended=True)
-        yield Candidate(FINDING.id, text, effect, evidence, view.sampled_places, "assumed")
+        yield Candidate(
+            FINDING.id, text, effect, evidence, partial(unit_places, view, "FP64"), "assumed"
+        )
 
 
 def absent(view: LaunchView, _model: TimeModel) -> Absence | None:

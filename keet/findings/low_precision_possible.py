@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from keet.analysis.candidate import Candidate
 from keet.analysis.decisions.double_precision import (
@@ -12,6 +13,7 @@ from keet.analysis.decisions.double_precision import (
     in_single_precision,
     measured_doubles,
 )
+from keet.analysis.decisions.saturated import unit_places
 from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, TimeModel
@@ -77,4 +79,6 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if measured and (double_precision(view) == "questionable" or not view.opcodes):
         effect = in_single_precision(view, model, is_unintended=False)
         text, evidence = measured
-        yield Candidate(FINDING.id, text, effect, evidence, view.sampled_places, "assumed")
+        yield Candidate(
+            FINDING.id, text, effect, evidence, partial(unit_places, view, "FP64"), "assumed"
+        )

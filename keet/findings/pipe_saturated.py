@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from keet.analysis.candidate import Candidate
 from keet.analysis.decisions.double_precision import double_precision
 from keet.analysis.decisions.replays import WIDEST, replays
-from keet.analysis.decisions.saturated import NEAR_BUSIEST, PIPE_WORK, less_queueing, saturated
+from keet.analysis.decisions.saturated import (
+    NEAR_BUSIEST,
+    PIPE_WORK,
+    less_queueing,
+    saturated,
+    unit_places,
+)
 from keet.analysis.facts import global_memory, instructions, on_chip, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import DEVICE_WIDE, INDIRECT, SHARPNESS, Effect, TimeModel
@@ -133,7 +140,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         why = ", partly for divisions, reciprocals or roots (about ten FP64 instructions each)"
         text = Sentence(words, busy=fp64, why=why if view.executed("MUFU") else "")
         effect = Effect({"FP64": PIPE_WORK}, less_queueing(model, "FP64"))
-        yield Candidate(FINDING.id, text, effect, (fp64,), view.sampled_places, "assumed", "FP64")
+        places = partial(unit_places, view, "FP64")
+        yield Candidate(FINDING.id, text, effect, (fp64,), places, "assumed", "FP64")
     pipe = saturated(view, model)
     if pipe is None or pipe.work != "other":
         return

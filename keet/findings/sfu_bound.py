@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from keet.analysis.candidate import LEAST_PART, Candidate, part_of
-from keet.analysis.decisions.saturated import PIPE_WORK, saturated
+from keet.analysis.decisions.saturated import PIPE_WORK, saturated, unit_places
 from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
@@ -73,7 +74,9 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         others = dict.fromkeys(("issue", "FMA", "ALU"), 1 - (1 - SPECIAL_FUNCTIONS) * functions)
         effect = Effect({"XU": SPECIAL_FUNCTIONS, **others})
         text = Sentence(words, busy=busy)
-        yield Candidate(FINDING.id, text, effect, (busy,), view.sampled_places, "assumed")
+        yield Candidate(
+            FINDING.id, text, effect, (busy,), partial(unit_places, view, "XU"), "assumed"
+        )
     pipe = saturated(view, model)
     if pipe is not None and pipe.work == "special functions":
         yield pipe.candidate(FINDING.id)

@@ -12,6 +12,7 @@ from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import global_accesses, global_addresses, global_part
 from keet.analysis.parameters import Parameter
+from keet.analysis.place import Place
 from keet.analysis.source_lines.array_accesses import is_gather
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Sentence
@@ -157,7 +158,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         Sentence(text, share=share, every=every),
         Effect(units, kept_waits(model, (*MEMORY_WAITS, "mio_throttle"), removed)),
         (share, every, sectors, ideal),
-        lambda: view.column_places("excess sectors", "src_l2_sectors_global_excess"),
+        lambda: _places(view),
         "assumed" if gathers else "measured",
         variant="gather" if gathers else "",
     )
@@ -194,6 +195,21 @@ def _gathers(view: LaunchView) -> bool:
         return part > MAJORITY * sum(excess.values())
     places = view.column_places("excess sectors", "src_l2_sectors_global_excess")
     return is_gather(view.accesses(FINDING.memory, places))
+
+
+def _places(view: LaunchView) -> tuple[Place, ...]:
+    """Lines by excess sectors. A line of a store is first if most of the excess is of stores, one
+    of a load if it is of loads: advice about stores is not placed at a load."""
+    every = view.column_places("excess sectors", "src_l2_sectors_global_excess")
+    excess = view.table.column("src_l2_sectors_global_excess") or {}
+    for operation in (global_memory.STORE, global_memory.LOAD):
+        own = {at: excess.get(at, 0) for at in global_memory.addresses_of(view, operation)}
+        if sum(own.values()) > MAJORITY * sum(excess.values()):
+            first = view.places_by("excess sectors", own)[:1]
+            lines = {(place.file, place.line) for place in first}
+            leading = [place for place in every if (place.file, place.line) in lines]
+            return (*leading, *(place for place in every if place not in leading))
+    return every
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:
