@@ -301,12 +301,14 @@ class HotLine(NamedTuple):
     most: Evidence
     usual: Evidence
     is_atomic: bool
+    requests: float = 0.0
+    """Requests for the line; 0: not known."""
     is_in_host: bool = False
     """The line is in host memory, so it is fetched repeatedly; see `_host_line`."""
 
 
 def _hot_line(view: LaunchView) -> HotLine | None:
-    found = [line for line in (_by_sectors(view), _host_line(view)) if line is not None]
+    found = [line for line in (_host_line(view), _by_sectors(view)) if line is not None]
     return max(found, key=lambda line: line.load, default=None)
 
 
@@ -330,8 +332,22 @@ def _by_sectors(view: LaunchView) -> HotLine | None:
     rate = (float(most.value) - float(usual.value)) / cycles
     atomic = _is_atomic(view, rate)
     # An atomic looks up its sector twice: to read and to write it.
-    best = HOT_LINE_RATE * (2 if atomic else 1)
-    return HotLine(min(1.0, rate / best) * sure, shown, most, usual, atomic)
+    lookups = 2 if atomic else 1
+    load = max(min(1.0, rate / HOT_LINE_RATE / lookups), _lone_activity(view))
+    requests = rate * (_l2_cycles(view) or 0.0) / lookups
+    return HotLine(load * sure, shown, most, usual, atomic, requests)
+
+
+def _lone_activity(view: LaunchView) -> float:
+    """Share of the time in which the busiest L2 slice is active, of that in which an average one is
+    not; 0 if they are active equally long. The rate of a line depends on the type of its atomics
+    (additions of floats are slower), but a slice that alone is always active is at its limit."""
+    most, usual = view.get("l2_active_cycles_max"), view.get("l2_active_cycles")
+    elapsed = _l2_cycles(view)
+    if most is None or usual is None or not elapsed or usual.value >= elapsed:
+        return 0.0
+    alone = (float(most.value) - float(usual.value)) / (elapsed - float(usual.value))
+    return min(1.0, max(0.0, alone)) * _is_skewed(most, usual)
 
 
 def _slice_activity(view: LaunchView) -> float:
@@ -398,20 +414,23 @@ def _host_line(view: LaunchView) -> HotLine | None:
         return None
     fills = [view.ledger.named(_HOST_FILLS.format(of), "fills from host memory") for of in _OF]
     most, usual = view.get("l2_active_cycles_max"), view.get("l2_active_cycles")
-    elapsed, (highest, average) = _l2_cycles(view), fills
-    if highest is None or average is None or most is None or usual is None or not elapsed:
+    highest, average = fills
+    if highest is None or average is None or most is None or usual is None:
         return None
-    sure = min(_is_skewed(highest, average), _is_skewed(most, usual))
+    load = _is_skewed(highest, average) * _lone_activity(view)
     label = "busiest L2 slice over the average"
-    shown = sure and view.ratio("l2_slice_activity", label, most, usual)
+    shown = load and view.ratio("l2_slice_activity", label, most, usual)
     if not shown:
         return None
-    load = (float(most.value) - float(usual.value)) / elapsed
     atomic = _is_atomic(view, (float(highest.value) - float(average.value)) / 100)
-    return HotLine(min(1.0, max(0.0, load)) * sure, shown, most, usual, atomic, is_in_host=True)
+    return HotLine(load, shown, most, usual, atomic, is_in_host=True)
 
 
-_SLICE_SECTORS = {"7.5": 1.0, "8.6": 1.0, "8.9": 2.0, "9.0": 3.0}
+SLICE_SECTORS: Mapping[str, float] = {
+    **dict.fromkeys(("7.0", "7.5", "8.6"), 1.0),
+    **dict.fromkeys(("8.0", "8.9", "12.0"), 2.0),
+    "9.0": 3.0,
+}
 """Sectors per cycle that are 100 % of a slice, by compute capability; from reports that have both
 counts and shares."""
 
@@ -422,7 +441,7 @@ def _slice_shares(view: LaunchView) -> tuple[Evidence | None, Evidence | None, f
     labels = ("busiest L2 slice", "average L2 slice")
     found = (view.ledger.named(_SLICE_SHARE.format(of), label) for of, label in zip(_OF, labels))
     most, usual = found
-    peak = _SLICE_SECTORS.get(view.launch.device.compute_capability or "", 1.0)
+    peak = SLICE_SECTORS.get(view.launch.device.compute_capability or "", 1.0)
     return most, usual, 100.0 / peak
 
 

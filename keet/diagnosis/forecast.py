@@ -16,7 +16,7 @@ import math
 from keet.analysis.candidate import MAX_GAIN, Candidate
 from keet.analysis.kernel.grid_use import LEAST_KERNEL_NS
 from keet.analysis.parameters import Parameter
-from keet.analysis.time_model import Effect, TimeModel
+from keet.analysis.time_model import LEADS, LEAST_TIME, Effect, TimeModel
 from keet.diagnosis.finding import Forecast
 
 
@@ -31,7 +31,17 @@ def possible_gain(candidate: Candidate, model: TimeModel) -> float:
         return min(MAX_GAIN, max(1.0, effect), 1 / max(busy, 1 / MAX_GAIN))
     duration = model.view.value("duration")
     most = max(1.0, duration / LEAST_KERNEL_NS) if duration else MAX_GAIN
-    return min(MAX_GAIN, most, model.gain(effect))
+    return min(_largest_gain(candidate, model), most, model.gain(effect))
+
+
+def _largest_gain(candidate: Candidate, model: TimeModel) -> float:
+    """Where the unit that takes the time is measured, and how much of its work is waste, so is what
+    is left: only then is a gain above those of the casebook credible."""
+    is_measured = candidate.basis == "measured" and isinstance(candidate.effect, Effect)
+    if not is_measured or model.pressure < LEADS:
+        return MAX_GAIN
+    kept = candidate.effect.units.get(model.busiest or "", 1.0)  # type: ignore[union-attr]
+    return 1 / LEAST_TIME if kept <= 1 / MAX_GAIN else MAX_GAIN
 
 
 DOUBTFUL = Parameter(1.35, "gain at which half of the assumed causes are real", "fit")
@@ -76,7 +86,7 @@ def forecast(candidate: Candidate, model: TimeModel, possible: float, unknown: f
         (BELOW_MEASURED, ABOVE_MEASURED) if is_measured else (BELOW_ASSUMED, ABOVE_ASSUMED)
     )
     low = 1.0 if candidate.basis == "suspected" else possible / 2 ** (below * width)
-    high = min(MAX_GAIN, possible * 2 ** (above * width))
+    high = min(_largest_gain(candidate, model), possible * 2 ** (above * width))
     if isinstance(candidate.effect, Effect):  # other units keep about the same work
         high = max(possible, min(high, model.most(candidate.effect) * 2**above))
     return Forecast(round(max(1.0, low), 2), round(possible, 2), round(high, 2))

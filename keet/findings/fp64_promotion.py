@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import LEAST_PART, Candidate, part_of
@@ -14,10 +15,11 @@ from keet.analysis.decisions.double_precision import (
     in_single_precision,
     measured_doubles,
 )
+from keet.analysis.decisions.saturated import unit_places
 from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.place import LeadingLines
-from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, TimeModel
+from keet.analysis.time_model import INDIRECT, MOST_REMOVED, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
@@ -36,7 +38,7 @@ FINDING = FindingSpec(
     "double. The arithmetic is then assumed to run on the FMA pipe, without the conversions.",
     rules=("SOLFPRoofline", "FP64"),
     credited_rules=("SOLFPRoofline", "HighPipeUtilization", "FPInstructions"),
-    parameters=(PROMOTED, PER_DOUBLE, MOST_REMOVED, INDIRECT, SHARPNESS),
+    parameters=(PROMOTED, PER_DOUBLE, MOST_REMOVED, INDIRECT),
     claims=("precision", "instructions"),
     is_unintended=True,
     unlike={
@@ -69,10 +71,13 @@ FINDING = FindingSpec(
 
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    if double_precision(view) == "unintended":
-        text, evidence = measured_doubles(view)
+    measured = measured_doubles(view, model)
+    if measured and double_precision(view) == "unintended":
+        text, evidence = measured
         effect = in_single_precision(view, model, is_unintended=True)
-        yield Candidate(FINDING.id, text, effect, evidence, view.sampled_places, "assumed")
+        yield Candidate(
+            FINDING.id, text, effect, evidence, partial(unit_places, view, "FP64"), "assumed"
+        )
 
 
 def absent(view: LaunchView, _model: TimeModel) -> Absence | None:

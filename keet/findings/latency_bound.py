@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import HIDEABLE, Candidate, a_unit_explains, kept_waits
@@ -203,7 +204,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         Sentence("{busy}, and {waits}.", busy=busy, waits=waits),
         Effect(waits=covered),
         tuple(piece for piece in evidence if piece is not None),
-        lambda: view.waiting_places(longest),
+        lambda: view.led_places(partial(_awaited, longest), view.waiting_places(longest)),
         "assumed",
         variant="ampere" if view.capability >= (8, 0) else "",  # cp.async came with it
         likelihood=1.0 if view.stalls else WITHOUT_STATES,
@@ -224,20 +225,26 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
     return Sentence(text, unit=busiest.spoken, busy=busiest.reached), (busiest.reached,)
 
 
-def leading_lines(code: MachineCode) -> LeadingLines:
-    """Lines of the instructions whose results warps wait for, by samples of those waits: of loads,
-    if warps wait for data more often than for the fixed latency of arithmetic; else of that
-    arithmetic."""
+def _awaited(state: str, code: MachineCode) -> LeadingLines:
+    """Lines of the instructions whose results warps wait for in this warp state, the one that the
+    finding names, by samples of those waits. For stores that drain: those stores."""
     from keet.analysis.sass.instructions.opcodes import Role
 
-    awaited = [wait for wait in code.waits if wait.producers]
-    results = [(wait.producers[0], wait.samples) for wait in awaited if wait.reason == "wait"]
-    data = [
+    program = code.program
+    if state == "drain":
+        stores = [each for each in program.ran if program.code[each].opcode in _DRAINED]
+        return LeadingLines("stores", [(each, program.counts[each]) for each in stores])
+    waited = [
         (wait.producers[0], wait.samples)
-        for wait in awaited
-        if wait.reason in ("long_scoreboard", "short_scoreboard")
-        and code.program.code[wait.producers[0]].role in (Role.LOAD, Role.ATOMIC, Role.COPY)
+        for wait in code.waits
+        if wait.producers and wait.reason == state
     ]
-    if sum(samples for _, samples in data) >= sum(samples for _, samples in results):
-        return LeadingLines("waits for data", data)
-    return LeadingLines("waits for a fixed instruction latency", results)
+    if state == "wait":
+        return LeadingLines("waits for a fixed instruction latency", waited)
+    from_memory = (Role.LOAD, Role.ATOMIC, Role.COPY)
+    data = [each for each in waited if program.code[each[0]].role in from_memory]
+    return LeadingLines("waits for data", data)
+
+
+_DRAINED = ("STG", "ST", "RED", "REDG")
+"""A warp ends only when these have been sent."""

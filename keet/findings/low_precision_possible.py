@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from keet.analysis.candidate import Candidate
 from keet.analysis.decisions.double_precision import (
-    FULL_RATE,
     PER_DOUBLE,
     PROMOTED,
     double_precision,
     in_single_precision,
     measured_doubles,
 )
+from keet.analysis.decisions.saturated import unit_places
 from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, TimeModel
-from keet.evidence import Sentence
+from keet.analysis.time_model import INDIRECT, MOST_REMOVED, TimeModel
 from keet.findings import Edit, FindingSpec, otherwise, when
 
 FINDING = FindingSpec(
@@ -26,12 +26,13 @@ FINDING = FindingSpec(
     meaning="The kernel computes in double precision (FP64). If FP32 is accurate enough, it would "
     "be faster; the report can't show which accuracy is needed.",
     how="Double-precision instructions are executed, and the source asks for them or they are not "
-    "converted from float; or the FP64 pipe is the busiest unit where instruction counts are "
-    "missing. keet can't know which accuracy is needed: check that before using FP32. It is not "
-    "reported for double data on a GPU with a high FP64 rate.",
+    "converted from float; or the FP64 pipe is busy where instruction counts are missing. The gain "
+    "follows from how long the pipe is busy and from the GPU's FP64 rate. keet can't know which "
+    "accuracy is needed: check that before using FP32. It is not reported for "
+    "double data on a GPU with a high FP64 rate.",
     rules=("SOLFPRoofline",),
     credited_rules=("SOLFPRoofline", "HighPipeUtilization", "FPInstructions"),
-    parameters=(PROMOTED, PER_DOUBLE, INDIRECT, MOST_REMOVED, SHARPNESS),
+    parameters=(PROMOTED, PER_DOUBLE, INDIRECT, MOST_REMOVED),
     claims=("precision", "bytes", "instructions"),
     labels={"lower_precision": "lower precision may be enough"},
     unlike={
@@ -73,18 +74,11 @@ FINDING = FindingSpec(
 
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    busy = view.ceilings.reached("FP64")
-    if double_precision(view) == "questionable":
-        text, evidence = measured_doubles(view)
-    elif not view.opcodes and busy is not None and model.busiest == "FP64":
-        # Without instruction counts, only the pipe shows FP64.
-        words = "The FP64 pipe is the busiest unit: it is busy for {busy:.0f} of the time{rate}."
-        ratio, rate, evidence = view.get("device_fp32_fp64_ratio"), "", (busy,)
-        if ratio is not None and ratio.value > FULL_RATE:
-            rate = Sentence(", and this GPU computes FP32 {ratio:.0f} times as fast", ratio=ratio)
-            evidence = (busy, ratio)
-        text = Sentence(words, busy=busy, rate=rate)
-    else:
-        return
-    effect = in_single_precision(view, model, is_unintended=False)
-    yield Candidate(FINDING.id, text, effect, evidence, view.sampled_places, "assumed")
+    # Without instruction counts, only the pipe shows FP64.
+    measured = measured_doubles(view, model)
+    if measured and (double_precision(view) == "questionable" or not view.opcodes):
+        effect = in_single_precision(view, model, is_unintended=False)
+        text, evidence = measured
+        yield Candidate(
+            FINDING.id, text, effect, evidence, partial(unit_places, view, "FP64"), "assumed"
+        )

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from keet.analysis.candidate import Candidate
 from keet.analysis.decisions.double_precision import double_precision
 from keet.analysis.decisions.issue_slots import issue_candidate
+from keet.analysis.decisions.replays import WIDEST, replays
 from keet.analysis.decisions.rooflines import AT_CEILING
-from keet.analysis.decisions.saturated import NEAR_BUSIEST, PIPE_WORK, less_queueing, saturated
+from keet.analysis.decisions.saturated import (
+    NEAR_BUSIEST,
+    PIPE_WORK,
+    less_queueing,
+    saturated,
+    unit_places,
+)
 from keet.analysis.facts import global_memory, instructions, on_chip, origin
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import DEVICE_WIDE, INDIRECT, SHARPNESS, Effect, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
-
-L1_PASSES = Parameter(3, "L1 busy over LSU busy of accesses in several passes", "judgement")
 
 FINDING = FindingSpec(
     id="pipe_saturated",
@@ -138,13 +143,15 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         why = ", partly for divisions, reciprocals or roots (about ten FP64 instructions each)"
         text = Sentence(words, busy=fp64, why=why if view.executed("MUFU") else "")
         effect = Effect({"FP64": PIPE_WORK}, less_queueing(model, "FP64"))
-        yield Candidate(FINDING.id, text, effect, (fp64,), view.sampled_places, "assumed", "FP64")
+        places = partial(unit_places, view, "FP64")
+        yield Candidate(FINDING.id, text, effect, (fp64,), places, "assumed", "FP64")
     if (issue := issue_candidate(FINDING.id, view, model)) is not None:
         yield issue
     pipe = saturated(view, model)
     if pipe is None or pipe.work != "other":
         return
-    if pipe.unit == "L1" and lsu is not None and L1_PASSES * lsu.value < pipe.reached.value:
+    is_repeated = lsu is not None and WIDEST * lsu.value < pipe.reached.value
+    if pipe.unit == "L1" and lsu is not None and is_repeated and replays(view, model):
         why = (
             ", while the LSU pipe that feeds it is at {lsu:.0f}: an access takes several passes "
             "through L1, as with scattered addresses or bank conflicts"

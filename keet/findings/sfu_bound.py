@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import LEAST_PART, Candidate, part_of
-from keet.analysis.decisions.saturated import PIPE_WORK, saturated
+from keet.analysis.decisions.saturated import PIPE_WORK, saturated, unit_places
 from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
@@ -90,7 +91,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             more = "{text} {powers:.0f} of the instructions are the code of powf."
             text = Sentence(more, text=text, powers=powers)
             shown.append(powers)
-        places = view.sampled_places
+        places = partial(unit_places, view, "XU")
         yield Candidate(FINDING.id, text, effect, tuple(shown), places, "assumed")
     pipe = saturated(view, model)
     if pipe is not None and pipe.work == "special functions":

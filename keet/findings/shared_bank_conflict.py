@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.analysis.candidate import Candidate
-from keet.analysis.decisions.replays import REPLAYED, replays
+from keet.analysis.decisions.replays import COALESCED_WAITS, REPLAYED, WIDEST, replays
 from keet.analysis.facts import on_chip, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import UNRELATED_WAITS, less_shared
@@ -22,10 +22,11 @@ FINDING = FindingSpec(
     how="The wavefronts of shared loads and stores that are repeats because of bank conflicts are "
     "compared with all of their wavefronts. The fix removes that share of the work of L1 and of "
     "the waiting for shared memory. Without these counters, keet suspects it where a kernel with "
-    "shared memory keeps L1 busy much longer than the LSU pipe that feeds it.",
+    "shared memory keeps L1 busy much longer than the LSU pipe that feeds it, lookups in L2 take "
+    "whole lines, and the size of static shared memory is not that of padded tiles.",
     rules=("UncoalescedSharedAccess", "SharedMemoryConflicts"),
     credited_rules=("CPIStall", "UncoalescedSharedAccess", "SharedMemoryConflicts"),
-    parameters=(UNRELATED_WAITS, REPLAYED),
+    parameters=(UNRELATED_WAITS, COALESCED_WAITS, REPLAYED, WIDEST),
     claims=("bytes", "waiting"),
     memory="shared",
     repeats="shared",
@@ -85,8 +86,8 @@ _SHARE = ("bank_conflict_share", "shared wavefronts lost to bank conflicts")
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     replayed, (conflicts, fronts) = replays(view, model), _wavefronts(view)
-    if replayed and replayed.uses_shared:
-        yield Candidate(FINDING.id, *replayed.shown, view.sampled_places, "assumed")
+    if replayed and replayed.conflicts:
+        yield Candidate(FINDING.id, *replayed.conflicts, view.sampled_places, "assumed")
     if conflicts is None or fronts is None or not conflicts.value:
         return
     share = view.percent(*_SHARE, conflicts, fronts)

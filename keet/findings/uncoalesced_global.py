@@ -5,24 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
-from keet.analysis.decisions.replays import REPLAYED, replays
+from keet.analysis.decisions.replays import COALESCED_WAITS, REPLAYED, WIDEST, replays
 from keet.analysis.facts import global_memory, instructions, on_chip, origin
 from keet.analysis.facts.fact import MAJORITY
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import global_accesses, global_addresses, global_part
 from keet.analysis.parameters import Parameter
+from keet.analysis.place import Place
 from keet.analysis.source_lines.array_accesses import is_gather
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, SmallShare, otherwise, when
 from keet.units import Quantity
 
-COALESCED_WAITS = Parameter(
-    1.3,
-    "memory waiting that a fix removes, as a multiple of the load that it takes off a unit",
-    "fit",
-)
 GATHERED = Parameter(
     0.9,
     "exponent of the share of sectors that a gather needs: below 1, reordering helps less",
@@ -38,7 +34,8 @@ FINDING = FindingSpec(
     "sectors that packed addresses would touch. The rest is waste in L1, and in L2 and DRAM for "
     "the part that reaches them. Where indices read from memory decide the addresses (a gather), "
     "only a part of the waste is assumed to be removable. Without counters per instruction, keet "
-    "suspects it where L1 is busy much longer than the LSU pipe that feeds it.",
+    "suspects it where L1 is busy much longer than the LSU pipe that feeds it, and lookups in L2 "
+    "take single sectors.",
     rules=("UncoalescedGlobalAccess",),
     credited_rules=(
         "SOLBottleneck",
@@ -46,7 +43,7 @@ FINDING = FindingSpec(
         "UncoalescedGlobalAccess",
         "MemoryCacheAccessPattern",
     ),
-    parameters=(COALESCED_WAITS, GATHERED, REPLAYED, INDIRECT),
+    parameters=(COALESCED_WAITS, GATHERED, REPLAYED, WIDEST, INDIRECT),
     claims=("bytes",),
     memory="scattered global",
     repeats="global",
@@ -126,8 +123,8 @@ FINDING = FindingSpec(
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     replayed = replays(view, model)
-    if replayed and not replayed.uses_shared:
-        yield Candidate(FINDING.id, *replayed.shown, view.sampled_places, "assumed")
+    if replayed and replayed.scattered:
+        yield Candidate(FINDING.id, *replayed.scattered, view.sampled_places, "assumed")
     sectors, ideal = view.get("src_l2_sectors_global"), view.get("src_l2_sectors_global_ideal")
     every = sectors  # atomics and asynchronous copies too; exports do not distinguish them
     if view.by_address("memory_type"):  # scattered atomics do not depend on the layout
@@ -161,7 +158,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         Sentence(text, share=share, every=every),
         Effect(units, kept_waits(model, (*MEMORY_WAITS, "mio_throttle"), removed)),
         (share, every, sectors, ideal),
-        lambda: view.column_places("excess sectors", "src_l2_sectors_global_excess"),
+        lambda: _places(view),
         "assumed" if gathers else "measured",
         variant="gather" if gathers else "",
     )
@@ -198,6 +195,21 @@ def _gathers(view: LaunchView) -> bool:
         return part > MAJORITY * sum(excess.values())
     places = view.column_places("excess sectors", "src_l2_sectors_global_excess")
     return is_gather(view.accesses(FINDING.memory, places))
+
+
+def _places(view: LaunchView) -> tuple[Place, ...]:
+    """Lines by excess sectors. A line of a store is first if most of the excess is of stores, one
+    of a load if it is of loads: advice about stores is not placed at a load."""
+    every = view.column_places("excess sectors", "src_l2_sectors_global_excess")
+    excess = view.table.column("src_l2_sectors_global_excess") or {}
+    for operation in (global_memory.STORE, global_memory.LOAD):
+        own = {at: excess.get(at, 0) for at in global_memory.addresses_of(view, operation)}
+        if sum(own.values()) > MAJORITY * sum(excess.values()):
+            first = view.places_by("excess sectors", own)[:1]
+            lines = {(place.file, place.line) for place in first}
+            leading = [place for place in every if (place.file, place.line) in lines]
+            return (*leading, *(place for place in every if place not in leading))
+    return every
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:

@@ -1,6 +1,7 @@
 """What double-precision arithmetic is in a launch: unintended, questionable, or the work itself.
 
-Also what it would gain to compute in single precision instead.
+Also what it would gain to compute in single precision instead. This follows from how long the FP64
+pipe of this GPU is busy, whether or not the report counts instructions.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import global_accesses
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
-from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, Effect, TimeModel
+from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WORTH, Effect, TimeModel
 from keet.analysis.view_cache import cached_per_view
 from keet.catalog import throughputs
 from keet.evidence import Evidence, Sentence
@@ -40,8 +41,8 @@ def double_precision(view: LaunchView) -> Literal["unintended", "questionable", 
     """`unintended`: values are converted between float and double, and neither the kernel's
     signature nor the lines that it runs name the type double. `needed`: the data itself is double,
     on a GPU with a high FP64 rate. None: no such instructions, or they were not counted."""
-    doubles = part_of(view, *DOUBLES)
-    if doubles < LEAST_PART or view.get("inst_executed") is None:
+    doubles, slower = part_of(view, *DOUBLES), single_over_double(view) / FULL_RATE
+    if doubles * slower < LEAST_PART or view.get("inst_executed") is None:
         return None
     signature = view.launch.name.demangled or ""
     is_in_signature = bool(_DOUBLE_TYPE.search(signature))
@@ -59,19 +60,45 @@ def double_precision(view: LaunchView) -> Literal["unintended", "questionable", 
     return "needed" if is_wide else "questionable"
 
 
-def measured_doubles(view: LaunchView) -> tuple[Sentence, tuple[Evidence, ...]]:
-    """Double precision among the executed instructions: a sentence and its evidence."""
-    busy, executed = view.ceilings.reached("FP64"), view.get("inst_executed")
+def measured_doubles(
+    view: LaunchView, model: TimeModel
+) -> tuple[Sentence, tuple[Evidence, ...]] | None:
+    """Double precision among the executed instructions, or what only the pipe shows of it: a
+    sentence and its evidence. None: there is none, or the report does not say."""
+    pipe, shown = _busy_pipe(view, model)
+    if not view.opcodes:
+        ratio, rate = view.get("device_fp32_fp64_ratio"), Sentence("")
+        if ratio is not None and ratio.value > FULL_RATE:
+            rate = Sentence(", and this GPU computes FP32 {ratio:.0f} times as fast", ratio=ratio)
+            shown = (*shown, ratio)
+        return (Sentence("The {pipe}{rate}.", pipe=pipe, rate=rate), shown) if pipe else None
+    executed = view.get("inst_executed")
     share = Quantity(100 * (part_of(view, *DOUBLES) + part_of(view, "F2F")), "%")
     label = "of the executed instructions are FP64 arithmetic or conversions to and from it"
-    shown = view.ledger.derived("fp64_share", share, label, *filter(None, (executed,)))
-    pipe = busy and Sentence("; the FP64 pipe is busy for {busy:.0f} of the time", busy=busy)
+    part = view.ledger.derived("fp64_share", share, label, *filter(None, (executed,)))
     text = (
         "{share:.0f} of the executed instructions compute in double precision or convert to and "
         "from it{pipe}."
     )
-    evidence = tuple(filter(None, (shown, busy, executed)))
-    return Sentence(text, share=shown, pipe=pipe or ""), evidence
+    also = Sentence("; the {pipe}", pipe=pipe) if pipe else ""
+    evidence = (part, *shown, *filter(None, (executed,)))
+    return Sentence(text, share=part, pipe=also), evidence
+
+
+def _busy_pipe(view: LaunchView, model: TimeModel) -> tuple[Sentence | None, tuple[Evidence, ...]]:
+    """How busy the FP64 pipe is; where SMs are idle for a part of the time, also while they are
+    active, because that decides the gain."""
+    busy, active = view.ceilings.reached("FP64"), model.balance.active
+    if busy is None or not busy.value:
+        return None, ()
+    text = "FP64 pipe is busy for {busy:.0f} of the time"
+    if active * WORTH > 1 or not active:
+        return Sentence(text, busy=busy), (busy,)
+    share = Quantity(min(100.0, float(busy.value) / active), "%")
+    label = "FP64 pipe busy while SMs are active"
+    while_active = view.ledger.derived("fp64_while_active", share, label, busy)
+    words = text + ", {active:.0f} of that in which SMs are active"
+    return Sentence(words, busy=busy, active=while_active), (busy, while_active)
 
 
 def single_over_double(view: LaunchView) -> float:
@@ -95,10 +122,10 @@ def in_single_precision(view: LaunchView, model: TimeModel, *, is_unintended: bo
         units |= dict.fromkeys(("L1", "LSU"), 1 - min(indirect, doubles))
     shorter = removed if is_unintended else doubles * indirect
     other_waits = 1 - model.waiting_for(*MEMORY_WAITS)
-    # A pipe with few lanes takes many cycles per instruction, and warps wait in its queue. That
-    # waiting decreases with the rates, as far as the pipe explains the time.
+    # A pipe with few lanes takes many cycles per instruction. While it is busy, warps wait for it,
+    # also where another unit is busier. That waiting decreases with the rates.
     ratio = single_over_double(view)
-    queued = math.pow(model.loads.get("FP64", 0.0), SHARPNESS) * most
+    queued = model.loads.get("FP64", 0.0) * most
     faster = 1 - queued * (1 - FULL_RATE / max(ratio, FULL_RATE))
     fma, fp64 = view.ceilings.share("FMA") or 0.0, view.ceilings.share("FP64") or 0.0
     return Effect(

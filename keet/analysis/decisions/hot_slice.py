@@ -16,9 +16,13 @@ class HotSlice(NamedTuple):
 
 def hot_slice(model: TimeModel) -> HotSlice | None:
     """Many requests for few addresses, which one slice serves one after the other."""
-    hot, removed = model.hot_line, MOST_REMOVED
+    hot = model.hot_line
     if hot is None:
         return None
+    # What combines within a block first sends one request per block.
+    blocks, kept = model.view.value("grid_size") or 0.0, 1 - MOST_REMOVED
+    if hot.requests and blocks:
+        kept = min(kept, blocks / hot.requests)
     how = "atomics" if hot.is_atomic else "plain loads or stores"
     text = (
         "One slice of L2 is active {skew:.1f} times as long as an average one: {how} access the "
@@ -27,6 +31,8 @@ def hot_slice(model: TimeModel) -> HotSlice | None:
         else "The busiest slice of L2 looks up {skew:.1f} times the sectors of an average one: "
         "{how} of many threads access the same few addresses."
     )
-    effect = Effect({HOT_LINE: 1 - removed}, kept_waits(model, MEMORY_WAITS, removed * hot.load))
+    # While the line is at its limit, every access queues behind it, up to the LSU pipe.
+    waits = kept_waits(model, (*MEMORY_WAITS, "mio_throttle"), (1 - kept) * hot.load)
+    effect = Effect({HOT_LINE: kept}, waits)
     sentence, evidence = Sentence(text, skew=hot.skew, how=how), (hot.skew, hot.most, hot.usual)
     return HotSlice(hot.is_atomic, (sentence, effect, evidence))

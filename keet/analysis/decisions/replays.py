@@ -1,24 +1,58 @@
-"""Accesses that take many passes through L1: bank conflicts, or scattered global addresses."""
+"""Accesses that take many passes through L1: bank conflicts, or scattered global addresses.
+
+Both keep L1 busy much longer than the instructions require. L2 tells them apart: a lookup for
+packed addresses takes up to the four sectors of a line, one for scattered addresses takes one
+sector. Bank conflicts do not reach L2.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, kept_waits
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
-from keet.analysis.time_model import INDIRECT, Effect, TimeModel
+from keet.analysis.time_model import SLICE_SECTORS, Effect, TimeModel
+from keet.analysis.view_cache import cached_per_view
 from keet.evidence import Evidence, Sentence
 from keet.records import NamedTuple
+from keet.units import Quantity
 
 REPLAYED = Parameter(
     2.0, "largest ratio of L1 busy to LSU busy for accesses without replays", "judgement"
 )
+WIDEST = Parameter(
+    4.0,
+    "passes through L1 of a 16-byte access, the widest: more are repeats",
+    "judgement",
+)
+COALESCED_WAITS = Parameter(
+    1.3,
+    "memory waiting that a fix removes, as a multiple of the load that it takes off a unit",
+    "fit",
+)
+PACKED: Mapping[str, float] = {
+    **dict.fromkeys(("7.0", "7.5", "8.6", "8.9", "12.0"), 4.0),
+    "8.0": 2.0,
+    "9.0": 3.1,
+}
+"""Sectors per lookup of L2 with packed addresses, by compute capability. A line has four; GPUs with
+two L2 partitions look up more often. From launches whose counters show packed addresses."""
+_LOOKUPS = "lts__t_tag_requests.avg.pct_of_peak_sustained_elapsed"
+_SECTORS = "lts__t_sectors.avg.pct_of_peak_sustained_elapsed"
+_PADDED_ROWS = (17, 33, 65, 129)
+"""Words of a row of a padded tile."""
+_WORD = 4
+
+Shown = tuple[Sentence, Effect, tuple[Evidence, ...]]
+"""Text, effect and evidence of a candidate."""
 
 
 class Replays(NamedTuple):
-    uses_shared: bool
-    """Whether the kernel has shared memory of its own, so that bank conflicts are likely."""
-    shown: tuple[Sentence, Effect, tuple[Evidence, ...]]
-    """Text, effect and evidence of the candidate."""
+    scattered: Shown | None
+    """As far as lookups of L2 take single sectors."""
+    conflicts: Shown | None
+    """As far as they take whole lines, and the kernel has shared memory that is not padded."""
 
 
 def replays(view: LaunchView, model: TimeModel) -> Replays | None:
@@ -27,22 +61,89 @@ def replays(view: LaunchView, model: TimeModel) -> Replays | None:
     measured = ("src_l2_sectors_global", "bank_conflicts_load", "global_load_sectors")
     if stage is None or asked is None or any(view.get(metric) for metric in measured):
         return None
-    if model.busiest not in ("L1", "L2"):
-        return None
-    if model.loads.get("DRAM", 0.0) > model.pressure * INDIRECT:
-        return None  # L2 only passes on DRAM's bytes
-    shared = view.value("shared_memory_per_block") or 0.0
-    uses_shared = shared > (view.value("shared_memory_driver") or 0.0)
     times = view.ratio("l1_passes", "L1 busy over LSU busy", stage, asked)
     if times is None:
         return None
-    kept = min(1.0, REPLAYED / max(float(times.value), 1.0))
-    what = "scattered addresses or bank conflicts" if uses_shared else "scattered addresses"
+    passes = max(float(times.value), REPLAYED)
+    repeated = (1 - REPLAYED / passes) * min(1.0, (passes - REPLAYED) / WIDEST)
+    sectors = sectors_per_lookup(view)
+    single = single_sectors(view)
+    shared = view.value("shared_memory_per_block") or 0.0
+    uses_shared = shared > (view.value("shared_memory_driver") or 0.0)
+    if single is None:  # without shared memory there is only one explanation
+        single = 0.0 if uses_shared else 1.0
+    may_conflict = uses_shared and sectors is not None and not is_padded(view)
+    evidence = tuple(filter(None, (times, stage, asked, sectors)))
+    effects = (
+        _effect(model, ("L1", "L2"), MEMORY_WAITS, repeated * single),
+        _effect(model, ("L1",), (), repeated * (1 - single)),
+    )
+    return Replays(
+        (_text(_SCATTERED, stage, asked, times, sectors), effects[0], evidence)
+        if effects[0]
+        else None,
+        (_text(_CONFLICTS, stage, asked, times, sectors), effects[1], evidence)
+        if effects[1] and may_conflict
+        else None,
+    )
+
+
+_SCATTERED = ": the threads of a warp access scattered addresses"
+_CONFLICTS = (
+    ": global accesses are packed, so the passes are repeats in shared memory, as with bank "
+    "conflicts"
+)
+
+
+def _text(
+    why: str, stage: Evidence, asked: Evidence, times: Evidence, sectors: Evidence | None
+) -> Sentence:
     text = (
         "L1 is busy for {stage:.0f} of the time and the LSU pipe that feeds it for {asked:.0f}, "
-        "{times:.1f} times less: an access takes many passes through L1, as with {what}."
+        "{times:.1f} times less: an access takes many passes through L1{lookups}."
     )
-    sentence = Sentence(text, stage=stage, asked=asked, times=times, what=what)
-    waits = kept_waits(model, (*MEMORY_WAITS, *MIO_WAITS), 1 - kept)
-    effect = Effect({"L1": kept, "L2": kept}, waits)
-    return Replays(uses_shared, (sentence, effect, (times, stage, asked)))
+    words = ". A lookup in L2 takes {sectors:.1f}{why}"
+    lookups = Sentence(words, sectors=sectors, why=why) if sectors else why
+    return Sentence(text, stage=stage, asked=asked, times=times, lookups=lookups)
+
+
+def _effect(
+    model: TimeModel, units: tuple[str, ...], waits: tuple[str, ...], removed: float
+) -> Effect | None:
+    """Without the share `removed` of these units' work. Waiting decreases with the load that this
+    takes off a unit: at little load, accesses do not wait for each other."""
+    relief = removed * max(model.loads.get(unit, 0.0) for unit in units)
+    if not relief:
+        return None
+    shorter = kept_waits(model, (*waits, *MIO_WAITS), min(1.0, relief * COALESCED_WAITS))
+    return Effect(dict.fromkeys(units, 1 - removed), shorter)
+
+
+@cached_per_view
+def sectors_per_lookup(view: LaunchView) -> Evidence | None:
+    """Sectors that a lookup of L2 takes, 1 to 4; None where the peaks of this GPU are not known."""
+    sectors = view.ledger.named(_SECTORS, "sectors that L2 looks up, of peak")
+    lookups = view.ledger.named(_LOOKUPS, "lookups of L2, of peak")
+    peak = SLICE_SECTORS.get(view.launch.device.compute_capability or "")
+    if sectors is None or lookups is None or not lookups.value or peak is None:
+        return None
+    each = Quantity(float(sectors.value) / float(lookups.value) * peak, "sector")
+    return view.ledger.derived(
+        "sectors_per_lookup", each, "sectors per lookup of L2", sectors, lookups
+    )
+
+
+def single_sectors(view: LaunchView) -> float | None:
+    """Share of the lookups that take one sector, if the others take as many as packed addresses."""
+    sectors = sectors_per_lookup(view)
+    if sectors is None:
+        return None
+    packed = PACKED[view.launch.device.compute_capability or ""]
+    return min(1.0, max(0.0, (packed - float(sectors.value)) / (packed - 1)))
+
+
+def is_padded(view: LaunchView) -> bool:
+    """Whether static shared memory has the size of tiles with padded rows: 32 x 33 words."""
+    static = int(view.value("shared_memory_static") or 0)
+    words, rest = divmod(static, _WORD)
+    return not rest and words > 0 and any(words % row == 0 for row in _PADDED_ROWS)

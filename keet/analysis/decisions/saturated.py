@@ -38,6 +38,7 @@ _OPCODES = {
         "LEA",
     ),
     "XU": ("MUFU", "I2F", "F2I", "F2F"),
+    "FP64": ("DFMA", "DADD", "DMUL", "DSETP", "DMNMX", "DMMA"),
     "LSU": _LOADS_AND_STORES,
     "L1": _LOADS_AND_STORES,
     "ADU": ("BAR", "LDC", "ULDC"),
@@ -86,7 +87,7 @@ def saturated(view: LaunchView, model: TimeModel) -> SaturatedUnit | None:
     if unit == "XU":  # it executes only a part of each division and conversion
         units |= dict.fromkeys(("issue", "ALU", "FMA"), 1 - removed * INDIRECT)
     effect = Effect(units, less_queueing(model, unit, certainty))
-    return SaturatedUnit(unit, work, reached, shown, effect, partial(_places, view, unit))
+    return SaturatedUnit(unit, work, reached, shown, effect, partial(unit_places, view, unit))
 
 
 def _above(part: float, load: float, model: TimeModel) -> float:
@@ -115,7 +116,7 @@ def less_queueing(model: TimeModel, unit: str, certainty: float = 1.0) -> dict[s
     return kept_waits(model, states, (1 - PIPE_WORK) * certainty * queues)
 
 
-def _places(view: LaunchView, unit: str) -> tuple[Place, ...]:
+def unit_places(view: LaunchView, unit: str) -> tuple[Place, ...]:
     """Lines by executed instructions of the unit; sampled lines without the machine code."""
     if view.code is None or unit not in _OPCODES:
         return view.sampled_places()

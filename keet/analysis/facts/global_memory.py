@@ -112,7 +112,7 @@ def consecutive_accesses(code: MachineCode) -> Answer:
 
 _GLOBAL = 4
 """ncu's code in `memory_type`, a bit field: an asynchronous copy has two bits."""
-_LOAD, _STORE = 2, 4
+LOAD, STORE = 2, 4
 """ncu's codes in `memory_access_type`."""
 
 
@@ -123,11 +123,16 @@ def _global_addresses(view: LaunchView) -> list[int]:
     return [address for address, kind in kinds.items() if int(kind) & _GLOBAL]
 
 
+def addresses_of(view: LaunchView, operation: int) -> list[int]:
+    """Instructions that load from global memory, or store to it."""
+    kinds = view.by_address("memory_access_type")
+    return [each for each in _global_addresses(view) if int(kinds.get(each, 0)) & operation]
+
+
 def _excess_in(operations: str, code: int, negated: str = "") -> Fact:
     def test(view: LaunchView) -> Answer:
         excess = view.table.column("src_l2_sectors_global_excess") or {}
-        kinds = view.by_address("memory_access_type")
-        own = [each for each in _global_addresses(view) if int(kinds.get(each, 0)) & code]
+        own = addresses_of(view, code)
         return sum(excess.get(each, 0) for each in own) > MAJORITY * sum(excess.values())
 
     words = f"most of the sectors beyond the ideal belong to {operations}"
@@ -135,9 +140,9 @@ def _excess_in(operations: str, code: int, negated: str = "") -> Fact:
     return Fact(words, test, negated, metrics)
 
 
-excess_in_stores = _excess_in("stores", _STORE)
+excess_in_stores = _excess_in("stores", STORE)
 excess_in_loads = _excess_in(
-    "loads", _LOAD, "most of the sectors beyond the ideal do not belong to loads"
+    "loads", LOAD, "most of the sectors beyond the ideal do not belong to loads"
 )
 
 

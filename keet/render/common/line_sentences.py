@@ -136,7 +136,12 @@ def _chains_text(chains: LoopChains) -> str:
             loads += f", {depth}: {together} can be in flight together"
         parts.append(loads)
     recurrence = chains.recurrence
-    if recurrence is None:
+    if recurrence is None and chains.is_through_shared:
+        parts.append(
+            "an iteration may need the one before through shared memory, which the loop stores to "
+            "and loads from"
+        )
+    elif recurrence is None:
         parts.append("no iteration needs the result of the one before, apart from the counter")
     else:
         count = len(recurrence.positions)

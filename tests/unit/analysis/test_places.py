@@ -6,13 +6,16 @@ from collections.abc import Callable
 
 import pytest
 
+from keet.analysis.facts.global_memory import STORE, addresses_of
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.place import Place
 from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
+from keet.analysis.time_model import TimeModel
+from keet.findings import findings
 from keet.profile import Launch, Profile
 from keet.render.common.places import place_shares, unplaced_shares
 from tests.conftest import needs_corpus
-from tests.unit.analysis.real_launches import public_launch
+from tests.unit.analysis.real_launches import launch_of, public_launch
 
 NO_CODE = 1
 """No address of an instruction."""
@@ -76,3 +79,46 @@ def test_a_report_with_code_of_no_line() -> None:
     (first, *_) = LaunchView(launch).sampled_places()
     assert first.unplaced == pytest.approx(without.share)
     assert first.share == pytest.approx(0.47, abs=0.001)
+
+
+# --- places are of what the finding is about
+
+
+def first_places(name: str, finding: str) -> list[tuple[str, str]]:
+    """Of a sample's slow variant: what each place is a share of, and the text of its line."""
+    view, spec = LaunchView(launch_of(name), reads_code=True), findings()[finding]
+    (found,) = spec.candidates(view, TimeModel(view))
+    places = view.led_places(spec.leading_lines, found.places())
+    return [(place.of, view.text_of(place)) for place in places]
+
+
+def test_waits_for_constants_are_not_placed_where_warps_wait_for_arithmetic() -> None:
+    """In series_eval, warps wait longest for constants among what other warps can hide."""
+    found = first_places("series_eval", "latency_bound")
+    assert {of for of, _ in found} == {"waits of this kind"}
+    assert "expansions.terms" in found[0][1]
+
+
+def test_warps_that_end_wait_for_their_stores() -> None:
+    """They wait after the last instruction, at the closing brace."""
+    of, text = first_places("matrix_flip", "latency_bound")[0]
+    assert (of, text.startswith("out[")) == ("stores", True)
+
+
+def test_double_precision_is_placed_where_it_is_executed() -> None:
+    found = first_places("orbit_forces", "low_precision_possible")
+    assert all(of == "instructions of the FP64 pipe" for of, _ in found)
+    assert "double" in found[0][1]
+
+
+def test_excess_of_stores_is_placed_at_a_store() -> None:
+    launch = launch_of("transpose/column_stores")
+    view = LaunchView(launch)
+    stores = addresses_of(view, STORE)
+    (found,) = (
+        each
+        for each in findings()["uncoalesced_global"].candidates(view, TimeModel(view))
+        if each.basis == "measured"
+    )
+    lines = {launch.locations[address] for address in stores if address in launch.locations}
+    assert (found.places()[0].file, found.places()[0].line) in lines

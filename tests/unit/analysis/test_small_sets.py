@@ -14,7 +14,7 @@ from keet.analysis.kernel.work_per_warp import working_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import HOT_LINE, TimeModel
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
-from keet.profile import Launch
+from keet.profile import Launch, RawMetric
 from keet.profile.metric import Value
 from tests.conftest import needs_corpus
 from tests.rows import each_row
@@ -165,3 +165,86 @@ def test_a_slow_fp64_pipe_makes_single_precision_worth_much() -> None:
     first = diagnosis("trevorgloe").findings[0]
     assert first.id == "low_precision_possible"
     assert first.forecast.likely >= 8
+
+
+# --- contended atomics
+
+
+def test_what_is_left_without_a_hot_address_is_the_rest_of_the_kernel() -> None:
+    """Measured: 47 times faster. No other unit is at more than 3 percent of its peak."""
+    found = diagnose(launch_of("key_count"), reads_code=False).findings[0]
+    assert found.id == "atomic_contention"
+    assert 20 < found.forecast.likely < 47
+
+
+def test_a_slice_that_alone_is_always_active_is_at_its_limit() -> None:
+    """Edited: a third of the lookups in the same time, as with additions of floats."""
+
+    def change(name: str, value: Value) -> Value:
+        is_rate = "lts__t_sectors" in name and "max" in name
+        return value / 3 if is_rate and isinstance(value, int | float) else value
+
+    slower = changed(launch_of("key_count"), change)
+    loads = [
+        TimeModel(LaunchView(each)).loads[HOT_LINE] for each in (launch_of("key_count"), slower)
+    ]
+    assert loads[1] == pytest.approx(loads[0], rel=0.05)
+
+
+# --- passes through L1: scattered addresses or bank conflicts
+
+COUNTED = re.compile(
+    "memory_l[12]_|l1tex__(data_bank_conflicts|t_|average_t)|derived__memory|^smsp__"
+)
+
+
+def small(name: str) -> Diagnosis:
+    """As if the report had neither counters per instruction nor those of the memory tables."""
+    data = without(launch_of(name), COUNTED.pattern)
+    return diagnose(data, reads_code=False)
+
+
+@each_row(
+    ("name", "cause"),
+    [
+        ("transpose/column_stores", "uncoalesced_global"),
+        ("status_flags/row_of_a_thread", "uncoalesced_global"),  # has shared memory, too
+        ("triton_gather/columns_picked_then_added", "uncoalesced_global"),  # so has this
+        ("sort_passes/lists_pitch_16", "shared_bank_conflict"),
+        ("fft/rows_of_32", "shared_bank_conflict"),
+    ],
+)
+def test_lookups_of_l2_separate_scattered_addresses_from_bank_conflicts(
+    name: str, cause: str
+) -> None:
+    assert small(name).findings[0].id == cause
+
+
+def test_wide_loads_from_shared_memory_are_no_bank_conflicts() -> None:
+    """panel_product:fast reads 16 bytes per thread, in three passes each."""
+    named = {each.id for each in small("panel_product:fast").findings}
+    assert not named & {"uncoalesced_global", "shared_bank_conflict"}
+
+
+def passes(share: float, static: float = 4096.0) -> set[str]:
+    """An edited launch: L1 is busy for `share` percent, sixteen times as long as the LSU pipe, and
+    lookups of L2 take whole lines."""
+    launch = made_up(
+        {"l1": share, "lsu": share / 16, "l2": share / 10},
+        shared_memory_per_block=static + 1024,
+        shared_memory_static=static,
+        shared_memory_driver=1024,
+    )
+    peak = ".avg.pct_of_peak_sustained_elapsed"
+    launch.data.metrics[f"lts__t_sectors{peak}"] = RawMetric(10.5)  # type: ignore[attr-defined]
+    launch.data.metrics[f"lts__t_tag_requests{peak}"] = RawMetric(10.0)  # type: ignore[attr-defined]
+    return {each.id for each in diagnose(launch, reads_code=False).findings}
+
+
+def test_passes_through_an_idle_l1_cost_nothing() -> None:
+    assert "shared_bank_conflict" in passes(80.0)
+    assert not passes(0.03) & {"shared_bank_conflict", "uncoalesced_global"}
+
+
+def test_padded_tiles_are_not_blamed_for_bank_conflicts() -> None:
+    assert "shared_bank_conflict" not in passes(80.0, static=32 * 33 * 4.0)

@@ -11,7 +11,7 @@ from keet.analysis.candidate import MAX_GAIN
 from keet.analysis.decisions.double_precision import single_over_double
 from keet.analysis.kernel.work_per_warp import working_part
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.time_model import Effect, TimeModel
+from keet.analysis.time_model import LEAST_TIME, Effect, TimeModel
 from keet.diagnosis.forecast import possible_gain
 from keet.findings import findings
 from keet.profile.metric import Value
@@ -72,7 +72,7 @@ def gains(view: LaunchView) -> dict[str, float]:
                 single = (effect.every_wait, effect.longest_sm, effect.least)
                 assert all(0 <= factor <= 1 for factor in (*factors, *single))
             gain = possible_gain(candidate, model)
-            assert 1 <= gain <= MAX_GAIN
+            assert 1 <= gain <= (1 / LEAST_TIME if candidate.basis == "measured" else MAX_GAIN)
             largest[spec.id] = max(gain, largest.get(spec.id, 1.0))
     return largest
 
@@ -169,6 +169,23 @@ def test_the_rate_of_fp64_is_that_of_the_gpu() -> None:
     )
     assert (single_over_double(h200), single_over_double(slow)) == (2, 64)
     assert gains(slow)["low_precision_possible"] > 3 * gains(h200)["low_precision_possible"]
+
+
+def of_fp64(busy: float, ratio: float, **counted: object) -> float:
+    """Gain of FP32 in an edited launch; `busy`: percent of the FP64 pipe's peak."""
+    launch = made_up({"fp64": busy, "issue_slots": 20.0}, device_fp32_fp64_ratio=ratio, **counted)  # type: ignore[arg-type]
+    return gains(LaunchView(launch)).get("low_precision_possible", 1.0)
+
+
+def test_the_gain_of_fp32_follows_from_the_time_that_fp64_takes() -> None:
+    """On a GPU with a low FP64 rate, also where the pipe is not the busiest unit. Few double
+    instructions keep such a pipe busy."""
+    by_pipe = [of_fp64(busy, 64) for busy in (2.0, 12.0, 41.0, 85.0)]
+    assert by_pipe == sorted(by_pipe)
+    assert by_pipe[1] < CLEAR < 1.5 < by_pipe[2] < 4 < by_pipe[3]
+    counted = {"opcodes": {"DFMA": 2, "FFMA": 998}, "inst_executed": 1000}
+    assert of_fp64(41.0, 64, **counted) == pytest.approx(by_pipe[2], rel=0.05)
+    assert of_fp64(12.0, 2) == 1.0
 
 
 @needs_corpus

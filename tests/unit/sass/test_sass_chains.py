@@ -7,6 +7,7 @@ import pytest
 from keet.analysis.sass.analyses.blame import waits
 from keet.analysis.sass.analyses.loop_chains import LoopChains, loop_chains
 from keet.analysis.sass.analyses.loop_invariants import invariants
+from keet.render.common.line_sentences import _chains_text
 from tests.rows import each_row
 from tests.unit.sass.assembled import program
 
@@ -75,6 +76,14 @@ def test_independent_loads() -> None:
 def test_shared_memory_does_not_count_as_a_load() -> None:
     found = only("LDS R4, [R2]\nLDS R5, [R4]")
     assert (found.loads, found.load_depth) == (0, 0)
+
+
+def test_iterations_may_depend_on_each_other_through_shared_memory() -> None:
+    found = only("LDS R4, [R2]\nFADD R5, R4, R6\nSTS [R2+0x4], R5")
+    assert found.recurrence is None  # by registers
+    assert found.is_through_shared
+    assert "may need the one before through shared memory" in _chains_text(found)
+    assert not only("LDS R4, [R2]\nFADD R5, R4, R6").is_through_shared
 
 
 @each_row("count", [1, 2, 8, 100])

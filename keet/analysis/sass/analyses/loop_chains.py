@@ -45,6 +45,9 @@ class LoopChains:
     """Loads of one iteration that must wait for each other."""
     load_chain: tuple[int, ...]
     """Positions of the loads of the deepest chain within one iteration."""
+    is_through_shared: bool = False
+    """Whether the loop stores to shared memory and loads from it: an iteration may need what was
+    stored in the one before, which `recurrence` does not follow."""
 
     @property
     def independent_loads(self) -> float:
@@ -118,7 +121,18 @@ def _chains(program: SassProgram, loop: Loop, total: int, heads: list[int]) -> L
         _recurrence(program, loop, heads),
         depth,
         chain,
+        _is_through_shared(program, loop),
     )
+
+
+_SHARED_LOADS, _SHARED_STORES = words("LDS LDSM"), words("STS STSM ATOMS")
+
+
+def _is_through_shared(program: SassProgram, loop: Loop) -> bool:
+    blocks = (program.flow.blocks[each] for each in loop.blocks)
+    ran = (each for block in blocks for each in range(block.start, block.end))
+    opcodes = {program.code[each].opcode for each in ran if program.counts[each]}
+    return bool(opcodes & _SHARED_LOADS) and bool(opcodes & _SHARED_STORES)
 
 
 class _Graph:
