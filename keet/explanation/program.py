@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from keet.analysis.kernel.library import library_of
+from keet.analysis.kernel.library import launched_by
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.analysis.parameters import Parameter
 from keet.diagnosis.finding import Forecast
@@ -194,7 +194,7 @@ class _ProgramMaker:
             typical,
             longest,
             gain=gain_of([group], group.time_ns),
-            library=library_of(group.first.launch.name.full),
+            library=launched_by(group.first.launch.name.full),
         )
 
     def _left_out_row(self, total: Evidence) -> ProgramRow:
@@ -230,7 +230,7 @@ class _ProgramMaker:
             None,
             row.longest,
             gain=gain_of(groups, float(row.busy.value)),
-            library=library_of(row.full or row.kernel),
+            library=launched_by(row.full or row.kernel),
             run_row=row,
         )
 
