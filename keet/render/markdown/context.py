@@ -285,6 +285,8 @@ def _constraints(each: LaunchExplanation) -> Iterator[TextPiece]:
     for number, text in enumerate((_shape(launch), _resources(launch), _occupancy(launch))):
         if text:
             yield TextPiece(_LIMITS, f"- {text}", group=f"limit {number}")
+    if rates := [figure.text for figure in each.figures if figure.share]:
+        yield TextPiece(_LIMITS, f"- Rates: {'; '.join(rates)}", group="limit 3")
     for note in each.healthy:
         yield TextPiece(_LIMITS, f"- Keep: {one_line(note.text)}", group="limit 4")
     busiest = distinct_units(each.ceilings)[:_UNITS]

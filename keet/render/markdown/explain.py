@@ -9,6 +9,7 @@ from keet.analysis.place import Place
 from keet.diagnosis.finding import Finding
 from keet.explanation.capture_hints import caution_about
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
+from keet.explanation.launch_figures import figures_text
 from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.program import ProgramExplanation, program_of
 from keet.formatting import shape_parts
@@ -218,7 +219,8 @@ def _facts(each: LaunchExplanation, stands_for: str) -> str:
         str(duration) if duration else "duration not measured",
         stands_for,
     ]
-    return prose(", ".join(filter(None, facts)))
+    figures = figures_text(each.view)
+    return prose(". ".join(filter(None, (", ".join(filter(None, facts)), figures))))
 
 
 def _places(finding: Finding, lines: Mapping[str, Sequence[str]], detail: Detail) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
+from keet.explanation.launch_figures import figures_text
 from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.program import ProgramExplanation, program_of
 from keet.formatting import shape_parts
@@ -189,6 +190,8 @@ def _heading_of(
     each: LaunchExplanation, program: ProgramExplanation | None
 ) -> Iterator[Renderable]:
     yield _title(each, _stands_for(each, program))
+    if figures := figures_text(each.view):
+        yield indented(Text(figures, style="dim"), 2)
     yield from unlike_view(each.in_run)
     if each.replay:
         yield from replay_view(each.replay)
