@@ -35,6 +35,7 @@ from keet.explanation.run_texts import (
     time,
     time_share_text,
 )
+from keet.explanation.same_work import same_work_texts
 from keet.formatting import times_text
 from keet.profile import Launch
 from keet.profile.repeated_launches import by_kernel_and_shape, median, representative
@@ -131,6 +132,7 @@ class _ProgramMaker:
         gain = gain_of(self._groups, float(total.value))
         said = (
             *self._sentences(total, gain),
+            *same_work_texts(self._groups, self._book),
             *self._explained(total),
             *self._untimed(total),
             *self._differences(),
