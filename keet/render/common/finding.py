@@ -6,7 +6,7 @@ from keet.diagnosis.finding import Finding
 from keet.explanation.certainty import why_only_possible
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.gain_texts import forecast_text, range_text
-from keet.explanation.precedents import precedents_text
+from keet.explanation.precedents import nearest_case, nearest_text, precedents_text
 
 
 def forecast_of(each: LaunchExplanation, finding: Finding) -> str:
@@ -43,7 +43,7 @@ def is_disputed(finding: Finding, each: LaunchExplanation) -> bool:
 
 def new_remarks(finding: Finding, each: LaunchExplanation, printed: set[str]) -> list[str]:
     """Why it ranks first, if a larger part of the time does not; why the cause is only possible, if
-    so; and what the same fix gained in measured cases.
+    so; what the same fix gained in measured cases, and the nearest of them.
 
     `printed`: remarks printed for this launch so far. New ones are added, so that none is repeated.
     """
@@ -52,6 +52,7 @@ def new_remarks(finding: Finding, each: LaunchExplanation, printed: set[str]) ->
         each.order_reason if is_first else "",
         why_only_possible(finding, each.view, each.account),
         precedents_text(finding),
+        nearest_text(case) if (case := nearest_case(finding, each)) else "",
     )
     new = [text for text in texts if text and text not in printed]
     printed.update(new)

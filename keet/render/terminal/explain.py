@@ -13,7 +13,6 @@ from keet.render.common.detail import FINDINGS, MOST_LINES, NAMED, PLACES, Detai
 from keet.render.common.device import describe_device
 from keet.render.common.finding import all_fixed_text
 from keet.render.common.program import (
-    cases_text,
     finding_text,
     hidden_text,
     is_cut,
@@ -29,6 +28,7 @@ from keet.render.terminal.finding import (
     action_view,
     finding_name,
     indented,
+    nearest_view,
     only_possible_view,
     places_view,
     remarks_view,
@@ -170,6 +170,7 @@ def _launch(
             yield from only_possible_view(finding, each)
         else:
             yield from remarks_view(finding, each, printed)
+            yield from nearest_view(finding, each) if verbose else ()
         if each.model_explanation:
             from keet.render.terminal.model_verbose import why_view
 
@@ -239,7 +240,7 @@ def _closing(
 ) -> list[Renderable]:
     hidden = hidden_text(explanation, shown)
     lines: list[Renderable] = [Text(f"{hidden}.")] if hidden else []
-    lines += _verified(explanation, program, shown)
+    lines.append(_verified(explanation, program))
     lines += _not_checked(explanation, width)
     return [*lines, *_without_code(explanation, shown)]
 
@@ -270,11 +271,5 @@ def _without_code(explanation: Explanation, shown: Sequence[LaunchExplanation]) 
     return [Text(text, style="dim")] if text else []
 
 
-def _verified(
-    explanation: Explanation, program: ProgramExplanation | None, shown: Sequence[LaunchExplanation]
-) -> Iterator[Renderable]:
-    own = ExplanationCheck(explanation, program)
-    cases = "" if any(each.model_explanation for each in shown) else cases_text(shown)
-    yield from (
-        Text(line, style="dim") for line in (verified_text(explanation, own), cases) if line
-    )
+def _verified(explanation: Explanation, program: ProgramExplanation | None) -> Text:
+    return Text(verified_text(explanation, ExplanationCheck(explanation, program)), style="dim")

@@ -8,6 +8,7 @@ from keet.analysis.place import Place
 from keet.diagnosis.finding import Finding
 from keet.explanation.certainty import why_only_possible
 from keet.explanation.explanation_types import LaunchExplanation
+from keet.explanation.precedents import nearest_case
 from keet.render.common.finding import certainty_of, forecast_of, is_disputed, new_remarks
 from keet.render.common.places import place_shares, unplaced_shares
 from keet.render.common.source_text import source_lines
@@ -52,6 +53,12 @@ def remarks_view(
 ) -> Iterator[Renderable]:
     """`printed`: remarks printed for this launch so far; none is repeated."""
     yield from (indented(Text(text, style="dim")) for text in new_remarks(finding, each, printed))
+
+
+def nearest_view(finding: Finding, each: LaunchExplanation) -> Iterator[Renderable]:
+    """The lines that the fix of the nearest measured case changed."""
+    if case := nearest_case(finding, each):
+        yield from (indented(Text(line, style="dim"), INDENT + 2) for line in case.changes)
 
 
 def only_possible_view(finding: Finding, each: LaunchExplanation) -> Iterator[Renderable]:
