@@ -78,7 +78,7 @@ _LONGEST = 110
 _SIMILAR = 0.5
 """Share of common words from which a line is the edited form of another."""
 _SAYS_NOTHING = regex(
-    r"__global__|<<<|^(?:template|static|inline|extern|void|using|#include|//|@|def |else\b)"
+    r"__global__|__device__|<<<|^(?:template|static|inline|extern|void|using|#include|//|@|def |else\b)"
     r"|^[\s{}();,]*$|^\w+\s+\w+\s*\(|__restrict__|^[\w:*&<>, ]+\)\s*\{$"
 )
 """Heads of functions, calls of kernels, braces and comments: names differ there, not the code."""
@@ -92,6 +92,7 @@ def telling_lines(diff: str) -> tuple[str, ...]:
     removed, added = (list(_changed(diff, sign)) for sign in "-+")
     if not removed and not added:  # only the call or its template arguments differ
         removed, added = (list(_changed(diff, sign, every=True)) for sign in "-+")
+    added = [line for line in added if not any(_is_renamed(old, line) for old in removed)]
     pairs = [(_likeness(one, other), one, other) for one in removed for other in added]
     likeness, old, new = max(pairs, default=(0.0, "", ""))
     if likeness < _SIMILAR:
@@ -111,13 +112,17 @@ def _changed(diff: str, sign: str, *, every: bool = False) -> Iterator[str]:
 
 
 def _likeness(one: str, other: str) -> float:
-    """Share of common words; 0 if they are the same or only a name differs."""
+    """Share of common words."""
+    words, others = ({*_WORD.findall(line)} for line in (one, other))
+    return len(words & others) / len(words | others)
+
+
+def _is_renamed(one: str, other: str) -> bool:
+    """Whether only one name differs, and it is not a type or a number."""
     words, others = _WORD.findall(one), _WORD.findall(other)
     differ = {pair for pair in zip(words, others) if pair[0] != pair[1]}
-    is_renamed = len(words) == len(others) and len(differ) <= 1
-    if is_renamed and not any(map(_TYPE.fullmatch, (word for pair in differ for word in pair))):
-        return 0.0
-    return len({*words} & {*others}) / len({*words} | {*others})
+    is_same = len(words) == len(others) and len(differ) <= 1
+    return is_same and not any(_TYPE.fullmatch(word) for pair in differ for word in pair)
 
 
 def _longest(lines: Sequence[str], most: int) -> list[str]:

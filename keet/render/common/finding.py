@@ -41,6 +41,13 @@ def is_disputed(finding: Finding, each: LaunchExplanation) -> bool:
     return any(x.finding == finding.id and not x.problem for x in statement.objections)
 
 
+def nearest_changes(finding: Finding, each: LaunchExplanation) -> tuple[str, ...]:
+    """The lines that the fix of the nearest measured case changed. Empty where a model explains the
+    launch: its edits are of this code, and readers must not take these for one."""
+    case = None if each.model_explanation else nearest_case(finding, each)
+    return case.changes if case else ()
+
+
 def new_remarks(finding: Finding, each: LaunchExplanation, printed: set[str]) -> list[str]:
     """Why it ranks first, if a larger part of the time does not; why the cause is only possible, if
     so; what the same fix gained in measured cases, and the nearest of them.

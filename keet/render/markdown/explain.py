@@ -11,7 +11,6 @@ from keet.explanation.capture_hints import caution_about
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_figures import figures_text
 from keet.explanation.ncu_rules import precedes_findings
-from keet.explanation.precedents import nearest_case
 from keet.explanation.program import ProgramExplanation, program_of
 from keet.formatting import shape_parts
 from keet.render.common.detail import (
@@ -29,6 +28,7 @@ from keet.render.common.finding import (
     all_fixed_text,
     certainty_of,
     forecast_of,
+    nearest_changes,
     new_remarks,
 )
 from keet.render.common.model_explanation import edit_replaces_advice, model_explanations
@@ -242,8 +242,8 @@ def _remarks(finding: Finding, each: LaunchExplanation, printed: set[str]) -> It
     """`printed`: remarks printed for this launch so far; none is repeated."""
     if remarks := new_remarks(finding, each, printed):
         yield prose(" ".join(remarks))
-    if (case := nearest_case(finding, each)) and case.changes:
-        yield fence(case.changes, "diff")
+    if changes := nearest_changes(finding, each):
+        yield fence(changes, "diff")
 
 
 def _excerpt(file: str, places: Sequence[Place], text: Sequence[str]) -> Iterator[str]:
