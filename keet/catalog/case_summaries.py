@@ -78,8 +78,8 @@ _LONGEST = 110
 _SIMILAR = 0.5
 """Share of common words from which a line is the edited form of another."""
 _SAYS_NOTHING = regex(
-    r"__global__|__device__|<<<|^(?:template|static|inline|extern|void|using|#include|//|@|def |else\b)"
-    r"|^[\s{}();,]*$|^\w+\s+\w+\s*\(|__restrict__|^[\w:*&<>, ]+\)\s*\{$"
+    r"__global__|__device__|<<<|^(?:template|static|inline|extern|void|using|#include|//|@|def )"
+    r"|^else\b|^[\s{}();,]*$|^\w+\s+\w+\s*\(|__restrict__|^[\w:*&<>, ]+\)\s*\{$"
 )
 """Heads of functions, calls of kernels, braces and comments: names differ there, not the code."""
 _WORD = regex(r"\w+|[^\s\w]")

@@ -82,3 +82,28 @@ def test_what_a_launch_is_told(name: str, words: str) -> None:
     assert words in in_language(text, language_of(view.launch))
     finding = Finding("narrow_access", "likely", Sentence(""), Forecast(1, 2, 3), ())
     assert ("float4" in advice_for(finding, view).text) == name.startswith("k(")
+
+
+THRUST = (
+    "void thrust::cuda_cub::core::_kernel_agent<thrust::reduce<thrust::device_ptr<double>, {}>>(T1)"
+)
+
+
+@each_row(
+    ("function", "finding", "variant"),
+    [
+        ("AbsComparator", "latency_bound", "general"),
+        ("AbsComparator", "warp_divergence", "general"),
+        ("AbsComparator", "occupancy_limited_registers", "library_with_function"),
+        ("AbsComparator", "small_grid", "library"),  # Thrust chooses the grid
+        ("thrust::plus<double>", "latency_bound", "library"),
+        ("thrust::plus<double>", "small_grid", "library"),
+    ],
+)
+def test_a_function_in_a_librarys_template_is_the_users(
+    function: str, finding: str, variant: str
+) -> None:
+    """The name is as in a public report."""
+    view = LaunchView(named(THRUST.format(function)))
+    found = Finding(finding, "likely", Sentence(""), Forecast(1, 2, 3), ())
+    assert advice_for(found, view).variant == variant
