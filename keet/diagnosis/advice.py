@@ -7,10 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from keet.analysis.facts.fact import Fact
-from keet.analysis.kernel.library import library_of
+from keet.analysis.kernel.language import language_of
+from keet.analysis.kernel.library import launched_by
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.place import Place
 from keet.diagnosis.finding import HERE, Advice, Because, Finding
+from keet.diagnosis.language_terms import in_language
 from keet.evidence import Evidence, Sentence
 from keet.findings import findings
 from keet.units import Quantity
@@ -27,13 +29,14 @@ def advice_for(finding: Finding, view: LaunchView) -> Advice:
         if all(fact.answer(view, finding) for fact in condition.needs)
         and not any(fact.answer(view, finding) for fact in condition.excludes)
     )
-    library = library_of(view.launch.name.full) or "the library"
+    library = launched_by(view.launch.name.full) or "the library"
     because = [_because(view, finding, fact, library) for fact in chosen.needs]
     if not because:
         words = "the finding itself: nothing in the report selects a more specific remedy"
         because = [Because("general", Sentence(words), finding.evidence, finding.places)]
     here = HERE if finding.places else _at_address(view, finding, chosen.needs)
-    return Advice(Sentence(text, here=here, library=library), tuple(because), chosen.name)
+    advice = in_language(Sentence(text, here=here, library=library), language_of(view.launch))
+    return Advice(advice, tuple(because), chosen.name)
 
 
 def _at_address(view: LaunchView, finding: Finding, facts: Sequence[Fact]) -> str:

@@ -13,6 +13,7 @@ from keet.evidence import Evidence, Sentence
 from keet.explanation.account_notes import Note, account_notes
 from keet.explanation.capture_hints import CaptureHints, capture_hints, whose
 from keet.explanation.headline import Verdict
+from keet.explanation.launch_figures import LaunchFigure, launch_figures
 from keet.profile import Launch, Profile
 from keet.records import NamedTuple
 
@@ -59,6 +60,11 @@ class LaunchExplanation(NamedTuple):
     def evidence(self) -> tuple[Evidence, ...]:
         """All evidence so far: an agent's tools add to it."""
         return tuple(self.view.ledger)
+
+    @property
+    def figures(self) -> tuple[LaunchFigure, ...]:
+        """Rates with their shares of the peak, waves, registers, blocks per SM."""
+        return launch_figures(self.view)
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -120,7 +126,8 @@ class Explanation(NamedTuple):
 
 def texts_of(each: LaunchExplanation) -> list[str]:
     notes = (*each.healthy, *each.notes)
-    texts = [*_run_texts(each), each.verdict.headline, *(note.text for note in notes)]
+    heads = (*(figure.text for figure in each.figures), each.verdict.headline)
+    texts = [*_run_texts(each), *heads, *(note.text for note in notes)]
     return texts + [text for finding in each.findings for text in (finding.text, finding.action)]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from keet.analysis.kernel.library import library_of
+from keet.analysis.kernel.library import launched_by
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.analysis.parameters import Parameter
 from keet.diagnosis.finding import Forecast
@@ -35,6 +35,7 @@ from keet.explanation.run_texts import (
     time,
     time_share_text,
 )
+from keet.explanation.same_work import same_work_texts
 from keet.formatting import times_text
 from keet.profile import Launch
 from keet.profile.repeated_launches import by_kernel_and_shape, median, representative
@@ -131,6 +132,7 @@ class _ProgramMaker:
         gain = gain_of(self._groups, float(total.value))
         said = (
             *self._sentences(total, gain),
+            *same_work_texts(self._groups, self._book),
             *self._explained(total),
             *self._untimed(total),
             *self._differences(),
@@ -194,7 +196,7 @@ class _ProgramMaker:
             typical,
             longest,
             gain=gain_of([group], group.time_ns),
-            library=library_of(group.first.launch.name.full),
+            library=launched_by(group.first.launch.name.full),
         )
 
     def _left_out_row(self, total: Evidence) -> ProgramRow:
@@ -230,7 +232,7 @@ class _ProgramMaker:
             None,
             row.longest,
             gain=gain_of(groups, float(row.busy.value)),
-            library=library_of(row.full or row.kernel),
+            library=launched_by(row.full or row.kernel),
             run_row=row,
         )
 

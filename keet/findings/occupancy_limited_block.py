@@ -49,8 +49,8 @@ FINDING = FindingSpec(
         "occupancy_limited_registers": "The limiter is registers per thread.",
     },
     remedies={
-        when(origin.library): "Choose another algorithm or problem size of {library} for this "
-        "call: its block size can't be changed.",
+        when(origin.library_launch, name="library"): "Choose another algorithm or problem "
+        "size of {library} for this call: its block size can't be changed.",
         when(origin.triton): "Raise num_warps, so that each program brings more warps to its SM, "
         "and let a program handle more elements.",
         when(grid.warps_limit, name="uneven"): "Use smaller blocks: blocks of this size do not "

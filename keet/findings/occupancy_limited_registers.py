@@ -46,6 +46,8 @@ FINDING = FindingSpec(
         when(origin.library): "Choose another algorithm, tile size or data type of {library} for "
         "this call: its registers can't be changed. Large tiles with few warps are often its "
         "fastest.",
+        when(origin.library_with_function): "Use fewer registers in the function that {library} "
+        "runs{here}: fewer live values, less unrolling, and rare paths in a function of their own.",
         when(origin.triton): "Let a program handle fewer elements or use more warps (num_warps), "
         "so that each thread holds fewer values, or set maxnreg and watch for spills.",
         when(origin.openacc): "Split the loop into kernels with fewer live values, use a smaller "

@@ -38,8 +38,9 @@ FINDING = FindingSpec(
         "many warps.",
     },
     remedies={
-        when(origin.library): "Choose an algorithm or tile size of {library} that uses less "
-        "shared memory: large tiles with few warps are often its fastest, so measure both.",
+        when(origin.library_launch, name="library"): "Choose an algorithm or tile size of "
+        "{library} that uses less shared memory: large tiles with few warps are often its "
+        "fastest, so measure both.",
         when(origin.triton): "Use fewer stages (num_stages) or fewer elements per program{here}, "
         "so that it needs less shared memory.",
         when(grid.shared_limit, grid.carveout_below_maximum, name="carveout"): "Ask for more of "

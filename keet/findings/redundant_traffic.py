@@ -9,7 +9,7 @@ from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.decisions.saturated import PIPE_WORK, saturated
 from keet.analysis.facts import global_memory, instructions, on_chip, origin
 from keet.analysis.hardware.rates import SECTOR
-from keet.analysis.kernel.library import library_of
+from keet.analysis.kernel.library import library_of_launch
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import MOST_REMOVED, Effect, TimeModel
@@ -270,7 +270,7 @@ def _between_launches(view: LaunchView) -> Iterator[Candidate]:
     The gain is that of the launches together: a round trip is saved in two of them.
     """
     shared = view.shared_traffic
-    if shared is None or shared.saved_us is None or library_of(view.launch.name.full) is not None:
+    if shared is None or shared.saved_us is None or library_of_launch(view.launch) is not None:
         return  # users can't fuse a library's kernel
     saved = min(shared.saved_us.value, MOST_REMOVED * shared.total_us)
     likelihoods = {"high": 1.0, "medium": LIKELY_SAME_DATA, "low": POSSIBLY_SAME_DATA}

@@ -69,8 +69,8 @@ FINDING = FindingSpec(
         when(origin.library_product): "Give {library} more parallel work: batch several products "
         "into one call, or choose an algorithm that splits the inner dimension over blocks "
         "(split-K, listed by cublasLtMatmulAlgoGetHeuristic).",
-        when(origin.library): "Give {library} more work per call (a batch instead of single "
-        "items), or let independent calls overlap in several streams.",
+        when(origin.library_launch, name="library"): "Give {library} more work per call (a batch "
+        "instead of single items), or let independent calls overlap in several streams.",
         when(origin.triton): "Launch more programs: fewer elements per program, or the reduced "
         "axis split over several programs whose partial results are added (tl.atomic_add, or a "
         "second kernel).",

@@ -36,8 +36,8 @@ FINDING = FindingSpec(
         when(origin.library_product): "Choose a shape or an algorithm of {library} whose tiles "
         "fill whole waves: another tile size or stream-K (cublasLtMatmulAlgoGetHeuristic lists "
         "alternatives), or dimensions padded or batched differently.",
-        when(origin.library): "Change the problem size per call of {library} (larger batches, or "
-        "two calls in one), so that the last wave matters less.",
+        when(origin.library_launch, name="library"): "Change the problem size per call of "
+        "{library} (larger batches, or two calls in one), so that the last wave matters less.",
         when(origin.triton): "Launch as many programs as fit on the GPU at a time and let each "
         "loop over several tiles (persistent programs), or choose block sizes that give whole "
         "waves.",

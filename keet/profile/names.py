@@ -45,6 +45,8 @@ def short_name(demangled: str) -> str:
 
 def _folded(demangled: str) -> str:
     name = _without_parameters(demangled.strip())
+    if "[" in name:
+        name = re.sub(_NUMBA_TAG, "", name)
     path = _split(name, "::")
     last = path[-1].strip()
     if not last or not (last[0].isalnum() or last[0] == "_"):
@@ -54,6 +56,10 @@ def _folded(demangled: str) -> str:
     if not bracket:
         return head
     return head + _fold(rest.rsplit(">", 1)[0])
+
+
+_NUMBA_TAG = r"\[(?:abi:)?v\d[^\]\s]*\]"
+"""How Numba compiled a function, in a hundred characters."""
 
 
 def _without_parameters(name: str) -> str:

@@ -1,7 +1,8 @@
 """Writes the index of the casebook that ships with keet: every case and diff, without profiles.
 
 python -m kernels_samples.casebook.index            writes keet/catalog/cases.json, and
-                                                    precedents.json, its summary per finding
+                                                    precedents.json and case_summaries.json,
+                                                    its summaries per finding and per case
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from keet.catalog.case_summaries import CASE_SUMMARIES, summaries_text
 from keet.catalog.cases import casebook
 from keet.catalog.precedents import PRECEDENTS, precedents_text
 from keet.profile import Profile
@@ -44,7 +46,9 @@ def main() -> int:
     INDEX.write_text(text, encoding="utf-8")
     sys.stdout.write(f"wrote {INDEX.relative_to(ROOT)}: {len(text.encode()):,} bytes\n")
     PRECEDENTS.write_text(precedents_text(casebook()), encoding="utf-8")
-    sys.stdout.write(f"wrote {PRECEDENTS.relative_to(ROOT)}\n")
+    CASE_SUMMARIES.write_text(summaries_text(casebook()), encoding="utf-8")
+    for path in (PRECEDENTS, CASE_SUMMARIES):
+        sys.stdout.write(f"wrote {path.relative_to(ROOT)}\n")
     return 0
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from keet.analysis.capture.ncu_options import ncu_arguments
 from keet.analysis.capture.recapture import recapture_command
+from keet.analysis.kernel.language import Language, language_of
 from keet.catalog import Capability, capabilities, exists_on, metric_with_id
 from keet.profile import Launch, Profile, Workload
 from keet.profile.launch_iteration import iterate_launches
@@ -83,6 +84,23 @@ def find_coverage(profile: Profile, launches: Sequence[Launch] | None = None) ->
 
 def _command(profile: Profile, gaps: Iterable[Gap]) -> str:
     return recapture_command(profile, [gap.ncu_flag for gap in gaps if gap.ncu_flag])
+
+
+_LINE_FLAGS: Mapping[Language, str] = {
+    "Numba": "@cuda.jit(lineinfo=True)",
+    "OpenACC": "-gpu=lineinfo",
+    "Fortran": "-gpu=lineinfo",
+    "Julia": "julia -g1",
+}
+"""What gives kernels source lines; `nvcc -lineinfo` if none of these languages."""
+
+
+def _line_flag(launches: Sequence[Launch]) -> str:
+    languages = {language_of(launch) for launch in launches if _is_kernel(launch)}
+    return _LINE_FLAGS.get(languages.pop(), _NVCC) if len(languages) == 1 else _NVCC
+
+
+_NVCC = "nvcc -lineinfo"
 
 
 def _is_kernel(launch: Launch) -> bool:
@@ -171,7 +189,7 @@ class _Seen:
                     "which line of the source an instruction belongs to",
                     _ids(self._without_lines),
                     section="SourceCounters",
-                    compile_flag="nvcc -lineinfo",
+                    compile_flag=_line_flag(self._without_lines),
                 )
             )
         elif self._has_kernels:

@@ -136,4 +136,13 @@ def _kernel_filter(profile: Profile) -> str:
         return "regex:."
     import shlex
 
-    return shlex.quote("regex:^(" + "|".join(re.escape(name) for name in names) + ")$")
+    return shlex.quote("regex:^(" + "|".join(dict.fromkeys(map(_name_pattern, names))) + ")$")
+
+
+def _name_pattern(function: str) -> str:
+    """Matches the name of the kernel's function (without template arguments and parameters, which
+    is what `-k` of ncu compares) in the next run, too: Julia and Numba number their functions, and
+    Numba appends how it compiled them."""
+    stem, tag, _ = function.partition("[")
+    pattern = re.sub(r"(^julia_.*_|\$)\d+$", r"\1\\d+", re.escape(stem))
+    return f"{pattern}.*" if tag and stem else pattern

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from keet.analysis.decisions.double_precision import FULL_RATE
 from keet.analysis.facts.fact import Answer, Fact, total
 from keet.analysis.kernel.archetype import archetype_of
-from keet.analysis.kernel.library import library_of
+from keet.analysis.kernel.language import language_of
+from keet.analysis.kernel.library import launched_by, library_of_launch, users_function
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.view_cache import cached_per_view
 
@@ -20,14 +21,30 @@ def _library(words: str, *libraries: str, pattern: str = "") -> Fact:
 
     def test(view: LaunchView) -> Answer:
         full = view.launch.name.full
-        return library_of(full) in libraries and bool(re.search(pattern, full.lower()))
+        return launched_by(full) in libraries and bool(re.search(pattern, full.lower()))
 
     return Fact(f"{words} (recognised by its name)", test, is_by_name=True)
 
 
 library = Fact(
     "the kernel belongs to {library} (recognised by its name)",
-    lambda view: library_of(view.launch.name.full) is not None,
+    lambda view: library_of_launch(view.launch) is not None,
+    is_by_name=True,
+)
+_CHOOSE_SHAPES = ("Thrust", "CUB", "ModernGPU")
+"""Templates whose callers do not choose blocks and grids; callers of Kokkos and RAJA do."""
+library_with_function = Fact(
+    "the kernel is a template of {library} that runs a function of the program (recognised by its "
+    "name)",
+    lambda view: (
+        launched_by(view.launch.name.full) in _CHOOSE_SHAPES
+        and (users_function(view.launch.name.full) is not None or not library.test(view))
+    ),
+    is_by_name=True,
+)
+library_launch = Fact(
+    "{library} chooses the shape of the launch (recognised by its name)",
+    lambda view: library.test(view) or library_with_function.test(view),
     is_by_name=True,
 )
 library_product = _library(
@@ -44,18 +61,11 @@ library_communication = _library("the kernel exchanges data between GPUs", *("NC
 # --- framework
 
 
-def _is_triton(view: LaunchView) -> Answer:
-    """Compiled from a Python file that mentions Triton, or by TorchInductor."""
-    name = view.launch.name
-    if name.function.startswith("triton_"):
-        return True
-    if name.mangled.startswith("_Z"):  # C++: no need to search the files
-        return False
-    files = view.launch.source_files.items()
-    return any("triton" in (text or "") for file, text in files if file.endswith(".py"))
-
-
-triton = Fact("the kernel is written in Triton", _is_triton, is_by_name=True)
+triton = Fact(
+    "the kernel is written in Triton",
+    lambda view: language_of(view.launch) == "Triton",
+    is_by_name=True,
+)
 
 
 def _named(words: str, pattern: str) -> Fact:
@@ -70,8 +80,10 @@ def _named(words: str, pattern: str) -> Fact:
 initialises_curand = _named(  # `init_curand`, `setup_curand_states` in cuRAND's examples
     "initialises states of cuRAND", r"(?i)^(?=.*curand).*(?:init|setup|seed)"
 )
-openacc = _named(  # `function_279_gpu` of nvc++, `__nv_MAIN__F1L15_1_` of OpenMP
-    "was made from OpenACC or OpenMP code", r"_\d+_gpu$|^__?nv\w*_F\d+L\d+"
+openacc = Fact(
+    "the kernel was made from OpenACC or OpenMP code (recognised by its name)",
+    lambda view: language_of(view.launch) == "OpenACC",
+    is_by_name=True,
 )
 kokkos = Fact(
     "the kernel was made from Kokkos code (recognised by its name)",

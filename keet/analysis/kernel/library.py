@@ -1,8 +1,8 @@
 """Which library a kernel belongs to, by its name.
 
-Users can't change the code of such a kernel, only how it is called. Code that a framework or
-compiler generates from the user's code is not a library: Kokkos, Triton, TorchInductor, OpenACC,
-XLA.
+Users can't change the code of such a kernel, only how it is called. Two kinds of kernels are the
+user's code: those that a compiler generates from it (Triton, TorchInductor, OpenACC, XLA), and
+templates of Thrust, CUB, Kokkos or RAJA that run the user's function.
 """
 
 from __future__ import annotations
@@ -10,6 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from keet.lazy_regex import regex
+
+if TYPE_CHECKING:
+    from keet.profile import Launch
 
 _NAMESPACES = {
     "cub": "CUB",
@@ -45,6 +51,8 @@ _NAMESPACES = {
     "arrayfire": "ArrayFire",
     "mgpu": "ModernGPU",
     "magma": "MAGMA",
+    "Kokkos": "Kokkos",
+    "RAJA": "RAJA",
 }
 """By the first namespace of the kernel."""
 _NESTED = {
@@ -91,9 +99,53 @@ _WRAPPERS = ("kernel", "kernel2", "device_kernel")
 """Entry points of CUTLASS: the algorithm is a template argument."""
 
 
-@lru_cache(maxsize=4096)
+_RUN_FUNCTIONS = ("Thrust", "CUB", "ModernGPU", "Kokkos", "RAJA")
+"""Libraries whose kernels are templates that run functions of their users."""
+
+
 def library_of(name: str) -> str | None:
-    """The library's usual name; `None` for the user's own code. `name`: as a report has it."""
+    """The library's usual name; `None` for the user's own code, also where it runs in a library's
+    template. `name`: as a report has it."""
+    return None if users_function(name) else launched_by(name)
+
+
+def library_of_launch(launch: Launch) -> str | None:
+    """The same. Source lines also tell: a template that runs the user's function has lines of the
+    user's files."""
+    library = library_of(launch.name.full)
+    if library not in _RUN_FUNCTIONS or not launch.has_lines:
+        return library
+    files = {file for file, _ in launch.locations.values()}
+    return library if all(map(is_toolkit, files)) else None
+
+
+def is_toolkit(path: str) -> bool:
+    """Whether the file belongs to the toolkit or to a framework."""
+    return _HEADERS.search(path.replace("\\", "/")) is not None
+
+
+_HEADERS = regex(
+    r"/cuda[^/]*/(.*/)?include/|/(site|dist)-packages/|^/usr/(local/)?(include|lib)"
+    r"|/include/(cub|thrust|cuda|nv|cutlass|cute|Kokkos|RAJA)/|/triton/language/"
+    r"|/(libcudacxx|cccl)/"
+)
+
+
+@lru_cache(maxsize=4096)
+def users_function(name: str) -> str | None:
+    """The user's function that a library's template runs: `AbsComparator`, or `a lambda`. `None`
+    for kernels of users, and where the name does not show one."""
+    if launched_by(name) not in _RUN_FUNCTIONS:
+        return None
+    from keet.analysis.kernel.template_arguments import functions_in
+
+    known = {*_NAMESPACES, *(first for first, _ in _NESTED)}
+    return next(functions_in(name, known), None)
+
+
+@lru_cache(maxsize=4096)
+def launched_by(name: str) -> str | None:
+    """The library that the kernel belongs to, whoever wrote the function that it runs."""
     path = _path(name)
     if not path:
         return None

@@ -101,7 +101,7 @@ def find_roofline(launch: Launch, ledger: LaunchLedger | None = None) -> Rooflin
         ceilings=(*compute, *memory),
         intensities=tuple(_intensities(ledger, compute, memory)),
         nearest=nearest(sorted([*compute, *memory], key=lambda ceiling: -ceiling.share)),
-        lead=_lead(compute, constants=constants),
+        lead=lead_of(compute, constants=constants),
         absent={**no_compute, **no_memory},
         notes=tuple(_notes(ledger, compute, memory, constants=constants)),
         uncounted=next(iter(measured_stages(ledger, _UNCOUNTED)), None),
@@ -111,7 +111,8 @@ def find_roofline(launch: Launch, ledger: LaunchLedger | None = None) -> Rooflin
     )
 
 
-def _lead(compute: Sequence[Ceiling], *, constants: bool) -> Ceiling | None:
+def lead_of(compute: Sequence[Ceiling], *, constants: bool) -> Ceiling | None:
+    """The compute ceiling that is nearest. `constants`: FP16 operations only load constants."""
     working = [c for c in compute if c.reached.value > 0 and not (c.id == "fp16" and constants)]
     return max(working, key=lambda ceiling: ceiling.share, default=None)
 

@@ -68,7 +68,7 @@ def _share_alone(units: Ceilings, level: str) -> Ceiling | None:
 # --- DRAM
 
 
-def _dram(ledger: LaunchLedger, units: Ceilings) -> Ceiling | Absent:
+def dram_ceiling(ledger: LaunchLedger, units: Ceilings) -> Ceiling | Absent:
     achieved = ledger.measured("dram_bytes_per_second") or _dram_counted(ledger)
     if achieved is None:
         return _share_alone(units, "dram") or Absent(
@@ -272,7 +272,7 @@ def _lines(
 
 
 _LEVELS: dict[str, Callable[[LaunchLedger, Ceilings], Ceiling | Absent]] = {
-    "dram": _dram,
+    "dram": dram_ceiling,
     "l2": _l2,
     "l1": _l1,
     "shared": _shared,

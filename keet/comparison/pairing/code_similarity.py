@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
 
+from keet.analysis.kernel.library import is_toolkit
 from keet.analysis.source_lines.hotspots import InstructionTable
 from keet.lazy_regex import regex
 from keet.profile import Launch
@@ -26,11 +27,6 @@ _COMMON_LINES = regex(
     r"|blockIdx\.x [*] ?blockDim\.x|^if \(\w+ (>=|<) \w+\)( return;| [{])?$"
 )
 """Lines that many programs have."""
-_LIBRARY = regex(
-    r"/cuda[^/]*/(.*/)?include/|/(site|dist)-packages/|^/usr/(local/)?(include|lib)"
-    r"|/include/(cub|thrust|cuda|nv|cutlass|cute)/|/triton/language/"
-)
-"""Headers of the toolkit and of frameworks, which many programs include."""
 
 
 def same_code(one: Launch, other: Launch) -> bool | None:
@@ -98,10 +94,6 @@ def _own_files(launch: Launch) -> Iterator[tuple[str, frozenset[str] | None]]:
     for path, text in launch.source_files.items():
         if path in used and not is_toolkit(path):
             yield path, None if text is None else distinctive_lines(text)
-
-
-def is_toolkit(path: str) -> bool:
-    return _LIBRARY.search(path.replace("\\", "/")) is not None
 
 
 def _versions(

@@ -6,7 +6,7 @@ from keet.diagnosis.finding import Finding
 from keet.explanation.certainty import why_only_possible
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.gain_texts import forecast_text, range_text
-from keet.explanation.precedents import precedents_text
+from keet.explanation.precedents import nearest_case, nearest_text, precedents_text
 
 
 def forecast_of(each: LaunchExplanation, finding: Finding) -> str:
@@ -41,9 +41,16 @@ def is_disputed(finding: Finding, each: LaunchExplanation) -> bool:
     return any(x.finding == finding.id and not x.problem for x in statement.objections)
 
 
+def nearest_changes(finding: Finding, each: LaunchExplanation) -> tuple[str, ...]:
+    """The lines that the fix of the nearest measured case changed. Empty where a model explains the
+    launch: its edits are of this code, and readers must not take these for one."""
+    case = None if each.model_explanation else nearest_case(finding, each)
+    return case.changes if case else ()
+
+
 def new_remarks(finding: Finding, each: LaunchExplanation, printed: set[str]) -> list[str]:
     """Why it ranks first, if a larger part of the time does not; why the cause is only possible, if
-    so; and what the same fix gained in measured cases.
+    so; what the same fix gained in measured cases, and the nearest of them.
 
     `printed`: remarks printed for this launch so far. New ones are added, so that none is repeated.
     """
@@ -52,6 +59,7 @@ def new_remarks(finding: Finding, each: LaunchExplanation, printed: set[str]) ->
         each.order_reason if is_first else "",
         why_only_possible(finding, each.view, each.account),
         precedents_text(finding),
+        nearest_text(case) if (case := nearest_case(finding, each)) else "",
     )
     new = [text for text in texts if text and text not in printed]
     printed.update(new)

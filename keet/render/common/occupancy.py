@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
+from keet.explanation.launch_figures import BLOCK_LIMITS
 from keet.profile import Launch
 from keet.units import Quantity
-
-_BLOCK_LIMITS = {
-    "registers": "block_limit_registers",
-    "shared memory": "block_limit_shared_memory",
-    "warps": "block_limit_warps",
-    "block slots": "block_limit_sm",
-}
 
 
 def occupancy_limit(launch: Launch) -> str:
@@ -19,7 +13,7 @@ def occupancy_limit(launch: Launch) -> str:
     possible = launch.get("theoretical_occupancy_pct")
     if not possible or possible.value >= 100:
         return ""
-    found = {name: launch.get(metric) for name, metric in _BLOCK_LIMITS.items()}
+    found = {name: launch.get(metric) for name, metric in BLOCK_LIMITS.items()}
     known: dict[str, Quantity] = {name: q for name, q in found.items() if q and q.value > 0}
     if not known:
         return ""

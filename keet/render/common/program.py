@@ -10,7 +10,6 @@ from keet.diagnosis.finding import Finding
 from keet.errors import one_line
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import answer_label, first_answer
-from keet.explanation.precedents import precedents_of
 from keet.explanation.program import ProgramExplanation, ProgramRow
 from keet.explanation.run_texts import (
     count_text,
@@ -195,11 +194,3 @@ def without_code_text(explanation: Explanation, shown: Sequence[LaunchExplanatio
         f"The machine code was analysed for {len(shown) - off} of these {len(shown)} launches: one "
         "for each kernel and shape that takes most of the time. For another one: --launch N."
     )
-
-
-def cases_text(shown: Sequence[LaunchExplanation]) -> str:
-    """How to see the measured cases of the first finding; empty if there are none."""
-    first = next((finding for each in shown for finding in each.findings[:1]), None)
-    if first is None or precedents_of(first) is None:
-        return ""
-    return f"Measured cases: keet cases --finding {first.id}"

@@ -15,7 +15,7 @@ from keet.profile import Launch, Profile
 from keet.profile.names import file_name
 from keet.records import NamedTuple
 from keet.render.common.device import describe_device
-from keet.render.common.program import cases_text, gain_text, shown_launches, verified_text
+from keet.render.common.program import gain_text, shown_launches, verified_text
 from keet.render.common.workload import workload_count
 from keet.render.html.anchors import Anchors
 from keet.render.html.capture import capture_section, captured_text
@@ -356,7 +356,7 @@ def _footer(reports: Sequence[_Report]) -> list[Content]:
         own = ExplanationCheck(report.explanation, report.program)
         unchecked = [element("li", text) for text in own.unchecked]
         parts += [
-            element("p", _verified(report, own)),
+            element("p", verified_text(report.explanation, own)),
             element("p", "Not supported by the report:") if unchecked else None,
             element("ul", unchecked) if unchecked else None,
             _model_footer(report.explanation) if report.explanation.author else None,
@@ -369,9 +369,3 @@ def _model_footer(explanation: Explanation) -> Html | None:
     from keet.render.html.model_explanation import model_footer
 
     return model_footer(explanation)
-
-
-def _verified(report: _Report, own: ExplanationCheck) -> str:
-    by_model = any(each.model_explanation for each in report.shown)
-    cases = "" if by_model else cases_text(report.shown)
-    return f"{verified_text(report.explanation, own)} {cases}".rstrip()

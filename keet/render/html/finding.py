@@ -8,7 +8,13 @@ from keet.analysis.place import Place
 from keet.diagnosis.finding import Finding
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.records import NamedTuple
-from keet.render.common.finding import certainty_of, forecast_of, is_disputed, new_remarks
+from keet.render.common.finding import (
+    certainty_of,
+    forecast_of,
+    is_disputed,
+    nearest_changes,
+    new_remarks,
+)
 from keet.render.common.places import place_shares, unplaced_shares
 from keet.render.html.anchors import Anchors
 from keet.render.html.evidence import evidence_fold
@@ -44,6 +50,7 @@ class FindingWriter:
         """With its evidence one click away."""
         key = self._anchors.finding(self._each.launch.id, number)
         remarks = new_remarks(finding, self._each, self._said)
+        changes = nearest_changes(finding, self._each)
         return element(
             "article",
             element("h4", element("span", str(number), class_="rank"), " ", finding.title),
@@ -52,6 +59,7 @@ class FindingWriter:
             self.places(finding),
             self._action(finding),
             [element("p", prose(text), class_="muted") for text in remarks],
+            element("pre", "\n".join(changes)) if changes else None,
             evidence_fold(finding.evidence, self._each.evidence, f"{key}-evidence"),
             class_="finding",
             id=key,

@@ -8,6 +8,7 @@ from keet.analysis.time_model import WORTH
 from keet.diagnosis.finding import Finding
 from keet.explanation.account_rows import leading_text
 from keet.explanation.explanation_types import LaunchExplanation
+from keet.explanation.launch_figures import figures_text
 from keet.explanation.launch_groups import LaunchGroup
 from keet.explanation.program import ProgramExplanation
 from keet.formatting import shape_parts
@@ -110,11 +111,13 @@ def brief_entry(each: LaunchExplanation, around: LaunchParts) -> Html:
 def _title(level: str, each: LaunchExplanation, program: ProgramExplanation | None) -> Html:
     launch = each.launch
     stands = _in_run(each) if program and program.run else ""
+    figures = figures_text(each.view)
     facts = f"{', '.join(_facts(launch))}{stands or stands_for_text(program, each)}"
     return fragment(
         element(level, element("span", f"#{launch.id} ", class_="muted"),
                 element("span", launch.kernel, class_="mono break", title=full_name(launch))),
         element("p", facts.removeprefix("; "), class_="muted facts-line") if facts else None,
+        element("p", figures, class_="muted facts-line") if figures else None,
     )  # fmt: skip
 
 

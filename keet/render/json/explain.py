@@ -11,6 +11,7 @@ from keet.diagnosis.finding import Finding
 from keet.evidence import Evidence
 from keet.explanation.account_notes import Note
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
+from keet.explanation.launch_figures import LaunchFigure
 from keet.explanation.program import ProgramCollector
 from keet.profile import Launch
 from keet.render.common.model_explanation import BY_MODEL, model_explanations
@@ -113,6 +114,19 @@ class PartDocument(Document):
     children: list[PartDocument]
 
 
+class FigureDocument(Document):
+    """A figure of the launch's head."""
+
+    id: Literal["arithmetic", "dram", "waves", "registers_per_thread", "blocks_per_sm"] = field(
+        description="`arithmetic`: the type of arithmetic that comes nearest to its peak."
+    )
+    text: str
+    value: float | None
+    unit: str = field(description="For example `flop/s` or `byte/s`; empty for plain numbers.")
+    share_pct: float | None = field(description="Per cent of the peak; null if it is not a rate.")
+    evidence: list[str]
+
+
 class UnitDocument(Document):
     unit: str = field(description="For example `DRAM`, `L2` or `FMA`.")
     reached_pct: float | None = field(description="Per cent of its peak, over the elapsed cycles.")
@@ -129,6 +143,10 @@ class ExplainLaunch(PartlyFilled):
     grid: Dimensions | None
     block: Dimensions | None
     duration: QuantityDocument | None = field(description="Microseconds; null if not measured.")
+    figures: list[FigureDocument] = field(
+        description="Rates with their shares of the peak, waves, registers per thread, and blocks "
+        "that fit on an SM; those that the report has."
+    )
     verdict: VerdictDocument
     ceilings: list[UnitDocument] = field(description="The busiest unit comes first.")
     findings: list[FindingDocument] = field(
@@ -308,9 +326,10 @@ def _launch_fields(explanation: Explanation, each: LaunchExplanation) -> Fields:
         "grid": launch.grid,
         "block": launch.block,
         "duration": _duration(launch),
+        "figures": [_figure(figure) for figure in each.figures],
         "verdict": _verdict(each) | _verdict_by(explanation, each),
         "ceilings": [
-            {"unit": c.name, "reached_pct": _percent(c.reached), "evidence": c.reached.id}
+            {"unit": c.name, "reached_pct": _finite(c.reached), "evidence": c.reached.id}
             for c in each.ceilings
         ],
         "findings": [
@@ -329,6 +348,18 @@ def _launch_fields(explanation: Explanation, each: LaunchExplanation) -> Fields:
         "evidence": numbers_by_id(each.evidence),
         **_by_model(explanation, each),
         **_in_run(explanation, each),
+    }
+
+
+def _figure(figure: LaunchFigure) -> Fields:
+    cited = (figure.value, figure.share) if figure.share else (figure.value,)
+    return {
+        "id": figure.id,
+        "text": figure.text,
+        "value": _finite(figure.value),
+        "unit": figure.value.unit,
+        "share_pct": _finite(figure.share),
+        "evidence": _ids(cited),
     }
 
 
@@ -381,7 +412,7 @@ def _verdict(each: LaunchExplanation) -> Fields:
     verdict = each.verdict
     return {
         "limiter": verdict.limiter if verdict.reached else None,
-        "reached_pct": _percent(verdict.reached),
+        "reached_pct": _finite(verdict.reached),
         "headline": verdict.headline,
     }
 
@@ -395,8 +426,8 @@ def _verdict_by(explanation: Explanation, each: LaunchExplanation) -> Fields:
     return {"by": BY_MODEL, "analyst_headline": said.analyst_headline}
 
 
-def _percent(reached: Evidence | None) -> float | None:
-    return float(reached.value) if reached and math.isfinite(reached.value) else None
+def _finite(number: Evidence | None) -> float | None:
+    return float(number.value) if number and math.isfinite(number.value) else None
 
 
 def _ids(evidence: Iterable[Evidence]) -> list[str]:

@@ -10,7 +10,7 @@ from keet.diagnosis.finding import CauseCertainty, Finding, Forecast
 from keet.evidence import Confidence
 from keet.explanation.certainty import why_only_possible
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.explanation.precedents import precedents_of
+from keet.explanation.precedents import nearest_case, precedents_of
 from keet.render.json.encoding.fields import Document, PartlyFilled, field
 from keet.render.json.shared_types import FindingId
 
@@ -34,6 +34,16 @@ class PrecedentsDocument(Document):
         description="Cases with the same symptom where the fix gained less than 10 %; not counted "
         "in `cases`."
     )
+
+
+class NearestDocument(Document):
+    """The measured case that is most like the launch: `keet cases ID` shows it in full."""
+
+    id: str
+    archetype: str = field(description="The kind of algorithm.")
+    language: Literal["cuda", "triton"]
+    gain: float = field(description="Times faster.")
+    changes: list[str] = field(description="Two or three lines of its diff.")
 
 
 class LocationDocument(Document):
@@ -83,6 +93,9 @@ class FindingDocument(PartlyFilled):
     action: str
     forecast: ForecastDocument | None = field(description="Null if it cannot be computed.")
     precedents: PrecedentsDocument | None = field(description="Null if no case was measured.")
+    nearest_case: NearestDocument | None = field(
+        description="Of the first finding; null for others, and if no case was measured."
+    )
     locations: list[LocationDocument]
     evidence: list[str] = field(description="Ids in the launch's `evidence`.")
     why: str | None = field(
@@ -110,8 +123,22 @@ def finding_fields(rank: int, finding: Finding, each: LaunchExplanation) -> dict
         "action": finding.action,
         "forecast": forecast_fields(finding.forecast),
         "precedents": precedents._asdict() if precedents else None,
+        "nearest_case": _nearest(finding, each),
         "locations": [_location(place) for place in finding.places],
         "evidence": [entry.id for entry in finding.evidence],
+    }
+
+
+def _nearest(finding: Finding, each: LaunchExplanation) -> dict[str, Any] | None:
+    case = nearest_case(finding, each)
+    if case is None:
+        return None
+    return {
+        "id": case.id,
+        "archetype": case.archetype,
+        "language": case.language,
+        "gain": case.gain,
+        "changes": list(case.changes),
     }
 
 

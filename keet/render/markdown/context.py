@@ -16,7 +16,7 @@ from keet.explanation.busy_units import distinct_units
 from keet.explanation.certainty import why_only_possible
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.ncu_rules import precedes_findings
-from keet.explanation.precedents import precedents_text
+from keet.explanation.precedents import nearest_case, nearest_text, precedents_text
 from keet.explanation.run_texts import launches_text
 from keet.explanation.token_budget import TextPiece, fit
 from keet.formatting import shape_parts
@@ -266,6 +266,9 @@ def _evidence(each: LaunchExplanation) -> Iterator[TextPiece]:
         gained = precedents_text(finding)
         if gained:
             yield TextPiece(_CAUSES, f"   Precedents: {gained}", group=f"cause {rank}")
+        if case := nearest_case(finding, each):
+            lines = (f"   {nearest_text(case)}", *(f"     {line}" for line in case.changes))
+            yield TextPiece(_CAUSES, "\n".join(lines), group=f"cause {rank}")
 
 
 def _amount(evidence: Evidence) -> str:
@@ -285,6 +288,8 @@ def _constraints(each: LaunchExplanation) -> Iterator[TextPiece]:
     for number, text in enumerate((_shape(launch), _resources(launch), _occupancy(launch))):
         if text:
             yield TextPiece(_LIMITS, f"- {text}", group=f"limit {number}")
+    if rates := [figure.text for figure in each.figures if figure.share]:
+        yield TextPiece(_LIMITS, f"- Rates: {'; '.join(rates)}", group="limit 3")
     for note in each.healthy:
         yield TextPiece(_LIMITS, f"- Keep: {one_line(note.text)}", group="limit 4")
     busiest = distinct_units(each.ceilings)[:_UNITS]

@@ -10,6 +10,7 @@ from keet.analysis.place import Place
 from keet.diagnosis.finding import Finding
 from keet.explanation.capture_hints import caution_about
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
+from keet.explanation.launch_figures import figures_text
 from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.program import ProgramExplanation, program_of
 from keet.formatting import shape_parts
@@ -28,6 +29,7 @@ from keet.render.common.finding import (
     all_fixed_text,
     certainty_of,
     forecast_of,
+    nearest_changes,
     new_remarks,
 )
 from keet.render.common.model_explanation import edit_replaces_advice, model_explanations
@@ -220,7 +222,8 @@ def _facts(each: LaunchExplanation, stands_for: str) -> str:
         str(duration) if duration else "duration not measured",
         stands_for,
     ]
-    return prose(", ".join(filter(None, facts)))
+    figures = figures_text(each.view)
+    return prose(". ".join(filter(None, (", ".join(filter(None, facts)), figures))))
 
 
 def _places(finding: Finding, lines: Mapping[str, Sequence[str]], detail: Detail) -> Iterator[str]:
@@ -241,6 +244,8 @@ def _remarks(finding: Finding, each: LaunchExplanation, printed: set[str]) -> It
     """`printed`: remarks printed for this launch so far; none is repeated."""
     if remarks := new_remarks(finding, each, printed):
         yield prose(" ".join(remarks))
+    if changes := nearest_changes(finding, each):
+        yield fence(changes, "diff")
 
 
 def _excerpt(file: str, places: Sequence[Place], text: Sequence[str]) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from keet.analysis.capture.report_cautions import report_cautions
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
+from keet.explanation.launch_figures import figures_text
 from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.program import ProgramExplanation, program_of
 from keet.formatting import shape_parts
@@ -13,7 +14,6 @@ from keet.render.common.detail import FINDINGS, MOST_LINES, NAMED, PLACES, Detai
 from keet.render.common.device import describe_device
 from keet.render.common.finding import all_fixed_text
 from keet.render.common.program import (
-    cases_text,
     finding_text,
     hidden_text,
     is_cut,
@@ -29,6 +29,7 @@ from keet.render.terminal.finding import (
     action_view,
     finding_name,
     indented,
+    nearest_view,
     only_possible_view,
     places_view,
     remarks_view,
@@ -171,6 +172,7 @@ def _launch(
             yield from only_possible_view(finding, each)
         else:
             yield from remarks_view(finding, each, printed)
+            yield from nearest_view(finding, each) if verbose else ()
         if each.model_explanation:
             from keet.render.terminal.model_verbose import why_view
 
@@ -191,6 +193,8 @@ def _heading_of(
     each: LaunchExplanation, program: ProgramExplanation | None
 ) -> Iterator[Renderable]:
     yield _title(each, _stands_for(each, program))
+    if figures := figures_text(each.view):
+        yield indented(Text(figures, style="dim"), 2)
     yield from unlike_view(each.in_run)
     if each.replay:
         yield from replay_view(each.replay)
@@ -238,7 +242,7 @@ def _closing(
 ) -> list[Renderable]:
     hidden = hidden_text(explanation, shown)
     lines: list[Renderable] = [Text(f"{hidden}.")] if hidden else []
-    lines += _verified(explanation, program, shown)
+    lines.append(_verified(explanation, program))
     lines += _not_checked(explanation, width)
     return [*lines, *_without_code(explanation, shown)]
 
@@ -269,11 +273,5 @@ def _without_code(explanation: Explanation, shown: Sequence[LaunchExplanation]) 
     return [Text(text, style="dim")] if text else []
 
 
-def _verified(
-    explanation: Explanation, program: ProgramExplanation | None, shown: Sequence[LaunchExplanation]
-) -> Iterator[Renderable]:
-    own = ExplanationCheck(explanation, program)
-    cases = "" if any(each.model_explanation for each in shown) else cases_text(shown)
-    yield from (
-        Text(line, style="dim") for line in (verified_text(explanation, own), cases) if line
-    )
+def _verified(explanation: Explanation, program: ProgramExplanation | None) -> Text:
+    return Text(verified_text(explanation, ExplanationCheck(explanation, program)), style="dim")

@@ -8,7 +8,13 @@ from keet.analysis.place import Place
 from keet.diagnosis.finding import Finding
 from keet.explanation.certainty import why_only_possible
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.render.common.finding import certainty_of, forecast_of, is_disputed, new_remarks
+from keet.render.common.finding import (
+    certainty_of,
+    forecast_of,
+    is_disputed,
+    nearest_changes,
+    new_remarks,
+)
 from keet.render.common.places import place_shares, unplaced_shares
 from keet.render.common.source_text import source_lines
 from keet.render.terminal.layout import Indented, Renderable, Text
@@ -52,6 +58,12 @@ def remarks_view(
 ) -> Iterator[Renderable]:
     """`printed`: remarks printed for this launch so far; none is repeated."""
     yield from (indented(Text(text, style="dim")) for text in new_remarks(finding, each, printed))
+
+
+def nearest_view(finding: Finding, each: LaunchExplanation) -> Iterator[Renderable]:
+    """The lines that the fix of the nearest measured case changed."""
+    changes = nearest_changes(finding, each)
+    yield from (indented(Text(line, style="dim"), INDENT + 2) for line in changes)
 
 
 def only_possible_view(finding: Finding, each: LaunchExplanation) -> Iterator[Renderable]:

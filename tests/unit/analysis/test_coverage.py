@@ -4,6 +4,7 @@ The commands of these tests were run on an H200: the reports that they made lack
 """
 
 import re
+import shlex
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from keet.analysis.capture.coverage import find_coverage
 from keet.analysis.capture.recapture import keet_command, recapture_command
 from keet.ingest import read_profile
-from keet.profile import Profile, Provenance
+from keet.profile import KernelName, Profile, Provenance
 from tests.conftest import CORPUS, REPORTS, needs_corpus
 from tests.rows import each_row
 
@@ -72,6 +73,28 @@ def test_sections_that_ncu_could_not_collect_are_not_requested_again(profile_of)
     unavailable = {gap.id for gap in coverage.gaps if gap.unavailable}
     assert unavailable == {"scheduler"}
     assert "SchedulerStats" not in coverage.command
+
+
+@each_row(
+    ("function", "pattern"),
+    [
+        ("gemm", "gemm"),
+        ("step_12", "step_12"),
+        ("julia_bb_4477", r"julia_bb_\d+"),
+        ("smooth$241", r"smooth\$\d+"),
+        ("copy_blocked[v1,cw51cXTLSUwv1sDU]", "copy_blocked.*"),
+        ("copy_blocked[abi:v1,cw51cXTLSUwv1sDU]", "copy_blocked.*"),
+    ],
+)
+def test_the_filter_is_the_function_as_the_next_run_names_it(function: str, pattern: str) -> None:
+    """Names of public reports in a report of ours: neither compiler is on the machine that made
+    it."""
+    profile = with_command(read_profile(REPORTS / "metrics_only.ncu-rep"), None)
+    for launch in profile.launches:
+        launch.name = KernelName(function, f"{function}(float *)", "")
+    command = find_coverage(profile).command
+    assert shlex.split(command)[-4] == f"regex:^({pattern})$"
+    assert re.search(pattern, function)
 
 
 def test_no_recorded_command(profile_of) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.kernel.library import library_of
+from keet.analysis.kernel.library import launched_by, library_of, users_function
 from keet.errors import KeetError
 from keet.ingest import read_profile
 from tests.conftest import corpus_files, needs_corpus
@@ -68,9 +68,60 @@ def test_code_of_the_user_is_no_library(name: str) -> None:
     assert library_of(name) is None
 
 
+TEMPLATES = {
+    "void thrust::THRUST_200700_890_NS::cuda_cub::core::_kernel_agent<thrust::THRUST_200700_890_NS::"
+    "cuda_cub::__reduce::ReduceAgent<thrust::device_ptr<double>, thrust::tuple<double, long> *, int, "
+    "thrust::cuda_cub::__extrema::arg_max_f<double, long, AbsComparator>>, int>(T2...)": "AbsComparator",
+    "void cub::CUB_200301_520_NS::DeviceMergeSortPartitionKernel<thrust::detail::normal_iterator<"
+    "thrust::device_ptr<int>>, long, IntegerComparator, int>(bool, T1)": "IntegerComparator",
+    "void cub::DeviceMergeSortMergeKernel<thrust::device_ptr<Body>, long, ByMass, Body>(T1)": "ByMass",
+    "void thrust::x<__nv_dl_wrapper_t<__nv_dl_tag<int (*)(), &main, (unsigned int)1>>, int>(T1)": (
+        "a lambda"
+    ),
+    "void cub::SegmentedReduce<cub::P, float *, (anonymous namespace)::Mine, float>(T1)": "Mine",
+    "void cub::SegmentedReduce<cub::P, float *, <unnamed>::Mine, float>(T1)": "Mine",
+    "void thrust::x<float (*)(float), int>(T1)": "a function",
+    "void Kokkos::Impl::cuda_parallel_launch_constant_memory<Kokkos::Impl::ParallelFor<solve(Config)"
+    "::[lambda(const Kokkos::Impl::CudaTeamMember &) (instance 5)], Kokkos::TeamPolicy<>>>()": "a lambda",
+    "void RAJA::policy::cuda::impl::forall_cuda_kernel<RAJA::cuda::X<1>, main::[lambda(int) "
+    "(instance 3)], int>(T1)": "a lambda",
+}
+"""The user's function by the name of the kernel: from public reports, and in their form."""
+DATA = {
+    "void cub::DeviceReduceKernel<cub::Policy<Body, int>::Policy600, Body *, Body *, int, "
+    "thrust::plus<Body>, Body>(T1)": "CUB",
+    "void cub::DeviceRadixSortOnesweepKernel<cub::Policy<int, cub::NullType>::Policy800, (bool)0, int, "
+    "cub::NullType, cub::detail::identity_decomposer_t>(T1)": "CUB",
+    "void thrust::x<at::native::foo(at::Tensor)::[lambda(int) (instance 1)]>(T1)": "Thrust",
+    "void Kokkos::Impl::cuda_parallel_launch_local_memory<Kokkos::Impl::ParallelFor<Kokkos::Impl::"
+    "ViewFill<Kokkos::View<double *>, Kokkos::LayoutLeft>, Kokkos::RangePolicy<>>>()": "Kokkos",
+}
+"""Templates that run a function of the library itself."""
+
+
+@each_row(("name", "function"), TEMPLATES.items())
+def test_a_function_of_the_user_in_a_librarys_template_is_the_users_code(
+    name: str, function: str
+) -> None:
+    assert users_function(name) == function
+    assert library_of(name) is None
+    assert launched_by(name) in ("Thrust", "CUB", "Kokkos", "RAJA")
+
+
+@each_row(("name", "library"), DATA.items())
+def test_a_type_of_data_is_no_function(name: str, library: str) -> None:
+    assert users_function(name) is None
+    assert library_of(name) == library
+
+
 @given(st.text(st.sampled_from("ab_Z N12<>(),: "), max_size=40))
 def test_any_text_is_a_name(name: str) -> None:
     assert library_of(name) is None
+
+
+@given(st.text(st.sampled_from("ab_T1<>(),:*& [lambda{}"), max_size=60))
+def test_any_arguments_are_split(arguments: str) -> None:
+    users_function(f"void cub::f<{arguments}>(T1)")
 
 
 @needs_corpus
@@ -82,4 +133,4 @@ def test_libraries_of_public_reports() -> None:
         except KeetError:
             continue
         found |= {library_of(launch.name.full) for launch in launches}
-    assert found == {None, "CUTLASS", "PyTorch ATen", "Thrust"}
+    assert found == {None, "CUTLASS", "PyTorch ATen"}

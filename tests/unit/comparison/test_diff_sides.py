@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from compared import NAMES, Kernel, groups, made, pipeline, sample, side
 
+from keet.analysis.kernel.library import is_toolkit
 from keet.comparison.pairing.code_similarity import (
     alike_sources,
     distinctive_lines,
-    is_toolkit,
     same_code,
     shared_lines,
 )

@@ -31,6 +31,10 @@ CUTLASS = "cutlass_80_tensorop_s16816gemm_bf16_128x128_32x5_tn_align8"
         ("_kernel_0d1d2d3de", "_kernel_0d1d2d3de"),
         ("void squareSort<int, &cmp<int>>(T1 *, int)", "squareSort<int, &cmp<…>>"),
         ("softmax_rows", "softmax_rows"),
+        (
+            "copy_blocked[v1,cw51cXTLSUwv1sDUaKth](Array<long long, 1, C, mutable, aligned>)",
+            "copy_blocked",
+        ),
     ],
 )
 def test_short_names_fold_template_arguments(demangled: str, short: str) -> None:

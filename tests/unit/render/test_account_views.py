@@ -111,7 +111,8 @@ def test_each_finding_says_what_its_fix_gained() -> None:
         context_text(explained("matrix_flip"), 2000),
     ):
         assert re.search(rf"{re.escape(count)}, fixing it gained [\d.]+x to [\d.]+x\.", text)
-    assert f"keet cases --finding {first.id}" in printed("matrix_flip", 200)
+        assert first.nearest_case is not None
+        assert f"keet cases {first.nearest_case.id}" in text
 
 
 # --- keet does not contradict itself

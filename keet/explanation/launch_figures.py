@@ -1,0 +1,87 @@
+"""Figures for the head of a launch: its rates with their shares of the peak, and how it fills the
+GPU. What the report does not have is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from keet.analysis.hardware.ceilings import Ceiling
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.roofline.compute import compute_ceilings, loads_constants
+from keet.analysis.roofline.launch_roofline import SHOWN_WORK, lead_of
+from keet.analysis.roofline.memory import dram_ceiling
+from keet.analysis.view_cache import cached_per_view
+from keet.evidence import Evidence, Sentence
+from keet.profile import Absent, Workload
+from keet.records import NamedTuple
+from keet.units import Quantity
+
+BLOCK_LIMITS = {
+    "registers": "block_limit_registers",
+    "shared memory": "block_limit_shared_memory",
+    "warps": "block_limit_warps",
+    "block slots": "block_limit_sm",
+}
+"""What limits the blocks that an SM holds at a time: by name, the metric."""
+
+
+class LaunchFigure(NamedTuple):
+    """One of them."""
+
+    id: str
+    """`arithmetic`, `dram`, `waves`, `registers_per_thread`, `blocks_per_sm`."""
+    text: Sentence
+    value: Evidence
+    share: Evidence | None = None
+    """Per cent of the peak, for rates."""
+
+
+@cached_per_view
+def launch_figures(view: LaunchView) -> tuple[LaunchFigure, ...]:
+    return (*_rates(view), *_filling(view))
+
+
+def figures_text(view: LaunchView) -> Sentence:
+    """On one line; empty if the report has none of them."""
+    return Sentence(", ").join(figure.text for figure in launch_figures(view))
+
+
+def _rates(view: LaunchView) -> Iterator[LaunchFigure]:
+    compute, _ = compute_ceilings(view.ledger, view.ceilings)
+    lead = lead_of(compute, constants=loads_constants(view.ledger, view.ceilings))
+    if lead is not None and lead.reached.value >= SHOWN_WORK:
+        yield from _rate("arithmetic", lead)
+    memory = dram_ceiling(view.ledger, view.ceilings)
+    if not isinstance(memory, Absent):
+        yield from _rate("dram", memory)
+
+
+def _rate(name: str, ceiling: Ceiling) -> Iterator[LaunchFigure]:
+    rate, share = ceiling.achieved, ceiling.reached
+    if rate is not None and rate.value > 0:
+        form = "{unit} {rate} ({share:.0f} of peak)"
+        yield LaunchFigure(
+            name, Sentence(form, rate=rate, unit=ceiling.name, share=share), rate, share
+        )
+
+
+def _filling(view: LaunchView) -> Iterator[LaunchFigure]:
+    """Empty for ranges and graphs, whose values are sums or maxima over several launches."""
+    if view.launch.workload is not Workload.KERNEL:
+        return
+    waves, registers = (view.get(name) for name in ("waves_per_sm", "registers_per_thread"))
+    if waves is not None:
+        yield _figure("waves", "{number:.1f} waves", waves)
+    if registers is not None:
+        yield _figure("registers_per_thread", "{number:.0f} registers per thread", registers)
+    limits = [limit for name in BLOCK_LIMITS.values() if (limit := view.get(name)) is not None]
+    least = min((limit.value for limit in limits if limit.value > 0), default=None)
+    if least is not None:
+        label = "blocks that fit on an SM at a time"
+        blocks = view.ledger.derived("blocks_per_sm", Quantity(least, ""), label, *limits)
+        noun = "block" if least == 1 else "blocks"
+        yield _figure("blocks_per_sm", f"{{number:.0f}} {noun} per SM", blocks)
+
+
+def _figure(name: str, form: str, value: Evidence) -> LaunchFigure:
+    return LaunchFigure(name, Sentence(form, number=value._replace(unit="")), value)

@@ -1,0 +1,142 @@
+"""The faster kernel in the same report that does the same work.
+
+Work is compared by amounts: operations of one type, or bytes of DRAM where a kernel computes less
+than it moves. Equal amounts are a sign of the same work, not a proof, and the text says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from keet.analysis.ledger import Ledger
+from keet.analysis.parameters import Parameter
+from keet.analysis.roofline.compute import compute_ceilings, loads_constants
+from keet.analysis.roofline.launch_roofline import lead_of
+from keet.analysis.several_launches.cross_launch import SAME_PASS, SAVED_ACROSS
+from keet.analysis.several_launches.traffic import stored_bytes, written_and_read
+from keet.analysis.time_model import WORTH
+from keet.evidence import Reference, Sentence
+from keet.explanation.explanation_types import LaunchExplanation
+from keet.explanation.launch_groups import LaunchGroup
+from keet.formatting import speedup_text
+from keet.profile import Workload
+from keet.records import NamedTuple
+from keet.units import Quantity
+
+PER_BYTE = Parameter(
+    1.0, "operations per byte of DRAM from which work is compared by operations", "judgement"
+)
+_NAMED = 3
+"""Slower kernels that a text names."""
+
+
+class _Work(NamedTuple):
+    """What a launch does, and how long it takes."""
+
+    kind: str
+    """`FP32 operations`, or `bytes`."""
+    amounts: tuple[Quantity, ...]
+    """The first is printed; all are compared."""
+    ns: float
+
+
+class _Kernel(NamedTuple):
+    group: LaunchGroup
+    work: _Work
+
+    @property
+    def name(self) -> str:
+        launch = self.group.first.launch
+        return f"#{launch.id} {launch.kernel}"
+
+
+def same_work_texts(groups: Sequence[LaunchGroup], book: Ledger) -> Iterator[Sentence]:
+    """One sentence for each kernel that does the work of others in less time."""
+    total_ns = sum(group.time_ns for group in groups)
+    known = ((group, _work_of(group.first)) for group in groups)
+    kernels = sorted(
+        (_Kernel(group, work) for group, work in known if work), key=lambda each: each.work.ns
+    )
+    told: set[LaunchGroup] = set()
+    for place, fast in enumerate(kernels):
+        slow = [
+            each
+            for each in kernels[place + 1 :]
+            if each.group not in told and _is_slower(each, fast, total_ns)
+        ]
+        if slow:
+            told |= {each.group for each in slow}
+            yield _text(fast, sorted(slow, key=lambda each: -each.group.time_ns), book)
+
+
+def _is_slower(slow: _Kernel, fast: _Kernel, total_ns: float) -> bool:
+    """Whether it does the same work, and it matters that it takes longer."""
+    one, other = slow.work, fast.work
+    factor = one.ns / other.ns
+    saved_ns = slow.group.time_ns * (1 - 1 / factor)
+    return (
+        one.kind == other.kind
+        and factor >= WORTH
+        and saved_ns >= SAVED_ACROSS * total_ns
+        and all(map(_is_equal, one.amounts, other.amounts))
+    )
+
+
+def _is_equal(one: Quantity, other: Quantity) -> bool:
+    return abs(math.log(one.value / other.value)) <= SAME_PASS
+
+
+def _work_of(each: LaunchExplanation) -> _Work | None:
+    """None if the report does not count it."""
+    launch, view = each.launch, each.view
+    seconds = launch.rank_time * 1e-9
+    if launch.workload is not Workload.KERNEL or not seconds or each.replay:
+        return None
+    ceilings, _ = compute_ceilings(view.ledger, view.ceilings)
+    lead = lead_of(ceilings, constants=loads_constants(view.ledger, view.ceilings))
+    read, written = (launch.number(f"dram_bytes_{way}") for way in ("read", "written"))
+    moved = None if read is None or written is None else read + written
+    if lead is not None and lead.achieved is not None:
+        done = float(lead.achieved.value) * seconds
+        if done > PER_BYTE * (moved or 0.0):
+            amount = Quantity(done, lead.achieved.unit.removesuffix("/s"))
+            return _Work(f"{lead.name} operations", (amount,), launch.rank_time)
+    stored = stored_bytes(launch) or written_and_read(launch)[0]
+    if not moved or not read or not stored:
+        return None
+    amounts = tuple(Quantity(amount, "byte") for amount in (moved, read, stored))
+    return _Work("bytes", amounts, launch.rank_time)
+
+
+def _text(fast: _Kernel, slow: Sequence[_Kernel], book: Ledger) -> Sentence:
+    key = f"same_work_{fast.group.first.launch.id}"
+    kind, (amount, *_), _ = fast.work
+    more = " and others" if len(slow) > _NAMED else ""
+    form = _BYTES if kind == "bytes" else _OPERATIONS
+    return Sentence(
+        form,
+        name=fast.name,
+        kind=kind,
+        amount=book.derived(f"{key}_amount", amount, kind),
+        factors=Sentence(", ").join(_factor(fast, each, key, book) for each in slow[:_NAMED]),
+        more=more,
+    )
+
+
+_OPERATIONS = (
+    "{name} does as many {kind} ({amount}) in less time: {factors}{more}. If the results are the "
+    "same, it shows what is possible."
+)
+_BYTES = (
+    "{name} moves as many bytes from and to DRAM ({amount}) in less time: {factors}{more}. DRAM "
+    "allows that rate."
+)
+
+
+def _factor(fast: _Kernel, slow: _Kernel, key: str, book: Ledger) -> Sentence:
+    factor = Quantity(slow.work.ns / fast.work.ns, "x")
+    label = f"time of {slow.name} over that of {fast.name}"
+    shown = book.derived(f"{key}_{slow.group.first.launch.id}", factor, label)
+    times = Reference(speedup_text(float(shown.value)), (shown.id,))
+    return Sentence.of([times, f" faster than {slow.name}"])

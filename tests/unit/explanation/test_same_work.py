@@ -1,0 +1,63 @@
+"""The faster kernel in the same report that does the same work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from keet.analysis.ledger import Ledger
+from keet.explanation.analyst import explain
+from keet.explanation.launch_groups import LaunchGroup
+from keet.explanation.program import program_of
+from keet.explanation.same_work import same_work_texts
+from keet.verification.explanation_check import check_program
+from tests.conftest import REPORTS
+from tests.rows import each_row
+from tests.unit.analysis.real_launches import SAMPLES, profile_of
+
+
+def group_of(path: Path) -> LaunchGroup:
+    profile = profile_of(path)
+    told = explain(profile, profile.launches[:1], 5, sass=False).launches[0]
+    return LaunchGroup([told.launch], told, [])
+
+
+def texts_of(*groups: LaunchGroup) -> list[str]:
+    return [str(text) for text in same_work_texts(groups, Ledger())]
+
+
+def test_two_versions_of_a_product() -> None:
+    """Both sides of a sample, as if one report had both."""
+    slow, fast = (group_of(SAMPLES["score_tiles"].report(side)) for side in ("slow", "fast"))
+    (text,) = texts_of(slow, fast)
+    assert "does as many FP32 operations (34.36 GFLOP) in less time: " in text
+    assert "x faster than #0 score. If the results are the same" in text
+    assert texts_of(fast, slow) == [text]
+    assert texts_of(slow, slow) == []
+
+
+def test_other_work_is_not_compared() -> None:
+    """A product in FP32, and a transposition that computes nothing."""
+    assert (
+        texts_of(
+            *(group_of(SAMPLES[name].report("slow")) for name in ("score_tiles", "matrix_flip"))
+        )
+        == []
+    )
+
+
+@each_row(
+    ("report", "text"),
+    [
+        ("pipeline_after", "#0 scale_bias_clamp moves as many bytes from and to DRAM"),
+        ("pipeline_before", ""),  # `sum_blocks` reads as much as `scale`, and stores nothing
+        ("tour_basic", ""),  # counts neither
+    ],
+)
+def test_programs(report: str, text: str) -> None:
+    profile = profile_of(next(REPORTS.glob(f"{report}.ncu-rep*")))
+    program = program_of(explain(profile, profile.launches, 5, sass=False))
+    assert program is not None
+    found = [each for each in program.sentences if "in less time" in each]
+    assert len(found) == bool(text)
+    assert all(each.startswith(text) for each in found)
+    assert not any(result.unsupported for result in check_program(program))
