@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from keet.analysis.candidate import MEMORY_WAITS, kept_waits, part_of
+from keet.analysis.decisions.replays import COALESCED_WAITS
 from keet.analysis.hardware.ceilings import HOST_LINK
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import global_part, less_shared
@@ -26,7 +27,6 @@ from keet.diagnosis.claims.claim import (
 )
 from keet.evidence import Evidence, Sentence
 from keet.findings import FindingSpec
-from keet.findings.uncoalesced_global import COALESCED_WAITS
 from keet.formatting import capitalized
 from keet.records import NamedTuple
 from keet.units import Quantity
