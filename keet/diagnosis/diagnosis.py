@@ -114,6 +114,12 @@ def _all_fixed(
     return forecast(of_all, model, gain, unknown)
 
 
+def _explains(other: RankedCandidate, pipe: RankedCandidate) -> bool:
+    """Whether the other cause is measured, or removes nearly as much time as a relieved pipe."""
+    is_measured = other.candidate.basis == "measured" and other.gain >= WORTH
+    return is_measured or math.log(other.possible) >= EXPLAINS_PIPE * math.log(pipe.possible)
+
+
 class CrossLaunchFindings(NamedTuple):
     """Findings about several launches of a report."""
 
@@ -199,7 +205,7 @@ def _is_explained(
     return any(
         isinstance(other.candidate.effect, Effect)
         and other.candidate.effect.units.get(model.busiest, 1.0) < 1
-        and math.log(other.possible) >= EXPLAINS_PIPE * math.log(each.possible)
+        and _explains(other, each)
         for other in ranked
         if other is not each
     )

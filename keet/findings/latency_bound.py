@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,8 +15,9 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines
 from keet.analysis.time_model import HOT_LINE, LEADS, PASSES_ON, WORTH, Effect, TimeModel
 from keet.catalog import stalls
-from keet.evidence import Sentence
+from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
 MORE_IN_FLIGHT = Parameter(
     1.8, "factor of independent operations in flight after loads are issued earlier", "fit"
 )
+MOST_ROUND_TRIPS = Parameter(
+    8, "most loads in a row that can be issued together: they need registers", "judgement"
+)
+SEVERAL_TRIPS = Parameter(2, "loads waited for one after the other that are mentioned", "judgement")
 WITHOUT_STATES = Parameter(0.8, "likelihood of latency without warp states", "judgement")
 
 FINDING = FindingSpec(
@@ -175,6 +181,10 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     # More loads in flight do not hide the queue for a slow link or for one hot line.
     queued = max(model.loads.get(HOST_LINK, 0.0), model.loads.get(HOT_LINE, 0.0))
     covered = kept_waits(model, HIDEABLE, (1 - 1 / MORE_IN_FLIGHT) * (1 - queued))
+    trips = _round_trips(view)
+    if trips is not None:  # issued together, they take one round trip
+        times = max(MORE_IN_FLIGHT, min(float(trips.value), MOST_ROUND_TRIPS))
+        covered |= kept_waits(model, ("long_scoreboard",), (1 - 1 / times) * (1 - queued))
     longest = max(covered, key=lambda state: model.waiting[state], default="long_scoreboard")
     if top is None:
         busy = Sentence("The report does not say how busy the units were")
@@ -197,6 +207,9 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         waits = f"a warp {'mostly' if leads else 'also'} waits for {stalls()[longest].waits_for}"
         # A warp that waits after EXIT has no next instruction.
         waits += "" if longest == "drain" else " before its next instruction"
+        if trips is not None and trips.value >= SEVERAL_TRIPS:
+            text = "{waits}; waits for loads are spread over about {trips:.0f} of them in a row"
+            waits = Sentence(text, waits=waits, trips=trips)
     busiest, possible = top.reached if top else None, view.get("theoretical_occupancy_pct")
     evidence = (issue, busiest, possible, view.stall(longest))
     yield Candidate(
@@ -209,6 +222,26 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         variant="ampere" if view.capability >= (8, 0) else "",  # cp.async came with it
         likelihood=1.0 if view.stalls else WITHOUT_STATES,
     )
+
+
+def _round_trips(view: LaunchView) -> Evidence | None:
+    """How many loads a thread waits for one after the other: over how many instructions the waits
+    for loads are spread. None: not known."""
+    if view.code is None:
+        return None
+    samples = Counter(
+        {
+            wait.position: wait.samples
+            for wait in view.code.waits
+            if wait.reason == "long_scoreboard"
+        }
+    )
+    every = samples.total()
+    if not every:
+        return None
+    spread = 1 / sum((part / every) ** 2 for part in samples.values())
+    label = "loads that are waited for one after the other"
+    return view.ledger.derived("round_trips", Quantity(spread, ""), label)
 
 
 def absent(view: LaunchView, model: TimeModel) -> Absence | None:

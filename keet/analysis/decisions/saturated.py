@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
-from keet.analysis.candidate import Candidate, kept_waits
+from keet.analysis.candidate import Candidate, kept_waits, part_of
 from keet.analysis.hardware.ceilings import WHOLE_SM
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
@@ -25,12 +25,20 @@ PIPE_WORK = Parameter(
 NEAR_BUSIEST = Parameter(0.9, "share of the largest load: a unit may limit too", "judgement")
 RELIEVED_TOO = Parameter(0.8, "the same: a unit has less work with a relieved pipe", "judgement")
 FADE_IN = Parameter(10, "how fast a unit starts to count beyond such a share", "judgement")
+LOADS_OF_TILES = Parameter(
+    0.25, "loads per arithmetic instruction of tiles in registers: 8 values for 32 products", "fit"
+)
+REUSED = Parameter(
+    4, "loads from shared memory per store from which values are reused", "judgement"
+)
 MOSTLY_HITS = Parameter(0.8, "share of global loads that hit L1: they are reloads", "judgement")
 
 Work = Literal["reloads", "special functions", "other"]
 _LEFT_OUT = (*DEVICE_WIDE, "FMA", "tensor", "FP16", "FP64", "issue", WHOLE_SM)
 """Near the peak of an arithmetic pipe, a kernel is at a roofline. Whether the work is needed is
 checked by other candidates."""
+_LOADS = ("LDS", "LDG")
+_TENSOR = ("HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "OMMA", "HGMMA", "IGMMA", "QGMMA", "BGMMA")
 _LOADS_AND_STORES = ("LD", "ST", "ATOM", "RED")
 _OPCODES = {
     "ALU": (
@@ -79,15 +87,33 @@ def saturated(view: LaunchView, model: TimeModel) -> SaturatedUnit | None:
     name, reached = capitalized(ceiling.spoken), ceiling.reached
     text = "{unit} is {rank}: it is busy for {busy:.0f} of the time"
     shown = Sentence(text, unit=name, rank=rank, busy=reached)
-    removed = (1 - PIPE_WORK) * certainty
+    left = _loads_left(view) if is_l1 else None
+    removed = (1 - (PIPE_WORK if left is None else left)) * certainty
     units = {
         other: 1 - removed * _above(RELIEVED_TOO, load, model) for other, load in loads.items()
     }
     units |= dict.fromkeys(("L1", "LSU") if is_l1 else (unit,), 1 - removed)
+    if left is not None:  # loads that are not executed take no issue slots
+        units["issue"] = 1 - removed * part_of(view, *_LOADS)
     if unit == "XU":  # it executes only a part of each division and conversion
         units |= dict.fromkeys(("issue", "ALU", "FMA"), 1 - removed * INDIRECT)
-    effect = Effect(units, less_queueing(model, unit, certainty))
+    effect = Effect(units, less_queueing(model, unit, removed))
     return SaturatedUnit(unit, work, reached, shown, effect, partial(unit_places, view, unit))
+
+
+def _loads_left(view: LaunchView) -> float | None:
+    """Share of the loads that is left if each thread computes a tile of results: by loads per
+    arithmetic instruction before and after. None: values are not used by several threads, or what
+    the instructions are for is not known."""
+    if view.code is None or part_of(view, *_TENSOR):
+        return None
+    loads, stores = part_of(view, *_LOADS), part_of(view, "STS")
+    value = {purpose.value: share for purpose, share in view.code.mix}.get("value", 0.0)
+    shared = part_of(view, "LDS")
+    is_reused = _mostly_hits(view) or (shared > loads / 2 and shared >= REUSED * stores > 0)
+    if not is_reused or not value or not loads:
+        return None
+    return min(1.0, max(LOADS_OF_TILES * value / loads, stores / loads))
 
 
 def _above(part: float, load: float, model: TimeModel) -> float:
@@ -107,13 +133,13 @@ def _mostly_hits(view: LaunchView) -> bool:
     )
 
 
-def less_queueing(model: TimeModel, unit: str, certainty: float = 1.0) -> dict[str, float]:
+def less_queueing(model: TimeModel, unit: str, removed: float = 1 - PIPE_WORK) -> dict[str, float]:
     """Waiting for a unit decreases with its work."""
     states = ("mio_throttle", "lg_throttle", "short_scoreboard")
     if unit not in ("L1", "LSU", "ADU", "XU"):
         states = ("math_pipe_throttle", "wait", "dispatch_stall")
     queues = model.loads.get(unit, 0.0) ** SHARPNESS
-    return kept_waits(model, states, (1 - PIPE_WORK) * certainty * queues)
+    return kept_waits(model, states, removed * queues)
 
 
 def unit_places(view: LaunchView, unit: str) -> tuple[Place, ...]:
