@@ -148,11 +148,20 @@ def ranked_candidates(view: LaunchView, model: TimeModel) -> list[RankedCandidat
         matters = possible > 1 or _wastes_the_busiest(each, model)
         if matters and (known is None or each.gain > known.gain):
             best[candidate.id] = each
-    # Of equal gains, the more usual cause comes first.
+    # Of gains that are limited, the one with more idle SMs or lanes comes first; of equal ones, the
+    # more usual cause.
     usual = {spec.id: spec.edit.usual for spec in findings().values()}
-    ranked = sorted(best.values(), key=lambda each: (-each.gain, usual[each.candidate.id]))
+    ranked = sorted(
+        best.values(),
+        key=lambda each: (-each.gain, _longest_left(each), usual[each.candidate.id]),
+    )
     ranked = _idle_sms_first(ranked)
     return [each for each in ranked if not _is_explained(each, ranked, model)]
+
+
+def _longest_left(each: RankedCandidate) -> float:
+    effect = each.candidate.effect
+    return effect.longest_sm if isinstance(effect, Effect) else 1.0
 
 
 def _idle_sms_first(ranked: list[RankedCandidate]) -> list[RankedCandidate]:

@@ -174,6 +174,11 @@ def gain_of(
     return Forecast(*(total_ns / max(total_ns - each, total_ns * 1e-3) for each in saved))
 
 
+def notable_saving(saved: float, total: float) -> float:
+    """0 if it is too small to move a kernel before those that take more time."""
+    return saved if saved >= NOTABLE_SAVING * total else 0.0
+
+
 def launches_that_matter(groups: Sequence[LaunchGroup]) -> tuple[LaunchExplanation, ...]:
     """Representatives of the groups that matter: the largest savings, then the longest times."""
     # Ranges of several kernels are not in the run table: their time in the report is used.
@@ -182,7 +187,7 @@ def launches_that_matter(groups: Sequence[LaunchGroup]) -> tuple[LaunchExplanati
     total = sum(took.values())
     chosen = dict.fromkeys(groups[:1])  # they are sorted by savings
     for group in groups:
-        if group.saved_ns(LIKELY) >= NOTABLE_SAVING * total > 0:
+        if notable_saving(group.saved_ns(LIKELY), total):
             chosen[group] = None
     covered = sum(took[each] for each in chosen)
     for group in sorted(groups, key=lambda each: -took[each]):

@@ -25,6 +25,7 @@ from keet.explanation.launch_groups import (
     answer_of,
     gain_of,
     launches_that_matter,
+    notable_saving,
 )
 from keet.explanation.program_table import ProgramExplanation, ProgramRow
 from keet.explanation.run_texts import (
@@ -109,7 +110,11 @@ class ProgramCollector:
             answers = self._answers
             members = [answers[each.id] for each in launches if each.id in answers]
             groups.append(LaunchGroup(launches, first, members, positions))
-        ranked = sorted(groups, key=lambda g: (-g.saved_ns(LIKELY), -g.time_ns, -g.report_ns))
+        total = sum(group.time_ns for group in groups)
+        ranked = sorted(
+            groups,
+            key=lambda g: (-notable_saving(g.saved_ns(LIKELY), total), -g.time_ns, -g.report_ns),
+        )
         return ranked, left_out
 
 
@@ -174,7 +179,9 @@ class _ProgramMaker:
                 yield self._left_out_row(total)
             return
         rows = map(self._run_row, self._run.kernels)
-        yield from sorted(rows, key=lambda row: -row.saved_ns)  # of equal savings, by time
+        busy = float(self._run.busy.value)
+        # Of equal savings, by time.
+        yield from sorted(rows, key=lambda row: -notable_saving(row.saved_ns, busy))
 
     def _row(self, rank: int, group: LaunchGroup, total: Evidence) -> ProgramRow:
         key, name = f"program_row_{rank}", group.first.launch.kernel

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.analysis.candidate import Candidate, kept_waits
+from keet.analysis.candidate import MIO_WAITS, Candidate, kept_waits, part_of
 from keet.analysis.facts import grid, instructions, on_chip, origin, waits, warps
 from keet.analysis.kernel.grid_use import least_kept
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
-from keet.analysis.time_model import INDIRECT, Effect, TimeModel
+from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
+PER_STEP = Parameter(
+    5, "instructions of a step of a tree: barrier, store, two loads, sum", "judgement"
+)
+MOSTLY = Parameter(0.75, "accesses of such a step over their usual number", "judgement")
 BARRIER_WAITS = Parameter(0.75, "share of the waiting at barriers that a fix removes", "fit")
 
 FINDING = FindingSpec(
@@ -88,7 +92,23 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         text = Sentence("Warps spend {at:.0f} of their time at block-wide barriers.", at=barrier)
         waits = kept_waits(model, ("barrier",), BARRIER_WAITS)
         effect = Effect({"ADU": INDIRECT}, waits)
+        if steps := _tree_steps(view):  # shuffles need neither the barriers nor shared memory
+            units = dict.fromkeys(("issue", "ALU", "L1", "LSU", "ADU"), 1 - steps)
+            effect = Effect(units, waits | kept_waits(model, MIO_WAITS, steps))
         yield Candidate(FINDING.id, text, effect, (barrier,), view.barrier_places, "assumed")
+
+
+def _tree_steps(view: LaunchView) -> float:
+    """Share of the instructions that are steps of a reduction tree in shared memory: between two
+    barriers, a value is stored and two are loaded. 0 if it is no such tree."""
+    barriers, stores, loads = (part_of(view, opcode) for opcode in ("BAR", "STS", "LDS"))
+    is_tree = (
+        MOSTLY * barriers <= stores <= barriers / MOSTLY
+        and 2 * MOSTLY * stores <= loads <= 2 * stores / MOSTLY
+    )
+    if not is_tree or part_of(view, "SHFL"):
+        return 0.0
+    return min(MOST_REMOVED, PER_STEP * barriers)
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:

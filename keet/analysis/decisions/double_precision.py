@@ -114,7 +114,8 @@ def in_single_precision(view: LaunchView, model: TimeModel, *, is_unintended: bo
     disappear too."""
     doubles, converted = part_of(view, *DOUBLES), part_of(view, "F2F")
     most, indirect = MOST_REMOVED, INDIRECT
-    removed = min(most, PER_DOUBLE * (doubles + converted))
+    own = doubles + converted
+    removed = min(most, PER_DOUBLE * own, own + (1 - own) * indirect)
     units = {"FP64": 1 - most, **dict.fromkeys(("issue", "ALU"), 1 - removed)}
     if on_xu := converted + part_of(view, "MUFU"):
         units["XU"] = max(1 - most, 1 - converted / on_xu)

@@ -37,6 +37,8 @@ Work = Literal["reloads", "special functions", "other"]
 _LEFT_OUT = (*DEVICE_WIDE, "FMA", "tensor", "FP16", "FP64", "issue", WHOLE_SM)
 """Near the peak of an arithmetic pipe, a kernel is at a roofline. Whether the work is needed is
 checked by other candidates."""
+_WORD = 4
+"""Bytes that a bank of shared memory delivers at a time."""
 _LOADS = ("LDS", "LDG")
 _TENSOR = ("HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "OMMA", "HGMMA", "IGMMA", "QGMMA", "BGMMA")
 _LOADS_AND_STORES = ("LD", "ST", "ATOM", "RED")
@@ -113,7 +115,20 @@ def _loads_left(view: LaunchView) -> float | None:
     is_reused = _mostly_hits(view) or (shared > loads / 2 and shared >= REUSED * stores > 0)
     if not is_reused or not value or not loads:
         return None
-    return min(1.0, max(LOADS_OF_TILES * value / loads, stores / loads))
+    tiled = max(LOADS_OF_TILES * value / loads, stores / loads)
+    return min(1.0, tiled * min(1.0, _shared_width(view) / _WORD))
+
+
+def _shared_width(view: LaunchView) -> float:
+    """Bytes per thread of a load from shared memory, on average; a word if it has none."""
+    program = view.code.program if view.code else None
+    loads = [
+        (program.code[position].width, program.counts[position])
+        for position in (program.ran if program else ())
+        if program and program.code[position].opcode == "LDS"
+    ]
+    every = sum(count for _, count in loads)
+    return sum(width * count for width, count in loads) / every if every else _WORD
 
 
 def _above(part: float, load: float, model: TimeModel) -> float:
