@@ -333,9 +333,30 @@ def _by_sectors(view: LaunchView) -> HotLine | None:
     atomic = _is_atomic(view, rate)
     # An atomic looks up its sector twice: to read and to write it.
     lookups = 2 if atomic else 1
-    load = max(min(1.0, rate / HOT_LINE_RATE / lookups), _lone_activity(view))
+    repeats = _repeats(view) if atomic else 1.0
+    load = max(min(1.0, rate * repeats / HOT_LINE_RATE / lookups), _lone_activity(view))
     requests = rate * (_l2_cycles(view) or 0.0) / lookups
     return HotLine(load * sure, shown, most, usual, atomic, requests)
+
+
+def _repeats(view: LaunchView) -> float:
+    """Share of the atomics' sectors that queue for each other, 0 to 1; 1 without the machine code.
+
+    The lanes of a warp that update different addresses by their index (block copies added to a
+    table) request several sectors at once, which a slice serves at its full rate. Only the next
+    request of the same sectors has to wait.
+    """
+    code = view.code
+    if code is None or not code.sectors:
+        return 1.0
+    every = waiting = 0
+    for each in code.atomics:
+        if each.memory == "global":
+            sectors = code.sectors.get(code.program.code[each.position].address, 0)
+            requests = code.program.counts[each.position]
+            every += sectors
+            waiting += min(sectors, requests) if each.spread == "different addresses" else sectors
+    return waiting / every if every else 1.0
 
 
 def _lone_activity(view: LaunchView) -> float:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.decisions.hot_slice import hot_slice
+from keet.analysis.decisions.retries import Retries, retries, shown_retries
 from keet.analysis.facts import on_chip, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import UNRELATED_WAITS, less_shared
@@ -14,15 +16,20 @@ from keet.analysis.time_model import HOT_LINE_RATE, INDIRECT, MOST_REMOVED, Time
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
+SPREAD_PASSES = 3.53
+"""Wavefronts of an atomic whose 32 threads access random words: the most of them that meet in one
+of 32 banks, on average (32 balls in 32 bins). That many repeats are no contention."""
+
 FINDING = FindingSpec(
     id="atomic_contention",
     family="memory",
     label="contended atomics",
     meaning="Many threads update few addresses, which are served one after the other.",
-    how="On shared memory: the wavefronts of atomics that are repeats, because threads of a warp "
-    "update the same address. On global memory: the busiest slice of L2 is compared with the "
-    "average one, where its requests are atomics, because one address is served by one slice at a "
-    "limited rate.",
+    how="Compare-and-swap loops: the executions beyond one per update, which are retries. On "
+    "shared memory: the wavefronts of atomics that are repeats, because threads of a warp update "
+    "the same address, beyond those of evenly spread addresses. On global memory: the busiest "
+    "slice of L2 is compared with the average one, where its requests are atomics, because one "
+    "address is served by one slice at a limited rate.",
     rule_titles=("L2 Slices Workload Imbalance",),
     parameters=(HOT_LINE_RATE, MOST_REMOVED, UNRELATED_WAITS, INDIRECT),
     claims=("instructions", "bytes", "waiting"),
@@ -40,6 +47,10 @@ FINDING = FindingSpec(
         "variant.",
         when(origin.triton): "Combine within the program first (tl.sum, tl.histogram), then issue "
         "one tl.atomic_add per program{here}.",
+        when(on_chip.retries_in_shared, name="retries"): "Threads retry a compare-and-swap on "
+        "shared memory{here}. Give each thread or warp its own copy, or sum runs of equal keys in "
+        "registers. Additions of float, double and long long are such loops there; int and "
+        "unsigned have native atomics, which suffice if the sum of a block fits.",
         when(on_chip.contention_in_shared, name="shared"): "Threads of a warp update the same "
         "words of shared memory{here}: combine equal keys within the warp first "
         "(__match_any_sync), let each thread count runs of equal keys in a register, or keep a "
@@ -87,6 +98,10 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     hot = hot_slice(model)
     if hot and hot.is_atomic:
         yield Candidate(FINDING.id, *hot.shown, lambda: _places(view), variant="global")
+    for found in retries(view):
+        places = partial(_retried, view, found)
+        variant = "retries" if found.memory == "shared" else "global"
+        yield Candidate(FINDING.id, *shown_retries(view, model, found), places, variant=variant)
     conflicts, fronts = view.get("bank_conflicts_atomic"), view.get("shared_atomic_wavefronts")
     if conflicts is None or fronts is None or not conflicts.value:
         return
@@ -98,7 +113,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         "{share:.0f} of the {fronts}s of atomics on shared memory are repeats: threads of a warp "
         "update the same address."
     )
-    wasted = min(1.0, share.value / 100)
+    needed = 1 - min(1.0, share.value / 100)
+    wasted = max(0.0, 1 - needed * (SPREAD_PASSES if _by_data(view) else 1.0))
     effect = less_shared(model, wasted, fronts.value)
     units = {"L1": max(effect.units["L1"], 1 - MOST_REMOVED)}
     waits = kept_waits(model, MEMORY_WAITS, wasted * INDIRECT)
@@ -109,6 +125,18 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         (share, conflicts, fronts),
         lambda: view.column_places("excess wavefronts", "src_shared_wavefronts_excess"),
         variant="shared",
+    )
+
+
+def _by_data(view: LaunchView) -> bool:
+    """Whether data chooses the addresses of atomics on shared memory, or may do so."""
+    if view.code is None:
+        return True
+    regular = ("one address", "one address per block", "one address per warp or less")
+    return any(
+        each.spread not in (*regular, "different addresses")
+        for each in view.code.atomics
+        if each.memory == "shared"
     )
 
 
@@ -123,6 +151,12 @@ def _places(view: LaunchView) -> tuple[Place, ...]:
         if atomic.memory == "global"
     }
     return view.places_by("atomics", costs) or view.sampled_places()
+
+
+def _retried(view: LaunchView, found: Retries) -> tuple[Place, ...]:
+    assert view.code is not None
+    code = view.code.program.code
+    return view.places_by("retries", {code[at].address: n for at, n in found.repeated.items()})
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:

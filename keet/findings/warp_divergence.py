@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate
+from keet.analysis.decisions.retries import beside_retries, retried
 from keet.analysis.facts import grid, origin, waits, warps
 from keet.analysis.kernel.grid_use import grid_shape, shortness
 from keet.analysis.kernel.inactive_threads import (
@@ -18,7 +19,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
-from keet.evidence import Sentence
+from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 CONVERGED = Parameter(
@@ -105,13 +106,24 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         return
     on_average = "On average, {threads:.1f}s of a warp are active per instruction{why}."
     text = Sentence(on_average, threads=threads, why=_WHY.get(cause, ""))
-    kept = (threads.value / WARP) ** CONVERGED
+    evidence: tuple[Evidence, ...] = (threads,)
+    active, share = float(threads.value), 1.0
+    if beside := beside_retries(view):
+        shown, share = beside.threads, beside.share
+        text = Sentence(
+            "{text} Without the retries of compare-and-swap loops, which contended atomics cause, "
+            "{shown:.1f}s are active.",
+            text=text,
+            shown=shown,
+        )
+        evidence, active = (threads, shown), float(shown.value)
+    kept = 1 - share * (1 - (active / WARP) ** CONVERGED)
     # Divergent paths run one after the other and make warps wait longer. Empty lanes do not.
     shorter = 0.0 if cause == "outside" else INDIRECT
     waits = 1 - shorter * (1 - kept) * (1 - model.waiting_for(*MEMORY_WAITS))
     effect = Effect(dict.fromkeys(_WITHIN_SM, kept), every_wait=waits)
     places = partial(_places, view, inactive)
-    yield Candidate(FINDING.id, text, effect, (threads,), places, "assumed", cause)
+    yield Candidate(FINDING.id, text, effect, evidence, places, "assumed", cause)
 
 
 def _empty_lanes(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
@@ -144,7 +156,9 @@ def _places(view: LaunchView, inactive: InactiveThreads | None) -> tuple[Place, 
     executed = view.table.executed
     if threads is None or executed is None:
         return ()
-    return view.places_by(of, {at: WARP * n - threads.get(at, 0) for at, n in executed.items()})
+    lost = {at: WARP * n - threads.get(at, 0) for at, n in executed.items()}
+    again = retried(view)
+    return view.places_by(of, {at: int(n * (1 - again.get(at, 0.0))) for at, n in lost.items()})
 
 
 def absent(view: LaunchView, _model: TimeModel) -> Absence | None:

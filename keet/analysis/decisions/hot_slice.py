@@ -19,10 +19,12 @@ def hot_slice(model: TimeModel) -> HotSlice | None:
     hot = model.hot_line
     if hot is None:
         return None
-    # What combines within a block first sends one request per block.
+    # What combines within a block first sends one request per block, and a loop over the data
+    # needs no more blocks than fit on the GPU at a time.
     blocks, kept = model.view.value("grid_size") or 0.0, 1 - MOST_REMOVED
     if hot.requests and blocks:
-        kept = min(kept, blocks / hot.requests)
+        rounds = max(1.0, model.view.value("waves_per_sm") or 1.0)
+        kept = min(1.0, blocks / rounds / hot.requests)
     how = "atomics" if hot.is_atomic else "plain loads or stores"
     text = (
         "One slice of L2 is active {skew:.1f} times as long as an average one: {how} access the "

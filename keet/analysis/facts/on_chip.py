@@ -156,8 +156,8 @@ def atomics_compare_and_swap(view: LaunchView) -> Answer:
 
 def _contends_in_shared(view: LaunchView, finding: RaisedFinding) -> Answer:
     """Decided by the candidate that raised the finding; else true if there are no other atomics."""
-    if finding.variant in ("shared", "global"):
-        return finding.variant == "shared"
+    if finding.variant in ("shared", "retries", "global"):
+        return finding.variant != "global"
     return view.count("ATOMS") > 0 and not view.count(*_GLOBAL_ATOMICS)
 
 
@@ -166,6 +166,12 @@ contention_in_shared = Fact(
     metrics=("bank_conflicts_atomic",),
     opcodes=("ATOMS",),
     of_finding=_contends_in_shared,
+)
+
+retries_in_shared = Fact(
+    "threads retry compare-and-swap loops on words of shared memory",
+    opcodes=("ATOMS",),
+    of_finding=lambda _, finding: finding.variant == "retries",
 )
 
 

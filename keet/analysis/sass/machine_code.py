@@ -13,6 +13,7 @@ from keet.analysis.sass.analyses.expansions import Expansion, expansions
 from keet.analysis.sass.analyses.loop_chains import LoopChains, loop_chains
 from keet.analysis.sass.analyses.loop_invariants import Invariant, invariants
 from keet.analysis.sass.analyses.purpose import Purpose, mix, purposes
+from keet.analysis.sass.analyses.retry_loops import RetryLoop, retry_loops
 from keet.analysis.sass.analyses.reuse import (
     Access,
     PointerReuse,
@@ -110,6 +111,10 @@ class MachineCode:
     @cached_property
     def atomics(self) -> list[Atomic]:
         return atomics(self.program, self.evaluation)
+
+    @cached_property
+    def retry_loops(self) -> list[RetryLoop]:
+        return retry_loops(self.program)
 
     @cached_property
     def invariants(self) -> list[Invariant]:

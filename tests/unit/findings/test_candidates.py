@@ -23,7 +23,13 @@ from tests.unit.analysis.real_launches import changed, launch_of, public_launch
 CLEAR = 1.15
 """Times faster: a look-alike must stay below, a cause must not."""
 
-BY_CODE = ("redundant_traffic", "integer_overhead", "uncoalesced_global", "narrow_access")
+BY_CODE = (
+    "atomic_contention",
+    "redundant_traffic",
+    "integer_overhead",
+    "uncoalesced_global",
+    "narrow_access",
+)
 """Kinds that the machine code shows in part. Analysing it takes most of the time."""
 
 # A kind of cause, a report with it, and one that looks like it but has another limit. A case of the
@@ -31,6 +37,7 @@ BY_CODE = ("redundant_traffic", "integer_overhead", "uncoalesced_global", "narro
 KINDS = [
     ("atomic_contention", "graph_bfs/social_queue", "gemv/atomic_sums"),
     ("atomic_contention", "histogram/common_class", "histogram/spread_classes"),
+    ("atomic_contention", "bin_moments/eight_bins_of_a_warp", "bin_moments/levels_of_a_lane"),
     ("barrier_bound", "scan/tiles_one_thread", "layernorm/tree_over_long_rows"),
     ("fp64_promotion", "stencil2d/double_exponentials", "stencil2d/one_double_constant"),
     ("instruction_fetch", "interpreter/generated_operations_u32", "interpreter/two_operations"),
