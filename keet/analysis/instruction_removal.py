@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 
 from keet.analysis.candidate import MEMORY_WAITS, kept_waits
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.sass.instructions.instruction import Instruction
+from keet.analysis.sass.instructions.opcodes import Role
 from keet.analysis.time_model import INDIRECT, TimeModel
 
 
@@ -14,7 +16,14 @@ def kept_waits_without(
     view: LaunchView, model: TimeModel, positions: Iterable[int], gone: float, removed: float
 ) -> dict[str, float]:
     """An effect on waiting: the share `gone` of these instructions goes, which is the share
-    `removed` of all instructions.
+    `removed` of all instructions."""
+    return kept_waits_by(view, model, dict.fromkeys(positions, gone), removed)
+
+
+def kept_waits_by(
+    view: LaunchView, model: TimeModel, gone: Mapping[int, float], removed: float
+) -> dict[str, float]:
+    """The same with the share that goes of each instruction, by position.
 
     A sampled wait belongs to the instruction that is waited for (a load, a conversion), or to the
     waiting one if it waits for its own unit or for its constants. Without samples, waiting for
@@ -23,13 +32,36 @@ def kept_waits_without(
     if view.code is None or not view.code.stalls:
         states = tuple(state for state in model.waiting if state not in MEMORY_WAITS)
         return kept_waits(model, states, INDIRECT * removed)
-    own, going = Counter[str](), set(positions)
-    every = Counter[str]()
+    own, every = defaultdict[str, float](float), Counter[str]()
     for wait in view.code.waits:
         every[wait.reason] += wait.samples
         cause = wait.producers[0] if wait.producers else wait.position
-        if cause in going:
-            own[wait.reason] += wait.samples
-    return {
-        state: 1 - gone * own[state] / every[state] for state in model.waiting if every.get(state)
-    }
+        own[wait.reason] += wait.samples * gone.get(cause, 0.0)
+    return {state: 1 - own[state] / every[state] for state in model.waiting if every.get(state)}
+
+
+_FMA = ("IMAD", "IMAD32I", "IMUL", "FFMA", "FMUL", "FADD", "FFMA32I", "FMUL32I", "FADD32I")
+_TWICE = ("WIDE", "HI")
+"""Products of 64 bits take the FMA pipe twice as long."""
+_ALU = (Role.INTEGER, Role.PREDICATE, Role.MOVE)
+
+
+def removed_part(view: LaunchView, gone: Mapping[int, float], unit: str) -> float:
+    """Share of the work of the issue slots, the FMA or the ALU pipe that goes, 0 to 1. `gone`: the
+    share that goes of each instruction, by position."""
+    if view.code is None or not gone:
+        return 0.0
+    program = view.code.program
+    every = removed = 0.0
+    for position in program.ran:
+        time = program.counts[position] * _time_on(unit, program.code[position])
+        every += time
+        removed += time * gone.get(position, 0.0)
+    return removed / every if every else 0.0
+
+
+def _time_on(unit: str, each: Instruction) -> int:
+    is_fma = each.opcode in _FMA
+    if unit == "FMA":
+        return is_fma * (2 if each.opcode == "IMAD" and each.has(*_TWICE) else 1)
+    return unit == "issue" or (each.role in _ALU and not is_fma)

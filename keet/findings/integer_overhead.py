@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import Candidate, part_of
 from keet.analysis.facts import instructions, origin
-from keet.analysis.instruction_removal import kept_waits_without
+from keet.analysis.instruction_removal import kept_waits_by, removed_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines
-from keet.analysis.sass.expanded_names import INTEGER_DIVISIONS
+from keet.analysis.sass.expanded_names import BYTES, INTEGER_DIVISIONS
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
@@ -37,7 +37,9 @@ FINDING = FindingSpec(
     "conversions instead of results.",
     how="The share of executed instructions that compute addresses, conditions and conversions, "
     "from the machine code (from integer counters without it). What every kernel needs is "
-    "subtracted. Integer divisions are counted with all their instructions.",
+    "subtracted. Integer divisions are counted with all their instructions, 64-bit arithmetic "
+    "with those that 32 bits would not need, bytes taken out of words with their extraction and "
+    "three of four instructions that compute with them.",
     credited_rules=("SOLBottleneck", "HighPipeUtilization"),
     parameters=(OVERHEAD_BASE, OVERHEAD_REMOVED, PER_DIVISION, MOST_REMOVED, INDIRECT),
     claims=("instructions", "redundant"),
@@ -54,6 +56,13 @@ FINDING = FindingSpec(
         when(instructions.divides_integers, name="division"): "Replace integer division and "
         "remainder{here}: use the block's and thread's own coordinates, divisors known at compile "
         "time (templates, powers of two), or a precomputed reciprocal (multiply and shift).",
+        when(instructions.takes_bytes_apart, name="bytes"): "Work on four bytes at a time{here} "
+        "instead of taking them out of words one by one: packed sums and differences (__vadd4, "
+        "__dp4a), and masks with one multiplication for comparisons and digits.",
+        when(instructions.computes_long_integers, name="long_values"): "Compute in the width of a "
+        "register{here} where the values fit: int or unsigned instead of long long, int64_t or "
+        "size_t. Split larger values once, for example into days and seconds, and go on with the "
+        "parts.",
         when(instructions.repeats_invariant_work, name="invariant"): "A part of the work in the "
         "loop gives the same result every time{here}: compute it before the loop, and mark "
         "pointers __restrict__ so that the compiler may do it.",
@@ -76,6 +85,7 @@ FINDING = FindingSpec(
     ),
 )
 
+_PIPES = ("ALU", "FMA")
 _OVERHEAD = ("address", "control", "conversion")
 """Purposes of instructions that compute no results."""
 
@@ -86,33 +96,42 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         return
     words = (
         "The schedulers issue in {issue:.0f} of the cycles, and {share:.0f} of the instructions "
-        "compute addresses, conditions and conversions.{divisions}"
+        "compute addresses, conditions and conversions.{named}"
     )
     special, integers = part_of(view, "MUFU"), part_of(view, "I2F", "F2I")
-    divisions = _divisions(view)
+    divisions, counted = _divisions(view), _counted(view)
     divided = divisions.value / 100 if divisions else 0.0
-    # Divisions can go as a whole; of the other instructions, every kernel needs some.
-    rest = share.value / 100 - divided
-    beyond = max(0.0, rest - OVERHEAD_BASE * (1 - divided))
-    removed = min(MOST_REMOVED, OVERHEAD_REMOVED * (beyond + divided))
-    units = dict.fromkeys(("issue", "ALU", "FMA", "ADU"), 1 - removed)
+    beyond_32_bits = {unit: removed_part(view, counted, unit) for unit in (*_PIPES, "issue")}
+    certain = divided + beyond_32_bits["issue"]
+    # What is counted can go as a whole; of the other instructions, every kernel needs some.
+    rest = _rest_share(view, share, divided, counted)
+    beyond = max(0.0, rest - OVERHEAD_BASE * (1 - certain))
+    removed = {
+        unit: min(MOST_REMOVED, OVERHEAD_REMOVED * (beyond + divided + part))
+        for unit, part in (*beyond_32_bits.items(), ("ADU", 0.0))
+    }
+    units = {unit: 1 - part for unit, part in removed.items()}
     if on_xu := integers + special + part_of(view, "F2F"):
         # Its work for integers: conversions, and the reciprocals between them.
-        units["XU"] = 1 - removed * ((integers + min(special, integers / 2)) / on_xu)
-    of_overhead = min(1.0, removed / (share.value / 100)) if share.value else 0.0
-    waits = kept_waits_without(view, model, _overhead(view), of_overhead, removed)
+        of_integers = (integers + min(special, integers / 2)) / on_xu
+        units["XU"] = 1 - removed["ADU"] * of_integers
+    of_overhead = min(1.0, removed["ADU"] / (share.value / 100)) if share.value else 0.0
+    gone = dict.fromkeys(_overhead(view), of_overhead)
+    gone |= {each: OVERHEAD_REMOVED * part for each, part in counted.items()}
+    waits = kept_waits_by(view, model, gone, removed["issue"])
     places = partial(view.column_places, "executed instructions", "inst_executed")
     said, shown = Sentence(), [share, issue]
-    if divisions is not None and divided >= instructions.NOTABLE_PART:
-        said = Sentence(" {part:.0f} are divisions or remainders of integers.", part=divisions)
-        shown.append(divisions)
-    text = Sentence(words, issue=issue, share=share, divisions=said)
+    for part, text in ((divisions, _DIVIDES), *_named(view)):
+        if part is not None and part.value / 100 >= instructions.NOTABLE_PART:
+            said = Sentence("{before}{then}", before=said, then=Sentence(text, part=part))
+            shown.append(part)
+    text = Sentence(words, issue=issue, share=share, named=said)
     yield Candidate(FINDING.id, text, Effect(units, waits), tuple(shown), places, "assumed")
 
 
 def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
     share = _overhead_share(view) if view.code is not None else None
-    if share is None or share.value >= 100 * (1 - MOST_REMOVED):
+    if share is None or share.value >= 100 * (1 - MOST_REMOVED) or _counted(view):
         return None
     text = "{share:.1f} of the instructions are for addresses and conditions."
     return Sentence(text, share=share), (share,)
@@ -162,13 +181,74 @@ def _overhead(view: LaunchView) -> list[int]:
     ]
 
 
+def _rest_share(
+    view: LaunchView, share: Evidence, divided: float, counted: Mapping[int, float]
+) -> float:
+    """Share of the instructions for addresses, conditions and conversions that are neither
+    divisions nor counted otherwise, 0 to 1."""
+    if view.code is None:
+        return float(share.value) / 100 - divided
+    divisions = set(view.code.expanded(*INTEGER_DIVISIONS))
+    rest = (each for each in _overhead(view) if each not in divisions and each not in counted)
+    return view.code.share(rest)
+
+
+_DIVIDES = " {part:.0f} are divisions or remainders of integers."
+_WIDE = " {part:.0f} are for upper halves and carries of long integers."
+_BYTES = " {part:.0f} take bytes out of words and compute with them one by one."
+
+
+def _named(view: LaunchView) -> Iterator[tuple[Evidence | None, str]]:
+    """What is counted beside divisions, with the sentences about it."""
+    executed = view.get("inst_executed")
+    if view.code is None or executed is None:
+        return
+    packed = view.code.packed_bytes
+    for name, label, positions, text in (
+        (
+            "wide_share",
+            "are for upper halves and carries of long integers",
+            view.code.wide_integers,
+            _WIDE,
+        ),
+        (
+            "single_byte_share",
+            "take bytes out of words and compute with them one by one",
+            packed.extractions | packed.arithmetic,
+            _BYTES,
+        ),
+    ):
+        part = Quantity(100 * view.code.share(positions), "%")
+        whole = f"of the executed instructions {label}"
+        yield view.ledger.derived(name, part, whole, executed), text
+
+
+def _counted(view: LaunchView) -> dict[int, float]:
+    """By position, the share that goes of instructions that 64-bit integers need and 32-bit ones do
+    not, and of arithmetic on single bytes. Divisions at run time are counted on their own."""
+    if view.code is None:
+        return {}
+    extractions, arithmetic = view.code.packed_bytes
+    gone = dict.fromkeys(arithmetic, 1 - 1 / BYTES)
+    gone |= dict.fromkeys(extractions | view.code.wide_integers, 1.0)
+    divisions = set(view.code.expanded(*INTEGER_DIVISIONS))
+    return {each: part for each, part in gone.items() if each not in divisions}
+
+
 def leading_lines(code: MachineCode) -> LeadingLines:
-    """Lines of divisions if they are a notable part; else lines by executed instructions that
-    compute addresses, conditions and conversions."""
-    divisions = code.expanded(*INTEGER_DIVISIONS)
-    if code.share(divisions) >= instructions.NOTABLE_PART:
-        of, positions = "divisions of integers", divisions
-    else:
+    """Lines of divisions, of 64-bit integers or of single bytes, whichever are more, if they are a
+    notable part; else lines by executed instructions that compute addresses, conditions and
+    conversions."""
+    known = {
+        "divisions of integers": code.expanded(*INTEGER_DIVISIONS),
+        "64-bit integers": sorted(code.wide_integers),
+        "bytes taken out of words": sorted(
+            code.packed_bytes.extractions | code.packed_bytes.arithmetic
+        ),
+    }
+    of = max(known, key=lambda each: code.share(known[each]))
+    positions = known[of]
+    if code.share(positions) < instructions.NOTABLE_PART:
         of = "work on addresses and conditions"
         purposes = code.purposes
         positions = [each for each in code.program.ran if purposes[each].value in _OVERHEAD]

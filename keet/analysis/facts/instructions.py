@@ -98,6 +98,17 @@ def divides_integers(view: LaunchView) -> Answer:
     return divisions * DIVISION_LENGTH >= NOTABLE_PART * view.all_executed > 0
 
 
+@Fact.of_code("a notable part of the instructions is for upper halves and carries of long integers")
+def computes_long_integers(code: MachineCode) -> Answer:
+    return if_most_run(code, sorted(code.wide_integers), code.program.ran, NOTABLE_PART)
+
+
+@Fact.of_code("words are taken apart into bytes for integer arithmetic")
+def takes_bytes_apart(code: MachineCode) -> Answer:
+    extractions, arithmetic = code.packed_bytes
+    return if_most_run(code, sorted(extractions | arithmetic), code.program.ran, NOTABLE_PART)
+
+
 @Fact.of_code("powers are computed by the general function")
 def computes_powers(code: MachineCode) -> Answer:
     return if_most_run(code, code.expanded(POWER), code.program.ran, NOTABLE_PART)

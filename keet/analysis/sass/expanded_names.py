@@ -1,5 +1,5 @@
-"""Names of functions that the compiler expands; see `analyses.expansions`. They are here so that
-facts and findings need not import the analysis of machine code."""
+"""Names of functions that the compiler expands (see `analyses.expansions`), and the bytes of a
+word. They are here so that facts and findings need not import the analysis of machine code."""
 
 from __future__ import annotations
 
@@ -7,3 +7,5 @@ DIVISION = "integer division or remainder"
 LONG_DIVISION = "64-bit integer division or remainder"
 INTEGER_DIVISIONS = (DIVISION, LONG_DIVISION)
 POWER = "powf"
+BYTES = 4
+"""Bytes in a word: packed instructions compute with all of them at a time."""

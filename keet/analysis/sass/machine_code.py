@@ -12,6 +12,7 @@ from keet.analysis.sass.analyses.distinct_bytes import SECTOR
 from keet.analysis.sass.analyses.expansions import Expansion, expansions
 from keet.analysis.sass.analyses.loop_chains import LoopChains, loop_chains
 from keet.analysis.sass.analyses.loop_invariants import Invariant, invariants
+from keet.analysis.sass.analyses.packed_bytes import PackedBytes, packed_bytes
 from keet.analysis.sass.analyses.purpose import Purpose, mix, purposes
 from keet.analysis.sass.analyses.retry_loops import RetryLoop, retry_loops
 from keet.analysis.sass.analyses.reuse import (
@@ -21,6 +22,7 @@ from keet.analysis.sass.analyses.reuse import (
     reuse_by_pointer,
     with_traffic,
 )
+from keet.analysis.sass.analyses.wide_integers import wide_integers
 from keet.analysis.sass.analyses.widths import Merge, merges
 from keet.analysis.sass.flow.program import MOST_INSTRUCTIONS, SassProgram
 from keet.analysis.sass.instructions.opcodes import Role
@@ -75,6 +77,16 @@ class MachineCode:
             if each.name in names
             for position in each.positions
         )
+
+    @cached_property
+    def wide_integers(self) -> frozenset[int]:
+        """Positions of instructions that 64-bit integers need and 32-bit integers would not."""
+        return wide_integers(self.program, self.purposes)
+
+    @cached_property
+    def packed_bytes(self) -> PackedBytes:
+        """Positions of integer arithmetic on bytes that are taken out of words one by one."""
+        return packed_bytes(self.program, self.purposes)
 
     def share(self, positions: Iterable[int]) -> float:
         """Share of the executed warp instructions, 0 to 1."""

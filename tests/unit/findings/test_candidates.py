@@ -42,6 +42,8 @@ KINDS = [
     ("fp64_promotion", "stencil2d/double_exponentials", "stencil2d/one_double_constant"),
     ("instruction_fetch", "interpreter/generated_operations_u32", "interpreter/two_operations"),
     ("integer_overhead", "stencil2d/remainders", "stencil2d/one_division"),
+    ("integer_overhead", "record_parse/dates_in_64_bits", "block_sad/unpacked_at_rest"),
+    ("integer_overhead", "block_sad/bytes_of_words", "block_sad/unpacked_at_rest"),
     ("l2_partition_imbalance", "table_lookup/cancel_word", "status_flags/cancel_word_now_and_then"),
     ("latency_bound", "spmv_ell/few_rows_both", "spmv_ell/waiting_for_dram"),
     ("launch_bound", "batched_gemm/groups", "gemm_f32/few_tiles"),

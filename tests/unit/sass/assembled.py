@@ -77,6 +77,8 @@ def analysed(code: MachineCode) -> MachineCode:
     assert all(merge.merged_width > merge.width for merge in code.merges)
     assert all(each.addresses_at_most != 0 for each in code.atomics)
     assert all(each.positions for each in code.invariants)
+    assert all(0 <= each < size for each in code.wide_integers)
+    assert not code.packed_bytes.extractions & code.packed_bytes.arithmetic
     assert sum(n for row in line_mix(code).values() for _, n in row) == sum(
         code.program.counts[each] for each in code.program.ran
     )

@@ -1,0 +1,226 @@
+"""Words that are taken apart into bytes for integer arithmetic.
+
+A shift and a mask take one byte out of a word. The GPU has instructions for four bytes at a time
+(absolute differences, dot products), and masks and multiplications do the rest. So of words of
+which most bytes are taken out for integer arithmetic, the extractions would go, and the arithmetic
+on single bytes would serve four at a time.
+
+Bytes that are needed one by one are left out: those that become addresses (tables, histograms) or
+floats (quantised weights), or that are stored or exchanged on their own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from keet.analysis.sass.analyses.purpose import Purpose
+from keet.analysis.sass.analyses.readers import Readers
+from keet.analysis.sass.expanded_names import BYTES
+from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.flow.values import Kind
+from keet.analysis.sass.instructions.instruction import Instruction, is_move, is_zero
+from keet.analysis.sass.instructions.opcodes import Role
+from keet.records import NamedTuple
+
+_TAKEN_APART = 3
+"""Bytes that are taken out of a word that is taken apart: the fourth is often a check or unused."""
+_MASK, _BYTE = 0xFF, 8
+_SUMS = ("IADD3", "IADD", "VIADD", "LEA")
+_LANEWISE = (*_SUMS, "IABS", "VIMNMX", "IMNMX", "VABSDIFF", "VIADDMNMX", "ISETP")
+_ALONE = (Role.CONVERSION, Role.FLOAT, Role.STORE, Role.ATOMIC, Role.SHUFFLE, Role.LOAD)
+"""Readers that need each byte on its own."""
+
+
+class PackedBytes(NamedTuple):
+    extractions: frozenset[int]
+    """Positions that take bytes out of words, or move them: none of them would be left."""
+    arithmetic: frozenset[int]
+    """Positions of integer arithmetic on single bytes: a quarter would be left."""
+
+
+NONE = PackedBytes(frozenset(), frozenset())
+
+
+def packed_bytes(program: SassProgram, purposes: Sequence[Purpose]) -> PackedBytes:
+    found = _Bytes(program, purposes)
+    return found.result() if found.taken else NONE
+
+
+class _Bytes:
+    def __init__(self, program: SassProgram, purposes: Sequence[Purpose]) -> None:
+        self.program = program
+        self.code = program.code
+        self.values = program.values
+        self.purposes = purposes
+        self.taken = self._words_taken_apart()
+        """Positions that take a byte out of a word that is taken apart."""
+
+    # --- extraction
+
+    def _words_taken_apart(self) -> set[int]:
+        bytes_of: dict[int, dict[int, int]] = defaultdict(dict)
+        shifts: dict[int, int] = {}
+        for position in self.program.ran:
+            taken = self._byte(position)
+            if taken is None:
+                continue
+            word, place, shift = taken
+            bytes_of[word][position] = place
+            if shift is not None:
+                shifts[position] = shift
+        found: set[int] = set()
+        for taken_out in bytes_of.values():
+            if len(set(taken_out.values())) >= _TAKEN_APART:
+                found |= taken_out.keys()
+                found |= {shifts[each] for each in taken_out if each in shifts}
+        return found
+
+    def _byte(self, position: int) -> tuple[int, int, int | None] | None:
+        """The word, which of its bytes, and the position of the shift before the mask."""
+        each = self.code[position]
+        if each.opcode == "LOP3" and _MASK in _immediates(each) and ", 0xc0," in each.text:
+            value = self._source(position)
+            shift = None if value is None else self._shifted(value)
+            if shift is not None:
+                return shift[0], shift[1] // _BYTE, shift[2]
+            return None if value is None else (value, 0, None)
+        if each.opcode == "PRMT":
+            return self._permuted(position)
+        if _top_byte(each):
+            value = self._source(position)
+            return None if value is None else (value, BYTES - 1, None)
+        return None
+
+    def _shifted(self, value: int) -> tuple[int, int, int] | None:
+        """The word, the shift and the position of a right shift by whole bytes."""
+        made = self.values.all[value]
+        if made.kind is not Kind.DEFINITION:
+            return None
+        each = self.code[made.position]
+        shift = next(iter(_immediates(each)), 0)
+        if each.opcode != "SHF" or not each.has("R") or not each.has("HI") or shift % _BYTE:
+            return None
+        word = self._source(made.position)
+        return None if word is None or not shift else (word, shift, made.position)
+
+    def _permuted(self, position: int) -> tuple[int, int, int | None] | None:
+        """`PRMT R1, R2, 0x7771, RZ`: one byte of the first operand, zeros or its sign."""
+        each = self.code[position]
+        value, selector = self._source(position), next(iter(_immediates(each)), -1)
+        if value is None or selector < 0:
+            return None
+        nibbles = [selector >> 4 * at & 0xF for at in range(BYTES)]
+        place, rest = nibbles[0], set(nibbles[1:])
+        is_filled = len(rest) == 1 and (rest == {place | 8} or min(rest) in range(4, 8))
+        return (value, place, None) if place < BYTES and is_filled else None
+
+    def _source(self, position: int) -> int | None:
+        """The only register that an instruction reads as a word: of LEA.HI, the first."""
+        each = self.code[position]
+        names = [o.name for o in each.sources if o.is_register and o.name]
+        if not names or (len(names) > 1 and each.opcode != "LEA"):
+            return None
+        return self.values.read[position].get(names[0])
+
+    # --- arithmetic on bytes
+
+    def result(self) -> PackedBytes:
+        readers = Readers(self.program)
+        single, arithmetic, moves = set[int](), set[int](), set[int]()
+        waiting = [
+            value
+            for position in self.taken
+            if not _top_byte(self.code[position]) or self.code[position].opcode == "SHF"
+            for value in self._registers(position)
+        ]
+        arithmetic |= {each for each in self.taken if self.code[each].opcode == "LEA"}
+        while waiting:
+            value = waiting.pop()
+            if value in single:
+                continue
+            single.add(value)
+            for user in readers.users[value]:
+                if not self.program.counts[user] or user in self.taken:
+                    continue
+                if is_move(self.code[user]):
+                    moves.add(user)
+                elif self._is_lanewise(user, single):
+                    arithmetic.add(user)
+                else:
+                    continue
+                if self._stays_byte(user, single):
+                    waiting += self._registers(user)
+        needed = self._needed(readers, single)
+        arithmetic = {each for each in arithmetic if self._may_go(each, needed)}
+        gone = (self.taken | moves) - arithmetic
+        served = gone | arithmetic
+        return PackedBytes(
+            frozenset(
+                each
+                for each in gone
+                if self._may_go(each, needed) and self._readers(readers, each) <= served
+            ),
+            frozenset(arithmetic),
+        )
+
+    def _readers(self, readers: Readers, position: int) -> set[int]:
+        return {user for value in self._registers(position) for user in readers.of(value)}
+
+    def _is_lanewise(self, position: int, single: set[int]) -> bool:
+        each = self.code[position]
+        if each.opcode == "IMAD":
+            factors = [o for o in each.sources[:2] if not is_zero(o)]
+            return all(self._is_byte_or_number(position, o.name, single) for o in factors)
+        return each.opcode in _LANEWISE and not each.has("X", "EX")
+
+    def _is_byte_or_number(self, position: int, name: str, single: set[int]) -> bool:
+        return not name or self.values.read[position].get(name) in single
+
+    def _stays_byte(self, position: int, single: set[int]) -> bool:
+        """Not a running sum, nor one of several bytes: all that it reads are bytes or numbers."""
+        read = [o for o in self.code[position].sources if o.is_register and o.name]
+        if len([o for o in read if not o.negated]) > 1:
+            return False
+        return all(self._is_byte_or_number(position, o.name, single) for o in read)
+
+    def _needed(self, readers: Readers, single: set[int]) -> set[int]:
+        """Bytes that are needed one by one, with all that leads to them."""
+        waiting = [value for value in single if self._is_used_alone(readers, value)]
+        found = set(waiting)
+        while waiting:
+            value = self.values.all[waiting.pop()]
+            if value.kind is not Kind.DEFINITION:
+                continue
+            for each in self.values.read[value.position].values():
+                if each in single and each not in found:
+                    found.add(each)
+                    waiting.append(each)
+        return found
+
+    def _is_used_alone(self, readers: Readers, value: int) -> bool:
+        return any(
+            self.code[user].role in _ALONE or self.purposes[user] is Purpose.ADDRESS
+            for user in readers.of(value)
+        )
+
+    def _may_go(self, position: int, needed: set[int]) -> bool:
+        if self.purposes[position] is Purpose.ADDRESS:
+            return False
+        read = self.values.read[position].values()
+        return not any(value in needed for value in (*self._registers(position), *read))
+
+    def _registers(self, position: int) -> list[int]:
+        written = self.values.written[position]
+        return [value for name, value in written.items() if "P" not in name]
+
+
+def _top_byte(each: Instruction) -> bool:
+    """A shift that leaves the highest byte, or `LEA.HI R1, R2, R3, RZ, 0x8`, which adds it."""
+    if each.opcode == "SHF":
+        return each.has("R") and each.has("HI") and _immediates(each) == [8 * (BYTES - 1)]
+    return each.opcode == "LEA" and each.has("HI") and _immediates(each) == [_BYTE]
+
+
+def _immediates(each: Instruction) -> list[int]:
+    return [o.value for o in each.sources if o.kind == "immediate"]

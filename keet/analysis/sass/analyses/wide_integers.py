@@ -1,0 +1,330 @@
+"""Instructions that are there only because integers have 64 bits.
+
+The GPU computes with 32 bits. A 64-bit addition is two instructions (the second with carry), a
+multiplication three or four, a division by a constant about 14: four partial products with carries,
+a correction of the sign and a shift of two registers. In 32 bits they are one, one and about four.
+
+What would go is found by the upper halves of results: the upper register of a wide product, sums
+with carry, and what is computed from them. Upper halves are needed where something but 64-bit
+arithmetic reads them: a store, an exclusive or, an address, a float. Then everything that leads
+to them is needed, as in hashes, random numbers and 64-bit sums. They are also needed for products
+of two variables, and for sums of more than two words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from keet.analysis.sass.analyses.purpose import Purpose
+from keet.analysis.sass.analyses.readers import Readers
+from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.flow.values import Kind
+from keet.analysis.sass.instructions.instruction import Instruction, is_move, is_zero
+from keet.analysis.sass.instructions.opcodes import Role
+
+_SIGN = 31
+"""Shift that leaves the sign: all bits of it (signed) or one (unsigned)."""
+_PRODUCTS = 3
+"""Least wide products in the upper half of a 64-bit product: with a constant."""
+_LONGEST = 12
+"""Most instructions of such a product."""
+
+
+def wide_integers(program: SassProgram, purposes: Sequence[Purpose]) -> frozenset[int]:
+    """Positions of the instructions that would not be there in 32 bits. Addresses are left out:
+    they have 64 bits."""
+    if not any(_is_wide(each) or each.has("X", "EX") for each in program.code):
+        return frozenset()
+    return _Halves(program, purposes).removable()
+
+
+class _Halves:
+    def __init__(self, program: SassProgram, purposes: Sequence[Purpose]) -> None:
+        self.program = program
+        self.code = program.code
+        self.values = program.values
+        self.purposes = purposes
+        self.readers = Readers(program)
+        self.upper: set[int] = set()
+        """Values that are upper halves."""
+        self.full: set[int] = set()
+        """Those of them that may have more than 32 bits: of products of variables."""
+        self._spread()
+        self.needed = self._needed()
+
+    def removable(self) -> frozenset[int]:
+        found = {each for each in self.program.ran if self._is_of_upper_half(each)}
+        for position in self.program.ran:
+            found |= self._parts_of_product(position)
+        for position in self.program.ran:
+            found |= self._correction_of_sign(position, found)
+        carries = {each for each in self.program.ran if self._is_carry_for(each, found)}
+        return frozenset(
+            each for each in found | carries if self.purposes[each] is not Purpose.ADDRESS
+        )
+
+    # --- upper halves
+
+    def _spread(self) -> None:
+        """Upper halves, from where they begin to all that is computed from them."""
+        waiting: list[int] = []
+        for position in self.program.ran:
+            own = self._begins(position)
+            waiting += own
+            if own and self._may_be_full(position):
+                self.full.update(own)
+        self.upper.update(waiting)
+        while waiting:
+            value = waiting.pop()
+            onwards = [*self.readers.merged[value]]
+            for user in self.readers.users[value]:
+                if self._passes_on(user, value):
+                    onwards += _registers(self.values.written[user])
+            for each in onwards:
+                is_fuller = value in self.full and each not in self.full
+                if each not in self.upper or is_fuller:
+                    self.upper.add(each)
+                    if value in self.full:
+                        self.full.add(each)
+                    waiting.append(each)
+
+    def _begins(self, position: int) -> list[int]:
+        """The upper half that an instruction computes from 32-bit values."""
+        each, written = self.code[position], self.values.written[position]
+        own = _registers(written)
+        if _is_wide(each) and len(own) == 2:
+            # If only the upper half is read, it is a division by a constant in 32 bits.
+            return own[1:] if each.has("X") or self.readers.of(own[0]) else []
+        if len(own) != 1:
+            return []
+        if each.has("X") and each.role is Role.INTEGER:
+            return own
+        if _base(each) == "SHF" and each.has("L") and each.has("U64"):
+            return own if each.has("HI") else []
+        return own if _is_sign(each, "S32") and self._is_extension(own[0]) else []
+
+    def _is_extension(self, sign: int) -> bool:
+        """Whether 64-bit arithmetic reads the sign as the upper half of a number."""
+        return any(
+            self.code[user].has("X", "EX")
+            or (_is_wide(self.code[user]) and not self._is_factor(user, sign))
+            for user in self.readers.of(sign)
+        )
+
+    def _is_factor(self, position: int, value: int) -> bool:
+        """Whether an instruction multiplies by the value, rather than adding it."""
+        factors = {o.name for o in self.code[position].sources[:2] if o.is_register}
+        reads = self.values.read[position]
+        return any(reads.get(name) in self.readers.same(value) for name in factors if name)
+
+    def _may_be_full(self, position: int) -> bool:
+        """A product of two variables, or one of several sums with carry, each from the one before:
+        more than two words."""
+        each = self.code[position]
+        if _is_wide(each):
+            factors = each.sources[:2]
+            return not any(o.kind == "immediate" or is_zero(o) for o in factors)
+        if not each.has("X"):
+            return False
+        carry_in = (value for name, value in self.values.read[position].items() if "P" in name)
+        carry_out = (value for name, value in self.values.written[position].items() if "P" in name)
+        beside = [one for value in carry_in for one in self.values.definitions(value)]
+        beside += [user for value in carry_out for user in self.readers.of(value)]
+        return any(self.code[one].has("X") for one in beside)
+
+    def _passes_on(self, user: int, value: int) -> bool:
+        """Whether the result of the user is an upper half if the value is one."""
+        each = self.code[user]
+        if _is_wide(each):
+            return value in self.full  # its own upper half is one anyway
+        if len(_registers(self.values.written[user])) != 1:
+            return False
+        if is_move(each) or _base(each) in ("SEL", "IADD3", "IADD", "VIADD"):
+            return True
+        if _base(each) == "IMAD":
+            return not each.has("HI")
+        return self._is_upper_shift(user, value)
+
+    def _is_upper_shift(self, user: int, value: int) -> bool:
+        """The upper half of a right shift: the same value is shifted as a pair, too."""
+        each = self.code[user]
+        if _base(each) != "SHF" or not each.has("S32", "U32") or not each.has("HI"):
+            return False
+        shifts = _immediates(each)
+        return any(
+            _is_pair_shift(self.code[other]) and _immediates(self.code[other]) == shifts
+            for other in self.readers.of(value)
+        )
+
+    # --- what needs them
+
+    def _needed(self) -> set[int]:
+        """Values that something but 64-bit arithmetic needs, with all that leads to them."""
+        waiting = [each for each in self.upper if each in self.full or self._leaves(each)]
+        found = set(waiting)
+        while waiting:
+            value = self.values.all[waiting.pop()]
+            inputs: Iterable[int] = value.inputs
+            if value.kind is Kind.DEFINITION:
+                inputs = self.values.read[value.position].values()
+            for each in inputs:
+                if each in self.upper and each not in found:
+                    found.add(each)
+                    waiting.append(each)
+        return found
+
+    def _leaves(self, value: int) -> bool:
+        return any(
+            not self._passes_on(user, value) and not self._is_within(user)
+            for user in self.readers.users[value]
+            if self.program.counts[user]
+        )
+
+    def _is_within(self, user: int) -> bool:
+        """Whether the user is 64-bit arithmetic with a result that is no upper half."""
+        each = self.code[user]
+        if _base(each) == "ISETP" or _is_wide(each) or _is_pair_shift(each):
+            return True
+        if each.has("X") or _is_sign(each, "U32") or self._swaps(user):
+            return True
+        if _base(each) == "LEA":
+            return each.has("HI")  # adds the sign to a quotient
+        if each.role is Role.CONVERSION:
+            return each.has("S64", "U64")
+        return not _registers(self.values.written[user]) and each.role is Role.INTEGER
+
+    def _swaps(self, position: int) -> bool:
+        """One of three exclusive ors that exchange two registers."""
+        names = set(self.code[position].reads)
+        if not _is_xor_of_two(self.code[position]):
+            return False
+        start = next(
+            at
+            for at in range(position, -1, -1)
+            if at == 0 or not self._is_xor_within(at - 1, names)
+        )
+        return all(
+            at < len(self.code) and self._is_xor_within(at, names) for at in range(start, start + 3)
+        )
+
+    def _is_xor_within(self, position: int, names: set[str]) -> bool:
+        each = self.code[position]
+        return _is_xor_of_two(each) and set(each.reads) == names and set(each.writes) <= names
+
+    # --- what goes
+
+    def _is_of_upper_half(self, position: int) -> bool:
+        each = self.code[position]
+        if _base(each) == "ISETP" and each.has("EX"):
+            # Numbers of 64 bits that were loaded are compared as they are.
+            return self._reads(position, self.upper) and not self._reads(position, self.needed)
+        own = _registers(self.values.written[position])
+        return len(own) == 1 and own[0] in self.upper and own[0] not in self.needed
+
+    def _reads(self, position: int, values: set[int]) -> bool:
+        return any(each in values for each in self.values.read[position].values())
+
+    def _parts_of_product(self, end: int) -> set[int]:
+        """All but the last instruction of the upper half of a 64-bit product with a constant: the
+        first step of a division by a constant, one instruction in 32 bits."""
+        last = self.code[end]
+        if not (_is_wide(last) and last.has("X")):
+            return set()
+        if not any(o.kind == "immediate" for o in last.sources[:2]) or self._is_needed(end):
+            return set()
+        found, waiting = {end}, [end]
+        while waiting and len(found) <= _LONGEST:
+            for each in self._added(waiting.pop()):
+                if each not in found and self._is_part(each):
+                    found.add(each)
+                    waiting.append(each)
+        products = [each for each in found if _is_wide(self.code[each])]
+        return found - {end} if len(products) >= _PRODUCTS else set()
+
+    def _is_needed(self, position: int) -> bool:
+        return any(each in self.full for each in _registers(self.values.written[position]))
+
+    def _added(self, position: int) -> list[int]:
+        """Where the addend and the carry of a product come from; of other instructions, all that
+        they read."""
+        each, reads = self.code[position], self.values.read[position]
+        names: Iterable[str] = reads
+        if _is_wide(each):
+            factors = {o.name for o in each.sources[:2] if o.is_register}
+            names = [name for name in reads if name not in factors]
+        values = (self.values.all[reads[name]] for name in names)
+        return [value.position for value in values if value.kind is Kind.DEFINITION]
+
+    def _is_part(self, position: int) -> bool:
+        each = self.code[position]
+        if _is_wide(each):
+            return any(o.kind == "immediate" for o in each.sources[:2])
+        written = self.values.written[position]
+        return is_move(each) or each.has("X") or _makes_carry_only(each, written)
+
+    def _correction_of_sign(self, position: int, gone: set[int]) -> set[int]:
+        """The lower half of a division's correction: the product is one of unsigned numbers, so a
+        constant is added if the dividend is negative. 32-bit products have signs."""
+        each, reads = self.code[position], self.values.read[position]
+        if _base(each) != "SEL":
+            return set()
+        values = {reads[o.name] for o in each.sources if o.is_register and o.name in reads}
+        for made in (self.values.all[value] for value in values):
+            if made.kind is not Kind.DEFINITION:
+                continue
+            sum_, written = self.code[made.position], self.values.written[made.position]
+            carries = [value for name, value in written.items() if "P" in name]
+            other = values - {made.index}
+            is_other_plus_constant = (
+                _base(sum_) in ("IADD3", "IADD")
+                and bool(_immediates(sum_))
+                and set(self.values.read[made.position].values()) == other
+            )
+            users = {user for carry in carries for user in self.readers.of(carry)}
+            if is_other_plus_constant and users and users <= gone:
+                return {position, made.position}
+        return set()
+
+    def _is_carry_for(self, position: int, gone: set[int]) -> bool:
+        """An addition of which only the carry is used, by instructions that go."""
+        written = self.values.written[position]
+        if not _makes_carry_only(self.code[position], written):
+            return False
+        users = {user for value in written.values() for user in self.readers.of(value)}
+        return bool(users) and users <= gone
+
+
+def _base(each: Instruction) -> str:
+    """The opcode, also of the uniform form."""
+    return each.opcode.removeprefix("U")
+
+
+def _is_xor_of_two(each: Instruction) -> bool:
+    return each.opcode == "LOP3" and ", 0x3c," in each.text and len(each.reads) == 2
+
+
+def _is_wide(each: Instruction) -> bool:
+    return _base(each) == "IMAD" and each.has("WIDE")
+
+
+def _is_pair_shift(each: Instruction) -> bool:
+    """The lower half of a right shift of a register pair."""
+    return _base(each) == "SHF" and each.has("R") and each.has("S64", "U64")
+
+
+def _is_sign(each: Instruction, kind: str) -> bool:
+    is_shift = _base(each) == "SHF" and each.has("R") and each.has(kind)
+    return is_shift and _immediates(each) == [_SIGN]
+
+
+def _immediates(each: Instruction) -> list[int]:
+    return [o.value for o in each.sources if o.kind == "immediate"]
+
+
+def _registers(written: dict[str, int]) -> list[int]:
+    """The values of the registers, without predicates."""
+    return [value for name, value in written.items() if "P" not in name]
+
+
+def _makes_carry_only(each: Instruction, written: dict[str, int]) -> bool:
+    return _base(each) in ("IADD3", "IADD") and bool(written) and not _registers(written)
