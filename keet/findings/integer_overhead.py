@@ -101,14 +101,14 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     special, integers = part_of(view, "MUFU"), part_of(view, "I2F", "F2I")
     divisions, counted = _divisions(view), _counted(view)
     divided = divisions.value / 100 if divisions else 0.0
-    beyond_32_bits = {unit: removed_part(view, counted, unit) for unit in (*_PIPES, "issue")}
-    certain = divided + beyond_32_bits["issue"]
+    unneeded = {unit: removed_part(view, counted, unit) for unit in (*_PIPES, "issue")}
+    certain = divided + unneeded["issue"]
     # What is counted can go as a whole; of the other instructions, every kernel needs some.
-    rest = _rest_share(view, share, divided, counted)
+    rest = view.code.share(_rest(view, counted)) if view.code else share.value / 100 - divided
     beyond = max(0.0, rest - OVERHEAD_BASE * (1 - certain))
     removed = {
         unit: min(MOST_REMOVED, OVERHEAD_REMOVED * (beyond + divided + part))
-        for unit, part in (*beyond_32_bits.items(), ("ADU", 0.0))
+        for unit, part in (*unneeded.items(), ("ADU", 0.0))
     }
     units = {unit: 1 - part for unit, part in removed.items()}
     if on_xu := integers + special + part_of(view, "F2F"):
@@ -131,7 +131,9 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
     share = _overhead_share(view) if view.code is not None else None
-    if share is None or share.value >= 100 * (1 - MOST_REMOVED) or _counted(view):
+    if view.code is None or share is None:
+        return None
+    if share.value / 100 + view.code.share(_counted(view)) >= 1 - MOST_REMOVED:
         return None
     text = "{share:.1f} of the instructions are for addresses and conditions."
     return Sentence(text, share=share), (share,)
@@ -181,16 +183,13 @@ def _overhead(view: LaunchView) -> list[int]:
     ]
 
 
-def _rest_share(
-    view: LaunchView, share: Evidence, divided: float, counted: Mapping[int, float]
-) -> float:
-    """Share of the instructions for addresses, conditions and conversions that are neither
-    divisions nor counted otherwise, 0 to 1."""
+def _rest(view: LaunchView, counted: Mapping[int, float]) -> list[int]:
+    """Positions of the instructions for addresses, conditions and conversions that are neither
+    divisions nor counted otherwise."""
     if view.code is None:
-        return float(share.value) / 100 - divided
+        return []
     divisions = set(view.code.expanded(*INTEGER_DIVISIONS))
-    rest = (each for each in _overhead(view) if each not in divisions and each not in counted)
-    return view.code.share(rest)
+    return [each for each in _overhead(view) if each not in divisions and each not in counted]
 
 
 _DIVIDES = " {part:.0f} are divisions or remainders of integers."

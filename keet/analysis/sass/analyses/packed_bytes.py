@@ -28,15 +28,18 @@ _TAKEN_APART = 3
 _MASK, _BYTE = 0xFF, 8
 _SUMS = ("IADD3", "IADD", "VIADD", "LEA")
 _LANEWISE = (*_SUMS, "IABS", "VIMNMX", "IMNMX", "VABSDIFF", "VIADDMNMX", "ISETP")
+_SUMMED = (*_SUMS, "IMAD", "IABS")
+"""Readers that a packed instruction includes: it sums absolute differences, or products."""
 _ALONE = (Role.CONVERSION, Role.FLOAT, Role.STORE, Role.ATOMIC, Role.SHUFFLE, Role.LOAD)
 """Readers that need each byte on its own."""
 
 
 class PackedBytes(NamedTuple):
     extractions: frozenset[int]
-    """Positions that take bytes out of words, or move them: none of them would be left."""
+    """Positions that take bytes out of words or move them, and differences, absolute values and
+    products of bytes that are summed, which a packed instruction includes: none would be left."""
     arithmetic: frozenset[int]
-    """Positions of integer arithmetic on single bytes: a quarter would be left."""
+    """Positions of other integer arithmetic on single bytes: a quarter would be left."""
 
 
 NONE = PackedBytes(frozenset(), frozenset())
@@ -153,8 +156,16 @@ class _Bytes:
                     waiting += self._registers(user)
         needed = self._needed(readers, single)
         arithmetic = {each for each in arithmetic if self._may_go(each, needed)}
-        gone = (self.taken | moves) - arithmetic
-        served = gone | arithmetic
+        served = self.taken | moves | arithmetic
+        summed = {each for each in arithmetic if self.code[each].opcode in _SUMMED}
+        fused = {
+            each
+            for each in arithmetic
+            if set(self._registers(each)) & single
+            and self._readers(readers, each) <= summed | moves
+        }
+        arithmetic -= fused
+        gone = served - arithmetic
         return PackedBytes(
             frozenset(
                 each
