@@ -18,6 +18,7 @@ from keet.analysis.kernel.grid_use import LEAST_KERNEL_NS
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import LEADS, LEAST_TIME, Effect, TimeModel
 from keet.diagnosis.finding import Forecast
+from keet.findings import findings
 
 
 def possible_gain(candidate: Candidate, model: TimeModel) -> float:
@@ -44,7 +45,8 @@ def _largest_gain(candidate: Candidate, model: TimeModel) -> float:
     return 1 / LEAST_TIME if kept <= 1 / MAX_GAIN else MAX_GAIN
 
 
-DOUBTFUL = Parameter(1.35, "gain at which half of the assumed causes are real", "fit")
+DOUBTFUL = Parameter(1.35, "gain at which half of the general causes are real", "fit")
+DOUBTFUL_SPECIFIC = Parameter(1.2, "the same for causes that name what is wasted", "fit")
 DOUBT_STEEPNESS = Parameter(3, "exponent: how fast doubt decreases with the gain", "judgement")
 
 
@@ -58,8 +60,9 @@ def chance(candidate: Candidate, possible: float) -> float:
     """Chance that the cause is real, 0 to 1."""
     if candidate.basis != "assumed":
         return candidate.likelihood
+    half = DOUBTFUL if findings()[candidate.id].is_general else DOUBTFUL_SPECIFIC
     size = math.pow(math.log(possible), DOUBT_STEEPNESS)
-    doubt = math.pow(math.log(DOUBTFUL), DOUBT_STEEPNESS)
+    doubt = math.pow(math.log(half), DOUBT_STEEPNESS)
     return candidate.likelihood * size / (size + doubt)
 
 

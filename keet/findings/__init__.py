@@ -154,6 +154,9 @@ class FindingSpec(NamedTuple):
     """The note of a launch that does not have the problem."""
     of_launches: bool = False
     """Whether its gain is that of many launches: their time, not that of each."""
+    is_general: bool = False
+    """Whether it names a symptom (waiting, a busy unit, traffic, inactive threads) that good code
+    has too, so that a small gain is doubtful unless the waste was measured."""
     is_last_resort: bool = False
     """Whether it is reported only where no more specific cause relieves the same unit."""
 

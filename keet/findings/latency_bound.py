@@ -50,6 +50,7 @@ FINDING = FindingSpec(
     ),
     parameters=(MORE_IN_FLIGHT, LEADS),
     claims=("waiting", "instructions", "parallelism", "redundant"),
+    is_general=True,
     unlike={
         "occupancy_limited_registers": "If registers limit the number of warps, more warps cover "
         "the same waiting; keet reports the fix that is expected to gain more.",

@@ -38,6 +38,7 @@ FINDING = FindingSpec(
     parameters=(PIPE_WORK, SHARPNESS, INDIRECT, AT_CEILING),
     claims=("instructions", "bytes", "redundant"),
     is_last_resort=True,
+    is_general=True,
     unlike={
         "at_compute_roofline": "Arithmetic pipes near their peak are a roofline. Issue slots are "
         "not: they limit the number of instructions.",

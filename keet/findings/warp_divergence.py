@@ -40,6 +40,7 @@ FINDING = FindingSpec(
     credited_rules=("CPIStall", "LaunchConfiguration", "ThreadDivergence"),
     parameters=(CONVERGED, INDIRECT),
     claims=("instructions", "redundant"),
+    is_general=True,
     unlike={
         "load_imbalance": "Uneven work between warps or blocks leaves SMs idle, with full warps.",
         "uncoalesced_global": "Scattered addresses of full warps are a matter of memory, not of "
