@@ -37,6 +37,12 @@ class Verdict(NamedTuple):
     """Whose cause the headline names."""
 
 
+DEBUG_BUILD_TEXT = Sentence(
+    "This looks like a debug build (-G): build without -G and profile again. keet does not "
+    "estimate gains of debug code."
+)
+
+
 def verdict_of(diagnosis: Diagnosis, line_note: str = "") -> Verdict:
     """`line_note`: words after the source line of the first finding."""
     view, model = diagnosis.view, diagnosis.model
@@ -48,11 +54,11 @@ def verdict_of(diagnosis: Diagnosis, line_note: str = "") -> Verdict:
     limiter = "+".join(c.name for c in leading) or ("latency" if nearest else "unknown")
     reached = next((each.reached for each in (*leading, *nearest)), None)
     headline = _headline(diagnosis, leading, line_note)
-    if is_debug_build(view):  # a warning that must come first: everything else depends on it
+    if is_debug_build(view):
         headline = Sentence(
-            "This looks like a debug build (-G): build without -G and profile again. What follows "
-            "describes the debug code. {headline}",
-            headline=headline,
+            "{debug} What follows describes the debug code. {where}.",
+            debug=DEBUG_BUILD_TEXT,
+            where=(_at_peak(leading) or _not_near(diagnosis)).capitalized(),
         )
     blind = not diagnosis.findings and not model.is_measured
     return Verdict(limiter, reached, headline, diagnosis.healthy, blind)
