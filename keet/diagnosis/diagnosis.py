@@ -83,8 +83,8 @@ def diagnose(
     # What a build without -G would take, the time of debug code does not say.
     ranked = [] if is_debug_build(view) else ranked
     worth = [each for each in ranked if each.gain >= WORTH]
-    reported = tuple(_finding(each, model, unknown) for each in worth[:MAX_FINDINGS])
-    rest = [each for each in ranked if each not in worth]
+    reported, worth = _reported(worth, model, unknown)
+    rest = [each for each in ranked if each.gain < WORTH]
     rest.sort(key=lambda each: not _wastes_the_busiest(each, model))
     minor = tuple(_outline(each, model, unknown) for each in rest)
     wasteful = any(_wastes_the_busiest(each, model) for each in ranked)
@@ -97,12 +97,26 @@ def diagnose(
         model,
         account,
         reported,
-        _all_fixed(worth[:MAX_FINDINGS], model, unknown),
+        _all_fixed(worth, model, unknown),
         order_reason(worth, model, account),
         minor,
         healthy,
         measured,
     )
+
+
+def _reported(
+    worth: Sequence[RankedCandidate], model: TimeModel, unknown: float
+) -> tuple[tuple[Finding, ...], list[RankedCandidate]]:
+    """The first findings and their candidates. One with the same advice as an earlier one is
+    another symptom of the same cause."""
+    found: dict[str, tuple[Finding, RankedCandidate]] = {}
+    for each in worth:
+        if len(found) == MAX_FINDINGS:
+            break
+        finding = _finding(each, model, unknown)
+        found.setdefault(finding.advice.text if finding.advice else "", (finding, each))
+    return tuple(one for one, _ in found.values()), [each for _, each in found.values()]
 
 
 def _all_fixed(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 from keet.analysis.decisions.rooflines import issue_limited
+from keet.analysis.facts.fact import MAJORITY
 from keet.analysis.hardware.ceilings import Ceiling, spoken_unit
 from keet.analysis.kernel.debug_build import is_debug_build
+from keet.analysis.kernel.random_setup import skipped_ahead_share
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import HOT_LINE, WORTH, Effect
@@ -56,12 +58,21 @@ def verdict_of(diagnosis: Diagnosis, line_note: str = "") -> Verdict:
     headline = _headline(diagnosis, leading, line_note)
     if is_debug_build(view):
         headline = Sentence(
-            "{debug} What follows describes the debug code. {where}.",
+            "{debug} What follows describes the debug code. {where}.{setup}",
             debug=DEBUG_BUILD_TEXT,
+            setup=_random_setup(view),
             where=(_at_peak(leading) or _not_near(diagnosis)).capitalized(),
         )
     blind = not diagnosis.findings and not model.is_measured
     return Verdict(limiter, reached, headline, diagnosis.healthy, blind)
+
+
+def _random_setup(view: LaunchView) -> Sentence:
+    """Said of a debug build, which has no findings: it takes most of the time in any build."""
+    share = skipped_ahead_share(view)
+    if share is None or share.value <= 100 * MAJORITY:
+        return Sentence()
+    return Sentence(" {share:.0f} {what}.", share=share, what=share.label)
 
 
 def _not_measured(diagnosis: Diagnosis) -> str:

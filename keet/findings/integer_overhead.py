@@ -47,6 +47,7 @@ FINDING = FindingSpec(
         "sfu_bound": "Special functions of the work itself, not of divisions.",
     },
     remedies={
+        when(origin.initialises_curand, name="curand"): origin.SKIPS_AHEAD,
         when(origin.library): "Pass {library} contiguous inputs of few dimensions (merge "
         "dimensions that lie side by side), so that it can choose a kernel with simple indices.",
         when(origin.triton): "Make sizes and strides tl.constexpr{here}, advance pointers instead "

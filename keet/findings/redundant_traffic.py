@@ -69,6 +69,7 @@ FINDING = FindingSpec(
         "local_memory_spill": "Traffic of registers that were spilled is counted as local memory.",
     },
     remedies={
+        when(origin.initialises_curand, name="curand"): origin.SKIPS_AHEAD,
         when(origin.library_merge_sort): "A merge sort makes a pass over the data per level: sort "
         "with cub::DeviceRadixSort instead, or call thrust::sort with a plain integer or "
         "floating-point key and thrust::less, which uses it. Fewer key bits mean fewer passes.",

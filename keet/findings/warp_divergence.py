@@ -45,6 +45,7 @@ FINDING = FindingSpec(
         "control flow.",
     },
     remedies={
+        when(origin.initialises_curand, name="curand"): origin.SKIPS_AHEAD,
         when(origin.library, warps.threads_outside, name="library_outside"): "Give {library} "
         "sizes that fill its tiles, or batch small problems into one call: threads whose index "
         "lies outside of the data exit at once.",
