@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from keet.analysis.decisions.rooflines import issue_limited
+from keet.analysis.decisions.rooflines import AT_CEILING, issue_limited
 from keet.analysis.facts.fact import MAJORITY
 from keet.analysis.hardware.ceilings import Ceiling, spoken_unit
 from keet.analysis.kernel.debug_build import is_debug_build
@@ -197,6 +197,8 @@ def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sen
         return _at_roofline(diagnosis, nearest)
     if said := _before_and_after(diagnosis) or _issue_limited(diagnosis, nearest):
         return said
+    if said := _saturated_memory(diagnosis, nearest):
+        return Sentence(" ").join(part for part in (said, _tells_more(diagnosis)) if part)
     said = Sentence(
         "{first}, and no change that keet knows of is likely to gain {least:.0f}.",
         first=(_at_peak(nearest) or _not_near(diagnosis)).capitalized(),
@@ -207,6 +209,50 @@ def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sen
         for part in (said, _bound(diagnosis), _nearest_cause(diagnosis), _tells_more(diagnosis))
         if part
     )
+
+
+def _saturated_memory(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sentence:
+    """L1 or L2 at its ceiling: it has no roofline, and which of its work is needed is not known."""
+    view, model = diagnosis.view, diagnosis.model
+    unit = model.busiest or ""
+    if not nearest or unit not in ("L1", "LSU", "L2") or model.pressure < AT_CEILING:
+        return Sentence()
+    return Sentence(
+        "{units}: only fewer requests to {unit}, or fewer bytes, help. The report does not show "
+        "which of them are not needed.{rate}{direction}",
+        units=_at_peak(nearest).capitalized(),
+        unit="L2" if unit == "L2" else "L1",
+        rate=_request_rate(view) if unit == "L2" else "",
+        direction=_direction(view) if unit == "L2" else "",
+    )
+
+
+def _direction(view: LaunchView) -> Sentence:
+    """Whether more goes to L2 or comes back from it, by its busy stages."""
+    stages = {stage.id: stage.busy for stage in view.ceilings.stages("L2")}
+    to, back = stages.get("sm_to_l2"), stages.get("l2_to_sm")
+    if to is None or back is None:
+        return Sentence()
+    words = (
+        " More goes to L2 ({to:.0f} of peak) than comes back ({back:.0f}): save stores, atomics "
+    )
+    words += "and requests first."
+    if back.value > to.value:
+        words = " More comes back from L2 ({back:.0f} of peak) than goes to it ({to:.0f}): save "
+        words += "bytes that are read first."
+    return Sentence(words, to=to, back=back)
+
+
+def _request_rate(view: LaunchView) -> Sentence:
+    requests = view.get("l2_l1_requests") or view.get("l2_requests")
+    duration = view.get("duration")
+    if requests is None or duration is None or not duration.value:
+        return Sentence()
+    amount = float(requests.value) / float(duration.value)  # per nanosecond: billions per second
+    rate = view.ledger.derived(
+        "requests_per_ns", Quantity(amount, ""), "billion requests per second", requests, duration
+    )
+    return Sentence(" L2 serves {rate:.1f} billion requests per second.", rate=rate)
 
 
 def _bound(diagnosis: Diagnosis) -> Sentence:

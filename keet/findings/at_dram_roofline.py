@@ -16,8 +16,8 @@ FINDING = FindingSpec(
     meaning="DRAM runs near the bandwidth that it can reach, and keet sees no bytes that need not "
     "be moved.",
     how="No cause is expected to gain enough, none wastes the busiest unit, and the largest load "
-    "is that of DRAM, or of L2 passing on the bytes of DRAM. DRAM delivers at least 80 % of what it "
-    "can deliver.",
+    "is that of DRAM, or of L2 passing on the bytes of DRAM. DRAM delivers at least 80 % of what "
+    "it can deliver.",
     parameters=(AT_CEILING, WORTH, ATTAINABLE_OTHER),
     unlike={
         "redundant_traffic": "If addresses prove that bytes are read again, DRAM is busy with "

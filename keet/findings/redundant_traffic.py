@@ -142,7 +142,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     yield from _from_l2(view, model, queue)
     pipe = saturated(view, model)
     if pipe is not None and pipe.work == "reloads":
-        why = Sentence(", mostly with global loads of bytes that it holds already")
+        why = Sentence(", mostly with global loads of bytes that L1 holds already")
         yield pipe.candidate(FINDING.id, why)._replace(variant="l1")
     yield from _between_launches(view)
 

@@ -109,5 +109,5 @@ def test_a_roofline_is_most_of_what_the_unit_can_do(
     """Made-up launches. SMs that are active for a part of the time make no roofline: the share
     counts that was reached over the whole time."""
     activity = {"elapsed_cycles": 1e6, "sm_active_cycles": 7e5, "sm_active_cycles_max": 7.5e5}
-    launch = made_up(units, **metrics, **activity)
+    launch = made_up(units, None, None, **metrics, **activity)
     assert reached_roofline(model_of(launch)) == roofline
