@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from keet.analysis.decisions.rooflines import AT_CEILING, issue_limited
+from keet.analysis.decisions.rooflines import AT_CEILING, issue_limited, reached_share
 from keet.analysis.facts.fact import MAJORITY
 from keet.analysis.hardware.ceilings import Ceiling, spoken_unit
 from keet.analysis.kernel.debug_build import is_debug_build
@@ -215,7 +215,7 @@ def _saturated_memory(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sen
     """L1 or L2 at its ceiling: it has no roofline, and which of its work is needed is not known."""
     view, model = diagnosis.view, diagnosis.model
     unit = model.busiest or ""
-    if not nearest or unit not in ("L1", "LSU", "L2") or model.pressure < AT_CEILING:
+    if not nearest or unit not in ("L1", "LSU", "L2") or reached_share(model, unit) < AT_CEILING:
         return Sentence()
     return Sentence(
         "{units}: only fewer requests to {unit}, or fewer bytes, help. The report does not show "
@@ -248,11 +248,10 @@ def _request_rate(view: LaunchView) -> Sentence:
     duration = view.get("duration")
     if requests is None or duration is None or not duration.value:
         return Sentence()
-    amount = float(requests.value) / float(duration.value)  # per nanosecond: billions per second
-    rate = view.ledger.derived(
-        "requests_per_ns", Quantity(amount, ""), "billion requests per second", requests, duration
-    )
-    return Sentence(" L2 serves {rate:.1f} billion requests per second.", rate=rate)
+    amount = Quantity(1e9 * float(requests.value) / float(duration.value), "request/s")
+    label = "requests per second"
+    rate = view.ledger.derived("l2_requests_per_second", amount, label, requests, duration)
+    return Sentence(" L2 serves {rate}.", rate=rate)
 
 
 def _bound(diagnosis: Diagnosis) -> Sentence:

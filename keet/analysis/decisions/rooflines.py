@@ -22,7 +22,7 @@ COMPUTE = ("FMA", "tensor", "FP16", "FP64", "ALU", "XU")
 def reached_roofline(model: TimeModel) -> Literal["compute", "DRAM"] | None:
     """That of the busier unit, if it does most of what it can do in the whole time of the launch:
     SMs that are idle for a part of the time are not at a roofline."""
-    compute, dram = _reached(model, *COMPUTE, WHOLE_SM), _reached(model, "DRAM")
+    compute, dram = reached_share(model, *COMPUTE, WHOLE_SM), reached_share(model, "DRAM")
     if max(compute, dram) < AT_CEILING or model.fixed >= MOSTLY_LAUNCH:
         return None
     # Units that have no roofline of their own.
@@ -42,7 +42,7 @@ def _load(model: TimeModel, *units: str) -> float:
     return max(model.loads.get(unit, 0.0) for unit in units)
 
 
-def _reached(model: TimeModel, *units: str) -> float:
+def reached_share(model: TimeModel, *units: str) -> float:
     """Share of what the busiest of these units can do in the launch's time."""
     return max((model.view.ceilings.share(unit) or 0.0) / attainable(unit) for unit in units)
 
