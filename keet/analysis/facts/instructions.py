@@ -91,9 +91,8 @@ def divides_integers(view: LaunchView) -> Answer:
     up. The machine code shows all of its instructions, also where the reciprocal was computed
     before a loop."""
     if view.code is not None:
-        return if_most_run(
-            view.code, view.code.expanded(*INTEGER_DIVISIONS), view.code.program.ran, NOTABLE_PART
-        )
+        found = view.code.expanded(*INTEGER_DIVISIONS)
+        return if_most_run(view.code, found, view.code.program.ran, NOTABLE_PART)
     divisions = view.matching(r"I2F(?:\.\w+)*\.RP\b")
     return divisions * DIVISION_LENGTH >= NOTABLE_PART * view.all_executed > 0
 
