@@ -41,7 +41,8 @@ class RankedCandidate(NamedTuple):
 
 
 class Diagnosis(NamedTuple):
-    """What limits one launch."""
+    """What limits one launch. A debug build has no findings: keet estimates no gains of its
+    code."""
 
     view: LaunchView
     model: TimeModel
@@ -79,26 +80,43 @@ def diagnose(
     measured = frozenset([e.metric for e in view.ledger if not e.derived_from and not e.line])
     account = account_of(view, model)
     unknown = account.unknown_while_active
+    # What a build without -G would take, the time of debug code does not say.
+    ranked = [] if is_debug_build(view) else ranked
     worth = [each for each in ranked if each.gain >= WORTH]
-    reported = tuple(_finding(each, model, unknown) for each in worth[:MAX_FINDINGS])
-    rest = [each for each in ranked if each not in worth]
+    reported, worth = _reported(worth, model, unknown)
+    rest = [each for each in ranked if each.gain < WORTH]
     rest.sort(key=lambda each: not _wastes_the_busiest(each, model))
     minor = tuple(_outline(each, model, unknown) for each in rest)
     wasteful = any(_wastes_the_busiest(each, model) for each in ranked)
     gains = any(each.candidate.basis != "suspected" for each in worth)
     limits = (spec.id for spec in findings().values() if spec.is_reached(model))
-    healthy = None if gains or wasteful else next(limits, None)
+    is_open = gains or wasteful or is_debug_build(view)
+    healthy = None if is_open else next(limits, None)
     return Diagnosis(
         view,
         model,
         account,
         reported,
-        _all_fixed(worth[:MAX_FINDINGS], model, unknown),
+        _all_fixed(worth, model, unknown),
         order_reason(worth, model, account),
         minor,
         healthy,
         measured,
     )
+
+
+def _reported(
+    worth: Sequence[RankedCandidate], model: TimeModel, unknown: float
+) -> tuple[tuple[Finding, ...], list[RankedCandidate]]:
+    """The first findings and their candidates. One with the same advice as an earlier one is
+    another symptom of the same cause."""
+    found: dict[str, tuple[Finding, RankedCandidate]] = {}
+    for each in worth:
+        if len(found) == MAX_FINDINGS:
+            break
+        finding = _finding(each, model, unknown)
+        found.setdefault(finding.advice.text if finding.advice else "", (finding, each))
+    return tuple(one for one, _ in found.values()), [each for _, each in found.values()]
 
 
 def _all_fixed(

@@ -172,7 +172,14 @@ def l2_stage(view: LaunchView, account: Account) -> Note | None:
     busiest = view.ceilings.stage("L2")
     if tags is None or not moving or busiest is None:
         return None
-    bytes_stage = max(moving, key=lambda stage: stage.busy.value)
+    bytes_stage, back = max(moving, key=lambda stage: stage.busy.value), stages.get("l2_to_sm")
+    is_input = busiest.id == "sm_to_l2" and tags.busy.value <= bytes_stage.busy.value
+    if is_input and back and busiest.busy.value > back.busy.value + STAGE_TIE:
+        text = (
+            f"The busiest stage of L2 is the crossbar to it ({busiest.busy:.0f} of peak; back to "
+            f"the SMs: {back.busy:.0f}): stores, atomics and requests load L2, not what it returns."
+        )
+        return Note("l2_stage", text, (busiest.busy, back.busy))
     text = f"{_busiest_stage(busiest, (tags, bytes_stage))}{_busy_with(tags, bytes_stage)}."
     return Note("l2_stage", text, (tags.busy, bytes_stage.busy, busiest.busy))
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from keet.analysis.decisions.rooflines import issue_limited
+from keet.analysis.decisions.rooflines import AT_CEILING, issue_limited, reached_share
+from keet.analysis.facts.fact import MAJORITY
 from keet.analysis.hardware.ceilings import Ceiling, spoken_unit
 from keet.analysis.kernel.debug_build import is_debug_build
+from keet.analysis.kernel.random_setup import skipped_ahead_share
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import HOT_LINE, WORTH, Effect
@@ -37,6 +39,12 @@ class Verdict(NamedTuple):
     """Whose cause the headline names."""
 
 
+DEBUG_BUILD_TEXT = Sentence(
+    "This looks like a debug build (-G): build without -G and profile again. keet does not "
+    "estimate gains of debug code."
+)
+
+
 def verdict_of(diagnosis: Diagnosis, line_note: str = "") -> Verdict:
     """`line_note`: words after the source line of the first finding."""
     view, model = diagnosis.view, diagnosis.model
@@ -48,14 +56,23 @@ def verdict_of(diagnosis: Diagnosis, line_note: str = "") -> Verdict:
     limiter = "+".join(c.name for c in leading) or ("latency" if nearest else "unknown")
     reached = next((each.reached for each in (*leading, *nearest)), None)
     headline = _headline(diagnosis, leading, line_note)
-    if is_debug_build(view):  # a warning that must come first: everything else depends on it
+    if is_debug_build(view):
         headline = Sentence(
-            "This looks like a debug build (-G): build without -G and profile again. What follows "
-            "describes the debug code. {headline}",
-            headline=headline,
+            "{debug} What follows describes the debug code. {where}.{setup}",
+            debug=DEBUG_BUILD_TEXT,
+            setup=_random_setup(view),
+            where=(_at_peak(leading) or _not_near(diagnosis)).capitalized(),
         )
     blind = not diagnosis.findings and not model.is_measured
     return Verdict(limiter, reached, headline, diagnosis.healthy, blind)
+
+
+def _random_setup(view: LaunchView) -> Sentence:
+    """Said of a debug build, which has no findings: it takes most of the time in any build."""
+    share = skipped_ahead_share(view)
+    if share is None or share.value <= 100 * MAJORITY:
+        return Sentence()
+    return Sentence(" {share:.0f} {what}.", share=share, what=share.label)
 
 
 def _not_measured(diagnosis: Diagnosis) -> str:
@@ -180,6 +197,8 @@ def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sen
         return _at_roofline(diagnosis, nearest)
     if said := _before_and_after(diagnosis) or _issue_limited(diagnosis, nearest):
         return said
+    if said := _saturated_memory(diagnosis, nearest):
+        return Sentence(" ").join(part for part in (said, _tells_more(diagnosis)) if part)
     said = Sentence(
         "{first}, and no change that keet knows of is likely to gain {least:.0f}.",
         first=(_at_peak(nearest) or _not_near(diagnosis)).capitalized(),
@@ -190,6 +209,49 @@ def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sen
         for part in (said, _bound(diagnosis), _nearest_cause(diagnosis), _tells_more(diagnosis))
         if part
     )
+
+
+def _saturated_memory(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sentence:
+    """L1 or L2 at its ceiling: it has no roofline, and which of its work is needed is not known."""
+    view, model = diagnosis.view, diagnosis.model
+    unit = model.busiest or ""
+    if not nearest or unit not in ("L1", "LSU", "L2") or reached_share(model, unit) < AT_CEILING:
+        return Sentence()
+    return Sentence(
+        "{units}: only fewer requests to {unit}, or fewer bytes, help. The report does not show "
+        "which of them are not needed.{rate}{direction}",
+        units=_at_peak(nearest).capitalized(),
+        unit="L2" if unit == "L2" else "L1",
+        rate=_request_rate(view) if unit == "L2" else "",
+        direction=_direction(view) if unit == "L2" else "",
+    )
+
+
+def _direction(view: LaunchView) -> Sentence:
+    """Whether more goes to L2 or comes back from it, by its busy stages."""
+    stages = {stage.id: stage.busy for stage in view.ceilings.stages("L2")}
+    to, back = stages.get("sm_to_l2"), stages.get("l2_to_sm")
+    if to is None or back is None:
+        return Sentence()
+    words = (
+        " More goes to L2 ({to:.0f} of peak) than comes back ({back:.0f}): save stores, atomics "
+    )
+    words += "and requests first."
+    if back.value > to.value:
+        words = " More comes back from L2 ({back:.0f} of peak) than goes to it ({to:.0f}): save "
+        words += "bytes that are read first."
+    return Sentence(words, to=to, back=back)
+
+
+def _request_rate(view: LaunchView) -> Sentence:
+    requests = view.get("l2_l1_requests") or view.get("l2_requests")
+    duration = view.get("duration")
+    if requests is None or duration is None or not duration.value:
+        return Sentence()
+    amount = Quantity(1e9 * float(requests.value) / float(duration.value), "request/s")
+    label = "requests per second"
+    rate = view.ledger.derived("l2_requests_per_second", amount, label, requests, duration)
+    return Sentence(" L2 serves {rate}.", rate=rate)
 
 
 def _bound(diagnosis: Diagnosis) -> Sentence:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 
+from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.parameters import Parameter
 from keet.diagnosis.finding import Finding, Forecast
 from keet.explanation.explanation_types import LaunchExplanation
@@ -155,7 +156,11 @@ def first_answer(each: LaunchExplanation) -> str:
 
 
 def answer_label(each: LaunchExplanation) -> str:
-    """The first finding in words."""
+    """The first finding in words, or why there is none."""
+    if is_debug_build(each.view):
+        return "debug build"
+    if each.verdict.not_judged and not each.launch.rank_time:
+        return "not measured"
     if each.findings:
         return each.findings[0].label
     return findings()[each.verdict.healthy].label if each.verdict.healthy else "no finding"

@@ -12,12 +12,14 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.kernel.library import launched_by
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.analysis.parameters import Parameter
 from keet.diagnosis.finding import Forecast
 from keet.evidence import Evidence
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
+from keet.explanation.headline import DEBUG_BUILD_TEXT
 from keet.explanation.launch_groups import (
     LIKELY,
     LaunchGroup,
@@ -248,6 +250,7 @@ class _ProgramMaker:
     def _sentences(self, total: Evidence, gain: Forecast | None) -> Iterator[str]:
         if self._run is None:
             yield self._size(total)
+        yield from self._debug_builds()
         if gain is None or gain.likely < PROGRAM_WORTH:
             return
         low, likely, high = (
@@ -264,6 +267,19 @@ class _ProgramMaker:
         )
         if any(map(_is_merged, self._groups)):
             yield _ONE_REMAINS
+
+    def _debug_builds(self) -> Iterator[str]:
+        debug = [group for group in self._groups if is_debug_build(group.first.view)]
+        if debug and len(debug) == len(self._groups):
+            yield DEBUG_BUILD_TEXT
+        elif debug:
+            count = Quantity(sum(len(group.launches) for group in debug), "")
+            some = self._book.derived("program_debug", count, "launches of debug builds")
+            verb = "looks" if count.value == 1 else "look"
+            yield (
+                f"{launches_text(some)} {verb} like a debug build (-G): build without -G and "
+                "profile again. keet does not estimate gains of debug code."
+            )
 
     def _if_every(self, total: Evidence, first: Forecast) -> str:
         every = gain_of(self._groups, float(total.value), every=True)

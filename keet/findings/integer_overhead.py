@@ -49,10 +49,15 @@ FINDING = FindingSpec(
         "sfu_bound": "Special functions of the work itself, not of divisions.",
     },
     remedies={
+        when(origin.initialises_curand, name="curand"): origin.SKIPS_AHEAD,
         when(origin.library): "Pass {library} contiguous inputs of few dimensions (merge "
         "dimensions that lie side by side), so that it can choose a kernel with simple indices.",
         when(origin.triton): "Make sizes and strides tl.constexpr{here}, advance pointers instead "
         "of computing them anew, and keep offsets in int32.",
+        when(instructions.divides_for_trip_count, name="trip_count"): "The compiler divides to "
+        "find the number of iterations of an unrolled loop{here}, because the step is only known "
+        "at run time: make the step a constant of the compilation, let each thread handle one "
+        "item without a loop, or turn unrolling off (#pragma nounroll).",
         when(instructions.divides_integers, name="division"): "Replace integer division and "
         "remainder{here}: use the block's and thread's own coordinates, divisors known at compile "
         "time (templates, powers of two), or a precomputed reciprocal (multiply and shift).",

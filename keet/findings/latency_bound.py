@@ -60,6 +60,7 @@ FINDING = FindingSpec(
         "not because of latency.",
     },
     remedies={
+        when(origin.initialises_curand, name="curand"): origin.SKIPS_AHEAD,
         when(origin.library_elementwise): "Fuse this operation with its neighbours "
         "(torch.compile), or give it more elements per call: what happens inside the kernel of "
         "{library} can't be changed.",

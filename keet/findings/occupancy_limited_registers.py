@@ -40,6 +40,7 @@ FINDING = FindingSpec(
         "local_memory_spill": "Too few registers cause spills.",
     },
     remedies={
+        when(origin.initialises_curand, name="curand"): origin.SKIPS_AHEAD,
         when(origin.library_elementwise): "The registers of this kernel of {library} can't be "
         "changed: fuse the operation with its neighbours (torch.compile), so that more work is "
         "done per load and launch.",

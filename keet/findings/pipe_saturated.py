@@ -18,8 +18,16 @@ from keet.analysis.decisions.saturated import (
     unit_places,
 )
 from keet.analysis.facts import global_memory, instructions, on_chip, origin
+from keet.analysis.kernel.random_setup import init_places, skipped_ahead_share
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.time_model import DEVICE_WIDE, INDIRECT, SHARPNESS, Effect, TimeModel
+from keet.analysis.time_model import (
+    DEVICE_WIDE,
+    INDIRECT,
+    MOST_REMOVED,
+    SHARPNESS,
+    Effect,
+    TimeModel,
+)
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
@@ -27,12 +35,15 @@ FINDING = FindingSpec(
     id="pipe_saturated",
     family="instructions",
     label="heavily used pipe",
-    labels={"issue": "many instructions beside the arithmetic"},
+    labels={
+        "issue": "many instructions beside the arithmetic",
+        "curand": "setup of random numbers",
+    },
     meaning="One unit of the SM is the busiest, and keet sees no waste in its work: only less "
     "work for it makes the kernel faster.",
     how="A unit of the SM has the largest load, or nearly the largest, and no other finding "
     "counts its work as waste. It is reported only if no more specific finding reduces the load "
-    "of the same unit.",
+    "of the same unit. The setup of cuRAND's generators is counted by the samples at its lines.",
     rules=("HighPipeUtilization", "SOLBottleneck"),
     credited_rules=("SOLBottleneck", "HighPipeUtilization", "CPIStall", "FPInstructions"),
     parameters=(PIPE_WORK, SHARPNESS, INDIRECT, AT_CEILING),
@@ -54,9 +65,7 @@ FINDING = FindingSpec(
         "less work makes this kernel of {library} faster.",
         when(origin.library): "Choose another algorithm, data type or layout of {library} for "
         "this call, or call it less often: only less work makes this kernel faster.",
-        when(origin.initialises_curand, name="curand"): "Each sequence number makes curand_init "
-        "skip ahead{here}: give every thread the same sequence number and another seed, or use a "
-        "Philox generator, which skips ahead at no cost. Keep the states between launches.",
+        when(origin.initialises_curand, name="curand"): origin.SKIPS_AHEAD,
         when(instructions.pipe_lsu, global_memory.replays, name="replays"): "Each memory "
         "instruction takes many wavefronts{here}: let neighbouring threads access neighbouring "
         "words of global memory and different banks of shared memory.",
@@ -138,6 +147,7 @@ FINDING = FindingSpec(
 
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    yield from _random_setup(view, model)
     fp64, lsu = view.ceilings.reached("FP64"), view.ceilings.reached("LSU")
     if double_precision(view) == "needed" and fp64 is not None and model.busiest == "FP64":
         words = "The FP64 pipe is the busiest unit: it is busy for {busy:.0f} of the time{why}."
@@ -160,6 +170,19 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         yield pipe.candidate(FINDING.id, Sentence(why, lsu=lsu), lsu)
     else:
         yield pipe.candidate(FINDING.id)
+
+
+def _random_setup(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    """Without skipping ahead, all of its work and waiting goes."""
+    share = skipped_ahead_share(view)
+    if share is None:
+        return
+    kept = 1 - min(MOST_REMOVED, share.value / 100)
+    effect = Effect(dict.fromkeys(model.loads, kept), every_wait=kept)
+    text = "{share:.0f} {what}: it sets up the states of random generators, not the numbers."
+    said = Sentence(text, share=share, what=share.label)
+    places = partial(init_places, view)
+    yield Candidate(FINDING.id, said, effect, (share,), places, "assumed", "curand")
 
 
 def absent(view: LaunchView, model: TimeModel) -> Absence | None:

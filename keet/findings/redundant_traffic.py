@@ -70,6 +70,7 @@ FINDING = FindingSpec(
         "local_memory_spill": "Traffic of registers that were spilled is counted as local memory.",
     },
     remedies={
+        when(origin.initialises_curand, name="curand"): origin.SKIPS_AHEAD,
         when(origin.library_merge_sort): "A merge sort makes a pass over the data per level: sort "
         "with cub::DeviceRadixSort instead, or call thrust::sort with a plain integer or "
         "floating-point key and thrust::less, which uses it. Fewer key bits mean fewer passes.",
@@ -142,7 +143,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     yield from _from_l2(view, model, queue)
     pipe = saturated(view, model)
     if pipe is not None and pipe.work == "reloads":
-        why = Sentence(", mostly with global loads of bytes that it holds already")
+        why = Sentence(", mostly with global loads of bytes that L1 holds already")
         yield pipe.candidate(FINDING.id, why)._replace(variant="l1")
     yield from _between_launches(view)
 

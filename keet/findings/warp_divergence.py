@@ -8,7 +8,9 @@ from functools import partial
 from keet.analysis.candidate import MEMORY_WAITS, Candidate
 from keet.analysis.decisions.retries import beside_retries, retried
 from keet.analysis.facts import grid, origin, waits, warps
+from keet.analysis.facts.warps import IDLE_WARPS
 from keet.analysis.kernel.grid_use import grid_shape, shortness
+from keet.analysis.kernel.idle_warps import idle_warps
 from keet.analysis.kernel.inactive_threads import (
     WARP,
     InactiveThreads,
@@ -30,11 +32,13 @@ FINDING = FindingSpec(
     id="warp_divergence",
     family="instructions",
     label="warps with inactive threads",
+    labels={"idle_warps": "warps without work"},
     meaning="Instructions run with only a part of a warp's threads: threads take different paths, "
     "have an index outside of the data, or the block does not fill its warps.",
     how="The average number of active threads per executed instruction is compared with the 32 of "
     "a warp. The cause is found from the machine code: threads outside of the data, blocks that "
-    "do not fill a warp, or paths that differ within a warp.",
+    "do not fill a warp, or paths that differ within a warp. Warps that execute no memory access "
+    "are counted by the executed instructions.",
     rules=("ThreadDivergence",),
     rule_titles=("Block Size",),
     credited_rules=("CPIStall", "LaunchConfiguration", "ThreadDivergence"),
@@ -47,11 +51,16 @@ FINDING = FindingSpec(
         "control flow.",
     },
     remedies={
+        when(origin.initialises_curand, name="curand"): origin.SKIPS_AHEAD,
         when(origin.library, warps.threads_outside, name="library_outside"): "Give {library} "
         "sizes that fill its tiles, or batch small problems into one call: threads whose index "
         "lies outside of the data exit at once.",
         when(origin.library): "Give {library} inputs whose neighbouring items take the same path: "
         "sort or group them by length or kind first.",
+        when(warps.without_work, name="idle_warps"): "Launch as many "
+        "threads as there are elements{here}: most warps exit without a load or a store. Compute "
+        "the grid from the size of the data, in one dimension where the data has one, and check "
+        "that no element is computed by several threads.",
         when(origin.triton): "Group the work so that all elements of a program take the same "
         "path{here}, and mask off fewer of them: block sizes near the real extents.",
         when(
@@ -91,6 +100,8 @@ FINDING = FindingSpec(
     ),
 )
 
+_WORD, _SECTOR = 4, 32
+"""Bytes."""
 _WITHIN_SM = ("issue", "FMA", "ALU", "FP64", "XU", "FP16", "LSU", "ADU", "L1")
 _WHY = {
     "outside": ": most inactive threads exit at a bounds check, before anything is loaded",
@@ -100,6 +111,7 @@ _WHY = {
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     yield from _empty_lanes(view, model)
+    yield from _idle_warps(view)
     threads = view.get("active_threads_per_warp")
     inactive = inactive_threads(view)
     cause = inactive.cause if inactive else ""
@@ -127,6 +139,19 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     yield Candidate(FINDING.id, text, effect, evidence, places, "assumed", cause)
 
 
+def _idle_warps(view: LaunchView) -> Iterator[Candidate]:
+    """Warps that end without a memory access: what they execute is waste."""
+    idle = idle_warps(view)
+    if idle is None:
+        return
+    kept = 1 - min(MOST_REMOVED, idle.wasted)
+    busy = [unit for unit in _WITHIN_SM if unit not in ("LSU", "L1")]
+    effect = Effect(dict.fromkeys(busy, kept), every_wait=kept)
+    words = "{share:.0f} of the warps access no memory: they have no element to work on."
+    text, shown = Sentence(words, share=idle.share), (idle.share,)
+    yield Candidate(FINDING.id, text, effect, shown, view.launch_places, "assumed", IDLE_WARPS)
+
+
 def _empty_lanes(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     """Lanes without a thread: the launch shape alone shows them."""
     empty = empty_lanes(view)
@@ -135,15 +160,24 @@ def _empty_lanes(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     block, kept = empty.block, empty.filled
     # Full warps are fewer, and so are their rounds if not all of them fit at a time.
     rounds = max(1.0, view.value("waves_per_sm") or 1.0)
-    effect = Effect(dict.fromkeys(_WITHIN_SM, kept), every_wait=max(1.0, rounds * kept) / rounds)
+    units = {**dict.fromkeys(_WITHIN_SM, kept), **_fewer_requests(kept)}
+    effect = Effect(units, every_wait=max(1.0, rounds * kept) / rounds)
     if block.value == 1:
         # Serial code: with more threads, each has a part of its steps, and blocks of them fill SMs.
         shape = grid_shape(view)
-        effect = Effect(longest_sm=kept * (shape.spread if shape else 1.0))
+        spread = shape.spread if shape else 1.0
+        effect = Effect(_fewer_requests(kept), longest_sm=kept * spread)
     # A very short kernel mostly waits for its first data; full warps would wait too.
     likelihood = 1 - INDIRECT * shortness(view, model)
     evidence, cause = (block,), "block_size"
     yield Candidate(FINDING.id, empty.text, effect, evidence, tuple, "measured", cause, likelihood)
+
+
+def _fewer_requests(filled: float) -> dict[str, float]:
+    """Full warps make fewer requests to L2, and use more of the bytes that DRAM delivers, as far
+    as neighbouring threads use neighbouring words."""
+    used = min(1.0, filled * WARP * _WORD / _SECTOR)
+    return {"L2": 1 - INDIRECT * (1 - filled), "DRAM": 1 - INDIRECT * (1 - used)}
 
 
 def _places(view: LaunchView, inactive: InactiveThreads | None) -> tuple[Place, ...]:
@@ -164,7 +198,7 @@ def _places(view: LaunchView, inactive: InactiveThreads | None) -> tuple[Place, 
 
 def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
     threads = view.get("active_threads_per_warp")
-    if threads is None or threads.value < WARP * MOST_REMOVED:
+    if threads is None or threads.value < WARP * MOST_REMOVED or idle_warps(view):
         return None
     text = "On average, {threads:.1f}s of a warp are active per instruction."
     return Sentence(text, threads=threads), (threads,)

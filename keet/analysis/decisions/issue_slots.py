@@ -15,6 +15,7 @@ from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.instruction_removal import kept_waits_without
 from keet.analysis.kernel.opcode_mix import PURPOSES, opcode_mix
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
@@ -23,6 +24,9 @@ from keet.units import Quantity
 
 _ARITHMETIC = ("FMA", "tensor", "FP16", "FP64", "XU")
 """Pipes for arithmetic on data. The ALU mostly compares, selects and shifts."""
+INTEGER_KERNEL = Parameter(
+    0.5, "busiest pipe for floats over the ALU, below which integers are the data", "judgement"
+)
 _NEEDED = ("memory", "sync")
 _NAMED = 3
 """Purposes named in the sentence."""
@@ -54,13 +58,22 @@ def issue_candidate(finding: str, view: LaunchView, model: TimeModel) -> Candida
         verb=slots.verb,
         busy=slots.reached,
     )
-    whole = _whole(view, mix) if mix else None
+    whole, pipe = _whole(view, mix) if mix else None, _named_pipe(view, pipe)
     text = Sentence("{said}{pipes}.{mix}", said=said, pipes=_pipes(pipe), mix=_named(mix, whole))
     shown = [slots.reached, *(each for _, each in mix)]
     shown += [each for each in (pipe.reached if pipe else None, whole) if each is not None]
     return Candidate(
         finding, text, effect, tuple(shown), partial(_places, view), "assumed", "issue"
     )
+
+
+def _named_pipe(view: LaunchView, pipe: Ceiling | None) -> Ceiling | None:
+    """The pipe to compare with in words. A kernel that hardly uses the pipes for floats computes on
+    integers: on the ALU."""
+    alu = view.ceilings.get("ALU")
+    if pipe is None or alu is None or pipe.share >= INTEGER_KERNEL * alu.share:
+        return pipe
+    return alu
 
 
 def _pipes(pipe: Ceiling | None) -> Sentence:

@@ -10,29 +10,27 @@ from typing import Literal
 
 from keet.analysis.hardware.ceilings import WHOLE_SM
 from keet.analysis.parameters import Parameter
-from keet.analysis.time_model import LEADS, PASSES_ON, TimeModel
+from keet.analysis.time_model import TimeModel, attainable
 
 MOSTLY_LAUNCH = Parameter(0.5, "share of launch and drain: no roofline is named", "judgement")
-AT_CEILING = Parameter(0.8, "load from which an arithmetic pipe is at its ceiling", "judgement")
+AT_CEILING = Parameter(
+    0.8, "share of what a unit can do from which it is at its ceiling or roofline", "judgement"
+)
 COMPUTE = ("FMA", "tensor", "FP16", "FP64", "ALU", "XU")
 
 
 def reached_roofline(model: TimeModel) -> Literal["compute", "DRAM"] | None:
-    """That of the larger load. L2 passes on what DRAM delivers, so a high load of L2 counts as
-    DRAM's if both are high."""
-    compute, memory = _load(model, *COMPUTE, WHOLE_SM), _load(model, "DRAM", "L2")
-    # Loads are of the time in which SMs are active: of a launch that mostly starts and ends, they
-    # say little.
-    if max(compute, memory) < LEADS or model.fixed >= MOSTLY_LAUNCH:
+    """That of the busier unit, if it does most of what it can do in the whole time of the launch:
+    SMs that are idle for a part of the time are not at a roofline."""
+    compute, dram = reached_share(model, *COMPUTE, WHOLE_SM), reached_share(model, "DRAM")
+    if max(compute, dram) < AT_CEILING or model.fixed >= MOSTLY_LAUNCH:
         return None
     # Units that have no roofline of their own.
-    if _load(model, "L1", "LSU", "ADU") > max(compute, memory):
+    if _load(model, "L1", "LSU", "ADU") > _load(model, *COMPUTE, WHOLE_SM, "DRAM", "L2"):
         return None
-    if compute >= memory:
-        return "compute" if compute >= AT_CEILING and _computes(model) else None
-    if issue_limited(model):
-        return None
-    return "DRAM" if _load(model, "DRAM") >= PASSES_ON else None
+    if compute >= dram:
+        return "compute" if _computes(model) else None
+    return None if issue_limited(model) else "DRAM"
 
 
 def issue_limited(model: TimeModel) -> bool:
@@ -42,6 +40,11 @@ def issue_limited(model: TimeModel) -> bool:
 
 def _load(model: TimeModel, *units: str) -> float:
     return max(model.loads.get(unit, 0.0) for unit in units)
+
+
+def reached_share(model: TimeModel, *units: str) -> float:
+    """Share of what the busiest of these units can do in the launch's time."""
+    return max((model.view.ceilings.share(unit) or 0.0) / attainable(unit) for unit in units)
 
 
 def _computes(model: TimeModel) -> bool:

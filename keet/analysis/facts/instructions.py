@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from keet.analysis.facts.fact import MAJORITY, Answer, Fact, RaisedFinding, fact, if_most_run
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
+from keet.analysis.place import Place
 from keet.analysis.sass.expanded_names import INTEGER_DIVISIONS, POWER
 from keet.evidence import Evidence
+from keet.lazy_regex import regex
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
@@ -91,9 +93,8 @@ def divides_integers(view: LaunchView) -> Answer:
     up. The machine code shows all of its instructions, also where the reciprocal was computed
     before a loop."""
     if view.code is not None:
-        return if_most_run(
-            view.code, view.code.expanded(*INTEGER_DIVISIONS), view.code.program.ran, NOTABLE_PART
-        )
+        found = view.code.expanded(*INTEGER_DIVISIONS)
+        return if_most_run(view.code, found, view.code.program.ran, NOTABLE_PART)
     divisions = view.matching(r"I2F(?:\.\w+)*\.RP\b")
     return divisions * DIVISION_LENGTH >= NOTABLE_PART * view.all_executed > 0
 
@@ -107,6 +108,29 @@ def computes_long_integers(code: MachineCode) -> Answer:
 def takes_bytes_apart(code: MachineCode) -> Answer:
     extractions, arithmetic = code.packed_bytes
     return if_most_run(code, sorted(extractions | arithmetic), code.program.ran, NOTABLE_PART)
+
+
+@fact(
+    "the compiler divides to count the iterations of an unrolled loop: the source line has no "
+    "division",
+    metrics=_BY_MODIFIER,
+)
+def divides_for_trip_count(view: LaunchView) -> Answer:
+    """Only if the text of all lines of the divisions is known, and they are heads of loops: other
+    lines may hide a division in a macro."""
+    found = divides_integers.test(view)
+    if not isinstance(found, Sequence):
+        return False
+    located = view.launch.locate(found)
+    whole = {view.text_of(Place(*line, 0.0, "")) for line in located.values()}
+    texts = {text.partition("//")[0] for text in whole}
+    are_loops = bool(texts) and all(map(_LOOP.search, texts))
+    return found if are_loops and not any(map(_DIVIDES.search, texts)) else False
+
+
+_LOOP = regex(r"\b(?:for|while)\b")
+_DIVIDES = regex(r"(?<!\*)/(?!\*)|%")
+"""A division or remainder, not a comment."""
 
 
 @Fact.of_code("powers are computed by the general function")

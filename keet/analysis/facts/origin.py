@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable
 
 from keet.analysis.decisions.double_precision import FULL_RATE
-from keet.analysis.facts.fact import Answer, Fact, total
+from keet.analysis.facts.fact import MAJORITY, Answer, Fact, total
 from keet.analysis.kernel.archetype import archetype_of
 from keet.analysis.kernel.language import language_of
 from keet.analysis.kernel.library import launched_by, library_of_launch, users_function
+from keet.analysis.kernel.random_setup import skipped_ahead
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.view_cache import cached_per_view
 
@@ -67,19 +68,22 @@ triton = Fact(
     is_by_name=True,
 )
 
-
-def _named(words: str, pattern: str) -> Fact:
-    """That the name of the kernel's function has the pattern."""
-    return Fact(
-        f"the kernel {words} (recognised by its name)",
-        lambda view: bool(re.search(pattern, view.launch.name.function)),
-        is_by_name=True,
-    )
-
-
-initialises_curand = _named(  # `init_curand`, `setup_curand_states` in cuRAND's examples
-    "initialises states of cuRAND", r"(?i)^(?=.*curand).*(?:init|setup|seed)"
+_CURAND = r"(?i)^(?=.*curand).*(?:init|setup|seed)"
+"""`init_curand`, `setup_curand_states` in cuRAND's examples."""
+initialises_curand = Fact(
+    "the kernel mostly initialises states of cuRAND (recognised by its name, or by the source "
+    "lines of its samples)",
+    lambda view: (
+        skipped_ahead(view) > MAJORITY or bool(re.search(_CURAND, view.launch.name.function))
+    ),
+    is_by_name=True,
 )
+SKIPS_AHEAD = (
+    "Each sequence number makes curand_init skip ahead{here}: give every thread the same sequence "
+    "number and another seed, or use a Philox generator, which skips ahead at no cost. Keep the "
+    "states between launches."
+)
+"""The remedy for whatever such a kernel is limited by."""
 openacc = Fact(
     "the kernel was made from OpenACC or OpenMP code (recognised by its name)",
     lambda view: language_of(view.launch) == "OpenACC",

@@ -21,6 +21,11 @@ def _inactive(words: str, cause: Cause, metric: str = "active_threads_per_warp")
     return Fact(words, test, metrics=(metric,))
 
 
+IDLE_WARPS = "idle_warps"
+without_work = Fact(
+    "most warps execute no load and no store",
+    of_finding=lambda _, finding: finding.variant == IDLE_WARPS,
+)
 partial_warps = _inactive(
     "the block size is not a multiple of the warp size, and most inactive threads come from that",
     "block_size",

@@ -86,10 +86,10 @@ def detail_text(row: ProgramRow, repeated: Counter[str]) -> str:
     return ", ".join(parts)
 
 
-def figures(row: ProgramRow, program: ProgramExplanation) -> tuple[str, str, str]:
-    """Share, launches and time; a dash if the report has no durations."""
-    if not program.total.value:
-        return "-", count_text(row.launches), "-"
+def figures(row: ProgramRow) -> tuple[str, str, str]:
+    """Share, launches and time; `not measured` if the report has no duration of them."""
+    if not row.total.value:
+        return "-", count_text(row.launches), "not measured"
     return time_share_text(row.share), count_text(row.launches), str(row.total)
 
 

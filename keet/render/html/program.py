@@ -90,7 +90,7 @@ def _cells(
     anchors: Anchors,
     targets: Collection[int],
 ) -> list[Cell]:
-    share, launches, time = figures(row, program)
+    share, launches, time = figures(row)
     timed, gain = bool(program.total.value), gain_text(row)
     percent = float(row.share.value)
     return [

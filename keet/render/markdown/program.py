@@ -27,7 +27,7 @@ def program_markdown(program: ProgramExplanation) -> Iterator[str]:
     rows = listed_rows(program)
     repeated = Counter(row.kernel for row in rows)
     headings = [heading.lower() for heading in (HEADINGS[3], *HEADINGS[:3], *HEADINGS[4:])]
-    yield table(headings, [_row(row, program, detail_text(row, repeated)) for row in rows])
+    yield table(headings, [_row(row, detail_text(row, repeated)) for row in rows])
     warnings = [text for text, launch in (run.sentences if run else ()) if launch is not None]
     listed = [found.text for found in listed_across(program)] + warnings
     listed += [*skipped_texts(run), *(f"Note: {n}" for n in run.table.notes)] if run else []
@@ -35,14 +35,14 @@ def program_markdown(program: ProgramExplanation) -> Iterator[str]:
         yield "\n".join(f"- {prose(unlinked(text))}" for text in listed)
 
 
-def _row(row: ProgramRow, program: ProgramExplanation, detail: str) -> list[str]:
+def _row(row: ProgramRow, detail: str) -> list[str]:
     name = prose(row.kernel) if row.members else code(row.kernel)
     name += f" ({prose(row.library)})" if row.library else ""
     ids = ", ".join(map(str, named_launches(row)))
     name += f", launch {ids}" if ids else ""
     return [
         f"{name} ({prose(detail)})" if detail else name,
-        *map(prose, figures(row, program)),
+        *map(prose, figures(row)),
         gain_text(row),
         prose(answer_text(row)),
     ]

@@ -63,7 +63,7 @@ def _sentences(program: ProgramExplanation) -> Iterator[Text]:
 def _table(program: ProgramExplanation, width: int) -> Table:
     rows = listed_rows(program)
     repeated = Counter(row.kernel for row in rows)
-    numbers = [figures(row, program) for row in rows]
+    numbers = [figures(row) for row in rows]
     room, finding = _widths(rows, numbers, width)
     shown = Table(is_ruled=True, padding=(0, 1))
     for heading in HEADINGS[:3]:

@@ -11,6 +11,7 @@ from keet.diagnosis.diagnosis import diagnose
 from keet.explanation.headline import verdict_of
 from keet.profile import Launch
 from keet.profile.metric import Value
+from tests.unit.analysis.made_up_launch import made_up
 from tests.unit.analysis.real_launches import CASES, changed, launch_of, profile_of
 
 FMA_PIPES = ("sm__inst_executed_pipe_fma", "sm__pipe_fma", "sm__inst_executed_pipe_fmaheavy")
@@ -88,3 +89,25 @@ def test_a_busy_tensor_pipe_that_delivers_half_is_no_roofline() -> None:
 
     assert reached_roofline(model_of(launch)) == "compute"
     assert reached_roofline(model_of(changed(launch, halved))) != "compute"
+
+
+@pytest.mark.parametrize(
+    ("units", "metrics", "roofline"),
+    [
+        ({"dram": 60.0}, {}, None),
+        ({"dram": 60.0, "l2": 80.0}, {}, None),
+        ({"dram": 80.0}, {}, "DRAM"),
+        ({"fma": 61.0, "issue_slots": 62.0}, {}, None),
+        ({"fma": 75.0, "issue_slots": 62.0}, {}, "compute"),
+        ({}, {"sm_throughput_pct": 61.0}, None),  # the basic set: only the busiest pipe
+        ({}, {"sm_throughput_pct": 80.0}, "compute"),
+    ],
+)
+def test_a_roofline_is_most_of_what_the_unit_can_do(
+    units: dict[str, float], metrics: dict[str, float], roofline: str | None
+) -> None:
+    """Made-up launches. SMs that are active for a part of the time make no roofline: the share
+    counts that was reached over the whole time."""
+    activity = {"elapsed_cycles": 1e6, "sm_active_cycles": 7e5, "sm_active_cycles_max": 7.5e5}
+    launch = made_up(units, None, None, **metrics, **activity)
+    assert reached_roofline(model_of(launch)) == roofline

@@ -256,3 +256,20 @@ def test_a_name_alone_makes_no_archetype() -> None:
     """A kernel called `count` that executes no atomics is not a histogram."""
     launch = launch_of("key_count")
     assert archetype_of(launch, {"FADD": 10.0, "BAR": 1.0}) != "histogram"
+
+
+@each_row(
+    ("text", "variant"),
+    [
+        ("for (int i = first; i < n; i += step)  // a/b", "trip_count"),
+        ("for (int i = first; i < n / step; i++)", "division"),
+        ("x = INDEX(i, n);", "division"),
+    ],
+)
+def test_division_is_advised_where_the_source_divides(
+    text: str, variant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An edited snapshot: another text of all source lines."""
+    monkeypatch.setattr(LaunchView, "text_of", lambda *_: text)
+    view = LaunchView(launch_of("permute_nd/divisions_and_halves"), reads_code=True)
+    assert advice_for(finding_of("integer_overhead", view), view).variant == variant

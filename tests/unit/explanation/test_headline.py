@@ -212,3 +212,16 @@ def test_the_place_of_the_first_finding_is_named() -> None:
     assert verdict.headline.endswith(f" at {first.places[0].where}.")
     nowhere = diagnosis._replace(findings=(replace(first, places=()),))
     assert verdict_of(nowhere).headline.endswith(f"{first.label}.")
+
+
+def test_a_full_l2_without_a_finding_says_what_would_help() -> None:
+    """A made-up launch: more goes to L2 than comes back."""
+    units = {"l2": 93.0, "sm_to_l2": 93.0, "l2_to_sm": 30.0, "dram": 10.0, "issue_slots": 20.0}
+    launch = made_up(units, None, None, duration=1e6, l2_requests=5e6)
+    diagnosis = diagnose(launch)
+    assert not diagnosis.findings
+    headline = verdict_of(diagnosis).headline
+    assert "only fewer requests to L2, or fewer bytes, help" in headline
+    assert "L2 serves 5" in headline
+    assert "More goes to L2 (93% of peak) than comes back (30%)" in headline
+    assert "at most 1.0x" not in headline

@@ -7,7 +7,10 @@ from itertools import pairwise
 import pytest
 
 from keet.analysis.candidate import MAX_GAIN
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.time_model import Effect, TimeModel
 from keet.diagnosis.diagnosis import diagnose
+from keet.findings import findings
 from keet.profile.metric import Value
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, made_up
@@ -123,3 +126,13 @@ def test_blocks_of_few_threads_are_named_with_a_small_grid() -> None:
     found = diagnose(made_up({}, grid_size=1, block_size=10, duration=78e3))
     assert found.findings[0].id == "small_grid"
     assert found.findings[0].text.endswith("A block has 10 threads, fewer than the 32 of a warp.")
+
+
+def test_full_warps_relieve_l2_and_dram_too() -> None:
+    """A made-up launch: a block of one thread uses one word of each sector."""
+    launch = made_up({"dram": 53.0, "issue_slots": 5.0}, None, None, block_size=1.0, grid_size=1e7)
+    view = LaunchView(launch)
+    candidates = findings()["warp_divergence"].candidates(view, TimeModel(view))
+    (effect,) = (each.effect for each in candidates if each.variant == "block_size")
+    assert isinstance(effect, Effect)
+    assert 0.5 < effect.units["L2"] <= effect.units["DRAM"] < 0.6

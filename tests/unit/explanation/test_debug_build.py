@@ -1,0 +1,55 @@
+"""Debug builds and launches without a measurement, in made-up launches of one program."""
+
+from __future__ import annotations
+
+from keet.diagnosis.diagnosis import diagnose
+from keet.explanation.analyst import explain
+from keet.explanation.launch_groups import answer_label
+from keet.explanation.program import ProgramExplanation, program_of
+from keet.profile import Launch, Profile, Provenance
+from keet.render.common.program import answer_text, figures, gain_text
+from tests.unit.analysis.made_up_launch import made_up
+
+OPTIMISED = {"FFMA": 500, "LDG": 200, "IMAD": 200, "BRA": 50, "MOV": 50}
+DEBUG = {"FADD": 100, "FMUL": 100, "LDL": 200, "BRA": 100, "MOV": 500}
+
+
+def latency_bound(opcodes: dict[str, int], number: int = 0, **metrics: float) -> Launch:
+    metrics = {"duration": 1e6, **metrics}
+    waits = {"long_scoreboard": 10.0, "wait": 4.0, "selected": 1.0}
+    made = made_up({"dram": 10.0, "issue_slots": 10.0}, waits, opcodes, **metrics)
+    made.id = number
+    return made
+
+
+def program_with(*launches: Launch) -> ProgramExplanation:
+    profile = Profile(launches, Provenance("made", "ncu-rep", 0, "0", "a test"))
+    found = program_of(explain(profile, launches, 5))
+    assert found is not None
+    return found
+
+
+def test_a_debug_build_has_no_gains() -> None:
+    assert diagnose(latency_bound(OPTIMISED)).findings
+    debug = diagnose(latency_bound(DEBUG))
+    assert (debug.findings, debug.minor, debug.all_fixed, debug.healthy) == ((), (), None, None)
+
+
+def test_a_program_says_first_that_it_is_a_debug_build() -> None:
+    program = program_with(latency_bound(DEBUG), latency_bound(DEBUG, 1))
+    assert program.gain is None
+    assert program.sentences[1].startswith("This looks like a debug build (-G)")
+    (row,) = program.rows
+    assert (answer_text(row), gain_text(row)) == ("debug build", "")
+    assert program.shown[0].verdict.headline.startswith("This looks like a debug build (-G)")
+    assert "gain 10%" not in program.shown[0].verdict.headline
+
+
+def test_a_launch_without_a_measurement_has_no_time() -> None:
+    failed = made_up({})
+    failed.id, failed.grid = 1, (7, 1, 1)
+    program = program_with(latency_bound(OPTIMISED), failed)
+    row = next(row for row in program.rows if not row.total.value)
+    assert figures(row) == ("-", "1", "not measured")
+    assert row.first is not None
+    assert answer_label(row.first) == "not measured"
