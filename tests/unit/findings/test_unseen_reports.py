@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from keet.analysis.launch_view import LaunchView
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
+from keet.explanation.analyst import _healthy
 from keet.profile import Launch
 from keet.profile.metric import Value
 from tests.unit.analysis.real_launches import changed, launch_of
@@ -11,6 +13,10 @@ from tests.unit.analysis.real_launches import changed, launch_of
 def gain_of(diagnosis: Diagnosis, finding: str) -> float:
     found = [each for each in (*diagnosis.findings, *diagnosis.minor) if each.id == finding]
     return max((each.forecast.likely for each in found), default=1.0)
+
+
+def healthy_notes(launch: Launch) -> list[str]:
+    return [str(note.text) for note in _healthy(LaunchView(launch), set())]
 
 
 def with_local_accesses(launch: Launch, local: float) -> Launch:
@@ -28,3 +34,14 @@ def test_narrow_global_accesses_are_no_cause_where_nearly_all_accesses_are_local
     assert before.findings[0].id == "narrow_access"
     after = diagnose(with_local_accesses(launch, 1e12))
     assert gain_of(after, "narrow_access") < 1 + (gain_of(before, "narrow_access") - 1) / 2
+
+
+def test_threads_that_are_predicated_off_do_not_look_good() -> None:
+    """An edited snapshot: nearly all threads are active, and most of them are predicated off."""
+    name = "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"
+    launch = launch_of("tap_filter")
+    told = healthy_notes(launch)
+    assert [text for text in told if "active" in text]
+    edited = changed(launch, lambda each, value: 19.3 if each == name else value)
+    told = healthy_notes(edited)
+    assert not [text for text in told if "active" in text]
