@@ -59,8 +59,8 @@ def pipe_work(view: LaunchView, model: TimeModel, unit: str) -> PipeWork:
         return PipeWork("", Sentence())
     counts = _counts(view)
     every = sum(counts.values())
-    kind = max(counts, key=lambda each: counts[each], default="")
-    if not every or counts[kind] <= MAJORITY * every:
+    kind = max(counts, key=lambda each: counts[each])
+    if counts[kind] <= MAJORITY * every:
         return _some_passes(view) if unit == "L1" else PipeWork("", Sentence())
     part = Quantity(100 * counts[kind] / every, "%")
     share = view.ledger.derived("accesses_of_a_kind", part, "share of the memory instructions")
@@ -89,7 +89,7 @@ def _many_passes(view: LaunchView, model: TimeModel) -> PipeWork | None:
     passes = ", while the LSU pipe that feeds it is at {lsu:.0f}: {what}"
     left = WIDEST * float(lsu.value) / float(l1.value)
     sent, returned = view.get("l2_input_pct"), view.get("l2_output_pct")
-    if sent and returned and sends_to_l2.test and sends_to_l2.test(view):
+    if sent and returned and sends_to_l2.test(view):
         what = Sentence(
             "a store takes several passes through L1, as with scattered addresses (L2 receives "
             "data for {sent:.0f} of the time and sends for {returned:.0f})",
