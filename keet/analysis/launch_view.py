@@ -16,7 +16,7 @@ from keet.analysis.place import LeadingLines, Place
 from keet.analysis.source_lines.array_accesses import AccessKind, accesses
 from keet.analysis.source_lines.hotspots import InstructionTable, line_order
 from keet.analysis.source_lines.wait_labels import AT_BARRIERS, words_for
-from keet.catalog import stalls
+from keet.catalog import all_names, stalls
 from keet.evidence import Evidence
 from keet.lazy_regex import regex
 from keet.profile import Absent, Launch
@@ -47,7 +47,12 @@ def _state_metrics() -> Mapping[str, tuple[str, list[str]]]:
     return {
         reason: (
             f"{stall.label} cycles per instruction",
-            [name for name in stall.metrics if name.endswith("_per_issue_active.ratio")],
+            [
+                alias
+                for name in stall.metrics
+                if name.endswith("_per_issue_active.ratio")
+                for alias in all_names(name)
+            ],
         )
         for reason, stall in stalls().items()
     }

@@ -54,6 +54,17 @@ def global_part(view: LaunchView) -> float:
     return plain * (1 - _shared_part(view, unknown=0.0))
 
 
+def global_accesses_part(view: LaunchView) -> float:
+    """Share of the loads and stores on global and local memory that is global, 0 to 1; 1 if they
+    were not counted. Warps wait for both in the same warp states."""
+    world = sum(view.value(i) or 0.0 for i in ("global_load_inst", "global_store_inst"))
+    local = sum(view.value(i) or 0.0 for i in ("local_load_inst", "local_store_inst"))
+    if not world:
+        world = view.count("LDG", "STG", "LD", "ST", "LDGSTS")
+        local = view.count("LDL", "STL")
+    return world / (world + local) if world else 1.0
+
+
 def _shared_part(view: LaunchView, unknown: float) -> float:
     """Share of L1's work that is shared memory, 0 to 1."""
     shared, whole = view.value("shared_wavefronts_pct"), view.ceilings.share("L1")

@@ -29,6 +29,8 @@ from keet.records import NamedTuple
 HOT_LINE = "hot L2 slice"
 DEVICE_WIDE = frozenset(("DRAM", "L2", "NVLink", HOST_LINK, HOT_LINE))
 """Units that all SMs share: spreading work over more SMs does not relieve them."""
+WITHIN_SM = ("issue", "FMA", "ALU", "FP64", "XU", "FP16", "LSU", "ADU", "L1")
+"""Units that have less work if warps are full."""
 
 SHARPNESS = Parameter(2.3, "p of time = (busiest unit ^ p + exposed waiting ^ p) ^ (1/p)", "fit")
 MOST_LOAD = Parameter(0.995, "largest load: above it, rounding of counters decides", "judgement")

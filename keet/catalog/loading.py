@@ -223,6 +223,12 @@ def metric_named(name: str) -> MetricSpec | None:
     return metrics()[metric_id] if metric_id else None
 
 
+def all_names(name: str) -> tuple[str, ...]:
+    """The metric's names in all versions of ncu, `name` first."""
+    found = metric_named(name)
+    return (name, *(each for each in found.names if each != name)) if found else (name,)
+
+
 @cache
 def stalls() -> Mapping[str, Stall]:
     return _Rows("stalls", lambda key, row: Stall(id=key, **_tuples(row)))

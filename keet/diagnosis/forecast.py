@@ -38,10 +38,14 @@ def possible_gain(candidate: Candidate, model: TimeModel) -> float:
 def _largest_gain(candidate: Candidate, model: TimeModel) -> float:
     """Where the unit that takes the time is measured, and how much of its work is waste, so is what
     is left: only then is a gain above those of the casebook credible."""
-    is_measured = candidate.basis == "measured" and isinstance(candidate.effect, Effect)
-    if not is_measured or model.pressure < LEADS:
+    effect = candidate.effect
+    if candidate.basis != "measured" or not isinstance(effect, Effect):
         return MAX_GAIN
-    kept = candidate.effect.units.get(model.busiest or "", 1.0)  # type: ignore[union-attr]
+    if effect.longest_sm * MAX_GAIN < 1:  # one thread does the work of thousands
+        return 1 / LEAST_TIME
+    if model.pressure < LEADS:
+        return MAX_GAIN
+    kept = effect.units.get(model.busiest or "", 1.0)
     return 1 / LEAST_TIME if kept <= 1 / MAX_GAIN else MAX_GAIN
 
 

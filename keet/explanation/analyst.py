@@ -216,7 +216,8 @@ def _healthy(view: LaunchView, found: set[str]) -> list[Note]:
         if spec.looks_good and spec.id not in found
         if (note := _small_share(view, spec, spec.looks_good))
     ]
-    threads = view.get("active_threads_per_warp")
+    # A thread whose predicate is off does no work either.
+    threads = view.get("not_predicated_off_threads_per_warp") or view.get("active_threads_per_warp")
     if threads is not None and threads.value >= GOOD_THREADS:
         notes.append(_active_threads(view, threads))
     return notes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from keet.analysis.decisions.occupancy import LIMIT_WORDS, tightest_limits
 from keet.analysis.decisions.rooflines import AT_CEILING, issue_limited, reached_share
 from keet.analysis.facts.fact import MAJORITY
 from keet.analysis.hardware.ceilings import Ceiling, spoken_unit
@@ -197,18 +198,24 @@ def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sen
         return _at_roofline(diagnosis, nearest)
     if said := _before_and_after(diagnosis) or _issue_limited(diagnosis, nearest):
         return said
+    lacking = _lacking(view)
     if said := _saturated_memory(diagnosis, nearest):
-        return Sentence(" ").join(part for part in (said, _tells_more(diagnosis)) if part)
+        return Sentence(" ").join(part for part in (said, _tells_more(lacking)) if part)
     said = Sentence(
-        "{first}, and no change that keet knows of is likely to gain {least:.0f}.",
+        "{first}, and the report shows no change that would gain {least:.0f}."
+        if lacking
+        else "{first}, and no change that keet knows of is likely to gain {least:.0f}.",
         first=(_at_peak(nearest) or _not_near(diagnosis)).capitalized(),
         least=_least_gain(view),
     )
-    return Sentence(" ").join(
-        part
-        for part in (said, _bound(diagnosis), _nearest_cause(diagnosis), _tells_more(diagnosis))
-        if part
+    parts = (
+        said,
+        _bound(diagnosis),
+        _nearest_cause(diagnosis),
+        _few_warps(view) if lacking else Sentence(),
+        _tells_more(lacking),
     )
+    return Sentence(" ").join(part for part in parts if part)
 
 
 def _saturated_memory(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sentence:
@@ -270,23 +277,49 @@ def _bound(diagnosis: Diagnosis) -> Sentence:
 
 
 def _nearest_cause(diagnosis: Diagnosis) -> Sentence:
+    """The largest possible cause, what shows it, and how much it would gain if it is there."""
     if not diagnosis.minor:
         return Sentence()
-    return Sentence("Nearest to a cause: {cause}.", cause=diagnosis.minor[0].label)
+    first = diagnosis.minor[0]
+    if first.forecast.likely < WORTH:
+        return Sentence("Nearest to a cause: {cause}.", cause=first.label)
+    label = f"times faster if it is {first.label}"
+    times = Quantity(first.forecast.likely, "")
+    gain = diagnosis.view.ledger.derived(f"if_there.{first.id}", times, label)
+    words = "Nearest to a cause: {cause}, {gain:.2f}x if it is there. {text}"
+    return Sentence(words, cause=first.label, gain=gain, text=first.text)
 
 
-def _tells_more(diagnosis: Diagnosis) -> Sentence:
+LOW_OCCUPANCY = Parameter(50.0, "percent of an SM's warps: latency may be exposed", "judgement")
+
+
+def _few_warps(view: LaunchView) -> Sentence:
+    """A limit on the warps of an SM that may matter, if no warp states show whether it does."""
+    possible, limits = view.get("theoretical_occupancy_pct"), tightest_limits(view)
+    if view.stalls or possible is None or not limits or possible.value > LOW_OCCUPANCY:
+        return Sentence()
+    return Sentence(
+        "An SM can hold {possible:.0f} of its warps, limited by {by}: whether that exposes latency "
+        "is not known.",
+        possible=possible,
+        by=LIMIT_WORDS[limits[0]],
+    )
+
+
+def _lacking(view: LaunchView) -> list[str]:
     """What the report lacks that would show more."""
-    view = diagnosis.view
     lacking = {
         "warp states": not view.stalls,
         "the load of the issue slots": view.ceilings.reached("issue") is None,
         "the machine code": view.code_absent is not None,
     }
-    named = [what for what, is_lacking in lacking.items() if is_lacking]
-    if not named:
+    return [what for what, is_lacking in lacking.items() if is_lacking]
+
+
+def _tells_more(lacking: list[str]) -> Sentence:
+    if not lacking:
         return Sentence()
-    return Sentence("The report lacks {what}, which would tell more.", what=" and ".join(named))
+    return Sentence("The report lacks {what}, which would tell more.", what=" and ".join(lacking))
 
 
 def _before_and_after(diagnosis: Diagnosis) -> Sentence:

@@ -8,7 +8,7 @@ from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.facts import global_memory, origin
 from keet.analysis.facts.global_memory import TINY_ACCESS, WIDEST_ACCESS
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.memory_work import access_width
+from keet.analysis.memory_work import access_width, global_accesses_part
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import INDIRECT, Effect, TimeModel
 from keet.evidence import Sentence
@@ -118,7 +118,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         Sentence(text, width=shown, widest=widest),
         Effect(
             dict.fromkeys(("issue", "LSU", "FMA", "ALU", "ADU", "XU"), 1 - saved),
-            kept_waits(model, MEMORY_WAITS, 1 - kept**below_line),
+            kept_waits(model, MEMORY_WAITS, (1 - kept**below_line) * global_accesses_part(view)),
             every_wait=1 - INDIRECT * saved * other,
         ),
         (shown, widest, executed),
@@ -138,6 +138,7 @@ def _access_share(view: LaunchView, below_line: float) -> float:
         return 0.0
     mix = {purpose.value: share for purpose, share in view.code.mix} if view.code else {}
     whole = mix.get("memory", 0) + mix.get("address", 0) + mix.get("control", 0)
+    whole *= global_accesses_part(view)
     return max(min(1.0, PER_ACCESS * view.executed("LDG", "STG") / every), below_line * whole)
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from keet.analysis.candidate import Candidate
 from keet.analysis.decisions.double_precision import double_precision
 from keet.analysis.decisions.issue_slots import issue_candidate
-from keet.analysis.decisions.replays import WIDEST, replays
+from keet.analysis.decisions.pipe_work import pipe_work
 from keet.analysis.decisions.rooflines import AT_CEILING
 from keet.analysis.decisions.saturated import (
     NEAR_BUSIEST,
@@ -38,6 +38,23 @@ FINDING = FindingSpec(
     labels={
         "issue": "many instructions beside the arithmetic",
         "curand": "setup of random numbers",
+        "L1": "memory accesses keep L1 busy",
+        "L1/sent": "scattered stores keep L1 busy",
+        "L1/passes": "accesses that take many passes through L1",
+        "L1/shared": "shared-memory accesses keep L1 busy",
+        "L1/loads": "global loads keep L1 busy",
+        "L1/stores": "global stores keep L1 busy",
+        "L1/local": "local memory keeps L1 busy",
+        "L1/atomics": "atomics keep L1 busy",
+        "LSU": "memory accesses keep the LSU pipe busy",
+        "LSU/shared": "shared-memory accesses keep the LSU pipe busy",
+        "LSU/loads": "global loads keep the LSU pipe busy",
+        "LSU/stores": "global stores keep the LSU pipe busy",
+        "LSU/local": "local memory keeps the LSU pipe busy",
+        "LSU/atomics": "atomics keep the LSU pipe busy",
+        "ALU": "integer and logic instructions keep the ALU pipe busy",
+        "ADU": "barriers and indexed constants keep the ADU pipe busy",
+        "FP64": "double precision keeps the FP64 pipe busy",
     },
     meaning="One unit of the SM is the busiest, and keet sees no waste in its work: only less "
     "work for it makes the kernel faster.",
@@ -66,6 +83,13 @@ FINDING = FindingSpec(
         when(origin.library): "Choose another algorithm, data type or layout of {library} for "
         "this call, or call it less often: only less work makes this kernel faster.",
         when(origin.initialises_curand, name="curand"): origin.SKIPS_AHEAD,
+        when(instructions.scattered_stores, name="sent"): "Let neighbouring threads store to "
+        "neighbouring addresses{here}: keep each field of a structure in an array of its own, "
+        "store whole records with vector types, or collect the results in shared memory and store "
+        "them in the order of memory.",
+        when(instructions.many_passes, name="passes"): "Let neighbouring threads of a warp access "
+        "neighbouring addresses of global memory and different banks of shared memory{here}: each "
+        "access takes several passes through L1.",
         when(instructions.pipe_lsu, global_memory.replays, name="replays"): "Each memory "
         "instruction takes many wavefronts{here}: let neighbouring threads access neighbouring "
         "words of global memory and different banks of shared memory.",
@@ -85,6 +109,14 @@ FINDING = FindingSpec(
             unless=(instructions.tensor_cores_used,),
         ): "Let each thread compute a block of several rows and columns in registers{here}, so "
         "that each value read from shared memory serves several results; or call cuBLAS.",
+        when(
+            instructions.pipe_lsu,
+            on_chip.mostly_shared,
+            origin.looks_like_reduction,
+            name="reduction",
+        ): "Let each thread first combine several elements in a register, and combine the threads "
+        "of a warp with shuffles (__shfl_down_sync){here}, so that only one value per warp goes "
+        "through shared memory.",
         when(instructions.pipe_lsu, on_chip.mostly_shared, name="shared"): "Read from shared "
         "memory less often{here}: keep a block of several results per thread in registers, so "
         "that each value read serves several of them, and read with wide accesses (float4).",
@@ -148,7 +180,7 @@ FINDING = FindingSpec(
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     yield from _random_setup(view, model)
-    fp64, lsu = view.ceilings.reached("FP64"), view.ceilings.reached("LSU")
+    fp64 = view.ceilings.reached("FP64")
     if double_precision(view) == "needed" and fp64 is not None and model.busiest == "FP64":
         words = "The FP64 pipe is the busiest unit: it is busy for {busy:.0f} of the time{why}."
         why = ", partly for divisions, reciprocals or roots (about ten FP64 instructions each)"
@@ -161,15 +193,14 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     pipe = saturated(view, model)
     if pipe is None or pipe.work != "other":
         return
-    is_repeated = lsu is not None and WIDEST * lsu.value < pipe.reached.value
-    if pipe.unit == "L1" and lsu is not None and is_repeated and replays(view, model):
-        why = (
-            ", while the LSU pipe that feeds it is at {lsu:.0f}: an access takes several passes "
-            "through L1, as with scattered addresses or bank conflicts"
-        )
-        yield pipe.candidate(FINDING.id, Sentence(why, lsu=lsu), lsu)
-    else:
-        yield pipe.candidate(FINDING.id)
+    work = pipe_work(view, model, pipe.unit)
+    variant = f"{pipe.unit}/{work.kind}" if work.kind else pipe.unit
+    found = pipe.candidate(FINDING.id, work.why, *work.evidence)._replace(variant=variant)
+    if work.left is not None and work.left < PIPE_WORK:
+        removed = 1 - work.left
+        units = {**pipe.effect.units, pipe.unit: work.left}
+        found = found._replace(effect=Effect(units, less_queueing(model, pipe.unit, removed)))
+    yield found
 
 
 def _random_setup(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:

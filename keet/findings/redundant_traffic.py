@@ -251,7 +251,7 @@ def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candi
         Sentence(text, asked=asked, times=times, read=read),
         Effect({"L2": kept}, kept_waits(model, MEMORY_WAITS, (1 - kept) * queue)),
         (times, asked, read),
-        lambda: view.column_places("global sectors", "src_l2_sectors_global"),
+        lambda: global_memory.places_of(view, global_memory.LOAD),
         "assumed",
         variant="l2",
     )
@@ -276,12 +276,14 @@ def _between_launches(view: LaunchView) -> Iterator[Candidate]:
         return  # users can't fuse a library's kernel
     saved = min(shared.saved_us.value, MOST_REMOVED * shared.total_us)
     likelihoods = {"high": 1.0, "medium": LIKELY_SAME_DATA, "low": POSSIBLY_SAME_DATA}
+    is_writer = view.launch.id in shared.writers
+    operation = global_memory.STORE if is_writer else global_memory.LOAD
     yield Candidate(
         FINDING.id,
         shared.text,
         shared.total_us / (shared.total_us - saved),
         tuple(map(view.ledger.adopt, shared.evidence)),
-        lambda: view.column_places("global sectors", "src_l2_sectors_global"),
+        lambda: global_memory.places_of(view, operation),
         "suspected",
         variant=shared.kind,
         likelihood=SAME_INPUT if shared.kind == "same_input" else likelihoods[shared.confidence],

@@ -26,7 +26,7 @@ from keet.analysis.kernel.inactive_threads import empty_lanes
 from keet.analysis.kernel.work_per_warp import chain_share, working_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
-from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
+from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WITHIN_SM, Effect, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
@@ -57,6 +57,7 @@ FINDING = FindingSpec(
     ),
     parameters=(PARTIAL_WAVE, INDIRECT, MOST_REMOVED, LEAST_KERNEL_NS, SHORT_KERNEL_NS),
     claims=("parallelism",),
+    labels={"few_threads": "too few threads: few blocks of partial warps"},
     headline="idle",
     unlike={
         "tail_effect": "With more than one wave of blocks, SMs that idle at the end are a tail "
@@ -112,13 +113,17 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     """One formula for all grids: SMs without a block get work, so the account's idle share goes;
     SMs that could hold more blocks hide more of the waiting that the report shows."""
     shape = grid_shape(view)
-    if shape is None:
-        return
+    empty = empty_lanes(view)
+    if shape is None or (empty and empty.block.value == 1 and shape.spread < 1):
+        return  # blocks of one thread: idle lanes and idle SMs are one finding
     waves = float(shape.waves.value) if shape.waves else 1.0
     if shape.spread >= 1 and waves >= 1:
         return
     part = working_part(view)  # more blocks need work that can be done at the same time
     idle = Effect(longest_sm=max(shape.spread, 1 / MAX_GAIN) ** part, least=chain_share(view))
+    is_joint = empty is not None and shape.spread < 1
+    if empty is not None and is_joint:  # full warps are fewer
+        idle = idle._replace(units=dict.fromkeys(WITHIN_SM, empty.filled))
     filled = idle._replace(
         waits=kept_waits(model, HIDEABLE, 1 - _unhidden(view, shape, waves) ** part)
     )
@@ -132,7 +137,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     plural = "" if shape.grid.value == 1 else "s"
     text = Sentence("A grid of {grid:.0f}{s} {rest}.", grid=shape.grid, s=plural, rest=rest)
     evidence = (shape.grid, sms, shape.waves) if shape.waves else (shape.grid, sms)
-    if empty := empty_lanes(view):
+    if empty is not None:
         text, evidence = Sentence(" ").join((text, empty.text)), (*evidence, empty.block)
     # A very short kernel mostly waits for its first data; more blocks would wait too.
     likelihood = 1 - INDIRECT * shortness(view, model)
@@ -147,7 +152,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             evidence,
             view.launch_places,
             basis,
-            likelihood=likelihood,
+            "few_threads" if is_joint else "",
+            likelihood,
         )
 
 

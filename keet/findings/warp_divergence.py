@@ -20,9 +20,10 @@ from keet.analysis.kernel.inactive_threads import (
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
-from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
+from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WITHIN_SM, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.units import Quantity
 
 CONVERGED = Parameter(
     0.85, "exponent of the active threads' share: how much divergence can be removed", "fit"
@@ -32,7 +33,6 @@ FINDING = FindingSpec(
     id="warp_divergence",
     family="instructions",
     label="warps with inactive threads",
-    labels={"idle_warps": "warps without work"},
     meaning="Instructions run with only a part of a warp's threads: threads take different paths, "
     "have an index outside of the data, or the block does not fill its warps.",
     how="The average number of active threads per executed instruction is compared with the 32 of "
@@ -45,6 +45,11 @@ FINDING = FindingSpec(
     parameters=(CONVERGED, INDIRECT),
     claims=("instructions", "redundant"),
     is_general=True,
+    labels={
+        "idle_warps": "warps without work",
+        "one_thread": "one thread does all the work",
+        "few_threads": "blocks of one thread, fewer than the SMs",
+    },
     unlike={
         "load_imbalance": "Uneven work between warps or blocks leaves SMs idle, with full warps.",
         "uncoalesced_global": "Scattered addresses of full warps are a matter of memory, not of "
@@ -102,7 +107,6 @@ FINDING = FindingSpec(
 
 _WORD, _SECTOR = 4, 32
 """Bytes."""
-_WITHIN_SM = ("issue", "FMA", "ALU", "FP64", "XU", "FP16", "LSU", "ADU", "L1")
 _WHY = {
     "outside": ": most inactive threads exit at a bounds check, before anything is loaded",
     "paths": ": the threads of a warp take different paths",
@@ -134,7 +138,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     # Divergent paths run one after the other and make warps wait longer. Empty lanes do not.
     shorter = 0.0 if cause == "outside" else INDIRECT
     waits = 1 - shorter * (1 - kept) * (1 - model.waiting_for(*MEMORY_WAITS))
-    effect = Effect(dict.fromkeys(_WITHIN_SM, kept), every_wait=waits)
+    effect = Effect(dict.fromkeys(WITHIN_SM, kept), every_wait=waits)
     places = partial(_places, view, inactive)
     yield Candidate(FINDING.id, text, effect, evidence, places, "assumed", cause)
 
@@ -145,7 +149,7 @@ def _idle_warps(view: LaunchView) -> Iterator[Candidate]:
     if idle is None:
         return
     kept = 1 - min(MOST_REMOVED, idle.wasted)
-    busy = [unit for unit in _WITHIN_SM if unit not in ("LSU", "L1")]
+    busy = [unit for unit in WITHIN_SM if unit not in ("LSU", "L1")]
     effect = Effect(dict.fromkeys(busy, kept), every_wait=kept)
     words = "{share:.0f} of the warps access no memory: they have no element to work on."
     text, shown = Sentence(words, share=idle.share), (idle.share,)
@@ -158,19 +162,32 @@ def _empty_lanes(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if empty is None:
         return
     block, kept = empty.block, empty.filled
+    shape = grid_shape(view)
+    few = shape is not None and shape.spread < 1
+    if few and block.value > 1:
+        return  # idle lanes and idle SMs are one finding: too few threads
     # Full warps are fewer, and so are their rounds if not all of them fit at a time.
     rounds = max(1.0, view.value("waves_per_sm") or 1.0)
-    units = {**dict.fromkeys(_WITHIN_SM, kept), **_fewer_requests(kept)}
+    units = {**dict.fromkeys(WITHIN_SM, kept), **_fewer_requests(kept)}
     effect = Effect(units, every_wait=max(1.0, rounds * kept) / rounds)
+    evidence: tuple[Evidence, ...] = (block,)
+    text, cause = empty.text, "block_size"
     if block.value == 1:
         # Serial code: with more threads, each has a part of its steps, and blocks of them fill SMs.
-        shape = grid_shape(view)
         spread = shape.spread if shape else 1.0
         effect = Effect(_fewer_requests(kept), longest_sm=kept * spread)
+    if shape is not None and few:
+        cause = "one_thread" if shape.grid.value == 1 else "few_threads"
+        sms = view.ledger.derived("sm_count", Quantity(shape.sms, ""), "SMs of the GPU")
+        one = "A grid of {grid:.0f} with {block:.0f} does all the work, on a GPU of {sms:.0f} SMs."
+        many = "A grid of {grid:.0f}s with {block:.0f} each does not fill a GPU of {sms:.0f} SMs."
+        words = one if cause == "one_thread" else many
+        text = Sentence(words, grid=shape.grid, block=block, sms=sms)
+        evidence = (shape.grid, block, sms)
     # A very short kernel mostly waits for its first data; full warps would wait too.
     likelihood = 1 - INDIRECT * shortness(view, model)
-    evidence, cause = (block,), "block_size"
-    yield Candidate(FINDING.id, empty.text, effect, evidence, tuple, "measured", cause, likelihood)
+    places = view.launch_places if few else tuple
+    yield Candidate(FINDING.id, text, effect, evidence, places, "measured", cause, likelihood)
 
 
 def _fewer_requests(filled: float) -> dict[str, float]:

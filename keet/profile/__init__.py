@@ -15,7 +15,14 @@ from keet.profile.launch import (
     RawMetric,
     Workload,
 )
-from keet.profile.metric import Instances, Metric, MetricId, Value, is_measurement
+from keet.profile.metric import (
+    SAMPLES_BY_REASON,
+    Instances,
+    Metric,
+    MetricId,
+    Value,
+    is_measurement,
+)
 from keet.profile.names import KernelName, short_name
 from keet.profile.profile import Origin, Profile, Provenance, ReportFormat
 from keet.profile.rules import (
@@ -29,6 +36,7 @@ from keet.profile.rules import (
 from keet.profile.run_table import KernelRun, Position, RunPositions, RunTable
 
 __all__ = [
+    "SAMPLES_BY_REASON",
     "Absent",
     "Device",
     "Dim3",

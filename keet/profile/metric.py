@@ -17,6 +17,9 @@ value: ncu divided zero by zero. Neither means zero."""
 MetricId = int | str
 """The id of an instance: an instruction address, an opcode, a pass, a launch parameter."""
 
+SAMPLES_BY_REASON = ("smsp__pcsamp_warps_issue_stalled_", "smsp__pcsamp_warp_stall_")
+"""Starts of the names of samples by stall reason: today's, and those of ncu 2019."""
+
 LARGEST, SMALLEST = 2.0**64, 2.0**-64
 """Counters have 64 bits: no count is larger, and no ratio of two counts other than 0 is smaller."""
 

@@ -23,7 +23,7 @@ USUAL_ACHIEVED = Parameter(0.85, "achieved over theoretical occupancy, enough bl
 Resource = Literal["sm", "registers", "shared_memory"]
 """What limits the blocks per SM: the metric `block_limit_sm` has the limit by the number of blocks
 that an SM can hold, and so on."""
-_WORDS: dict[Resource, str] = {
+LIMIT_WORDS: dict[Resource, str] = {
     "sm": "the blocks that an SM can hold",
     "registers": "registers",
     "shared_memory": "shared memory",
@@ -35,7 +35,9 @@ also where the number of blocks is the limit that matters."""
 def tightest_limits(view: LaunchView) -> tuple[Resource, ...]:
     """The resources that let fewest blocks onto an SM, the one to name first; none if the number of
     warps lets as few."""
-    limits = {resource: view.value(f"block_limit_{resource}") or math.inf for resource in _WORDS}
+    limits = {
+        resource: view.value(f"block_limit_{resource}") or math.inf for resource in LIMIT_WORDS
+    }
     lowest, warps = min(limits.values()), view.value("block_limit_warps") or 0.0
     return tuple(resource for resource, limit in limits.items() if limit == lowest < warps)
 
@@ -59,7 +61,7 @@ def limited_occupancy(
     # the SMs already.
     if a_unit_explains(view, model) or is_matrix_product(view) or waves <= 1:
         return
-    held, others = float(possible.value), (*_WORDS, "warps", "barriers")
+    held, others = float(possible.value), (*LIMIT_WORDS, "warps", "barriers")
     if by == "sm":
         # Such small blocks also end before others start. Larger ones need no more barriers, nor
         # more of the driver's shared memory.
@@ -71,7 +73,7 @@ def limited_occupancy(
     most = min(100.0, float(possible.value) * (following / own))
     times = min(most / held, MOST_OCCUPANCY, waves)  # as far as there are blocks
     tied = [resource for resource in tightest if resource in (by, *others)]
-    what = " and ".join(_WORDS[resource] for resource in tied)
+    what = " and ".join(LIMIT_WORDS[resource] for resource in tied)
     is_tied, issue = len(tied) > 1, view.ceilings.reached("issue")
     if is_tied:
         what += " equally (relieving only one of them gains nothing)"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from keet.analysis.facts.fact import MAJORITY, Answer, Fact, RaisedFinding, fact, if_most_run, total
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
+from keet.analysis.place import Place
 from keet.analysis.source_lines.array_accesses import ACCESS_BYTES, is_gather
 from keet.analysis.view_cache import cached_per_view
 
@@ -127,6 +128,17 @@ def addresses_of(view: LaunchView, operation: int) -> list[int]:
     """Instructions that load from global memory, or store to it."""
     kinds = view.by_address("memory_access_type")
     return [each for each in _global_addresses(view) if int(kinds.get(each, 0)) & operation]
+
+
+def places_of(view: LaunchView, operation: int) -> tuple[Place, ...]:
+    """Lines by the global sectors of their loads, or of their stores; by all if the report does
+    not distinguish them."""
+    sectors = view.table.column("src_l2_sectors_global") or {}
+    own = addresses_of(view, operation)
+    if not own:
+        return view.column_places("global sectors", "src_l2_sectors_global")
+    words = "sectors of global loads" if operation == LOAD else "sectors of global stores"
+    return view.places_by(words, {each: sectors.get(each, 0) for each in own})
 
 
 def _excess_in(operations: str, code: int, negated: str = "") -> Fact:

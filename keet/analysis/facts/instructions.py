@@ -196,8 +196,9 @@ multiplies_integers = Fact.mostly_executes(
 
 def _unit(view: LaunchView, finding: RaisedFinding) -> str | None:
     """The unit that the finding is about or cites; else the one nearest to its peak."""
-    if finding.variant in view.ceilings:
-        return finding.variant
+    unit = finding.variant.partition("/")[0]  # `LSU/shared`: with what it is busy with
+    if unit in view.ceilings:
+        return unit
     cited = {piece.metric for piece in finding.evidence}
     ranked = view.ceilings.ranked
     own = [ceiling.name for ceiling in ranked if ceiling.reached.metric in cited]
@@ -228,3 +229,11 @@ pipe_tensor = _limited_by(f"{_AT_LIMIT} the tensor cores", "tensor")
 pipe_adu = _limited_by(f"{_AT_LIMIT} the ADU pipe (barriers, indexed constants)", "ADU")
 pipe_issue = _limited_by("the schedulers' issue slots are the limit", "issue")
 pipe_l2 = _limited_by(f"{_AT_LIMIT} L2", "L2")
+
+
+def _busy_with(words: str, variant: str) -> Fact:
+    return Fact(words, of_finding=lambda _, finding: finding.variant == variant)
+
+
+scattered_stores = _busy_with("stores take several passes through L1", "L1/sent")
+many_passes = _busy_with("accesses take several passes through L1", "L1/passes")

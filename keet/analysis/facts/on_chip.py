@@ -34,9 +34,20 @@ uses_async_copy = Fact.executes(
 shared_atomics = Fact.mostly_executes(
     "most accesses to shared memory are atomics", ("ATOMS",), _IN_SHARED, half=True
 )
-mostly_shared = Fact.mostly_executes(
-    "most memory instructions access shared memory", _IN_SHARED, (*_IN_SHARED, *_IN_GLOBAL, *COPIES)
+
+
+@fact(
+    "most memory instructions access shared memory",
+    metrics=("shared_load_inst", "shared_store_inst"),
+    opcodes=_IN_SHARED,
 )
+def mostly_shared(view: LaunchView) -> Answer:
+    if view.opcodes:
+        every = view.count(*_IN_SHARED, *_IN_GLOBAL, *COPIES)
+        return view.count(*_IN_SHARED) > MAJORITY * every
+    shared = total(view, *mostly_shared.metrics)
+    other = total(view, "global_load_requests", "global_store_requests")
+    return shared > MAJORITY * (shared + other)
 
 
 def _stored_values(program: SassProgram, position: int) -> list[int]:

@@ -62,15 +62,20 @@ def _known_unit(unit_id: str) -> tuple[HardwareUnit, str]:
 SCHEDULERS = 4
 """Schedulers per SM, each of which issues at most one instruction per cycle: all GPUs since
 Volta."""
+_ONE_PER_CYCLE = 7
+"""Compute capability of Volta; schedulers before it issue up to two instructions per cycle."""
 
 
 def _issue_slots(ledger: LaunchLedger, unit: HardwareUnit) -> UnitStage | None:
     """Share of issue slots from counts of instructions and cycles; else from the rate, if the set
     has only that."""
     generation = (ledger.launch.device.compute_capability or "").partition(".")[0]
-    if not generation.isdecimal() or int(generation) < 7:
+    if not generation.isdecimal():
         return None
-    found = _issued_per_slot(ledger) or _executed_per_cycle(ledger)
+    if int(generation) >= _ONE_PER_CYCLE:
+        found = _issued_per_slot(ledger) or _executed_per_cycle(ledger)
+    else:
+        found = _issuing_while_active(ledger)
     if found is None:
         return None
     share, sources = found
@@ -88,6 +93,17 @@ def _issued_per_slot(ledger: LaunchLedger) -> _Computed | None:
     if issued is None or slots is None or not slots.value:
         return None
     return Quantity(100 * issued.value / slots.value, "%"), (issued, slots)
+
+
+def _issuing_while_active(ledger: LaunchLedger) -> _Computed | None:
+    """From the cycles in which a scheduler issued, whether one instruction or two."""
+    issuing = ledger.measured("one_or_more_eligible_pct")
+    rates = ledger.measured("ipc_executed_elapsed"), ledger.measured("ipc_executed_active")
+    elapsed, active = rates
+    if issuing is None or elapsed is None or active is None or not active.value:
+        return None
+    share = float(issuing.value) * min(1.0, float(elapsed.value) / float(active.value))
+    return Quantity(share, "%"), (issuing, elapsed, active)
 
 
 _PRINTED_DECIMALS = 2

@@ -54,6 +54,8 @@ class CrossLaunch(NamedTuple):
     confidence: Confidence = "low"
     total_us: float = 0.0
     """Time of these launches."""
+    writers: tuple[int, ...] = ()
+    """Launches that write what others read."""
 
 
 def find_cross_launch(launches: Sequence[Launch], ledger: Ledger) -> tuple[CrossLaunch, ...]:
@@ -151,7 +153,10 @@ class _Writer:
         )
         pieces = tuple(piece for piece in (written, read, saved) if piece)
         launches = _ids(each for link in found.links for each in (link.writer, link.reader))
-        return CrossLaunch("hand_over", text, launches, saved, pieces, _confidence(first))
+        writers = _ids(link.writer for link in found.links)
+        return CrossLaunch(
+            "hand_over", text, launches, saved, pieces, _confidence(first), writers=writers
+        )
 
     def _chain(self, found: RoundTrip) -> CrossLaunch:
         first = found.chain[0]
@@ -231,8 +236,17 @@ def _repeated(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLau
     by_id = {each.launch.id: each for each in launches}
     for group in by_kernel_and_shape([each.launch for each in launches]):
         passes = [by_id[launch.id] for launch in group]
-        if len(passes) > 1:
+        if len(passes) > 1 and not _starts_over(passes, launches):
             yield from _passes(passes, writer)
+
+
+def _starts_over(passes: Sequence[Traffic], launches: Sequence[Traffic]) -> bool:
+    """Whether the kernel runs with another shape between each two of them: a chain of sizes, such
+    as that of a reduction, which starts again. These are repetitions, not passes."""
+    ids = {each.launch.id for each in passes}
+    kernel = passes[0].launch.name.full
+    own = [each.launch.id in ids for each in launches if each.launch.name.full == kernel]
+    return not any(one and other for one, other in pairwise(own))
 
 
 def _passes(passes: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunch]:
@@ -242,7 +256,7 @@ def _passes(passes: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunch]
     total = sum(each.us for each in passes)
     if len(known) == len(passes) and _spread(known) <= SAME_PASS and min(known) >= PASS_BYTES:
         parts = [each.dram_us for each in passes if each.dram_us is not None]
-        saved_us = sum(parts) * (1 - 1 / len(passes))
+        worth = sum(parts) * (1 - 1 / len(passes))
         read = writer.amount(f"{name}_read", median(known), "byte", "read from DRAM by each launch")
         moves, sources = Sentence("reads {read} from DRAM", read=read), [read]
     elif not known and len(passes) >= LEAST_PASSES and _spread([p.us for p in passes]) <= SAME_PASS:
@@ -251,40 +265,34 @@ def _passes(passes: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunch]
             return
         peak = writer.amount(f"{name}_dram", reached, "%", "DRAM bandwidth of each launch")
         moves = Sentence("runs DRAM at {peak:.0f} of its peak", peak=peak)
-        saved_us, sources = None, [peak]
+        worth, sources = total, [peak]
     else:
         return
-    worth = saved_us if saved_us is not None else total
     if not writer.is_worth(worth, median(known) if known else math.inf, passes[0].launch):
         return
-    yield _passes_text(passes, writer, name, (moves, sources, saved_us))
+    yield _passes_text(passes, writer, name, (moves, sources))
 
 
 def _passes_text(
     passes: Sequence[Traffic],
     writer: _Writer,
     name: str,
-    known: tuple[Sentence, Sequence[Evidence], float | None],
+    known: tuple[Sentence, Sequence[Evidence]],
 ) -> CrossLaunch:
-    moves, sources, saved_us = known
+    """A question without a saving: repetitions for timing look the same in a report."""
+    moves, sources = known
     count = writer.amount(f"{name}_count", len(passes), "", "equal launches")
     took = writer.amount(f"{name}_time", sum(p.us for p in passes), "us", "time of these launches")
-    saved = writer.saved(name, saved_us, count, took, *sources)
-    gain = Sentence()
-    if saved:
-        gain = Sentence(": one pass instead would save up to {saved:base}", saved=saved)
     text = Sentence(
-        "Repeated passes: {count} launches of {kernel} take {took:base}, and each {moves}. If they "
-        "are passes over the same data (not repetitions for timing), an algorithm with fewer "
-        "passes, or several steps per pass, helps{gain}.",
+        "Equal launches: {count} launches of {kernel} take {took:base}, and each {moves}. Are they "
+        "passes over the same data, not repetitions for timing? Then an algorithm with fewer "
+        "passes, or several steps per pass, helps.",
         count=count,
         kernel=passes[0].launch.kernel,
         took=took,
         moves=moves,
-        gain=gain,
     )
-    pieces = tuple(piece for piece in (count, took, *sources, saved) if piece)
-    return CrossLaunch("repeated_passes", text, _ids(passes), saved, pieces)
+    return CrossLaunch("repeated_passes", text, _ids(passes), None, (count, took, *sources))
 
 
 def _spread(values: Sequence[float]) -> float:

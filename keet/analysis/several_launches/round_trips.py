@@ -91,12 +91,21 @@ def _link(writer: Traffic, reader: Traffic, inputs: int, long_us: float) -> Link
 
 
 def _written(writer: Traffic, long_us: float) -> list[float]:
-    found = [writer.written, writer.stored if writer.us >= long_us else None]
-    return [amount for amount in found if amount]
+    """The amount of data: stores of partial sectors send more to L2 than they hold."""
+    stored = writer.stored if writer.us >= long_us else None
+    return _smaller(writer.written, stored)
 
 
 def _read(reader: Traffic) -> list[float]:
-    return [amount for amount in (reader.read, reader.dram_read) if amount]
+    """The amount of data: L2 delivers bytes again that several threads load."""
+    return _smaller(reader.read, reader.dram_read)
+
+
+def _smaller(moved: float | None, data: float | None) -> list[float]:
+    """Both amounts if they are about equal. Much more traffic than data is no amount of data."""
+    if moved and data and data >= HANDED_BYTES and moved > data * math.exp(SAME_BYTES):
+        return [data]
+    return [amount for amount in (moved, data) if amount]
 
 
 def _distance(written: float, read: float, inputs: int) -> float:

@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Literal
 
 from keet.analysis.capture.sampling import PartialSampling, partial_sampling
-from keet.catalog import metric_with_id, stalls
-from keet.profile import Absent, Launch, Location, Workload
+from keet.catalog import all_names, metric_with_id, stalls
+from keet.profile import SAMPLES_BY_REASON, Absent, Launch, Location, Workload
 from keet.records import NamedTuple
 
 _PLAIN = {
@@ -170,11 +170,13 @@ class InstructionTable:
 
     def waiting(self, reason: str) -> Mapping[int, int]:
         """Samples of warps that wait for one reason."""
-        name = f"smsp__pcsamp_warps_issue_stalled_{reason}"
-        stall = stalls().get(reason)
-        total = self._launch.metric(name) if stall and name in stall.metrics else None
-        # ncu stores a column of zeros for each reason that did not occur: most of them.
-        return self._named(name) or {} if total is not None and total.value != 0 else {}
+        stall, sampled = stalls().get(reason), f"{SAMPLES_BY_REASON[0]}{reason}"
+        for name in all_names(sampled) if stall and sampled in stall.metrics else ():
+            total = self._launch.metric(name)
+            # ncu stores a column of zeros for each reason that did not occur: most of them.
+            if total is not None and total.value != 0:
+                return self._named(name) or {}
+        return {}
 
     def spots(self, rows: Sequence[_Row]) -> list[Spot]:
         """The sum over each row's instructions, column by column, since most of a column is

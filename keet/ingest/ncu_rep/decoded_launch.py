@@ -19,6 +19,7 @@ from keet.ingest.ncu_rep.session import device_from_metrics
 from keet.ingest.protobuf import Malformed
 from keet.ingest.sized_cache import SizedCache
 from keet.profile import (
+    SAMPLES_BY_REASON,
     Device,
     Instances,
     Location,
@@ -51,7 +52,6 @@ _FIELDS = {
 }
 
 _EXECUTED, _SAMPLES = "inst_executed", "smsp__pcsamp_sample_count"
-_SAMPLES_BY_REASON = "smsp__pcsamp_warps_issue_stalled_"
 """Metrics whose instances are instruction addresses."""
 
 
@@ -162,7 +162,7 @@ class DecodedLaunch:
     def _addresses(self) -> tuple[int, ...]:
         names = [_EXECUTED, _SAMPLES]
         if _SAMPLES not in self.metrics:  # before ncu 2021.2 there was only the split by reason
-            names += [name for name in self.metrics.names() if name.startswith(_SAMPLES_BY_REASON)]
+            names += [name for name in self.metrics.names() if name.startswith(SAMPLES_BY_REASON)]
         columns = [instances.ids for name in names if (instances := self.instances(name))]
         return _addresses_in(frozenset(ids for ids in columns if ids is not None))
 

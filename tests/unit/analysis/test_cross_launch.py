@@ -222,3 +222,40 @@ def test_generated_input_is_not_a_round_trip() -> None:
     reads = ("lts__t_sectors_srcunit_tex_op_read.sum", "dram__bytes_read.sum")
     generator = copied(writer, writer.id, dict.fromkeys(reads, 1e-4))
     assert not [each for each in found_in([generator, reader]) if each.kind == "hand_over"]
+
+
+def test_equal_launches_are_a_question_without_a_saving(profile_of: ProfileOf) -> None:
+    """Repetitions for timing look the same, so that no saving is promised."""
+    relax = profile_of("pipeline_before.ncu-repz").launches[5:8]
+    (found,) = found_in(relax)
+    assert found.saved_us is None
+    assert "Are they passes over the same data" in found.text
+    assert "save" not in found.text
+
+
+def test_a_chain_of_shapes_that_starts_again_is_a_repetition(profile_of: ProfileOf) -> None:
+    """An edited snapshot: between two equal launches, the same kernel runs on a smaller grid."""
+    relax = profile_of("pipeline_before.ncu-repz").launches[5]
+    chain = [copied(relax, number) for number in range(4)]
+    for smaller in chain[1::2]:
+        smaller.grid = (1, 1, 1)
+    assert not found_in(chain)
+
+
+def test_traffic_beyond_the_data_is_no_amount_of_data() -> None:
+    """An edited snapshot: L2 delivers as many bytes again as the other launch sends to it."""
+    writer, reader = _scaling()
+    assert [each.kind for each in found_in([writer, reader])][:1] == ["hand_over"]
+    reads = "dram__bytes_read.sum"
+    inflated = copied(reader, reader.id, {reads: 0.4})
+    assert not [each for each in found_in([writer, inflated]) if each.kind == "hand_over"]
+
+
+def test_what_a_launch_reads_is_placed_at_loads() -> None:
+    launches = work_case("layernorm/separate_add").before_profile.launches
+    together = cross_launch_findings(launches, Ledger())
+    for launch, word in zip(launches, ("stores", "loads")):
+        diagnosis = diagnose(launch, together=together)
+        named = [*diagnosis.findings, *diagnosis.minor]
+        (found,) = [each for each in named if each.variant == "hand_over"]
+        assert {place.of for place in found.places} == {f"sectors of global {word}"}

@@ -112,7 +112,7 @@ def test_a_report_of_the_basic_set_has_a_limiter(
         diagnosis, verdict = judged(launch)
         assert verdict.reached is not None
         assert f"{verdict.reached:.0f}" in verdict.headline
-        assert diagnosis.findings or "would gain less than 10%" in verdict.headline
+        assert diagnosis.findings or "no change that would gain 10%" in verdict.headline
 
 
 def test_an_old_basic_set_shows_the_sms_as_a_whole() -> None:

@@ -109,15 +109,21 @@ def test_latency_of_one_round_does_not_shrink_with_full_warps(block: int) -> Non
     assert forecasts(launch).get("warp_divergence", 1.0) < 1.05
 
 
-@each_row("blocks", [1, 60, 100_000])
-def test_one_thread_per_block_is_said_first(blocks: int) -> None:
+SINGLE = [
+    (1, "A grid of 1 block with 1 thread does all the work, on a GPU of 132 SMs."),
+    (60, "A grid of 60 blocks with 1 thread each does not fill a GPU of 132 SMs."),
+    (100_000, "A block has 1 thread: the other lanes of its warp are empty."),
+]
+
+
+@each_row(("blocks", "text"), SINGLE)
+def test_one_thread_per_block_is_said_first(blocks: int, text: str) -> None:
+    """Idle lanes and idle SMs are one finding, with the gain of both."""
     shape = {"grid_size": blocks, "waves_per_sm": blocks / SMS / 32, "block_size": 1}
     found = diagnose(made_up({"dram": 2.0}, WAITS, duration=1e5, elapsed_cycles=ELAPSED, **shape))
     first = found.findings[0]
-    assert (first.id, first.text) == (
-        "warp_divergence",
-        "A block has 1 thread: the other lanes of its warp are empty.",
-    )
+    assert (first.id, first.text) == ("warp_divergence", text)
+    assert "small_grid" not in {each.id for each in (*found.findings, *found.minor)} or blocks > SMS
     assert first.action.startswith("Use blocks of several whole warps")
 
 
@@ -125,7 +131,16 @@ def test_blocks_of_few_threads_are_named_with_a_small_grid() -> None:
     """A loop in one block of ten threads: full warps alone gain nothing there."""
     found = diagnose(made_up({}, grid_size=1, block_size=10, duration=78e3))
     assert found.findings[0].id == "small_grid"
+    assert found.findings[0].label == "too few threads: few blocks of partial warps"
     assert found.findings[0].text.endswith("A block has 10 threads, fewer than the 32 of a warp.")
+    assert "warp_divergence" not in {each.id for each in (*found.findings, *found.minor)}
+
+
+def test_one_thread_has_the_joint_gain() -> None:
+    shape = {"grid_size": 1, "waves_per_sm": 1 / SMS / 32, "block_size": 1}
+    found = diagnose(made_up({"lsu": 0.2}, duration=6e8, elapsed_cycles=ELAPSED, **shape))
+    assert found.findings[0].label == "one thread does all the work"
+    assert found.findings[0].forecast.likely > MAX_GAIN
 
 
 def test_full_warps_relieve_l2_and_dram_too() -> None:

@@ -1,0 +1,118 @@
+"""What keeps the LSU pipe or L1 busy: accesses to shared, global or local memory, or atomics.
+
+The names of the kinds are variants of the finding: `LSU/shared`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from keet.analysis.decisions.replays import WIDEST, replays
+from keet.analysis.facts.fact import MAJORITY
+from keet.analysis.facts.global_memory import sends_to_l2
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.time_model import TimeModel
+from keet.evidence import Evidence, Sentence
+from keet.records import NamedTuple
+from keet.units import Quantity
+
+Kind = Literal["shared", "loads", "stores", "local", "atomics", "sent", "passes", ""]
+"""`sent`: stores that take many passes through L1. `passes`: other accesses that do. Empty: not
+known, or of several kinds."""
+_WORDS: dict[Kind, str] = {
+    "shared": "access shared memory",
+    "loads": "load from global memory",
+    "stores": "store to global memory",
+    "local": "access local memory",
+    "atomics": "are atomics on global memory",
+}
+_OPCODES: dict[Kind, tuple[str, ...]] = {
+    "shared": ("LDS", "STS", "LDSM", "STSM", "ATOMS"),
+    "loads": ("LDG", "LD", "LDGSTS"),
+    "stores": ("STG", "ST"),
+    "local": ("LDL", "STL"),
+    "atomics": ("RED", "REDG", "ATOM", "ATOMG"),
+}
+_METRICS: dict[Kind, tuple[str, ...]] = {
+    "shared": ("shared_load_inst", "shared_store_inst"),
+    "loads": ("global_load_requests",),
+    "stores": ("global_store_requests",),
+    "local": ("local_load_requests", "local_store_requests"),
+}
+"""For reports that do not count opcodes."""
+
+
+class PipeWork(NamedTuple):
+    kind: Kind
+    why: Sentence
+    """Follows how busy the unit is."""
+    evidence: tuple[Evidence, ...] = ()
+    left: float | None = None
+    """Share of the unit's work that the widest accesses without repeats would take; None: not
+    known."""
+
+
+def pipe_work(view: LaunchView, model: TimeModel, unit: str) -> PipeWork:
+    if unit == "L1" and (found := _many_passes(view, model)):
+        return found
+    if unit not in ("L1", "LSU"):
+        return PipeWork("", Sentence())
+    counts = _counts(view)
+    every = sum(counts.values())
+    kind = max(counts, key=lambda each: counts[each])
+    if counts[kind] <= MAJORITY * every:
+        return _some_passes(view) if unit == "L1" else PipeWork("", Sentence())
+    part = Quantity(100 * counts[kind] / every, "%")
+    share = view.ledger.derived("accesses_of_a_kind", part, "share of the memory instructions")
+    why = "; {share:.0f} of the memory instructions {kind}"
+    return PipeWork(kind, Sentence(why, share=share, kind=_WORDS[kind]), (share,))
+
+
+def _counts(view: LaunchView) -> dict[Kind, float]:
+    """Executed warp instructions by kind of access."""
+    if view.opcodes:
+        return {kind: view.count(*opcodes) for kind, opcodes in _OPCODES.items()}
+    return {
+        kind: sum(view.value(metric) or 0.0 for metric in metrics)
+        for kind, metrics in _METRICS.items()
+    }
+
+
+def _many_passes(view: LaunchView, model: TimeModel) -> PipeWork | None:
+    """More passes through L1 than the widest access takes: scattered addresses or conflicts."""
+    l1, lsu = view.ceilings.reached("L1"), view.ceilings.reached("LSU")
+    if l1 is None or lsu is None or WIDEST * lsu.value >= l1.value or not replays(view, model):
+        return None
+    textures = view.value("l1_tex_wavefronts_pct") or view.value("l1_tex_input_pct") or 0.0
+    if textures > lsu.value or view.count("UTMALDG", "UBLKCP"):  # they pass the LSU pipe by
+        return None
+    passes = ", while the LSU pipe that feeds it is at {lsu:.0f}: {what}"
+    left = WIDEST * float(lsu.value) / float(l1.value)
+    sent, returned = view.get("l2_input_pct"), view.get("l2_output_pct")
+    if sent and returned and sends_to_l2.test(view):
+        what = Sentence(
+            "a store takes several passes through L1, as with scattered addresses (L2 receives "
+            "data for {sent:.0f} of the time and sends for {returned:.0f})",
+            sent=sent,
+            returned=returned,
+        )
+        why = Sentence(passes, lsu=lsu, what=what)
+        return PipeWork("sent", why, (lsu, sent, returned), left)
+    told = "an access takes several passes through L1, as with scattered addresses or bank "
+    return PipeWork("passes", Sentence(passes, lsu=lsu, what=f"{told}conflicts"), (lsu,), left)
+
+
+def _some_passes(view: LaunchView) -> PipeWork:
+    """Without counters of accesses: wide accesses and conflicts look the same."""
+    l1, lsu = view.ceilings.reached("L1"), view.ceilings.reached("LSU")
+    times = view.ratio("l1_passes", "L1 busy over LSU busy", l1, lsu) if l1 and lsu else None
+    if times is None or lsu is None or times.value <= 1 or view.get("bank_conflicts_load"):
+        return PipeWork("", Sentence())
+    why = Sentence(
+        ", and the LSU pipe that feeds it for {lsu:.0f}: an access takes {times:.1f} passes "
+        "through L1 on average. The report does not show whether these are wide accesses, bank "
+        "conflicts or scattered addresses",
+        lsu=lsu,
+        times=times,
+    )
+    return PipeWork("", why, (lsu, times))

@@ -1,0 +1,107 @@
+"""What readings of public reports showed to be wrong, on reports of ours."""
+
+from __future__ import annotations
+
+from keet.analysis.launch_view import LaunchView
+from keet.diagnosis.diagnosis import Diagnosis, diagnose
+from keet.explanation.analyst import _healthy
+from keet.explanation.headline import verdict_of
+from keet.profile import KernelName, Launch
+from keet.profile.metric import Value
+from tests.unit.analysis.made_up_launch import made_up
+from tests.unit.analysis.real_launches import changed, launch_of
+
+
+def gain_of(diagnosis: Diagnosis, finding: str) -> float:
+    found = [each for each in (*diagnosis.findings, *diagnosis.minor) if each.id == finding]
+    return max((each.forecast.likely for each in found), default=1.0)
+
+
+def healthy_notes(launch: Launch) -> list[str]:
+    return [str(note.text) for note in _healthy(LaunchView(launch), set())]
+
+
+def with_local_accesses(launch: Launch, local: float) -> Launch:
+    """An edited snapshot: the same launch, with this many local loads and stores."""
+
+    def change(name: str, value: Value) -> Value:
+        return local if name.startswith("smsp__sass_inst_executed_op_local_") else value
+
+    return changed(launch, change)
+
+
+def test_narrow_global_accesses_are_no_cause_where_nearly_all_accesses_are_local() -> None:
+    launch = launch_of("bit_unpack/nibbles_narrow")
+    before = diagnose(launch)
+    assert before.findings[0].id == "narrow_access"
+    after = diagnose(with_local_accesses(launch, 1e12))
+    assert gain_of(after, "narrow_access") < 1 + (gain_of(before, "narrow_access") - 1) / 2
+
+
+def test_threads_that_are_predicated_off_do_not_look_good() -> None:
+    """An edited snapshot: nearly all threads are active, and most of them are predicated off."""
+    name = "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"
+    launch = launch_of("tap_filter")
+    told = healthy_notes(launch)
+    assert [text for text in told if "active" in text]
+    edited = changed(launch, lambda each, value: 19.3 if each == name else value)
+    told = healthy_notes(edited)
+    assert not [text for text in told if "active" in text]
+
+
+PACKED = {"l2_sectors_pct": 50.0, "l2_tag_requests_pct": 45.0}
+"""Lookups of L2 take whole lines, as with scattered words that are less than a line apart."""
+
+
+def test_stores_that_take_many_passes_are_named_and_get_advice_about_addresses() -> None:
+    """Made up after a public report: L1 at 86 %, the LSU pipe at 4 %, and L2 mostly receives."""
+    crossbar = {"l2_input_pct": 61.0, "l2_output_pct": 5.0}
+    launch = made_up({"l1": 86.0, "lsu": 4.3, "l2": 61.0}, **PACKED, **crossbar)
+    named = [each for each in diagnose(launch).findings if each.id == "pipe_saturated"]
+    assert [each.label for each in named] == ["scattered stores keep L1 busy"]
+    assert "neighbouring addresses" in str(named[0].action)
+    assert "registers" not in str(named[0].action)
+
+
+def test_accesses_that_take_many_passes_get_advice_about_addresses_and_banks() -> None:
+    crossbar = {"l2_input_pct": 20.0, "l2_output_pct": 61.0}
+    launch = made_up({"l1": 86.0, "lsu": 4.3, "l2": 61.0}, **PACKED, **crossbar)
+    named = [each for each in diagnose(launch).findings if each.id == "pipe_saturated"]
+    assert [each.variant for each in named] == ["L1/passes"]
+    assert "different banks" in str(named[0].action)
+
+
+def test_a_pipe_that_is_busy_with_shared_memory_is_named_so() -> None:
+    """Made up after a public report: a tree in shared memory keeps the LSU pipe busy."""
+    counted = {
+        "shared_load_inst": 6_225_920,
+        "shared_store_inst": 3_604_480,
+        "global_load_requests": 524_288,
+        "global_store_requests": 65_536,
+    }
+    launch = made_up({"lsu": 90.0, "dram": 39.0}, **counted)
+    launch.name = KernelName("reduce_v1_kernel", "reduce_v1_kernel()", "_Z1kv")
+    first = diagnose(launch).findings[0]
+    assert first.label == "shared-memory accesses keep the LSU pipe busy"
+    assert "94% of the memory instructions access shared memory" in str(first.text)
+    assert "shuffles" in str(first.action)
+    launch.name = KernelName("smooth", "smooth()", "_Z1kv")
+    assert "shuffles" not in str(diagnose(launch).findings[0].action)
+
+
+def test_what_a_basic_report_does_not_show_is_not_denied() -> None:
+    """Made up after a public report: L1 at 69 %, the LSU pipe at 35 %, few warps by registers."""
+    limits = {"block_limit_registers": 2.0, "block_limit_warps": 6.0, "block_limit_sm": 16.0}
+    launch = made_up(
+        {"l1": 69.0, "lsu": 35.0, "issue_slots": 53.0, "fma": 48.0},
+        theoretical_occupancy_pct=33.3,
+        **limits,
+    )
+    diagnosis = diagnose(launch)
+    assert not diagnosis.findings
+    told = str(verdict_of(diagnosis).headline)
+    assert "likely to gain" not in told
+    assert "2.0 passes through L1" in told
+    assert "does not show whether these are wide accesses, bank conflicts" in told
+    assert "limited by registers" in told
+    assert "lacks warp states" in told
