@@ -76,10 +76,10 @@ UNFITTED_GPU = Parameter(0.9, "factor of certainty on other GPUs than that of th
 LEAST_CERTAINTY = Parameter(0.4, "least certainty: ranges would be too wide otherwise", "judgement")
 
 # The 10 % and 90 % quantiles of log2(measured / likely gain): `python -m evals.analyst.ranges`.
-BELOW_MEASURED = Parameter(0.42, "log2 of likely over low gain of a measured cause", "fit")
-ABOVE_MEASURED = Parameter(0.82, "log2 of high over likely gain of a measured cause", "fit")
-BELOW_ASSUMED = Parameter(0.36, "log2 of likely over low gain of an assumed cause", "fit")
-ABOVE_ASSUMED = Parameter(0.70, "log2 of high over likely gain of an assumed cause", "fit")
+BELOW_MEASURED = Parameter(0.95, "log2 of likely over low gain of a measured cause", "fit")
+ABOVE_MEASURED = Parameter(0.85, "log2 of high over likely gain of a measured cause", "fit")
+BELOW_ASSUMED = Parameter(0.40, "log2 of likely over low gain of an assumed cause", "fit")
+ABOVE_ASSUMED = Parameter(0.65, "log2 of high over likely gain of an assumed cause", "fit")
 
 
 def forecast(candidate: Candidate, model: TimeModel, possible: float, unknown: float) -> Forecast:
@@ -95,5 +95,16 @@ def forecast(candidate: Candidate, model: TimeModel, possible: float, unknown: f
     low = 1.0 if candidate.basis == "suspected" else possible / 2 ** (below * width)
     high = min(_largest_gain(candidate, model), possible * 2 ** (above * width))
     if isinstance(candidate.effect, Effect):  # other units keep about the same work
-        high = max(possible, min(high, model.most(candidate.effect) * 2**above))
+        most = model.most(candidate.effect) * 2**above
+        high = max(possible, min(high, most, _by_needed_bytes(model, candidate.effect)))
     return Forecast(round(max(1.0, low), 2), round(possible, 2), round(high, 2))
+
+
+def _by_needed_bytes(model: TimeModel, effect: Effect) -> float:
+    """Times faster at most if DRAM reads every byte once already, and the fix changes nothing about
+    that."""
+    view, dram = model.view, model.loads.get("DRAM", 0.0)
+    is_needed = view.streaming is not None and view.streaming.verdict == "once"
+    if not is_needed or "DRAM" in effect.units or not dram:
+        return math.inf
+    return 1 / (model.fixed + (1 - model.fixed) * dram)
