@@ -135,7 +135,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         idle = idle._replace(units=dict.fromkeys(WITHIN_SM, empty.filled))
         if empty.block.value == 1:  # serial code: each thread gets a part of its steps
             variant = "one_thread" if shape.grid.value == 1 else variant
-            idle = Effect(longest_sm=shape.spread * empty.filled)
+            idle = idle._replace(units={}, longest_sm=shape.spread * empty.filled)
     filled = idle._replace(
         waits=kept_waits(model, HIDEABLE, 1 - _unhidden(view, shape, waves) ** part)
     )
