@@ -46,7 +46,7 @@ FINDING = FindingSpec(
     "hold at a time. The gain is limited by chains of dependent instructions, which more blocks do "
     "not shorten.",
     rules=("LaunchConfiguration",),
-    rule_titles=("Small Grid",),
+    rule_titles=("Small Grid", "Block Size"),
     credited_rules=(
         "SOLBottleneck",
         "HighPipeUtilization",
@@ -57,7 +57,10 @@ FINDING = FindingSpec(
     ),
     parameters=(PARTIAL_WAVE, INDIRECT, MOST_REMOVED, LEAST_KERNEL_NS, SHORT_KERNEL_NS),
     claims=("parallelism",),
-    labels={"few_threads": "too few threads: few blocks of partial warps"},
+    labels={
+        "one_thread": "one thread does all the work",
+        "few_threads": "too few threads: few blocks of partial warps",
+    },
     headline="idle",
     unlike={
         "tail_effect": "With more than one wave of blocks, SMs that idle at the end are a tail "
@@ -75,6 +78,11 @@ FINDING = FindingSpec(
         when(origin.triton): "Launch more programs: fewer elements per program, or the reduced "
         "axis split over several programs whose partial results are added (tl.atomic_add, or a "
         "second kernel).",
+        when(
+            grid.one_thread_blocks
+        ): "Use many blocks of several whole warps, such as four, and let each thread do a part "
+        "of the work (index blockIdx.x * blockDim.x + threadIdx.x). If the steps depend on each "
+        "other, run several independent problems at a time, one per thread.",
         when(grid.one_block, origin.looks_like_reduction, name="one_block_reduction"): "Spread "
         "the work of the single block over many: partial results go to global memory, and the "
         "last block to finish, or a second launch, combines them.",
@@ -114,16 +122,20 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     SMs that could hold more blocks hide more of the waiting that the report shows."""
     shape = grid_shape(view)
     empty = empty_lanes(view)
-    if shape is None or (empty and empty.block.value == 1 and shape.spread < 1):
-        return  # blocks of one thread: idle lanes and idle SMs are one finding
+    if shape is None:
+        return
     waves = float(shape.waves.value) if shape.waves else 1.0
     if shape.spread >= 1 and waves >= 1:
         return
     part = working_part(view)  # more blocks need work that can be done at the same time
     idle = Effect(longest_sm=max(shape.spread, 1 / MAX_GAIN) ** part, least=chain_share(view))
-    is_joint = empty is not None and shape.spread < 1
-    if empty is not None and is_joint:  # full warps are fewer
+    variant = ""
+    if empty is not None and shape.spread < 1:  # idle lanes and idle SMs are one cause
+        variant = "few_threads"
         idle = idle._replace(units=dict.fromkeys(WITHIN_SM, empty.filled))
+        if empty.block.value == 1:  # serial code: each thread gets a part of its steps
+            variant = "one_thread" if shape.grid.value == 1 else variant
+            idle = idle._replace(units={}, longest_sm=shape.spread * empty.filled)
     filled = idle._replace(
         waits=kept_waits(model, HIDEABLE, 1 - _unhidden(view, shape, waves) ** part)
     )
@@ -152,7 +164,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             evidence,
             view.launch_places,
             basis,
-            "few_threads" if is_joint else "",
+            variant,
             likelihood,
         )
 

@@ -21,9 +21,8 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WITHIN_SM, Effect, TimeModel
-from keet.evidence import Evidence, Sentence
+from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
-from keet.units import Quantity
 
 CONVERGED = Parameter(
     0.85, "exponent of the active threads' share: how much divergence can be removed", "fit"
@@ -45,11 +44,7 @@ FINDING = FindingSpec(
     parameters=(CONVERGED, INDIRECT),
     claims=("instructions", "redundant"),
     is_general=True,
-    labels={
-        "idle_warps": "warps without work",
-        "one_thread": "one thread does all the work",
-        "few_threads": "blocks of one thread, fewer than the SMs",
-    },
+    labels={"idle_warps": "warps without work"},
     unlike={
         "load_imbalance": "Uneven work between warps or blocks leaves SMs idle, with full warps.",
         "uncoalesced_global": "Scattered addresses of full warps are a matter of memory, not of "
@@ -163,31 +158,19 @@ def _empty_lanes(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         return
     block, kept = empty.block, empty.filled
     shape = grid_shape(view)
-    few = shape is not None and shape.spread < 1
-    if few and block.value > 1:
-        return  # idle lanes and idle SMs are one finding: too few threads
+    if shape is not None and shape.spread < 1:
+        return  # idle lanes and idle SMs are one finding: a grid with too few threads
     # Full warps are fewer, and so are their rounds if not all of them fit at a time.
     rounds = max(1.0, view.value("waves_per_sm") or 1.0)
     units = {**dict.fromkeys(WITHIN_SM, kept), **_fewer_requests(kept)}
     effect = Effect(units, every_wait=max(1.0, rounds * kept) / rounds)
-    evidence: tuple[Evidence, ...] = (block,)
-    text, cause = empty.text, "block_size"
     if block.value == 1:
-        # Serial code: with more threads, each has a part of its steps, and blocks of them fill SMs.
-        spread = shape.spread if shape else 1.0
-        effect = Effect(_fewer_requests(kept), longest_sm=kept * spread)
-    if shape is not None and few:
-        cause = "one_thread" if shape.grid.value == 1 else "few_threads"
-        sms = view.ledger.derived("sm_count", Quantity(shape.sms, ""), "SMs of the GPU")
-        one = "A grid of {grid:.0f} with {block:.0f} does all the work, on a GPU of {sms:.0f} SMs."
-        many = "A grid of {grid:.0f}s with {block:.0f} each does not fill a GPU of {sms:.0f} SMs."
-        words = one if cause == "one_thread" else many
-        text = Sentence(words, grid=shape.grid, block=block, sms=sms)
-        evidence = (shape.grid, block, sms)
+        # Serial code: with more threads, each has a part of its steps.
+        effect = Effect(_fewer_requests(kept), longest_sm=kept)
     # A very short kernel mostly waits for its first data; full warps would wait too.
     likelihood = 1 - INDIRECT * shortness(view, model)
-    places = view.launch_places if few else tuple
-    yield Candidate(FINDING.id, text, effect, evidence, places, "measured", cause, likelihood)
+    evidence, cause = (block,), "block_size"
+    yield Candidate(FINDING.id, empty.text, effect, evidence, tuple, "measured", cause, likelihood)
 
 
 def _fewer_requests(filled: float) -> dict[str, float]:
