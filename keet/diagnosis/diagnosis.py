@@ -16,7 +16,7 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import DEVICE_WIDE, WORTH, Effect, TimeModel, joined
 from keet.diagnosis.finding import CauseCertainty, Finding, Forecast
-from keet.diagnosis.forecast import expected_gain, forecast, possible_gain
+from keet.diagnosis.forecast import RankedCandidate, expected_gain, forecast, possible_gain
 from keet.diagnosis.order import order_reason
 from keet.evidence import Sentence
 from keet.findings import findings
@@ -28,16 +28,6 @@ if TYPE_CHECKING:
 
 MAX_FINDINGS = 5
 """Most findings per launch."""
-
-
-class RankedCandidate(NamedTuple):
-    """A candidate and its gain."""
-
-    candidate: Candidate
-    possible: float
-    """Times faster, if the cause is real."""
-    gain: float
-    """Expected value of `possible`: smaller where the cause may not be real."""
 
 
 class Diagnosis(NamedTuple):

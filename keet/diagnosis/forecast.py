@@ -19,6 +19,17 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import LEADS, LEAST_TIME, Effect, TimeModel
 from keet.diagnosis.finding import Forecast
 from keet.findings import findings
+from keet.records import NamedTuple
+
+
+class RankedCandidate(NamedTuple):
+    """A candidate and its gain."""
+
+    candidate: Candidate
+    possible: float
+    """Times faster, if the cause is real."""
+    gain: float
+    """Expected value of `possible`: smaller where the cause may not be real."""
 
 
 def possible_gain(candidate: Candidate, model: TimeModel) -> float:

@@ -7,16 +7,13 @@ from it is explained.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from keet.analysis.account import KINDS, Account, TimePart, slug
 from keet.analysis.time_model import WORTH, Effect, TimeModel
+from keet.diagnosis.forecast import RankedCandidate
 from keet.evidence import Sentence
 from keet.findings import findings
 from keet.units import Quantity
-
-if TYPE_CHECKING:
-    from keet.diagnosis.diagnosis import RankedCandidate
 
 
 def order_reason(
