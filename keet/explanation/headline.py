@@ -202,9 +202,9 @@ def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sen
     if said := _saturated_memory(diagnosis, nearest):
         return Sentence(" ").join(part for part in (said, _tells_more(lacking)) if part)
     said = Sentence(
-        "{first}, and the report shows no change that would gain {least:.0f}."
+        "{first}. The report does not show whether a change would gain {least:.0f}."
         if lacking
-        else "{first}, and no change that keet knows of is likely to gain {least:.0f}.",
+        else "{first}, and keet sees no cause that is likely to gain {least:.0f}.",
         first=(_at_peak(nearest) or _not_near(diagnosis)).capitalized(),
         least=_least_gain(view),
     )
@@ -330,15 +330,17 @@ def _before_and_after(diagnosis: Diagnosis) -> Sentence:
 
 def _issue_limited(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sentence:
     """The issue slots are no roofline of arithmetic: what the instructions are for is said."""
-    if not nearest or not issue_limited(diagnosis.model):
+    model = diagnosis.model
+    if not nearest or not issue_limited(model) or reached_share(model, "issue") < AT_CEILING:
         return Sentence()
-    return Sentence(
-        "{units}. The slots limit the number of instructions, not the arithmetic: only fewer "
-        "instructions help, and no change that keet knows of is likely to gain {least:.0f}.{work}",
+    said = Sentence(
+        "{units}. The slots limit the number of instructions, not the arithmetic: fewer "
+        "instructions help. keet sees no cause that is likely to gain {least:.0f}.{work}",
         units=_at_peak(nearest).capitalized(),
         least=_least_gain(diagnosis.view),
         work=_needed_work(diagnosis),
     )
+    return Sentence(" ").join(part for part in (said, _nearest_cause(diagnosis)) if part)
 
 
 def _least_gain(view: LaunchView) -> Evidence:
@@ -398,17 +400,26 @@ def _at_dram(view: LaunchView, dram: Ceiling, nearest: Ceiling) -> Sentence:
     """`nearest`: L2 if it is nearer to its peak than DRAM, else DRAM."""
     at = _at_peak((dram,) if nearest is dram else (nearest, dram))
     left = _left(view, nearest)
+    # Good kernels come nearer to the peak: more bytes in flight help a part of the way.
+    more = (
+        ""
+        if 1 / max(nearest.share, 0.01) < WORTH
+        else ", by more bytes in flight (wide loads, several per thread)"
+    )
     if view.streaming is not None and view.streaming.verdict == "once":
         return Sentence(
-            "{at}, and every byte is read once: {left}. Only moving fewer bytes helps.",
+            "{at}, and every byte is read once: {left}{more}. {beyond} moving fewer bytes helps.",
             at=at,
             left=left,
+            more=more,
+            beyond="Beyond that, only" if more else "Only",
         )
     return Sentence(
-        "{at}: {left} unless fewer bytes are moved; keet can't tell whether bytes are read twice: "
-        "{why}.",
+        "{at}: {left}{more} unless fewer bytes are moved; keet can't tell whether bytes are read "
+        "twice: {why}.",
         at=at,
         left=left,
+        more=more,
         why=_why_unknown(view),
     )
 

@@ -12,7 +12,7 @@ from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines
-from keet.analysis.sass.expanded_names import POWER
+from keet.analysis.sass.expanded_names import INTEGER_DIVISIONS
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
@@ -82,15 +82,15 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if busy is not None and functions >= LEAST_PART:
         words = "The XU pipe (special functions, conversions) is busy for {busy:.0f} of the time."
         # Range reduction and scaling go with a function; of powers, the code shows all.
-        powers = _powers(view)
-        with_function = max(functions, powers.value / 100) if powers else functions
+        expanded = _expanded(view)
+        with_function = max(functions, expanded.value / 100) if expanded else functions
         left = 1 - (1 - SPECIAL_FUNCTIONS) * with_function
         effect = Effect({"XU": SPECIAL_FUNCTIONS, **dict.fromkeys(("issue", "FMA", "ALU"), left)})
         text, shown = Sentence(words, busy=busy), [busy]
-        if powers is not None and powers.value / 100 >= instructions.NOTABLE_PART:
-            more = "{text} {powers:.0f} of the instructions are the code of powf."
-            text = Sentence(more, text=text, powers=powers)
-            shown.append(powers)
+        if expanded is not None and expanded.value / 100 >= instructions.NOTABLE_PART:
+            more = "{text} {share:.0f} {what}."
+            text = Sentence(more, text=text, share=expanded, what=expanded.label)
+            shown.append(expanded)
         places = partial(unit_places, view, "XU")
         yield Candidate(FINDING.id, text, effect, tuple(shown), places, "assumed")
     pipe = saturated(view, model)
@@ -98,13 +98,18 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         yield pipe.candidate(FINDING.id)
 
 
-def _powers(view: LaunchView) -> Evidence | None:
-    """The share of the instructions that compute powf; None without the machine code."""
-    executed = view.get("inst_executed")
-    if executed is None or view.code is None:
+def _expanded(view: LaunchView) -> Evidence | None:
+    """The share of the instructions that are the code of powf, sinf and the like; None without the
+    machine code, or if there are none."""
+    executed, code = view.get("inst_executed"), view.code
+    if executed is None or code is None:
         return None
-    percent = Quantity(100 * view.code.share(view.code.expanded(POWER)), "%")
-    return view.ledger.derived("power_share", percent, "of the instructions compute powf", executed)
+    names = {each.name for each in code.expansions} - set(INTEGER_DIVISIONS)
+    if not names:
+        return None
+    percent = Quantity(100 * code.share(code.expanded(*names)), "%")
+    label = f"of the instructions are the code of {' and '.join(sorted(names))}"
+    return view.ledger.derived("expanded_share", percent, label, executed)
 
 
 def absent(view: LaunchView, model: TimeModel) -> Absence | None:
