@@ -55,7 +55,11 @@ def time_text(us: Evidence | None) -> str:
 def account_rows(
     view: LaunchView, account: Account, most: int = MOST_ROWS
 ) -> tuple[AccountRow, ...]:
-    """Outermost parts, and as many of their children as fit into `most` rows, the largest first."""
+    """Outermost parts, and as many of their children as fit into `most` rows, the largest first.
+
+    Waiting and idle time is split before the issued instructions: it is what a change can remove,
+    and a note tells what the instructions are for.
+    """
     parts = sorted(account.parts, key=_size)
     large = [part for part in parts if part.share.value >= ROW_PART] or parts[:1]
     small = parts[len(large) :]
@@ -67,7 +71,7 @@ def account_rows(
             for child in part.children
             if child.share.value >= ROW_WITHIN
         ),
-        key=_size,
+        key=lambda child: (child.id.startswith("issuing."), _size(child)),
     )
     shown = frozenset(child.id for child in within)
     for count in range(len(within), -1, -1):
