@@ -16,8 +16,10 @@ UNRELATED_WAITS = Parameter(
 )
 # Below 1, because wide stores make several requests of one instruction.
 MOSTLY_SPILLS = Parameter(0.75, "spill over local requests: registers are spilled", "judgement")
-_GLOBAL = 4
-"""ncu's code for global memory in `memory_type`."""
+_GLOBAL, _SHARED = 4, 16
+"""ncu's codes of memories in `memory_type`: their sum for copies from one to the other."""
+_LOADS_AND_STORES = (2, 4, 6)
+"""ncu's codes in `memory_access_type`; asynchronous copies do both."""
 
 
 @cached_per_view
@@ -25,6 +27,18 @@ def global_addresses(view: LaunchView) -> list[int]:
     """Addresses of the instructions that load from or store to global memory."""
     kinds = view.by_address("memory_type")
     return [address for address, kind in kinds.items() if kind == _GLOBAL]
+
+
+@cached_per_view
+def shared_addresses(view: LaunchView) -> list[int]:
+    """Addresses of the instructions that load from or store to shared memory, asynchronous copies
+    included. Atomics are left out: their threads access one word, not one bank."""
+    operations = view.by_address("memory_access_type")
+    return [
+        address
+        for address, kind in view.by_address("memory_type").items()
+        if int(kind) & _SHARED and operations.get(address) in _LOADS_AND_STORES
+    ]
 
 
 @cached_per_view
@@ -67,8 +81,17 @@ def global_accesses_part(view: LaunchView) -> float:
 
 def _shared_part(view: LaunchView, unknown: float) -> float:
     """Share of L1's work that is shared memory, 0 to 1."""
-    shared, whole = view.value("shared_wavefronts_pct"), view.ceilings.share("L1")
+    shared, whole = view.value("shared_wavefronts_pct"), _l1_busy(view)
     return unknown if shared is None or not whole else min(1.0, shared / 100 / whole)
+
+
+def _l1_busy(view: LaunchView) -> float | None:
+    """Share of L1's peak, 0 to 1; that of its data stage alone where ncu counts the stage twice in
+    the share of L1 (7.5): shares of wavefronts are relative to the stage."""
+    stage = view.ceilings.stage("L1")
+    if stage is not None and stage.inferred and stage.id == "l1_data_stage":
+        return next(each.share for each in view.ceilings.stages("L1") if each.id == stage.id)
+    return view.ceilings.share("L1")
 
 
 def less_shared(model: TimeModel, removed: float, fronts: float | None = None) -> Effect:

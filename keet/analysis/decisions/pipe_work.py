@@ -106,7 +106,8 @@ def _some_passes(view: LaunchView) -> PipeWork:
     """Without counters of accesses: wide accesses and conflicts look the same."""
     l1, lsu = view.ceilings.reached("L1"), view.ceilings.reached("LSU")
     times = view.ratio("l1_passes", "L1 busy over LSU busy", l1, lsu) if l1 and lsu else None
-    if times is None or lsu is None or times.value <= 1 or view.get("bank_conflicts_load"):
+    counted = view.get("bank_conflicts_load") or view.get("src_shared_wavefronts")
+    if times is None or lsu is None or times.value <= 1 or counted:
         return PipeWork("", Sentence())
     why = Sentence(
         ", and the LSU pipe that feeds it for {lsu:.0f}: an access takes {times:.1f} passes "

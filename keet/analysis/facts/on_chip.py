@@ -77,7 +77,12 @@ def stages_through_shared(code: MachineCode) -> Answer:
     return if_most_run(code, list(filter(is_staged, stores)), stores)
 
 
-_CONFLICTS = ("bank_conflicts", "bank_conflicts_load", "bank_conflicts_store")
+_CONFLICTS = (
+    "bank_conflicts",
+    "bank_conflicts_load",
+    "bank_conflicts_store",
+    "src_shared_wavefronts_excess",
+)
 
 
 def _rows(words: str, form: Rows, metrics: tuple[str, ...] = ()) -> Fact:
