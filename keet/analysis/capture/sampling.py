@@ -16,6 +16,10 @@ from keet.records import NamedTuple
 
 WHOLE_SAMPLING = Parameter(0.9, "covered share from which no samples are missing", "judgement")
 FEWEST_SAMPLES = Parameter(1000, "with fewer samples, the buffer cannot be full", "judgement")
+LEAST_SAMPLES = Parameter(
+    20, "samples from which they name a place, or the states of warps", "judgement"
+)
+"""A half of 20 samples is off by 11 percentage points (one standard deviation)."""
 _MAX_INTERVAL = 31
 
 

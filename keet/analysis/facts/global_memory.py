@@ -125,9 +125,11 @@ def _global_addresses(view: LaunchView) -> list[int]:
 
 
 def addresses_of(view: LaunchView, operation: int) -> list[int]:
-    """Instructions that load from global memory, or store to it."""
+    """Instructions that load from global memory, or store to it. A copy into shared memory does
+    both, and its load is the global access."""
     kinds = view.by_address("memory_access_type")
-    return [each for each in _global_addresses(view) if int(kinds.get(each, 0)) & operation]
+    loads_or_stores = ((each, int(kinds.get(each, 0))) for each in _global_addresses(view))
+    return [each for each, kind in loads_or_stores if (kind & LOAD or kind & STORE) == operation]
 
 
 def places_of(view: LaunchView, operation: int) -> tuple[Place, ...]:

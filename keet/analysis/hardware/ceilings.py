@@ -24,6 +24,7 @@ from keet.analysis.hardware.stages import (
     measured_stages,
     rare_leaders,
     share_of,
+    shared_wavefronts_stage,
 )
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.parameters import Parameter
@@ -307,6 +308,8 @@ def _unit_ceiling(ledger: LaunchLedger, name: str, unit: _Unit) -> Ceiling | Non
     leading = rare_leaders(ledger, whole, unit.rare) if whole and unit.rare else ()
     stages = measured_stages(ledger, (*unit.stages, *leading))
     stage = leading_stage(ledger, name, whole, stages)
+    if stage is None and name == "L1":
+        stage = shared_wavefronts_stage(ledger)
     if stage is None:
         return None
     source = f"report: {stage.busy.metric}"

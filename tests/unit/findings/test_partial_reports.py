@@ -13,6 +13,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.diagnosis.diagnosis import diagnose
 from keet.profile import Launch
 from keet.profile.metric import Value
+from tests.rows import each_row
 from tests.unit.analysis.real_launches import changed, launch_of
 
 
@@ -36,3 +37,43 @@ def test_bank_conflicts_are_measured_by_the_counters_of_instructions() -> None:
     assert before.id == after.id == "shared_bank_conflict"
     assert after.places == before.places
     assert after.forecast.likely == pytest.approx(before.forecast.likely, rel=0.1)
+
+
+STATES = r"_per_issue_active\.ratio$"
+ISSUED = r"issue_active|inst_issued|inst_executed\.|issue_inst0|smsp__cycles_elapsed"
+
+
+@each_row("name", ["score_tiles", "matrix_flip", "gas_state"])
+def test_samples_replace_missing_warp_states(name: str) -> None:
+    full = launch_of(name)
+    counted, sampled = LaunchView(full).stalls, LaunchView(without(full, STATES)).stalls
+    assert sum(sampled.values()) == pytest.approx(1)
+    assert all(abs(sampled[s] - counted.get(s, 0.0)) < 0.1 for s in sampled)
+    waiting = diagnose(without(full, STATES), reads_code=False).account.part("waiting")
+    assert waiting
+    assert len(waiting.children) > 1
+
+
+@each_row("name", ["score_tiles", "matrix_flip", "gas_state"])
+def test_issue_slots_follow_from_executed_instructions(name: str) -> None:
+    full = launch_of(name)
+    share = LaunchView(full).ceilings.share("issue")
+    assert LaunchView(without(full, ISSUED)).ceilings.share("issue") == pytest.approx(
+        share, rel=0.1
+    )
+
+
+def test_shared_wavefronts_show_how_busy_l1_is_at_least() -> None:
+    full = launch_of("score_tiles")
+    part = without(full, r"^l1tex__|^lsu|sm__inst_executed_pipe_lsu|^idc")
+    share = LaunchView(part).ceilings.share("L1")
+    assert share == pytest.approx(LaunchView(full).ceilings.share("L1"), rel=0.3)
+
+
+def test_a_few_samples_name_no_place() -> None:
+    """After a public report in which 2 of 7 samples did."""
+    full = launch_of("score_tiles")
+    few = changed(full, lambda name, value: value // 10_000 if "pcsamp_warps" in name else value)
+    for view, named in ((LaunchView(full), True), (LaunchView(few), False)):
+        assert bool(view.sampled_places()) is named
+        assert bool(view.waiting_places("short_scoreboard", "mio_throttle")) is named
