@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
+from keet.analysis.hardware.ceilings import MEMORY_UNITS
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
@@ -55,9 +56,10 @@ def covered_waits(model: TimeModel, times: float) -> dict[str, float]:
 
 
 def a_unit_explains(view: LaunchView, model: TimeModel) -> bool:
-    """Whether a unit limits the launch, and no warp states show that warps wait for anything
-    else."""
-    return not view.stalls and model.pressure >= LEADS
+    """Whether a unit limits the launch, or may because no level of memory was measured, and no warp
+    states show that warps wait for anything else."""
+    may_be_memory = view.ceilings.unmeasured == MEMORY_UNITS
+    return not view.stalls and (may_be_memory or model.pressure >= LEADS)
 
 
 LEAST_PART = Parameter(

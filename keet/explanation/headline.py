@@ -7,7 +7,8 @@ from typing import Literal
 from keet.analysis.decisions.occupancy import LIMIT_WORDS, tightest_limits
 from keet.analysis.decisions.rooflines import AT_CEILING, issue_limited, reached_share
 from keet.analysis.facts.fact import MAJORITY
-from keet.analysis.hardware.ceilings import Ceiling, spoken_unit
+from keet.analysis.hardware.ceilings import MEMORY_UNITS, Ceiling, spoken_unit
+from keet.analysis.hardware.stages import SCHEDULERS
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.kernel.random_setup import skipped_ahead_share
 from keet.analysis.launch_view import LaunchView
@@ -152,12 +153,26 @@ def _not_near(diagnosis: Diagnosis) -> Sentence:
     nearest = nearest_units(diagnosis)
     if not nearest:
         return Sentence("the report does not say how busy the units were")
+    text = "no unit is above {reached:.0f} of its peak ({unit}: {reached:.0f}){waits}"
+    unmeasured = diagnosis.view.ceilings.unmeasured
+    if unmeasured:
+        text = (
+            "of the units that were measured, none is above {reached:.0f} of its peak ({unit}: "
+            "{reached:.0f}){waits}; {unmeasured} not measured"
+        )
     return _outside(diagnosis) or Sentence(
-        "no unit is above {reached:.0f} of its peak ({unit}: {reached:.0f}){waits}",
+        text,
+        unmeasured=_listed(unmeasured),
         reached=nearest[0].reached,
         unit=nearest[0].spoken.removeprefix("the "),
         waits=_longest_wait(diagnosis),
     )
+
+
+def _listed(units: tuple[str, ...]) -> str:
+    """`DRAM, L2 and L1 were`; `L1 was`."""
+    *others, last = units or ("",)
+    return f"{', '.join(others)} and {last} were" if others else f"{last} was"
 
 
 SAID_LAUNCH = Parameter(50.0, "percent without an active SM that the headline names", "judgement")
@@ -211,7 +226,7 @@ def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sen
     parts = (
         said,
         _bound(diagnosis),
-        _nearest_cause(diagnosis),
+        _rarely_issuing(view) or _nearest_cause(diagnosis),
         _few_warps(view) if lacking else Sentence(),
         _tells_more(lacking),
     )
@@ -266,7 +281,7 @@ def _bound(diagnosis: Diagnosis) -> Sentence:
     it."""
     view, model = diagnosis.view, diagnosis.model
     busiest = view.ceilings.get(model.busiest or "")
-    if busiest is None:
+    if busiest is None or view.ceilings.unmeasured == MEMORY_UNITS:  # memory may be the limit
         return Sentence()
     times, what = Quantity(model.most(Effect()), ""), spoken_unit(busiest.name)
     label = f"times faster at most with the same work of {what}"
@@ -274,6 +289,25 @@ def _bound(diagnosis: Diagnosis) -> Sentence:
     return Sentence(
         "With the same work of {unit}, at most {most:.1f}x is left.", unit=what, most=most
     )
+
+
+QUEUED = Parameter(
+    1000.0, "cycles per instruction of a warp: longer than a load takes without queues", "judgement"
+)
+
+
+def _rarely_issuing(view: LaunchView) -> Sentence:
+    """How long a warp takes from one instruction to the next, where no level of memory was
+    measured: if longer than a load takes, accesses queue, and more warps do not help."""
+    warps, issue = view.get("achieved_warps_per_sm"), view.ceilings.reached("issue")
+    if view.ceilings.unmeasured != MEMORY_UNITS or not (warps and issue and issue.value > 0):
+        return Sentence()
+    each = 100 * float(warps.value) / SCHEDULERS / float(issue.value)
+    label = "cycles from one instruction of a warp to the next"
+    cycles = view.ledger.derived("warp_pace", Quantity(each, "cycle"), label, warps, issue)
+    words = "{warps:.0f}s are active per SM, and each issues an instruction every {cycles:.0f}s"
+    words += ": longer than a load takes, so memory is likely busy." if each >= QUEUED else "."
+    return Sentence(words, warps=warps, cycles=cycles)
 
 
 def _nearest_cause(diagnosis: Diagnosis) -> Sentence:
@@ -312,6 +346,7 @@ def _lacking(view: LaunchView) -> list[str]:
         "warp states": not view.stalls,
         "the load of the issue slots": view.ceilings.reached("issue") is None,
         "the machine code": view.code_absent is not None,
+        "the load of DRAM, L2 and L1": view.ceilings.unmeasured == MEMORY_UNITS,
     }
     return [what for what, is_lacking in lacking.items() if is_lacking]
 
@@ -319,7 +354,9 @@ def _lacking(view: LaunchView) -> list[str]:
 def _tells_more(lacking: list[str]) -> Sentence:
     if not lacking:
         return Sentence()
-    return Sentence("The report lacks {what}, which would tell more.", what=" and ".join(lacking))
+    *others, last = lacking
+    what = f"{', '.join(others)} and {last}" if others else last
+    return Sentence("The report lacks {what}, which would tell more.", what=what)
 
 
 def _before_and_after(diagnosis: Diagnosis) -> Sentence:

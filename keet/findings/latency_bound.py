@@ -192,7 +192,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         busy = Sentence("The report does not say how busy the units were")
     elif top.name == "issue":
         used = Sentence("{busy:.0f} of which are used", busy=top.reached)
-        busy = Sentence("No unit is busier than the issue slots, {used}", used=used)
+        none = "None of the measured units" if view.ceilings.unmeasured else "No unit"
+        busy = Sentence("{none} is busier than the issue slots, {used}", none=none, used=used)
     else:
         text = "The busiest unit is {unit} at {busy:.0f} of its peak"
         if top.name == WHOLE_SM:

@@ -176,6 +176,7 @@ _UNITS = {
     "NVLink": _Unit("link", ("nvlink_received", "nvlink_sent")),
 }
 
+MEMORY_UNITS = ("DRAM", "L2", "L1")
 HOST_LINK = "host link"
 WHOLE_SM = "SM"
 _WITHIN_SM = ("LSU", "FMA", "ALU", "FP64", "FP16", "XU", "tensor", "ADU")
@@ -296,6 +297,11 @@ class Ceilings:
                 return dram - _JUST_BEHIND
         is_lsu = ceiling.name == "L1" and ceiling.stage and ceiling.stage.id == "lsu"
         return ceiling.share - _JUST_BEHIND if is_lsu else ceiling.share
+
+    @property
+    def unmeasured(self) -> tuple[str, ...]:
+        """The levels of memory whose load is unknown. They may be busy."""
+        return tuple(name for name in MEMORY_UNITS if name not in self)
 
     @property
     def nearest(self) -> tuple[Ceiling, ...]:

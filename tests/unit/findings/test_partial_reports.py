@@ -11,6 +11,7 @@ import pytest
 
 from keet.analysis.launch_view import LaunchView
 from keet.diagnosis.diagnosis import diagnose
+from keet.explanation.headline import verdict_of
 from keet.profile import Launch
 from keet.profile.metric import Value
 from tests.rows import each_row
@@ -73,7 +74,23 @@ def test_shared_wavefronts_show_how_busy_l1_is_at_least() -> None:
 def test_a_few_samples_name_no_place() -> None:
     """After a public report in which 2 of 7 samples did."""
     full = launch_of("score_tiles")
-    few = changed(full, lambda name, value: value // 10_000 if "pcsamp_warps" in name else value)
+    few = changed(full, lambda name, value: value // 100_000 if "pcsamp" in name else value)
     for view, named in ((LaunchView(full), True), (LaunchView(few), False)):
         assert bool(view.sampled_places()) is named
         assert bool(view.waiting_places("short_scoreboard", "mio_throttle")) is named
+
+
+MEMORY = r"^(gpu__)?(dram|lts|l1tex|lsu|fbpa|idc|compute_memory|memory_|derived__memory)|pipe_lsu"
+
+
+def test_units_that_were_not_measured_are_not_called_idle() -> None:
+    """After a public report with nothing but issue slots and warps: the kernel waited for memory,
+    and was told to have more in flight."""
+    part = without(launch_of("matrix_flip"), rf"{MEMORY}|{STATES}|pcsamp")
+    found = diagnose(part, reads_code=False)
+    assert found.view.ceilings.unmeasured == ("DRAM", "L2", "L1")
+    named = [each.id for each in found.findings]
+    assert not [each for each in named if each.startswith(("latency", "occupancy"))]
+    headline = str(verdict_of(found).headline)
+    assert "no unit is above" not in headline.lower()
+    assert "DRAM, L2 and L1 were not measured" in headline
