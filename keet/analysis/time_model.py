@@ -18,7 +18,7 @@ import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
-from keet.analysis.hardware.ceilings import HOST_LINK, MEMORY_UNITS
+from keet.analysis.hardware.ceilings import HOST_LINK
 from keet.analysis.hardware.stages import sm_elapsed_cycles
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
@@ -35,7 +35,7 @@ WITHIN_SM = ("issue", "FMA", "ALU", "FP64", "XU", "FP16", "LSU", "ADU", "L1")
 SHARPNESS = Parameter(2.3, "p of time = (busiest unit ^ p + exposed waiting ^ p) ^ (1/p)", "fit")
 MOST_LOAD = Parameter(0.995, "largest load: above it, rounding of counters decides", "judgement")
 UNMEASURED_PRESSURE = Parameter(
-    0.5, "assumed load of the busiest unit if no level of memory was measured", "judgement"
+    0.5, "assumed load of the busiest unit if no unit was measured", "judgement"
 )
 LEAST_TIME = Parameter(0.005, "least time after a fix, as a share of today's", "judgement")
 MOST_REMOVED = Parameter(
@@ -125,10 +125,7 @@ class TimeModel:
         busy = max(self.balance.longest or 1.0, _slice_activity(view) if self.hot_line else 0.0)
         self.fixed = 1 - busy
         """Share of the time for launch and drain: neither an SM nor a busy L2 slice was active."""
-        may_be_memory = view.ceilings.unmeasured == MEMORY_UNITS
-        self._assumed_load = float(UNMEASURED_PRESSURE) if may_be_memory else 0.0
-        self.pressure = max(self.loads.values(), default=0.0)
-        self.pressure = max(self.pressure, self._assumed_load)
+        self.pressure = max(self.loads.values(), default=UNMEASURED_PRESSURE)
         """Load of the busiest unit; 1 is the most that it can do while SMs are active."""
         self.exposed = (1 - self.pressure**SHARPNESS) ** (1 / SHARPNESS)
 
@@ -192,8 +189,8 @@ class TimeModel:
         if not effect.units and not effect.moved and effect.longest_sm == 1.0:
             return self.pressure  # many effects change waiting only
         loads = self.loads_after(effect).values()
-        # The assumed load of units that were not measured is that of a unit within the SMs.
-        return max(*loads, self._assumed_load * _factor(effect.longest_sm), 0.0)
+        # Without a measured unit, the assumed load is that of a unit within the SMs.
+        return max(loads, default=self.pressure * _factor(effect.longest_sm))
 
     def exposed_after(self, effect: Effect) -> float:
         """Exposed waiting after the fix, in the unit of `exposed`."""
