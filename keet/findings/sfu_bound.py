@@ -124,10 +124,11 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
 
 
 def leading_lines(code: MachineCode) -> LeadingLines:
-    """Lines of powers if they are a notable part; else lines by instructions of the XU pipe."""
-    powers = code.expanded(*_expanded_names(code))
-    if code.share(powers) >= instructions.NOTABLE_PART:
-        of, positions = "instructions of powf", powers
+    """Lines of functions that the compiler expands if these are a notable part; else lines by
+    instructions of the XU pipe."""
+    functions = code.expanded(*_expanded_names(code))
+    if code.share(functions) >= instructions.NOTABLE_PART:
+        of, positions = "instructions of expanded functions", functions
     else:
         of, program = "special functions and conversions", code.program
         positions = [each for each in program.ran if program.code[each].opcode in instructions.XU]
