@@ -229,8 +229,9 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 def _round_trips(view: LaunchView) -> Evidence | None:
     """How many loads a thread waits for one after the other: over how many instructions the waits
-    for loads are spread. None: not known."""
-    if view.code is None:
+    for loads are spread. None: not known, or each needs what the one before it returned."""
+    chained = (waits.chases_pointers, waits.dependent_loads)
+    if view.code is None or any(fact.test(view) for fact in chained):
         return None
     samples = Counter(
         {

@@ -98,13 +98,17 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         yield pipe.candidate(FINDING.id)
 
 
+def _expanded_names(code: MachineCode) -> set[str]:
+    return {each.name for each in code.expansions} - set(INTEGER_DIVISIONS)
+
+
 def _expanded(view: LaunchView) -> Evidence | None:
     """The share of the instructions that are the code of powf, sinf and the like; None without the
     machine code, or if there are none."""
     executed, code = view.get("inst_executed"), view.code
     if executed is None or code is None:
         return None
-    names = {each.name for each in code.expansions} - set(INTEGER_DIVISIONS)
+    names = _expanded_names(code)
     if not names:
         return None
     percent = Quantity(100 * code.share(code.expanded(*names)), "%")
@@ -120,10 +124,11 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
 
 
 def leading_lines(code: MachineCode) -> LeadingLines:
-    """Lines of powers if they are a notable part; else lines by instructions of the XU pipe."""
-    powers = code.expanded(POWER)
-    if code.share(powers) >= instructions.NOTABLE_PART:
-        of, positions = "instructions of powf", powers
+    """Lines of functions that the compiler expands if these are a notable part; else lines by
+    instructions of the XU pipe."""
+    functions = code.expanded(*_expanded_names(code))
+    if code.share(functions) >= instructions.NOTABLE_PART:
+        of, positions = "instructions of expanded functions", functions
     else:
         of, program = "special functions and conversions", code.program
         positions = [each for each in program.ran if program.code[each].opcode in instructions.XU]
