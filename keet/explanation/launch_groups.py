@@ -96,9 +96,17 @@ class LaunchGroup:
     def spread_text(self) -> str:
         """Which of its launches is shown, and how long they take."""
         shortest, longest = (str(Quantity(ns, "ns")) for ns in self.durations)
-        which = "longer" if len(self.launches) == 2 else "median"
+        which = "the longer" if len(self.launches) == 2 else self._rank_text
         them = f"{len(self.launches):,} launches of this shape"
-        return f"the {which} of {them}, which take {shortest} to {longest}"
+        return f"{which} of {them}, which take {shortest} to {longest}"
+
+    @property
+    def _rank_text(self) -> str:
+        """How long its representative takes."""
+        own, times = self.first.launch.rank_time, [each.rank_time for each in self.launches]
+        if own <= sorted(times)[len(times) // 2]:
+            return "the median"
+        return "the longest" if own == max(times) else "one of the longer"
 
     @property
     def stands_for(self) -> float:

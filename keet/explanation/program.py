@@ -1,8 +1,8 @@
 """The program as a whole: kernels by the time that a fix would save, and findings about several
 launches.
 
-Identical launches (same kernel, grid and block) are one row, represented by the launch with the
-median duration. If the run of the whole program is known, the rows are the kernels of that run.
+Identical launches (same kernel, grid and block) are one row, represented by one launch: see
+`representative`. If the run of the whole program is known, the rows are the kernels of that run.
 """
 
 from __future__ import annotations
