@@ -39,7 +39,8 @@ class Diagnosis(NamedTuple):
     account: Account
     findings: tuple[Finding, ...]
     all_fixed: Forecast | None
-    """If all findings were fixed, suspicions left out; None where there are fewer than two."""
+    """If all findings were fixed, those left out that are only possible; None where there are fewer
+    than two."""
     order_reason: Sentence | None
     """Why the first finding comes before one that takes a larger part of the account."""
     minor: tuple[Finding, ...]
@@ -112,7 +113,11 @@ def _reported(
 def _all_fixed(
     worth: Sequence[RankedCandidate], model: TimeModel, unknown: float
 ) -> Forecast | None:
-    known = [each.candidate for each in worth if each.candidate.basis != "suspected"]
+    known = [
+        each.candidate
+        for each in worth
+        if cause_certainty(each.candidate, model.view, unknown) != "possible"
+    ]
     effects = [each.effect for each in known if isinstance(each.effect, Effect)]
     if len(effects) < 2:
         return None

@@ -49,5 +49,7 @@ def _of_all_durations(group: Sequence[Launch], count: int) -> list[Launch]:
     last, steps = len(ranked) - 1, max(count - 2, 1)
     spread = [round(last * step / steps) for step in range(steps)]
     # Some of these may be the same launch: others fill up.
-    places = dict.fromkeys([ranked.index(representative(group)), last, *spread, *range(len(ranked))])
+    places = dict.fromkeys(
+        [ranked.index(representative(group)), last, *spread, *range(len(ranked))]
+    )
     return [ranked[place] for place in islice(places, count)]

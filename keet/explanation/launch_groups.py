@@ -120,6 +120,11 @@ class LaunchGroup:
     def finding(self) -> Finding | None:
         return self.first.findings[0] if self.first.findings else None
 
+    @property
+    def is_only_possible(self) -> bool:
+        """Whether the report does not show that the cause of the first finding is there."""
+        return self.finding is not None and self.finding.cause_certainty == "possible"
+
     def saved_ns(self, bound: int, *, every: bool = False) -> float:
         """Time that the first finding would save, in nanoseconds; `bound`: 0, 1, 2 for low, likely,
         high. `every`: that all findings would save.

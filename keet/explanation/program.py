@@ -136,7 +136,7 @@ class _ProgramMaker:
     def program(self) -> ProgramExplanation:
         total = self._total()
         rows = tuple(self._rows(total))
-        gain = gain_of(self._groups, float(total.value))
+        gain = gain_of(self._sure_groups, float(total.value))
         said = (
             *self._sentences(total, gain),
             *same_work_texts(self._groups, self._book),
@@ -156,6 +156,11 @@ class _ProgramMaker:
             launches_that_matter(self._groups),
             self._standing,
         )
+
+    @cached_property
+    def _sure_groups(self) -> list[LaunchGroup]:
+        """Those whose first finding counts in the total: a cause that is only possible does not."""
+        return [group for group in self._groups if not group.is_only_possible]
 
     def _total(self) -> Evidence:
         """Time of all rows: of the run if it is known, else of the launches."""
@@ -261,8 +266,9 @@ class _ProgramMaker:
         after = time(self._book, "program_time_after", after_ns, "time after the fixes", total)
         times, least, most = (times_text(float(each.value)) for each in (likely, low, high))
         yield (
-            f"If the first finding of {self._fixed()} were fixed, {self._what()} would take about "
-            f"{after} instead of {total}: {times} faster (estimated range {least} to {most})"
+            f"If the first finding of {self._fixed()} were fixed{self._left_possible()}, "
+            f"{self._what()} would take about {after} instead of {total}: {times} faster "
+            f"(estimated range {least} to {most})"
             f"{self._if_every(total, gain)}."
         )
         if any(map(_is_merged, self._groups)):
@@ -282,7 +288,7 @@ class _ProgramMaker:
             )
 
     def _if_every(self, total: Evidence, first: Forecast) -> str:
-        every = gain_of(self._groups, float(total.value), every=True)
+        every = gain_of(self._sure_groups, float(total.value), every=True)
         if every is None or times_text(every.likely) == times_text(first.likely):
             return ""
         shown = self._book.derived(
@@ -293,6 +299,11 @@ class _ProgramMaker:
     def _fixed(self) -> str:
         """Which kernels the gain is about: those that are not explained have none."""
         return "each kernel that is explained" if self._left_out else "each kernel"
+
+    def _left_possible(self) -> str:
+        """Says what the gain leaves out."""
+        some = len(self._sure_groups) < len(self._groups)
+        return " (findings that are only possible are left out)" if some else ""
 
     def _what(self) -> str:
         return "the kernels of the run" if self._run else "they"
