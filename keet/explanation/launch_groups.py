@@ -137,7 +137,7 @@ class LaunchGroup:
             return 0.0
         forecast = self.first.all_fixed if every and self.first.all_fixed else found.forecast
         part = 1 - 1 / max(1.0, forecast[bound])
-        if found.spec.of_launches and self.stands_for:
+        if found.does_more_work and self.stands_for:
             part *= 1 - 1 / max(1.0, self.stands_for)
         return self.time_ns * part
 
@@ -145,7 +145,7 @@ class LaunchGroup:
         """Whether this group is the whole time, so that the gain of its first finding is that of
         the total."""
         found = self.finding
-        return found is not None and not found.spec.of_launches and self.time_ns == total_ns
+        return found is not None and not found.does_more_work and self.time_ns == total_ns
 
     @cached_property
     def different(self) -> tuple[LaunchResult, ...]:

@@ -7,7 +7,7 @@ Identical launches (same kernel, grid and block) are one row, represented by one
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.headline import DEBUG_BUILD_TEXT
 from keet.explanation.launch_groups import (
     LIKELY,
+    NOTABLE_TIME,
     LaunchGroup,
     LaunchResult,
     answer_of,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 __all__ = ["ProgramCollector", "ProgramExplanation", "ProgramRow", "program_of"]
 
 PROGRAM_WORTH = Parameter(1.05, "gain of the whole program from which it is printed", "judgement")
-
+MANY_SHAPES = Parameter(4, "launch shapes from which a kernel's whole time is said", "judgement")
 
 _ONE_REMAINS = (
     "For kernels that are too short, the table's gain is lower than that of the finding: if their "
@@ -61,7 +62,7 @@ _ONE_REMAINS = (
 def _is_merged(group: LaunchGroup) -> bool:
     """Whether the row of the group prints a lower gain than its finding."""
     found, gain = group.finding, gain_of([group], group.time_ns)
-    if found is None or not found.spec.of_launches or gain is None:
+    if found is None or not found.does_more_work or gain is None:
         return False
     return times_text(gain.likely) != times_text(found.forecast.likely)
 
@@ -140,6 +141,7 @@ class _ProgramMaker:
         said = (
             *self._sentences(total, gain),
             *same_work_texts(self._groups, self._book),
+            *self._of_all_shapes(total),
             *self._explained(total),
             *self._untimed(total),
             *self._differences(),
@@ -317,6 +319,27 @@ class _ProgramMaker:
         plural = "" if kernels == 1 else "s"
         taking = f" take {total}" if total.value else "; the report has no durations"
         return f"{launches_text(told)} of {of} kernel{plural}{taking}."
+
+    def _of_all_shapes(self, total: Evidence) -> Iterator[str]:
+        """The time of a kernel with so many shapes that the table shows only a part of it."""
+        if self._run is not None or not total.value:
+            return
+        shapes = defaultdict(list)
+        for launches in (*(group.launches for group in self._groups), *self._left_out):
+            shapes[launches[0].kernel].append(launches)
+        for kernel, groups in shapes.items():
+            ns = sum(launch.rank_time for group in groups for launch in group)
+            if len(groups) < MANY_SHAPES or ns < NOTABLE_TIME * float(total.value):
+                continue
+            key = f"program_kernel_{groups[0][0].id}"
+            took = time(self._book, f"{key}_time", ns, f"time of {kernel}")
+            part = share(self._book, f"{key}_share", took, total, f"share of {kernel}")
+            count = Quantity(len(groups), "")
+            of = self._book.derived(f"{key}_shapes", count, f"launch shapes of {kernel}")
+            yield (
+                f"{kernel} takes {took} with all of its {count_text(of)} launch shapes: "
+                f"{time_share_text(part)} of the time."
+            )
 
     def _explained(self, total: Evidence) -> Iterator[str]:
         """How much of a large report is explained here."""
