@@ -220,7 +220,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             text = "{waits}; waits for loads are spread over about {trips:.0f} of them in a row"
             waits = Sentence(text, waits=waits, trips=trips)
     busiest, possible = top.reached if top else None, view.get("theoretical_occupancy_pct")
-    evidence = (issue, busiest, possible, view.stall(longest))
+    evidence = [issue, busiest, possible, view.stall(longest)]
     text = Sentence("{busy}, and {waits}.", busy=busy, waits=waits)
     variant = "ampere" if view.capability >= (8, 0) else ""  # cp.async came with it
     held = view.get("achieved_occupancy_pct")
@@ -229,7 +229,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         more = "SMs hold {held:.0f} of the warps that they can: blocks seem to wait for each other "
         more += "or for something outside the kernel."
         text = Sentence(" ").join((text, Sentence(more, held=held)))
-        variant, evidence = "blocks", (*evidence, held)
+        variant, evidence = "blocks", [*evidence, held]
     yield Candidate(
         FINDING.id,
         text,
