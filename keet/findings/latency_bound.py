@@ -69,11 +69,9 @@ FINDING = FindingSpec(
         "choose another algorithm or data type, or let independent calls overlap in several "
         "streams.",
         when(grid.blocks_may_wait, name="blocks"): "Look for code that makes blocks wait{here}: a "
-        "loop that reads a flag of another block, a lock, a barrier over the grid, output by "
-        "printf, or data from the host. Let each block publish its own result before it needs "
-        "another's (a decoupled look-back, as in cub::DeviceScan), let one thread per block poll, "
-        "or split the steps into two kernels. If blocks wait for nothing, shorten chains of "
-        "dependent loads.",
+        "loop that reads a flag of another block, a lock, a barrier over the grid, or data from "
+        "the host. Let each block publish its own result before it needs another's, or split the "
+        "steps into two kernels. If no block waits, shorten chains of dependent loads.",
         when(origin.triton, waits.waits_for_global_loads, name="triton_loads"): "Start loads "
         "earlier{here}: raise num_stages so that the loop is pipelined, raise num_warps, or let "
         "each program handle more elements.",
