@@ -33,6 +33,8 @@ class Candidate(NamedTuple):
     variant: str = ""
     likelihood: float = 1.0
     """Likelihood that the cause is real: below 1 for suspicions."""
+    is_open: bool = False
+    """Whether nothing in the report limits the gain: the range has no upper end."""
 
 
 MAX_GAIN = Parameter(30, "times faster: the largest gain measured in the casebook", "fit")

@@ -20,6 +20,8 @@ _GLOBAL, _SHARED = 4, 16
 """ncu's codes of memories in `memory_type`: their sum for copies from one to the other."""
 _LOADS_AND_STORES = (2, 4, 6)
 """ncu's codes in `memory_access_type`; asynchronous copies do both."""
+_SECTORS_PER_PASS = 4
+"""A cache line of 128 bytes."""
 
 
 @cached_per_view
@@ -65,7 +67,19 @@ def global_part(view: LaunchView) -> float:
     world = sum(view.value(i) or 0.0 for i in ("global_load_sectors", "global_store_sectors"))
     local = sum(view.value(i) or 0.0 for i in ("local_load_sectors", "local_store_sectors"))
     plain = world / (world + local) if world else 1.0
-    return plain * (1 - _shared_part(view, unknown=0.0))
+    shared = view.value("shared_wavefronts")
+    # A pass through L1 serves at least one sector.
+    most = (world + local) / (world + local + shared) if world and shared else 1.0
+    return plain * min(most, 1 - _shared_part(view, unknown=0.0))
+
+
+def global_loads_part(view: LaunchView) -> float:
+    """Share of the passes through the LSU pipe and L1 that are global loads, 0 to 1; 1 if passes
+    of shared memory were not counted. A pass of a coalesced load serves four sectors."""
+    sectors, requests = view.value("global_load_sectors"), view.value("global_load_requests")
+    loads = max(requests or 0.0, (sectors or 0.0) / _SECTORS_PER_PASS)
+    every = loads + (view.value("shared_wavefronts") or 0.0)
+    return loads / every if loads else 1.0
 
 
 def global_accesses_part(view: LaunchView) -> float:

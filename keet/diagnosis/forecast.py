@@ -108,6 +108,7 @@ def forecast(candidate: Candidate, model: TimeModel, possible: float, unknown: f
     if isinstance(candidate.effect, Effect):  # other units keep about the same work
         most = model.most(candidate.effect) * 2**above
         high = max(possible, min(high, most, _by_needed_bytes(model, candidate.effect)))
+    high = max(high, MAX_GAIN) if candidate.is_open else high
     return Forecast(round(max(1.0, low), 2), round(possible, 2), round(high, 2))
 
 

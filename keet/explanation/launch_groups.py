@@ -96,9 +96,17 @@ class LaunchGroup:
     def spread_text(self) -> str:
         """Which of its launches is shown, and how long they take."""
         shortest, longest = (str(Quantity(ns, "ns")) for ns in self.durations)
-        which = "longer" if len(self.launches) == 2 else "median"
+        which = "the longer" if len(self.launches) == 2 else self._rank_text
         them = f"{len(self.launches):,} launches of this shape"
-        return f"the {which} of {them}, which take {shortest} to {longest}"
+        return f"{which} of {them}, which take {shortest} to {longest}"
+
+    @property
+    def _rank_text(self) -> str:
+        """How long its representative takes."""
+        own, times = self.first.launch.rank_time, [each.rank_time for each in self.launches]
+        if own <= sorted(times)[len(times) // 2]:
+            return "the median"
+        return "the longest" if own == max(times) else "one of the longer"
 
     @property
     def stands_for(self) -> float:
@@ -112,6 +120,11 @@ class LaunchGroup:
     def finding(self) -> Finding | None:
         return self.first.findings[0] if self.first.findings else None
 
+    @property
+    def is_only_possible(self) -> bool:
+        """Whether the report does not show that the cause of the first finding is there."""
+        return self.finding is not None and self.finding.cause_certainty == "possible"
+
     def saved_ns(self, bound: int, *, every: bool = False) -> float:
         """Time that the first finding would save, in nanoseconds; `bound`: 0, 1, 2 for low, likely,
         high. `every`: that all findings would save.
@@ -124,7 +137,7 @@ class LaunchGroup:
             return 0.0
         forecast = self.first.all_fixed if every and self.first.all_fixed else found.forecast
         part = 1 - 1 / max(1.0, forecast[bound])
-        if found.spec.of_launches and self.stands_for:
+        if found.does_more_work and self.stands_for:
             part *= 1 - 1 / max(1.0, self.stands_for)
         return self.time_ns * part
 
@@ -132,7 +145,7 @@ class LaunchGroup:
         """Whether this group is the whole time, so that the gain of its first finding is that of
         the total."""
         found = self.finding
-        return found is not None and not found.spec.of_launches and self.time_ns == total_ns
+        return found is not None and not found.does_more_work and self.time_ns == total_ns
 
     @cached_property
     def different(self) -> tuple[LaunchResult, ...]:

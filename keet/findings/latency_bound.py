@@ -50,6 +50,7 @@ FINDING = FindingSpec(
     ),
     parameters=(MORE_IN_FLIGHT, LEADS),
     claims=("waiting", "instructions", "parallelism", "redundant"),
+    labels={"blocks": "blocks may wait for each other"},
     is_general=True,
     unlike={
         "occupancy_limited_registers": "If registers limit the number of warps, more warps cover "
@@ -67,6 +68,10 @@ FINDING = FindingSpec(
         when(origin.library): "Give {library} more work per call (larger or batched problems), "
         "choose another algorithm or data type, or let independent calls overlap in several "
         "streams.",
+        when(grid.blocks_may_wait, name="blocks"): "Look for code that makes blocks wait{here}: a "
+        "loop that reads a flag of another block, a lock, a barrier over the grid, or data from "
+        "the host. Let each block publish its own result before it needs another's, or split the "
+        "steps into two kernels. If no block waits, shorten chains of dependent loads.",
         when(origin.triton, waits.waits_for_global_loads, name="triton_loads"): "Start loads "
         "earlier{here}: raise num_stages so that the loop is pipelined, raise num_warps, or let "
         "each program handle more elements.",
@@ -214,16 +219,26 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             text = "{waits}; waits for loads are spread over about {trips:.0f} of them in a row"
             waits = Sentence(text, waits=waits, trips=trips)
     busiest, possible = top.reached if top else None, view.get("theoretical_occupancy_pct")
-    evidence = (issue, busiest, possible, view.stall(longest))
+    evidence = [issue, busiest, possible, view.stall(longest)]
+    text = Sentence("{busy}, and {waits}.", busy=busy, waits=waits)
+    variant = "ampere" if view.capability >= (8, 0) else ""  # cp.async came with it
+    held = view.get("achieved_occupancy_pct")
+    is_serial = bool(grid.blocks_may_wait.test(view))
+    if is_serial and held is not None:
+        more = "SMs hold {held:.0f} of the warps that they can: blocks seem to wait for each other "
+        more += "or for something outside the kernel."
+        text = Sentence(" ").join((text, Sentence(more, held=held)))
+        variant, evidence = "blocks", [*evidence, held]
     yield Candidate(
         FINDING.id,
-        Sentence("{busy}, and {waits}.", busy=busy, waits=waits),
+        text,
         Effect(waits=covered),
         tuple(piece for piece in evidence if piece is not None),
         lambda: view.led_places(partial(_awaited, longest), view.waiting_places(longest)),
         "assumed",
-        variant="ampere" if view.capability >= (8, 0) else "",  # cp.async came with it
-        likelihood=1.0 if view.stalls else WITHOUT_STATES,
+        variant=variant,
+        likelihood=1.0 if view.stalls and not is_serial else WITHOUT_STATES,
+        is_open=is_serial,
     )
 
 

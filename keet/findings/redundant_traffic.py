@@ -11,6 +11,7 @@ from keet.analysis.facts import global_memory, instructions, on_chip, origin
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.kernel.library import library_of_launch
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.memory_work import global_loads_part
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Sentence
@@ -164,10 +165,12 @@ def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Can
     written = view.value("dram_bytes_written") or 0.0
     removed = min(MOST_REMOVED, wasted / (read.value + written))
     to_l1 = max(SECTOR * (view.value("l2_l1_sectors") or 0.0), 1.0)
-    # Most of what threads load may come from L1: that part stays.
+    # Most of what threads load may come from L1, and most of L1's work may be shared memory: these
+    # parts stay.
     loaded = max(SECTOR * (view.value("global_load_sectors") or 0.0), to_l1)
     units = {"DRAM": 1 - removed, "L2": 1 - min(removed, wasted / to_l1)}
-    units |= dict.fromkeys(("L1", "LSU"), 1 - min(removed, wasted / loaded))
+    within = min(removed, wasted / loaded) * global_loads_part(view)
+    units |= dict.fromkeys(("L1", "LSU"), 1 - within)
     text = (
         "The launch reads {read} from DRAM, but the addresses of its loads cover {hedge} "
         "{distinct}: each byte is read {times:.1f} times on average."

@@ -68,6 +68,32 @@ cold_start = Fact.measured(
 
 # --- occupancy
 
+NEAR_FULL = Parameter(90.0, "percent of the possible warps: SMs are full", "judgement")
+SEVERAL_WAVES = Parameter(4, "waves from which a grid keeps all SMs full", "judgement")
+HARDLY_ISSUING = Parameter(0.05, "share of the issue slots: full SMs execute little", "judgement")
+# Full SMs whose warps each wait for one sector of DRAM at a time load DRAM by about a tenth.
+HARDLY_BUSY = Parameter(0.1, "share of peak of the busiest unit: no unit limits", "judgement")
+
+
+@fact(
+    "SMs are full of warps, and no unit does much",
+    metrics=("achieved_occupancy_pct", "waves_per_sm"),
+)
+def blocks_may_wait(view: LaunchView) -> Answer:
+    """Blocks that wait for each other look like this. Units that were not measured may be busy."""
+    shares = [view.ceilings.share(unit) for unit in ("issue", "L1", "L2", "DRAM")]
+    occupancy, waves = (view.launch.number(each) or 0.0 for each in _HELD)
+    return (
+        None not in shares
+        and (shares[0] or 0.0) <= HARDLY_ISSUING
+        and max(each.share for each in view.ceilings.ranked) <= HARDLY_BUSY
+        and occupancy >= NEAR_FULL
+        and waves >= SEVERAL_WAVES
+    )
+
+
+_HELD = ("achieved_occupancy_pct", "waves_per_sm")
+
 
 registers_limit = Fact(
     "registers limit the blocks per SM",

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from keet.analysis.parameters import Parameter
-from keet.analysis.several_launches.traffic import Traffic, are_variants
+from keet.analysis.several_launches.traffic import Traffic, are_twins, are_variants
 from keet.records import NamedTuple
 
 SAME_BYTES = Parameter(
@@ -85,7 +85,9 @@ def _link(writer: Traffic, reader: Traffic, inputs: int, long_us: float) -> Link
         return None
     nearest = min(pairs, key=lambda pair: _distance(pair[0], pair[1], inputs))
     # The reader's own output tells steps that keep the size from a reduction or an expansion.
-    same = inputs == 1 and _is_same(writer.read, reader.read)
+    # Both by the amount of data: L2 may deliver the same number of bytes by chance.
+    inputs_read = min(_read(writer), default=None), min(read, default=None)
+    same = inputs == 1 and _is_same(*inputs_read)
     same = same and _is_same(min(written), min(_written(reader, long_us), default=None))
     return Link(writer, reader, *nearest, inputs, same)
 
@@ -170,4 +172,9 @@ def _kernels(chain: Sequence[Link]) -> int:
 
 
 def _of_variants(link: Link) -> bool:
+    """By name; or, for two inputs, by their work: a sum that reads another sum and one more array
+    is rarer than two versions of it. Two steps with one input, such as the rows and the columns of
+    a filter, are often alike."""
+    if link.inputs == 2:
+        return are_twins(link.writer, link.reader)
     return link.same_input and are_variants(link.writer.launch, link.reader.launch)
