@@ -70,6 +70,7 @@ def finding(of: Cells, name: str, likely: float) -> dict[str, object]:
         "launch_id": of["launch_id"],
         "rank": 1,
         "id": name,
+        "cause_certainty": "certain",
         "confidence": "high",
         "forecast_low": 1 + (likely - 1) / 3,
         "forecast_likely": likely,

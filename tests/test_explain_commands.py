@@ -68,7 +68,7 @@ def test_json(path: Path, keet: Keet) -> None:
 
 def test_the_json_has_the_documented_shape(keet: Keet) -> None:
     document = json.loads(keet("explain", FLIP, "--format", "json").out)
-    assert document["schema_version"] == 3
+    assert document["schema_version"] == 4
     assert (document["author"], document["usage"]) == ("analyst", None)
     assert document["device"]["name"] == "NVIDIA H200"
     assert {"path", "sha256", "reader", "ncu_version", "launch_count"} <= set(document["report"])
@@ -82,6 +82,8 @@ def test_the_json_has_the_documented_shape(keet: Keet) -> None:
     finding = launch["findings"][0]
     assert finding["id"] == "uncoalesced_global"
     assert set(finding["forecast"]) == {"low", "likely", "high"}
+    assert (finding["cause_certainty"], finding["confidence"]) == ("certain", "high")
+    assert finding["certainty_reason"] is finding["confidence_reason"] is None
     (place,) = finding["locations"]
     assert (Path(place["file"]).name, place["line"]) == ("slow.cu", 7)
     number = launch["evidence"][finding["evidence"][0]]

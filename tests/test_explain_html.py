@@ -45,7 +45,7 @@ def test_the_page_has_what_the_json_has(arguments: tuple[object, ...], keet: Kee
             told = page.text_of(f"launch-{launch['id']}-finding-{finding['rank']}")
             gain = range_text(finding["id"], *finding["forecast"].values())
             assert finding["title"] in told
-            assert f"{gain} confidence: {finding['confidence']}" in told
+            assert f"{gain} cause: {finding['cause_certainty']}" in told
             cited = finding["evidence"] if is_full else ()
             assert [entry for entry in cited if entry not in told] == []
     assert shown

@@ -49,7 +49,7 @@ class ExplainResult(ApiResult):
         provenance = self.profile.provenance
         name = PurePath(provenance.file).name
         if len(self.launches) == 1:
-            return f"<ExplainResult {name}: {self.launches[0].name}: {self.launches[0].headline}>"
+            return f"<ExplainResult {name}: {self.launches[0].short}>"
         counts = (
             count_noun(len(self.launches), "launch"),
             count_noun(len(self.findings), "finding"),

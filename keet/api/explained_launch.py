@@ -62,7 +62,7 @@ class ExplainedLaunch:
         self.document = document
 
     def __repr__(self) -> str:
-        return f"<ExplainedLaunch {self.name}: {self.headline}>"
+        return f"<ExplainedLaunch {self.short}>"
 
     @property
     def id(self) -> int:
@@ -78,6 +78,12 @@ class ExplainedLaunch:
     def name(self) -> str:
         """`#0 flip`."""
         return f"#{self.id} {self.kernel}"
+
+    @property
+    def short(self) -> str:
+        """Its name and the first sentence of the headline, for one line."""
+        first, stop, _ = self.headline.partition(". ")
+        return f"{self.name}: {first}{stop.rstrip()}"
 
     @property
     def launch(self) -> Launch:

@@ -88,6 +88,10 @@ _TERMS = (
     _Term("packed half2 arithmetic", "half-precision arithmetic"),
     _Term("use half2 for two values at a time, and the", "use the"),
     _Term("use rsqrtf instead", "use the reciprocal root instead"),
+    _Term(
+        "use sqrtf, rsqrtf or cbrtf for fractions, or exp2f(y * log2f(x))",
+        "use square and cube roots for fractions, or exp2(y * log2(x))",
+    ),
     # Wide accesses.
     _Term("as one aligned vector, such as float4 or uint4", "with wide, aligned accesses"),
     _Term("as one aligned vector (float4, uint4)", "with wide, aligned accesses"),

@@ -320,8 +320,13 @@ def _nearest_cause(diagnosis: Diagnosis) -> Sentence:
     label = f"times faster if it is {first.label}"
     times = Quantity(first.forecast.likely, "")
     gain = diagnosis.view.ledger.derived(f"if_there.{first.id}", times, label)
-    words = "Nearest to a cause: {cause}, {gain:.2f}x if it is there. {text}"
-    return Sentence(words, cause=first.label, gain=gain, text=first.text)
+    is_shared = first.variant in BETWEEN_LAUNCHES  # its text is about several launches: said once
+    return Sentence(
+        "Nearest to a cause: {cause}, {gain:.2f}x if it is there.{text}",
+        cause=first.label,
+        gain=gain,
+        text="" if is_shared else Sentence(" {text}", text=first.text),
+    )
 
 
 LOW_OCCUPANCY = Parameter(50.0, "percent of an SM's warps: latency may be exposed", "judgement")

@@ -211,7 +211,8 @@ def _finding_rows(sha256: str, each: LaunchExplanation) -> Iterator[Row]:
         place = finding.places[0] if finding.places else None
         yield (
             *(sha256, each.launch.id, rank),
-            *(finding.id, finding.variant or None, finding.confidence),
+            *(finding.id, finding.variant or None),
+            *(finding.cause_certainty, finding.confidence),
             *_forecast(finding),
             *((place.file, place.line, _finite(place.share)) if place else (None, None, None)),
             *(finding.title, finding.text),

@@ -155,7 +155,8 @@ FINDINGS = (
         "VARCHAR",
         id="id of the finding (docs/findings.md)",
         variant="which of several causes; NULL: the finding has one cause",
-        confidence="high, medium or low",
+        cause_certainty="whether the cause is there: certain, likely or possible",
+        confidence="the same in the words of earlier versions: high, medium or low",
     ),
     *_columns(
         "DOUBLE",

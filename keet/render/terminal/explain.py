@@ -192,12 +192,13 @@ def _launch(
 def _heading_of(
     each: LaunchExplanation, program: ProgramExplanation | None
 ) -> Iterator[Renderable]:
+    """The figures are of the replay, so what the run differs by comes before them."""
     yield _title(each, _stands_for(each, program))
-    if figures := figures_text(each.view):
-        yield indented(Text(figures, style="dim"), 2)
     yield from unlike_view(each.in_run)
     if each.replay:
         yield from replay_view(each.replay)
+    if figures := figures_text(each.view):
+        yield indented(Text(figures, style="dim"), 2)
 
 
 def _verdict(each: LaunchExplanation) -> Iterator[Renderable]:

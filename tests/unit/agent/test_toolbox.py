@@ -17,7 +17,6 @@ from keet.agent.toolbox import Toolbox
 from tests.unit.agent.conversations import (
     OTHER,
     READING,
-    SAMPLES,
     Said,
     change,
     conclusion,
@@ -25,6 +24,7 @@ from tests.unit.agent.conversations import (
     talk,
 )
 
+SAMPLES = Path(__file__).parents[3] / "kernels_samples"
 WAITS = ("why_waiting", {})
 
 

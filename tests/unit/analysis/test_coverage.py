@@ -89,7 +89,7 @@ def test_sections_that_ncu_could_not_collect_are_not_requested_again(profile_of)
 def test_the_filter_is_the_function_as_the_next_run_names_it(function: str, pattern: str) -> None:
     """Names of public reports in a report of ours: neither compiler is on the machine that made
     it."""
-    profile = with_command(read_profile(REPORTS / "metrics_only.ncu-rep"), None)
+    profile = with_command(read_profile(REPORTS / "metrics_only.ncu-repz"), None)
     for launch in profile.launches:
         launch.name = KernelName(function, f"{function}(float *)", "")
     command = find_coverage(profile).command

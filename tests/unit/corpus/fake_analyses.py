@@ -79,7 +79,7 @@ def launch_rows(path: str, number: int) -> FileRows:
     sha256, _, _, *cells = row
     return FileRows(
         ((sha256, path, number, *cells),),
-        ((sha256, number, 1, "id", *[None] * 10),),
+        ((sha256, number, 1, "id", *[None] * 11),),
         ((sha256, number, "part", None, "label", True, 0.5, None),),
     )
 
