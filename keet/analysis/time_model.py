@@ -18,9 +18,10 @@ import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
-from keet.analysis.hardware.ceilings import HOST_LINK
+from keet.analysis.hardware.ceilings import HOST_LINK, NEAR_PEAK
 from keet.analysis.hardware.stages import sm_elapsed_cycles
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import LONGEST_START_NS, MAJORITY
 from keet.analysis.parameters import Parameter
 from keet.evidence import Evidence
 from keet.profile import Workload
@@ -262,9 +263,6 @@ def attainable(unit: str) -> float:
 
 
 LEAST_EVENNESS = Parameter(0.02, "least evenness that loads within SMs are divided by", "judgement")
-LONGEST_START_NS = Parameter(
-    10_000.0, "longest time to start and drain a grid; 2000 to 6000 were seen", "judgement"
-)
 
 
 def _balance(view: LaunchView) -> Balance:
@@ -379,7 +377,6 @@ def _slice_activity(view: LaunchView) -> float:
     return min(1.0, max(0.0, active / cycles)) if active and cycles else 0.0
 
 
-SLICE_BUSY_FROM = Parameter(60.0, "percent of an L2 slice's peak: may limit time", "judgement")
 SLICE_BUSY_TO = Parameter(85.0, "percent of an L2 slice's peak: limits time", "judgement")
 _BUSIEST = "lts__throughput.max.pct_of_peak_sustained_elapsed"
 
@@ -389,8 +386,8 @@ def _is_full(view: LaunchView) -> float:
     busy = view.ledger.named(_BUSIEST, "busiest L2 slice, of peak")
     if busy is None:
         return 0.0
-    above = float(busy.value) - SLICE_BUSY_FROM
-    return min(1.0, max(0.0, above / (SLICE_BUSY_TO - SLICE_BUSY_FROM)))
+    above = float(busy.value) - NEAR_PEAK
+    return min(1.0, max(0.0, above / (SLICE_BUSY_TO - NEAR_PEAK)))
 
 
 def _stands_out(view: LaunchView, most: Evidence, usual: Evidence) -> float:
@@ -468,19 +465,16 @@ def _slice_shares(view: LaunchView) -> tuple[Evidence | None, Evidence | None, f
     return most, usual, 100.0 / peak
 
 
-ATOMIC_REQUESTS = Parameter(0.5, "share of atomics from which a hot line is theirs", "judgement")
-
-
 def _is_atomic(view: LaunchView, rate: float) -> bool:
     """Whether the requests for a hot line (`rate` per L2 cycle) are atomics or reductions."""
     counted = [view.value(i) for i in ("l2_all_atomic_sectors", "l2_all_reduction_sectors")]
     cycles = _l2_cycles(view)
     if cycles and any(value is not None for value in counted):
-        return sum(value or 0.0 for value in counted) >= ATOMIC_REQUESTS * rate * cycles
+        return sum(value or 0.0 for value in counted) >= MAJORITY * rate * cycles
     units = [view.ledger.named(_ATOMICS.format(of), "atomics of an L2 slice") for of in _OF]
     if units[0] is not None and units[1] is not None:
         # Each looks up its sector twice.
-        return (float(units[0].value) - float(units[1].value)) / 100 >= ATOMIC_REQUESTS / 2 * rate
+        return (float(units[0].value) - float(units[1].value)) / 100 >= MAJORITY / 2 * rate
     # RED instructions have the memory type of loads, so decide by the opcode.
     executed = view.executed("RED", "ATOM") - view.executed("ATOMS", "REDUX")
     return executed > 0 or bool(view.value("global_reduction_inst"))

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from keet.analysis.account import Account
-from keet.analysis.hardware.ceilings import NEAR_PEAK
+from keet.analysis.hardware.ceilings import NEAR_PEAK, TIE
 from keet.analysis.hardware.stages import UnitStage
 from keet.analysis.kernel.opcode_mix import PURPOSES
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import NAMED_PART
 from keet.analysis.parameters import Parameter
 from keet.evidence import Evidence
 from keet.formatting import capitalized, uncapitalized
@@ -28,9 +29,7 @@ _KINDS = 4
 _LINES = 2
 """Source lines named per purpose."""
 NAMED_PURPOSE = Parameter(5.0, "percent of the instructions: its purpose is named", "judgement")
-NAMED_LINE = Parameter(3.0, "percent of the instructions from which a line is named", "judgement")
 NOTED_DRAM = Parameter(0.3, "share of DRAM's peak from which its bytes are noted", "judgement")
-STAGE_TIE = Parameter(5.0, "percentage points between two equally busy stages", "judgement")
 _BYTE_STAGES = ("l2_sectors", "l2_data_banks", "l2_fill_dram", "l2_to_sm")
 
 
@@ -81,7 +80,7 @@ def _by_purpose(view: LaunchView, code: MachineCode, executed: Evidence) -> Note
         lines = counts[purpose]
         whole = share(purpose, lines.total())
         named = [(line, n) for line, n in lines.most_common() if line][:_LINES]
-        large = [(line, n) for line, n in named if 100 * n >= NAMED_LINE * total]
+        large = [(line, n) for line, n in named if 100 * n >= NAMED_PART * total]
         where = ", ".join(f"{share(purpose, n, line):.0f} at {line}" for line, n in large)
         return f"{whole:.0f} {PURPOSES[purpose]}{f' ({where})' if where else ''}"
 
@@ -174,7 +173,7 @@ def l2_stage(view: LaunchView, account: Account) -> Note | None:
         return None
     bytes_stage, back = max(moving, key=lambda stage: stage.busy.value), stages.get("l2_to_sm")
     is_input = busiest.id == "sm_to_l2" and tags.busy.value <= bytes_stage.busy.value
-    if is_input and back and busiest.busy.value > back.busy.value + STAGE_TIE:
+    if is_input and back and busiest.busy.value > back.busy.value + TIE:
         text = (
             f"The busiest stage of L2 is the crossbar to it ({busiest.busy:.0f} of peak; back to "
             f"the SMs: {back.busy:.0f}): stores, atomics and requests load L2, not what it returns."
@@ -196,9 +195,9 @@ def _busy_with(tags: UnitStage, moving: UnitStage) -> str:
     moved = f"{_name(moving)} at {moving.busy:.0f}"
     lead = tags.busy.value - moving.busy.value
     load = "requests and bytes load L2 alike"
-    if lead > STAGE_TIE:
+    if lead > TIE:
         load = "the load of L2 is mainly requests, not bytes"
-    elif lead < -STAGE_TIE:
+    elif lead < -TIE:
         load = "the load of L2 is mainly bytes, not requests"
     return f"{requests}, {moved}: {load}"
 

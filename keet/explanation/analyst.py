@@ -10,6 +10,7 @@ from keet.analysis.capture.sampling import partial_sampling
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
+from keet.analysis.limits import NOTABLE_PART
 from keet.analysis.parameters import Parameter
 from keet.diagnosis.diagnosis import CrossLaunchFindings, cross_launch_findings, diagnose
 from keet.diagnosis.finding import Skipped
@@ -204,7 +205,6 @@ def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
 # --- what looks good, and what can't be judged
 
 
-GOOD_WASTE = Parameter(10.0, "percent of sectors or wavefronts: waste is small", "judgement")
 GOOD_THREADS = Parameter(28.0, "active threads per warp from which they look good", "judgement")
 
 
@@ -237,7 +237,7 @@ def _small_share(view: LaunchView, spec: FindingSpec, good: SmallShare) -> Note 
     if some is None or every is None:
         return None
     share = view.percent(f"{spec.id}_share", spec.label, some, every)
-    if share is None or share.value > GOOD_WASTE:
+    if share is None or share.value > 100 * NOTABLE_PART:
         return None
     return Note(spec.id, good.text.format(share=f"{share:.0f}"), (share, some, every))
 

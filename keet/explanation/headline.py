@@ -6,11 +6,11 @@ from typing import Literal
 
 from keet.analysis.decisions.occupancy import LIMIT_WORDS, tightest_limits
 from keet.analysis.decisions.rooflines import AT_CEILING, issue_limited, reached_share
-from keet.analysis.facts.fact import MAJORITY
 from keet.analysis.hardware.ceilings import Ceiling, spoken_unit
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.kernel.random_setup import skipped_ahead_share
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import MAJORITY
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import HOT_LINE, WORTH, Effect
 from keet.diagnosis.diagnosis import Diagnosis
@@ -160,13 +160,10 @@ def _not_near(diagnosis: Diagnosis) -> Sentence:
     )
 
 
-SAID_LAUNCH = Parameter(50.0, "percent without an active SM that the headline names", "judgement")
-
-
 def _outside(diagnosis: Diagnosis) -> Sentence:
     """Used if no SM is active for most of the time: busy units do not explain that."""
     launch = diagnosis.account.part("launch")
-    if launch is None or launch.share.value < SAID_LAUNCH:
+    if launch is None or launch.share.value < 100 * MAJORITY:
         return Sentence()
     return Sentence("for {share:.0f} of the time no SM is active", share=launch.share)
 
@@ -290,13 +287,10 @@ def _nearest_cause(diagnosis: Diagnosis) -> Sentence:
     return Sentence(words, cause=first.label, gain=gain, text=first.text)
 
 
-LOW_OCCUPANCY = Parameter(50.0, "percent of an SM's warps: latency may be exposed", "judgement")
-
-
 def _few_warps(view: LaunchView) -> Sentence:
     """A limit on the warps of an SM that may matter, if no warp states show whether it does."""
     possible, limits = view.get("theoretical_occupancy_pct"), tightest_limits(view)
-    if view.stalls or possible is None or not limits or possible.value > LOW_OCCUPANCY:
+    if view.stalls or possible is None or not limits or possible.value > 100 * MAJORITY:
         return Sentence()
     return Sentence(
         "An SM can hold {possible:.0f} of its warps, limited by {by}: whether that exposes latency "

@@ -11,6 +11,7 @@ from keet.analysis.facts import global_memory, instructions, on_chip, origin
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.kernel.library import library_of_launch
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import FEW_BYTES
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Sentence
@@ -26,7 +27,6 @@ REPEATED = Parameter(
 )
 REUSE = Parameter(0.5, "exponent: how many of the L2 reads beyond DRAM's can be saved", "fit")
 L2_READS_KEPT = Parameter(0.2, "least share of L2's reads that a rewrite leaves", "judgement")
-REREAD_BYTES = Parameter(1e6, "DRAM bytes below which many are code and constants", "judgement")
 PASSES_OVER_DATA = Parameter(8, "most iterations of a loop of passes over the data", "judgement")
 LIKELY_SAME_DATA = Parameter(
     0.8,
@@ -151,7 +151,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candidate]:
     """The same bytes come from DRAM more than once within the launch."""
     read, executed = view.get("dram_bytes_read"), view.get("inst_executed")
-    if view.code is None or read is None or executed is None or read.value < REREAD_BYTES:
+    if view.code is None or read is None or executed is None or read.value < FEW_BYTES:
         return
     l2_size = view.value("device_l2_size")
     wasted, hedge, has_passes, sectors = _repeats(view.code, float(read.value), l2_size)
@@ -233,7 +233,7 @@ def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candi
     if sectors is None or read is None:
         return
     delivered = float(SECTOR * sectors.value)
-    if not REREAD_BYTES <= read.value < delivered:
+    if not FEW_BYTES <= read.value < delivered:
         return
     written = SECTOR * (view.value("l2_l1_write_sectors") or 0.0)
     needed = max((read.value + written) / (delivered + written), L2_READS_KEPT)

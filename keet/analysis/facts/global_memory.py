@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from keet.analysis.facts.fact import MAJORITY, Answer, Fact, RaisedFinding, fact, if_most_run, total
+from keet.analysis.facts.fact import Answer, Fact, RaisedFinding, fact, if_most_run, total
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import MAJORITY, READ_AGAIN
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.source_lines.array_accesses import ACCESS_BYTES, is_gather
@@ -239,12 +240,11 @@ repeated_launches = _is_variant(
 )
 passes_in_kernel = _is_variant("passes", "several loops of the kernel load from the same addresses")
 
-L2_READ_AGAIN = Parameter(1.5, "bytes from L2 over bytes from DRAM: read again", "judgement")
 _SECTOR = 32.0
 """Bytes."""
 rereads_from_l2 = Fact.measured(
     "L2 delivers more bytes than come from DRAM",
-    lambda delivered, read: read > 0 and _SECTOR * delivered / read >= L2_READ_AGAIN,
+    lambda delivered, read: read > 0 and _SECTOR * delivered / read >= READ_AGAIN,
     *("l2_l1_read_sectors", "dram_bytes_read"),
 )
 reloads_from_l1 = Fact.measured(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from keet.analysis.facts.fact import MAJORITY, Answer, Fact, fact, if_most_run, total
+from keet.analysis.facts.fact import Answer, Fact, fact, if_most_run, total
 from keet.analysis.facts.global_memory import LOADS
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import MAJORITY
 from keet.analysis.parameters import Parameter
 
 if TYPE_CHECKING:
