@@ -10,6 +10,7 @@ from keet.analysis.candidate import LEAST_PART, Candidate, part_of
 from keet.analysis.decisions.saturated import PIPE_WORK, saturated, unit_places
 from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import NOTABLE_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines
 from keet.analysis.sass.expanded_names import POWER
@@ -87,7 +88,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         left = 1 - (1 - SPECIAL_FUNCTIONS) * with_function
         effect = Effect({"XU": SPECIAL_FUNCTIONS, **dict.fromkeys(("issue", "FMA", "ALU"), left)})
         text, shown = Sentence(words, busy=busy), [busy]
-        if powers is not None and powers.value / 100 >= instructions.NOTABLE_PART:
+        if powers is not None and powers.value / 100 >= NOTABLE_PART:
             more = "{text} {powers:.0f} of the instructions are the code of powf."
             text = Sentence(more, text=text, powers=powers)
             shown.append(powers)
@@ -117,7 +118,7 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
 def leading_lines(code: MachineCode) -> LeadingLines:
     """Lines of powers if they are a notable part; else lines by instructions of the XU pipe."""
     powers = code.expanded(POWER)
-    if code.share(powers) >= instructions.NOTABLE_PART:
+    if code.share(powers) >= NOTABLE_PART:
         of, positions = "instructions of powf", powers
     else:
         of, program = "special functions and conversions", code.program
