@@ -53,9 +53,6 @@ WORTH = Parameter(
     "judgement",
 )
 LEADS = Parameter(0.7, "load from which a unit, not latency, is named as the limiter", "judgement")
-PASSES_ON = Parameter(
-    0.5, "load of DRAM from which a busy L2 counts as passing on DRAM's bytes", "judgement"
-)
 _READY = ("selected", "not_selected")
 TYPICAL_MEMORY_WAIT = Parameter(0.6, "share of memory in waiting, if not measured", "judgement")
 TYPICAL_OTHER_WAIT = Parameter(0.1, "the same for each of four other kinds of waiting", "judgement")

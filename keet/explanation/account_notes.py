@@ -28,7 +28,6 @@ NOTED_MIX = Parameter(25.0, "percent of the time: the mix of instructions is not
 _KINDS = 4
 _LINES = 2
 """Source lines named per purpose."""
-NAMED_PURPOSE = Parameter(5.0, "percent of the instructions: its purpose is named", "judgement")
 NOTED_DRAM = Parameter(0.3, "share of DRAM's peak from which its bytes are noted", "judgement")
 _BYTE_STAGES = ("l2_sectors", "l2_data_banks", "l2_fill_dram", "l2_to_sm")
 
@@ -85,7 +84,7 @@ def _by_purpose(view: LaunchView, code: MachineCode, executed: Evidence) -> Note
         return f"{whole:.0f} {PURPOSES[purpose]}{f' ({where})' if where else ''}"
 
     ranked = sorted(counts, key=lambda purpose: -counts[purpose].total())
-    kept = [p for p in ranked if 100 * counts[p].total() >= NAMED_PURPOSE * total][:_KINDS]
+    kept = [p for p in ranked if 100 * counts[p].total() >= NAMED_PART * total][:_KINDS]
     text = f"Executed instructions: {'; '.join(map(told, kept))}."
     expanded = list(_expanded(view, code, executed))
     if expanded:
@@ -102,7 +101,7 @@ def _expanded(view: LaunchView, code: MachineCode, executed: Evidence) -> Iterat
         for position in each.positions:
             lines[_line(code.location(position))] += code.program.counts[position]
         line = max((name for name in lines if name), key=lines.__getitem__, default="")
-        if share >= NAMED_PURPOSE:
+        if share >= NAMED_PART:
             label = f"{each.name} ({line})" if line else each.name
             name = f"instructions.expanded.{each.name.split()[0].strip(',')}"
             percent = Quantity(share, "%")
@@ -137,7 +136,7 @@ def _by_opcode(view: LaunchView, executed: Evidence) -> Note:
     pieces = [
         view.ledger.derived(f"instructions.{opcode}", Quantity(percent, "%"), opcode, executed)
         for opcode, percent in largest
-        if percent >= NAMED_PURPOSE
+        if percent >= NAMED_PART
     ]
     kinds = ", ".join(f"{piece:.0f} {piece.label}" for piece in pieces)
     lines = list(_executed_lines(view, executed))

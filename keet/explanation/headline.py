@@ -10,7 +10,7 @@ from keet.analysis.hardware.ceilings import Ceiling, spoken_unit
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.kernel.random_setup import skipped_ahead_share
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import MAJORITY
+from keet.analysis.limits import MAJORITY, NAMED_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import HOT_LINE, WORTH, Effect
 from keet.diagnosis.diagnosis import Diagnosis
@@ -130,15 +130,12 @@ def _where(diagnosis: Diagnosis, first: Finding, nearest: tuple[Ceiling, ...]) -
     return _not_near(diagnosis)
 
 
-SAID_IDLE = Parameter(5.0, "percent of the time from which idle SMs are the headline", "judgement")
-
-
 def _idle(diagnosis: Diagnosis, first: Finding) -> Sentence:
     """The idle share as in the account; empty if it is small."""
     idle, few = (diagnosis.account.part(name) for name in ("idle", "idle.small_grid"))
     # A grid with a block for every SM does not explain idle SMs.
     cause = few if first.id == "small_grid" else idle
-    if idle is None or cause is None or cause.share.value < SAID_IDLE:
+    if idle is None or cause is None or cause.share.value < NAMED_PART:
         return Sentence()
     own = Sentence(" ({part:.0f} of the time because they have no block)", part=cause.share)
     return Sentence(
@@ -359,8 +356,6 @@ def _at_roofline(diagnosis: Diagnosis, leading: tuple[Ceiling, ...]) -> Sentence
 
 
 SAID_LEFT = Parameter(1.05, "times faster at the full peak from which that is said", "judgement")
-
-
 _NOTHING_LEFT = Sentence("no speed-up is left")
 
 
@@ -415,9 +410,6 @@ def _why_unknown(view: LaunchView) -> str:
     return "the report has no machine code that keet can analyse"
 
 
-SAID_WORK = Parameter(5.0, "percent of the time of a kind of instructions to name", "judgement")
-
-
 def _needed_work(diagnosis: Diagnosis) -> Sentence:
     """What the instructions are for, if issuing them takes most of the time."""
     issuing = diagnosis.account.part("issuing")
@@ -426,6 +418,6 @@ def _needed_work(diagnosis: Diagnosis) -> Sentence:
     named = Sentence(", ").join(
         Sentence("{share:.0f} {purpose}", share=part.share, purpose=part.label)
         for part in issuing.children[:3]
-        if part.share.value >= SAID_WORK
+        if part.share.value >= NAMED_PART
     )
     return Sentence(" Of the time: {named}.", named=named) if named else Sentence()

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from keet.analysis.kernel.debug_build import is_debug_build
-from keet.analysis.limits import NOTABLE_PART, SAVED_PART, SEVERAL
+from keet.analysis.limits import NOTABLE_PART, SAVED_PART, SEVERAL, SIMILAR
 from keet.analysis.parameters import Parameter
 from keet.diagnosis.finding import Finding, Forecast
 from keet.explanation.explanation_types import LaunchExplanation
@@ -23,7 +23,6 @@ LIKELY = 1
 MOST_SHOWN = 3
 """Launches that are printed in full unless --all is given."""
 SHOWN_TIME = Parameter(0.8, "share of the time that the shown launches should cover", "judgement")
-UNEVEN_LAUNCHES = Parameter(1.2, "longest over shortest launch: durations differ", "judgement")
 
 
 class LaunchResult(NamedTuple):
@@ -88,7 +87,7 @@ class LaunchGroup:
     def is_uneven(self) -> bool:
         """Whether durations differ much: launches of one shape may do different amounts of work."""
         shortest, longest = self.durations
-        return longest > UNEVEN_LAUNCHES * shortest > 0
+        return longest > SIMILAR * shortest > 0
 
     @property
     def spread_text(self) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.kernel.library import launched_by
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
-from keet.analysis.parameters import Parameter
+from keet.analysis.time_model import WORTH
 from keet.diagnosis.finding import Forecast
 from keet.evidence import Evidence
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from keet.explanation.whole_run import KernelRow
 
 __all__ = ["ProgramCollector", "ProgramExplanation", "ProgramRow", "program_of"]
-
-PROGRAM_WORTH = Parameter(1.05, "gain of the whole program from which it is printed", "judgement")
 
 
 _ONE_REMAINS = (
@@ -251,7 +249,7 @@ class _ProgramMaker:
         if self._run is None:
             yield self._size(total)
         yield from self._debug_builds()
-        if gain is None or gain.likely < PROGRAM_WORTH:
+        if gain is None or gain.likely < WORTH:
             return
         low, likely, high = (
             self._book.derived(f"program_gain_{name}", Quantity(factor, "x"), f"{name} gain")

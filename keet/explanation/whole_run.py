@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.ledger import Ledger
 from keet.analysis.limits import MAJORITY, SAVED_PART
-from keet.analysis.parameters import Parameter
-from keet.analysis.replay_gap.reasons import REASON_NAMES
+from keet.analysis.replay_gap.reasons import HARDLY_SHARED, REASON_NAMES
 from keet.evidence import Evidence
 from keet.explanation.run_texts import (
     PLAIN,
@@ -28,7 +27,6 @@ from keet.units import Quantity
 if TYPE_CHECKING:
     from keet.explanation.launch_in_run import ReplayDiffers
 
-SAID_OVERLAP = Parameter(1.03, "sum of durations over busy time: kernels overlap", "judgement")
 _NAMED_GAPS = 3
 _NAMED_LAUNCHES = 3
 _SEVERAL: Mapping[Workload, str] = {
@@ -198,7 +196,7 @@ def combined_row(run: WholeRun, rows: Sequence[KernelRow]) -> KernelRow:
 
 def _sentences(run: WholeRun) -> Iterator[str]:
     yield _first_sentence(run)
-    if run.total.value > SAID_OVERLAP * run.busy.value:
+    if run.total.value > HARDLY_SHARED * run.busy.value:
         yield f"Kernels ran concurrently: their durations add up to {run.total}."
     yield from _idle(run)
     if run.ranges:

@@ -11,7 +11,7 @@ from keet.analysis.facts import global_memory, instructions, on_chip, origin
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.kernel.library import library_of_launch
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import FEW_BYTES
+from keet.analysis.limits import FEW_BYTES, LIKELY, POSSIBLE, READ_AGAIN
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Sentence
@@ -22,19 +22,9 @@ if TYPE_CHECKING:
     from keet.analysis.sass.analyses.reuse import PointerReuse
     from keet.analysis.sass.machine_code import MachineCode
 
-REPEATED = Parameter(
-    1.4, "requested over distinct bytes from which data counts as read again", "fit"
-)
 REUSE = Parameter(0.5, "exponent: how many of the L2 reads beyond DRAM's can be saved", "fit")
 L2_READS_KEPT = Parameter(0.2, "least share of L2's reads that a rewrite leaves", "judgement")
 PASSES_OVER_DATA = Parameter(8, "most iterations of a loop of passes over the data", "judgement")
-LIKELY_SAME_DATA = Parameter(
-    0.8,
-    "likelihood that equal numbers of bytes are the same data, at medium confidence",
-    "judgement",
-)
-POSSIBLY_SAME_DATA = Parameter(0.5, "the same, at low confidence", "judgement")
-SAME_INPUT = Parameter(0.4, "the same, if all launches only read the bytes", "judgement")
 
 FINDING = FindingSpec(
     id="redundant_traffic",
@@ -53,7 +43,7 @@ FINDING = FindingSpec(
         "UncoalescedGlobalAccess",
         "MemoryCacheAccessPattern",
     ),
-    parameters=(REPEATED, REUSE, PIPE_WORK, MOST_REMOVED),
+    parameters=(READ_AGAIN, REUSE, PIPE_WORK, MOST_REMOVED),
     claims=("bytes", "instructions", "redundant", "launches"),
     memory="global",
     may_drop_stores=True,
@@ -188,7 +178,7 @@ def _repeats(
     """The part of `read` that DRAM had delivered before, by the addresses of the loads; how exact
     the rest is; whether the kernel makes passes over the data; the sectors of these loads."""
     bounded = [row for row in code.reuse if row.sector_bytes_at_most]
-    repeated = [row for row in bounded if (row.times or 0) >= REPEATED]
+    repeated = [row for row in bounded if (row.times or 0) >= READ_AGAIN]
     passes = [row.times or 1.0 for row in repeated if _is_passes(row)]
     distinct = float(sum(row.sector_bytes_at_most or 0 for row in bounded))
     gathered = float(sum(row.l1_bytes or 0 for row in code.reuse if not row.sector_bytes_at_most))
@@ -275,7 +265,7 @@ def _between_launches(view: LaunchView) -> Iterator[Candidate]:
     if shared is None or shared.saved_us is None or library_of_launch(view.launch) is not None:
         return  # users can't fuse a library's kernel
     saved = min(shared.saved_us.value, MOST_REMOVED * shared.total_us)
-    likelihoods = {"high": 1.0, "medium": LIKELY_SAME_DATA, "low": POSSIBLY_SAME_DATA}
+    likelihoods = {"high": 1.0, "medium": LIKELY, "low": POSSIBLE}
     is_writer = view.launch.id in shared.writers
     operation = global_memory.STORE if is_writer else global_memory.LOAD
     yield Candidate(
@@ -286,5 +276,5 @@ def _between_launches(view: LaunchView) -> Iterator[Candidate]:
         lambda: global_memory.places_of(view, operation),
         "suspected",
         variant=shared.kind,
-        likelihood=SAME_INPUT if shared.kind == "same_input" else likelihoods[shared.confidence],
+        likelihood=POSSIBLE if shared.kind == "same_input" else likelihoods[shared.confidence],
     )

@@ -11,7 +11,6 @@ from keet.analysis.decisions.saturated import PIPE_WORK, saturated, unit_places
 from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import NOTABLE_PART
-from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines
 from keet.analysis.sass.expanded_names import POWER
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, Effect, TimeModel
@@ -22,7 +21,6 @@ from keet.units import Quantity
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
 
-SPECIAL_FUNCTIONS = Parameter(0.3, "share of the XU work that is left after a rewrite", "judgement")
 
 FINDING = FindingSpec(
     id="sfu_bound",
@@ -35,7 +33,7 @@ FINDING = FindingSpec(
     "saved.",
     rules=("HighPipeUtilization",),
     credited_rules=("HighPipeUtilization", "CPIStall"),
-    parameters=(SPECIAL_FUNCTIONS, PIPE_WORK, SHARPNESS, INDIRECT),
+    parameters=(PIPE_WORK, SHARPNESS, INDIRECT),
     claims=("instructions",),
     unlike={
         "integer_overhead": "Integer divisions and conversions use the XU pipe, too; they count "
@@ -85,8 +83,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         # Range reduction and scaling go with a function; of powers, the code shows all.
         powers = _powers(view)
         with_function = max(functions, powers.value / 100) if powers else functions
-        left = 1 - (1 - SPECIAL_FUNCTIONS) * with_function
-        effect = Effect({"XU": SPECIAL_FUNCTIONS, **dict.fromkeys(("issue", "FMA", "ALU"), left)})
+        left = 1 - (1 - PIPE_WORK) * with_function
+        effect = Effect({"XU": PIPE_WORK, **dict.fromkeys(("issue", "FMA", "ALU"), left)})
         text, shown = Sentence(words, busy=busy), [busy]
         if powers is not None and powers.value / 100 >= NOTABLE_PART:
             more = "{text} {powers:.0f} of the instructions are the code of powf."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.facts.fact import Answer, Fact, RaisedFinding, fact, if_most_run, total
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import MAJORITY, READ_AGAIN
+from keet.analysis.limits import MAJORITY, READ_AGAIN, SIMILAR, WIDEST
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.source_lines.array_accesses import ACCESS_BYTES, is_gather
@@ -196,10 +196,9 @@ accesses_wide = _accesses(
     "most global data is moved with accesses of fewer than sixteen bytes per thread",
 )
 # Accesses of sixteen bytes per thread take four wavefronts without any replay.
-MANY_WAVEFRONTS = Parameter(5, "L1's data stage over the LSU pipe: replays", "judgement")
 replays = Fact.measured(
     "one memory instruction takes many wavefronts in L1",
-    lambda data, requests: requests > 0 and data / requests > MANY_WAVEFRONTS,
+    lambda data, requests: requests > 0 and data / requests > SIMILAR * WIDEST,
     *("l1_data_wavefronts_pct", "l1_lsu_requests_pct"),
 )
 

@@ -34,10 +34,8 @@ HOST_SECTORS = Parameter(1.0, "percent of the SMs' sectors: host memory can matt
 MOST_FROM_CACHES = Parameter(5.0, "largest factor due to caches: DRAM over L2", "judgement")
 MOST_FROM_CLOCKS = Parameter(2.5, "largest factor due to clocks of a GPU under load", "judgement")
 OVERLAPS = Parameter(30.0, "percent of the time with other kernels: matters", "judgement")
-RUNS_ALONE = Parameter(5.0, "percent of the time with other kernels: does not matter", "judgement")
 HARDLY_SHARED = Parameter(1.05, "kernels at a time, on average: sharing is free", "judgement")
 FAULT_NS = Parameter(10_000.0, "least cost of a group of page faults (H200: 126 us)", "judgement")
-ALIKE_LAUNCHES = Parameter(2.0, "longest over shortest of alike launches of a shape", "judgement")
 
 
 class ReplayReason(NamedTuple):
@@ -308,7 +306,7 @@ class _Case:
     def _overlap_status(self, share: float) -> Status:
         """Status by overlap. Without overlap the kernel was not slower than its replay, so overlap
         explains the rest. If n kernels share a GPU, each takes at most about n times as long."""
-        if share < RUNS_ALONE or self._at_once < HARDLY_SHARED:
+        if self._at_once < HARDLY_SHARED:
             return "ruled_out"
         gap = self._gap
         alone = gap.plain_ns * (1 - share / 100)
@@ -332,7 +330,7 @@ class _Case:
         text = "the table has the time of the launch with this number, kernel and shape"
         if own is None or not own.shortest_ns or own.longest_ns is None:
             return _Answer("ruled_out", text)
-        differ = own.longest_ns > ALIKE_LAUNCHES * own.shortest_ns
+        differ = own.longest_ns > REPLAY_DIFFERS * own.shortest_ns
         if not differ or not self._is_between(own.shortest_ns, own.longest_ns):
             return _Answer("ruled_out", text)
         shortest = self._number("shape_shortest", own.shortest_ns, "ns", "shortest of this shape")

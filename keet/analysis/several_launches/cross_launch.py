@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Literal
 
 from keet.analysis.ledger import Ledger
-from keet.analysis.limits import NOTABLE_PART, SAVED_PART, SEVERAL, SHORT_KERNEL_NS
+from keet.analysis.limits import NOTABLE_PART, SAME_BYTES, SAVED_PART, SEVERAL, SHORT_KERNEL_NS
 from keet.analysis.parameters import Parameter
 from keet.analysis.several_launches.round_trips import Link, RoundTrip, find_links, round_trips
 from keet.analysis.several_launches.traffic import Traffic, are_variants, written_and_read
@@ -32,7 +32,6 @@ SAVED_ACROSS = Parameter(0.02, "least saving across launches, of their time", "j
 TINY_COUNT = Parameter(8, "number of launches from which tiny ones matter", "judgement")
 PASS_BYTES = Parameter(16e6, "bytes per launch from which a repeated pass is reported", "judgement")
 PASS_DRAM = Parameter(40.0, "percent of DRAM's peak of a pass whose bytes are unknown", "judgement")
-SAME_PASS = Parameter(0.05, "|ln(ratio)| of bytes or times of two equal passes", "judgement")
 SWEEP_RANGE = Parameter(4.0, "threads of the largest launch over the smallest one's", "judgement")
 _NAMED = 4
 """Launches that a text names."""
@@ -250,12 +249,12 @@ def _passes(passes: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunch]
     known = [amount for amount in reads if amount]
     name = f"{passes[0].launch.id}_passes"
     total = sum(each.us for each in passes)
-    if len(known) == len(passes) and _spread(known) <= SAME_PASS and min(known) >= PASS_BYTES:
+    if len(known) == len(passes) and _spread(known) <= SAME_BYTES and min(known) >= PASS_BYTES:
         parts = [each.dram_us for each in passes if each.dram_us is not None]
         worth = sum(parts) * (1 - 1 / len(passes))
         read = writer.amount(f"{name}_read", median(known), "byte", "read from DRAM by each launch")
         moves, sources = Sentence("reads {read} from DRAM", read=read), [read]
-    elif not known and len(passes) >= SEVERAL and _spread([p.us for p in passes]) <= SAME_PASS:
+    elif not known and len(passes) >= SEVERAL and _spread([p.us for p in passes]) <= SAME_BYTES:
         reached = median(each.dram_pct or 0.0 for each in passes)
         if reached < PASS_DRAM:
             return
@@ -305,7 +304,7 @@ def _same_input(
         pair = (one.launch.name.full, other.launch.name.full)
         if pair in seen or pair[0] == pair[1] or (one.launch.id, other.launch.id) in linked:
             continue
-        alike = _spread([one.dram_read or 0, other.dram_read or 0]) <= SAME_PASS
+        alike = _spread([one.dram_read or 0, other.dram_read or 0]) <= SAME_BYTES
         if not alike or are_variants(one.launch, other.launch):
             continue
         seen.add(pair)
