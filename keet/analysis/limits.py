@@ -6,9 +6,12 @@ from keet.analysis.parameters import Parameter
 
 NEARLY_ALL = Parameter(0.9, "share of anything from which the rest does not matter", "judgement")
 MAJORITY = Parameter(0.5, "share of anything from which it is most of it", "judgement")
-FEW = Parameter(0.25, "share of anything up to which these are few of them", "judgement")
+FEW = Parameter(
+    0.25, "share of anything up to which these are few, and from which they matter", "judgement"
+)
 NOTABLE_PART = Parameter(0.1, "share of anything from which it is a notable part", "judgement")
 NAMED_PART = Parameter(3.0, "percent of the time or the instructions: a part is named", "judgement")
+NEGLIGIBLE = Parameter(0.01, "share of anything that can be neglected", "judgement")
 LIKELY = Parameter(0.8, "likelihood of a cause that one assumption makes likely", "judgement")
 POSSIBLE = Parameter(0.5, "likelihood of a cause that is as likely as not", "judgement")
 SAVED_PART = Parameter(0.05, "share of the time of all launches: saving it is told", "judgement")

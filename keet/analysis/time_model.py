@@ -54,10 +54,12 @@ WORTH = Parameter(
 )
 LEADS = Parameter(0.7, "load from which a unit, not latency, is named as the limiter", "judgement")
 _READY = ("selected", "not_selected")
-TYPICAL_MEMORY_WAIT = Parameter(0.6, "share of memory in waiting, if not measured", "judgement")
-TYPICAL_OTHER_WAIT = Parameter(0.1, "the same for each of four other kinds of waiting", "judgement")
-WITHIN_L1_SHORT = Parameter(0.1, "part of it in short operations if only L1 is busy", "judgement")
-WITHIN_L1_THROTTLE = Parameter(0.3, "part of it in L1's queue if only L1 is busy", "judgement")
+TYPICAL_WAIT = Parameter(
+    0.1,
+    "share of each of four kinds of waiting, if not measured; the rest is for memory",
+    "judgement",
+)
+WITHIN_L1 = Parameter(0.3, "part of the rest in L1's queue if only L1 is busy", "judgement")
 
 
 class Effect(NamedTuple):
@@ -161,13 +163,13 @@ class TimeModel:
         behind = max(self.loads.get(unit, 0.0) for unit in DEVICE_WIDE)
         within = max(self.loads.get(unit, 0.0) for unit in ("L1", "LSU"))
         lead = max(0.0, within - behind) / (within + behind) if within else 0.0
-        other = float(TYPICAL_OTHER_WAIT)
+        other = float(TYPICAL_WAIT)
         return {
-            "long_scoreboard": TYPICAL_MEMORY_WAIT - lead * (WITHIN_L1_SHORT + WITHIN_L1_THROTTLE),
-            "short_scoreboard": other + lead * WITHIN_L1_SHORT,
+            "long_scoreboard": 1 - 4 * other - lead * (other + WITHIN_L1),
+            "short_scoreboard": other + lead * other,
             "wait": other,
             "barrier": other,
-            "mio_throttle": other + lead * WITHIN_L1_THROTTLE,
+            "mio_throttle": other + lead * WITHIN_L1,
         }
 
     def waiting_for(self, *states: str) -> float:

@@ -12,8 +12,7 @@ from keet.analysis.hardware.ceilings import NEAR_PEAK, TIE
 from keet.analysis.hardware.stages import UnitStage
 from keet.analysis.kernel.opcode_mix import PURPOSES
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import NAMED_PART
-from keet.analysis.parameters import Parameter
+from keet.analysis.limits import FEW, NAMED_PART
 from keet.evidence import Evidence
 from keet.formatting import capitalized, uncapitalized
 from keet.profile import Location
@@ -24,11 +23,9 @@ from keet.units import Quantity
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
 
-NOTED_MIX = Parameter(25.0, "percent of the time: the mix of instructions is noted", "judgement")
 _KINDS = 4
 _LINES = 2
 """Source lines named per purpose."""
-NOTED_DRAM = Parameter(0.3, "share of DRAM's peak from which its bytes are noted", "judgement")
 _BYTE_STAGES = ("l2_sectors", "l2_data_banks", "l2_fill_dram", "l2_to_sm")
 
 
@@ -57,7 +54,7 @@ def account_notes(view: LaunchView, account: Account) -> tuple[Note, ...]:
 def instruction_mix(view: LaunchView, account: Account) -> Note | None:
     """What executed instructions are for, and on which lines; by opcode without machine code."""
     issuing, executed = account.part("issuing"), view.get("inst_executed")
-    if issuing is None or executed is None or issuing.share.value < NOTED_MIX:
+    if issuing is None or executed is None or issuing.share.value < 100 * FEW:
         return None
     if view.code is not None and any(view.code.program.counts):
         return _by_purpose(view, view.code, executed)
@@ -221,7 +218,7 @@ def bytes_moved(view: LaunchView) -> Note | None:
     """Bytes that DRAM delivers compared with those that the loads touch; None unless both are
     known."""
     dram = view.ceilings.share("DRAM")
-    if view.code is None or dram is None or dram < NOTED_DRAM:
+    if view.code is None or dram is None or dram < FEW:
         return None
     found = view.streaming
     if found is None or found.verdict == "unknown" or not found.times:

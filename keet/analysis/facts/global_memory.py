@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.facts.fact import Answer, Fact, RaisedFinding, fact, if_most_run, total
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import MAJORITY, READ_AGAIN, SIMILAR, WIDEST
+from keet.analysis.limits import MAJORITY, NEGLIGIBLE, READ_AGAIN, SIMILAR, WIDEST
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.source_lines.array_accesses import ACCESS_BYTES, is_gather
@@ -41,9 +41,6 @@ def moves_data(view: LaunchView) -> Answer:
     return total(view, *moves_data.metrics) > 0
 
 
-NEXT_TO_NOTHING = Parameter(0.01, "loaded over stored sectors: it only stores", "judgement")
-
-
 @fact(
     "the kernel stores to global memory and loads next to nothing",
     metrics=("global_store_sectors", "global_load_sectors"),
@@ -53,7 +50,7 @@ def stores_only(view: LaunchView) -> Answer:
     stored, loaded = map(view.launch.number, stores_only.metrics)
     if stored is None or loaded is None or view.count(*COPIES):
         return False
-    return stored > 0 and loaded <= NEXT_TO_NOTHING * stored
+    return stored > 0 and loaded <= NEGLIGIBLE * stored
 
 
 # --- address forms

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import SEVERAL, SIMILAR
+from keet.analysis.limits import NEGLIGIBLE, SEVERAL, SIMILAR
 from keet.analysis.parameters import Parameter
 from keet.analysis.replay_gap.gap import REPLAY_DIFFERS, ReplayGap
 from keet.analysis.replay_gap.run_facts import RunFacts
@@ -30,7 +30,6 @@ REASON_NAMES: Mapping[ReasonId, str] = {
     "not_typical": "not a typical launch",
 }
 
-HOST_SECTORS = Parameter(1.0, "percent of the SMs' sectors: host memory can matter", "judgement")
 MOST_FROM_CACHES = Parameter(5.0, "largest factor due to caches: DRAM over L2", "judgement")
 MOST_FROM_CLOCKS = Parameter(2.5, "largest factor due to clocks of a GPU under load", "judgement")
 OVERLAPS = Parameter(30.0, "percent of the time with other kernels: matters", "judgement")
@@ -165,7 +164,7 @@ class _Case:
         share = self._view.percent(
             "host_memory_share", "share of the SMs' sectors in host memory", host, every
         )
-        if share is None or share.value < HOST_SECTORS:
+        if share is None or share.value < 100 * NEGLIGIBLE:
             return None
         text = (
             f"{share:.0f} of the sectors that the SMs access are in host memory; under replay, the "

@@ -13,7 +13,14 @@ from itertools import pairwise
 from typing import Literal
 
 from keet.analysis.ledger import Ledger
-from keet.analysis.limits import NOTABLE_PART, SAME_BYTES, SAVED_PART, SEVERAL, SHORT_KERNEL_NS
+from keet.analysis.limits import (
+    MAJORITY,
+    NOTABLE_PART,
+    SAME_BYTES,
+    SAVED_PART,
+    SEVERAL,
+    SHORT_KERNEL_NS,
+)
 from keet.analysis.parameters import Parameter
 from keet.analysis.several_launches.round_trips import Link, RoundTrip, find_links, round_trips
 from keet.analysis.several_launches.traffic import Traffic, are_variants, written_and_read
@@ -31,7 +38,6 @@ Kind = Literal["hand_over", "repeated_passes", "same_input", "tiny_launches", "s
 SAVED_ACROSS = Parameter(0.02, "least saving across launches, of their time", "judgement")
 TINY_COUNT = Parameter(8, "number of launches from which tiny ones matter", "judgement")
 PASS_BYTES = Parameter(16e6, "bytes per launch from which a repeated pass is reported", "judgement")
-PASS_DRAM = Parameter(40.0, "percent of DRAM's peak of a pass whose bytes are unknown", "judgement")
 SWEEP_RANGE = Parameter(4.0, "threads of the largest launch over the smallest one's", "judgement")
 _NAMED = 4
 """Launches that a text names."""
@@ -256,7 +262,7 @@ def _passes(passes: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunch]
         moves, sources = Sentence("reads {read} from DRAM", read=read), [read]
     elif not known and len(passes) >= SEVERAL and _spread([p.us for p in passes]) <= SAME_BYTES:
         reached = median(each.dram_pct or 0.0 for each in passes)
-        if reached < PASS_DRAM:
+        if reached < 100 * MAJORITY:
             return
         peak = writer.amount(f"{name}_dram", reached, "%", "DRAM bandwidth of each launch")
         moves = Sentence("runs DRAM at {peak:.0f} of its peak", peak=peak)
