@@ -23,6 +23,9 @@ SAME = {
     "A unit is so busy that it takes the time: of its peak, and of what it can reach": (
         *("near_peak", "leads"),
     ),
+    "L2 only passes on what DRAM delivers: for the time, and for the order of units": (
+        *("passes_on", "dram_passed_on"),
+    ),
     "A gain that is worth saying: of a change, and at the full peak": ("worth", "said_left"),
     "A saving that is worth reporting: at all, and of data that may be in L2": (
         *("saved_across", "saved_part"),

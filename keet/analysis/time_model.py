@@ -53,6 +53,9 @@ WORTH = Parameter(
     "judgement",
 )
 LEADS = Parameter(0.7, "load from which a unit, not latency, is named as the limiter", "judgement")
+PASSES_ON = Parameter(
+    0.5, "load of DRAM from which a busy L2 counts as passing on DRAM's bytes", "judgement"
+)
 _READY = ("selected", "not_selected")
 TYPICAL_WAIT = Parameter(
     0.1,

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import HIDEABLE, Candidate, a_unit_explains, kept_waits
 from keet.analysis.facts import global_memory, grid, on_chip, origin, waits
-from keet.analysis.hardware.ceilings import HOST_LINK, PASSES_ON, WHOLE_SM
+from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE_SM
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LIKELY
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines
-from keet.analysis.time_model import HOT_LINE, LEADS, WORTH, Effect, TimeModel
+from keet.analysis.time_model import HOT_LINE, LEADS, PASSES_ON, WORTH, Effect, TimeModel
 from keet.catalog import stalls
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when

@@ -85,9 +85,7 @@ class Ceiling(NamedTuple):
 
 
 SAME_PIPE = Parameter(0.01, "difference to the whole SM's share that a pipe explains", "judgement")
-PASSES_ON = Parameter(
-    0.5, "load of DRAM from which a busy L2 counts as passing on DRAM's bytes", "judgement"
-)
+DRAM_PASSED_ON = Parameter(0.75, "share of DRAM's peak: L2 passes on its bytes", "judgement")
 L2_BEYOND_DRAM = Parameter(0.12, "largest lead of such an L2, as a share of peak", "judgement")
 _JUST_BEHIND = 0.001
 """Share of the peak: places a unit behind the one whose work it passes on."""
@@ -292,7 +290,7 @@ class Ceilings:
         """
         if ceiling.name == "L2" and "DRAM" in self._by_name:
             dram = self._by_name["DRAM"].share
-            if dram >= PASSES_ON and 0 <= ceiling.share - dram <= L2_BEYOND_DRAM:
+            if dram >= DRAM_PASSED_ON and 0 <= ceiling.share - dram <= L2_BEYOND_DRAM:
                 return dram - _JUST_BEHIND
         is_lsu = ceiling.name == "L1" and ceiling.stage and ceiling.stage.id == "lsu"
         return ceiling.share - _JUST_BEHIND if is_lsu else ceiling.share
