@@ -7,6 +7,7 @@ from typing import Literal
 
 from keet.analysis.hardware.ceilings import MEMORY_UNITS
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import NOTABLE_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import INDIRECT, LEADS, Effect, TimeModel
@@ -75,7 +76,6 @@ def part_of(view: LaunchView, *opcodes: str) -> float:
     return min(1.0, max(0.0, view.executed(*opcodes) / every)) if every else 0.0
 
 
-PRODUCT_TENSOR = Parameter(0.1, "share of the tensor peak: a matrix product", "judgement")
 PRODUCT_FMA = Parameter(0.7, "FMA busy over issue slots used: a matrix product", "judgement")
 PRODUCT_FFMA = Parameter(0.5, "share of FFMA in the instructions: a matrix product", "judgement")
 PRODUCT_LDS = Parameter(0.02, "share of LDS in the instructions: a matrix product", "judgement")
@@ -85,7 +85,7 @@ def is_matrix_product(view: LaunchView) -> bool:
     """Whether it looks like a matrix product: fused multiply-adds on tiles in shared memory, or
     tensor cores."""
     every, shares = view.all_executed, view.ceilings.share
-    if (shares("tensor") or 0.0) > PRODUCT_TENSOR:
+    if (shares("tensor") or 0.0) > NOTABLE_PART:
         return True
     if not every:  # by the pipes: nearly all that is issued are fused multiply-adds
         issue, shared = shares("issue") or 0.0, view.value("shared_memory_per_block")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from keet.analysis.capture.sampling import LEAST_SAMPLES, partial_sampling
 from keet.analysis.hardware.ceilings import Ceilings
 from keet.analysis.ledger import LaunchLedger
+from keet.analysis.limits import NAMED_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines, Place
 from keet.analysis.source_lines.array_accesses import AccessKind, accesses
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 _MAX_PLACES = 5
 LEADING_LINES = Parameter(2, "lines that the machine code puts before the sampled ones", "fit")
-LISTED_LINE = Parameter(0.02, "share of the effect from which a line is listed", "judgement")
 
 
 Amounts = Counter[Location | None]
@@ -226,7 +226,7 @@ class LaunchView:
         total = sum(amounts.values())
         shares = {line: n / total for line, n in amounts.items() if total}
         unplaced = shares.pop(None, 0.0)
-        largest = {line: n for line, n in shares.items() if line and n >= LISTED_LINE}
+        largest = {line: n for line, n in shares.items() if line and n >= NAMED_PART / 100}
         places = [Place(*line, share, of, unplaced) for line, share in self._ranked(largest)]
         # Compiler routines are counted at the closing brace, which is no useful place: list it
         # last.

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.account import Account, account_of
 from keet.analysis.candidate import Candidate
-from keet.analysis.facts.fact import MAJORITY
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
+from keet.analysis.limits import MAJORITY
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import DEVICE_WIDE, WORTH, Effect, TimeModel, joined

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 
 from keet.analysis.candidate import MAX_GAIN, Candidate
-from keet.analysis.kernel.grid_use import LEAST_KERNEL_NS
+from keet.analysis.limits import LEAST_KERNEL_NS
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import LEADS, LEAST_TIME, Effect, TimeModel
 from keet.diagnosis.finding import Forecast

@@ -6,12 +6,12 @@ from typing import Literal
 
 from keet.analysis.decisions.occupancy import LIMIT_WORDS, tightest_limits
 from keet.analysis.decisions.rooflines import AT_CEILING, issue_limited, reached_share
-from keet.analysis.facts.fact import MAJORITY
 from keet.analysis.hardware.ceilings import MEMORY_UNITS, Ceiling, spoken_unit
 from keet.analysis.hardware.stages import SCHEDULERS
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.kernel.random_setup import skipped_ahead_share
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import MAJORITY, NAMED_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import HOT_LINE, WORTH, Effect
 from keet.diagnosis.diagnosis import Diagnosis
@@ -131,15 +131,12 @@ def _where(diagnosis: Diagnosis, first: Finding, nearest: tuple[Ceiling, ...]) -
     return _not_near(diagnosis)
 
 
-SAID_IDLE = Parameter(5.0, "percent of the time from which idle SMs are the headline", "judgement")
-
-
 def _idle(diagnosis: Diagnosis, first: Finding) -> Sentence:
     """The idle share as in the account; empty if it is small."""
     idle, few = (diagnosis.account.part(name) for name in ("idle", "idle.small_grid"))
     # A grid with a block for every SM does not explain idle SMs.
     cause = few if first.id == "small_grid" else idle
-    if idle is None or cause is None or cause.share.value < SAID_IDLE:
+    if idle is None or cause is None or cause.share.value < NAMED_PART:
         return Sentence()
     own = Sentence(" ({part:.0f} of the time because they have no block)", part=cause.share)
     return Sentence(
@@ -175,13 +172,10 @@ def _listed(units: tuple[str, ...]) -> str:
     return f"{', '.join(others)} and {last} were" if others else f"{last} was"
 
 
-SAID_LAUNCH = Parameter(50.0, "percent without an active SM that the headline names", "judgement")
-
-
 def _outside(diagnosis: Diagnosis) -> Sentence:
     """Used if no SM is active for most of the time: busy units do not explain that."""
     launch = diagnosis.account.part("launch")
-    if launch is None or launch.share.value < SAID_LAUNCH:
+    if launch is None or launch.share.value < 100 * MAJORITY:
         return Sentence()
     return Sentence("for {share:.0f} of the time no SM is active", share=launch.share)
 
@@ -329,13 +323,10 @@ def _nearest_cause(diagnosis: Diagnosis) -> Sentence:
     )
 
 
-LOW_OCCUPANCY = Parameter(50.0, "percent of an SM's warps: latency may be exposed", "judgement")
-
-
 def _few_warps(view: LaunchView) -> Sentence:
     """A limit on the warps of an SM that may matter, if no warp states show whether it does."""
     possible, limits = view.get("theoretical_occupancy_pct"), tightest_limits(view)
-    if view.stalls or possible is None or not limits or possible.value > LOW_OCCUPANCY:
+    if view.stalls or possible is None or not limits or possible.value > 100 * MAJORITY:
         return Sentence()
     return Sentence(
         "An SM can hold {possible:.0f} of its warps, limited by {by}: whether that exposes latency "
@@ -409,8 +400,6 @@ def _at_roofline(diagnosis: Diagnosis, leading: tuple[Ceiling, ...]) -> Sentence
 
 
 SAID_LEFT = Parameter(1.05, "times faster at the full peak from which that is said", "judgement")
-
-
 _NOTHING_LEFT = Sentence("no speed-up is left")
 
 
@@ -474,9 +463,6 @@ def _why_unknown(view: LaunchView) -> str:
     return "the report has no machine code that keet can analyse"
 
 
-SAID_WORK = Parameter(5.0, "percent of the time of a kind of instructions to name", "judgement")
-
-
 def _needed_work(diagnosis: Diagnosis) -> Sentence:
     """What the instructions are for, if issuing them takes most of the time."""
     issuing = diagnosis.account.part("issuing")
@@ -485,6 +471,6 @@ def _needed_work(diagnosis: Diagnosis) -> Sentence:
     named = Sentence(", ").join(
         Sentence("{share:.0f} {purpose}", share=part.share, purpose=part.label)
         for part in issuing.children[:3]
-        if part.share.value >= SAID_WORK
+        if part.share.value >= NAMED_PART
     )
     return Sentence(" Of the time: {named}.", named=named) if named else Sentence()

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from keet.analysis.kernel.debug_build import is_debug_build
+from keet.analysis.limits import NOTABLE_PART, SAVED_PART, SEVERAL, SIMILAR
 from keet.analysis.parameters import Parameter
 from keet.diagnosis.finding import Finding, Forecast
 from keet.explanation.explanation_types import LaunchExplanation
@@ -22,10 +23,6 @@ LIKELY = 1
 MOST_SHOWN = 3
 """Launches that are printed in full unless --all is given."""
 SHOWN_TIME = Parameter(0.8, "share of the time that the shown launches should cover", "judgement")
-NOTABLE_TIME = Parameter(0.1, "share of the time: the launch is shown for it", "judgement")
-NOTABLE_SAVING = Parameter(0.05, "saved share of the time: the launch is shown for it", "judgement")
-LEAST_COMPARED = Parameter(3, "fewest launches of which one can differ", "judgement")
-UNEVEN_LAUNCHES = Parameter(1.2, "longest over shortest launch: durations differ", "judgement")
 
 
 class LaunchResult(NamedTuple):
@@ -90,7 +87,7 @@ class LaunchGroup:
     def is_uneven(self) -> bool:
         """Whether durations differ much: launches of one shape may do different amounts of work."""
         shortest, longest = self.durations
-        return longest > UNEVEN_LAUNCHES * shortest > 0
+        return longest > SIMILAR * shortest > 0
 
     @property
     def spread_text(self) -> str:
@@ -152,7 +149,7 @@ class LaunchGroup:
         """Members whose first finding differs from the usual one. Machine code changes findings, so
         only members explained without it are compared."""
         compared = [each for each in self.members if each.without_code] or self.members
-        if len(compared) < LEAST_COMPARED:
+        if len(compared) < SEVERAL:
             return ()
         usual = Counter(each.id for each in compared).most_common(1)[0][0]
         return tuple(each for each in compared if each.id != usual)
@@ -194,7 +191,7 @@ def gain_of(
 
 def notable_saving(saved: float, total: float) -> float:
     """0 if it is too small to move a kernel before those that take more time."""
-    return saved if saved >= NOTABLE_SAVING * total else 0.0
+    return saved if saved >= SAVED_PART * total else 0.0
 
 
 def launches_that_matter(groups: Sequence[LaunchGroup]) -> tuple[LaunchExplanation, ...]:
@@ -210,7 +207,7 @@ def launches_that_matter(groups: Sequence[LaunchGroup]) -> tuple[LaunchExplanati
     covered = sum(took[each] for each in chosen)
     for group in sorted(groups, key=lambda each: -took[each]):
         missing = covered < SHOWN_TIME * total
-        if missing and took[group] >= NOTABLE_TIME * total and group not in chosen:
+        if missing and took[group] >= NOTABLE_PART * total and group not in chosen:
             chosen[group] = None
             covered += took[group]
     most = set(list(chosen)[:MOST_SHOWN])

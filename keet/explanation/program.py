@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.kernel.library import launched_by
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
-from keet.analysis.parameters import Parameter
+from keet.analysis.limits import NOTABLE_PART, SEVERAL
+from keet.analysis.time_model import WORTH
 from keet.diagnosis.finding import Forecast
 from keet.evidence import Evidence
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.headline import DEBUG_BUILD_TEXT
 from keet.explanation.launch_groups import (
     LIKELY,
-    NOTABLE_TIME,
     LaunchGroup,
     LaunchResult,
     answer_of,
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ProgramCollector", "ProgramExplanation", "ProgramRow", "program_of"]
 
-PROGRAM_WORTH = Parameter(1.05, "gain of the whole program from which it is printed", "judgement")
-MANY_SHAPES = Parameter(4, "launch shapes from which a kernel's whole time is said", "judgement")
 
 _ONE_REMAINS = (
     "For kernels that are too short, the table's gain is lower than that of the finding: if their "
@@ -258,7 +256,7 @@ class _ProgramMaker:
         if self._run is None:
             yield self._size(total)
         yield from self._debug_builds()
-        if gain is None or gain.likely < PROGRAM_WORTH:
+        if gain is None or gain.likely < WORTH:
             return
         low, likely, high = (
             self._book.derived(f"program_gain_{name}", Quantity(factor, "x"), f"{name} gain")
@@ -329,7 +327,7 @@ class _ProgramMaker:
             shapes[launches[0].kernel].append(launches)
         for kernel, groups in shapes.items():
             ns = sum(launch.rank_time for group in groups for launch in group)
-            if len(groups) < MANY_SHAPES or ns < NOTABLE_TIME * float(total.value):
+            if len(groups) <= SEVERAL or ns < NOTABLE_PART * float(total.value):
                 continue
             key = f"program_kernel_{groups[0][0].id}"
             took = time(self._book, f"{key}_time", ns, f"time of {kernel}")

@@ -11,6 +11,7 @@ from keet.analysis.candidate import HIDEABLE, Candidate, a_unit_explains, kept_w
 from keet.analysis.facts import global_memory, grid, on_chip, origin, waits
 from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE_SM
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import LIKELY
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines
 from keet.analysis.time_model import HOT_LINE, LEADS, PASSES_ON, WORTH, Effect, TimeModel
@@ -29,7 +30,6 @@ MOST_ROUND_TRIPS = Parameter(
     8, "most loads in a row that can be issued together: they need registers", "judgement"
 )
 SEVERAL_TRIPS = Parameter(2, "loads waited for one after the other that are mentioned", "judgement")
-WITHOUT_STATES = Parameter(0.8, "likelihood of latency without warp states", "judgement")
 
 FINDING = FindingSpec(
     id="latency_bound",
@@ -237,7 +237,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         lambda: view.led_places(partial(_awaited, longest), view.waiting_places(longest)),
         "assumed",
         variant=variant,
-        likelihood=1.0 if view.stalls and not is_serial else WITHOUT_STATES,
+        likelihood=1.0 if view.stalls and not is_serial else LIKELY,
         is_open=is_serial,
     )
 

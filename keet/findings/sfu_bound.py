@@ -10,7 +10,7 @@ from keet.analysis.candidate import LEAST_PART, Candidate, part_of
 from keet.analysis.decisions.saturated import PIPE_WORK, saturated, unit_places
 from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import Parameter
+from keet.analysis.limits import NOTABLE_PART
 from keet.analysis.place import LeadingLines
 from keet.analysis.sass.expanded_names import INTEGER_DIVISIONS
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, Effect, TimeModel
@@ -21,7 +21,6 @@ from keet.units import Quantity
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
 
-SPECIAL_FUNCTIONS = Parameter(0.3, "share of the XU work that is left after a rewrite", "judgement")
 
 FINDING = FindingSpec(
     id="sfu_bound",
@@ -34,7 +33,7 @@ FINDING = FindingSpec(
     "saved.",
     rules=("HighPipeUtilization",),
     credited_rules=("HighPipeUtilization", "CPIStall"),
-    parameters=(SPECIAL_FUNCTIONS, PIPE_WORK, SHARPNESS, INDIRECT),
+    parameters=(PIPE_WORK, SHARPNESS, INDIRECT),
     claims=("instructions",),
     unlike={
         "integer_overhead": "Integer divisions and conversions use the XU pipe, too; they count "
@@ -84,10 +83,10 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         # Range reduction and scaling go with a function; of powers, the code shows all.
         expanded = _expanded(view)
         with_function = max(functions, expanded.value / 100) if expanded else functions
-        left = 1 - (1 - SPECIAL_FUNCTIONS) * with_function
-        effect = Effect({"XU": SPECIAL_FUNCTIONS, **dict.fromkeys(("issue", "FMA", "ALU"), left)})
+        left = 1 - (1 - PIPE_WORK) * with_function
+        effect = Effect({"XU": PIPE_WORK, **dict.fromkeys(("issue", "FMA", "ALU"), left)})
         text, shown = Sentence(words, busy=busy), [busy]
-        if expanded is not None and expanded.value / 100 >= instructions.NOTABLE_PART:
+        if expanded is not None and expanded.value / 100 >= NOTABLE_PART:
             more = "{text} {share:.0f} {what}."
             text = Sentence(more, text=text, share=expanded, what=expanded.label)
             shown.append(expanded)
@@ -127,7 +126,7 @@ def leading_lines(code: MachineCode) -> LeadingLines:
     """Lines of functions that the compiler expands if these are a notable part; else lines by
     instructions of the XU pipe."""
     functions = code.expanded(*_expanded_names(code))
-    if code.share(functions) >= instructions.NOTABLE_PART:
+    if code.share(functions) >= NOTABLE_PART:
         of, positions = "instructions of expanded functions", functions
     else:
         of, program = "special functions and conversions", code.program

@@ -14,17 +14,11 @@ from keet.analysis.candidate import (
     kept_waits,
 )
 from keet.analysis.facts import grid, origin, waits
-from keet.analysis.kernel.grid_use import (
-    LEAST_KERNEL_NS,
-    SHORT_KERNEL_NS,
-    GridShape,
-    grid_shape,
-    least_kept,
-    shortness,
-)
+from keet.analysis.kernel.grid_use import GridShape, grid_shape, least_kept, shortness
 from keet.analysis.kernel.inactive_threads import empty_lanes
 from keet.analysis.kernel.work_per_warp import WARP, chain_share, working_part
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import LEAST_KERNEL_NS, SHORT_KERNEL_NS
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WITHIN_SM, Effect, TimeModel
 from keet.evidence import Sentence

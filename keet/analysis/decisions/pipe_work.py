@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from keet.analysis.decisions.replays import WIDEST, replays
-from keet.analysis.facts.fact import MAJORITY
+from keet.analysis.decisions.replays import replays
 from keet.analysis.facts.global_memory import sends_to_l2
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import MAJORITY, WIDEST
 from keet.analysis.time_model import TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.records import NamedTuple

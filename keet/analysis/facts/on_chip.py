@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from keet.analysis.facts.fact import MAJORITY, Answer, Fact, RaisedFinding, fact, if_most_run, total
+from keet.analysis.facts.fact import Answer, Fact, RaisedFinding, fact, if_most_run, total
 from keet.analysis.facts.global_memory import COPIES
 from keet.analysis.kernel.shared_rows import Rows, shared_rows
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import MAJORITY
 from keet.analysis.memory_work import local_cause
 from keet.analysis.parameters import Parameter
 

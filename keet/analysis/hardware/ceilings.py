@@ -82,10 +82,9 @@ class Ceiling(NamedTuple):
         """The stage, if it is clearly busier than the amount of work suggests: replays, small
         requests."""
         stage = self.stage
-        return stage if stage and stage.busy.value > self.reached.value + BUSIER_STAGE else None
+        return stage if stage and stage.busy.value > self.reached.value + TIE else None
 
 
-BUSIER_STAGE = Parameter(5.0, "percentage points that a stage is busier than its unit", "judgement")
 SAME_PIPE = Parameter(0.01, "difference to the whole SM's share that a pipe explains", "judgement")
 DRAM_PASSED_ON = Parameter(0.75, "share of DRAM's peak: L2 passes on its bytes", "judgement")
 L2_BEYOND_DRAM = Parameter(0.12, "largest lead of such an L2, as a share of peak", "judgement")

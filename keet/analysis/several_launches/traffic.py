@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from keet.analysis.hardware.ceilings import NEAR_PEAK
+from keet.analysis.limits import NOTABLE_PART
 from keet.analysis.parameters import Parameter
 from keet.lazy_regex import regex
 from keet.profile import Launch
 
 SECTOR = 32
 """Bytes."""
-DRAM_IDLE = Parameter(10.0, "percent of DRAM's peak: less traffic saves no time", "judgement")
-DRAM_BUSY = Parameter(60.0, "percent of DRAM's peak: traffic takes all of the time", "judgement")
 _STORE = 4
 """Code of a store in `memory_access_type`. 2 is a load."""
 VERSION_WORDS = Parameter(0.6, "share of common words in names of two versions", "judgement")
@@ -92,7 +92,9 @@ class Traffic:
         """The part of the launch's time that its DRAM traffic explains."""
         if self.dram_pct is None:
             return None
-        return self.us * min(1.0, max(0.0, (self.dram_pct - DRAM_IDLE) / (DRAM_BUSY - DRAM_IDLE)))
+        return self.us * min(
+            1.0, max(0.0, (self.dram_pct - 100 * NOTABLE_PART) / (NEAR_PEAK - 100 * NOTABLE_PART))
+        )
 
     @property
     def writes_us(self) -> float | None:

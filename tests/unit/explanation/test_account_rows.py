@@ -81,6 +81,7 @@ def test_waiting_is_split_before_issued_instructions(most: int) -> None:
     assert len(rows) <= most
     assert labels[labels.index("waiting") + 1 :][:2] == ["waiting.0", "waiting.1"]
 
+
 SHARES = st.lists(st.floats(0.01, 100), min_size=1, max_size=6)
 
 
