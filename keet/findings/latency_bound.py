@@ -210,8 +210,11 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         # A warp that waits after EXIT has no next instruction.
         waits += "" if longest == "drain" else " before its next instruction"
         if trips is not None and trips.value >= SEVERAL_TRIPS:
-            text = "{waits}; waits for loads are spread over about {trips:.0f} of them in a row"
-            waits = Sentence(text, waits=waits, trips=trips)
+            waits = Sentence(
+                "{waits}; waits for loads are spread over about {trips:.0f} of them in a row",
+                waits=waits,
+                trips=trips,
+            )
     busiest, possible = top.reached if top else None, view.get("theoretical_occupancy_pct")
     evidence = (issue, busiest, possible, view.stall(longest))
     yield Candidate(
