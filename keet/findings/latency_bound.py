@@ -202,7 +202,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             busy = Sentence(
                 "{busy}; {issue:.0f} of the issue slots are used", busy=busy, issue=issue
             )
-    waits = "the report has no warp states that show what warps wait for"
+    waits, cited = "the report has no warp states that show what warps wait for", None
     if view.stalls:
         states = [state for state in view.stalls if stalls()[state].counts_as_stall]
         leads = max(states, key=lambda state: view.stalls[state], default=longest) == longest
@@ -210,13 +210,14 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         # A warp that waits after EXIT has no next instruction.
         waits += "" if longest == "drain" else " before its next instruction"
         if trips is not None and trips.value >= SEVERAL_TRIPS:
+            cited = trips
             waits = Sentence(
                 "{waits}; waits for loads are spread over about {trips:.0f} of them in a row",
                 waits=waits,
                 trips=trips,
             )
     busiest, possible = top.reached if top else None, view.get("theoretical_occupancy_pct")
-    evidence = (issue, busiest, possible, view.stall(longest))
+    evidence = (issue, busiest, possible, view.stall(longest), cited)
     yield Candidate(
         FINDING.id,
         Sentence("{busy}, and {waits}.", busy=busy, waits=waits),
