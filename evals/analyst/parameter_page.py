@@ -20,34 +20,22 @@ is increased to 1 at most), of {launches} launches of the samples and of the cas
 families (`{command}`, {date}). An empty cell: it was not moved.
 Parameters of `explanation` are not moved, because they only choose words."""
 SAME = {
-    "A kernel that is so short that launching it costs as much": ("short_kernel_ns", "tiny_us"),
-    "The time to start and end a kernel": (
-        *("least_kernel_ns", "longest_start_ns", "replay_floor_ns", "clocked_ns"),
+    "A unit is so busy that it takes the time: of its peak, and of what it can reach": (
+        *("near_peak", "leads"),
     ),
-    "DRAM or another unit is so busy that it takes the time": (
-        *("near_peak", "leads", "dram_busy", "slice_busy_from"),
+    "L2 only passes on what DRAM delivers: for the time, and for the order of units": (
+        *("passes_on", "dram_passed_on"),
     ),
-    "L2 only passes on what DRAM delivers": ("passes_on", "dram_passed_on", "l2_beyond_dram"),
-    "Two shares of a peak are equal": ("tie", "busier_stage", "stage_tie"),
-    "A gain that is worth reporting": ("worth", "program_worth", "said_left", "blamed_gain"),
-    "A saving that is worth reporting": ("saved_across", "saved_across_cached", "notable_saving"),
-    "Launches of one kernel differ by this much": (
-        *("similar_gains", "uneven_launches", "alike_launches", "replay_differs"),
+    "A gain that is worth saying: of a change, and at the full peak": ("worth", "said_left"),
+    "A saving that is worth reporting: at all, and of data that may be in L2": (
+        *("saved_across", "saved_part"),
     ),
-    "A part of the time that is worth naming": (
-        *("leading_part", "row_part", "row_within", "named_line", "said_idle", "said_work"),
-        "named_purpose",
+    "Instructions of an integer division: by unspecific opcodes, and by those of divisions": (
+        *("per_division", "division_length"),
     ),
-    "The unknown part of the time is large": ("blamed_unknown", "hidden_cause", "said_unknown"),
-    "Most of the time is launch and drain": ("mostly_launch", "said_launch"),
-    "Two amounts are equal": ("same_pass", "same_bytes"),
-    "Data is read again": ("repeated", "read_again", "l2_read_again"),
-    "Instructions of an integer division": ("per_division", "division_length"),
-    "Few bytes": ("handed_bytes", "streamed_bytes", "reread_bytes"),
-    "An access takes several passes through L1": ("replayed", "l1_passes", "many_wavefronts"),
-    "A pipe's work after a rewrite": ("pipe_work", "special_functions"),
+    "Passes of an access through L1: usual, and of the widest access": ("replayed", "widest"),
 }
-"""Parameters that mean the same, or nearly the same, by what they mean."""
+"""Parameters that mean nearly the same, and how they differ."""
 
 
 def page() -> str:
@@ -67,7 +55,7 @@ def page() -> str:
         Prose(_CHANGED.format(**study._asdict())),
         Heading("Parameters"),
         Table(rows, keys=2),
-        Heading("Parameters that mean the same"),
+        Heading("Parameters that mean nearly the same"),
         Points(same),
         Heading("Parameters that change no first answer"),
         Prose(f"{', '.join(unchanged)}."),

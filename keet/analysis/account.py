@@ -20,7 +20,7 @@ from keet.analysis.kernel.inactive_threads import filled_lanes
 from keet.analysis.kernel.opcode_mix import PURPOSES, opcode_mix
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import LaunchLedger
-from keet.analysis.parameters import Parameter
+from keet.analysis.limits import NAMED_PART
 from keet.analysis.time_model import HOT_LINE, SHARPNESS, TimeModel
 from keet.evidence import Evidence
 from keet.records import NamedTuple
@@ -29,7 +29,6 @@ from keet.units import Quantity
 if TYPE_CHECKING:
     from keet.analysis.kernel.grid_use import GridShape
 
-LEADING_PART = Parameter(3.0, "percent of the time from which a part is a leading one", "judgement")
 _PRINTED_SHARE = 5e-4
 """Share of the time below which a part is merged into its neighbour: it would print as 0.0 %."""
 
@@ -62,7 +61,7 @@ class Account(NamedTuple):
     def part(self, part_id: str) -> TimePart | None:
         return next((part for part in self.all() if part.id == part_id), None)
 
-    def leading(self, most: int = 6, least: float = LEADING_PART) -> list[TimePart]:
+    def leading(self, most: int = 6, least: float = NAMED_PART) -> list[TimePart]:
         """The parts without children, sorted by share; only those of at least `least` percent."""
         leaves = [part for part in self.all() if not part.children and part.share.value >= least]
         return sorted(leaves, key=lambda part: -part.share.value)[:most]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
+from keet.analysis.hardware.ceilings import MEMORY_UNITS
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import NOTABLE_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import INDIRECT, LEADS, Effect, TimeModel
@@ -32,6 +34,8 @@ class Candidate(NamedTuple):
     variant: str = ""
     likelihood: float = 1.0
     """Likelihood that the cause is real: below 1 for suspicions."""
+    is_open: bool = False
+    """Whether nothing in the report limits the gain: the range has no upper end."""
 
 
 MAX_GAIN = Parameter(30, "times faster: the largest gain measured in the casebook", "fit")
@@ -55,9 +59,10 @@ def covered_waits(model: TimeModel, times: float) -> dict[str, float]:
 
 
 def a_unit_explains(view: LaunchView, model: TimeModel) -> bool:
-    """Whether a unit limits the launch, and no warp states show that warps wait for anything
-    else."""
-    return not view.stalls and model.pressure >= LEADS
+    """Whether a unit limits the launch, or may because no level of memory was measured, and no warp
+    states show that warps wait for anything else."""
+    may_be_memory = view.ceilings.unmeasured == MEMORY_UNITS
+    return not view.stalls and (may_be_memory or model.pressure >= LEADS)
 
 
 LEAST_PART = Parameter(
@@ -71,7 +76,6 @@ def part_of(view: LaunchView, *opcodes: str) -> float:
     return min(1.0, max(0.0, view.executed(*opcodes) / every)) if every else 0.0
 
 
-PRODUCT_TENSOR = Parameter(0.1, "share of the tensor peak: a matrix product", "judgement")
 PRODUCT_FMA = Parameter(0.7, "FMA busy over issue slots used: a matrix product", "judgement")
 PRODUCT_FFMA = Parameter(0.5, "share of FFMA in the instructions: a matrix product", "judgement")
 PRODUCT_LDS = Parameter(0.02, "share of LDS in the instructions: a matrix product", "judgement")
@@ -81,7 +85,7 @@ def is_matrix_product(view: LaunchView) -> bool:
     """Whether it looks like a matrix product: fused multiply-adds on tiles in shared memory, or
     tensor cores."""
     every, shares = view.all_executed, view.ceilings.share
-    if (shares("tensor") or 0.0) > PRODUCT_TENSOR:
+    if (shares("tensor") or 0.0) > NOTABLE_PART:
         return True
     if not every:  # by the pipes: nearly all that is issued are fused multiply-adds
         issue, shared = shares("issue") or 0.0, view.value("shared_memory_per_block")

@@ -9,8 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
+from keet.analysis.capture.sampling import LEAST_SAMPLES, partial_sampling
 from keet.analysis.hardware.ceilings import Ceilings
 from keet.analysis.ledger import LaunchLedger
+from keet.analysis.limits import NAMED_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines, Place
 from keet.analysis.source_lines.array_accesses import AccessKind, accesses
@@ -19,7 +21,7 @@ from keet.analysis.source_lines.wait_labels import AT_BARRIERS, words_for
 from keet.catalog import all_names, stalls
 from keet.evidence import Evidence
 from keet.lazy_regex import regex
-from keet.profile import Absent, Launch
+from keet.profile import SAMPLES_BY_REASON, Absent, Launch
 from keet.profile.launch import Location
 from keet.safe_text import bounded_lines
 from keet.units import Number, Quantity
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
 
 _MAX_PLACES = 5
 LEADING_LINES = Parameter(2, "lines that the machine code puts before the sampled ones", "fit")
-LISTED_LINE = Parameter(0.02, "share of the effect from which a line is listed", "judgement")
 
 
 Amounts = Counter[Location | None]
@@ -56,6 +57,10 @@ def _state_metrics() -> Mapping[str, tuple[str, list[str]]]:
         )
         for reason, stall in stalls().items()
     }
+
+
+_COUNTED_AS = {"no_instructions": "no_instruction", "warpgroup_arrive": "gmma"}
+"""States that samples and counters spell differently."""
 
 
 @lru_cache(maxsize=64)
@@ -122,6 +127,26 @@ class LaunchView:
 
     @cached_property
     def _states(self) -> Mapping[str, Evidence]:
+        """How long warps are in each state: cycles per issued instruction, or else samples."""
+        return self._counted_states or self._sampled_states()
+
+    def _sampled_states(self) -> Mapping[str, Evidence]:
+        """Samples by state, where the section with the warp states is missing. Empty if there are
+        too few, or if they cover only the first part of the launch."""
+        samples = sum((self.table.samples or {}).values())
+        if samples < LEAST_SAMPLES or partial_sampling(self.launch, samples):
+            return {}
+        found: dict[str, Evidence] = {}
+        for reason in stalls():
+            count = self._state(
+                f"samples of {reason}", all_names(f"{SAMPLES_BY_REASON[0]}{reason}")
+            )
+            if count and count.value > 0:
+                found[_COUNTED_AS.get(reason, reason)] = count
+        return found
+
+    @cached_property
+    def _counted_states(self) -> Mapping[str, Evidence]:
         """Cycles that warps spend in each state per issued instruction."""
         found = {reason: self._state(*entry) for reason, entry in _state_metrics().items()}
         return {reason: state for reason, state in found.items() if state and state.value > 0}
@@ -137,8 +162,10 @@ class LaunchView:
         return {reason: float(s.value) / total for reason, s in self._states.items()}
 
     def cycles_between(self, *left_out: str) -> float:
-        """Cycles between two instructions of a warp, without those in the states `left_out`."""
-        return sum(float(s.value) for state, s in self._states.items() if state not in left_out)
+        """Cycles between two instructions of a warp, without those in the states `left_out`; 0
+        where they were not counted."""
+        counted = self._counted_states.items()
+        return sum(float(s.value) for state, s in counted if state not in left_out)
 
     def stall(self, reason: str) -> Evidence | None:
         """A stall reason's share of the warp cycles, as evidence."""
@@ -199,7 +226,7 @@ class LaunchView:
         total = sum(amounts.values())
         shares = {line: n / total for line, n in amounts.items() if total}
         unplaced = shares.pop(None, 0.0)
-        largest = {line: n for line, n in shares.items() if line and n >= LISTED_LINE}
+        largest = {line: n for line, n in shares.items() if line and n >= NAMED_PART / 100}
         places = [Place(*line, share, of, unplaced) for line, share in self._ranked(largest)]
         # Compiler routines are counted at the closing brace, which is no useful place: list it
         # last.
@@ -279,7 +306,7 @@ class LaunchView:
         """Lines of barriers. Warps at a barrier are sampled at the next instruction, so step
         back."""
         counts: Amounts = Counter()
-        for address, count in self.table.waiting("barrier").items():
+        for address, count in self._enough(self.table.waiting("barrier")).items():
             if count:
                 counts[self._barrier_before(address)] += count
         return self._largest(AT_BARRIERS, counts) or self.waiting_places("barrier")
@@ -292,14 +319,19 @@ class LaunchView:
         return next(says, lines[0] if lines else None)
 
     def sampled_places(self) -> tuple[Place, ...]:
-        return self.places_by("samples", self.table.samples)
+        return self.places_by("samples", self._enough(self.table.samples or {}))
+
+    @staticmethod
+    def _enough(samples: Mapping[int, int]) -> Mapping[int, int]:
+        """Nothing where there are so few samples that chance decides where most of them are."""
+        return samples if sum(samples.values()) >= LEAST_SAMPLES else {}
 
     def waiting_places(self, *reasons: str) -> tuple[Place, ...]:
         """Lines by the samples of warps that wait there for these reasons."""
         samples: Counter[int] = Counter()
         for reason in reasons:
             samples.update(self.table.waiting(reason))
-        return self.places_by(words_for(reasons), samples)
+        return self.places_by(words_for(reasons), self._enough(samples))
 
     def led_places(
         self, leading_lines: Callable[[MachineCode], LeadingLines] | None, places: tuple[Place, ...]
@@ -314,6 +346,8 @@ class LaunchView:
         amounts: Amounts = Counter()
         for position, cost in costs:
             amounts[calling_line(self.code, position)] += cost
+        if of.startswith("waits") and amounts.total() < LEAST_SAMPLES:
+            return places
         leading = self._largest(of, amounts)[: int(LEADING_LINES)]
         known = {(place.file, place.line) for place in leading}
         rest = [place for place in places if (place.file, place.line) not in known]

@@ -16,8 +16,12 @@ UNRELATED_WAITS = Parameter(
 )
 # Below 1, because wide stores make several requests of one instruction.
 MOSTLY_SPILLS = Parameter(0.75, "spill over local requests: registers are spilled", "judgement")
-_GLOBAL = 4
-"""ncu's code for global memory in `memory_type`."""
+_GLOBAL, _SHARED = 4, 16
+"""ncu's codes of memories in `memory_type`: their sum for copies from one to the other."""
+_LOADS_AND_STORES = (2, 4, 6)
+"""ncu's codes in `memory_access_type`; asynchronous copies do both."""
+_SECTORS_PER_PASS = 4
+"""A cache line of 128 bytes."""
 
 
 @cached_per_view
@@ -25,6 +29,18 @@ def global_addresses(view: LaunchView) -> list[int]:
     """Addresses of the instructions that load from or store to global memory."""
     kinds = view.by_address("memory_type")
     return [address for address, kind in kinds.items() if kind == _GLOBAL]
+
+
+@cached_per_view
+def shared_addresses(view: LaunchView) -> list[int]:
+    """Addresses of the instructions that load from or store to shared memory, asynchronous copies
+    included. Atomics are left out: their threads access one word, not one bank."""
+    operations = view.by_address("memory_access_type")
+    return [
+        address
+        for address, kind in view.by_address("memory_type").items()
+        if int(kind) & _SHARED and operations.get(address) in _LOADS_AND_STORES
+    ]
 
 
 @cached_per_view
@@ -51,7 +67,19 @@ def global_part(view: LaunchView) -> float:
     world = sum(view.value(i) or 0.0 for i in ("global_load_sectors", "global_store_sectors"))
     local = sum(view.value(i) or 0.0 for i in ("local_load_sectors", "local_store_sectors"))
     plain = world / (world + local) if world else 1.0
-    return plain * (1 - _shared_part(view, unknown=0.0))
+    shared = view.value("shared_wavefronts")
+    # A pass through L1 serves at least one sector.
+    most = (world + local) / (world + local + shared) if world and shared else 1.0
+    return plain * min(most, 1 - _shared_part(view, unknown=0.0))
+
+
+def global_loads_part(view: LaunchView) -> float:
+    """Share of the passes through the LSU pipe and L1 that are global loads, 0 to 1; 1 if passes
+    of shared memory were not counted. A pass of a coalesced load serves four sectors."""
+    sectors, requests = view.value("global_load_sectors"), view.value("global_load_requests")
+    loads = max(requests or 0.0, (sectors or 0.0) / _SECTORS_PER_PASS)
+    every = loads + (view.value("shared_wavefronts") or 0.0)
+    return loads / every if loads else 1.0
 
 
 def global_accesses_part(view: LaunchView) -> float:
@@ -67,8 +95,17 @@ def global_accesses_part(view: LaunchView) -> float:
 
 def _shared_part(view: LaunchView, unknown: float) -> float:
     """Share of L1's work that is shared memory, 0 to 1."""
-    shared, whole = view.value("shared_wavefronts_pct"), view.ceilings.share("L1")
+    shared, whole = view.value("shared_wavefronts_pct"), _l1_busy(view)
     return unknown if shared is None or not whole else min(1.0, shared / 100 / whole)
+
+
+def _l1_busy(view: LaunchView) -> float | None:
+    """Share of L1's peak, 0 to 1; that of its data stage alone where ncu counts the stage twice in
+    the share of L1 (7.5): shares of wavefronts are relative to the stage."""
+    stage = view.ceilings.stage("L1")
+    if stage is not None and stage.inferred and stage.id == "l1_data_stage":
+        return next(each.share for each in view.ceilings.stages("L1") if each.id == stage.id)
+    return view.ceilings.share("L1")
 
 
 def less_shared(model: TimeModel, removed: float, fronts: float | None = None) -> Effect:

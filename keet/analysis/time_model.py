@@ -18,9 +18,10 @@ import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
-from keet.analysis.hardware.ceilings import HOST_LINK
+from keet.analysis.hardware.ceilings import HOST_LINK, NEAR_PEAK
 from keet.analysis.hardware.stages import sm_elapsed_cycles
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import LONGEST_START_NS, MAJORITY
 from keet.analysis.parameters import Parameter
 from keet.evidence import Evidence
 from keet.profile import Workload
@@ -56,10 +57,12 @@ PASSES_ON = Parameter(
     0.5, "load of DRAM from which a busy L2 counts as passing on DRAM's bytes", "judgement"
 )
 _READY = ("selected", "not_selected")
-TYPICAL_MEMORY_WAIT = Parameter(0.6, "share of memory in waiting, if not measured", "judgement")
-TYPICAL_OTHER_WAIT = Parameter(0.1, "the same for each of four other kinds of waiting", "judgement")
-WITHIN_L1_SHORT = Parameter(0.1, "part of it in short operations if only L1 is busy", "judgement")
-WITHIN_L1_THROTTLE = Parameter(0.3, "part of it in L1's queue if only L1 is busy", "judgement")
+TYPICAL_WAIT = Parameter(
+    0.1,
+    "share of each of four kinds of waiting, if not measured; the rest is for memory",
+    "judgement",
+)
+WITHIN_L1 = Parameter(0.3, "part of the rest in L1's queue if only L1 is busy", "judgement")
 
 
 class Effect(NamedTuple):
@@ -163,13 +166,13 @@ class TimeModel:
         behind = max(self.loads.get(unit, 0.0) for unit in DEVICE_WIDE)
         within = max(self.loads.get(unit, 0.0) for unit in ("L1", "LSU"))
         lead = max(0.0, within - behind) / (within + behind) if within else 0.0
-        other = float(TYPICAL_OTHER_WAIT)
+        other = float(TYPICAL_WAIT)
         return {
-            "long_scoreboard": TYPICAL_MEMORY_WAIT - lead * (WITHIN_L1_SHORT + WITHIN_L1_THROTTLE),
-            "short_scoreboard": other + lead * WITHIN_L1_SHORT,
+            "long_scoreboard": 1 - 4 * other - lead * (other + WITHIN_L1),
+            "short_scoreboard": other + lead * other,
             "wait": other,
             "barrier": other,
-            "mio_throttle": other + lead * WITHIN_L1_THROTTLE,
+            "mio_throttle": other + lead * WITHIN_L1,
         }
 
     def waiting_for(self, *states: str) -> float:
@@ -262,9 +265,6 @@ def attainable(unit: str) -> float:
 
 
 LEAST_EVENNESS = Parameter(0.02, "least evenness that loads within SMs are divided by", "judgement")
-LONGEST_START_NS = Parameter(
-    10_000.0, "longest time to start and drain a grid; 2000 to 6000 were seen", "judgement"
-)
 
 
 def _balance(view: LaunchView) -> Balance:
@@ -379,7 +379,6 @@ def _slice_activity(view: LaunchView) -> float:
     return min(1.0, max(0.0, active / cycles)) if active and cycles else 0.0
 
 
-SLICE_BUSY_FROM = Parameter(60.0, "percent of an L2 slice's peak: may limit time", "judgement")
 SLICE_BUSY_TO = Parameter(85.0, "percent of an L2 slice's peak: limits time", "judgement")
 _BUSIEST = "lts__throughput.max.pct_of_peak_sustained_elapsed"
 
@@ -389,8 +388,8 @@ def _is_full(view: LaunchView) -> float:
     busy = view.ledger.named(_BUSIEST, "busiest L2 slice, of peak")
     if busy is None:
         return 0.0
-    above = float(busy.value) - SLICE_BUSY_FROM
-    return min(1.0, max(0.0, above / (SLICE_BUSY_TO - SLICE_BUSY_FROM)))
+    above = float(busy.value) - NEAR_PEAK
+    return min(1.0, max(0.0, above / (SLICE_BUSY_TO - NEAR_PEAK)))
 
 
 def _stands_out(view: LaunchView, most: Evidence, usual: Evidence) -> float:
@@ -468,19 +467,16 @@ def _slice_shares(view: LaunchView) -> tuple[Evidence | None, Evidence | None, f
     return most, usual, 100.0 / peak
 
 
-ATOMIC_REQUESTS = Parameter(0.5, "share of atomics from which a hot line is theirs", "judgement")
-
-
 def _is_atomic(view: LaunchView, rate: float) -> bool:
     """Whether the requests for a hot line (`rate` per L2 cycle) are atomics or reductions."""
     counted = [view.value(i) for i in ("l2_all_atomic_sectors", "l2_all_reduction_sectors")]
     cycles = _l2_cycles(view)
     if cycles and any(value is not None for value in counted):
-        return sum(value or 0.0 for value in counted) >= ATOMIC_REQUESTS * rate * cycles
+        return sum(value or 0.0 for value in counted) >= MAJORITY * rate * cycles
     units = [view.ledger.named(_ATOMICS.format(of), "atomics of an L2 slice") for of in _OF]
     if units[0] is not None and units[1] is not None:
         # Each looks up its sector twice.
-        return (float(units[0].value) - float(units[1].value)) / 100 >= ATOMIC_REQUESTS / 2 * rate
+        return (float(units[0].value) - float(units[1].value)) / 100 >= MAJORITY / 2 * rate
     # RED instructions have the memory type of loads, so decide by the opcode.
     executed = view.executed("RED", "ATOM") - view.executed("ATOMS", "REDUX")
     return executed > 0 or bool(view.value("global_reduction_inst"))

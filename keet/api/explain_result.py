@@ -28,7 +28,7 @@ class ExplainResult(ApiResult):
     >>> import keet
     >>> result = keet.explain("tests/data/reports/tour_full.ncu-rep", kernel="transpose")
     >>> result
-    <ExplainResult tour_full.ncu-rep: 2 launches, 5 findings>
+    <ExplainResult tour_full.ncu-rep: 2 launches, 1 finding>
     >>> result.to_pandas("launches")[["launch_id", "kernel", "limiter"]]
        launch_id                      kernel limiter
     0          0              transpose_rows      L2

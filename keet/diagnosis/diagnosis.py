@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.account import Account, account_of
 from keet.analysis.candidate import Candidate
-from keet.analysis.facts.fact import MAJORITY
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
+from keet.analysis.limits import MAJORITY
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import DEVICE_WIDE, WORTH, Effect, TimeModel, joined
@@ -39,7 +39,8 @@ class Diagnosis(NamedTuple):
     account: Account
     findings: tuple[Finding, ...]
     all_fixed: Forecast | None
-    """If all findings were fixed, suspicions left out; None where there are fewer than two."""
+    """If all findings were fixed, those left out that are only possible; None where there are fewer
+    than two."""
     order_reason: Sentence | None
     """Why the first finding comes before one that takes a larger part of the account."""
     minor: tuple[Finding, ...]
@@ -112,7 +113,11 @@ def _reported(
 def _all_fixed(
     worth: Sequence[RankedCandidate], model: TimeModel, unknown: float
 ) -> Forecast | None:
-    known = [each.candidate for each in worth if each.candidate.basis != "suspected"]
+    known = [
+        each.candidate
+        for each in worth
+        if cause_certainty(each.candidate, model.view, unknown) != "possible"
+    ]
     effects = [each.effect for each in known if isinstance(each.effect, Effect)]
     if len(effects) < 2:
         return None
@@ -163,7 +168,7 @@ def ranked_candidates(view: LaunchView, model: TimeModel) -> list[RankedCandidat
         best.values(),
         key=lambda each: (-each.gain, _longest_left(each), usual[each.candidate.id]),
     )
-    ranked = _idle_sms_first(ranked)
+    ranked = _said_once(_idle_sms_first(ranked))
     return [each for each in ranked if not _is_explained(each, ranked, model)]
 
 
@@ -181,6 +186,18 @@ def _idle_sms_first(ranked: list[RankedCandidate]) -> list[RankedCandidate]:
     place = next(at for at, each in enumerate(ranked) if each is idle or _is_within_sms(each))
     others = [each for each in ranked if each is not idle]
     return [*others[:place], idle, *others[place:]]
+
+
+_TOO_LITTLE_WORK = ("small_grid", "launch_bound", "latency_bound")
+"""What a launch of a few threads shows: all of them say that it has too little work."""
+
+
+def _said_once(ranked: list[RankedCandidate]) -> list[RankedCandidate]:
+    """Of a launch of a few threads, only the first cause that says so."""
+    of_all = [each for each in ranked if each.candidate.id in _TOO_LITTLE_WORK]
+    if not any(each.candidate.variant == "tiny" for each in of_all):
+        return ranked
+    return [each for each in ranked if each not in of_all[1:]]
 
 
 def _uses_idle_sms(each: RankedCandidate) -> bool:

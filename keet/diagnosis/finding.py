@@ -83,6 +83,11 @@ class Finding:
     """`None` until it is selected; `action` is the general remedy then."""
 
     @property
+    def does_more_work(self) -> bool:
+        """Whether its gain is more work in the same time, and not the same work faster."""
+        return self.spec.of_launches or self.variant in self.spec.more_work
+
+    @property
     def confidence(self) -> Confidence:
         """The certainty of the cause in the words of earlier versions of keet."""
         return _CONFIDENCES[self.cause_certainty]

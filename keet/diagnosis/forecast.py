@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 
 from keet.analysis.candidate import MAX_GAIN, Candidate
-from keet.analysis.kernel.grid_use import LEAST_KERNEL_NS
+from keet.analysis.limits import LEAST_KERNEL_NS
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import LEADS, LEAST_TIME, Effect, TimeModel
 from keet.diagnosis.finding import Forecast
@@ -108,6 +108,7 @@ def forecast(candidate: Candidate, model: TimeModel, possible: float, unknown: f
     if isinstance(candidate.effect, Effect):  # other units keep about the same work
         most = model.most(candidate.effect) * 2**above
         high = max(possible, min(high, most, _by_needed_bytes(model, candidate.effect)))
+    high = max(high, MAX_GAIN) if candidate.is_open else high
     return Forecast(round(max(1.0, low), 2), round(possible, 2), round(high, 2))
 
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from keet.analysis.account import Account
-from keet.analysis.hardware.ceilings import NEAR_PEAK
+from keet.analysis.hardware.ceilings import NEAR_PEAK, TIE
 from keet.analysis.hardware.stages import UnitStage
 from keet.analysis.kernel.opcode_mix import PURPOSES
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import Parameter
+from keet.analysis.limits import FEW, NAMED_PART
 from keet.evidence import Evidence
 from keet.formatting import capitalized, uncapitalized
 from keet.profile import Location
@@ -23,14 +23,9 @@ from keet.units import Quantity
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
 
-NOTED_MIX = Parameter(25.0, "percent of the time: the mix of instructions is noted", "judgement")
 _KINDS = 4
 _LINES = 2
 """Source lines named per purpose."""
-NAMED_PURPOSE = Parameter(5.0, "percent of the instructions: its purpose is named", "judgement")
-NAMED_LINE = Parameter(3.0, "percent of the instructions from which a line is named", "judgement")
-NOTED_DRAM = Parameter(0.3, "share of DRAM's peak from which its bytes are noted", "judgement")
-STAGE_TIE = Parameter(5.0, "percentage points between two equally busy stages", "judgement")
 _BYTE_STAGES = ("l2_sectors", "l2_data_banks", "l2_fill_dram", "l2_to_sm")
 
 
@@ -59,7 +54,7 @@ def account_notes(view: LaunchView, account: Account) -> tuple[Note, ...]:
 def instruction_mix(view: LaunchView, account: Account) -> Note | None:
     """What executed instructions are for, and on which lines; by opcode without machine code."""
     issuing, executed = account.part("issuing"), view.get("inst_executed")
-    if issuing is None or executed is None or issuing.share.value < NOTED_MIX:
+    if issuing is None or executed is None or issuing.share.value < 100 * FEW:
         return None
     if view.code is not None and any(view.code.program.counts):
         return _by_purpose(view, view.code, executed)
@@ -81,12 +76,12 @@ def _by_purpose(view: LaunchView, code: MachineCode, executed: Evidence) -> Note
         lines = counts[purpose]
         whole = share(purpose, lines.total())
         named = [(line, n) for line, n in lines.most_common() if line][:_LINES]
-        large = [(line, n) for line, n in named if 100 * n >= NAMED_LINE * total]
+        large = [(line, n) for line, n in named if 100 * n >= NAMED_PART * total]
         where = ", ".join(f"{share(purpose, n, line):.0f} at {line}" for line, n in large)
         return f"{whole:.0f} {PURPOSES[purpose]}{f' ({where})' if where else ''}"
 
     ranked = sorted(counts, key=lambda purpose: -counts[purpose].total())
-    kept = [p for p in ranked if 100 * counts[p].total() >= NAMED_PURPOSE * total][:_KINDS]
+    kept = [p for p in ranked if 100 * counts[p].total() >= NAMED_PART * total][:_KINDS]
     text = f"Executed instructions: {'; '.join(map(told, kept))}."
     expanded = list(_expanded(view, code, executed))
     if expanded:
@@ -103,7 +98,7 @@ def _expanded(view: LaunchView, code: MachineCode, executed: Evidence) -> Iterat
         for position in each.positions:
             lines[_line(code.location(position))] += code.program.counts[position]
         line = max((name for name in lines if name), key=lines.__getitem__, default="")
-        if share >= NAMED_PURPOSE:
+        if share >= NAMED_PART:
             label = f"{each.name} ({line})" if line else each.name
             name = f"instructions.expanded.{each.name.split()[0].strip(',')}"
             percent = Quantity(share, "%")
@@ -138,7 +133,7 @@ def _by_opcode(view: LaunchView, executed: Evidence) -> Note:
     pieces = [
         view.ledger.derived(f"instructions.{opcode}", Quantity(percent, "%"), opcode, executed)
         for opcode, percent in largest
-        if percent >= NAMED_PURPOSE
+        if percent >= NAMED_PART
     ]
     kinds = ", ".join(f"{piece:.0f} {piece.label}" for piece in pieces)
     lines = list(_executed_lines(view, executed))
@@ -174,7 +169,7 @@ def l2_stage(view: LaunchView, account: Account) -> Note | None:
         return None
     bytes_stage, back = max(moving, key=lambda stage: stage.busy.value), stages.get("l2_to_sm")
     is_input = busiest.id == "sm_to_l2" and tags.busy.value <= bytes_stage.busy.value
-    if is_input and back and busiest.busy.value > back.busy.value + STAGE_TIE:
+    if is_input and back and busiest.busy.value > back.busy.value + TIE:
         text = (
             f"The busiest stage of L2 is the crossbar to it ({busiest.busy:.0f} of peak; back to "
             f"the SMs: {back.busy:.0f}): stores, atomics and requests load L2, not what it returns."
@@ -196,9 +191,9 @@ def _busy_with(tags: UnitStage, moving: UnitStage) -> str:
     moved = f"{_name(moving)} at {moving.busy:.0f}"
     lead = tags.busy.value - moving.busy.value
     load = "requests and bytes load L2 alike"
-    if lead > STAGE_TIE:
+    if lead > TIE:
         load = "the load of L2 is mainly requests, not bytes"
-    elif lead < -STAGE_TIE:
+    elif lead < -TIE:
         load = "the load of L2 is mainly bytes, not requests"
     return f"{requests}, {moved}: {load}"
 
@@ -223,7 +218,7 @@ def bytes_moved(view: LaunchView) -> Note | None:
     """Bytes that DRAM delivers compared with those that the loads touch; None unless both are
     known."""
     dram = view.ceilings.share("DRAM")
-    if view.code is None or dram is None or dram < NOTED_DRAM:
+    if view.code is None or dram is None or dram < FEW:
         return None
     found = view.streaming
     if found is None or found.verdict == "unknown" or not found.times:

@@ -10,19 +10,16 @@ from collections.abc import Collection, Iterator, Sequence
 
 from keet.analysis.account import UNKNOWN, Account, TimePart
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import NAMED_PART, NEARLY_ALL, NOTABLE_PART
 from keet.analysis.parameters import Parameter
 from keet.evidence import Evidence
 from keet.records import NamedTuple
 from keet.units import Quantity
 
 MOST_ROWS = 8
-ROW_PART = Parameter(3.0, "percent of the time: smaller outermost parts are summed", "judgement")
-ROW_WITHIN = Parameter(3.0, "the same for parts within another one", "judgement")
-OPENED_ROW = Parameter(10.0, "percent of the time: the parts within it are printed", "judgement")
 _PRINTED = 0.5
 """Per cent of the time: less would be printed as 0 %."""
 JOINED_ROW = Parameter(0.98, "share of a part: the child's label joins the part's", "judgement")
-NEARLY_ALL = Parameter(95.0, "unknown percent of the time: no parts are named", "judgement")
 _LONGEST = 60
 """Longest label made of two parts' labels, in characters."""
 _OTHERS = {"waiting": "other waits", "issuing": "other instructions"}
@@ -55,19 +52,23 @@ def time_text(us: Evidence | None) -> str:
 def account_rows(
     view: LaunchView, account: Account, most: int = MOST_ROWS
 ) -> tuple[AccountRow, ...]:
-    """Outermost parts, and as many of their children as fit into `most` rows, the largest first."""
+    """Outermost parts, and as many of their children as fit into `most` rows, the largest first.
+
+    Waiting and idle time is split before the issued instructions: it is what a change can remove,
+    and a note tells what the instructions are for.
+    """
     parts = sorted(account.parts, key=_size)
-    large = [part for part in parts if part.share.value >= ROW_PART] or parts[:1]
+    large = [part for part in parts if part.share.value >= NAMED_PART] or parts[:1]
     small = parts[len(large) :]
     within = sorted(
         (
             child
             for part in large
-            if part.share.value >= OPENED_ROW and not _joined(part)
+            if part.share.value >= 100 * NOTABLE_PART and not _joined(part)
             for child in part.children
-            if child.share.value >= ROW_WITHIN
+            if child.share.value >= NAMED_PART
         ),
-        key=_size,
+        key=lambda child: (child.id.startswith("issuing."), _size(child)),
     )
     shown = frozenset(child.id for child in within)
     for count in range(len(within), -1, -1):
@@ -89,7 +90,7 @@ def leading_text(view: LaunchView, account: Account, most: int = 3) -> str:
 
     Empty where next to nothing is attributable.
     """
-    if account.unknown >= NEARLY_ALL:
+    if account.unknown >= 100 * NEARLY_ALL:
         return ""
     labels = {part.children[0].id: part.label for part in account.parts if _tells_nothing(part)}
     leading = account.leading(most)
@@ -149,7 +150,7 @@ def _groups(part: TimePart, shown: Collection[str]) -> list[Sequence[TimePart]]:
         return []
     single = [[child] for child in part.children if child.id in shown]
     rest = [child for child in part.children if child.id not in shown]
-    is_worth = sum(float(child.share.value) for child in rest) >= ROW_WITHIN
+    is_worth = sum(float(child.share.value) for child in rest) >= NAMED_PART
     return [*single, rest] if is_worth else [*single]
 
 

@@ -10,7 +10,7 @@ from keet.analysis.capture.sampling import partial_sampling
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
-from keet.analysis.parameters import Parameter
+from keet.analysis.limits import NEARLY_ALL, NOTABLE_PART
 from keet.diagnosis.diagnosis import CrossLaunchFindings, cross_launch_findings, diagnose
 from keet.diagnosis.finding import Skipped
 from keet.evidence import Evidence
@@ -204,10 +204,6 @@ def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
 # --- what looks good, and what can't be judged
 
 
-GOOD_WASTE = Parameter(10.0, "percent of sectors or wavefronts: waste is small", "judgement")
-GOOD_THREADS = Parameter(28.0, "active threads per warp from which they look good", "judgement")
-
-
 def _healthy(view: LaunchView, found: set[str]) -> list[Note]:
     by_frequency = sorted(findings().values(), key=lambda spec: spec.edit.usual)
     notes = [
@@ -218,7 +214,7 @@ def _healthy(view: LaunchView, found: set[str]) -> list[Note]:
     ]
     # A thread whose predicate is off does no work either.
     threads = view.get("not_predicated_off_threads_per_warp") or view.get("active_threads_per_warp")
-    if threads is not None and threads.value >= GOOD_THREADS:
+    if threads is not None and threads.value >= NEARLY_ALL * _WARP:
         notes.append(_active_threads(view, threads))
     return notes
 
@@ -237,7 +233,7 @@ def _small_share(view: LaunchView, spec: FindingSpec, good: SmallShare) -> Note 
     if some is None or every is None:
         return None
     share = view.percent(f"{spec.id}_share", spec.label, some, every)
-    if share is None or share.value > GOOD_WASTE:
+    if share is None or share.value > 100 * NOTABLE_PART:
         return None
     return Note(spec.id, good.text.format(share=f"{share:.0f}"), (share, some, every))
 

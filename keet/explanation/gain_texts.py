@@ -14,12 +14,15 @@ if TYPE_CHECKING:
 
 def forecast_text(finding: Finding) -> str:
     """`2.1x faster (1.6x to 3.9x)`, `27x faster (21x or more)`."""
-    return range_text(finding.id, *finding.forecast)
+    return range_text(finding.id, *finding.forecast, variant=finding.variant)
 
 
-def range_text(finding: str | None, low: float, likely: float, high: float) -> str:
+def range_text(
+    finding: str | None, low: float, likely: float, high: float, *, variant: str = ""
+) -> str:
     """A launch that is too short does not become faster by batching: it does more in its time."""
     spec = findings().get(finding or "")
-    what = "the work in the same time" if spec and spec.of_launches else "faster"
+    does_more = spec is not None and (spec.of_launches or variant in spec.more_work)
+    what = "the work in the same time" if does_more else "faster"
     highest = "or more" if high >= MAX_GAIN else f"to {times_text(high)}"
     return f"{times_text(likely)} {what} ({times_text(low)} {highest})"

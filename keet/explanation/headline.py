@@ -6,11 +6,12 @@ from typing import Literal
 
 from keet.analysis.decisions.occupancy import LIMIT_WORDS, tightest_limits
 from keet.analysis.decisions.rooflines import AT_CEILING, issue_limited, reached_share
-from keet.analysis.facts.fact import MAJORITY
-from keet.analysis.hardware.ceilings import Ceiling, spoken_unit
+from keet.analysis.hardware.ceilings import MEMORY_UNITS, Ceiling, spoken_unit
+from keet.analysis.hardware.stages import SCHEDULERS
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.kernel.random_setup import skipped_ahead_share
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import MAJORITY, NAMED_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import HOT_LINE, WORTH, Effect
 from keet.diagnosis.diagnosis import Diagnosis
@@ -130,15 +131,12 @@ def _where(diagnosis: Diagnosis, first: Finding, nearest: tuple[Ceiling, ...]) -
     return _not_near(diagnosis)
 
 
-SAID_IDLE = Parameter(5.0, "percent of the time from which idle SMs are the headline", "judgement")
-
-
 def _idle(diagnosis: Diagnosis, first: Finding) -> Sentence:
     """The idle share as in the account; empty if it is small."""
     idle, few = (diagnosis.account.part(name) for name in ("idle", "idle.small_grid"))
     # A grid with a block for every SM does not explain idle SMs.
     cause = few if first.id == "small_grid" else idle
-    if idle is None or cause is None or cause.share.value < SAID_IDLE:
+    if idle is None or cause is None or cause.share.value < NAMED_PART:
         return Sentence()
     own = Sentence(" ({part:.0f} of the time because they have no block)", part=cause.share)
     return Sentence(
@@ -152,21 +150,32 @@ def _not_near(diagnosis: Diagnosis) -> Sentence:
     nearest = nearest_units(diagnosis)
     if not nearest:
         return Sentence("the report does not say how busy the units were")
+    text = "no unit is above {reached:.0f} of its peak ({unit}: {reached:.0f}){waits}"
+    unmeasured = diagnosis.view.ceilings.unmeasured
+    if unmeasured:
+        text = (
+            "of the units that were measured, none is above {reached:.0f} of its peak ({unit}: "
+            "{reached:.0f}){waits}; {unmeasured} not measured"
+        )
     return _outside(diagnosis) or Sentence(
-        "no unit is above {reached:.0f} of its peak ({unit}: {reached:.0f}){waits}",
+        text,
+        unmeasured=_listed(unmeasured),
         reached=nearest[0].reached,
         unit=nearest[0].spoken.removeprefix("the "),
         waits=_longest_wait(diagnosis),
     )
 
 
-SAID_LAUNCH = Parameter(50.0, "percent without an active SM that the headline names", "judgement")
+def _listed(units: tuple[str, ...]) -> str:
+    """`DRAM, L2 and L1 were`; `L1 was`."""
+    *others, last = units or ("",)
+    return f"{', '.join(others)} and {last} were" if others else f"{last} was"
 
 
 def _outside(diagnosis: Diagnosis) -> Sentence:
     """Used if no SM is active for most of the time: busy units do not explain that."""
     launch = diagnosis.account.part("launch")
-    if launch is None or launch.share.value < SAID_LAUNCH:
+    if launch is None or launch.share.value < 100 * MAJORITY:
         return Sentence()
     return Sentence("for {share:.0f} of the time no SM is active", share=launch.share)
 
@@ -202,16 +211,16 @@ def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sen
     if said := _saturated_memory(diagnosis, nearest):
         return Sentence(" ").join(part for part in (said, _tells_more(lacking)) if part)
     said = Sentence(
-        "{first}, and the report shows no change that would gain {least:.0f}."
+        "{first}. The report does not show whether a change would gain {least:.0f}."
         if lacking
-        else "{first}, and no change that keet knows of is likely to gain {least:.0f}.",
+        else "{first}, and keet sees no cause that is likely to gain {least:.0f}.",
         first=(_at_peak(nearest) or _not_near(diagnosis)).capitalized(),
         least=_least_gain(view),
     )
     parts = (
         said,
         _bound(diagnosis),
-        _nearest_cause(diagnosis),
+        _rarely_issuing(view) or _nearest_cause(diagnosis),
         _few_warps(view) if lacking else Sentence(),
         _tells_more(lacking),
     )
@@ -270,7 +279,7 @@ def _bound(diagnosis: Diagnosis) -> Sentence:
     it."""
     view, model = diagnosis.view, diagnosis.model
     busiest = view.ceilings.get(model.busiest or "")
-    if busiest is None:
+    if busiest is None or view.ceilings.unmeasured == MEMORY_UNITS:  # memory may be the limit
         return Sentence()
     times, what = Quantity(model.most(Effect()), ""), spoken_unit(busiest.name)
     label = f"times faster at most with the same work of {what}"
@@ -278,6 +287,25 @@ def _bound(diagnosis: Diagnosis) -> Sentence:
     return Sentence(
         "With the same work of {unit}, at most {most:.1f}x is left.", unit=what, most=most
     )
+
+
+QUEUED = Parameter(
+    1000.0, "cycles per instruction of a warp: longer than a load takes without queues", "judgement"
+)
+
+
+def _rarely_issuing(view: LaunchView) -> Sentence:
+    """How long a warp takes from one instruction to the next, where no level of memory was
+    measured: if longer than a load takes, accesses queue, and more warps do not help."""
+    warps, issue = view.get("achieved_warps_per_sm"), view.ceilings.reached("issue")
+    if view.ceilings.unmeasured != MEMORY_UNITS or not (warps and issue and issue.value > 0):
+        return Sentence()
+    each = 100 * float(warps.value) / SCHEDULERS / float(issue.value)
+    label = "cycles from one instruction of a warp to the next"
+    cycles = view.ledger.derived("warp_pace", Quantity(each, "cycle"), label, warps, issue)
+    words = "{warps:.0f}s are active per SM, and each issues an instruction every {cycles:.0f}s"
+    words += ": longer than a load takes, so memory is likely busy." if each >= QUEUED else "."
+    return Sentence(words, warps=warps, cycles=cycles)
 
 
 def _nearest_cause(diagnosis: Diagnosis) -> Sentence:
@@ -299,13 +327,10 @@ def _nearest_cause(diagnosis: Diagnosis) -> Sentence:
     )
 
 
-LOW_OCCUPANCY = Parameter(50.0, "percent of an SM's warps: latency may be exposed", "judgement")
-
-
 def _few_warps(view: LaunchView) -> Sentence:
     """A limit on the warps of an SM that may matter, if no warp states show whether it does."""
     possible, limits = view.get("theoretical_occupancy_pct"), tightest_limits(view)
-    if view.stalls or possible is None or not limits or possible.value > LOW_OCCUPANCY:
+    if view.stalls or possible is None or not limits or possible.value > 100 * MAJORITY:
         return Sentence()
     return Sentence(
         "An SM can hold {possible:.0f} of its warps, limited by {by}: whether that exposes latency "
@@ -321,6 +346,7 @@ def _lacking(view: LaunchView) -> list[str]:
         "warp states": not view.stalls,
         "the load of the issue slots": view.ceilings.reached("issue") is None,
         "the machine code": view.code_absent is not None,
+        "the load of DRAM, L2 and L1": view.ceilings.unmeasured == MEMORY_UNITS,
     }
     return [what for what, is_lacking in lacking.items() if is_lacking]
 
@@ -328,7 +354,9 @@ def _lacking(view: LaunchView) -> list[str]:
 def _tells_more(lacking: list[str]) -> Sentence:
     if not lacking:
         return Sentence()
-    return Sentence("The report lacks {what}, which would tell more.", what=" and ".join(lacking))
+    *others, last = lacking
+    what = f"{', '.join(others)} and {last}" if others else last
+    return Sentence("The report lacks {what}, which would tell more.", what=what)
 
 
 def _before_and_after(diagnosis: Diagnosis) -> Sentence:
@@ -339,15 +367,17 @@ def _before_and_after(diagnosis: Diagnosis) -> Sentence:
 
 def _issue_limited(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sentence:
     """The issue slots are no roofline of arithmetic: what the instructions are for is said."""
-    if not nearest or not issue_limited(diagnosis.model):
+    model = diagnosis.model
+    if not nearest or not issue_limited(model) or reached_share(model, "issue") < AT_CEILING:
         return Sentence()
-    return Sentence(
-        "{units}. The slots limit the number of instructions, not the arithmetic: only fewer "
-        "instructions help, and no change that keet knows of is likely to gain {least:.0f}.{work}",
+    said = Sentence(
+        "{units}. The slots limit the number of instructions, not the arithmetic: fewer "
+        "instructions help. keet sees no cause that is likely to gain {least:.0f}.{work}",
         units=_at_peak(nearest).capitalized(),
         least=_least_gain(diagnosis.view),
         work=_needed_work(diagnosis),
     )
+    return Sentence(" ").join(part for part in (said, _nearest_cause(diagnosis)) if part)
 
 
 def _least_gain(view: LaunchView) -> Evidence:
@@ -374,8 +404,6 @@ def _at_roofline(diagnosis: Diagnosis, leading: tuple[Ceiling, ...]) -> Sentence
 
 
 SAID_LEFT = Parameter(1.05, "times faster at the full peak from which that is said", "judgement")
-
-
 _NOTHING_LEFT = Sentence("no speed-up is left")
 
 
@@ -407,17 +435,26 @@ def _at_dram(view: LaunchView, dram: Ceiling, nearest: Ceiling) -> Sentence:
     """`nearest`: L2 if it is nearer to its peak than DRAM, else DRAM."""
     at = _at_peak((dram,) if nearest is dram else (nearest, dram))
     left = _left(view, nearest)
+    # Good kernels come nearer to the peak: more bytes in flight help a part of the way.
+    more = (
+        ""
+        if 1 / max(nearest.share, 0.01) < WORTH
+        else ", by more bytes in flight (wide loads, several per thread)"
+    )
     if view.streaming is not None and view.streaming.verdict == "once":
         return Sentence(
-            "{at}, and every byte is read once: {left}. Only moving fewer bytes helps.",
+            "{at}, and every byte is read once: {left}{more}. {beyond} moving fewer bytes helps.",
             at=at,
             left=left,
+            more=more,
+            beyond="Beyond that, only" if more else "Only",
         )
     return Sentence(
-        "{at}: {left} unless fewer bytes are moved; keet can't tell whether bytes are read twice: "
-        "{why}.",
+        "{at}: {left}{more} unless fewer bytes are moved; keet can't tell whether bytes are read "
+        "twice: {why}.",
         at=at,
         left=left,
+        more=more,
         why=_why_unknown(view),
     )
 
@@ -430,9 +467,6 @@ def _why_unknown(view: LaunchView) -> str:
     return "the report has no machine code that keet can analyse"
 
 
-SAID_WORK = Parameter(5.0, "percent of the time of a kind of instructions to name", "judgement")
-
-
 def _needed_work(diagnosis: Diagnosis) -> Sentence:
     """What the instructions are for, if issuing them takes most of the time."""
     issuing = diagnosis.account.part("issuing")
@@ -441,6 +475,6 @@ def _needed_work(diagnosis: Diagnosis) -> Sentence:
     named = Sentence(", ").join(
         Sentence("{share:.0f} {purpose}", share=part.share, purpose=part.label)
         for part in issuing.children[:3]
-        if part.share.value >= SAID_WORK
+        if part.share.value >= NAMED_PART
     )
     return Sentence(" Of the time: {named}.", named=named) if named else Sentence()

@@ -11,7 +11,7 @@ from itertools import islice
 
 from keet.profile import Launch
 from keet.profile.launch_iteration import MAX_DECODED
-from keet.profile.repeated_launches import sorted_by_duration
+from keet.profile.repeated_launches import representative, sorted_by_duration
 
 MOST_EXPLAINED = MAX_DECODED
 """Launches that a view explains at most. Smaller reports are explained completely."""
@@ -44,10 +44,12 @@ def fair_shares(sizes: Sequence[int], most: int) -> list[int]:
 
 
 def _of_all_durations(group: Sequence[Launch], count: int) -> list[Launch]:
-    """The one with the median duration, the longest, the shortest, and others between them."""
+    """The representative, the longest, the shortest, and others between them."""
     ranked = sorted_by_duration(group)
     last, steps = len(ranked) - 1, max(count - 2, 1)
     spread = [round(last * step / steps) for step in range(steps)]
     # Some of these may be the same launch: others fill up.
-    places = dict.fromkeys([len(ranked) // 2, last, *spread, *range(len(ranked))])
+    places = dict.fromkeys(
+        [ranked.index(representative(group)), last, *spread, *range(len(ranked))]
+    )
     return [ranked[place] for place in islice(places, count)]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from keet.analysis.kernel.debug_build import is_debug_build
+from keet.analysis.limits import NOTABLE_PART, SAVED_PART, SEVERAL, SIMILAR
 from keet.analysis.parameters import Parameter
 from keet.diagnosis.finding import Finding, Forecast
 from keet.explanation.explanation_types import LaunchExplanation
@@ -22,10 +23,6 @@ LIKELY = 1
 MOST_SHOWN = 3
 """Launches that are printed in full unless --all is given."""
 SHOWN_TIME = Parameter(0.8, "share of the time that the shown launches should cover", "judgement")
-NOTABLE_TIME = Parameter(0.1, "share of the time: the launch is shown for it", "judgement")
-NOTABLE_SAVING = Parameter(0.05, "saved share of the time: the launch is shown for it", "judgement")
-LEAST_COMPARED = Parameter(3, "fewest launches of which one can differ", "judgement")
-UNEVEN_LAUNCHES = Parameter(1.2, "longest over shortest launch: durations differ", "judgement")
 
 
 class LaunchResult(NamedTuple):
@@ -90,15 +87,23 @@ class LaunchGroup:
     def is_uneven(self) -> bool:
         """Whether durations differ much: launches of one shape may do different amounts of work."""
         shortest, longest = self.durations
-        return longest > UNEVEN_LAUNCHES * shortest > 0
+        return longest > SIMILAR * shortest > 0
 
     @property
     def spread_text(self) -> str:
         """Which of its launches is shown, and how long they take."""
         shortest, longest = (str(Quantity(ns, "ns")) for ns in self.durations)
-        which = "longer" if len(self.launches) == 2 else "median"
+        which = "the longer" if len(self.launches) == 2 else self._rank_text
         them = f"{len(self.launches):,} launches of this shape"
-        return f"the {which} of {them}, which take {shortest} to {longest}"
+        return f"{which} of {them}, which take {shortest} to {longest}"
+
+    @property
+    def _rank_text(self) -> str:
+        """How long its representative takes."""
+        own, times = self.first.launch.rank_time, [each.rank_time for each in self.launches]
+        if own <= sorted(times)[len(times) // 2]:
+            return "the median"
+        return "the longest" if own == max(times) else "one of the longer"
 
     @property
     def stands_for(self) -> float:
@@ -112,6 +117,11 @@ class LaunchGroup:
     def finding(self) -> Finding | None:
         return self.first.findings[0] if self.first.findings else None
 
+    @property
+    def is_only_possible(self) -> bool:
+        """Whether the report does not show that the cause of the first finding is there."""
+        return self.finding is not None and self.finding.cause_certainty == "possible"
+
     def saved_ns(self, bound: int, *, every: bool = False) -> float:
         """Time that the first finding would save, in nanoseconds; `bound`: 0, 1, 2 for low, likely,
         high. `every`: that all findings would save.
@@ -124,7 +134,7 @@ class LaunchGroup:
             return 0.0
         forecast = self.first.all_fixed if every and self.first.all_fixed else found.forecast
         part = 1 - 1 / max(1.0, forecast[bound])
-        if found.spec.of_launches and self.stands_for:
+        if found.does_more_work and self.stands_for:
             part *= 1 - 1 / max(1.0, self.stands_for)
         return self.time_ns * part
 
@@ -132,14 +142,14 @@ class LaunchGroup:
         """Whether this group is the whole time, so that the gain of its first finding is that of
         the total."""
         found = self.finding
-        return found is not None and not found.spec.of_launches and self.time_ns == total_ns
+        return found is not None and not found.does_more_work and self.time_ns == total_ns
 
     @cached_property
     def different(self) -> tuple[LaunchResult, ...]:
         """Members whose first finding differs from the usual one. Machine code changes findings, so
         only members explained without it are compared."""
         compared = [each for each in self.members if each.without_code] or self.members
-        if len(compared) < LEAST_COMPARED:
+        if len(compared) < SEVERAL:
             return ()
         usual = Counter(each.id for each in compared).most_common(1)[0][0]
         return tuple(each for each in compared if each.id != usual)
@@ -181,7 +191,7 @@ def gain_of(
 
 def notable_saving(saved: float, total: float) -> float:
     """0 if it is too small to move a kernel before those that take more time."""
-    return saved if saved >= NOTABLE_SAVING * total else 0.0
+    return saved if saved >= SAVED_PART * total else 0.0
 
 
 def launches_that_matter(groups: Sequence[LaunchGroup]) -> tuple[LaunchExplanation, ...]:
@@ -197,7 +207,7 @@ def launches_that_matter(groups: Sequence[LaunchGroup]) -> tuple[LaunchExplanati
     covered = sum(took[each] for each in chosen)
     for group in sorted(groups, key=lambda each: -took[each]):
         missing = covered < SHOWN_TIME * total
-        if missing and took[group] >= NOTABLE_TIME * total and group not in chosen:
+        if missing and took[group] >= NOTABLE_PART * total and group not in chosen:
             chosen[group] = None
             covered += took[group]
     most = set(list(chosen)[:MOST_SHOWN])

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import Parameter
+from keet.analysis.limits import MAJORITY
 from keet.analysis.replay_gap.gap import REPLAY_DIFFERS, ReplayGap, replay_gap
 from keet.analysis.replay_gap.reasons import ReplayReason, ReplayReasons
 from keet.evidence import Evidence
@@ -31,7 +31,6 @@ from keet.units import Quantity
 if TYPE_CHECKING:
     pass
 
-ALIKE_TIME = Parameter(0.5, "share of similar launches in a launch's time in the run", "judgement")
 _WHOSE: Mapping[KnownBy, str] = {
     "launch": "{plain}",
     "shape": "launches like it took {plain}",
@@ -187,7 +186,7 @@ def _with_alike(found: LaunchInRun, view: LaunchView, position: Position) -> Lau
     near = time(book, "run_alike_time", position.alike_ns, "time of launches about as long")
     alike = share(book, "run_alike_share", near, found.busy, "share of launches about as long")
     found = found._replace(alike=alike, others=(*found.others, near))
-    return found if position.alike >= ALIKE_TIME else _with_warning(found, alike, view, position)
+    return found if position.alike >= MAJORITY else _with_warning(found, alike, view, position)
 
 
 def _with_warning(

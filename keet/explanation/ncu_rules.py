@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import WORTH
+from keet.diagnosis.diagnosis import MOSTLY_UNKNOWN
 from keet.diagnosis.finding import Finding
 from keet.findings import findings
 from keet.profile import Launch
@@ -26,9 +26,6 @@ _SYMPTOMS = frozenset(
     )
 )
 """Rules about symptoms: waiting, busy units, cache misses."""
-
-
-HIDDEN_CAUSE = Parameter(30.0, "unknown percent of the time: may hide a cause", "judgement")
 
 
 def second_opinion(
@@ -115,7 +112,7 @@ def judge_rule(
         return RuleAssessment("keet considers it a consequence of finding 1.", 1)
     if rule.rule not in _SYMPTOMS and not any(rule.rule in s.rules for s in findings().values()):
         return RuleAssessment("keet has no check of its own for it.")
-    if unknown >= HIDDEN_CAUSE and not _is_known(rule, minor):
+    if unknown >= 100 * MOSTLY_UNKNOWN and not _is_known(rule, minor):
         return NOT_JUDGED
     return RuleAssessment("keet estimates that fixing it would gain less than 10%.")
 

@@ -7,7 +7,7 @@ import math
 from keet.analysis.kernel.archetype import archetype_of
 from keet.analysis.kernel.language import language_of
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import Parameter
+from keet.analysis.limits import SIMILAR
 from keet.catalog.case_summaries import CaseSummary, case_summaries
 from keet.catalog.precedents import Precedents, precedents
 from keet.diagnosis.finding import Finding
@@ -15,7 +15,6 @@ from keet.explanation.explanation_types import LaunchExplanation
 from keet.formatting import count_noun, share_text, speedup_text, times_text
 
 MEASURED_ON = "H200"
-SIMILAR_GAINS = Parameter(1.1, "factor between similar gains, and between launches", "judgement")
 
 
 def precedents_of(finding: Finding) -> Precedents | None:
@@ -48,9 +47,9 @@ def measured_text(found: Precedents) -> str:
 def _disagreement(found: Precedents, finding: Finding) -> str:
     """A gain of 2x means that the cause takes half of the time."""
     likely = finding.forecast.likely
-    if likely * SIMILAR_GAINS < found.low:
+    if likely * SIMILAR < found.low:
         which, theirs = "smaller", f"{share_text(1 - 1 / found.low)} or more"
-    elif likely > SIMILAR_GAINS * found.high:
+    elif likely > SIMILAR * found.high:
         which, theirs = "larger", f"at most {share_text(1 - 1 / found.high)}"
     else:
         return ""

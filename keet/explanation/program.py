@@ -1,13 +1,13 @@
 """The program as a whole: kernels by the time that a fix would save, and findings about several
 launches.
 
-Identical launches (same kernel, grid and block) are one row, represented by the launch with the
-median duration. If the run of the whole program is known, the rows are the kernels of that run.
+Identical launches (same kernel, grid and block) are one row, represented by one launch: see
+`representative`. If the run of the whole program is known, the rows are the kernels of that run.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.kernel.library import launched_by
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
-from keet.analysis.parameters import Parameter
+from keet.analysis.limits import NOTABLE_PART, SEVERAL
+from keet.analysis.time_model import WORTH
 from keet.diagnosis.finding import Forecast
 from keet.evidence import Evidence
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ProgramCollector", "ProgramExplanation", "ProgramRow", "program_of"]
 
-PROGRAM_WORTH = Parameter(1.05, "gain of the whole program from which it is printed", "judgement")
-
 
 _ONE_REMAINS = (
     "For kernels that are too short, the table's gain is lower than that of the finding: if their "
@@ -61,7 +60,7 @@ _ONE_REMAINS = (
 def _is_merged(group: LaunchGroup) -> bool:
     """Whether the row of the group prints a lower gain than its finding."""
     found, gain = group.finding, gain_of([group], group.time_ns)
-    if found is None or not found.spec.of_launches or gain is None:
+    if found is None or not found.does_more_work or gain is None:
         return False
     return times_text(gain.likely) != times_text(found.forecast.likely)
 
@@ -136,10 +135,11 @@ class _ProgramMaker:
     def program(self) -> ProgramExplanation:
         total = self._total()
         rows = tuple(self._rows(total))
-        gain = gain_of(self._groups, float(total.value))
+        gain = gain_of(self._sure_groups, float(total.value))
         said = (
             *self._sentences(total, gain),
             *same_work_texts(self._groups, self._book),
+            *self._of_all_shapes(total),
             *self._explained(total),
             *self._untimed(total),
             *self._differences(),
@@ -156,6 +156,11 @@ class _ProgramMaker:
             launches_that_matter(self._groups),
             self._standing,
         )
+
+    @cached_property
+    def _sure_groups(self) -> list[LaunchGroup]:
+        """Those whose first finding counts in the total: a cause that is only possible does not."""
+        return [group for group in self._groups if not group.is_only_possible]
 
     def _total(self) -> Evidence:
         """Time of all rows: of the run if it is known, else of the launches."""
@@ -251,7 +256,7 @@ class _ProgramMaker:
         if self._run is None:
             yield self._size(total)
         yield from self._debug_builds()
-        if gain is None or gain.likely < PROGRAM_WORTH:
+        if gain is None or gain.likely < WORTH:
             return
         low, likely, high = (
             self._book.derived(f"program_gain_{name}", Quantity(factor, "x"), f"{name} gain")
@@ -261,8 +266,9 @@ class _ProgramMaker:
         after = time(self._book, "program_time_after", after_ns, "time after the fixes", total)
         times, least, most = (times_text(float(each.value)) for each in (likely, low, high))
         yield (
-            f"If the first finding of {self._fixed()} were fixed, {self._what()} would take about "
-            f"{after} instead of {total}: {times} faster (estimated range {least} to {most})"
+            f"If the first finding of {self._fixed()} were fixed{self._left_possible()}, "
+            f"{self._what()} would take about {after} instead of {total}: {times} faster "
+            f"(estimated range {least} to {most})"
             f"{self._if_every(total, gain)}."
         )
         if any(map(_is_merged, self._groups)):
@@ -282,7 +288,7 @@ class _ProgramMaker:
             )
 
     def _if_every(self, total: Evidence, first: Forecast) -> str:
-        every = gain_of(self._groups, float(total.value), every=True)
+        every = gain_of(self._sure_groups, float(total.value), every=True)
         if every is None or times_text(every.likely) == times_text(first.likely):
             return ""
         shown = self._book.derived(
@@ -293,6 +299,11 @@ class _ProgramMaker:
     def _fixed(self) -> str:
         """Which kernels the gain is about: those that are not explained have none."""
         return "each kernel that is explained" if self._left_out else "each kernel"
+
+    def _left_possible(self) -> str:
+        """Says what the gain leaves out."""
+        some = len(self._sure_groups) < len(self._groups)
+        return " (findings that are only possible are left out)" if some else ""
 
     def _what(self) -> str:
         return "the kernels of the run" if self._run else "they"
@@ -306,6 +317,27 @@ class _ProgramMaker:
         plural = "" if kernels == 1 else "s"
         taking = f" take {total}" if total.value else "; the report has no durations"
         return f"{launches_text(told)} of {of} kernel{plural}{taking}."
+
+    def _of_all_shapes(self, total: Evidence) -> Iterator[str]:
+        """The time of a kernel with so many shapes that the table shows only a part of it."""
+        if self._run is not None or not total.value:
+            return
+        shapes = defaultdict(list)
+        for launches in (*(group.launches for group in self._groups), *self._left_out):
+            shapes[launches[0].kernel].append(launches)
+        for kernel, groups in shapes.items():
+            ns = sum(launch.rank_time for group in groups for launch in group)
+            if len(groups) <= SEVERAL or ns < NOTABLE_PART * float(total.value):
+                continue
+            key = f"program_kernel_{groups[0][0].id}"
+            took = time(self._book, f"{key}_time", ns, f"time of {kernel}")
+            part = share(self._book, f"{key}_share", took, total, f"share of {kernel}")
+            count = Quantity(len(groups), "")
+            of = self._book.derived(f"{key}_shapes", count, f"launch shapes of {kernel}")
+            yield (
+                f"{kernel} takes {took} with all of its {count_text(of)} launch shapes: "
+                f"{time_share_text(part)} of the time."
+            )
 
     def _explained(self, total: Evidence) -> Iterator[str]:
         """How much of a large report is explained here."""

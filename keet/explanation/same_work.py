@@ -10,10 +10,11 @@ import math
 from collections.abc import Iterator, Sequence
 
 from keet.analysis.ledger import Ledger
+from keet.analysis.limits import SAME_BYTES
 from keet.analysis.parameters import Parameter
 from keet.analysis.roofline.compute import compute_ceilings, loads_constants
 from keet.analysis.roofline.launch_roofline import lead_of
-from keet.analysis.several_launches.cross_launch import SAME_PASS, SAVED_ACROSS
+from keet.analysis.several_launches.cross_launch import SAVED_ACROSS
 from keet.analysis.several_launches.traffic import stored_bytes, written_and_read
 from keet.analysis.time_model import WORTH
 from keet.evidence import Reference, Sentence
@@ -84,7 +85,7 @@ def _is_slower(slow: _Kernel, fast: _Kernel, total_ns: float) -> bool:
 
 
 def _is_equal(one: Quantity, other: Quantity) -> bool:
-    return abs(math.log(one.value / other.value)) <= SAME_PASS
+    return abs(math.log(one.value / other.value)) <= SAME_BYTES
 
 
 def _work_of(each: LaunchExplanation) -> _Work | None:

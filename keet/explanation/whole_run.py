@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from keet.analysis.ledger import Ledger
-from keet.analysis.parameters import Parameter
-from keet.analysis.replay_gap.reasons import REASON_NAMES
+from keet.analysis.limits import MAJORITY, SAVED_PART
+from keet.analysis.replay_gap.reasons import HARDLY_SHARED, REASON_NAMES
 from keet.evidence import Evidence
 from keet.explanation.run_texts import (
     PLAIN,
@@ -27,11 +27,6 @@ from keet.units import Quantity
 if TYPE_CHECKING:
     from keet.explanation.launch_in_run import ReplayDiffers
 
-SAID_OVERLAP = Parameter(1.03, "sum of durations over busy time: kernels overlap", "judgement")
-SAID_GAPS = Parameter(0.05, "share of the run from which idle time is mentioned", "judgement")
-SAID_COVERAGE = Parameter(
-    50.0, "percent of the run's GPU time: a smaller part is said", "judgement"
-)
 _NAMED_GAPS = 3
 _NAMED_LAUNCHES = 3
 _SEVERAL: Mapping[Workload, str] = {
@@ -201,7 +196,7 @@ def combined_row(run: WholeRun, rows: Sequence[KernelRow]) -> KernelRow:
 
 def _sentences(run: WholeRun) -> Iterator[str]:
     yield _first_sentence(run)
-    if run.total.value > SAID_OVERLAP * run.busy.value:
+    if run.total.value > HARDLY_SHARED * run.busy.value:
         yield f"Kernels ran concurrently: their durations add up to {run.total}."
     yield from _idle(run)
     if run.ranges:
@@ -211,7 +206,7 @@ def _sentences(run: WholeRun) -> Iterator[str]:
         )
     elif not any(row.profiled for row in run.kernels):
         yield "No launch of this report is in that table: it may be of another program."
-    elif round(run.covered.value) < SAID_COVERAGE:
+    elif round(run.covered.value) < 100 * MAJORITY:
         yield (
             f"The launches of this report represent {time_share_text(run.covered)} of that time: "
             "most of the run was not profiled."
@@ -239,7 +234,7 @@ def _idle(run: WholeRun) -> Iterator[str]:
         run.busy,
         run.span,
     )
-    if idle.value >= 100 * SAID_GAPS:
+    if idle.value >= 100 * SAVED_PART:
         yield (
             f"From its first kernel to its last, the run took {run.span}; the GPU ran no kernel "
             f"for {time_share_text(idle)} of that time."

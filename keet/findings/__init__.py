@@ -156,6 +156,8 @@ class FindingSpec(NamedTuple):
     """The note of a launch that does not have the problem."""
     of_launches: bool = False
     """Whether its gain is that of many launches: their time, not that of each."""
+    more_work: tuple[str, ...] = ()
+    """Variants whose fix does more work in the same time, and not the same work faster."""
     is_general: bool = False
     """Whether it names a symptom (waiting, a busy unit, traffic, inactive threads) that good code
     has too, so that a small gain is doubtful unless the waste was measured."""

@@ -10,6 +10,7 @@ from keet.analysis.candidate import Candidate, part_of
 from keet.analysis.facts import instructions, origin
 from keet.analysis.instruction_removal import kept_waits_by, removed_part
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import NOTABLE_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines
 from keet.analysis.sass.expanded_names import BYTES, INTEGER_DIVISIONS
@@ -127,7 +128,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     places = partial(view.column_places, "executed instructions", "inst_executed")
     said, shown = Sentence(), [share, issue]
     for part, text in ((divisions, _DIVIDES), *_named(view)):
-        if part is not None and part.value / 100 >= instructions.NOTABLE_PART:
+        if part is not None and part.value / 100 >= NOTABLE_PART:
             said = Sentence("{before}{then}", before=said, then=Sentence(text, part=part))
             shown.append(part)
     text = Sentence(words, issue=issue, share=share, named=said)
@@ -252,7 +253,7 @@ def leading_lines(code: MachineCode) -> LeadingLines:
     }
     of = max(known, key=lambda each: code.share(known[each]))
     positions = known[of]
-    if code.share(positions) < instructions.NOTABLE_PART:
+    if code.share(positions) < NOTABLE_PART:
         of = "work on addresses and conditions"
         purposes = code.purposes
         positions = [each for each in code.program.ran if purposes[each].value in _OVERHEAD]

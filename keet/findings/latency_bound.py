@@ -11,6 +11,7 @@ from keet.analysis.candidate import HIDEABLE, Candidate, a_unit_explains, kept_w
 from keet.analysis.facts import global_memory, grid, on_chip, origin, waits
 from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE_SM
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import LIKELY
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines
 from keet.analysis.time_model import HOT_LINE, LEADS, PASSES_ON, WORTH, Effect, TimeModel
@@ -29,7 +30,6 @@ MOST_ROUND_TRIPS = Parameter(
     8, "most loads in a row that can be issued together: they need registers", "judgement"
 )
 SEVERAL_TRIPS = Parameter(2, "loads waited for one after the other that are mentioned", "judgement")
-WITHOUT_STATES = Parameter(0.8, "likelihood of latency without warp states", "judgement")
 
 FINDING = FindingSpec(
     id="latency_bound",
@@ -50,6 +50,7 @@ FINDING = FindingSpec(
     ),
     parameters=(MORE_IN_FLIGHT, LEADS),
     claims=("waiting", "instructions", "parallelism", "redundant"),
+    labels={"blocks": "blocks may wait for each other"},
     is_general=True,
     unlike={
         "occupancy_limited_registers": "If registers limit the number of warps, more warps cover "
@@ -67,6 +68,10 @@ FINDING = FindingSpec(
         when(origin.library): "Give {library} more work per call (larger or batched problems), "
         "choose another algorithm or data type, or let independent calls overlap in several "
         "streams.",
+        when(grid.blocks_may_wait, name="blocks"): "Look for code that makes blocks wait{here}: a "
+        "loop that reads a flag of another block, a lock, a barrier over the grid, or data from "
+        "the host. Let each block publish its own result before it needs another's, or split the "
+        "steps into two kernels. If no block waits, shorten chains of dependent loads.",
         when(origin.triton, waits.waits_for_global_loads, name="triton_loads"): "Start loads "
         "earlier{here}: raise num_stages so that the loop is pipelined, raise num_warps, or let "
         "each program handle more elements.",
@@ -192,7 +197,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         busy = Sentence("The report does not say how busy the units were")
     elif top.name == "issue":
         used = Sentence("{busy:.0f} of which are used", busy=top.reached)
-        busy = Sentence("No unit is busier than the issue slots, {used}", used=used)
+        none = "None of the measured units" if view.ceilings.unmeasured else "No unit"
+        busy = Sentence("{none} is busier than the issue slots, {used}", none=none, used=used)
     else:
         text = "The busiest unit is {unit} at {busy:.0f} of its peak"
         if top.name == WHOLE_SM:
@@ -217,23 +223,34 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
                 trips=trips,
             )
     busiest, possible = top.reached if top else None, view.get("theoretical_occupancy_pct")
-    evidence = (issue, busiest, possible, view.stall(longest), cited)
+    evidence = [issue, busiest, possible, view.stall(longest), cited]
+    text = Sentence("{busy}, and {waits}.", busy=busy, waits=waits)
+    variant = "ampere" if view.capability >= (8, 0) else ""  # cp.async came with it
+    held = view.get("achieved_occupancy_pct")
+    is_serial = bool(grid.blocks_may_wait.test(view))
+    if is_serial and held is not None:
+        more = "SMs hold {held:.0f} of the warps that they can: blocks seem to wait for each other "
+        more += "or for something outside the kernel."
+        text = Sentence(" ").join((text, Sentence(more, held=held)))
+        variant, evidence = "blocks", [*evidence, held]
     yield Candidate(
         FINDING.id,
-        Sentence("{busy}, and {waits}.", busy=busy, waits=waits),
+        text,
         Effect(waits=covered),
         tuple(piece for piece in evidence if piece is not None),
         lambda: view.led_places(partial(_awaited, longest), view.waiting_places(longest)),
         "assumed",
-        variant="ampere" if view.capability >= (8, 0) else "",  # cp.async came with it
-        likelihood=1.0 if view.stalls else WITHOUT_STATES,
+        variant=variant,
+        likelihood=1.0 if view.stalls and not is_serial else LIKELY,
+        is_open=is_serial,
     )
 
 
 def _round_trips(view: LaunchView) -> Evidence | None:
     """How many loads a thread waits for one after the other: over how many instructions the waits
-    for loads are spread. None: not known."""
-    if view.code is None:
+    for loads are spread. None: not known, or each needs what the one before it returned."""
+    chained = (waits.chases_pointers, waits.dependent_loads)
+    if view.code is None or any(fact.test(view) for fact in chained):
         return None
     samples = Counter(
         {

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from keet.analysis.candidate import Candidate
 from keet.analysis.facts import grid, origin
-from keet.analysis.kernel.grid_use import LEAST_KERNEL_NS, SHORT_KERNEL_NS, shortness, start_ns
+from keet.analysis.kernel.grid_use import shortness, start_ns
 from keet.analysis.kernel.work_per_warp import FEW_INSTRUCTIONS, instructions_per_warp
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import LEAST_KERNEL_NS, SHORT_KERNEL_NS
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import TimeModel
 from keet.evidence import Evidence, Sentence

@@ -9,14 +9,9 @@ from keet.analysis.candidate import MAX_GAIN, Candidate
 from keet.analysis.decisions.occupancy import USUAL_ACHIEVED
 from keet.analysis.decisions.uneven import evenness
 from keet.analysis.facts import grid, origin, waits
-from keet.analysis.kernel.grid_use import (
-    BALANCED,
-    SHORT_KERNEL_NS,
-    grid_shape,
-    least_kept,
-    resident,
-)
+from keet.analysis.kernel.grid_use import BALANCED, grid_shape, least_kept, resident
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import SHORT_KERNEL_NS
 from keet.analysis.place import LeadingLines
 from keet.analysis.time_model import MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Sentence

@@ -11,6 +11,8 @@ from keet.analysis.facts import global_memory, instructions, on_chip, origin
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.kernel.library import library_of_launch
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import FEW_BYTES, LIKELY, POSSIBLE, READ_AGAIN
+from keet.analysis.memory_work import global_loads_part
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Sentence
@@ -21,20 +23,9 @@ if TYPE_CHECKING:
     from keet.analysis.sass.analyses.reuse import PointerReuse
     from keet.analysis.sass.machine_code import MachineCode
 
-REPEATED = Parameter(
-    1.4, "requested over distinct bytes from which data counts as read again", "fit"
-)
 REUSE = Parameter(0.5, "exponent: how many of the L2 reads beyond DRAM's can be saved", "fit")
 L2_READS_KEPT = Parameter(0.2, "least share of L2's reads that a rewrite leaves", "judgement")
-REREAD_BYTES = Parameter(1e6, "DRAM bytes below which many are code and constants", "judgement")
 PASSES_OVER_DATA = Parameter(8, "most iterations of a loop of passes over the data", "judgement")
-LIKELY_SAME_DATA = Parameter(
-    0.8,
-    "likelihood that equal numbers of bytes are the same data, at medium confidence",
-    "judgement",
-)
-POSSIBLY_SAME_DATA = Parameter(0.5, "the same, at low confidence", "judgement")
-SAME_INPUT = Parameter(0.4, "the same, if all launches only read the bytes", "judgement")
 
 FINDING = FindingSpec(
     id="redundant_traffic",
@@ -53,7 +44,7 @@ FINDING = FindingSpec(
         "UncoalescedGlobalAccess",
         "MemoryCacheAccessPattern",
     ),
-    parameters=(REPEATED, REUSE, PIPE_WORK, MOST_REMOVED),
+    parameters=(READ_AGAIN, REUSE, PIPE_WORK, MOST_REMOVED),
     claims=("bytes", "instructions", "redundant", "launches"),
     memory="global",
     may_drop_stores=True,
@@ -151,7 +142,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candidate]:
     """The same bytes come from DRAM more than once within the launch."""
     read, executed = view.get("dram_bytes_read"), view.get("inst_executed")
-    if view.code is None or read is None or executed is None or read.value < REREAD_BYTES:
+    if view.code is None or read is None or executed is None or read.value < FEW_BYTES:
         return
     l2_size = view.value("device_l2_size")
     wasted, hedge, has_passes, sectors = _repeats(view.code, float(read.value), l2_size)
@@ -164,10 +155,12 @@ def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Can
     written = view.value("dram_bytes_written") or 0.0
     removed = min(MOST_REMOVED, wasted / (read.value + written))
     to_l1 = max(SECTOR * (view.value("l2_l1_sectors") or 0.0), 1.0)
-    # Most of what threads load may come from L1: that part stays.
+    # Most of what threads load may come from L1, and most of L1's work may be shared memory: these
+    # parts stay.
     loaded = max(SECTOR * (view.value("global_load_sectors") or 0.0), to_l1)
     units = {"DRAM": 1 - removed, "L2": 1 - min(removed, wasted / to_l1)}
-    units |= dict.fromkeys(("L1", "LSU"), 1 - min(removed, wasted / loaded))
+    within = min(removed, wasted / loaded) * global_loads_part(view)
+    units |= dict.fromkeys(("L1", "LSU"), 1 - within)
     text = (
         "The launch reads {read} from DRAM, but the addresses of its loads cover {hedge} "
         "{distinct}: each byte is read {times:.1f} times on average."
@@ -188,7 +181,7 @@ def _repeats(
     """The part of `read` that DRAM had delivered before, by the addresses of the loads; how exact
     the rest is; whether the kernel makes passes over the data; the sectors of these loads."""
     bounded = [row for row in code.reuse if row.sector_bytes_at_most]
-    repeated = [row for row in bounded if (row.times or 0) >= REPEATED]
+    repeated = [row for row in bounded if (row.times or 0) >= READ_AGAIN]
     passes = [row.times or 1.0 for row in repeated if _is_passes(row)]
     distinct = float(sum(row.sector_bytes_at_most or 0 for row in bounded))
     gathered = float(sum(row.l1_bytes or 0 for row in code.reuse if not row.sector_bytes_at_most))
@@ -233,7 +226,7 @@ def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candi
     if sectors is None or read is None:
         return
     delivered = float(SECTOR * sectors.value)
-    if not REREAD_BYTES <= read.value < delivered:
+    if not FEW_BYTES <= read.value < delivered:
         return
     written = SECTOR * (view.value("l2_l1_write_sectors") or 0.0)
     needed = max((read.value + written) / (delivered + written), L2_READS_KEPT)
@@ -275,7 +268,7 @@ def _between_launches(view: LaunchView) -> Iterator[Candidate]:
     if shared is None or shared.saved_us is None or library_of_launch(view.launch) is not None:
         return  # users can't fuse a library's kernel
     saved = min(shared.saved_us.value, MOST_REMOVED * shared.total_us)
-    likelihoods = {"high": 1.0, "medium": LIKELY_SAME_DATA, "low": POSSIBLY_SAME_DATA}
+    likelihoods = {"high": 1.0, "medium": LIKELY, "low": POSSIBLE}
     is_writer = view.launch.id in shared.writers
     operation = global_memory.STORE if is_writer else global_memory.LOAD
     yield Candidate(
@@ -286,5 +279,5 @@ def _between_launches(view: LaunchView) -> Iterator[Candidate]:
         lambda: global_memory.places_of(view, operation),
         "suspected",
         variant=shared.kind,
-        likelihood=SAME_INPUT if shared.kind == "same_input" else likelihoods[shared.confidence],
+        likelihood=POSSIBLE if shared.kind == "same_input" else likelihoods[shared.confidence],
     )

@@ -10,9 +10,9 @@ from keet.analysis.candidate import LEAST_PART, Candidate, part_of
 from keet.analysis.decisions.saturated import PIPE_WORK, saturated, unit_places
 from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import Parameter
+from keet.analysis.limits import NOTABLE_PART
 from keet.analysis.place import LeadingLines
-from keet.analysis.sass.expanded_names import POWER
+from keet.analysis.sass.expanded_names import INTEGER_DIVISIONS
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
@@ -21,7 +21,6 @@ from keet.units import Quantity
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
 
-SPECIAL_FUNCTIONS = Parameter(0.3, "share of the XU work that is left after a rewrite", "judgement")
 
 FINDING = FindingSpec(
     id="sfu_bound",
@@ -34,7 +33,7 @@ FINDING = FindingSpec(
     "saved.",
     rules=("HighPipeUtilization",),
     credited_rules=("HighPipeUtilization", "CPIStall"),
-    parameters=(SPECIAL_FUNCTIONS, PIPE_WORK, SHARPNESS, INDIRECT),
+    parameters=(PIPE_WORK, SHARPNESS, INDIRECT),
     claims=("instructions",),
     unlike={
         "integer_overhead": "Integer divisions and conversions use the XU pipe, too; they count "
@@ -82,15 +81,15 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if busy is not None and functions >= LEAST_PART:
         words = "The XU pipe (special functions, conversions) is busy for {busy:.0f} of the time."
         # Range reduction and scaling go with a function; of powers, the code shows all.
-        powers = _powers(view)
-        with_function = max(functions, powers.value / 100) if powers else functions
-        left = 1 - (1 - SPECIAL_FUNCTIONS) * with_function
-        effect = Effect({"XU": SPECIAL_FUNCTIONS, **dict.fromkeys(("issue", "FMA", "ALU"), left)})
+        expanded = _expanded(view)
+        with_function = max(functions, expanded.value / 100) if expanded else functions
+        left = 1 - (1 - PIPE_WORK) * with_function
+        effect = Effect({"XU": PIPE_WORK, **dict.fromkeys(("issue", "FMA", "ALU"), left)})
         text, shown = Sentence(words, busy=busy), [busy]
-        if powers is not None and powers.value / 100 >= instructions.NOTABLE_PART:
-            more = "{text} {powers:.0f} of the instructions are the code of powf."
-            text = Sentence(more, text=text, powers=powers)
-            shown.append(powers)
+        if expanded is not None and expanded.value / 100 >= NOTABLE_PART:
+            more = "{text} {share:.0f} {what}."
+            text = Sentence(more, text=text, share=expanded, what=expanded.label)
+            shown.append(expanded)
         places = partial(unit_places, view, "XU")
         yield Candidate(FINDING.id, text, effect, tuple(shown), places, "assumed")
     pipe = saturated(view, model)
@@ -98,13 +97,22 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         yield pipe.candidate(FINDING.id)
 
 
-def _powers(view: LaunchView) -> Evidence | None:
-    """The share of the instructions that compute powf; None without the machine code."""
-    executed = view.get("inst_executed")
-    if executed is None or view.code is None:
+def _expanded_names(code: MachineCode) -> set[str]:
+    return {each.name for each in code.expansions} - set(INTEGER_DIVISIONS)
+
+
+def _expanded(view: LaunchView) -> Evidence | None:
+    """The share of the instructions that are the code of powf, sinf and the like; None without the
+    machine code, or if there are none."""
+    executed, code = view.get("inst_executed"), view.code
+    if executed is None or code is None:
         return None
-    percent = Quantity(100 * view.code.share(view.code.expanded(POWER)), "%")
-    return view.ledger.derived("power_share", percent, "of the instructions compute powf", executed)
+    names = _expanded_names(code)
+    if not names:
+        return None
+    percent = Quantity(100 * code.share(code.expanded(*names)), "%")
+    label = f"of the instructions are the code of {' and '.join(sorted(names))}"
+    return view.ledger.derived("expanded_share", percent, label, executed)
 
 
 def absent(view: LaunchView, model: TimeModel) -> Absence | None:
@@ -115,10 +123,11 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
 
 
 def leading_lines(code: MachineCode) -> LeadingLines:
-    """Lines of powers if they are a notable part; else lines by instructions of the XU pipe."""
-    powers = code.expanded(POWER)
-    if code.share(powers) >= instructions.NOTABLE_PART:
-        of, positions = "instructions of powf", powers
+    """Lines of functions that the compiler expands if these are a notable part; else lines by
+    instructions of the XU pipe."""
+    functions = code.expanded(*_expanded_names(code))
+    if code.share(functions) >= NOTABLE_PART:
+        of, positions = "instructions of expanded functions", functions
     else:
         of, program = "special functions and conversions", code.program
         positions = [each for each in program.ran if program.code[each].opcode in instructions.XU]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.analysis.candidate import Candidate
-from keet.analysis.decisions.replays import COALESCED_WAITS, REPLAYED, WIDEST, replays
+from keet.analysis.decisions.replays import COALESCED_WAITS, REPLAYED, replays
 from keet.analysis.facts import on_chip, origin
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.memory_work import UNRELATED_WAITS, less_shared
+from keet.analysis.limits import WIDEST
+from keet.analysis.memory_work import UNRELATED_WAITS, less_shared, shared_addresses
 from keet.analysis.time_model import MOST_REMOVED, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, SmallShare, otherwise, when
@@ -21,7 +22,9 @@ FINDING = FindingSpec(
     "several wavefronts.",
     how="The wavefronts of shared loads and stores that are repeats because of bank conflicts are "
     "compared with all of their wavefronts. The fix removes that share of the work of L1 and of "
-    "the waiting for shared memory. Without these counters, keet suspects it where a kernel with "
+    "the waiting for shared memory. Where the memory tables are missing, the wavefronts of each "
+    "instruction are compared with the fewest that it could need. Without any of these counters, "
+    "keet suspects it where a kernel with "
     "shared memory keeps L1 busy much longer than the LSU pipe that feeds it, lookups in L2 take "
     "whole lines, and the size of static shared memory is not that of padded tiles.",
     rules=("UncoalescedSharedAccess", "SharedMemoryConflicts"),
@@ -81,6 +84,7 @@ FINDING = FindingSpec(
 
 _CONFLICTS = ("bank_conflicts_load", "bank_conflicts_store")
 _WAVEFRONTS = ("shared_load_wavefronts", "shared_store_wavefronts")
+_EXCESS, _EVERY = "src_shared_wavefronts_excess", "src_shared_wavefronts"
 _SHARE = ("bank_conflict_share", "shared wavefronts lost to bank conflicts")
 
 
@@ -102,14 +106,26 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         Sentence(text, share=share, fronts=fronts),
         less_shared(model, min(1.0, share.value / 100), fronts.value),
         (share, conflicts, fronts),
-        lambda: view.column_places("excess wavefronts", "src_shared_wavefronts_excess"),
+        lambda: view.column_places("excess wavefronts", _EXCESS),
     )
 
 
 def _wavefronts(view: LaunchView) -> tuple[Evidence | None, Evidence | None]:
-    """Bank conflicts of loads and stores, and all of their wavefronts."""
+    """Bank conflicts of loads and stores, and all of their wavefronts; without the memory tables,
+    from the counters of single instructions."""
     conflicts = view.total("bank_conflicts", "shared-memory bank conflicts", *_CONFLICTS)
-    return conflicts, view.total("shared_wavefronts", "shared-memory wavefronts", *_WAVEFRONTS)
+    fronts = view.total("shared_wavefronts", "shared-memory wavefronts", *_WAVEFRONTS)
+    if conflicts is not None and fronts is not None:
+        return conflicts, fronts
+    plain = shared_addresses(view)
+    if not plain:  # exports have the totals only
+        known = not view.by_address("memory_type")
+        return (view.get(_EXCESS), view.get(_EVERY)) if known else (None, None)
+    label = "wavefronts of shared loads and stores"
+    return (
+        view.sum_over("load_store_conflicts", _EXCESS, plain, f"excess {label}"),
+        view.sum_over("load_store_wavefronts", _EVERY, plain, label),
+    )
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:

@@ -14,17 +14,11 @@ from keet.analysis.candidate import (
     kept_waits,
 )
 from keet.analysis.facts import grid, origin, waits
-from keet.analysis.kernel.grid_use import (
-    LEAST_KERNEL_NS,
-    SHORT_KERNEL_NS,
-    GridShape,
-    grid_shape,
-    least_kept,
-    shortness,
-)
+from keet.analysis.kernel.grid_use import GridShape, grid_shape, least_kept, shortness
 from keet.analysis.kernel.inactive_threads import empty_lanes
-from keet.analysis.kernel.work_per_warp import chain_share, working_part
+from keet.analysis.kernel.work_per_warp import WARP, chain_share, working_part
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import LEAST_KERNEL_NS, SHORT_KERNEL_NS
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WITHIN_SM, Effect, TimeModel
 from keet.evidence import Sentence
@@ -33,6 +27,9 @@ from keet.units import Quantity
 
 PARTIAL_WAVE = Parameter(
     0.4, "exponent: how waiting decreases with more blocks where every SM has one", "fit"
+)
+LOOP_FREE_NS = Parameter(
+    100_000.0, "nanoseconds by which a thread that repeats nothing ends", "judgement"
 )
 IDLE_GAIN = Parameter(2, "ln(gain) over that by SMs without a block: it is measured", "judgement")
 
@@ -61,7 +58,9 @@ FINDING = FindingSpec(
     labels={
         "one_thread": "one thread does all the work",
         "few_threads": "too few threads: few blocks of partial warps",
+        "tiny": "too few threads",
     },
+    more_work=("tiny",),
     headline="idle",
     unlike={
         "tail_effect": "With more than one wave of blocks, SMs that idle at the end are a tail "
@@ -137,6 +136,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         if empty.block.value == 1:  # serial code: each thread gets a part of its steps
             variant = "one_thread" if shape.grid.value == 1 else variant
             idle = idle._replace(units={}, longest_sm=shape.spread * empty.filled)
+    if variant != "one_thread" and _is_tiny(view, shape):
+        variant = "tiny"
     filled = idle._replace(
         waits=kept_waits(model, HIDEABLE, 1 - _unhidden(view, shape, waves) ** part)
     )
@@ -168,6 +169,16 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             variant,
             likelihood,
         )
+
+
+def _is_tiny(view: LaunchView, shape: GridShape) -> bool:
+    """Whether the whole launch is less than a warp per SM, and threads end so early that they
+    repeat nothing that could be split: then the GPU can do more in the time, not the same faster.
+    """
+    threads, duration = view.value("threads"), view.value("duration")
+    if threads is None or duration is None or threads >= WARP * shape.sms:
+        return False
+    return duration <= LOOP_FREE_NS and not waits.loops_dominate.test(view)
 
 
 def _unhidden(view: LaunchView, shape: GridShape, waves: float) -> float:

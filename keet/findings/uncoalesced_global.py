@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
-from keet.analysis.decisions.replays import COALESCED_WAITS, REPLAYED, WIDEST, replays
+from keet.analysis.decisions.replays import COALESCED_WAITS, REPLAYED, replays
 from keet.analysis.facts import global_memory, instructions, on_chip, origin
-from keet.analysis.facts.fact import MAJORITY
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import MAJORITY, WIDEST
 from keet.analysis.memory_work import global_accesses, global_addresses, global_part
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place

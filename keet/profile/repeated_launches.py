@@ -7,6 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from keet.profile.launch import Launch
 
+CONCENTRATED = 2
+"""Longest over median duration of launches of one shape: above it, the time decides which launch
+represents them."""
+
 
 def by_kernel_and_shape(launches: Iterable[Launch]) -> list[list[Launch]]:
     """Groups of launches with the same kernel, grid, block and GPU, in the order of the first."""
@@ -18,8 +22,21 @@ def by_kernel_and_shape(launches: Iterable[Launch]) -> list[list[Launch]]:
 
 
 def representative(group: Sequence[Launch]) -> Launch:
-    """The launch with the median duration; of two, the longer one."""
-    return sorted_by_duration(group)[len(group) // 2]
+    """The launch with the median duration; of two, the longer one.
+
+    If the longest takes more than `CONCENTRATED` times as long, most of the time may be in few
+    launches: then the one up to which, shortest first, half of the group's time is spent.
+    """
+    ranked = sorted_by_duration(group)
+    typical = ranked[len(ranked) // 2]
+    if ranked[-1].rank_time <= CONCENTRATED * typical.rank_time:
+        return typical
+    half, spent = sum(launch.rank_time for launch in ranked) / 2, 0.0
+    for launch in ranked:
+        spent += launch.rank_time
+        if spent >= half:
+            return launch
+    return ranked[-1]
 
 
 def sorted_by_duration(group: Sequence[Launch]) -> list[Launch]:

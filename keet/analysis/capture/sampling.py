@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import math
 
+from keet.analysis.limits import NEARLY_ALL
 from keet.analysis.parameters import Parameter
 from keet.profile import Launch
 from keet.records import NamedTuple
 
-WHOLE_SAMPLING = Parameter(0.9, "covered share from which no samples are missing", "judgement")
 FEWEST_SAMPLES = Parameter(1000, "with fewer samples, the buffer cannot be full", "judgement")
+LEAST_SAMPLES = Parameter(
+    20, "samples from which they name a place, or the states of warps", "judgement"
+)
+"""A half of 20 samples is off by 11 percentage points (one standard deviation)."""
 _MAX_INTERVAL = 31
 
 
@@ -41,7 +45,7 @@ def partial_sampling(launch: Launch, samples: int) -> PartialSampling | None:
     if not (interval.value > 0 and active.value > 0):
         return None
     share = samples * interval.value / (sms * active.value)
-    if share >= WHOLE_SAMPLING:
+    if share >= NEARLY_ALL:
         return None
     # The option's value n stands for 2 ** (5 + n) cycles.
     setting = round(math.log2(interval.value)) - 5 + math.ceil(math.log2(1 / share))

@@ -8,6 +8,7 @@ from typing import Literal
 
 from keet.analysis.candidate import Candidate, a_unit_explains, covered_waits, is_matrix_product
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import POSSIBLE
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import Effect, TimeModel
@@ -17,7 +18,6 @@ MOST_OCCUPANCY = Parameter(
     5.0, "largest factor of warps per SM from fixing the occupancy limiter", "fit"
 )
 # None of the casebook's kernels with two equal limits got faster with more occupancy.
-TIED_LIMITS = Parameter(0.5, "likelihood that two equal limits are relieved", "judgement")
 USUAL_ACHIEVED = Parameter(0.85, "achieved over theoretical occupancy, enough blocks", "judgement")
 
 Resource = Literal["sm", "registers", "shared_memory"]
@@ -87,7 +87,7 @@ def limited_occupancy(
         lambda: set_at() or view.waiting_places("long_scoreboard", "short_scoreboard"),
         "assumed",
         if_tied if is_tied else "",
-        TIED_LIMITS if is_tied else 1.0,
+        POSSIBLE if is_tied else 1.0,
     )
 
 

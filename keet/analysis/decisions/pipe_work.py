@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from keet.analysis.decisions.replays import WIDEST, replays
-from keet.analysis.facts.fact import MAJORITY
+from keet.analysis.decisions.replays import replays
 from keet.analysis.facts.global_memory import sends_to_l2
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import MAJORITY, WIDEST
 from keet.analysis.time_model import TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.records import NamedTuple
@@ -108,7 +108,8 @@ def _some_passes(view: LaunchView) -> PipeWork:
     """Without counters of accesses: wide accesses and conflicts look the same."""
     l1, lsu = view.ceilings.reached("L1"), view.ceilings.reached("LSU")
     times = view.ratio("l1_passes", "L1 busy over LSU busy", l1, lsu) if l1 and lsu else None
-    if times is None or lsu is None or times.value <= 1 or view.get("bank_conflicts_load"):
+    counted = view.get("bank_conflicts_load") or view.get("src_shared_wavefronts")
+    if times is None or lsu is None or times.value <= 1 or counted:
         return PipeWork("", Sentence())
     why = Sentence(
         ", and the LSU pipe that feeds it for {lsu:.0f}: an access takes {times:.1f} passes "

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, kept_waits
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import WIDEST
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import SLICE_SECTORS, Effect, TimeModel
 from keet.analysis.view_cache import cached_per_view
@@ -20,11 +21,6 @@ from keet.units import Quantity
 
 REPLAYED = Parameter(
     2.0, "largest ratio of L1 busy to LSU busy for accesses without replays", "judgement"
-)
-WIDEST = Parameter(
-    4.0,
-    "passes through L1 of a 16-byte access, the widest: more are repeats",
-    "judgement",
 )
 COALESCED_WAITS = Parameter(
     1.3,

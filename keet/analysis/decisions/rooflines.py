@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Literal
 
 from keet.analysis.hardware.ceilings import WHOLE_SM
+from keet.analysis.limits import MAJORITY
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import TimeModel, attainable
 
-MOSTLY_LAUNCH = Parameter(0.5, "share of launch and drain: no roofline is named", "judgement")
 AT_CEILING = Parameter(
     0.8, "share of what a unit can do from which it is at its ceiling or roofline", "judgement"
 )
@@ -23,7 +23,7 @@ def reached_roofline(model: TimeModel) -> Literal["compute", "DRAM"] | None:
     """That of the busier unit, if it does most of what it can do in the whole time of the launch:
     SMs that are idle for a part of the time are not at a roofline."""
     compute, dram = reached_share(model, *COMPUTE, WHOLE_SM), reached_share(model, "DRAM")
-    if max(compute, dram) < AT_CEILING or model.fixed >= MOSTLY_LAUNCH:
+    if max(compute, dram) < AT_CEILING or model.fixed >= MAJORITY:
         return None
     # Units that have no roofline of their own.
     if _load(model, "L1", "LSU", "ADU") > _load(model, *COMPUTE, WHOLE_SM, "DRAM", "L2"):

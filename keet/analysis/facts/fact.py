@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import Parameter
+from keet.analysis.limits import MAJORITY
 from keet.analysis.place import Place
 from keet.analysis.view_cache import cached_per_view
 from keet.evidence import Evidence
@@ -19,7 +19,6 @@ from keet.records import dataclass
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
 
-MAJORITY = Parameter(0.5, "share of anything from which a fact says `most`", "judgement")
 
 Answer = bool | Sequence[int]
 """False also if the report does not say. Addresses of instructions that show it count as true."""

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from keet.analysis.facts.fact import MAJORITY, Answer, Fact, RaisedFinding, fact, if_most_run, total
+from keet.analysis.facts.fact import Answer, Fact, RaisedFinding, fact, if_most_run, total
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import MAJORITY, NEGLIGIBLE, READ_AGAIN, SIMILAR, WIDEST
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.source_lines.array_accesses import ACCESS_BYTES, is_gather
@@ -40,9 +41,6 @@ def moves_data(view: LaunchView) -> Answer:
     return total(view, *moves_data.metrics) > 0
 
 
-NEXT_TO_NOTHING = Parameter(0.01, "loaded over stored sectors: it only stores", "judgement")
-
-
 @fact(
     "the kernel stores to global memory and loads next to nothing",
     metrics=("global_store_sectors", "global_load_sectors"),
@@ -52,7 +50,7 @@ def stores_only(view: LaunchView) -> Answer:
     stored, loaded = map(view.launch.number, stores_only.metrics)
     if stored is None or loaded is None or view.count(*COPIES):
         return False
-    return stored > 0 and loaded <= NEXT_TO_NOTHING * stored
+    return stored > 0 and loaded <= NEGLIGIBLE * stored
 
 
 # --- address forms
@@ -125,9 +123,11 @@ def _global_addresses(view: LaunchView) -> list[int]:
 
 
 def addresses_of(view: LaunchView, operation: int) -> list[int]:
-    """Instructions that load from global memory, or store to it."""
+    """Instructions that load from global memory, or store to it. A copy into shared memory does
+    both, and its load is the global access."""
     kinds = view.by_address("memory_access_type")
-    return [each for each in _global_addresses(view) if int(kinds.get(each, 0)) & operation]
+    loads_or_stores = ((each, int(kinds.get(each, 0))) for each in _global_addresses(view))
+    return [each for each, kind in loads_or_stores if (kind & LOAD or kind & STORE) == operation]
 
 
 def places_of(view: LaunchView, operation: int) -> tuple[Place, ...]:
@@ -195,10 +195,9 @@ accesses_wide = _accesses(
     "most global data is moved with accesses of fewer than sixteen bytes per thread",
 )
 # Accesses of sixteen bytes per thread take four wavefronts without any replay.
-MANY_WAVEFRONTS = Parameter(5, "L1's data stage over the LSU pipe: replays", "judgement")
 replays = Fact.measured(
     "one memory instruction takes many wavefronts in L1",
-    lambda data, requests: requests > 0 and data / requests > MANY_WAVEFRONTS,
+    lambda data, requests: requests > 0 and data / requests > SIMILAR * WIDEST,
     *("l1_data_wavefronts_pct", "l1_lsu_requests_pct"),
 )
 
@@ -239,12 +238,11 @@ repeated_launches = _is_variant(
 )
 passes_in_kernel = _is_variant("passes", "several loops of the kernel load from the same addresses")
 
-L2_READ_AGAIN = Parameter(1.5, "bytes from L2 over bytes from DRAM: read again", "judgement")
 _SECTOR = 32.0
 """Bytes."""
 rereads_from_l2 = Fact.measured(
     "L2 delivers more bytes than come from DRAM",
-    lambda delivered, read: read > 0 and _SECTOR * delivered / read >= L2_READ_AGAIN,
+    lambda delivered, read: read > 0 and _SECTOR * delivered / read >= READ_AGAIN,
     *("l2_l1_read_sectors", "dram_bytes_read"),
 )
 reloads_from_l1 = Fact.measured(

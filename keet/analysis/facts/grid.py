@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from keet.analysis.decisions.occupancy import tightest_limits
-from keet.analysis.facts.fact import MAJORITY, Answer, Fact, fact
+from keet.analysis.facts.fact import Answer, Fact, fact
 from keet.analysis.kernel.work_per_warp import FEW_INSTRUCTIONS, PER_WARP, WARP
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import FEW, LONGEST_START_NS, MAJORITY
 from keet.analysis.parameters import Parameter
 
 # --- grid and blocks
@@ -47,26 +48,49 @@ def short_lived_warps(view: LaunchView) -> Answer:
     return executed is not None and executed.value <= FEW_INSTRUCTIONS and (waves or 0) > 1
 
 
-FEW_OF_A_WAVE = Parameter(0.25, "part of a wave: the last one holds few blocks", "judgement")
 waves_just_over = Fact.measured(
     "the last wave holds a few blocks",
-    lambda waves: waves > 1 and 0 < waves % 1 <= FEW_OF_A_WAVE,
+    lambda waves: waves > 1 and 0 < waves % 1 <= FEW,
     "waves_per_sm",
 )
-FEW_SMS = Parameter(0.25, "average over longest SM: few SMs do the work", "judgement")
 few_sms_active = Fact.measured(
     "the average SM is active for a small part of the longest SM's cycles",
-    lambda average, longest: longest > 0 and average / longest < FEW_SMS,
+    lambda average, longest: longest > 0 and average / longest < FEW,
     *("sm_active_cycles", "sm_active_cycles_max"),
 )
-COLD_NS = Parameter(10_000, "nanoseconds up to which empty caches matter", "judgement")
 cold_start = Fact.measured(
     "the kernel is so short that caches are still empty",
-    lambda duration: 0 < duration <= COLD_NS,
+    lambda duration: 0 < duration <= LONGEST_START_NS,
     "duration",
 )
 
 # --- occupancy
+
+NEAR_FULL = Parameter(90.0, "percent of the possible warps: SMs are full", "judgement")
+SEVERAL_WAVES = Parameter(4, "waves from which a grid keeps all SMs full", "judgement")
+HARDLY_ISSUING = Parameter(0.05, "share of the issue slots: full SMs execute little", "judgement")
+# Full SMs whose warps each wait for one sector of DRAM at a time load DRAM by about a tenth.
+HARDLY_BUSY = Parameter(0.1, "share of peak of the busiest unit: no unit limits", "judgement")
+
+
+@fact(
+    "SMs are full of warps, and no unit does much",
+    metrics=("achieved_occupancy_pct", "waves_per_sm"),
+)
+def blocks_may_wait(view: LaunchView) -> Answer:
+    """Blocks that wait for each other look like this. Units that were not measured may be busy."""
+    shares = [view.ceilings.share(unit) for unit in ("issue", "L1", "L2", "DRAM")]
+    occupancy, waves = (view.launch.number(each) or 0.0 for each in _HELD)
+    return (
+        None not in shares
+        and (shares[0] or 0.0) <= HARDLY_ISSUING
+        and max(each.share for each in view.ceilings.ranked) <= HARDLY_BUSY
+        and occupancy >= NEAR_FULL
+        and waves >= SEVERAL_WAVES
+    )
+
+
+_HELD = ("achieved_occupancy_pct", "waves_per_sm")
 
 
 registers_limit = Fact(

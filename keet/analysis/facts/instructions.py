@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from keet.analysis.facts.fact import MAJORITY, Answer, Fact, RaisedFinding, fact, if_most_run
+from keet.analysis.facts.fact import Answer, Fact, RaisedFinding, fact, if_most_run
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import MAJORITY, NOTABLE_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.sass.expanded_names import INTEGER_DIVISIONS, POWER
@@ -83,7 +84,6 @@ mostly_reciprocals = _mostly_functions("reciprocals and roots", "RCP|RSQ|SQRT")
 
 # --- integers, control, code size
 
-NOTABLE_PART = Parameter(0.1, "share of the instructions: `a notable part`", "judgement")
 DIVISION_LENGTH = Parameter(20, "least instructions of a division of integers", "judgement")
 
 

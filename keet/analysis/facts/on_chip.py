@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from keet.analysis.facts.fact import MAJORITY, Answer, Fact, RaisedFinding, fact, if_most_run, total
+from keet.analysis.facts.fact import Answer, Fact, RaisedFinding, fact, if_most_run, total
 from keet.analysis.facts.global_memory import COPIES
 from keet.analysis.kernel.shared_rows import Rows, shared_rows
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import MAJORITY
 from keet.analysis.memory_work import local_cause
 from keet.analysis.parameters import Parameter
 
@@ -77,7 +78,12 @@ def stages_through_shared(code: MachineCode) -> Answer:
     return if_most_run(code, list(filter(is_staged, stores)), stores)
 
 
-_CONFLICTS = ("bank_conflicts", "bank_conflicts_load", "bank_conflicts_store")
+_CONFLICTS = (
+    "bank_conflicts",
+    "bank_conflicts_load",
+    "bank_conflicts_store",
+    "src_shared_wavefronts_excess",
+)
 
 
 def _rows(words: str, form: Rows, metrics: tuple[str, ...] = ()) -> Fact:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from keet.analysis.facts.fact import MAJORITY, Answer, Fact, fact, if_most_run, total
+from keet.analysis.facts.fact import Answer, Fact, fact, if_most_run, total
 from keet.analysis.facts.global_memory import LOADS
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import FEW, MAJORITY
 from keet.analysis.parameters import Parameter
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 # --- loops
 
-HOT_LOOP = Parameter(0.25, "share of instructions or loads: a loop matters", "judgement")
 MANY_TRIPS = Parameter(8, "iterations of a loop that can be split over more threads", "judgement")
 
 
@@ -39,7 +39,7 @@ def uneven_loops(code: MachineCode) -> Answer:
     from keet.analysis.sass.flow.trip_counts import uneven_exits
 
     shares = {chain.loop: chain.share for chain in code.chains}
-    hot = (loop for loop in code.program.flow.loops if shares.get(loop.index, 0) >= HOT_LOOP)
+    hot = (loop for loop in code.program.flow.loops if shares.get(loop.index, 0) >= FEW)
     repeated = (loop for loop in hot if loop.trips is not None and loop.trips > 1)
     return code.addresses(p for loop in repeated for p in uneven_exits(code.program, loop))
 
@@ -71,7 +71,7 @@ def one_accumulator(code: MachineCode) -> Answer:
 def dependent_loads(code: MachineCode) -> Answer:
     """In a hot loop, or outside of loops: an index that is loaded once is not a chain."""
     for loop in code.chains:
-        if loop.share >= HOT_LOOP and loop.load_depth > 1:
+        if loop.share >= FEW and loop.load_depth > 1:
             return code.addresses(loop.load_chain)
     flow, loads = code.program.flow, [each for each in code.accesses if each.kind == "load"]
     gathered = [
@@ -80,7 +80,7 @@ def dependent_loads(code: MachineCode) -> Answer:
         if each.is_gather and flow.block_of[each.position] not in flow.loop_of
     ]
     # Each gathered value has a load of its index before it.
-    return if_most_run(code, gathered, (each.position for each in loads), HOT_LOOP)
+    return if_most_run(code, gathered, (each.position for each in loads), FEW)
 
 
 # --- waits

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from keet.analysis.facts.fact import MAJORITY, Answer, Fact, fact
+from keet.analysis.facts.fact import Answer, Fact, fact
 from keet.analysis.kernel.inactive_threads import WARP, Cause, inactive_threads
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import MAJORITY
 from keet.analysis.view_cache import cached_per_view
 
 if TYPE_CHECKING:

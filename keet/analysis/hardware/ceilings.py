@@ -24,6 +24,7 @@ from keet.analysis.hardware.stages import (
     measured_stages,
     rare_leaders,
     share_of,
+    shared_wavefronts_stage,
 )
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.parameters import Parameter
@@ -81,10 +82,9 @@ class Ceiling(NamedTuple):
         """The stage, if it is clearly busier than the amount of work suggests: replays, small
         requests."""
         stage = self.stage
-        return stage if stage and stage.busy.value > self.reached.value + BUSIER_STAGE else None
+        return stage if stage and stage.busy.value > self.reached.value + TIE else None
 
 
-BUSIER_STAGE = Parameter(5.0, "percentage points that a stage is busier than its unit", "judgement")
 SAME_PIPE = Parameter(0.01, "difference to the whole SM's share that a pipe explains", "judgement")
 DRAM_PASSED_ON = Parameter(0.75, "share of DRAM's peak: L2 passes on its bytes", "judgement")
 L2_BEYOND_DRAM = Parameter(0.12, "largest lead of such an L2, as a share of peak", "judgement")
@@ -175,6 +175,7 @@ _UNITS = {
     "NVLink": _Unit("link", ("nvlink_received", "nvlink_sent")),
 }
 
+MEMORY_UNITS = ("DRAM", "L2", "L1")
 HOST_LINK = "host link"
 WHOLE_SM = "SM"
 _WITHIN_SM = ("LSU", "FMA", "ALU", "FP64", "FP16", "XU", "tensor", "ADU")
@@ -297,6 +298,11 @@ class Ceilings:
         return ceiling.share - _JUST_BEHIND if is_lsu else ceiling.share
 
     @property
+    def unmeasured(self) -> tuple[str, ...]:
+        """The levels of memory whose load is unknown. They may be busy."""
+        return tuple(name for name in MEMORY_UNITS if name not in self)
+
+    @property
     def nearest(self) -> tuple[Ceiling, ...]:
         """The busiest unit, and those that tie with it."""
         return nearest(self.ranked) or self.ranked[:1]
@@ -307,6 +313,8 @@ def _unit_ceiling(ledger: LaunchLedger, name: str, unit: _Unit) -> Ceiling | Non
     leading = rare_leaders(ledger, whole, unit.rare) if whole and unit.rare else ()
     stages = measured_stages(ledger, (*unit.stages, *leading))
     stage = leading_stage(ledger, name, whole, stages)
+    if stage is None and name == "L1":
+        stage = shared_wavefronts_stage(ledger)
     if stage is None:
         return None
     source = f"report: {stage.busy.metric}"

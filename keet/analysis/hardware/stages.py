@@ -73,7 +73,12 @@ def _issue_slots(ledger: LaunchLedger, unit: HardwareUnit) -> UnitStage | None:
     if not generation.isdecimal():
         return None
     if int(generation) >= _ONE_PER_CYCLE:
-        found = _issued_per_slot(ledger) or _executed_per_cycle(ledger)
+        found = (
+            _issued_per_slot(ledger)
+            or _executed_per_cycle(ledger)
+            or _executed_per_slot(ledger)
+            or _issued_while_active(ledger)
+        )
     else:
         found = _issuing_while_active(ledger)
     if found is None:
@@ -120,6 +125,39 @@ def _executed_per_cycle(ledger: LaunchLedger) -> _Computed | None:
     return Quantity(share, "%"), (rate,)
 
 
+def _executed_per_slot(ledger: LaunchLedger) -> _Computed | None:
+    """From the instructions that the source counters count, and the elapsed cycles."""
+    executed, elapsed = ledger.measured("inst_executed"), ledger.measured("elapsed_cycles")
+    sms = ledger.launch.device.sm_count
+    if executed is None or elapsed is None or not elapsed.value or not sms:
+        return None
+    share = 100 * float(executed.value) / (SCHEDULERS * sms * float(elapsed.value))
+    return Quantity(share, "%"), (executed, elapsed)
+
+
+_ACTIVE_SHARE = "sm__issue_active.avg.pct_of_peak_sustained_active"
+
+
+def _issued_while_active(ledger: LaunchLedger) -> _Computed | None:
+    """From the share of the active cycles. SMs without a block are not active; other idle time is
+    not known here."""
+    shares = (
+        ledger.measured("issue_slots_busy_active_pct"),
+        ledger.named(_ACTIVE_SHARE, "issue slots busy while active"),
+        ledger.measured("one_or_more_eligible_pct"),
+    )
+    share = next(filter(None, shares), None)
+    blocks, sms = ledger.measured("grid_size"), ledger.launch.device.sm_count
+    if share is None or blocks is None or not sms:
+        return None
+    active = ledger.measured("sm_active_cycles"), ledger.measured("elapsed_cycles")
+    if active[0] is not None and active[1] is not None and active[1].value:
+        part = min(1.0, float(active[0].value) / float(active[1].value))
+        return Quantity(float(share.value) * part, "%"), (share, active[0], active[1])
+    part = min(1.0, float(blocks.value) / sms)
+    return Quantity(float(share.value) * part, "%"), (share, blocks)
+
+
 def measured_stages(ledger: LaunchLedger, unit_ids: Iterable[str]) -> tuple[UnitStage, ...]:
     """Those that were measured, the busiest first."""
     found = [measured_stage(ledger, unit_id) for unit_id in unit_ids]
@@ -127,6 +165,19 @@ def measured_stages(ledger: LaunchLedger, unit_ids: Iterable[str]) -> tuple[Unit
     if len(stages) > 1:
         stages.sort(key=lambda stage: -stage.busy.value)
     return tuple(stages)
+
+
+def shared_wavefronts_stage(ledger: LaunchLedger) -> UnitStage | None:
+    """The data stage of L1, from the wavefronts of shared memory that source counters count: it
+    does one per cycle. At least this busy, since other accesses are not counted."""
+    fronts, elapsed = ledger.measured("src_shared_wavefronts"), ledger.measured("elapsed_cycles")
+    sms, unit = ledger.launch.device.sm_count, hardware_units()["l1_data_stage"]
+    if fronts is None or not fronts.value or elapsed is None or not elapsed.value or not sms:
+        return None
+    share = Quantity(100 * float(fronts.value) / (sms * float(elapsed.value)), "%")
+    label = "L1 busy with shared memory"
+    busy = ledger.derived("shared_wavefronts_per_cycle", share, label, fronts, elapsed)
+    return UnitStage("l1_data_stage", unit.label, busy)
 
 
 def _over_elapsed(ledger: LaunchLedger, unit: HardwareUnit, busy: Evidence) -> Evidence | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import LEAST_KERNEL_NS, SHORT_KERNEL_NS
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import MOST_REMOVED, TimeModel
 from keet.evidence import Evidence
@@ -13,12 +14,6 @@ from keet.records import NamedTuple
 
 BALANCED = Parameter(
     0.98, "active cycles of the average over the longest SM in well balanced kernels", "fit"
-)
-LEAST_KERNEL_NS = Parameter(
-    2000.0, "nanoseconds to start and drain a grid that does nothing", "fit"
-)
-SHORT_KERNEL_NS = Parameter(
-    5000.0, "nanoseconds below which launching costs about as much as the kernel", "judgement"
 )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from keet.analysis.limits import LEAST_KERNEL_NS
 from keet.analysis.parameters import Parameter
 from keet.profile import Launch, Position
 from keet.records import NamedTuple
 
 REPLAY_DIFFERS = Parameter(1.5, "factor by which replay and run differ", "judgement")
-REPLAY_FLOOR_NS = Parameter(2000.0, "ncu's time includes the launch: 1400 on an H200", "judgement")
 
 _SHORTEST_NS = 1.0
 """No clock of a GPU measures less: a shorter time is damage, and a ratio to it may be infinite."""
@@ -44,7 +44,7 @@ def replay_gap(launch: Launch, position: Position | None) -> ReplayGap | None:
 
 
 def _differ(times: ReplayGap) -> bool:
-    enough = times.run_is_longer or times.replay_ns - times.plain_ns > REPLAY_FLOOR_NS
+    enough = times.run_is_longer or times.replay_ns - times.plain_ns > LEAST_KERNEL_NS
     return times.factor > REPLAY_DIFFERS and enough
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import NEGLIGIBLE, SEVERAL, SIMILAR
 from keet.analysis.parameters import Parameter
 from keet.analysis.replay_gap.gap import REPLAY_DIFFERS, ReplayGap
 from keet.analysis.replay_gap.run_facts import RunFacts
@@ -29,17 +30,11 @@ REASON_NAMES: Mapping[ReasonId, str] = {
     "not_typical": "not a typical launch",
 }
 
-HOST_SECTORS = Parameter(1.0, "percent of the SMs' sectors: host memory can matter", "judgement")
 MOST_FROM_CACHES = Parameter(5.0, "largest factor due to caches: DRAM over L2", "judgement")
 MOST_FROM_CLOCKS = Parameter(2.5, "largest factor due to clocks of a GPU under load", "judgement")
-CLOCK_SLACK = Parameter(1.1, "tolerance of a factor that clocks explain", "judgement")
-COMMON_RATIO_KERNELS = Parameter(3, "fewest kernels with a common ratio", "judgement")
-COMMON_RATIO = Parameter(1.1, "their largest ratio over the smallest", "judgement")
 OVERLAPS = Parameter(30.0, "percent of the time with other kernels: matters", "judgement")
-RUNS_ALONE = Parameter(5.0, "percent of the time with other kernels: does not matter", "judgement")
 HARDLY_SHARED = Parameter(1.05, "kernels at a time, on average: sharing is free", "judgement")
 FAULT_NS = Parameter(10_000.0, "least cost of a group of page faults (H200: 126 us)", "judgement")
-ALIKE_LAUNCHES = Parameter(2.0, "longest over shortest of alike launches of a shape", "judgement")
 
 
 class ReplayReason(NamedTuple):
@@ -169,7 +164,7 @@ class _Case:
         share = self._view.percent(
             "host_memory_share", "share of the SMs' sectors in host memory", host, every
         )
-        if share is None or share.value < HOST_SECTORS:
+        if share is None or share.value < 100 * NEGLIGIBLE:
             return None
         text = (
             f"{share:.0f} of the sectors that the SMs access are in host memory; under replay, the "
@@ -216,7 +211,7 @@ class _Case:
     def _limit(self) -> float:
         """Longest time of the run as a share of the replay's time; 0 to 1 if the run was
         shorter."""
-        return self._gap.ratio * CLOCK_SLACK
+        return self._gap.ratio * SIMILAR
 
     def _served_by_l2(self) -> _Answer | None:
         read, size = self._view.get("dram_bytes_read"), self._view.get("device_l2_size")
@@ -256,7 +251,7 @@ class _Case:
             "highest SM clock of the GPU",
             most,
         )
-        enough = highest.value / now.value >= self._gap.factor / CLOCK_SLACK
+        enough = highest.value / now.value >= self._gap.factor / SIMILAR
         text = f"the replay ran at {now}, and this GPU goes up to {highest}"
         return _Answer("likely" if enough else "ruled_out", text, (now, highest))
 
@@ -264,7 +259,7 @@ class _Case:
         """All kernels differ by the same factor, so the reason is not specific to one kernel."""
         found = self._facts.ratios
         every = [*(ratio for own in found.values() for ratio in own), self._gap.ratio]
-        if len(found) < COMMON_RATIO_KERNELS or max(every) > COMMON_RATIO * min(every):
+        if len(found) < SEVERAL or max(every) > SIMILAR * min(every):
             return None
         count = self._number(
             "kernels_with_this_ratio", len(found), "", "kernels with the same ratio"
@@ -310,7 +305,7 @@ class _Case:
     def _overlap_status(self, share: float) -> Status:
         """Status by overlap. Without overlap the kernel was not slower than its replay, so overlap
         explains the rest. If n kernels share a GPU, each takes at most about n times as long."""
-        if share < RUNS_ALONE or self._at_once < HARDLY_SHARED:
+        if self._at_once < HARDLY_SHARED:
             return "ruled_out"
         gap = self._gap
         alone = gap.plain_ns * (1 - share / 100)
@@ -334,7 +329,7 @@ class _Case:
         text = "the table has the time of the launch with this number, kernel and shape"
         if own is None or not own.shortest_ns or own.longest_ns is None:
             return _Answer("ruled_out", text)
-        differ = own.longest_ns > ALIKE_LAUNCHES * own.shortest_ns
+        differ = own.longest_ns > REPLAY_DIFFERS * own.shortest_ns
         if not differ or not self._is_between(own.shortest_ns, own.longest_ns):
             return _Answer("ruled_out", text)
         shortest = self._number("shape_shortest", own.shortest_ns, "ns", "shortest of this shape")

@@ -7,11 +7,9 @@ from functools import cached_property
 
 from keet.analysis.capture.ncu_options import setting_of
 from keet.analysis.capture.recapture import keet_program
-from keet.analysis.parameters import Parameter
+from keet.analysis.limits import LONGEST_START_NS
 from keet.analysis.replay_gap.gap import both_times
 from keet.profile import KernelRun, Launch, Profile, RunPositions
-
-CLOCKED_NS = Parameter(10_000.0, "a shorter launch says nothing about clocks", "judgement")
 
 
 class RunFacts:
@@ -36,7 +34,7 @@ class RunFacts:
         found: dict[str, list[float]] = {}
         for launch in self._profile.launches:
             times = both_times(launch, self.positions.of(launch.id))
-            if times and min(times.plain_ns, times.replay_ns) >= CLOCKED_NS:
+            if times and min(times.plain_ns, times.replay_ns) >= LONGEST_START_NS:
                 found.setdefault(launch.name.full, []).append(times.ratio)
         return found
 

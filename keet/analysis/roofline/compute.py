@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from keet.analysis.hardware.ceilings import Ceiling, Ceilings, ceiling_of_rate
 from keet.analysis.hardware.rates import Peak, clock, first, per_second, positive
 from keet.analysis.ledger import LaunchLedger
-from keet.analysis.parameters import Parameter
+from keet.analysis.limits import NEGLIGIBLE
 from keet.analysis.roofline.tensor import (
     LABELS,
     TensorWork,
@@ -111,18 +111,13 @@ def _scalar_rate(ledger: LaunchLedger, scalar: _Scalar) -> Evidence | None:
     return per_second(ledger, f"roofline.{scalar.id}.achieved", label, amount)
 
 
-CONSTANT_LOADS = Parameter(
-    1.0, "percent of the FP16 peak up to which HFMA2 loads constants", "judgement"
-)
-
-
 def loads_constants(ledger: LaunchLedger, units: Ceilings) -> bool:
     """Compilers load constants into registers with HFMA2, which counts as arithmetic."""
     parts = _parts(ledger, _SCALARS[-1], "per_cycle")
     if parts is None or not parts["fma"].value or parts["add"].value or parts["mul"].value:
         return False
     found = _scalar_ceiling(ledger, units, _SCALARS[-1])
-    return not isinstance(found, Absent) and found.reached.value < CONSTANT_LOADS
+    return not isinstance(found, Absent) and found.reached.value < 100 * NEGLIGIBLE
 
 
 def _parts(ledger: LaunchLedger, scalar: _Scalar, kind: str) -> Mapping[str, Evidence] | None:

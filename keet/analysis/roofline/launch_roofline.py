@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from keet.analysis.decisions.rooflines import AT_CEILING
 from keet.analysis.hardware.ceilings import HOST_LINK, NEAR_PEAK, Ceiling, Ceilings, nearest
 from keet.analysis.hardware.rates import clock
 from keet.analysis.hardware.stages import UnitStage, measured_stages
@@ -24,9 +25,6 @@ from keet.formatting import uncapitalized
 from keet.profile import Absent, Launch
 from keet.records import dataclass
 from keet.units import Quantity
-
-AT_PEAK = Parameter(80.0, "percent of a peak with little left: good kernels reach 95", "judgement")
-
 
 _UNCOUNTED = ("xu", "alu", "lsu", "adu", "cbu", "uniform", "tex", "issue_slots", "l2_atomics")
 
@@ -181,12 +179,12 @@ def _reading(roofline: Roofline) -> Iterator[str]:
     names = _and([ceiling.name for ceiling in roofline.nearest])
     reached = _and([f"{ceiling.reached:.0f}" for ceiling in roofline.nearest])
     if top >= NEAR_PEAK:
-        where = "At" if top >= AT_PEAK else "Near"
+        where = "At" if top >= 100 * AT_CEILING else "Near"
         yield f"{where} the ceiling of {names} ({reached}): {_way_out(roofline.nearest)}."
     else:
         come = "come" if len(roofline.nearest) > 1 else "comes"
         yield f"It is far from every ceiling; {names} {come} closest ({reached})."
-    if top < AT_PEAK:
+    if top < 100 * AT_CEILING:
         yield from _what_else(roofline, top)
     yield from _side(roofline)
 

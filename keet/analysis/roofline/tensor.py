@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from keet.analysis.ledger import LaunchLedger
-from keet.analysis.parameters import Parameter
+from keet.analysis.limits import NEGLIGIBLE
 from keet.evidence import Evidence
 from keet.lazy_regex import regex
 from keet.profile import Absent, Launch
@@ -128,11 +128,6 @@ def tensor_work(ledger: LaunchLedger) -> tuple[TensorWork, ...] | Absent:
     return _absent(opcodes)
 
 
-OTHER_TENSOR_WORK = Parameter(
-    0.01, "HFMA2.MMA per matrix instruction that can be neglected", "judgement"
-)
-
-
 def has_pipe_alone(launch: Launch) -> bool:
     """Whether only matrix instructions used the tensor pipe.
 
@@ -142,7 +137,7 @@ def has_pipe_alone(launch: Launch) -> bool:
     instances = launch.instances(_OPCODES)
     others = instances.by_name().get("HFMA2.MMA", 0) if instances else 0
     matrices = sum((_matrix_opcodes(launch) or {}).values())
-    return others <= OTHER_TENSOR_WORK * matrices
+    return others <= NEGLIGIBLE * matrices
 
 
 def _matrix_opcodes(launch: Launch) -> Mapping[str, float] | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from keet.analysis.limits import FEW_BYTES, NEARLY_ALL, READ_AGAIN
 from keet.analysis.parameters import Parameter
 from keet.analysis.sass.analyses.distinct_bytes import SECTOR
 from keet.analysis.sass.analyses.reuse import Basis, PointerReuse
@@ -21,11 +22,8 @@ from keet.records import NamedTuple
 
 Verdict = Literal["once", "several", "between", "unknown"]
 
-READ_AGAIN = Parameter(1.5, "DRAM bytes over distinct bytes: several reads; 1.15 to 1.9 fit", "fit")
 READ_ONCE = Parameter(1.2, "the same: read once; streaming kernels have 0.9 to 1.2", "fit")
 REACHED_BOUND = Parameter(0.85, "the same: if smaller, the bound is not reached", "judgement")
-BOUNDED_LOADS = Parameter(0.9, "share of load sectors with a bound for a verdict", "judgement")
-STREAMED_BYTES = Parameter(1e6, "least distinct bytes of a verdict on streaming", "judgement")
 
 
 class Streaming(NamedTuple):
@@ -68,7 +66,7 @@ def _other_readers(code: MachineCode, dram: int) -> str:
         for each in ran
         if each.role is Role.ATOMIC and each.opcode in GLOBAL
     )
-    return "atomics read DRAM too" if atomics > (1 - BOUNDED_LOADS) * dram else ""
+    return "atomics read DRAM too" if atomics > (1 - NEARLY_ALL) * dram else ""
 
 
 def _reads_otherwise(each: Instruction) -> bool:
@@ -88,9 +86,7 @@ def verdict_of(
     if bounded:
         basis = "bound" if all(row.basis == "bound" for row in bounded) else "estimate"
 
-    overlaps = any(
-        r.may_overlap for r in bounded if (r.l1_bytes or 0) > (1 - BOUNDED_LOADS) * asked
-    )
+    overlaps = any(r.may_overlap for r in bounded if (r.l1_bytes or 0) > (1 - NEARLY_ALL) * asked)
     obstacle = _obstacle(dram_bytes, distinct, covered)
     verdict: Verdict = "unknown"
     if not obstacle:
@@ -113,9 +109,9 @@ def _obstacle(dram_bytes: int | None, distinct: int | None, covered: float) -> s
     """Why the bytes can't be compared; empty if they can."""
     if dram_bytes is None:
         return "the report does not have the bytes read from DRAM"
-    if not distinct or covered < BOUNDED_LOADS:
+    if not distinct or covered < NEARLY_ALL:
         return "not all addresses have a bound"
-    if distinct < STREAMED_BYTES:
+    if distinct < FEW_BYTES:
         return "the data is small"
     if dram_bytes / distinct < REACHED_BOUND:
         return "the addresses could touch more than DRAM read"

@@ -13,6 +13,14 @@ from itertools import pairwise
 from typing import Literal
 
 from keet.analysis.ledger import Ledger
+from keet.analysis.limits import (
+    MAJORITY,
+    NOTABLE_PART,
+    SAME_BYTES,
+    SAVED_PART,
+    SEVERAL,
+    SHORT_KERNEL_NS,
+)
 from keet.analysis.parameters import Parameter
 from keet.analysis.several_launches.round_trips import Link, RoundTrip, find_links, round_trips
 from keet.analysis.several_launches.traffic import Traffic, are_variants, written_and_read
@@ -28,15 +36,8 @@ __all__ = ["CrossLaunch", "Kind", "find_cross_launch", "written_and_read"]
 Kind = Literal["hand_over", "repeated_passes", "same_input", "tiny_launches", "sweep"]
 
 SAVED_ACROSS = Parameter(0.02, "least saving across launches, of their time", "judgement")
-SAVED_ACROSS_CACHED = Parameter(0.05, "the same for data in L2, which ncu flushes", "judgement")
-TINY_US = Parameter(5.0, "microseconds up to which a launch is tiny", "judgement")
-TINY_SHARE = Parameter(0.1, "share of all launches' time from which tiny ones matter", "judgement")
 TINY_COUNT = Parameter(8, "number of launches from which tiny ones matter", "judgement")
 PASS_BYTES = Parameter(16e6, "bytes per launch from which a repeated pass is reported", "judgement")
-PASS_DRAM = Parameter(40.0, "percent of DRAM's peak of a pass whose bytes are unknown", "judgement")
-SAME_PASS = Parameter(0.05, "|ln(ratio)| of bytes or times of two equal passes", "judgement")
-LEAST_PASSES = Parameter(3, "number of passes, if bytes were not measured", "judgement")
-SWEEP_SHAPES = Parameter(3, "number of launch shapes from which it is a sweep", "judgement")
 SWEEP_RANGE = Parameter(4.0, "threads of the largest launch over the smallest one's", "judgement")
 _NAMED = 4
 """Launches that a text names."""
@@ -112,7 +113,7 @@ class _Writer:
         self.total_us = total_us
 
     def is_worth(self, saved_us: float | None, moved: float, launch: Launch) -> bool:
-        least = SAVED_ACROSS_CACHED if _cached(moved, launch) else SAVED_ACROSS
+        least = SAVED_PART if _cached(moved, launch) else SAVED_ACROSS
         return saved_us is None or saved_us >= least * self.total_us
 
     def is_reported(self, found: RoundTrip) -> bool:
@@ -254,14 +255,14 @@ def _passes(passes: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunch]
     known = [amount for amount in reads if amount]
     name = f"{passes[0].launch.id}_passes"
     total = sum(each.us for each in passes)
-    if len(known) == len(passes) and _spread(known) <= SAME_PASS and min(known) >= PASS_BYTES:
+    if len(known) == len(passes) and _spread(known) <= SAME_BYTES and min(known) >= PASS_BYTES:
         parts = [each.dram_us for each in passes if each.dram_us is not None]
         worth = sum(parts) * (1 - 1 / len(passes))
         read = writer.amount(f"{name}_read", median(known), "byte", "read from DRAM by each launch")
         moves, sources = Sentence("reads {read} from DRAM", read=read), [read]
-    elif not known and len(passes) >= LEAST_PASSES and _spread([p.us for p in passes]) <= SAME_PASS:
+    elif not known and len(passes) >= SEVERAL and _spread([p.us for p in passes]) <= SAME_BYTES:
         reached = median(each.dram_pct or 0.0 for each in passes)
-        if reached < PASS_DRAM:
+        if reached < 100 * MAJORITY:
             return
         peak = writer.amount(f"{name}_dram", reached, "%", "DRAM bandwidth of each launch")
         moves = Sentence("runs DRAM at {peak:.0f} of its peak", peak=peak)
@@ -309,7 +310,7 @@ def _same_input(
         pair = (one.launch.name.full, other.launch.name.full)
         if pair in seen or pair[0] == pair[1] or (one.launch.id, other.launch.id) in linked:
             continue
-        alike = _spread([one.dram_read or 0, other.dram_read or 0]) <= SAME_PASS
+        alike = _spread([one.dram_read or 0, other.dram_read or 0]) <= SAME_BYTES
         if not alike or are_variants(one.launch, other.launch):
             continue
         seen.add(pair)
@@ -342,9 +343,9 @@ def _same_input_text(one: Traffic, other: Traffic, writer: _Writer) -> CrossLaun
 
 def _tiny(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunch]:
     """Launches that last about as long as an empty kernel."""
-    tiny = [each for each in launches if each.us < TINY_US]
+    tiny = [each for each in launches if each.us < SHORT_KERNEL_NS / 1e3]
     together_us = sum(each.us for each in tiny)
-    if len(tiny) < TINY_COUNT or together_us < TINY_SHARE * writer.total_us:
+    if len(tiny) < TINY_COUNT or together_us < NOTABLE_PART * writer.total_us:
         return
     count = writer.amount("tiny_count", len(tiny), "", "short launches")
     typical = writer.amount("tiny_median", median(e.us for e in tiny), "us", "median duration")
@@ -381,7 +382,7 @@ def _sweeps(launches: Sequence[Launch], writer: _Writer) -> Iterator[CrossLaunch
     for group in kernels.values():
         shapes = {(launch.grid, launch.block) for launch in group}
         smallest, largest = min(group, key=_threads), max(group, key=_threads)
-        if len(shapes) >= SWEEP_SHAPES and _threads(largest) >= SWEEP_RANGE * _threads(smallest):
+        if len(shapes) >= SEVERAL and _threads(largest) >= SWEEP_RANGE * _threads(smallest):
             yield _sweep_text(group, len(shapes), (smallest, largest), writer)
 
 

@@ -10,16 +10,12 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from keet.analysis.limits import FEW_BYTES, SAME_BYTES, SEVERAL
 from keet.analysis.parameters import Parameter
-from keet.analysis.several_launches.traffic import Traffic, are_variants
+from keet.analysis.several_launches.traffic import Traffic, are_twins, are_variants
 from keet.records import NamedTuple
 
-SAME_BYTES = Parameter(
-    0.08, "|ln(ratio)| of equal amounts of bytes; 0.03 to 0.06 were seen", "judgement"
-)
 READERS_AFTER = Parameter(3, "launches after the writing one that may read its output", "judgement")
-HANDED_BYTES = Parameter(1e6, "least bytes that one launch hands to another", "judgement")
-CHAIN_KERNELS = Parameter(3, "kernels in a row that may be versions of one kernel", "judgement")
 _READ_BY_INSTRUCTION = 0.005
 """Share of the time of all launches. In longer launches the stores are read per instruction, which
 takes a millisecond per launch."""
@@ -50,7 +46,7 @@ class Link(NamedTuple):
 def find_links(launches: Sequence[Traffic]) -> list[Link]:
     """Each launch and the first later one that may read its output."""
     long_us = _READ_BY_INSTRUCTION * sum(each.us for each in launches)
-    moving = [each for each in launches if (each.written or 0) + (each.read or 0) >= HANDED_BYTES]
+    moving = [each for each in launches if (each.written or 0) + (each.read or 0) >= FEW_BYTES]
     return [
         link
         for at, writer in enumerate(moving)
@@ -59,7 +55,7 @@ def find_links(launches: Sequence[Traffic]) -> list[Link]:
 
 
 def _first_reader(writer: Traffic, later: Sequence[Traffic], long_us: float) -> Link | None:
-    if (writer.written or 0) < HANDED_BYTES or _generates(writer):
+    if (writer.written or 0) < FEW_BYTES or _generates(writer):
         return None
     candidates = [(reader, 1) for reader in later] + [(reader, 2) for reader in later[:1]]
     found = (_link(writer, reader, inputs, long_us) for reader, inputs in candidates)
@@ -85,7 +81,9 @@ def _link(writer: Traffic, reader: Traffic, inputs: int, long_us: float) -> Link
         return None
     nearest = min(pairs, key=lambda pair: _distance(pair[0], pair[1], inputs))
     # The reader's own output tells steps that keep the size from a reduction or an expansion.
-    same = inputs == 1 and _is_same(writer.read, reader.read)
+    # Both by the amount of data: L2 may deliver the same number of bytes by chance.
+    inputs_read = min(_read(writer), default=None), min(read, default=None)
+    same = inputs == 1 and _is_same(*inputs_read)
     same = same and _is_same(min(written), min(_written(reader, long_us), default=None))
     return Link(writer, reader, *nearest, inputs, same)
 
@@ -103,7 +101,7 @@ def _read(reader: Traffic) -> list[float]:
 
 def _smaller(moved: float | None, data: float | None) -> list[float]:
     """Both amounts if they are about equal. Much more traffic than data is no amount of data."""
-    if moved and data and data >= HANDED_BYTES and moved > data * math.exp(SAME_BYTES):
+    if moved and data and data >= FEW_BYTES and moved > data * math.exp(SAME_BYTES):
         return [data]
     return [amount for amount in (moved, data) if amount]
 
@@ -161,8 +159,8 @@ def _chains(links: Sequence[Link]) -> tuple[list[list[Link]], list[Link]]:
         else:
             chains.append([link])
     real = [chain for chain in chains if not any(map(_of_variants, chain))]
-    long = [chain for chain in real if _kernels(chain) >= CHAIN_KERNELS]
-    return long, [link for chain in real if _kernels(chain) < CHAIN_KERNELS for link in chain]
+    long = [chain for chain in real if _kernels(chain) >= SEVERAL]
+    return long, [link for chain in real if _kernels(chain) < SEVERAL for link in chain]
 
 
 def _kernels(chain: Sequence[Link]) -> int:
@@ -170,4 +168,9 @@ def _kernels(chain: Sequence[Link]) -> int:
 
 
 def _of_variants(link: Link) -> bool:
+    """By name; or, for two inputs, by their work: a sum that reads another sum and one more array
+    is rarer than two versions of it. Two steps with one input, such as the rows and the columns of
+    a filter, are often alike."""
+    if link.inputs == 2:
+        return are_twins(link.writer, link.reader)
     return link.same_input and are_variants(link.writer.launch, link.reader.launch)

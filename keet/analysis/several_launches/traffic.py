@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from keet.analysis.hardware.ceilings import NEAR_PEAK
+from keet.analysis.limits import NOTABLE_PART
 from keet.analysis.parameters import Parameter
 from keet.lazy_regex import regex
 from keet.profile import Launch
 
 SECTOR = 32
 """Bytes."""
-DRAM_IDLE = Parameter(10.0, "percent of DRAM's peak: less traffic saves no time", "judgement")
-DRAM_BUSY = Parameter(60.0, "percent of DRAM's peak: traffic takes all of the time", "judgement")
 _STORE = 4
 """Code of a store in `memory_access_type`. 2 is a load."""
 VERSION_WORDS = Parameter(0.6, "share of common words in names of two versions", "judgement")
+EQUAL_WORK = Parameter(
+    0.02, "relative difference of counts of equal work: they are of different passes", "judgement"
+)
+_OPERATIONS = ("fadd", "fmul", "ffma", "dadd", "dmul", "dfma")
 _WORDS = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -74,11 +78,23 @@ class Traffic:
         return stored_bytes(self.launch)
 
     @cached_property
+    def operations(self) -> tuple[float, ...]:
+        """Executed additions, multiplications and multiply-adds by type; empty: not collected. Read
+        on demand, only for launches with equal amounts of bytes."""
+        cycles = self.launch.number("elapsed_cycles")
+        rates = [self.launch.number(f"inst_{kind}_per_cycle") for kind in _OPERATIONS]
+        if cycles is None:
+            return ()
+        return tuple(cycles * rate for rate in rates if rate is not None)
+
+    @cached_property
     def dram_us(self) -> float | None:
         """The part of the launch's time that its DRAM traffic explains."""
         if self.dram_pct is None:
             return None
-        return self.us * min(1.0, max(0.0, (self.dram_pct - DRAM_IDLE) / (DRAM_BUSY - DRAM_IDLE)))
+        return self.us * min(
+            1.0, max(0.0, (self.dram_pct - 100 * NOTABLE_PART) / (NEAR_PEAK - 100 * NOTABLE_PART))
+        )
 
     @property
     def writes_us(self) -> float | None:
@@ -96,6 +112,19 @@ class Traffic:
         if self.dram_us is None or not read:
             return None
         return self.dram_us * read / (read + written)
+
+
+def are_twins(one: Traffic, other: Traffic) -> bool:
+    """Whether two kernels read and write the same amounts and execute as many operations of each
+    type: two versions of one computation, or two steps that are alike."""
+    amounts = [(one.dram_read, other.dram_read), (one.written, other.written)]
+    pairs = [*amounts, *zip(one.operations, other.operations)]
+    counted = len(one.operations) == len(other.operations) and any(one.operations)
+    return counted and all(_are_equal(mine or 0.0, theirs or 0.0) for mine, theirs in pairs)
+
+
+def _are_equal(one: float, other: float) -> bool:
+    return abs(one - other) <= EQUAL_WORK * max(one, other)
 
 
 def are_variants(one: Launch, other: Launch) -> bool:

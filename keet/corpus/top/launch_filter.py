@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from keet.analysis.replay_gap.gap import REPLAY_DIFFERS, REPLAY_FLOOR_NS
+from keet.analysis.limits import LEAST_KERNEL_NS
+from keet.analysis.replay_gap.gap import REPLAY_DIFFERS
 from keet.corpus.store.gpus import GPU_KEYS, GPU_NAME
 from keet.corpus.store.reader import Store
 from keet.errors import UsageError
@@ -17,7 +18,7 @@ of single launches."""
 REPLAY_GAP = (
     f"coalesce(plain_us > {REPLAY_DIFFERS} * duration_us "
     f"OR (duration_us > {REPLAY_DIFFERS} * plain_us "
-    f"AND duration_us - plain_us > {REPLAY_FLOOR_NS / 1e3}), false)"
+    f"AND duration_us - plain_us > {LEAST_KERNEL_NS / 1e3}), false)"
 )
 """Whether profiled time and time in the run differ: see `keet.analysis.replay_gap.gap`."""
 ALIKE = "least(run_time_us, run_alike_us)"

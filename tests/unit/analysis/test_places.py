@@ -93,10 +93,9 @@ def first_places(name: str, finding: str) -> list[tuple[str, str]]:
 
 
 def test_waits_for_constants_are_not_placed_where_warps_wait_for_arithmetic() -> None:
-    """In series_eval, warps wait longest for constants among what other warps can hide."""
-    found = first_places("series_eval", "latency_bound")
-    assert {of for of, _ in found} == {"waits of this kind"}
-    assert "expansions.terms" in found[0][1]
+    """In series_eval, warps wait longest for constants among what other warps can hide. Four
+    samples of that are too few for a place."""
+    assert not first_places("series_eval", "latency_bound")
 
 
 def test_warps_that_end_wait_for_their_stores() -> None:

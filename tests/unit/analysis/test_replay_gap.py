@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.replay_gap.gap import REPLAY_DIFFERS, REPLAY_FLOOR_NS, ReplayGap, replay_gap
+from keet.analysis.limits import LEAST_KERNEL_NS
+from keet.analysis.replay_gap.gap import REPLAY_DIFFERS, ReplayGap, replay_gap
 from keet.analysis.replay_gap.reasons import ReplayReason, ReplayReasons
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import (
@@ -113,7 +114,7 @@ def test_a_gap_is_a_large_ratio_and_a_large_difference(replay: float, plain: flo
     gap = replay_gap(launch_with({DURATION: replay}), position_of(plain / US))
     factor = max(replay / plain, plain / replay)
     if gap is None:
-        small = 0 <= replay - plain <= REPLAY_FLOOR_NS * (1 + 1e-9)
+        small = 0 <= replay - plain <= LEAST_KERNEL_NS * (1 + 1e-9)
         assert factor <= REPLAY_DIFFERS * (1 + 1e-9) or small
     else:
         assert gap.factor == pytest.approx(factor)
@@ -128,7 +129,7 @@ def test_a_longer_run_is_never_what_ncu_adds(one: float, other: float) -> None:
     replay_longer = replay_gap(launch_with({DURATION: long}), position_of(short / US))
     if long > REPLAY_DIFFERS * short * (1 + 1e-9):
         assert run_longer is not None
-        assert (replay_longer is not None) == (long - short / US * US > REPLAY_FLOOR_NS)
+        assert (replay_longer is not None) == (long - short / US * US > LEAST_KERNEL_NS)
 
 
 def test_limits_of_a_replay_gap() -> None:

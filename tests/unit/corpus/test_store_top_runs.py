@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keet.analysis.replay_gap.gap import REPLAY_DIFFERS, REPLAY_FLOOR_NS
+from keet.analysis.limits import LEAST_KERNEL_NS
+from keet.analysis.replay_gap.gap import REPLAY_DIFFERS
 from keet.corpus.store.part_writer import write_part
 from keet.corpus.store.reader import open_store
 from keet.corpus.store.report_rows import FileRows
@@ -207,8 +208,8 @@ def test_shares_are_of_the_whole_run_whatever_is_chosen(tmp_path: Path) -> None:
         (2400.0, 5.0, True),
         (100.0, 100.0 * REPLAY_DIFFERS + 1, True),
         (100.0, 100.0 * REPLAY_DIFFERS - 1, False),
-        (1.0 + REPLAY_FLOOR_NS / 1e3, 1.0, False),
-        (1.1 + REPLAY_FLOOR_NS / 1e3, 1.0, True),
+        (1.0 + LEAST_KERNEL_NS / 1e3, 1.0, False),
+        (1.1 + LEAST_KERNEL_NS / 1e3, 1.0, True),
         (2.43, 4.3, True),  # ncu never measures less than the run took
         (100.0, None, False),
         (None, 100.0, False),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.analysis.candidate import MAX_GAIN, Basis, Candidate
-from keet.analysis.kernel.grid_use import LEAST_KERNEL_NS
+from keet.analysis.limits import LEAST_KERNEL_NS
 from keet.analysis.time_model import Effect
 from keet.diagnosis.finding import Forecast
 from keet.diagnosis.forecast import (

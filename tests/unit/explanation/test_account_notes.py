@@ -8,8 +8,9 @@ from functools import cache
 
 import pytest
 
+from keet.analysis.limits import FEW
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
-from keet.explanation.account_notes import NOTED_MIX, account_notes
+from keet.explanation.account_notes import account_notes
 from keet.ingest import read_profile
 from keet.verification.grounding import check_grounding
 from tests.kept_reports import sample_report
@@ -67,7 +68,7 @@ def test_without_machine_code_the_mix_is_by_opcode_and_line() -> None:
 def test_the_mix_is_noted_only_if_issuing_takes_much_of_the_time(sample: str) -> None:
     issuing = diagnosed(sample).account.part("issuing")
     assert issuing is not None
-    assert ("instruction_mix" in notes_of(sample)) == (issuing.share.value >= NOTED_MIX)
+    assert ("instruction_mix" in notes_of(sample)) == (issuing.share.value >= 100 * FEW)
 
 
 def test_the_note_says_whether_requests_or_bytes_keep_l2_busy() -> None:

@@ -66,6 +66,22 @@ def test_unknown_instructions_have_no_row_of_their_own() -> None:
 
 # --- made-up accounts
 
+
+@each_row("most", [6, 7])
+def test_waiting_is_split_before_issued_instructions(most: int) -> None:
+    """As in a report with 60 % issue slots: the instructions took all rows within a part."""
+    view = LaunchView(LAUNCH)
+    parts = (
+        part_of(view, "issuing", 60, (53, 7), timed=True),
+        part_of(view, "waiting", 35, (13, 8, 7, 7), timed=True),
+        part_of(view, "idle", 5, timed=True),
+    )
+    rows = account_rows(view, Account(parts), most)
+    labels = [row.label for row in rows]
+    assert len(rows) <= most
+    assert labels[labels.index("waiting") + 1 :][:2] == ["waiting.0", "waiting.1"]
+
+
 SHARES = st.lists(st.floats(0.01, 100), min_size=1, max_size=6)
 
 

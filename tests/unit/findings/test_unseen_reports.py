@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.memory_work import global_loads_part, global_part
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.explanation.analyst import _healthy
 from keet.explanation.headline import verdict_of
@@ -105,3 +106,34 @@ def test_what_a_basic_report_does_not_show_is_not_denied() -> None:
     assert "does not show whether these are wide accesses, bank conflicts" in told
     assert "limited by registers" in told
     assert "lacks warp states" in told
+
+
+def test_full_sms_that_do_nothing_are_blocks_that_may_wait_for_each_other() -> None:
+    """Made up after a public report: blocks that wait for the flag of the previous one."""
+    held = {"achieved_occupancy_pct": 99.9, "waves_per_sm": 280.0}
+    idle = {"l1": 8.0, "l2": 6.0, "dram": 0.1, "issue_slots": 2.0}
+    (found,) = [e for e in diagnose(made_up(idle, **held)).findings if e.id == "latency_bound"]
+    assert found.variant == "blocks"
+    assert found.cause_certainty == "possible"
+    assert found.forecast.high >= 30, "nothing limits the gain"
+    assert "flag" in str(found.action)
+
+
+def test_units_that_were_not_measured_and_half_empty_sms_are_no_sign_of_it() -> None:
+    held = {"achieved_occupancy_pct": 99.9, "waves_per_sm": 280.0}
+    unmeasured = made_up({"l1": 8.0, "issue_slots": 2.0}, **held)
+    idle = {"l1": 8.0, "l2": 6.0, "dram": 0.1, "issue_slots": 2.0}
+    few_warps = made_up(idle, achieved_occupancy_pct=40.0, waves_per_sm=280.0)
+    for launch in (unmeasured, few_warps):
+        found = [e for e in diagnose(launch).findings if e.id == "latency_bound"]
+        assert all(each.variant != "blocks" for each in found)
+
+
+def test_excess_sectors_do_not_relieve_a_pipe_that_serves_shared_memory() -> None:
+    """Made up after a public report: 95 % of the passes through L1 are of shared memory."""
+    counted = {"global_load_sectors": 9.6e6, "global_load_requests": 2.2e6}
+    launch = made_up({"l1": 96.0, "lsu": 95.0}, **counted, shared_wavefronts=40.5e6)
+    assert global_part(LaunchView(launch)) < 0.2
+    assert global_loads_part(LaunchView(launch)) < 0.06
+    alone = made_up({"l1": 96.0, "lsu": 95.0}, **counted)
+    assert global_part(LaunchView(alone)) == global_loads_part(LaunchView(alone)) == 1.0

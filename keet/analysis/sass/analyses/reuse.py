@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
-from keet.analysis.parameters import Parameter
+from keet.analysis.limits import NEGLIGIBLE
 from keet.analysis.sass.analyses.distinct_bytes import SECTOR, AccessShape, bound_of, shape_of
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.instructions.instruction import Instruction
@@ -279,9 +279,6 @@ def with_traffic(
     return _apportioned(found, l2_read_bytes) if l2_read_bytes is not None else found
 
 
-ONLY_POINTER = Parameter(0.99, "share of the load sectors of a pointer read alone", "judgement")
-
-
 def _apportioned(rows: Sequence[PointerReuse], l2_read_bytes: int) -> list[PointerReuse]:
     """Divides what L1 read from L2: each distinct sector once, the rest by requested sectors."""
     total = sum(row.l1_bytes or 0 for row in rows)
@@ -297,7 +294,7 @@ def _apportioned(rows: Sequence[PointerReuse], l2_read_bytes: int) -> list[Point
             part = first + (left * rest / sum(more) if sum(more) else 0)
         else:  # bounds are not reached
             part = l2_read_bytes * first / sum(once)
-        is_alone = (row.l1_bytes or 0) >= ONLY_POINTER * total
+        is_alone = (row.l1_bytes or 0) >= (1 - NEGLIGIBLE) * total
         found.append(
             replace(
                 row,

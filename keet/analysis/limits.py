@@ -1,0 +1,38 @@
+"""Chosen numbers that several modules use in the same meaning. Others are beside their use."""
+
+from __future__ import annotations
+
+from keet.analysis.parameters import Parameter
+
+NEARLY_ALL = Parameter(0.9, "share of anything from which the rest does not matter", "judgement")
+MAJORITY = Parameter(0.5, "share of anything from which it is most of it", "judgement")
+FEW = Parameter(
+    0.25, "share of anything up to which these are few, and from which they matter", "judgement"
+)
+NOTABLE_PART = Parameter(0.1, "share of anything from which it is a notable part", "judgement")
+NAMED_PART = Parameter(3.0, "percent of the time or the instructions: a part is named", "judgement")
+NEGLIGIBLE = Parameter(0.01, "share of anything that can be neglected", "judgement")
+LIKELY = Parameter(0.8, "likelihood of a cause that one assumption makes likely", "judgement")
+POSSIBLE = Parameter(0.5, "likelihood of a cause that is as likely as not", "judgement")
+SAVED_PART = Parameter(0.05, "share of the time of all launches: saving it is told", "judgement")
+SEVERAL = Parameter(3, "fewest launches, kernels or shapes that show something common", "judgement")
+SIMILAR = Parameter(1.1, "factor between times, gains or counts that are equal", "judgement")
+SAME_BYTES = Parameter(
+    0.08, "|ln(ratio)| of equal amounts of bytes; 0.03 to 0.06 were seen", "judgement"
+)
+FEW_BYTES = Parameter(1e6, "bytes below which many are code and constants", "judgement")
+READ_AGAIN = Parameter(1.5, "bytes read over distinct bytes: several reads; 1.15 to 1.9 fit", "fit")
+WIDEST = Parameter(
+    4.0, "passes through L1 of a 16-byte access, the widest: more are repeats", "judgement"
+)
+LEAST_KERNEL_NS = Parameter(
+    2000.0, "nanoseconds to start and drain a grid that does nothing", "fit"
+)
+SHORT_KERNEL_NS = Parameter(
+    5000.0, "nanoseconds below which launching costs about as much as the kernel", "judgement"
+)
+LONGEST_START_NS = Parameter(
+    10_000.0,
+    "longest time to start and drain a grid, also with empty caches; 2000 to 6000 were seen",
+    "judgement",
+)
