@@ -152,13 +152,13 @@ def test_a_report_without_sections_raises_nothing_it_cannot_know() -> None:
 
 
 @pytest.mark.parametrize("name", ["tour_basic.ncu-rep", "tour_basic.live.csv"])
-def test_a_basic_set_gets_causes_at_lower_confidence(name: str) -> None:
+def test_a_basic_set_gets_causes_at_lower_certainty(name: str) -> None:
     profile = profile_of(REPORTS / name)
     diagnoses = [diagnose(launch, profile.launches) for launch in profile.launches]
     assert any(diagnosis.findings for diagnosis in diagnoses)
     for diagnosis in diagnoses:
         _check(diagnosis)
-        assert all(finding.confidence != "high" for finding in diagnosis.findings)
+        assert all(finding.cause_certainty != "certain" for finding in diagnosis.findings)
         assert diagnosis.findings or diagnosis.minor or diagnosis.healthy
 
 
@@ -167,15 +167,15 @@ def test_an_export_without_instructions_shows_the_cause() -> None:
     assert ids_of(diagnose(launch))[0] == "uncoalesced_global"
 
 
-def test_confidence_falls_with_what_is_not_attributable() -> None:
+def test_certainty_does_not_rise_with_what_is_not_attributable() -> None:
     """The same launch, without warp states."""
     launch = launch_of("matrix_flip")
     blind = changed(launch, lambda name, v: None if "issue_stalled" in name else v)
     known, unknown = (diagnose(each, reads_code=False) for each in (launch, blind))
     assert unknown.account.unknown > known.account.unknown
     assert ids_of(known)[0] == ids_of(unknown)[0]
-    order = ("low", "medium", "high")
-    first, second = (order.index(d.findings[0].confidence) for d in (known, unknown))
+    order = ("possible", "likely", "certain")
+    first, second = (order.index(d.findings[0].cause_certainty) for d in (known, unknown))
     assert second <= first
 
 
