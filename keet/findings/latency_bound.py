@@ -183,7 +183,8 @@ FINDING = FindingSpec(
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     """Waiting that no unit explains and that other warps do not hide."""
     issue, top = view.ceilings.reached("issue"), next(iter(view.ceilings.ranked), None)
-    if (top is None and not view.stalls) or a_unit_explains(view, model):
+    states = [state for state in view.stalls if stalls()[state].counts_as_stall]
+    if (top is None and not states) or a_unit_explains(view, model):
         return
     # More loads in flight do not hide the queue for a slow link or for one hot line.
     queued = max(model.loads.get(HOST_LINK, 0.0), model.loads.get(HOT_LINE, 0.0))
@@ -209,9 +210,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
                 "{busy}; {issue:.0f} of the issue slots are used", busy=busy, issue=issue
             )
     waits, cited = "the report has no warp states that show what warps wait for", None
-    if view.stalls:
-        states = [state for state in view.stalls if stalls()[state].counts_as_stall]
-        leads = max(states, key=lambda state: view.stalls[state], default=longest) == longest
+    if states:
+        leads = max(states, key=lambda state: view.stalls[state]) == longest
         waits = f"a warp {'mostly' if leads else 'also'} waits for {stalls()[longest].waits_for}"
         # A warp that waits after EXIT has no next instruction.
         waits += "" if longest == "drain" else " before its next instruction"

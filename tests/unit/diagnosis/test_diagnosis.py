@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keet.analysis.capture.sampling import LEAST_SAMPLES
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import Ledger
@@ -257,13 +258,19 @@ def test_a_debug_build_is_recognised(owner: str) -> None:
     assert "debug code" in told.verdict.headline
 
 
-@each_row("name", ["matrix_flip:fast", "row_layers:fast", "half_dense", "fan_update:fast"])
+@each_row("name", ["matrix_flip:fast", "row_layers:fast", "row_norms:fast", "scan_rows"])
 def test_waits_at_a_barrier_are_those_of_the_barrier(name: str) -> None:
     """They are sampled at the instruction behind it, which may be of another line."""
     view = LaunchView(launch_of(name))
     places = view.barrier_places()
     assert places
     assert all("__syncthreads" in view.text_of(place) for place in places)
+
+
+def test_a_few_samples_name_no_barrier() -> None:
+    view = LaunchView(launch_of("half_dense"))
+    assert 0 < sum(view.table.waiting("barrier").values()) < LEAST_SAMPLES
+    assert view.barrier_places() == ()
 
 
 @needs_corpus
