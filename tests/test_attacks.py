@@ -308,7 +308,7 @@ def _leads_with_a_mark(launch: Any, own: Any) -> None:
     assert launch["verdict"]["analyst_headline"] == own["verdict"]["headline"]
     first, *others = launch["findings"]
     assert first["origin"] == "model"
-    assert first["confidence"] != "high"
+    assert first["cause_certainty"] != "certain"
     assert first["forecast"]["likely"] <= 4
     assert "shared_bank_conflict" in {each["id"] for each in others}
 

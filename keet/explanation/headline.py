@@ -233,9 +233,13 @@ def _saturated_memory(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sen
     unit = model.busiest or ""
     if not nearest or unit not in ("L1", "LSU", "L2") or reached_share(model, unit) < AT_CEILING:
         return Sentence()
+    is_once = unit == "L2" and view.streaming is not None and view.streaming.verdict == "once"
     return Sentence(
-        "{units}: only fewer requests to {unit}, or fewer bytes, help. The report does not show "
-        "which of them are not needed.{rate}{direction}",
+        "{units}, and every byte is read once: only fewer requests to {unit}, or fewer bytes, "
+        "help.{rate}{direction}"
+        if is_once
+        else "{units}: only fewer requests to {unit}, or fewer bytes, help. The report does not "
+        "show which of them are not needed.{rate}{direction}",
         units=_at_peak(nearest).capitalized(),
         unit="L2" if unit == "L2" else "L1",
         rate=_request_rate(view) if unit == "L2" else "",

@@ -130,5 +130,6 @@ def _title_decides(rule: RuleResult) -> bool:
 
 def _is_about(rule: RuleResult, finding: Finding) -> bool:
     if _title_decides(rule):
-        return rule.title in finding.spec.rule_titles
+        spec = finding.spec
+        return rule.title in (*spec.rule_titles, *spec.titles_of_variant.get(finding.variant, ()))
     return rule.rule in finding.spec.rules

@@ -130,6 +130,8 @@ class FindingSpec(NamedTuple):
     """Rules of Nsight Compute about the same thing."""
     rule_titles: tuple[str, ...] = ()
     """Titles of its messages, for rules that have several."""
+    titles_of_variant: Mapping[str, tuple[str, ...]] = {}
+    """More of them, by variant."""
     credited_rules: tuple[str, ...] = ()
     """Rules that can mean it, if every doubt is decided in their favour: for comparisons."""
     parameters: tuple[Parameter, ...] = ()

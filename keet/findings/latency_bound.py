@@ -183,7 +183,8 @@ FINDING = FindingSpec(
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     """Waiting that no unit explains and that other warps do not hide."""
     issue, top = view.ceilings.reached("issue"), next(iter(view.ceilings.ranked), None)
-    if (top is None and not view.stalls) or a_unit_explains(view, model):
+    states = [state for state in view.stalls if stalls()[state].counts_as_stall]
+    if (top is None and not states) or a_unit_explains(view, model):
         return
     # More loads in flight do not hide the queue for a slow link or for one hot line.
     queued = max(model.loads.get(HOST_LINK, 0.0), model.loads.get(HOT_LINE, 0.0))
@@ -208,18 +209,21 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             busy = Sentence(
                 "{busy}; {issue:.0f} of the issue slots are used", busy=busy, issue=issue
             )
-    waits = "the report has no warp states that show what warps wait for"
-    if view.stalls:
-        states = [state for state in view.stalls if stalls()[state].counts_as_stall]
-        leads = max(states, key=lambda state: view.stalls[state], default=longest) == longest
+    waits, cited = "the report has no warp states that show what warps wait for", None
+    if states:
+        leads = max(states, key=lambda state: view.stalls[state]) == longest
         waits = f"a warp {'mostly' if leads else 'also'} waits for {stalls()[longest].waits_for}"
         # A warp that waits after EXIT has no next instruction.
         waits += "" if longest == "drain" else " before its next instruction"
         if trips is not None and trips.value >= SEVERAL_TRIPS:
-            text = "{waits}; waits for loads are spread over about {trips:.0f} of them in a row"
-            waits = Sentence(text, waits=waits, trips=trips)
+            cited = trips
+            waits = Sentence(
+                "{waits}; waits for loads are spread over about {trips:.0f} of them in a row",
+                waits=waits,
+                trips=trips,
+            )
     busiest, possible = top.reached if top else None, view.get("theoretical_occupancy_pct")
-    evidence = [issue, busiest, possible, view.stall(longest)]
+    evidence = [issue, busiest, possible, view.stall(longest), cited]
     text = Sentence("{busy}, and {waits}.", busy=busy, waits=waits)
     variant = "ampere" if view.capability >= (8, 0) else ""  # cp.async came with it
     held = view.get("achieved_occupancy_pct")

@@ -43,7 +43,8 @@ FINDING = FindingSpec(
     "hold at a time. The gain is limited by chains of dependent instructions, which more blocks do "
     "not shorten.",
     rules=("LaunchConfiguration",),
-    rule_titles=("Small Grid", "Block Size"),
+    rule_titles=("Small Grid",),
+    titles_of_variant={"one_thread": ("Block Size",), "few_threads": ("Block Size",)},
     credited_rules=(
         "SOLBottleneck",
         "HighPipeUtilization",

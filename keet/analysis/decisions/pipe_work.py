@@ -98,8 +98,10 @@ def _many_passes(view: LaunchView, model: TimeModel) -> PipeWork | None:
         )
         why = Sentence(passes, lsu=lsu, what=what)
         return PipeWork("sent", why, (lsu, sent, returned), left)
-    told = "an access takes several passes through L1, as with scattered addresses or bank "
-    return PipeWork("passes", Sentence(passes, lsu=lsu, what=f"{told}conflicts"), (lsu,), left)
+    what = Sentence(
+        "an access takes several passes through L1, as with scattered addresses or bank conflicts"
+    )
+    return PipeWork("passes", Sentence(passes, lsu=lsu, what=what), (lsu,), left)
 
 
 def _some_passes(view: LaunchView) -> PipeWork:

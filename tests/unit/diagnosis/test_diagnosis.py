@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keet.analysis.capture.sampling import LEAST_SAMPLES
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import Ledger
@@ -152,13 +153,13 @@ def test_a_report_without_sections_raises_nothing_it_cannot_know() -> None:
 
 
 @pytest.mark.parametrize("name", ["tour_basic.ncu-rep", "tour_basic.live.csv"])
-def test_a_basic_set_gets_causes_at_lower_confidence(name: str) -> None:
+def test_a_basic_set_gets_causes_at_lower_certainty(name: str) -> None:
     profile = profile_of(REPORTS / name)
     diagnoses = [diagnose(launch, profile.launches) for launch in profile.launches]
     assert any(diagnosis.findings for diagnosis in diagnoses)
     for diagnosis in diagnoses:
         _check(diagnosis)
-        assert all(finding.confidence != "high" for finding in diagnosis.findings)
+        assert all(finding.cause_certainty != "certain" for finding in diagnosis.findings)
         assert diagnosis.findings or diagnosis.minor or diagnosis.healthy
 
 
@@ -167,15 +168,15 @@ def test_an_export_without_instructions_shows_the_cause() -> None:
     assert ids_of(diagnose(launch))[0] == "uncoalesced_global"
 
 
-def test_confidence_falls_with_what_is_not_attributable() -> None:
+def test_certainty_does_not_rise_with_what_is_not_attributable() -> None:
     """The same launch, without warp states."""
     launch = launch_of("matrix_flip")
     blind = changed(launch, lambda name, v: None if "issue_stalled" in name else v)
     known, unknown = (diagnose(each, reads_code=False) for each in (launch, blind))
     assert unknown.account.unknown > known.account.unknown
     assert ids_of(known)[0] == ids_of(unknown)[0]
-    order = ("low", "medium", "high")
-    first, second = (order.index(d.findings[0].confidence) for d in (known, unknown))
+    order = ("possible", "likely", "certain")
+    first, second = (order.index(d.findings[0].cause_certainty) for d in (known, unknown))
     assert second <= first
 
 
@@ -257,13 +258,19 @@ def test_a_debug_build_is_recognised(owner: str) -> None:
     assert "debug code" in told.verdict.headline
 
 
-@each_row("name", ["matrix_flip:fast", "row_layers:fast", "half_dense", "fan_update:fast"])
+@each_row("name", ["matrix_flip:fast", "row_layers:fast", "row_norms:fast", "scan_rows"])
 def test_waits_at_a_barrier_are_those_of_the_barrier(name: str) -> None:
     """They are sampled at the instruction behind it, which may be of another line."""
     view = LaunchView(launch_of(name))
     places = view.barrier_places()
     assert places
     assert all("__syncthreads" in view.text_of(place) for place in places)
+
+
+def test_a_few_samples_name_no_barrier() -> None:
+    view = LaunchView(launch_of("half_dense"))
+    assert 0 < sum(view.table.waiting("barrier").values()) < LEAST_SAMPLES
+    assert view.barrier_places() == ()
 
 
 @needs_corpus

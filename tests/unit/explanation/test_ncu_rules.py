@@ -1,4 +1,4 @@
-"""What Nsight Compute's rules put first, why a confidence is low: in plain words."""
+"""What Nsight Compute's rules put first, why a cause is only possible: in plain words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from keet.diagnosis.diagnosis import diagnose
-from keet.diagnosis.finding import Finding, Forecast
+from keet.diagnosis.finding import CauseCertainty, Finding, Forecast
+from keet.evidence import Sentence
 from keet.explanation.certainty import why_only_possible
 from keet.explanation.ncu_rules import precedes_findings, second_opinion
 from keet.ingest.in_memory_launch import InMemoryLaunch
@@ -28,8 +29,9 @@ FLIP, PHYSICS = launch_of("matrix_flip"), launch_of("column_physics")
 LARGEST = "The Nsight Compute rule with the largest estimate"
 
 
-def finding(name: str) -> Finding:
-    return Finding(name, "low", "", Forecast(1, 1.2, 2), ())
+def finding(name: str, variant: str = "") -> Finding:
+    forecast = Forecast(1, 1.2, 2)
+    return Finding(name, "possible", Sentence(), forecast, (), variant=variant)
 
 
 def test_which_finding_a_rule_agrees_with() -> None:
@@ -128,6 +130,10 @@ def test_messages_of_one_rule_are_distinguished_by_title() -> None:
     assert told is not None
     assert "LaunchConfiguration (Block Size)" in told
     assert told.endswith("agrees with finding 2.")
+    both[0] = finding("small_grid", "few_threads")
+    told = second_opinion(public_launch("LakshyaSingh354"), both, [], 0)
+    assert told is not None
+    assert told.endswith("agrees with finding 1."), "it is about the threads of a block, too"
 
 
 @needs_corpus
@@ -144,35 +150,27 @@ def test_a_rule_with_a_small_estimate_is_not_mentioned() -> None:
     assert second_opinion(public_launch("PriyanshuRS", 1), [], [], 0) is None
 
 
-# --- low confidence
+# --- causes that are only possible
 
 
-@pytest.mark.parametrize("confidence", ["medium", "high"])
-def test_confidence_is_explained_only_where_it_is_low(confidence: str) -> None:
+@pytest.mark.parametrize("certainty", ["likely", "certain"])
+def test_certainty_is_explained_only_where_it_is_low(certainty: CauseCertainty) -> None:
     found = diagnose(FLIP, reads_code=False)
-    sure = replace(finding("tail_effect"), confidence=confidence)
-    assert not why_only_possible(sure, found.view, found.account)
+    sure = replace(finding("tail_effect"), cause_certainty=certainty)
+    assert why_only_possible(sure, found.view, found.account) == ""
 
 
-def test_why_a_confidence_is_low() -> None:
+def test_why_a_cause_is_only_possible() -> None:
     flip = diagnose(FLIP, reads_code=False)
     low = finding("redundant_traffic")
     suspicion = why_only_possible(replace(low, variant="hand_over"), flip.view, flip.account)
-    assert suspicion.startswith("Low confidence: a report holds no pointers")
-    assert "how much of the cause a fix would remove" in why_only_possible(
-        low, flip.view, flip.account
-    )
+    assert suspicion.startswith("Only possible: a report holds no pointers")
+    told = why_only_possible(low, flip.view, flip.account)
+    assert told == "Only possible: the report does not show whether a change can remove it."
     basic = diagnose(profile_of(REPORTS / "tour_basic.ncu-rep").launches[2], reads_code=False)
     told = why_only_possible(low, basic.view, basic.account)
     unknown = basic.account.unknown
     assert told == (
-        f"Low confidence: {unknown:.0f}% of the time is not attributable (the report has no warp "
+        f"Only possible: {unknown:.0f}% of the time is not attributable (the report has no warp "
         "states)."
     )
-
-
-def test_another_gpu_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keet.explanation.certainty.FITTED_ON", (8, 9))
-    flip = diagnose(FLIP, reads_code=False)
-    told = why_only_possible(finding("tail_effect"), flip.view, flip.account)
-    assert told.endswith("fitted on an H200, not on this GPU (NVIDIA H200).")

@@ -32,7 +32,6 @@ NOT_COUNTED = {
 PLACES = {
     "evals/diagnosis/adversaries.py": "always answers the most frequent finding",
     "evals/sass/scores.py": "scores the analysis behind this one finding",
-    "kernels_samples/casebook/counts.py": "a shortfall of its cases, as data",
     "keet/analysis/account.py": "a part of the time that has the finding's name",
     "keet/diagnosis/diagnosis.py": "what a launch without a cause ends in",
     "keet/explanation/analyst.py": "the note on full warps",

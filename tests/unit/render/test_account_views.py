@@ -96,7 +96,7 @@ def test_a_launch_without_measurements_has_no_account() -> None:
         assert "Where the time goes" not in text
 
 
-# --- precedents and confidence
+# --- precedents
 
 
 def test_each_finding_says_what_its_fix_gained() -> None:

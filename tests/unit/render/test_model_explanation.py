@@ -170,7 +170,7 @@ def leading() -> tuple[Explanation, ModelExplanation]:
     first = each.findings[0]
     forecast = Forecast(1.4, 1.8, 2.2)
     claimed = replace(
-        first, id="redundant_traffic", origin="model", forecast=forecast, confidence="medium",
+        first, id="redundant_traffic", origin="model", forecast=forecast, cause_certainty="likely",
         text="The columns need 126 MB from DRAM; it reads 208.3 MB.", advice=None, places=(),
     )  # fmt: skip
     floor = next(piece for piece in each.evidence if piece.slug == "duration")

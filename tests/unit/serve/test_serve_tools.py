@@ -90,9 +90,9 @@ def test_commands_of_a_report_can_not_start_others(tmp_path: Path) -> None:
 
 
 def test_explain_has_the_numbers_of_the_command(call: Call, keet: Keet, served: Path) -> None:
-    options = ("--no-model", "--launch", "1", "--top", "3")
+    options = ("--no-model", "--launch", "0", "--top", "3")
     (told,) = told_by(keet, "explain", served / TOUR, *options)["launches"]
-    (launch,) = call("explain", report=TOUR, launch=1)["launches"]
+    (launch,) = call("explain", report=TOUR, launch=0)["launches"]
     for name in ("id", "kernel", "grid", "block", "duration", "findings"):
         assert launch[name] == told[name]
     assert launch["headline"] == told["verdict"]["headline"]
