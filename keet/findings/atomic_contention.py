@@ -10,7 +10,7 @@ from keet.analysis.decisions.hot_slice import hot_slice
 from keet.analysis.decisions.retries import Retries, retries, shown_retries
 from keet.analysis.facts import on_chip, origin
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import LIKELY, MAJORITY
+from keet.analysis.limits import LIKELY, MAJORITY, NOTABLE_PART
 from keet.analysis.memory_work import UNRELATED_WAITS, less_shared
 from keet.analysis.place import Place
 from keet.analysis.time_model import (
@@ -160,11 +160,11 @@ def _one_by_one(view: LaunchView, model: TimeModel) -> Candidate | None:
         return None
     each = min(float(per.value), float(_LANES))
     # From half a warp up: coalesced updates of different words need at most 8 (of 8 bytes).
-    crowded = max(0.0, 2 * each / _LANES - 1)
+    crowded = 1 - min(1.0, 2 - 2 * each / _LANES) ** 2
     plain = sum(view.value(f"global_{way}_sectors") or 0.0 for way in ("load", "store"))
     passes = float(sectors.value) / (float(sectors.value) + plain / _SECTORS_PER_PASS)
     busy = max(model.loads.get(unit, 0.0) for unit in ("L1", "L2", "DRAM", HOT_LINE))
-    idle = max(0.0, 1 - busy / MAJORITY)
+    idle = min(1.0, max(0.0, (MAJORITY - busy) / (MAJORITY - NOTABLE_PART)))
     fewer = min(MOST_REMOVED, passes * (1 - 1 / each)) * crowded * idle if crowded else 0.0
     if not fewer:
         return None
