@@ -224,38 +224,23 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             busy = Sentence(
                 "{busy}; {issue:.0f} of the issue slots are used", busy=busy, issue=issue
             )
-<<<<<<< HEAD
-    waits, cited = "the report has no warp states that show what warps wait for", None
+    awaited: str = "the report has no warp states that show what warps wait for"
+    cited = None
     if states:
         leads = max(states, key=lambda state: view.stalls[state]) == longest
-        waits = f"a warp {'mostly' if leads else 'also'} waits for {stalls()[longest].waits_for}"
-=======
-    awaited = "the report has no warp states that show what warps wait for"
-    if view.stalls:
-        states = [state for state in view.stalls if stalls()[state].counts_as_stall]
-        leads = max(states, key=lambda state: view.stalls[state], default=longest) == longest
         awaited = f"a warp {'mostly' if leads else 'also'} waits for {stalls()[longest].waits_for}"
->>>>>>> 8cfb7931f98a7da17bde025d028ccdca19e887b9
         # A warp that waits after EXIT has no next instruction.
         awaited += "" if longest == "drain" else " before its next instruction"
         if trips is not None and trips.value >= SEVERAL_TRIPS:
-<<<<<<< HEAD
             cited = trips
-            waits = Sentence(
+            awaited = Sentence(
                 "{waits}; waits for loads are spread over about {trips:.0f} of them in a row",
-                waits=waits,
+                waits=awaited,
                 trips=trips,
             )
     busiest, possible = top.reached if top else None, view.get("theoretical_occupancy_pct")
     evidence = [issue, busiest, possible, view.stall(longest), cited]
-    text = Sentence("{busy}, and {waits}.", busy=busy, waits=waits)
-=======
-            text = "{waits}; waits for loads are spread over about {trips:.0f} of them in a row"
-            awaited = Sentence(text, waits=awaited, trips=trips)
-    busiest, possible = top.reached if top else None, view.get("theoretical_occupancy_pct")
-    evidence = [issue, busiest, possible, view.stall(longest)]
     text = Sentence("{busy}, and {waits}.", busy=busy, waits=awaited)
->>>>>>> 8cfb7931f98a7da17bde025d028ccdca19e887b9
     variant = "ampere" if view.capability >= (8, 0) else ""  # cp.async came with it
     held = view.get("achieved_occupancy_pct")
     is_serial = bool(grid.blocks_may_wait.test(view))
