@@ -11,7 +11,7 @@ from keet.analysis.candidate import Candidate
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
-from keet.analysis.limits import MAJORITY
+from keet.analysis.limits import MAJORITY, SAVED_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import DEVICE_WIDE, WORTH, Effect, TimeModel, joined
@@ -73,13 +73,13 @@ def diagnose(
     unknown = account.unknown_while_active
     # What a build without -G would take, the time of debug code does not say.
     ranked = [] if is_debug_build(view) else ranked
-    worth = [each for each in ranked if each.gain >= WORTH]
+    worth = [each for each in ranked if is_worth(each)]
     reported, worth = _reported(worth, model, unknown)
     rest = [each for each in ranked if each.gain < WORTH]
     rest.sort(key=lambda each: not _wastes_the_busiest(each, model))
     minor = tuple(_outline(each, model, unknown) for each in rest)
     wasteful = any(_wastes_the_busiest(each, model) for each in ranked)
-    gains = any(each.candidate.basis != "suspected" for each in worth)
+    gains = any(each.gain >= WORTH and each.candidate.basis != "suspected" for each in worth)
     limits = (spec.id for spec in findings().values() if spec.is_reached(model))
     is_open = gains or wasteful or is_debug_build(view)
     healthy = None if is_open else next(limits, None)
@@ -110,13 +110,18 @@ def _reported(
     return tuple(one for one, _ in found.values()), [each for _, each in found.values()]
 
 
+def is_worth(each: RankedCandidate) -> bool:
+    """Whether a cause is a finding: it gains 10 % if it is there, and half of that is expected."""
+    return each.possible >= WORTH and each.gain >= 1 + SAVED_PART
+
+
 def _all_fixed(
     worth: Sequence[RankedCandidate], model: TimeModel, unknown: float
 ) -> Forecast | None:
     known = [
         each.candidate
         for each in worth
-        if cause_certainty(each.candidate, model.view, unknown) != "possible"
+        if cause_certainty(each.candidate, model.view, unknown, each.gain) != "possible"
     ]
     effects = [each.effect for each in known if isinstance(each.effect, Effect)]
     if len(effects) < 2:
@@ -268,7 +273,7 @@ def _outline(
     candidate = each.candidate
     return Finding(
         candidate.id,
-        cause_certainty(candidate, model.view, unknown),
+        cause_certainty(candidate, model.view, unknown, each.gain),
         candidate.text,
         forecast(candidate, model, each.possible, unknown),
         candidate.evidence,
@@ -286,11 +291,14 @@ MOSTLY_UNKNOWN = Parameter(
 )
 
 
-def cause_certainty(candidate: Candidate, view: LaunchView, unknown: float) -> CauseCertainty:
-    """A release build may have other causes; without a measured unit, the load is assumed."""
+def cause_certainty(
+    candidate: Candidate, view: LaunchView, unknown: float, expected: float
+) -> CauseCertainty:
+    """A release build may have other causes; without a measured unit, the load is assumed. Below an
+    expected gain of 10 %, the cause is more often not there than it is."""
     is_weak = is_debug_build(view) or not view.ceilings.ranked or candidate.likelihood < 1
     if is_weak or candidate.basis == "suspected":
         return "possible"
     if candidate.basis == "measured":
         return "certain"
-    return "possible" if unknown >= MOSTLY_UNKNOWN else "likely"
+    return "possible" if unknown >= MOSTLY_UNKNOWN or expected < WORTH else "likely"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from keet.analysis.account import UNKNOWN, Account, TimePart
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.time_model import WORTH
 from keet.diagnosis.diagnosis import MOSTLY_UNKNOWN
 from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 
@@ -26,6 +27,8 @@ def _reason(finding: Finding, view: LaunchView, account: Account) -> str:
         return f"{unknown.share:.0f} of the time is {unknown.label}"
     if not view.ceilings.ranked:
         return "the report does not have the load of any unit, so keet assumes one"
+    if finding.expected < WORTH:
+        return "good kernels often have as much of it"
     return "the report does not show whether a change can remove it"
 
 

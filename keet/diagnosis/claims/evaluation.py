@@ -234,10 +234,11 @@ def _computed(
         text = "It would save too little time to matter{pace}.{busy}"
         return result._replace(reason=Sentence(text, pace=pace, busy=busy or ""))
     unknown = account.unknown_while_active
+    expected = expected_gain(candidate, possible)
     return result._replace(
-        expected=expected_gain(candidate, possible),
+        expected=expected,
         forecast=forecast(candidate, model, possible, unknown),
-        cause_certainty=cause_certainty(candidate, view, unknown),
+        cause_certainty=cause_certainty(candidate, view, unknown, expected),
     )
 
 
