@@ -111,7 +111,8 @@ class ProgramCollector:
             answers = self._answers
             members = [answers[each.id] for each in launches if each.id in answers]
             groups.append(LaunchGroup(launches, first, members, positions))
-        total = sum(group.time_ns for group in groups)
+        run = explanation.whole_run
+        total = float(run.busy.value) if run else sum(group.time_ns for group in groups)
         ranked = sorted(
             groups,
             key=lambda g: (-notable_saving(g.saved_ns(LIKELY), total), -g.time_ns, -g.report_ns),

@@ -136,7 +136,17 @@ def test_waiting_for_other_units_is_unattributed_without_warp_states() -> None:
     assert waiting.not_split == "both reports lack warp states"
 
 
-_COUNTERS = ("sm__", "smsp__", "l1tex__", "lts__", "dram__", "fbpa__", "throughput", "breakdown")
+_COUNTERS = (
+    "sm__",
+    "smsp__",
+    "l1tex__",
+    "lts__",
+    "dram__",
+    "fbpa__",
+    "inst_executed",
+    "throughput",
+    "breakdown",
+)
 
 
 def test_without_counters_there_is_no_account() -> None:
