@@ -48,8 +48,12 @@ def test_the_line_to_change_comes_first(keet: Keet) -> None:
     text = "k < end"
     lines = (UNEVEN.parent / "slow.cu").read_text(encoding="utf-8").splitlines()
     loop = next(number for number, line in enumerate(lines, 1) if text in line)
-    assert launch_of(keet, UNEVEN)["findings"][0]["locations"][0]["line"] == loop
-    assert launch_of(keet, UNEVEN, "--no-sass")["findings"][0]["locations"][0]["line"] != loop
+    first, without = (
+        launch_of(keet, UNEVEN, *options)["findings"][0] for options in ((), ("--no-sass",))
+    )
+    assert first["id"] == without["id"] == "load_imbalance"
+    assert first["locations"][0]["line"] == loop
+    assert loop not in [place["line"] for place in without["locations"]]
 
 
 @pytest.mark.slow

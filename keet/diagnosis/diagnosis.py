@@ -75,7 +75,7 @@ def diagnose(
     ranked = [] if is_debug_build(view) else ranked
     worth = [each for each in ranked if is_worth(each)]
     reported, worth = _reported(worth, model, unknown)
-    rest = [each for each in ranked if each.gain < WORTH]
+    rest = [each for each in ranked if not is_worth(each)]
     rest.sort(key=lambda each: not _wastes_the_busiest(each, model))
     minor = tuple(_outline(each, model, unknown) for each in rest)
     wasteful = any(_wastes_the_busiest(each, model) for each in ranked)

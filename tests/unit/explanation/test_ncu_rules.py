@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from keet.analysis.time_model import WORTH
 from keet.diagnosis.diagnosis import diagnose
 from keet.diagnosis.finding import CauseCertainty, Finding, Forecast
 from keet.evidence import Sentence
@@ -166,6 +167,8 @@ def test_why_a_cause_is_only_possible() -> None:
     suspicion = why_only_possible(replace(low, variant="hand_over"), flip.view, flip.account)
     assert suspicion.startswith("Only possible: a report holds no pointers")
     told = why_only_possible(low, flip.view, flip.account)
+    assert told == "Only possible: good kernels often have as much of it."
+    told = why_only_possible(replace(low, expected=WORTH), flip.view, flip.account)
     assert told == "Only possible: the report does not show whether a change can remove it."
     basic = diagnose(profile_of(REPORTS / "tour_basic.ncu-rep").launches[2], reads_code=False)
     told = why_only_possible(low, basic.view, basic.account)

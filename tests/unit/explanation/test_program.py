@@ -19,6 +19,7 @@ from keet.explanation.launch_groups import (
     answer_of,
     gain_of,
     launches_that_matter,
+    notable_saving,
 )
 from keet.explanation.program import ProgramExplanation, program_of
 from keet.profile import Launch, Profile, RunTable
@@ -78,8 +79,10 @@ def test_identical_launches_are_one_row(profile_of: ProfileOf) -> None:
     assert sorted(n for row in found.rows for n in row.profiled) == list(range(8))
     assert sum(row.share.value for row in found.rows) == pytest.approx(100)
     assert sum(row.total.value for row in found.rows) == pytest.approx(found.total.value)
-    saved = [row.saved_ns for row in found.rows]
-    assert saved == sorted(saved, reverse=True) != [0.0] * len(saved)
+    total = float(found.total.value)
+    order = [(notable_saving(row.saved_ns, total), row.total.value) for row in found.rows]
+    assert order == sorted(order, reverse=True)
+    assert order[0][0] > 0
     assert found.sentences[0] == "8 launches of 6 kernels take 134.2 us."
 
 
@@ -149,6 +152,19 @@ def test_launches_with_another_first_finding_are_named(told: tuple[LaunchExplana
     assert group.different == (answer_of(odd),)
     assert group_of(same).different == ()
     assert group_of([odd, same[0]]).different == (), "nothing is usual among two"
+
+
+def test_the_slowest_launch_with_another_first_finding_is_told(profile_of: ProfileOf) -> None:
+    whole = explained(repeated(profile_of(TOUR), 5))
+    same = [each for each in whole.launches if each.launch.kernel == "transpose_rows"]
+    slowest = max(same, key=lambda each: each.launch.rank_time)
+    odd = with_forecast(slowest, 2.0, "tail_effect")
+    changed = tuple(odd if each is slowest else each for each in whole.launches)
+    number = slowest.launch.id
+    assert (
+        "1 of 5 launches of transpose_rows has another first finding "
+        f"(#{number}, the slowest): tail effect."
+    ) in program(whole._replace(launches=changed)).sentences
 
 
 # --- gains
