@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from keet.analysis.hardware.ceilings import HOST_LINK, spoken_unit
+from keet.analysis.hardware.ceilings import HOST_LINK, spoken_unit, verb_of
 from keet.analysis.hardware.stages import sm_elapsed_cycles
 from keet.analysis.kernel.inactive_threads import filled_lanes
 from keet.analysis.kernel.opcode_mix import PURPOSES, opcode_mix
@@ -289,7 +289,7 @@ class _AccountBuilder:
             return
         unit = max(loads, key=lambda name: loads[name])
         busy = whole * loads[unit] ** SHARPNESS
-        told = label.format(unit=_spoken(unit))
+        told = label.format(unit=_spoken(unit), verb=verb_of(unit))
         yield _Draft(f"busy.{slug(unit)}", told, busy, (self._reached(unit),))
 
     def _reached(self, unit: str) -> Evidence | None:
@@ -330,7 +330,7 @@ class _AccountBuilder:
     def _waiting(self, whole: float, evidence: tuple[Evidence, ...]) -> _Draft:
         label = "schedulers have no eligible warp"
         if not self.view.stalls:
-            children = list(self._pressed(whole, "waiting while {unit} is busy"))
+            children = list(self._pressed(whole, "waiting while {unit} {verb} busy"))
             left = whole - sum(child.share for child in children)
             reason = "not attributable (the report has no warp states)"
             children.append(_Draft(UNKNOWN, reason, left))
@@ -354,8 +354,8 @@ class _AccountBuilder:
         busy = 0.0
         if units:
             unit = max(units, key=lambda name: self.model.loads[name])
-            busy = self.model.loads[unit] ** SHARPNESS
-            label = f"waiting for {_spoken(unit)}, which is busy"
+            busy = 1.0 if self._is_full(state, unit) else self.model.loads[unit] ** SHARPNESS
+            label = f"waiting for {_spoken(unit)}, which {verb_of(unit)} busy"
             reached = self._reached(unit)
             yield _Draft(f"busy.{slug(unit)}", label, busy * share, (stall, reached))
         if state in _LATENCIES:
@@ -364,6 +364,14 @@ class _AccountBuilder:
         else:
             label = "not attributable (other warp states)"
             yield _Draft(UNKNOWN, label, (1 - busy) * share, (stall,))
+
+    def _is_full(self, state: str, unit: str) -> bool:
+        """Warps mostly wait for a math pipe, and the tensor cores are the busiest one: they are
+        taken, however small the share of a peak that is not theirs (half rates on GeForce)."""
+        if state != "math_pipe_throttle" or unit != "tensor":
+            return False
+        others = sum(share for other, share in self.model.waiting.items() if other != state)
+        return self.model.waiting[state] > others
 
 
 def _spoken(unit: str) -> str:

@@ -57,6 +57,9 @@ PASSES_ON = Parameter(
     0.5, "load of DRAM from which a busy L2 counts as passing on DRAM's bytes", "judgement"
 )
 _READY = ("selected", "not_selected")
+ASLEEP = "sleeping"
+"""The warp state in nanosleep, and in locks and flags that sleep between two looks. The code sets
+how long it lasts, so less work, more warps or more blocks do not shorten it."""
 TYPICAL_WAIT = Parameter(
     0.1,
     "share of each of four kinds of waiting, if not measured; the rest is for memory",
@@ -73,7 +76,7 @@ class Effect(NamedTuple):
     waits: Mapping[str, float] = {}
     """By warp state. Other states stay as they are."""
     every_wait: float = 1.0
-    """Factor for all waiting: fewer rounds, or more of them at a time."""
+    """Factor for all waiting but sleep: fewer rounds, or more of them at a time."""
     longest_sm: float = 1.0
     """Factor for the work of the SM that is active longest."""
     least: float = 0.0
@@ -200,8 +203,10 @@ class TimeModel:
         removed, waiting = 0.0, self.waiting
         for state, kept in effect.waits.items():
             removed += waiting.get(state, 0.0) * (1 - _factor(kept))
-        every = _factor(1 - removed) * _factor(effect.every_wait) * _factor(effect.longest_sm)
-        return float(self.exposed * every)
+        every = _factor(effect.every_wait) * _factor(effect.longest_sm)
+        asleep = waiting.get(ASLEEP, 0.0) * _factor(effect.waits.get(ASLEEP, 1.0))
+        awake = _factor(1 - removed) - asleep
+        return float(self.exposed * (asleep + max(0.0, awake) * every))
 
     def loads_after(self, effect: Effect) -> dict[str, float]:
         """Loads by unit after the fix."""

@@ -233,9 +233,21 @@ def _small_share(view: LaunchView, spec: FindingSpec, good: SmallShare) -> Note 
     if some is None or every is None:
         return None
     share = view.percent(f"{spec.id}_share", spec.label, some, every)
-    if share is None or share.value > 100 * NOTABLE_PART:
+    if share is None or share.value > 100 * NOTABLE_PART or not _also_small(view.launch, good):
         return None
     return Note(spec.id, good.text.format(share=f"{share:.0f}"), (share, some, every))
+
+
+def _also_small(launch: Launch, good: SmallShare) -> bool:
+    """Whether the praise holds for the other accesses of its text too, such as stores."""
+    for some, every in good.also:
+        part, whole = launch.number(some), launch.number(every)
+        if part is None or whole is None or part > NOTABLE_PART * whole:
+            return False
+    covered, missed = (
+        sum(launch.number(name) or 0.0 for name in names) for names in (good.covers, good.misses)
+    )
+    return missed <= covered
 
 
 def _debug(view: LaunchView) -> list[Skipped]:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from keet.analysis.decisions.occupancy import LIMIT_WORDS, tightest_limits
 from keet.analysis.decisions.rooflines import AT_CEILING, issue_limited, reached_share
+from keet.analysis.facts.waits import warps_sleep
 from keet.analysis.hardware.ceilings import MEMORY_UNITS, Ceiling, spoken_unit
 from keet.analysis.hardware.stages import SCHEDULERS
 from keet.analysis.kernel.debug_build import is_debug_build
@@ -103,6 +104,8 @@ def _headline(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...], line_note: str
     if first.variant in BETWEEN_LAUNCHES:  # a suspicion without a source line
         return Sentence("{where}; possible cause: {cause}.", where=where, cause=first.label)
     cause = cause_and_line(first, line_note)
+    if first.variant == "sleep":  # said already
+        return Sentence("{where}.", where=where)
     return Sentence("{where}; main cause: {cause}.", where=where, cause=cause)
 
 
@@ -115,6 +118,8 @@ def cause_and_line(finding: Finding, line_note: str = "") -> Sentence:
 
 def _where(diagnosis: Diagnosis, first: Finding, nearest: tuple[Ceiling, ...]) -> Sentence:
     """Where the time goes, as far as it belongs to the first cause."""
+    if asleep := _asleep(diagnosis):
+        return asleep
     if first.spec.headline == "idle" and (idle := _idle(diagnosis, first)):
         return idle
     hot = diagnosis.model.hot_line
@@ -129,6 +134,16 @@ def _where(diagnosis: Diagnosis, first: Finding, nearest: tuple[Ceiling, ...]) -
     if nearest:
         return _at_peak(nearest)
     return _not_near(diagnosis)
+
+
+def _asleep(diagnosis: Diagnosis) -> Sentence:
+    """Warps that sleep: idle SMs and units follow from it. Empty where they do not."""
+    view = diagnosis.view
+    cycles = view.get("stall_sleeping")
+    if cycles is None or not warps_sleep.test(view):
+        return Sentence()
+    text = "warps sleep for most of their waiting ({cycles:.0f}; nanosleep, or a lock or a flag "
+    return Sentence(text + "that sleeps between two looks)", cycles=cycles)
 
 
 def _idle(diagnosis: Diagnosis, first: Finding) -> Sentence:
@@ -214,7 +229,7 @@ def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sen
         "{first}. The report does not show whether a change would gain {least:.0f}."
         if lacking
         else "{first}, and keet sees no cause that is likely to gain {least:.0f}.",
-        first=(_at_peak(nearest) or _not_near(diagnosis)).capitalized(),
+        first=(_asleep(diagnosis) or _at_peak(nearest) or _not_near(diagnosis)).capitalized(),
         least=_least_gain(view),
     )
     parts = (

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from keet.analysis.ledger import Ledger
-from keet.analysis.limits import SAME_BYTES
+from keet.analysis.limits import FEW_BYTES, SAME_BYTES
 from keet.analysis.parameters import Parameter
 from keet.analysis.roofline.compute import compute_ceilings, loads_constants
 from keet.analysis.roofline.launch_roofline import lead_of
@@ -104,7 +104,7 @@ def _work_of(each: LaunchExplanation) -> _Work | None:
             amount = Quantity(done, lead.achieved.unit.removesuffix("/s"))
             return _Work(f"{lead.name} operations", (amount,), launch.rank_time)
     stored = stored_bytes(launch) or written_and_read(launch)[0]
-    if not moved or not read or not stored:
+    if not moved or not read or not stored or moved < FEW_BYTES:
         return None
     amounts = tuple(Quantity(amount, "byte") for amount in (moved, read, stored))
     return _Work("bytes", amounts, launch.rank_time)

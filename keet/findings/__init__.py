@@ -104,6 +104,12 @@ class SmallShare(NamedTuple):
     whole: str
     text: str
     """What looks good, with `{share}`."""
+    also: tuple[tuple[str, str], ...] = ()
+    """Other parts and wholes, which must be known and small too."""
+    covers: tuple[str, ...] = ()
+    """Amounts of the accesses that the two metrics judge."""
+    misses: tuple[str, ...] = ()
+    """Amounts of those that they don't: nothing is praised where these are the larger part."""
 
 
 class FindingSpec(NamedTuple):

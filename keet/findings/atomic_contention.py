@@ -10,9 +10,17 @@ from keet.analysis.decisions.hot_slice import hot_slice
 from keet.analysis.decisions.retries import Retries, retries, shown_retries
 from keet.analysis.facts import on_chip, origin
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import LIKELY, MAJORITY, NOTABLE_PART
 from keet.analysis.memory_work import UNRELATED_WAITS, less_shared
 from keet.analysis.place import Place
-from keet.analysis.time_model import HOT_LINE_RATE, INDIRECT, MOST_REMOVED, TimeModel
+from keet.analysis.time_model import (
+    HOT_LINE,
+    HOT_LINE_RATE,
+    INDIRECT,
+    MOST_REMOVED,
+    Effect,
+    TimeModel,
+)
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
@@ -29,7 +37,8 @@ FINDING = FindingSpec(
     "shared memory: the wavefronts of atomics that are repeats, because threads of a warp update "
     "the same address, beyond those of evenly spread addresses. On global memory: the busiest "
     "slice of L2 is compared with the average one, where its requests are atomics, because one "
-    "address is served by one slice at a limited rate.",
+    "address is served by one slice at a limited rate. Also: atomics whose threads each make a "
+    "request of their own, while warps wait for them and no level of memory is busy.",
     rule_titles=("L2 Slices Workload Imbalance",),
     parameters=(HOT_LINE_RATE, MOST_REMOVED, UNRELATED_WAITS, INDIRECT),
     claims=("instructions", "bytes", "waiting"),
@@ -98,6 +107,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     hot = hot_slice(model)
     if hot and hot.is_atomic:
         yield Candidate(FINDING.id, *hot.shown, lambda: _places(view), variant="global")
+    elif crowded := _one_by_one(view, model):
+        yield crowded
     for found in retries(view):
         places = partial(_retried, view, found)
         variant = "retries" if found.memory == "shared" else "global"
@@ -126,6 +137,59 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         lambda: view.column_places("excess wavefronts", "src_shared_wavefronts_excess"),
         variant="shared",
     )
+
+
+_LANES = 32
+_SECTORS_PER_PASS = 4
+"""A pass of a coalesced access through L1 serves a cache line."""
+_KINDS = ("global_reduction", "global_atomic")
+
+
+def _one_by_one(view: LaunchView, model: TimeModel) -> Candidate | None:
+    """Atomics of which each thread makes a request of its own, and that wait in a queue although
+    no level of memory is busy: threads update few addresses. Scattered updates of a large table
+    make as many requests, but keep L2 or DRAM busy."""
+    counted = [(view.get(f"{kind}_sectors"), view.get(f"{kind}_inst")) for kind in _KINDS]
+    pairs = [(ours, runs) for ours, runs in counted if ours and runs and ours.value and runs.value]
+    if not pairs or _apart(view):
+        return None
+    sectors, executed = max(pairs, key=lambda pair: float(pair[0].value))
+    label = "requests of a warp's atomic on global memory"
+    per = view.ratio("atomic_requests_per_inst", label, sectors, executed)
+    if per is None:
+        return None
+    each = min(float(per.value), float(_LANES))
+    # From half a warp up: coalesced updates of different words need at most 8 (of 8 bytes).
+    crowded = 1 - min(1.0, 2 - 2 * each / _LANES) ** 2
+    plain = sum(view.value(f"global_{way}_sectors") or 0.0 for way in ("load", "store"))
+    passes = float(sectors.value) / (float(sectors.value) + plain / _SECTORS_PER_PASS)
+    busy = max(model.loads.get(unit, 0.0) for unit in ("L1", "L2", "DRAM", HOT_LINE))
+    idle = min(1.0, max(0.0, (MAJORITY - busy) / (MAJORITY - NOTABLE_PART)))
+    fewer = min(MOST_REMOVED, passes * (1 - 1 / each)) * crowded * idle if crowded else 0.0
+    if not fewer:
+        return None
+    text = (
+        "A warp's atomic on global memory becomes {per:.0f} requests, one for each thread or "
+        "nearly so, and no level of memory is near its peak: the threads seem to update the "
+        "same few addresses, one after the other."
+    )
+    effect = Effect(dict.fromkeys(("L1", "L2"), 1 - fewer), kept_waits(model, MEMORY_WAITS, fewer))
+    return Candidate(
+        FINDING.id,
+        Sentence(text, per=per),
+        effect,
+        (per, sectors, executed),
+        lambda: _places(view),
+        "assumed",
+        variant="global",
+        likelihood=1.0 if on_chip.atomics_one_address.test(view) else LIKELY,
+    )
+
+
+def _apart(view: LaunchView) -> bool:
+    """Whether the machine code shows that threads update different addresses."""
+    ours = [each for each in view.code.atomics if each.memory == "global"] if view.code else []
+    return bool(ours) and all(each.spread == "different addresses" for each in ours)
 
 
 def _by_data(view: LaunchView) -> bool:

@@ -14,7 +14,15 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LIKELY
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines
-from keet.analysis.time_model import HOT_LINE, LEADS, PASSES_ON, WORTH, Effect, TimeModel
+from keet.analysis.time_model import (
+    ASLEEP,
+    HOT_LINE,
+    LEADS,
+    PASSES_ON,
+    WORTH,
+    Effect,
+    TimeModel,
+)
 from keet.catalog import stalls
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
@@ -50,7 +58,7 @@ FINDING = FindingSpec(
     ),
     parameters=(MORE_IN_FLIGHT, LEADS),
     claims=("waiting", "instructions", "parallelism", "redundant"),
-    labels={"blocks": "blocks may wait for each other"},
+    labels={"blocks": "blocks may wait for each other", "sleep": "warps sleep"},
     is_general=True,
     unlike={
         "occupancy_limited_registers": "If registers limit the number of warps, more warps cover "
@@ -68,6 +76,10 @@ FINDING = FindingSpec(
         when(origin.library): "Give {library} more work per call (larger or batched problems), "
         "choose another algorithm or data type, or let independent calls overlap in several "
         "streams.",
+        when(waits.warps_sleep, name="sleep"): "Look for what warps sleep for{here}: __nanosleep, "
+        "or a lock or a flag whose loop sleeps. Sleep for shorter times or not at all; let the "
+        "result be published earlier, or split the steps into two kernels, so that nothing is "
+        "waited for. If the sleep is deliberate, there is nothing to gain.",
         when(grid.blocks_may_wait, name="blocks"): "Look for code that makes blocks wait{here}: a "
         "loop that reads a flag of another block, a lock, a barrier over the grid, or data from "
         "the host. Let each block publish its own result before it needs another's, or split the "
@@ -189,7 +201,10 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     # More loads in flight do not hide the queue for a slow link or for one hot line.
     queued = max(model.loads.get(HOST_LINK, 0.0), model.loads.get(HOT_LINE, 0.0))
     covered = kept_waits(model, HIDEABLE, (1 - 1 / MORE_IN_FLIGHT) * (1 - queued))
-    trips = _round_trips(view)
+    sleeps = bool(waits.warps_sleep.test(view))
+    if sleeps:  # nothing else shortens it
+        covered = kept_waits(model, (ASLEEP,), 1 - 1 / MORE_IN_FLIGHT)
+    trips = None if sleeps else _round_trips(view)
     if trips is not None:  # issued together, they take one round trip
         times = max(MORE_IN_FLIGHT, min(float(trips.value), MOST_ROUND_TRIPS))
         covered |= kept_waits(model, ("long_scoreboard",), (1 - 1 / times) * (1 - queued))
@@ -209,26 +224,29 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             busy = Sentence(
                 "{busy}; {issue:.0f} of the issue slots are used", busy=busy, issue=issue
             )
-    waits, cited = "the report has no warp states that show what warps wait for", None
+    awaited: str = "the report has no warp states that show what warps wait for"
+    cited = None
     if states:
         leads = max(states, key=lambda state: view.stalls[state]) == longest
-        waits = f"a warp {'mostly' if leads else 'also'} waits for {stalls()[longest].waits_for}"
+        awaited = f"a warp {'mostly' if leads else 'also'} waits for {stalls()[longest].waits_for}"
         # A warp that waits after EXIT has no next instruction.
-        waits += "" if longest == "drain" else " before its next instruction"
+        awaited += "" if longest == "drain" else " before its next instruction"
         if trips is not None and trips.value >= SEVERAL_TRIPS:
             cited = trips
-            waits = Sentence(
+            awaited = Sentence(
                 "{waits}; waits for loads are spread over about {trips:.0f} of them in a row",
-                waits=waits,
+                waits=awaited,
                 trips=trips,
             )
     busiest, possible = top.reached if top else None, view.get("theoretical_occupancy_pct")
     evidence = [issue, busiest, possible, view.stall(longest), cited]
-    text = Sentence("{busy}, and {waits}.", busy=busy, waits=waits)
+    text = Sentence("{busy}, and {waits}.", busy=busy, waits=awaited)
     variant = "ampere" if view.capability >= (8, 0) else ""  # cp.async came with it
     held = view.get("achieved_occupancy_pct")
     is_serial = bool(grid.blocks_may_wait.test(view))
-    if is_serial and held is not None:
+    if sleeps:
+        is_serial, variant = True, "sleep"
+    elif is_serial and held is not None:
         more = "SMs hold {held:.0f} of the warps that they can: blocks seem to wait for each other "
         more += "or for something outside the kernel."
         text = Sentence(" ").join((text, Sentence(more, held=held)))

@@ -136,7 +136,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if pipe is not None and pipe.work == "reloads":
         why = Sentence(", mostly with global loads of bytes that L1 holds already")
         yield pipe.candidate(FINDING.id, why)._replace(variant="l1")
-    yield from _between_launches(view)
+    yield from _between_launches(view, model)
 
 
 def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candidate]:
@@ -259,7 +259,7 @@ def _gathered_share(view: LaunchView) -> float:
     return sum(size for size, gathered in loads if gathered) / total if total else 0.0
 
 
-def _between_launches(view: LaunchView) -> Iterator[Candidate]:
+def _between_launches(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     """Data that this and other launches move one after the other: a suspicion.
 
     The gain is that of the launches together: a round trip is saved in two of them.
@@ -268,13 +268,18 @@ def _between_launches(view: LaunchView) -> Iterator[Candidate]:
     if shared is None or shared.saved_us is None or library_of_launch(view.launch) is not None:
         return  # users can't fuse a library's kernel
     saved = min(shared.saved_us.value, MOST_REMOVED * shared.total_us)
+    gain = shared.total_us / (shared.total_us - saved)
+    load = model.loads.get("DRAM", 0.0)
+    if shared.kind == "same_input" and model.busiest == "DRAM" and load > 0:
+        # The weakest of the suspicions promises no more than a launch at DRAM's peak has left.
+        gain = min(gain, max(1.0, 1 / load))
     likelihoods = {"high": 1.0, "medium": LIKELY, "low": POSSIBLE}
     is_writer = view.launch.id in shared.writers
     operation = global_memory.STORE if is_writer else global_memory.LOAD
     yield Candidate(
         FINDING.id,
         shared.text,
-        shared.total_us / (shared.total_us - saved),
+        gain,
         tuple(map(view.ledger.adopt, shared.evidence)),
         lambda: global_memory.places_of(view, operation),
         "suspected",

@@ -37,6 +37,7 @@ FINDING = FindingSpec(
         "bank_conflicts_load",
         "shared_load_wavefronts",
         "few bank conflicts in shared memory ({share} of the load wavefronts are repeats)",
+        also=(("bank_conflicts_store", "shared_store_wavefronts"),),
     ),
     unlike={
         "atomic_contention": "Repeats of atomics on shared memory are counted apart: their "

@@ -51,6 +51,8 @@ FINDING = FindingSpec(
         "src_l2_sectors_global_excess",
         "src_l2_sectors_global",
         "coalesced global accesses ({share} excess sectors)",
+        covers=("global_load_sectors", "global_store_sectors"),
+        misses=("global_atomic_sectors", "global_reduction_sectors"),
     ),
     unlike={
         "narrow_access": "Narrow accesses can be perfectly coalesced: all bytes of the sectors "

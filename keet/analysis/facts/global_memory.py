@@ -206,6 +206,8 @@ replays = Fact.measured(
 
 
 def _rereads(view: LaunchView, finding: RaisedFinding) -> Answer:
+    if finding.variant in ("l1", "l2"):  # the candidate is about another level
+        return False
     if any(piece.metric == "dram_reads_per_byte" for piece in finding.evidence):
         return True
     return view.streaming is not None and view.streaming.verdict == "several"
@@ -240,12 +242,29 @@ passes_in_kernel = _is_variant("passes", "several loops of the kernel load from 
 
 _SECTOR = 32.0
 """Bytes."""
-rereads_from_l2 = Fact.measured(
+
+
+def _at_level(variant: str, words: str, test: Callable[..., bool], *metrics: str) -> Fact:
+    """Decided by the candidate's variant, which names the level whose work it reduces; by the
+    counters if the candidate names none."""
+    measured = Fact.measured(words, test, *metrics)
+
+    def decided(view: LaunchView, finding: RaisedFinding) -> Answer:
+        if finding.variant in ("l1", "l2"):
+            return finding.variant == variant
+        return measured.answer(view, finding)
+
+    return Fact(words, metrics=metrics, of_finding=decided)
+
+
+rereads_from_l2 = _at_level(
+    "l2",
     "L2 delivers more bytes than come from DRAM",
     lambda delivered, read: read > 0 and _SECTOR * delivered / read >= READ_AGAIN,
     *("l2_l1_read_sectors", "dram_bytes_read"),
 )
-reloads_from_l1 = Fact.measured(
+reloads_from_l1 = _at_level(
+    "l1",
     "most global loads hit L1",
     lambda hit, missed: hit > 0 and hit >= MAJORITY * (hit + missed),
     *("global_load_sectors_hit", "global_load_sectors_missed"),

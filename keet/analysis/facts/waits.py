@@ -115,6 +115,13 @@ def _waits_for_data(what: str, *opcodes: str) -> Fact:
     return Fact(words, test, metrics=metrics, opcodes=opcodes)
 
 
+@fact("warps sleep for most of their waiting", metrics=("stall_sleeping",))
+def warps_sleep(view: LaunchView) -> Answer:
+    """In nanosleep, or in a lock or a flag that sleeps between two looks."""
+    waiting = sum(cycles for state, cycles in view.stalls.items() if state not in _ISSUING)
+    return view.stalls.get("sleeping", 0.0) > MAJORITY * waiting
+
+
 @fact("warps mostly wait for data from global memory", metrics=("stall_long_scoreboard",))
 def waits_for_global_loads(view: LaunchView) -> Answer:
     loaded, others = view.count(*LOADS), view.count(*_RETURNING, "TEX", "TLD", "TLD4", "SULD")

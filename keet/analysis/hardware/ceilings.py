@@ -26,6 +26,7 @@ from keet.analysis.hardware.stages import (
     share_of,
     shared_wavefronts_stage,
 )
+from keet.analysis.hardware.tensor_load import with_real_share
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.parameters import Parameter
 from keet.catalog import hardware_units
@@ -65,7 +66,7 @@ class Ceiling(NamedTuple):
     @property
     def verb(self) -> str:
         """`are` for units with a name in the plural."""
-        return "are" if self.name in _PLURAL else "is"
+        return verb_of(self.name)
 
     @property
     def share(self) -> float:
@@ -202,6 +203,11 @@ def spoken_unit(name: str) -> str:
     return _SPOKEN.get(name, name)
 
 
+def verb_of(name: str) -> str:
+    """`are` for units with a name in the plural."""
+    return "are" if name in _PLURAL else "is"
+
+
 class Ceilings:
     """The ceilings of the units of one launch. A unit without a number is unknown, not zero."""
 
@@ -317,6 +323,8 @@ def _unit_ceiling(ledger: LaunchLedger, name: str, unit: _Unit) -> Ceiling | Non
         stage = shared_wavefronts_stage(ledger)
     if stage is None:
         return None
+    if stage.id == "tensor":
+        stage = with_real_share(ledger, stage)
     source = f"report: {stage.busy.metric}"
     return Ceiling(name.lower(), name, unit.kind, stage.busy, source, stage=stage)
 

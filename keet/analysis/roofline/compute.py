@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from keet.analysis.hardware.ceilings import Ceiling, Ceilings, ceiling_of_rate
 from keet.analysis.hardware.rates import Peak, clock, first, per_second, positive
+from keet.analysis.hardware.tensor_load import path_share, real_share
 from keet.analysis.ledger import LaunchLedger
 from keet.analysis.limits import NEGLIGIBLE
 from keet.analysis.roofline.tensor import (
@@ -223,18 +224,26 @@ def _tensor_peak(
     if counted := _counter_peak(ledger, work):
         return counted
     busy = positive(first(ledger, *_PIPES.get(work.type, _FP_PIPES)))
+    path = path_share(ledger, work.type)
     name, label = f"roofline.tensor_{work.type}.peak", f"Tensor {LABELS[work.type]} peak"
     family = " and ".join(work.families) or "the instructions used"
-    if busy is not None and alone and achieved.value > 0:
-        rate = Quantity(achieved.value * 100 / busy.value, achieved.unit)
-        derived = ledger.derived(name, rate, f"{label} ({family})", achieved, busy)
-        return Peak(derived, f"report: {family} rate / busy share of the tensor pipe")
+    share = real_share(ledger, busy, work.type) if busy is not None else path
+    if busy is not None and share is None:
+        return None
+    if share is not None and (alone or share is path) and achieved.value > 0:
+        rate = Quantity(achieved.value * 100 / share.value, achieved.unit)
+        derived = ledger.derived(name, rate, f"{label} ({family})", achieved, share)
+        told = _PATH_SHARE if share is path else _PIPE_SHARE if share is busy else _HALF_SHARE
+        return Peak(derived, f"report: {family} rate / {told}")
     factor = _CATALOG_FACTORS.get(work.type)
     if factor is None or ledger.launch.device.compute_capability not in _HALF_RATES_KNOWN:
         return None
     return _catalog_peak(ledger, f"tensor_{work.type}", label, "tensor_fp16_fma", factor)
 
 
+_PATH_SHARE = "share of peak of the tensor path"
+_PIPE_SHARE = "busy share of the tensor pipe"
+_HALF_SHARE = "busy share of the tensor pipe, FP32 accumulation at half rate (GeForce)"
 _HALF_RATES_KNOWN = ("8.0", "9.0")
 
 

@@ -140,6 +140,26 @@ def has_pipe_alone(launch: Launch) -> bool:
     return others <= NEGLIGIBLE * matrices
 
 
+_PIPE_TIME = {"fp16": 1.0, "bf16": 1.0, "tf32": 2.0}
+"""Time of an operation in the pipe, relative to FP16."""
+
+
+def fp32_accumulated(launch: Launch) -> float | None:
+    """The part of the pipe's time, 0 to 1, for matrices that accumulate in FP32
+    (`HMMA.16816.F32`); None: the opcodes do not tell it, or other types are among them."""
+    opcodes = _matrix_opcodes(launch)
+    if not opcodes or not has_pipe_alone(launch):
+        return None
+    times = {True: 0.0, False: 0.0}
+    for opcode, count in opcodes.items():
+        matrix = parse_opcode(opcode)
+        if matrix is None or matrix.family != "HMMA" or matrix.type not in _PIPE_TIME:
+            return None
+        time = count * matrix.operations * _PIPE_TIME[matrix.type]
+        times["F32" in opcode.split(".")] += time
+    return times[True] / (times[True] + times[False])
+
+
 def _matrix_opcodes(launch: Launch) -> Mapping[str, float] | None:
     """Executed tensor instructions by opcode (warp instructions); None: not collected."""
     instances = launch.instances(_OPCODES)

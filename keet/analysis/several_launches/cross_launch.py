@@ -23,7 +23,12 @@ from keet.analysis.limits import (
 )
 from keet.analysis.parameters import Parameter
 from keet.analysis.several_launches.round_trips import Link, RoundTrip, find_links, round_trips
-from keet.analysis.several_launches.traffic import Traffic, are_variants, written_and_read
+from keet.analysis.several_launches.traffic import (
+    Traffic,
+    are_alternatives,
+    are_variants,
+    written_and_read,
+)
 from keet.evidence import Confidence, Evidence, Sentence
 from keet.profile import Launch, Workload
 from keet.profile.launch_iteration import iterate_launches
@@ -311,7 +316,8 @@ def _same_input(
         if pair in seen or pair[0] == pair[1] or (one.launch.id, other.launch.id) in linked:
             continue
         alike = _spread([one.dram_read or 0, other.dram_read or 0]) <= SAME_BYTES
-        if not alike or are_variants(one.launch, other.launch):
+        versions = are_variants(one.launch, other.launch)
+        if not alike or versions or are_alternatives(one, other):
             continue
         seen.add(pair)
         if writer.is_worth(other.reads_us, other.dram_read or 0.0, other.launch):

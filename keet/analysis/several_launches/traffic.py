@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from keet.analysis.hardware.ceilings import NEAR_PEAK
-from keet.analysis.limits import NOTABLE_PART
+from keet.analysis.limits import NOTABLE_PART, SAME_BYTES
 from keet.analysis.parameters import Parameter
 from keet.lazy_regex import regex
 from keet.profile import Launch
@@ -121,6 +121,18 @@ def are_twins(one: Traffic, other: Traffic) -> bool:
     pairs = [*amounts, *zip(one.operations, other.operations)]
     counted = len(one.operations) == len(other.operations) and any(one.operations)
     return counted and all(_are_equal(mine or 0.0, theirs or 0.0) for mine, theirs in pairs)
+
+
+def are_alternatives(one: Traffic, other: Traffic) -> bool:
+    """Whether two kernels read and write about the same amounts and execute about as many
+    operations of each type: two ways to compute one result. Looser than `are_twins`: partial
+    results, which differ between two ways, are small beside what both read."""
+    read, others = one.dram_read or 0.0, other.dram_read or 0.0
+    partial = EQUAL_WORK * max(read, others)
+    written = abs((one.written or 0.0) - (other.written or 0.0)) <= partial
+    counted = len(one.operations) == len(other.operations) and any(one.operations)
+    pairs = [(read, others), *zip(one.operations, other.operations)]
+    return counted and written and all(abs(a - b) <= SAME_BYTES * max(a, b) for a, b in pairs)
 
 
 def _are_equal(one: float, other: float) -> bool:

@@ -27,6 +27,7 @@ from kernels_samples.casebook.family import load_family
 from tests.conftest import TESTS
 from tests.many_launches import DURATION, copied
 from tests.rows import each_row
+from tests.unit.analysis.made_up_launch import made_up
 
 FAMILIES = TESTS.parent / "kernels_samples" / "casebook" / "families"
 ProfileOf = Callable[[str], Profile]
@@ -99,6 +100,25 @@ def test_versions_of_one_kernel_have_no_round_trip(profile_of: ProfileOf) -> Non
     other.name = scale.name._replace(demangled="scale_fast(float *)", function="scale_fast")
     assert are_variants(scale, other)
     assert not found_in([scale, other])
+
+
+def _one_read(number: int, function: str, **metrics: float) -> Launch:
+    """A made-up launch at DRAM's peak that reads 32 MB and adds them up."""
+    counts = {"duration": 1e4, "elapsed_cycles": 1e4, "dram_bytes_read": 32e6} | metrics
+    launch = made_up({"dram": 80.0}, None, None, **counts)
+    other = copied(launch, number)
+    other.name = launch.name._replace(demangled=f"{function}(float *)", function=function)
+    return other
+
+
+@each_row("added, kinds", [(260.0, []), (500.0, ["same_input"])])
+def test_two_ways_to_compute_one_result_share_no_input(added: float, kinds: list[str]) -> None:
+    """Made up: equal bytes, and as many additions or twice as many."""
+    written = {"dram_throughput_pct": 80.0, "dram_bytes_written": 0.0, "l1_write_bytes": 1e4}
+    one = _one_read(0, "block_sum", inst_fadd_per_cycle=250.0, **written)
+    written["l1_write_bytes"] = 3e4  # partial sums
+    other = _one_read(1, "library_reduce", inst_fadd_per_cycle=added, **written)
+    assert [each.kind for each in found_in([one, other])] == kinds
 
 
 def test_numbered_parts_of_a_function_are_not_versions(profile_of: ProfileOf) -> None:

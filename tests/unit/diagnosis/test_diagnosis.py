@@ -6,12 +6,14 @@ import math
 import re
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keet.analysis.capture.sampling import LEAST_SAMPLES
+from keet.analysis.facts import global_memory
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import Ledger
@@ -30,6 +32,7 @@ from keet.explanation.headline import verdict_of
 from keet.findings import findings
 from keet.profile import Launch
 from keet.profile.metric import Value
+from keet.units import Quantity
 from tests.conftest import REPORTS, corpus_files, needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up
@@ -280,6 +283,18 @@ def test_a_barrier_is_found_without_the_source() -> None:
 
 
 # --- remedies
+
+
+@each_row("variant, true", [("l1", "reloads_from_l1"), ("l2", "rereads_from_l2")])
+def test_the_level_of_the_candidate_chooses_the_remedy(variant: str, true: str) -> None:
+    """Made up: the counters show repeats at every level."""
+    hits = {"global_load_sectors_hit": 9e6, "global_load_sectors_missed": 1e6}
+    reads = {"l2_l1_read_sectors": 1e6, "dram_bytes_read": 1e6}
+    view = LaunchView(made_up({"l1": 90.0}, None, None, **hits, **reads))
+    times = view.ledger.derived("dram_reads_per_byte", Quantity(3.0, ""), "made up")
+    finding = SimpleNamespace(variant=variant, places=(), evidence=(times,))
+    facts = ("rereads_from_dram", "rereads_from_l2", "reloads_from_l1")
+    assert [f for f in facts if getattr(global_memory, f).answer(view, finding)] == [true]
 
 
 @pytest.mark.parametrize(

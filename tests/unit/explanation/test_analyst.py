@@ -5,11 +5,13 @@ from collections.abc import Callable
 
 import pytest
 
-from keet.explanation.analyst import explain
+from keet.analysis.launch_view import LaunchView
+from keet.explanation.analyst import _healthy, explain
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import Device, KernelName, Launch, Profile, Provenance, RawMetric, Workload
 from keet.verification.explanation_check import ExplanationCheck
 from tests.rows import each_row
+from tests.unit.analysis.made_up_launch import made_up
 
 
 def profile_with(**metrics: float) -> Profile:
@@ -47,6 +49,30 @@ def test_every_number_of_an_explanation_has_evidence(
         assert each.verdict.headline
         shares = [part.share.value for part in each.account.parts]
         assert sum(shares) == pytest.approx(100, abs=0.1)
+
+
+def _praised(**metrics: float) -> list[str]:
+    """Findings whose absence is praised in a made-up launch; metrics by catalog id."""
+    view = LaunchView(made_up({"dram": 20.0}, None, None, **metrics))
+    return [note.id for note in _healthy(view, set())]
+
+
+@each_row("conflicts, praised", [(0, ["shared_bank_conflict"]), (50, [])])
+def test_shared_memory_is_praised_if_loads_and_stores_are_clean(
+    conflicts: int, praised: list[str]
+) -> None:
+    loads = {"bank_conflicts_load": 0, "shared_load_wavefronts": 400}
+    stores = {"bank_conflicts_store": conflicts, "shared_store_wavefronts": 80}
+    assert _praised(**loads, **stores) == praised
+
+
+@each_row("reductions, praised", [(10, ["uncoalesced_global"]), (500, [])])
+def test_coalescing_is_not_praised_where_reductions_dominate(
+    reductions: int, praised: list[str]
+) -> None:
+    columns = {"src_l2_sectors_global_excess": 0, "src_l2_sectors_global": 140}
+    sectors = {"global_load_sectors": 125, "global_reduction_sectors": reductions}
+    assert _praised(**columns, **sectors) == praised
 
 
 def test_findings_beyond_top_are_not_listed(

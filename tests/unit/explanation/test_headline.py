@@ -229,3 +229,11 @@ def test_a_full_l2_without_a_finding_says_what_would_help() -> None:
     assert "L2 serves 5" in headline
     assert "More goes to L2 (93% of peak) than comes back (30%)" in headline
     assert "at most 1.0x" not in headline
+
+
+def test_warps_that_sleep_are_named() -> None:
+    """Made up: the sleep explains the idle units. A short sleep is not named."""
+    for asleep, is_named in ((4000.0, True), (5.0, False)):
+        states = {"sleeping": asleep, "long_scoreboard": 20.0, "selected": 1.0}
+        _, verdict = judged(made_up({"l2": 1.0, "issue_slots": 0.1}, states, duration=1e6))
+        assert verdict.headline.startswith("Warps sleep for most of their waiting") == is_named

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from keet.analysis.ledger import Ledger
 from keet.explanation.analyst import explain
 from keet.explanation.launch_groups import LaunchGroup
@@ -61,3 +63,13 @@ def test_programs(report: str, text: str) -> None:
     assert len(found) == bool(text)
     assert all(each.startswith(text) for each in found)
     assert not any(result.unsupported for result in check_program(program))
+
+
+def test_few_bytes_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same report is not compared by bytes if its bytes count as few."""
+    profile = profile_of(next(REPORTS.glob("pipeline_after.ncu-rep*")))
+    told = explain(profile, profile.launches, 5, sass=False)
+    monkeypatch.setattr("keet.explanation.same_work.FEW_BYTES", 1e15)
+    program = program_of(told)
+    assert program is not None
+    assert not any("moves as many bytes" in each for each in program.sentences)

@@ -207,3 +207,41 @@ def test_more_blocks_gain_only_if_there_is_parallel_work() -> None:
     assert working_part(view) == pytest.approx(492 / 7008, rel=0.01)
     found = gains(view)
     assert found["small_grid"] < 2 < found["barrier_bound"]
+
+
+def test_sleep_is_shortened_by_no_other_fix() -> None:
+    """One made-up block whose warp sleeps: neither more blocks nor fewer waits for memory help."""
+    small = {"grid_size": 1, "block_size": 32, "waves_per_sm": 0.001, "elapsed_cycles": ELAPSED}
+    small |= {"sm_active_cycles": ELAPSED / 132, "sm_active_cycles_max": ELAPSED}
+    found, variants = [], []
+    for asleep in (2.0, 4000.0):
+        states = {"sleeping": asleep, "long_scoreboard": 20.0, "selected": 1.0}
+        view = LaunchView(made_up({"l2": 0.1, "issue_slots": 0.1}, states, None, **small))
+        found.append(gains(view))
+        (latency,) = findings()["latency_bound"].candidates(view, TimeModel(view))
+        variants.append((latency.variant, latency.is_open))
+    awake, asleep_most = found
+    assert variants == [("ampere", False), ("sleep", True)]
+    assert awake["small_grid"] > 3
+    assert asleep_most.pop("latency_bound") > 1.5
+    assert max(asleep_most.values()) < 1.1
+
+
+def of_atomics(sectors: float, l2: float = 6.0, loads: float = 12.5e6) -> float:
+    """Gain of a made-up launch with 1.57 million atomics, whose warps wait in the queue."""
+    states = {"lg_throttle": 1866.0, "long_scoreboard": 600.0, "wait": 20.0, "selected": 1.0}
+    counted = {"global_reduction_inst": 1.57e6, "global_reduction_sectors": sectors}
+    counted |= {"global_load_sectors": loads, "global_store_sectors": 0.0}
+    units = {"l1": 6.0, "l2": l2, "dram": 2.0, "issue_slots": 0.3}
+    launch = made_up(units, states, None, **counted)
+    return gains(LaunchView(launch)).get("atomic_contention", 1.0)
+
+
+def test_atomics_of_one_request_per_thread_are_contended_if_nothing_is_busy() -> None:
+    assert of_atomics(50.2e6) > 4
+    assert of_atomics(6.28e6) == 1.0  # coalesced: four sectors each
+    assert of_atomics(50.2e6, loads=100 * 50.2e6) < CLEAR  # rare among other accesses
+    assert of_atomics(50.2e6, l2=50.0) == 1.0  # scattered: L2 is busy
+    rising = [of_atomics(1.57e6 * 16 * 1.01**step) for step in range(71)]
+    assert rising == sorted(rising)
+    assert max(after / before for before, after in pairwise(rising)) < 1.1
