@@ -150,8 +150,8 @@ class ExplainLaunch(PartlyFilled):
     verdict: VerdictDocument
     ceilings: list[UnitDocument] = field(description="The busiest unit comes first.")
     findings: list[FindingDocument] = field(
-        description="Causes that gain 10 % or more if they are there, and half of that is expected; "
-        "the first saves most time."
+        description="Causes that gain 10 % or more if they are there, and are likely enough to "
+        "report; the first saves most time."
     )
     all_fixed: ForecastDocument | None = field(
         description="If all findings were fixed; null where there are fewer than two."
