@@ -158,6 +158,11 @@ _TERMS = (
             "Julia": " (threadfence_block, or threadfence)",
         },
     ),
+    _Term(
+        "__nanosleep, or a lock or a flag",
+        "a lock or a flag",
+        {"Numba": "cuda.nanosleep, or a lock or a flag"},
+    ),
     _Term("use __constant__ only", "use constant memory only", {"Numba": "use cuda.const only"}),
     # Copies.
     _Term("(cudaMemcpyAsync into pinned memory, ", "(into pinned memory, "),
