@@ -105,9 +105,9 @@ def _check(diagnosis: Diagnosis) -> None:
     every = [*diagnosis.findings, *diagnosis.minor]
     assert len(diagnosis.findings) <= MAX_FINDINGS
     assert len({finding.id for finding in every}) == len(every)
-    if diagnosis.healthy is not None:  # small gains beside a roofline
+    if diagnosis.healthy is not None:  # doubtful gains beside a roofline
         own = [f for f in diagnosis.findings if f.variant not in BETWEEN_LAUNCHES]
-        assert all(f.forecast.likely <= round(WORTH, 2) for f in own)
+        assert all(f.expected < WORTH for f in own)
     for finding in every:
         low, likely, high = finding.forecast
         assert 1 <= low <= likely <= high < math.inf
