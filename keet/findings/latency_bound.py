@@ -76,7 +76,7 @@ FINDING = FindingSpec(
         when(origin.library): "Give {library} more work per call (larger or batched problems), "
         "choose another algorithm or data type, or let independent calls overlap in several "
         "streams.",
-        when(waits.warps_sleep, name="sleep"): "Look for what warps sleep for{here}: __nanosleep, "
+        when(waits.warps_sleep, name="sleep"): "Look for what warps sleep for{here}: a sleep, "
         "or a lock or a flag whose loop sleeps. Sleep for shorter times or not at all; let the "
         "result be published earlier, or split the steps into two kernels, so that nothing is "
         "waited for. If the sleep is deliberate, there is nothing to gain.",
