@@ -49,7 +49,7 @@ class _Kernel(NamedTuple):
     @property
     def name(self) -> str:
         launch = self.group.first.launch
-        return f"#{launch.id} {launch.kernel}"
+        return f"{launch.kernel} (#{launch.id})"
 
 
 def same_work_texts(groups: Sequence[LaunchGroup], book: Ledger) -> Iterator[Sentence]:

@@ -267,7 +267,8 @@ def _evidence(each: LaunchExplanation) -> Iterator[TextPiece]:
         if gained:
             yield TextPiece(_CAUSES, f"   Precedents: {gained}", group=f"cause {rank}")
         if case := nearest_case(finding, each):
-            lines = (f"   {nearest_text(case)}", *(f"     {line}" for line in case.changes))
+            changes = ("```diff", *case.changes, "```") if case.changes else ()  # not list items
+            lines = (f"   {nearest_text(case)}", *changes)
             yield TextPiece(_CAUSES, "\n".join(lines), group=f"cause {rank}")
 
 

@@ -13,7 +13,7 @@ from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
 from keet.diagnosis.finding import Finding
 from keet.evidence import Evidence
 from keet.explanation.account_rows import rest_of, rows_of_any_size
-from keet.explanation.precedents import precedents_of, precedents_text
+from keet.explanation.precedents import nearest_case, precedents_of, precedents_text
 from keet.profile import Absent, Launch, Profile
 from keet.profile.names import file_name
 from keet.units import Quantity
@@ -113,6 +113,7 @@ class LaunchValues:
             yield from _places(finding.places)
         for finding in filter(precedents_text, each.findings):
             yield from _precedents(finding)
+        yield from _nearest_and_all(each)
         yield from _WORTH
         for part in each.account.all():
             yield from _window(part.label, [part.share, part.us])
@@ -291,6 +292,25 @@ def _precedents(finding: Finding) -> Iterator[ComputedValue]:
     yield ComputedValue(
         f"look-alikes among the {label}", Quantity(found.lookalikes, ""), words, "sentence"
     )
+    for factor, which in (
+        (finding.forecast.likely, "here"),
+        (found.low, "those"),
+        (found.high, "those"),
+    ):
+        taken = Quantity(100 * (1 - 1 / max(factor, 1.0)), "%")
+        words = content_words(f"cause takes {which}")
+        yield ComputedValue(f"time that {finding.label} takes {which}", taken, words, "sentence")
+
+
+def _nearest_and_all(each: LaunchExplanation) -> Iterator[ComputedValue]:
+    """The gain of the nearest measured case, and that of all findings together."""
+    case = nearest_case(each.findings[0], each) if each.findings else None
+    if case is not None:
+        words = content_words("nearest one")
+        yield ComputedValue(f"gain of {case.id}", Quantity(case.gain, "x"), words, "sentence")
+    for factor in each.all_fixed or ():
+        words = content_words("all of these fixed")
+        yield ComputedValue("gain of all findings", Quantity(factor, "x"), words, "sentence")
 
 
 def _places(places: Iterable[Place]) -> Iterator[ComputedValue]:

@@ -17,6 +17,7 @@ from keet.diagnosis.advice import advice_for
 from keet.diagnosis.diagnosis import diagnose
 from keet.diagnosis.finding import Advice, Finding, Forecast
 from keet.errors import KeetError
+from keet.evidence import Sentence
 from keet.findings import findings
 from keet.profile import Launch
 from tests.conftest import REPORTS, needs_corpus
@@ -51,9 +52,8 @@ def finding_of(finding_id: str, view: LaunchView, variant: str = "") -> Finding:
     column = places.get(finding_id)
     found = view.places_by("cost", view.table.column(column)) if column else view.sampled_places()
     evidence = tuple(e for e in (view.get("duration"),) if e is not None)
-    return Finding(
-        finding_id, "high", "", Forecast(1, 1, 1), evidence, found, variant, view.here(None, found)
-    )
+    forecast, here = Forecast(1, 1, 1), view.here(None, found)
+    return Finding(finding_id, "certain", Sentence(), forecast, evidence, found, variant, here)
 
 
 def check(view: LaunchView, finding: Finding, advice: Advice) -> None:

@@ -293,7 +293,7 @@ ABSENT = [
     ("instruction_fetch", "matrix_flip:slow", "stall_share_no_instruction"),
     ("pipe_saturated", "field_axpy:slow", "l1tex__m_l1tex2xbar_req_cycles_active.avg.pct_of_peak_sustained_elapsed"),
     ("at_dram_roofline", "series_eval:slow", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"),
-    ("at_compute_roofline", "field_axpy:slow", "sm__issue_active.avg.pct_of_peak_sustained_elapsed"),
+    ("at_compute_roofline", "field_axpy:slow", "sm__pipe_fmaheavy_cycles_active.avg.pct_of_peak_sustained_elapsed"),
 ]  # fmt: skip
 """With the metric of the first evidence; empty: there is none."""
 

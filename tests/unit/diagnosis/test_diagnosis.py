@@ -25,7 +25,6 @@ from keet.diagnosis.diagnosis import (
     diagnose,
     ranked_candidates,
 )
-from keet.diagnosis.finding import BETWEEN_LAUNCHES
 from keet.errors import KeetError
 from keet.explanation.analyst import explain
 from keet.explanation.headline import verdict_of
@@ -105,9 +104,9 @@ def _check(diagnosis: Diagnosis) -> None:
     every = [*diagnosis.findings, *diagnosis.minor]
     assert len(diagnosis.findings) <= MAX_FINDINGS
     assert len({finding.id for finding in every}) == len(every)
-    if diagnosis.healthy is not None:  # doubtful gains beside a roofline
-        own = [f for f in diagnosis.findings if f.variant not in BETWEEN_LAUNCHES]
-        assert all(f.expected < WORTH for f in own)
+    if diagnosis.healthy is not None:  # beside a roofline
+        assert all(f.cause_certainty == "possible" for f in diagnosis.findings)
+    assert all(f.forecast.likely >= round(WORTH, 2) for f in diagnosis.findings)
     for finding in every:
         low, likely, high = finding.forecast
         assert 1 <= low <= likely <= high < math.inf

@@ -90,10 +90,11 @@ def test_a_small_assumed_gain_is_doubted_and_a_large_one_is_not() -> None:
 @given(st.floats(2, MAX_GAIN / 4))
 def test_the_range_has_the_fitted_width(gain: float) -> None:
     """A measured cause has the wider range: its fix often goes with other changes."""
-    for basis, below, above in (
-        ("measured", BELOW_MEASURED, ABOVE_MEASURED),
-        ("assumed", BELOW_ASSUMED, ABOVE_ASSUMED),
-    ):
+    widths: dict[Basis, tuple[float, float]] = {
+        "measured": (BELOW_MEASURED, ABOVE_MEASURED),
+        "assumed": (BELOW_ASSUMED, ABOVE_ASSUMED),
+    }
+    for basis, (below, above) in widths.items():
         low, likely, high = told(gain, basis)
         assert math.log2(likely / low) == pytest.approx(below, abs=0.01)
         assert math.log2(high / likely) == pytest.approx(above, abs=0.01)

@@ -162,7 +162,7 @@ def test_the_sentence_has_the_range_of_measured_gains(
     row: Precedents | None, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(told, "precedents", lambda: {"tail_effect": row} if row else {})
-    finding = Finding("tail_effect", "high", "", Forecast(1, 2, 3), ())
+    finding = Finding("tail_effect", "certain", "", Forecast(1, 2, 3), ())
     assert told.precedents_text(finding) == text
 
 
@@ -180,7 +180,7 @@ def test_cases_and_explain_print_the_same_gains() -> None:
 
 
 def test_a_short_kernel_does_more_work_in_the_same_time() -> None:
-    finding = Finding("launch_bound", "high", "", Forecast(6.1, 8.04, 15.3), ())
+    finding = Finding("launch_bound", "certain", "", Forecast(6.1, 8.04, 15.3), ())
     assert forecast_text(finding) == "8.0x the work in the same time (6.1x to 15x)"
-    other = Finding("tail_effect", "high", "", Forecast(1.0, 1.146, 2.0), ())
+    other = Finding("tail_effect", "certain", "", Forecast(1.0, 1.146, 2.0), ())
     assert forecast_text(other) == "1.15x faster (1.0x to 2.0x)"

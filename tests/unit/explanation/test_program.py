@@ -49,7 +49,7 @@ def with_forecast(
     each: LaunchExplanation, likely: float, finding: str = "uncoalesced_global"
 ) -> LaunchExplanation:
     forecast = Forecast(1 + (likely - 1) / 2, likely, likely * 1.5)
-    return each._replace(findings=(Finding(finding, "high", "text", forecast, ()),))
+    return each._replace(findings=(Finding(finding, "certain", "text", forecast, ()),))
 
 
 def group_of(told: Sequence[LaunchExplanation]) -> LaunchGroup:
@@ -208,7 +208,7 @@ def test_a_single_short_launch_saves_nothing(
 
 
 def test_a_forecast_that_is_not_finite_saves_nothing(told: tuple[LaunchExplanation, ...]) -> None:
-    endless = Finding("small_grid", "low", "", Forecast(1.0, float("inf"), float("inf")), ())
+    endless = Finding("small_grid", "certain", "", Forecast(1.0, float("inf"), float("inf")), ())
     group = group_of([told[0]._replace(findings=(endless,))])
     assert gain_of([group], group.time_ns) is None
 

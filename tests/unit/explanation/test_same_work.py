@@ -32,7 +32,7 @@ def test_two_versions_of_a_product() -> None:
     slow, fast = (group_of(SAMPLES["score_tiles"].report(side)) for side in ("slow", "fast"))
     (text,) = texts_of(slow, fast)
     assert "does as many FP32 operations (34.36 GFLOP) in less time: " in text
-    assert "x faster than #0 score. If the results are the same" in text
+    assert "x faster than score (#0). If the results are the same" in text
     assert texts_of(fast, slow) == [text]
     assert texts_of(slow, slow) == []
 
@@ -50,7 +50,7 @@ def test_other_work_is_not_compared() -> None:
 @each_row(
     ("report", "text"),
     [
-        ("pipeline_after", "#0 scale_bias_clamp moves as many bytes from and to DRAM"),
+        ("pipeline_after", "scale_bias_clamp (#0) moves as many bytes from and to DRAM"),
         ("pipeline_before", ""),  # `sum_blocks` reads as much as `scale`, and stores nothing
         ("tour_basic", ""),  # counts neither
     ],
