@@ -40,7 +40,7 @@ class CaseEntry(NamedTuple):
     id: str
     family: str
     split: str
-    """`work`, or `locked`: rules are never fitted on locked families."""
+    """`work`, `locked` or `opened` (locked before): rules are fitted on work families alone."""
     finding: str
     """The dominant cause; for a look-alike, the finding that it resembles."""
     lookalike: bool

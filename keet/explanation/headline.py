@@ -251,13 +251,12 @@ def _saturated_memory(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sen
     is_once = unit == "L2" and view.streaming is not None and view.streaming.verdict == "once"
     return Sentence(
         "{units}, and every byte is read once: only fewer requests to {unit}, or fewer bytes, "
-        "help.{rate}{direction}"
+        "help.{direction}"
         if is_once
         else "{units}: only fewer requests to {unit}, or fewer bytes, help. The report does not "
-        "show which of them are not needed.{rate}{direction}",
+        "show which of them are not needed.{direction}",
         units=_at_peak(nearest).capitalized(),
         unit="L2" if unit == "L2" else "L1",
-        rate=_request_rate(view) if unit == "L2" else "",
         direction=_direction(view) if unit == "L2" else "",
     )
 
@@ -266,7 +265,8 @@ def _direction(view: LaunchView) -> Sentence:
     """Whether more goes to L2 or comes back from it, by its busy stages."""
     stages = {stage.id: stage.busy for stage in view.ceilings.stages("L2")}
     to, back = stages.get("sm_to_l2"), stages.get("l2_to_sm")
-    if to is None or back is None:
+    busiest = max(stages.values(), key=lambda busy: float(busy.value), default=None)
+    if to is None or back is None or busiest not in (to, back):
         return Sentence()
     words = (
         " More goes to L2 ({to:.0f} of peak) than comes back ({back:.0f}): save stores, atomics "
@@ -276,17 +276,6 @@ def _direction(view: LaunchView) -> Sentence:
         words = " More comes back from L2 ({back:.0f} of peak) than goes to it ({to:.0f}): save "
         words += "bytes that are read first."
     return Sentence(words, to=to, back=back)
-
-
-def _request_rate(view: LaunchView) -> Sentence:
-    requests = view.get("l2_l1_requests") or view.get("l2_requests")
-    duration = view.get("duration")
-    if requests is None or duration is None or not duration.value:
-        return Sentence()
-    amount = Quantity(1e9 * float(requests.value) / float(duration.value), "request/s")
-    label = "requests per second"
-    rate = view.ledger.derived("l2_requests_per_second", amount, label, requests, duration)
-    return Sentence(" L2 serves {rate}.", rate=rate)
 
 
 def _bound(diagnosis: Diagnosis) -> Sentence:

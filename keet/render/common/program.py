@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from keet.analysis.several_launches.cross_launch import CrossLaunch
+from keet.analysis.time_model import WORTH
 from keet.diagnosis.finding import Finding
 from keet.errors import one_line
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
@@ -28,8 +29,6 @@ _ACROSS = 3
 """Maximum number of printed cross-launch findings; JSON has all of them."""
 _NAMED = 3
 """Maximum number of launches that a row names."""
-_WORTH = 1.02
-"""Smaller gains (times faster) are not printed."""
 _IDS = 10
 """Maximum number of named launches without a measurement."""
 LEAST_NAME = 16
@@ -94,7 +93,7 @@ def figures(row: ProgramRow) -> tuple[str, str, str]:
 
 
 def gain_text(row: ProgramRow) -> str:
-    return times_text(row.gain.likely) if row.gain and row.gain.likely >= _WORTH else ""
+    return times_text(row.gain.likely) if row.gain and row.gain.likely >= WORTH else ""
 
 
 def answer_text(row: ProgramRow) -> str:

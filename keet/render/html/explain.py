@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from keet.analysis.capture.report_cautions import report_cautions
+from keet.analysis.time_model import WORTH
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup
 from keet.explanation.program import program_of
@@ -203,7 +204,7 @@ def _gain(report: _Report) -> tuple[str, float]:
     gain = report.program.gain if report.program else None
     if report.program is None and report.first.findings and not report.first.replay:
         gain = report.first.findings[0].forecast
-    return (times_text(gain.likely), gain.likely) if gain and gain.likely >= 1.02 else ("", 0.0)
+    return (times_text(gain.likely), gain.likely) if gain and gain.likely >= WORTH else ("", 0.0)
 
 
 def _unread(unread: Sequence[str]) -> Html | None:

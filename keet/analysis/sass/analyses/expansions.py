@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
+from keet.analysis.sass.analyses.readers import Readers
 from keet.analysis.sass.expanded_names import DIVISION, LONG_DIVISION, POWER
 from keet.analysis.sass.flow.program import SassProgram
-from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction
 from keet.analysis.sass.instructions.opcodes import Role
 from keet.profile import Location
@@ -97,26 +97,13 @@ class _Onwards:
 
     def __init__(self, program: SassProgram) -> None:
         self.program = program
-        self.users = program.values.users()
-        self.merged: dict[int, list[int]] = defaultdict(list)
-        for value in program.values.all:
-            if value.kind is not Kind.DEFINITION:
-                for one in value.inputs:
-                    self.merged[one].append(value.index)
+        self.uses = Readers(program)
 
     def readers(self, position: int) -> set[int]:
         """Positions that read a result of the instruction, also after predicated writes."""
-        found: set[int] = set()
-        seen = set(self.program.values.written[position].values())
-        waiting = list(seen)
-        while waiting:
-            value = waiting.pop()
-            found.update(self.users[value])
-            for each in self.merged[value]:
-                if self.program.values.all[each].kind is Kind.GUARDED and each not in seen:
-                    seen.add(each)
-                    waiting.append(each)
-        return found
+        written = self.program.values.written[position].values()
+        same = self.uses.same(*written, joins=False)
+        return {user for value in same for user in self.uses.users[value]}
 
     def reciprocals(self, start: int) -> tuple[set[int], list[int]]:
         """The instructions up to the refined reciprocal of the divisor (an upper product), and the

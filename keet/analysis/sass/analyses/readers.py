@@ -22,12 +22,12 @@ class Readers:
                 for one in value.inputs:
                     self.merged[one].append(value.index)
 
-    def same(self, value: int) -> set[int]:
-        """The value, and all that may be equal to it."""
-        found, waiting = {value}, [value]
+    def same(self, *values: int, joins: bool = True) -> set[int]:
+        """The values, and all that may be equal to them. `joins`: also where paths join."""
+        found, waiting = set(values), list(values)
         while waiting:
             for each in self.merged[waiting.pop()]:
-                if each not in found:
+                if each not in found and (joins or self.values.all[each].kind is Kind.GUARDED):
                     found.add(each)
                     waiting.append(each)
         return found
