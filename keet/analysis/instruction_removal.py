@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import MEMORY_WAITS, kept_waits
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.sass.instructions.instruction import Instruction
-from keet.analysis.sass.instructions.opcodes import Role
 from keet.analysis.time_model import INDIRECT, TimeModel
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.instructions.instruction import Instruction
 
 
 def kept_waits_without(
@@ -43,7 +45,6 @@ def kept_waits_by(
 _FMA = ("IMAD", "IMAD32I", "IMUL", "FFMA", "FMUL", "FADD", "FFMA32I", "FMUL32I", "FADD32I")
 _TWICE = ("WIDE", "HI")
 """Products of 64 bits take the FMA pipe twice as long."""
-_ALU = (Role.INTEGER, Role.PREDICATE, Role.MOVE)
 
 
 def removed_part(view: LaunchView, gone: Mapping[int, float], unit: str) -> float:
@@ -61,7 +62,11 @@ def removed_part(view: LaunchView, gone: Mapping[int, float], unit: str) -> floa
 
 
 def _time_on(unit: str, each: Instruction) -> int:
+    from keet.analysis.sass.instructions.opcodes import Role
+
     is_fma = each.opcode in _FMA
     if unit == "FMA":
         return is_fma * (2 if each.opcode == "IMAD" and each.has(*_TWICE) else 1)
-    return unit == "issue" or (each.role in _ALU and not is_fma)
+    return unit == "issue" or (
+        each.role in (Role.INTEGER, Role.PREDICATE, Role.MOVE) and not is_fma
+    )

@@ -7,13 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import Candidate, part_of
+from keet.analysis.expanded_names import BYTES, INTEGER_DIVISIONS
 from keet.analysis.facts import instructions, origin
 from keet.analysis.instruction_removal import kept_waits_by, removed_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import NOTABLE_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines
-from keet.analysis.sass.expanded_names import BYTES, INTEGER_DIVISIONS
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import LEAST_PART, Candidate, part_of
 from keet.analysis.decisions.saturated import PIPE_WORK, saturated, unit_places
+from keet.analysis.expanded_names import INTEGER_DIVISIONS
 from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import NOTABLE_PART
 from keet.analysis.place import LeadingLines
-from keet.analysis.sass.expanded_names import INTEGER_DIVISIONS
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from keet.errors import one_line
 from keet.serve.arguments import ContextArguments
 from keet.serve.name_patterns import longest_in, selected_launches
 from keet.serve.report_cache import ReportCache
@@ -22,7 +23,8 @@ def context(cache: ReportCache, asked: ContextArguments, call: ToolCall) -> Tool
         launch = longest_in(report.profile, launches)
         explanation = report.explained([launch], _CAUSES, call)
         text = context_text(explanation, asked.max_tokens, of=len(launches))
-        caution = caution_about(explanation.capture_hints.command)
+        command = explanation.capture_hints.command
+        caution = caution_about(command) if one_line(command or "") in text else None
         result = ContextToolResult(
             report=report.name,
             launch=launch.id,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from keet.analysis.expanded_names import INTEGER_DIVISIONS, POWER
 from keet.analysis.facts.fact import Answer, Fact, RaisedFinding, fact, if_most_run
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, NOTABLE_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
-from keet.analysis.sass.expanded_names import INTEGER_DIVISIONS, POWER
 from keet.evidence import Evidence
 from keet.lazy_regex import regex
 

@@ -17,6 +17,9 @@ from keet.lazy_regex import regex
 if TYPE_CHECKING:
     from keet.profile import Launch
 
+_TOOLKIT = regex(
+    r"[/\\](?:cuda[^/\\]*|CUDA[/\\]v[\d.]+|targets[/\\][\w-]+)[/\\]include[/\\]", re.IGNORECASE
+)
 _NAMESPACES = {
     "cub": "CUB",
     "thrust": "Thrust",
@@ -213,3 +216,8 @@ def _mangled_path(name: str) -> Iterator[str]:
         rest = rest[end:]
         if not name.startswith("_ZN"):
             return
+
+
+def is_of_toolkit(file: str) -> bool:
+    """Whether the source file is a header of the CUDA toolkit."""
+    return _TOOLKIT.search(file) is not None

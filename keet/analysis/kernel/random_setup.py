@@ -6,10 +6,10 @@ by a matrix per digit of the number, which takes far longer than the random numb
 
 from __future__ import annotations
 
+from keet.analysis.kernel.library import is_of_toolkit
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
-from keet.analysis.sass.inlined import is_of_toolkit
 from keet.analysis.view_cache import cached_per_view
 from keet.evidence import Evidence
 from keet.profile.names import file_name

@@ -6,29 +6,21 @@ such a function is computed at the line of the call.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from keet.analysis.kernel.library import is_of_toolkit
 from keet.analysis.sass.analyses.purpose import address_registers
 from keet.analysis.sass.instructions.opcodes import Role
 from keet.analysis.sass.instructions.register_use import span
-from keet.lazy_regex import regex
 from keet.profile import Location
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
 
-_TOOLKIT = regex(
-    r"[/\\](?:cuda[^/\\]*|CUDA[/\\]v[\d.]+|targets[/\\][\w-]+)[/\\]include[/\\]", re.IGNORECASE
-)
 _ACCESSES = (Role.LOAD, Role.STORE, Role.ATOMIC, Role.COPY)
 _FAR = 64
 """Most instructions that are followed back from an address."""
-
-
-def is_of_toolkit(file: str) -> bool:
-    return _TOOLKIT.search(file) is not None
 
 
 def calling_line(code: MachineCode, position: int) -> Location | None:

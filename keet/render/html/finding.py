@@ -59,7 +59,9 @@ class FindingWriter:
             self.places(finding),
             self._action(finding),
             [element("p", prose(text), class_="muted") for text in remarks],
-            element("pre", "\n".join(changes)) if changes else None,
+            _scrolling("\n".join(changes), "what the fix of the nearest case changed")
+            if changes
+            else None,
             evidence_fold(finding.evidence, self._each.evidence, f"{key}-evidence"),
             class_="finding",
             id=key,
@@ -132,3 +134,7 @@ class FindingWriter:
 
 def _share(text: str) -> Content:
     return [" ", element("span", text, class_="muted share")] if text else None
+
+
+def _scrolling(code: str, name: str) -> Html:
+    return element("pre", code, tabindex="0", role="region", aria_label=name)

@@ -90,7 +90,7 @@ def test_several_runs_add_up_to_their_average() -> None:
 
 _SECTIONS = {
     "waiting": (("issue_stalled",), "warp states"),
-    "active": (("issue_active", "inst_issued", "inst_executed.avg.p"), "a count of issue slots"),
+    "active": (("issue_active", "inst_issued", "inst_executed"), "a count of issue slots"),
     "idle": (("sm__cycles_active.max",), "the active cycles of the longest SM"),
     "rest": (("sm__cycles_active",), "a count of active cycles"),
     "issuing": (("thread_inst_executed_per",), "a count of active threads"),

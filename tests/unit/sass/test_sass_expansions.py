@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from keet.analysis.sass.expanded_names import DIVISION, INTEGER_DIVISIONS, POWER
+from keet.analysis.expanded_names import DIVISION, INTEGER_DIVISIONS, POWER
 from keet.analysis.sass.machine_code import MachineCode, machine_code
 from keet.profile import Absent
 from tests.unit.analysis.real_launches import launch_of

@@ -38,7 +38,8 @@ def pages(cache: ReportCache, tool: str, **arguments: Any) -> Iterator[dict[str,
         offset = page["next_offset"]
         end = f"call again with offset {offset}"
         assert (end in page["_text"]) == (offset is not None)
-        assert "--" not in re.sub(r"\bncu --.*|-{3,}|: ---|--- \|", "", page["_text"])
+        told = re.sub(r"^```.*?^```", "", page["_text"], flags=re.DOTALL | re.MULTILINE)
+        assert "--" not in re.sub(r"\bncu --.*|-{3,}|: ---|--- \|", "", told)
         yield page
 
 

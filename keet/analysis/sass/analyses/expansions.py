@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
+from keet.analysis.expanded_names import DIVISION, LONG_DIVISION, POWER
 from keet.analysis.sass.analyses.readers import Readers
-from keet.analysis.sass.expanded_names import DIVISION, LONG_DIVISION, POWER
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.instructions.instruction import Instruction
 from keet.analysis.sass.instructions.opcodes import Role

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from keet.analysis.expanded_names import BYTES
 from keet.analysis.sass.analyses.purpose import Purpose
 from keet.analysis.sass.analyses.readers import Readers
-from keet.analysis.sass.expanded_names import BYTES
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.flow.values import Kind
 from keet.analysis.sass.instructions.instruction import Instruction, is_move, is_zero

@@ -1,4 +1,4 @@
-"""Names of functions that the compiler expands (see `analyses.expansions`), and the bytes of a
+"""Names of functions that the compiler expands (see `sass.analyses.expansions`), and the bytes of a
 word. They are here so that facts and findings need not import the analysis of machine code."""
 
 from __future__ import annotations
