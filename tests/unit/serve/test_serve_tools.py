@@ -81,7 +81,7 @@ def test_commands_of_a_report_can_not_start_others(tmp_path: Path) -> None:
     nvtx = nvtx_of(unpacked(REPORTS / "nvtx.ncu-repz"))
     (tmp_path / "r.ncu-rep").write_bytes(attacked(real, nvtx, attack=attack))
     cache = ReportCache(AllowedFolders([tmp_path]))
-    size = {"max_tokens": 3_000}  # has the command
+    size = {"max_tokens": 2_000}  # has the command
     for tool, more in (("list_reports", {}), ("explain", {}), ("context", size)):
         result = called(cache, tool, report="r.ncu-rep", **more)
         told = "\n".join([result["_text"], *result["notes"]])
