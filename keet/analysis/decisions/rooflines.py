@@ -11,7 +11,7 @@ from typing import Literal
 from keet.analysis.hardware.ceilings import WHOLE_SM
 from keet.analysis.limits import MAJORITY
 from keet.analysis.parameters import Parameter
-from keet.analysis.time_model import PASSES_ON, TimeModel, attainable
+from keet.analysis.time_model import TimeModel, attainable
 
 AT_CEILING = Parameter(
     0.8, "share of what a unit can do from which it is at its ceiling or roofline", "judgement"
@@ -23,8 +23,8 @@ def reached_roofline(model: TimeModel) -> Literal["compute", "DRAM"] | None:
     """That of the busier unit, if it does most of what it can do in the whole time of the launch:
     SMs that are idle for a part of the time are not at a roofline."""
     compute, dram = reached_share(model, *COMPUTE, WHOLE_SM), reached_share(model, "DRAM")
-    if model.loads.get("DRAM", 0.0) >= PASSES_ON:  # L2 passes on its bytes
-        dram = max(dram, reached_share(model, "L2"))
+    passing_on = reached_share(model, "L2")  # L2 is full with what DRAM delivers
+    dram = passing_on if AT_CEILING * passing_on <= dram < passing_on else dram
     if max(compute, dram) < AT_CEILING or model.fixed >= MAJORITY:
         return None
     # Units that have no roofline of their own.
