@@ -374,34 +374,34 @@ Readout set_up(book::Problem& p, int samples, double share, int steps) {
 int main(int argc, char** argv) {
     book::Book book(argc, argv);
     book.problem("sparse", [](book::Problem& p) {
-        const auto d = set_up(p, 16 << 20, 0.01, 0);
+        const auto d = set_up(p, 20 << 20, 0.01, 0);
         p.variant("per_hit", [=] { per_hit(d); });
         p.variant("per_warp", [=] { per_warp(d); });
         p.variant("per_tile", [=] { per_tile(d); });
         p.variant("two_pass", [=] { two_pass(d); });
     });
     book.problem("rare", [](book::Problem& p) {
-        const auto d = set_up(p, 16 << 20, 0.0005, 0);
+        const auto d = set_up(p, 20 << 20, 0.0005, 0);
         p.variant("per_hit", [=] { per_hit(d); });
         p.variant("per_tile", [=] { per_tile(d); });
     });
     book.problem("saturated", [](book::Problem& p) {
-        const auto d = set_up(p, 16 << 20, 0.03, 16);
+        const auto d = set_up(p, 20 << 20, 0.03, 16);
         p.variant("in_place", [=] { in_place(d); });
         p.variant("per_tile", [=] { per_tile(d); });
     });
     book.problem("flags", [](book::Problem& p) {
-        Frames d{.pixels = 48 << 20, .columns = 4096};
+        Frames d{.pixels = 64 << 20, .columns = 4096};
         const uint64_t seed = p.seed();
         d.flags = p.input<unsigned char>(d.pixels, [=] __device__(size_t i) {
             const double u = book::uniform01(seed, 1, i);
-            return static_cast<unsigned char>(u < 0.003 ? 1 + int(u * 1000) : 0);
+            return static_cast<unsigned char>(u < 1e-4 ? 1 + int(u * 3e4) : 0);
         });
         d.image = p.uniform<unsigned char>(d.pixels, 0, 255);
         d.list = p.output<unsigned>(d.pixels / 8);
         d.count = p.zeroed<unsigned>(1);
         d.patch = p.zeroed<unsigned char>(d.pixels);
-        const double found = 0.003 * d.pixels;
+        const double found = 1e-4 * d.pixels;
         p.needs({.dram_bytes = d.pixels + 5.0 * found, .int_op = 6.0 * found});
         p.check<unsigned char>(d.patch, d.pixels, {0}, [=](unsigned char* expected) {
             reference_patch<<<1056, 256>>>(d.flags, d.image, d.columns, d.pixels, expected);

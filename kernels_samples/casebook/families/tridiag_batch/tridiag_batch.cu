@@ -1,6 +1,6 @@
-// Many tridiagonal systems lower[i] x[i-1] + diagonal[i] x[i] + upper[i] x[i+1] = right[i], as in the
-// sweeps of an alternating-direction implicit method. lower of the first row and upper of the last
-// row of a system are zero.
+// Many tridiagonal systems lower[i] x[i-1] + diagonal[i] x[i] + upper[i] x[i+1] = right[i], as in
+// the sweeps of an alternating-direction implicit method. lower of the first row and upper of the
+// last row of a system are zero.
 #include "../../harness/book.h"
 
 //: shared
@@ -214,7 +214,7 @@ void march(const Lines<T>& s) {
 //: shared
 constexpr int kAhead = 8;
 
-// Eliminates rows first, first + step, ... (`count` of them, a multiple of 8), eight loaded at a time.
+// Eliminates `count` rows (a multiple of 8) at, at + step, ..., eight loaded at a time.
 // From the top, `towards` is upper and `behind` is lower; from the bottom it is the reverse.
 template <class T>
 __device__ void eliminate(const T* __restrict__ behind, const T* __restrict__ diagonal,
