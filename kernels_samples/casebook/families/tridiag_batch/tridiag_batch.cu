@@ -96,7 +96,9 @@ __global__ void solve_staged(const float* __restrict__ lower, const float* __res
 template <int Pitch>
 void launch_staged(const Lines<float>& s) {
     constexpr int kBytes = 4 * kRows * Pitch * sizeof(float);
-    cudaFuncSetAttribute(solve_staged<Pitch>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+    static const cudaError_t allowed = cudaFuncSetAttribute(
+        solve_staged<Pitch>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+    BOOK_CHECK(allowed);
     solve_staged<Pitch>
         <<<s.systems / 32, kThreads, kBytes>>>(s.lower, s.diagonal, s.upper, s.right, s.x);
 }
@@ -173,7 +175,9 @@ __global__ void solve_quarters(const float* __restrict__ lower, const float* __r
 
 void staged_quarters(const Lines<float>& s) {
     constexpr int kBytes = (2 * kRows + 2 * kRows / 4) * 33 * sizeof(float);
-    cudaFuncSetAttribute(solve_quarters, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+    static const cudaError_t allowed = cudaFuncSetAttribute(
+        solve_quarters, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+    BOOK_CHECK(allowed);
     solve_quarters<<<s.systems / 32, kThreads, kBytes>>>(s.lower, s.diagonal, s.upper, s.right,
                                                          s.x);
 }
