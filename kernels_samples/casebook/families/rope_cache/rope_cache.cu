@@ -110,7 +110,7 @@ __global__ void rope_vectors(Batch<T> b) {
 //: variant flat
 // One thread per pair of the whole batch; any shape.
 template <class T>
-__global__ void rope_flat(Batch<T> b, int64_t dim, int64_t page_size) {
+__global__ void rope_flat(Batch<T> b, int64_t dim, int64_t page_size, int64_t page_stride) {
     const int64_t pairs = dim / 2, all_heads = b.heads + 2 * b.kv_heads;
     const int64_t i = blockIdx.x * int64_t{blockDim.x} + threadIdx.x;
     if (i >= b.tokens * all_heads * pairs) return;
@@ -121,7 +121,7 @@ __global__ void rope_flat(Batch<T> b, int64_t dim, int64_t page_size) {
         const int64_t page = b.slot[token] / page_size, place = b.slot[token] % page_size;
         const int64_t kv_head = head - b.heads < b.kv_heads ? head - b.heads : head - b.heads - b.kv_heads;
         T* cache = head - b.heads < b.kv_heads ? b.key_cache : b.value_cache;
-        to = cache + ((page * page_size + place) * b.kv_heads + kv_head) * dim;
+        to = cache + page * page_stride + (place * b.kv_heads + kv_head) * dim;
     }
     if (head >= b.heads + b.kv_heads) {
         to[pair] = from[pair];
@@ -138,7 +138,7 @@ __global__ void rope_flat(Batch<T> b, int64_t dim, int64_t page_size) {
 template <class T, int Dim>
 void flat(const Batch<T>& b) {
     const size_t pairs = size_t(b.tokens) * (b.heads + 2 * b.kv_heads) * Dim / 2;
-    rope_flat<<<unsigned((pairs + 255) / 256), 256>>>(b, Dim, 16);
+    rope_flat<<<unsigned((pairs + 255) / 256), 256>>>(b, Dim, 16, 16 * b.kv_heads * Dim);
 }
 //: end
 
