@@ -297,7 +297,7 @@ Quotes set_up(book::Problem& p, int count, int steps) {
     q.volatility = p.uniform<float>(count, 0.15, 0.45);
     q.result = p.output<float>(count);
     p.needs({.dram_bytes = 24.0 * count, .fp32_flop = 6.0 * count * (0.5 * steps * (steps + 1))});
-    p.check<float>(q.result, count, {2e-3, 3e-2}, [=](float* expected) {
+    p.check<float>(q.result, count, {1e-3, 1e-2}, [=](float* expected) {
         reference_prices<<<count, steps + 1, (steps + 1) * sizeof(double)>>>(q, expected, steps);
     });
     return q;
