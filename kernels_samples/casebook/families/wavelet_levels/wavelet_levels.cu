@@ -174,8 +174,7 @@ void four_quads_16(const Picture16& d) {
 //: shared
 // CDF 5/3 lifting of 64 columns of 128 rows at a time: every thread lifts one row of the tile.
 // The tile has four columns more on both sides, as predict and update need their neighbours.
-template <int Pitch>
-__global__ void __launch_bounds__(128) lift_lines(const float* in, float* out, int columns) {
+__global__ void __launch_bounds__(128) lift_lines(const float* in, float* out, int columns, int pitch) {
     constexpr int kWide = 72;
     extern __shared__ float tile[];
     const int x0 = blockIdx.x * 64 - 4;
@@ -183,10 +182,10 @@ __global__ void __launch_bounds__(128) lift_lines(const float* in, float* out, i
 #pragma unroll 8
     for (int i = threadIdx.x; i < 128 * kWide; i += 128) {
         const int x = min(max(x0 + i % kWide, 0), columns - 1);
-        tile[i / kWide * Pitch + i % kWide] = rows[size_t(i / kWide) * columns + x];
+        tile[i / kWide * pitch + i % kWide] = rows[size_t(i / kWide) * columns + x];
     }
     __syncthreads();
-    float* line = tile + threadIdx.x * Pitch + 4;
+    float* line = tile + threadIdx.x * pitch + 4;
     if (x0 < 0) line[-2] = line[2], line[-1] = line[1];
     if (x0 + 68 >= columns) line[64] = line[62];
     float even = line[0], before = line[-1] - 0.5f * (line[-2] + even);
@@ -203,28 +202,27 @@ __global__ void __launch_bounds__(128) lift_lines(const float* in, float* out, i
     const int lane = threadIdx.x % 32;
 #pragma unroll 4
     for (int y = threadIdx.x / 32; y < 128; y += 4) {
-        const float* from = tile + y * Pitch + 4;
+        const float* from = tile + y * pitch + 4;
         to[size_t(y) * columns + lane] = from[2 * lane];
         to[size_t(y) * columns + columns / 2 + lane] = from[2 * lane + 1];
     }
 }
 
-template <int Pitch>
-void launch_lines(const Lines& d) {
+inline void launch_lines(const Lines& d, int pitch) {
     const dim3 grid(d.columns / 64, d.rows / 128);
-    lift_lines<Pitch><<<grid, 128, 128 * Pitch * sizeof(float)>>>(d.in, d.out, d.columns);
+    lift_lines<<<grid, 128, 128 * pitch * sizeof(float)>>>(d.in, d.out, d.columns, pitch);
 }
 //: end
 
 //: variant pitch_72
 void pitch_72(const Lines& d) {
-    launch_lines<72>(d);
+    launch_lines(d, 72);
 }
 //: end
 
 //: variant pitch_73
 void pitch_73(const Lines& d) {
-    launch_lines<73>(d);
+    launch_lines(d, 73);
 }
 //: end
 
