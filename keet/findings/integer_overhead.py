@@ -7,14 +7,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import Candidate, part_of
+from keet.analysis.decisions.saturated import loads_left, mostly_hits
 from keet.analysis.facts import instructions, origin
 from keet.analysis.instruction_removal import kept_waits_by, removed_part
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import NOTABLE_PART
+from keet.analysis.limits import MAJORITY, NOTABLE_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines
 from keet.analysis.sass.expanded_names import BYTES, INTEGER_DIVISIONS
-from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
+from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
@@ -40,7 +41,8 @@ FINDING = FindingSpec(
     "from the machine code (from integer counters without it). What every kernel needs is "
     "subtracted. Integer divisions are counted with all their instructions, 64-bit arithmetic "
     "with those that 32 bits would not need, bytes taken out of words with their extraction and "
-    "three of four instructions that compute with them.",
+    "three of four instructions that compute with them. If other threads load the same values, "
+    "several results per thread also save loads.",
     credited_rules=("SOLBottleneck", "HighPipeUtilization"),
     parameters=(OVERHEAD_BASE, OVERHEAD_REMOVED, PER_DIVISION, MOST_REMOVED, INDIRECT),
     claims=("instructions", "redundant"),
@@ -72,6 +74,11 @@ FINDING = FindingSpec(
         when(instructions.repeats_invariant_work, name="invariant"): "A part of the work in the "
         "loop gives the same result every time{here}: compute it before the loop, and mark "
         "pointers __restrict__ so that the compiler may do it.",
+        when(
+            instructions.loads_shared_values, instructions.runs_once, name="several_results"
+        ): "Compute several neighbouring results per thread{here}, with wide loads (float4) or "
+        "from values that neighbours have loaded (shuffles): addresses and conditions then serve "
+        "several of them.",
         when(instructions.computes_wide_indices, name="wide"): "Compute indices in int instead of "
         "size_t or long{here} where they fit: let a pointer advance by a fixed step, or add a "
         "small offset to one base pointer.",
@@ -124,6 +131,11 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     of_overhead = min(1.0, removed["ADU"] / (share.value / 100)) if share.value else 0.0
     gone = dict.fromkeys(_overhead(view), of_overhead)
     gone |= {each: OVERHEAD_REMOVED * part for each, part in counted.items()}
+    if (reloads := _reloads(view)) and (left := loads_left(view)) is not None:
+        # With several results per thread, one set of addresses and one load serve all of them. They
+        # wait less as far as instructions are the limit.
+        gone |= dict.fromkeys(reloads, (1 - left) * model.loads.get("issue", 0.0) ** SHARPNESS)
+        units["issue"] -= (1 - left) * view.code.share(reloads) if view.code else 0.0
     waits = kept_waits_by(view, model, gone, removed["issue"])
     places = partial(view.column_places, "executed instructions", "inst_executed")
     said, shown = Sentence(), [share, issue]
@@ -226,6 +238,17 @@ def _named(view: LaunchView) -> Iterator[tuple[Evidence | None, str]]:
         part = Quantity(100 * view.code.share(positions), "%")
         whole = f"of the executed instructions {label}"
         yield view.ledger.derived(name, part, whole, executed), text
+
+
+def _reloads(view: LaunchView) -> list[int]:
+    """Positions of the global loads of values that other threads load, too; empty unless that is
+    known. Addresses that come from data are no others' addresses."""
+    if view.code is None or not mostly_hits(view):
+        return []
+    gathered = {each.position for each in view.code.accesses if each.is_gather}
+    code, program = view.code, view.code.program
+    loads = [each for each in program.ran if program.code[each].opcode == "LDG"]
+    return [] if code.share(gathered) > MAJORITY * code.share(loads) else loads
 
 
 def _counted(view: LaunchView) -> dict[int, float]:
