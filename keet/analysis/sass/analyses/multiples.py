@@ -88,13 +88,10 @@ def _call(program: SassProgram, users: list[list[int]], position: int) -> _Call:
     factor, scaling = 1.0, set[int]()
     for _ in range(_STEPS if root >= 0 and guard is None else 0):
         value = values.all[root]
-        if value.kind is Kind.GUARDED and len(value.inputs) > 1:
-            # Scaled under a condition, so that the result is no denormal number.
-            new, old = value.inputs[:2]
+        new, old = _scaled_if_small(program, root)
+        if old >= 0:
             scaled = values.all[new].position
-            if not _scales(code[scaled]) or old not in values.read[scaled].values():
-                break
-            scaling |= {scaled, *_condition(program, scaled)}
+            scaling |= {scaled, value.position, *_condition(program, scaled)} - {-1}
             root = old
             continue
         found = _scales(code[value.position]) if value.kind is Kind.DEFINITION else None
@@ -106,6 +103,27 @@ def _call(program: SassProgram, users: list[list[int]], position: int) -> _Call:
     for result in values.written[position].values():
         scaling |= {each for each in users[result] if _squares(code[each])}
     return _Call(position, root, factor, frozenset(scaling))
+
+
+def _scaled_if_small(program: SassProgram, value: int) -> tuple[int, int]:
+    """Of an argument that is scaled under a condition, so that the result is no denormal number:
+    the scaled and the plain value. (-1, -1) for others."""
+    values, found = program.values, program.values.all[value]
+    if found.kind is Kind.GUARDED:
+        pair = found.inputs[:2]
+    elif found.kind is Kind.DEFINITION and program.code[found.position].opcode == "FSEL":
+        reads = values.read[found.position]
+        pair = [
+            reads[one.name] for one in program.code[found.position].sources if one.name in reads
+        ]
+    else:
+        return -1, -1
+    for new, old in (pair[:2], pair[1::-1]) if len(pair) >= 2 else ():
+        made = values.all[new]
+        reads = values.read[made.position] if made.kind is Kind.DEFINITION else {}
+        if old in reads.values() and _scales(program.code[made.position]):
+            return new, old
+    return -1, -1
 
 
 def _scales(each: Instruction) -> tuple[str, float] | None:
