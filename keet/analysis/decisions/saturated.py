@@ -115,8 +115,9 @@ def loads_left(view: LaunchView) -> float | None:
     is_reused = mostly_hits(view) or (shared > loads / 2 and shared >= REUSED * stores > 0)
     if not is_reused or not value or not loads:
         return None
-    tiled = max(LOADS_OF_TILES * value / loads, stores / loads)
-    return min(1.0, tiled * min(1.0, _shared_width(view) / _WORD))
+    # Narrow loads can be merged; a wide one takes a pass through L1 for each of its words.
+    words = _shared_width(view) / _WORD
+    return min(1.0, max(LOADS_OF_TILES * value, stores) / loads * min(words, 1 / words))
 
 
 def _shared_width(view: LaunchView) -> float:
