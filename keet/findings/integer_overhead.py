@@ -14,7 +14,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, NOTABLE_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines
-from keet.analysis.sass.expanded_names import BYTES, INTEGER_DIVISIONS
+from keet.analysis.sass.expanded_names import INTEGER_DIVISIONS
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
@@ -220,7 +220,6 @@ def _named(view: LaunchView) -> Iterator[tuple[Evidence | None, str]]:
     executed = view.get("inst_executed")
     if view.code is None or executed is None:
         return
-    packed = view.code.packed_bytes
     for name, label, positions, text in (
         (
             "wide_share",
@@ -231,7 +230,7 @@ def _named(view: LaunchView) -> Iterator[tuple[Evidence | None, str]]:
         (
             "single_byte_share",
             "take bytes out of words and compute with them one by one",
-            packed.extractions | packed.arithmetic,
+            view.code.packed_bytes.gone,
             _BYTES,
         ),
     ):
@@ -256,9 +255,7 @@ def _counted(view: LaunchView) -> dict[int, float]:
     not, and of arithmetic on single bytes. Divisions at run time are counted on their own."""
     if view.code is None:
         return {}
-    extractions, arithmetic = view.code.packed_bytes
-    gone = dict.fromkeys(arithmetic, 1 - 1 / BYTES)
-    gone |= dict.fromkeys(extractions | view.code.wide_integers, 1.0)
+    gone = view.code.packed_bytes.gone | dict.fromkeys(view.code.wide_integers, 1.0)
     divisions = set(view.code.expanded(*INTEGER_DIVISIONS))
     return {each: part for each, part in gone.items() if each not in divisions}
 
@@ -270,9 +267,7 @@ def leading_lines(code: MachineCode) -> LeadingLines:
     known = {
         "divisions of integers": code.expanded(*INTEGER_DIVISIONS),
         "64-bit integers": sorted(code.wide_integers),
-        "bytes taken out of words": sorted(
-            code.packed_bytes.extractions | code.packed_bytes.arithmetic
-        ),
+        "bytes taken out of words": sorted(code.packed_bytes.gone),
     }
     of = max(known, key=lambda each: code.share(known[each]))
     positions = known[of]
