@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from keet.analysis.candidate import Candidate, part_of
+from keet.analysis.candidate import Basis, Candidate, part_of
 from keet.analysis.decisions.saturated import loads_left, mostly_hits
 from keet.analysis.facts import instructions, origin
 from keet.analysis.instruction_removal import kept_waits_by, removed_part
@@ -144,7 +144,10 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             said = Sentence("{before}{then}", before=said, then=Sentence(text, part=part))
             shown.append(part)
     text = Sentence(words, issue=issue, share=share, named=said)
-    yield Candidate(FINDING.id, text, Effect(units, waits), tuple(shown), places, "assumed")
+    # Most of it is counted: only how the code looks without it is assumed.
+    is_counted = view.code is not None and certain >= MAJORITY * (certain + beyond) > 0
+    basis: Basis = "measured" if is_counted else "assumed"
+    yield Candidate(FINDING.id, text, Effect(units, waits), tuple(shown), places, basis)
 
 
 def absent(view: LaunchView, _model: TimeModel) -> Absence | None:

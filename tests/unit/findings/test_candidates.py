@@ -116,6 +116,18 @@ def test_without_metrics_there_is_no_candidate() -> None:
     assert gains(LaunchView(changed(launch_of("matrix_flip"), lambda name, value: None))) == {}
 
 
+def test_counted_overhead_is_measured_and_general_overhead_assumed() -> None:
+    """Divisions are counted in the machine code; how many addresses a kernel needs is not."""
+    assert basis_of("calendar_map/three_divisions") == "measured"
+    assert basis_of("halo_filter/soft_pixel_by_pixel") == "assumed"
+
+
+def basis_of(name: str) -> str:
+    view = LaunchView(launch_of(name), reads_code=True)
+    (found,) = findings()["integer_overhead"].candidates(view, TimeModel(view))
+    return found.basis
+
+
 # --- smoothness at the edge of a kind
 
 
