@@ -74,14 +74,14 @@ FINDING = FindingSpec(
         when(instructions.repeats_invariant_work, name="invariant"): "A part of the work in the "
         "loop gives the same result every time{here}: compute it before the loop, and mark "
         "pointers __restrict__ so that the compiler may do it.",
+        when(instructions.computes_wide_indices, name="wide"): "Compute indices in int instead of "
+        "size_t or long{here} where they fit: let a pointer advance by a fixed step, or add a "
+        "small offset to one base pointer.",
         when(
             instructions.loads_shared_values, instructions.runs_once, name="several_results"
         ): "Compute several neighbouring results per thread{here}, with wide loads (float4) or "
         "from values that neighbours have loaded (shuffles): addresses and conditions then serve "
         "several of them.",
-        when(instructions.computes_wide_indices, name="wide"): "Compute indices in int instead of "
-        "size_t or long{here} where they fit: let a pointer advance by a fixed step, or add a "
-        "small offset to one base pointer.",
         when(instructions.overhead_is_control, name="control"): "Spend fewer instructions on "
         "conditions and loops{here}: unroll, handle several items per iteration, treat borders "
         "outside of the inner loop, and replace short branches by selection.",
