@@ -8,7 +8,7 @@ from keet.analysis.candidate import MIO_WAITS, kept_waits
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.source_lines.array_accesses import ACCESS_BYTES
-from keet.analysis.time_model import Effect, TimeModel
+from keet.analysis.time_model import INDIRECT, Effect, TimeModel
 from keet.analysis.view_cache import cached_per_view
 
 UNRELATED_WAITS = Parameter(
@@ -118,6 +118,22 @@ def less_shared(model: TimeModel, removed: float, fronts: float | None = None) -
     issued = view.ceilings.share("issue") or 0.0
     stays = UNRELATED_WAITS * (1 - related) * max(0.0, 1 - issued)
     return Effect(units, kept_waits(model, MIO_WAITS, removed), least=stays)
+
+
+def without_local(view: LaunchView) -> dict[str, float]:
+    """What is left of the units' work without local memory; empty if there is none."""
+    local = sum(view.value(i) or 0.0 for i in ("local_load_sectors", "local_store_sectors"))
+    world = sum(view.value(i) or 0.0 for i in ("global_load_sectors", "global_store_sectors"))
+    if not local:
+        return {}
+    wasted = local / (local + world)
+    behind_l1 = 1 - wasted
+    moved = view.value("l2_l1_sectors")
+    loads, stores = view.value("global_load_sectors_missed"), view.value("global_store_sectors")
+    if moved and loads is not None and stores is not None:
+        # L1 absorbs most of local memory while it fits.
+        behind_l1 = min(1.0, max(behind_l1, (loads + stores) / moved))
+    return {"L1": 1 - wasted, "L2": behind_l1, "DRAM": behind_l1, "LSU": 1 - INDIRECT * wasted}
 
 
 def local_cause(view: LaunchView) -> Literal["spill", "array", ""]:

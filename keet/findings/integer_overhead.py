@@ -6,15 +6,16 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from keet.analysis.candidate import Candidate, part_of
-from keet.analysis.expanded_names import BYTES, INTEGER_DIVISIONS
+from keet.analysis.candidate import Basis, Candidate, part_of
+from keet.analysis.decisions.saturated import loads_left, mostly_hits
+from keet.analysis.expanded_names import INTEGER_DIVISIONS
 from keet.analysis.facts import instructions, origin
 from keet.analysis.instruction_removal import kept_waits_by, removed_part
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import NOTABLE_PART
+from keet.analysis.limits import MAJORITY, NOTABLE_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines
-from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
+from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
@@ -40,7 +41,8 @@ FINDING = FindingSpec(
     "from the machine code (from integer counters without it). What every kernel needs is "
     "subtracted. Integer divisions are counted with all their instructions, 64-bit arithmetic "
     "with those that 32 bits would not need, bytes taken out of words with their extraction and "
-    "three of four instructions that compute with them.",
+    "three of four instructions that compute with them. If other threads load the same values, "
+    "several results per thread also save loads.",
     credited_rules=("SOLBottleneck", "HighPipeUtilization"),
     parameters=(OVERHEAD_BASE, OVERHEAD_REMOVED, PER_DIVISION, MOST_REMOVED, INDIRECT),
     claims=("instructions", "redundant"),
@@ -75,6 +77,11 @@ FINDING = FindingSpec(
         when(instructions.computes_wide_indices, name="wide"): "Compute indices in int instead of "
         "size_t or long{here} where they fit: let a pointer advance by a fixed step, or add a "
         "small offset to one base pointer.",
+        when(
+            instructions.loads_shared_values, instructions.runs_once, name="several_results"
+        ): "Compute several neighbouring results per thread{here}, with wide loads (float4) or "
+        "from values that neighbours have loaded (shuffles): addresses and conditions then serve "
+        "several of them.",
         when(instructions.overhead_is_control, name="control"): "Spend fewer instructions on "
         "conditions and loops{here}: unroll, handle several items per iteration, treat borders "
         "outside of the inner loop, and replace short branches by selection.",
@@ -124,6 +131,11 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     of_overhead = min(1.0, removed["ADU"] / (share.value / 100)) if share.value else 0.0
     gone = dict.fromkeys(_overhead(view), of_overhead)
     gone |= {each: OVERHEAD_REMOVED * part for each, part in counted.items()}
+    if (reloads := _reloads(view)) and (left := loads_left(view)) is not None:
+        # With several results per thread, one set of addresses and one load serve all of them. They
+        # wait less as far as instructions are the limit.
+        gone |= dict.fromkeys(reloads, (1 - left) * model.loads.get("issue", 0.0) ** SHARPNESS)
+        units["issue"] -= (1 - left) * view.code.share(reloads) if view.code else 0.0
     waits = kept_waits_by(view, model, gone, removed["issue"])
     places = partial(view.column_places, "executed instructions", "inst_executed")
     said, shown = Sentence(), [share, issue]
@@ -132,7 +144,10 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             said = Sentence("{before}{then}", before=said, then=Sentence(text, part=part))
             shown.append(part)
     text = Sentence(words, issue=issue, share=share, named=said)
-    yield Candidate(FINDING.id, text, Effect(units, waits), tuple(shown), places, "assumed")
+    # Most of it is counted: only how the code looks without it is assumed.
+    is_counted = view.code is not None and certain >= MAJORITY * (certain + beyond) > 0
+    basis: Basis = "measured" if is_counted else "assumed"
+    yield Candidate(FINDING.id, text, Effect(units, waits), tuple(shown), places, basis)
 
 
 def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
@@ -208,7 +223,6 @@ def _named(view: LaunchView) -> Iterator[tuple[Evidence | None, str]]:
     executed = view.get("inst_executed")
     if view.code is None or executed is None:
         return
-    packed = view.code.packed_bytes
     for name, label, positions, text in (
         (
             "wide_share",
@@ -219,7 +233,7 @@ def _named(view: LaunchView) -> Iterator[tuple[Evidence | None, str]]:
         (
             "single_byte_share",
             "take bytes out of words and compute with them one by one",
-            packed.extractions | packed.arithmetic,
+            view.code.packed_bytes.gone,
             _BYTES,
         ),
     ):
@@ -228,14 +242,23 @@ def _named(view: LaunchView) -> Iterator[tuple[Evidence | None, str]]:
         yield view.ledger.derived(name, part, whole, executed), text
 
 
+def _reloads(view: LaunchView) -> list[int]:
+    """Positions of the global loads of values that other threads load, too; empty unless that is
+    known. Addresses that come from data are no others' addresses."""
+    if view.code is None or not mostly_hits(view):
+        return []
+    gathered = {each.position for each in view.code.accesses if each.is_gather}
+    code, program = view.code, view.code.program
+    loads = [each for each in program.ran if program.code[each].opcode == "LDG"]
+    return [] if code.share(gathered) > MAJORITY * code.share(loads) else loads
+
+
 def _counted(view: LaunchView) -> dict[int, float]:
     """By position, the share that goes of instructions that 64-bit integers need and 32-bit ones do
     not, and of arithmetic on single bytes. Divisions at run time are counted on their own."""
     if view.code is None:
         return {}
-    extractions, arithmetic = view.code.packed_bytes
-    gone = dict.fromkeys(arithmetic, 1 - 1 / BYTES)
-    gone |= dict.fromkeys(extractions | view.code.wide_integers, 1.0)
+    gone = view.code.packed_bytes.gone | dict.fromkeys(view.code.wide_integers, 1.0)
     divisions = set(view.code.expanded(*INTEGER_DIVISIONS))
     return {each: part for each, part in gone.items() if each not in divisions}
 
@@ -247,9 +270,7 @@ def leading_lines(code: MachineCode) -> LeadingLines:
     known = {
         "divisions of integers": code.expanded(*INTEGER_DIVISIONS),
         "64-bit integers": sorted(code.wide_integers),
-        "bytes taken out of words": sorted(
-            code.packed_bytes.extractions | code.packed_bytes.arithmetic
-        ),
+        "bytes taken out of words": sorted(code.packed_bytes.gone),
     }
     of = max(known, key=lambda each: code.share(known[each]))
     positions = known[of]

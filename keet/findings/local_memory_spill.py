@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.facts import on_chip, origin
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.memory_work import local_cause
+from keet.analysis.memory_work import local_cause, without_local
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
@@ -68,14 +68,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     local, every, share = _sectors(view)
     if local is None or every is None or share is None:
         return
-    wasted = share.value / 100
-    behind_l1 = 1 - wasted
-    moved = view.value("l2_l1_sectors")
-    loads, stores = view.value("global_load_sectors_missed"), view.value("global_store_sectors")
-    if moved and loads is not None and stores is not None:
-        # L1 absorbs most of local memory while it fits.
-        behind_l1 = min(1.0, max(behind_l1, (loads + stores) / moved))
-    units = {"L1": 1 - wasted, "L2": behind_l1, "DRAM": behind_l1, "LSU": 1 - INDIRECT * wasted}
+    wasted, units = share.value / 100, without_local(view)
     cause = local_cause(view)
     text = "{share:.0f} of the sectors that L1 serves belong to local memory: {cause}."
     yield Candidate(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
+from keet.analysis.expanded_names import INTEGER_DIVISIONS
 from keet.analysis.facts import global_memory, origin
 from keet.analysis.facts.global_memory import TINY_ACCESS, WIDEST_ACCESS
 from keet.analysis.launch_view import LaunchView
@@ -14,6 +16,9 @@ from keet.analysis.time_model import INDIRECT, Effect, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.machine_code import MachineCode
 
 PER_ACCESS = Parameter(3, "instructions for an access of a word and its address", "judgement")
 NARROW_INSTRUCTIONS = Parameter(
@@ -91,6 +96,8 @@ FINDING = FindingSpec(
 )
 
 _WIDTH = "bytes per thread and access"
+_PER_ELEMENT = ("memory", "address", "control")
+"""Purposes of instructions that are executed for each element."""
 _WORD = 4
 """Bytes per thread for which a warp's request is one cache line of 128 bytes."""
 
@@ -131,15 +138,21 @@ def _access_share(view: LaunchView, below_line: float) -> float:
     """Share of the executed instructions that wide accesses would save, 0 to 1.
 
     Accesses of 4 bytes already compute the addresses that wide accesses need; with accesses of 1 or
-    2 bytes, the whole index arithmetic is repeated for each small element.
+    2 bytes, the whole index arithmetic is repeated for each small element. Of divisions of
+    integers, a part goes: only if neighbours have the same quotient does one serve all of them.
     """
     every = view.all_executed
     if not every:
         return 0.0
-    mix = {purpose.value: share for purpose, share in view.code.mix} if view.code else {}
-    whole = mix.get("memory", 0) + mix.get("address", 0) + mix.get("control", 0)
-    whole *= global_accesses_part(view)
+    whole = _index_share(view.code) * global_accesses_part(view) if view.code else 0.0
     return max(min(1.0, PER_ACCESS * view.executed("LDG", "STG") / every), below_line * whole)
+
+
+def _index_share(code: MachineCode) -> float:
+    purposes = code.purposes
+    repeated = {each for each in code.program.ran if purposes[each].value in _PER_ELEMENT}
+    divisions = repeated & set(code.expanded(*INTEGER_DIVISIONS))
+    return code.share(repeated) - INDIRECT * code.share(divisions)
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:

@@ -160,6 +160,10 @@ FINDING = FindingSpec(
         when(instructions.pipe_adu, name="adu"): "Execute fewer barriers and loads from indexed "
         "constants{here}: keep tables that are indexed at run time in shared memory or registers, "
         "and synchronise less often.",
+        when(
+            instructions.pipe_issue, instructions.loads_shared_values, name="several_results"
+        ): "Compute several neighbouring results per thread{here}: a value that is loaded once "
+        "then serves several of them, and so do its address, the conditions and the barriers.",
         when(instructions.pipe_issue, name="issue"): "Execute fewer instructions{here}: move what "
         "repeats out of the loop, use wider types and packed operations, and simplify addresses "
         "and conditions.",

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import LEAST_PART, Candidate, part_of
 from keet.analysis.decisions.saturated import PIPE_WORK, saturated, unit_places
-from keet.analysis.expanded_names import INTEGER_DIVISIONS
+from keet.analysis.expanded_names import INTEGER_DIVISIONS, LARGE_ANGLES, POWER
 from keet.analysis.facts import instructions, origin
+from keet.analysis.instruction_removal import kept_waits_by, removed_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import NOTABLE_PART
+from keet.analysis.memory_work import without_local
+from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines
-from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, Effect, TimeModel
+from keet.analysis.time_model import INDIRECT, MOST_LOAD, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
@@ -21,6 +24,7 @@ from keet.units import Quantity
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
 
+FAST_POWER = Parameter(9, "instructions of __powf, with scaling of denormals", "judgement")
 
 FINDING = FindingSpec(
     id="sfu_bound",
@@ -30,10 +34,12 @@ FINDING = FindingSpec(
     "the FP32 rate or less.",
     how="The XU pipe executes special functions, or is the busiest unit. A fixed part of its work "
     "is assumed to be left after a rewrite, and the instructions that go with each function are "
-    "saved.",
+    "saved. The machine code shows the instructions of powf, of the slow path of sines and cosines "
+    "for large angles, and of functions of multiples of one value, which follow from each other by "
+    "products.",
     rules=("HighPipeUtilization",),
     credited_rules=("HighPipeUtilization", "CPIStall"),
-    parameters=(PIPE_WORK, SHARPNESS, INDIRECT),
+    parameters=(PIPE_WORK, FAST_POWER, SHARPNESS, INDIRECT),
     claims=("instructions",),
     unlike={
         "integer_overhead": "Integer divisions and conversions use the XU pipe, too; they count "
@@ -49,6 +55,14 @@ FINDING = FindingSpec(
         "function takes many instructions{here}: multiply for small integer exponents, use sqrtf, "
         "rsqrtf or cbrtf for fractions, or exp2f(y * log2f(x)) (__powf) where the accuracy allows "
         "it.",
+        when(instructions.reduces_large_angles, name="large_angles"): "Large angles take the slow "
+        "path of sinf and cosf{here}, a product with many digits and an array in local memory: "
+        "subtract whole turns before the call (rintf and fused multiply-adds), or keep the phase "
+        "within a turn.",
+        when(instructions.functions_of_multiples, name="multiples"): "Compute one function and "
+        "get those of multiples of its argument by products{here}: powers of one exponential, "
+        "rotations of one sine and cosine, or a recurrence from one iteration of a loop to the "
+        "next.",
         when(instructions.mostly_conversions, name="conversions"): "Most of this pipe's work is "
         "conversions between types{here}: keep counters and values in one type, convert once "
         "outside of the loop, and convert several small values at a time with bit operations "
@@ -78,23 +92,73 @@ FINDING = FindingSpec(
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     busy, functions = view.ceilings.reached("XU"), part_of(view, "MUFU")
-    if busy is not None and functions >= LEAST_PART:
+    expanded, related = _expanded(view), _related(view)
+    is_slow = view.code is not None and bool(view.code.expanded(LARGE_ANGLES))
+    if busy is not None and (functions >= LEAST_PART or is_slow):
         words = "The XU pipe (special functions, conversions) is busy for {busy:.0f} of the time."
-        # Range reduction and scaling go with a function; of powers, the code shows all.
-        expanded = _expanded(view)
-        with_function = max(functions, expanded.value / 100) if expanded else functions
-        left = 1 - (1 - PIPE_WORK) * with_function
-        effect = Effect({"XU": PIPE_WORK, **dict.fromkeys(("issue", "FMA", "ALU"), left)})
         text, shown = Sentence(words, busy=busy), [busy]
-        if expanded is not None and expanded.value / 100 >= NOTABLE_PART:
-            more = "{text} {share:.0f} {what}."
-            text = Sentence(more, text=text, share=expanded, what=expanded.label)
-            shown.append(expanded)
+        for part in (expanded, related):
+            if part is not None and part.value / 100 >= NOTABLE_PART:
+                more = "{text} {share:.0f} {what}."
+                text = Sentence(more, text=text, share=part, what=part.label)
+                shown.append(part)
+        effect = _effect(view, model, functions)
         places = partial(unit_places, view, "XU")
         yield Candidate(FINDING.id, text, effect, tuple(shown), places, "assumed")
     pipe = saturated(view, model)
     if pipe is not None and pipe.work == "special functions":
         yield pipe.candidate(FINDING.id)
+
+
+def _effect(view: LaunchView, model: TimeModel, functions: float) -> Effect:
+    """The code shows what goes of functions that have a fast version, or follow from others by
+    products; of other functions, a part goes."""
+    gone, code = _gone(view), view.code
+    units = {"XU": min(PIPE_WORK, 1 - _removed_on_xu(view, gone))}
+    for unit in ("issue", "FMA", "ALU"):
+        units[unit] = 1 - max((1 - PIPE_WORK) * functions, removed_part(view, gone, unit))
+    if code is not None and code.multiples.gone:
+        added = code.multiples.products / sum(code.program.counts)
+        units["issue"] = 1 - removed_part(view, gone, "issue") + added
+        on_fma = part_of(view, "FFMA", "FMUL", "FADD", "IMAD") or 1.0
+        units["FMA"] = 1 - removed_part(view, gone, "FMA") + added / on_fma
+    if code is not None and code.expanded(LARGE_ANGLES):
+        units |= without_local(view)
+    waits = kept_waits_by(view, model, gone, 1 - units["issue"]) if gone else {}
+    more = {
+        unit: min(MOST_LOAD, part * model.loads.get(unit, 0.0))
+        for unit, part in units.items()
+        if part > 1
+    }
+    return Effect({unit: min(1.0, part) for unit, part in units.items()}, waits, moved=more)
+
+
+def _gone(view: LaunchView) -> dict[int, float]:
+    """By position, the share that goes of the instructions of expanded functions, and of functions
+    that follow from others. Of functions whose fast version only loses accuracy, a part."""
+    if view.code is None:
+        return {}
+    gone: dict[int, float] = {}
+    for each in view.code.expansions:
+        part = 1 - PIPE_WORK
+        if each.name == LARGE_ANGLES:
+            part = 1.0
+        elif each.name == POWER:
+            executed = sum(view.code.program.counts[position] for position in each.positions)
+            part = max(part, 1 - FAST_POWER * each.calls / executed)
+        if each.name not in INTEGER_DIVISIONS:
+            gone |= dict.fromkeys(each.positions, part)
+    return {**gone, **view.code.multiples.gone}
+
+
+def _removed_on_xu(view: LaunchView, gone: Mapping[int, float]) -> float:
+    if view.code is None:
+        return 0.0
+    program = view.code.program
+    own = [each for each in program.ran if program.code[each].opcode in instructions.XU]
+    every = sum(program.counts[each] for each in own)
+    removed = sum(program.counts[each] * gone.get(each, 0.0) for each in own)
+    return removed / every if every else 0.0
 
 
 def _expanded_names(code: MachineCode) -> set[str]:
@@ -113,6 +177,19 @@ def _expanded(view: LaunchView) -> Evidence | None:
     percent = Quantity(100 * code.share(code.expanded(*names)), "%")
     label = f"of the instructions are the code of {' and '.join(sorted(names))}"
     return view.ledger.derived("expanded_share", percent, label, executed)
+
+
+def _related(view: LaunchView) -> Evidence | None:
+    """The share of the instructions that are for functions of multiples of one value."""
+    executed, code = view.get("inst_executed"), view.code
+    if executed is None or code is None or not code.multiples.gone:
+        return None
+    percent = Quantity(100 * code.share(code.multiples.gone), "%")
+    label = (
+        "of the instructions compute exponentials, sines or cosines of multiples of one value, of "
+        "which the first gives the others by products"
+    )
+    return view.ledger.derived("related_share", percent, label, executed)
 
 
 def absent(view: LaunchView, model: TimeModel) -> Absence | None:

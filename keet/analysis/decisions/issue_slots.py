@@ -1,23 +1,26 @@
 """The issue slots as the busiest unit: which instructions are not arithmetic on data.
 
 The slots limit the number of instructions. Near their peak, fewer instructions beside the
-arithmetic help: addresses, conditions, conversions, moves, and loads that could be wider.
+arithmetic help: addresses, conditions, conversions, moves, and loads that could be wider. If other
+threads load the same values, several results per thread take fewer loads, and less of everything
+that goes with a load.
 """
 
 from __future__ import annotations
 
 from functools import partial
 
-from keet.analysis.candidate import Candidate
+from keet.analysis.candidate import Candidate, part_of
 from keet.analysis.decisions.rooflines import issue_limited
-from keet.analysis.decisions.saturated import PIPE_WORK
+from keet.analysis.decisions.saturated import LOADS, PIPE_WORK, loads_left
 from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.instruction_removal import kept_waits_without
 from keet.analysis.kernel.opcode_mix import PURPOSES, opcode_mix
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import NOTABLE_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
-from keet.analysis.time_model import SHARPNESS, Effect, TimeModel
+from keet.analysis.time_model import INDIRECT, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.formatting import capitalized
 from keet.units import Quantity
@@ -45,13 +48,10 @@ def issue_candidate(finding: str, view: LaunchView, model: TimeModel) -> Candida
     )
     mix = _mix(view)
     beside = sum(part for part, _ in mix) if mix else _by_pipes(slots, pipe)
-    removed = (1 - PIPE_WORK) * beside
-    units = dict.fromkeys((slots.name, "ALU", "ADU"), 1 - removed)
-    # Only as far as the slots are the limit; loads stay, and so does waiting for them.
-    limit = model.pressure**SHARPNESS
-    gone = (1 - PIPE_WORK) * limit
-    waits = kept_waits_without(view, model, _beside(view, *_NEEDED), gone, removed * limit)
-    effect = Effect(units, waits)
+    left = loads_left(view)
+    effect = (
+        _with_wide_loads(view, model, beside) if left is None else _tiled(view, model, beside, left)
+    )
     said = Sentence(
         "{unit} {verb} the busiest unit: busy for {busy:.0f} of the time",
         unit=capitalized(slots.spoken),
@@ -60,11 +60,32 @@ def issue_candidate(finding: str, view: LaunchView, model: TimeModel) -> Candida
     )
     whole, pipe = _whole(view, mix) if mix else None, _named_pipe(view, pipe)
     text = Sentence("{said}{pipes}.{mix}", said=said, pipes=_pipes(pipe), mix=_named(mix, whole))
+    if left is not None and left <= 1 - NOTABLE_PART:
+        text = Sentence("{text} Several threads load the same values.", text=text)
     shown = [slots.reached, *(each for _, each in mix)]
     shown += [each for each in (pipe.reached if pipe else None, whole) if each is not None]
     return Candidate(
         finding, text, effect, tuple(shown), partial(_places, view), "assumed", "issue"
     )
+
+
+def _with_wide_loads(view: LaunchView, model: TimeModel, beside: float) -> Effect:
+    """A part of the instructions beside the arithmetic goes. Loads bring the same data, and warps
+    wait for them as before. Waiting for others decreases as far as the slots are the limit."""
+    limit = model.pressure**SHARPNESS
+    removed, gone = (1 - PIPE_WORK) * beside, (1 - PIPE_WORK) * limit
+    waits = kept_waits_without(view, model, _beside(view, *_NEEDED), gone, removed * limit)
+    return Effect(dict.fromkeys(("issue", "ALU", "ADU"), 1 - removed), waits)
+
+
+def _tiled(view: LaunchView, model: TimeModel, beside: float, left: float) -> Effect:
+    """Several results per thread: the share `left` of the loads is enough. Addresses, conditions
+    and waiting serve several results, too."""
+    loads, others = part_of(view, *LOADS), INDIRECT * (1 - left)
+    removed = (1 - left) * loads + others * max(0.0, beside - loads)
+    units = dict.fromkeys(("issue", "ALU", "ADU"), 1 - removed)
+    units |= dict.fromkeys(("L1", "LSU"), left)
+    return Effect(units, every_wait=1 - others * model.pressure**SHARPNESS)
 
 
 def _named_pipe(view: LaunchView, pipe: Ceiling | None) -> Ceiling | None:

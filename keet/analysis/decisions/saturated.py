@@ -39,7 +39,7 @@ _LEFT_OUT = (*DEVICE_WIDE, "FMA", "tensor", "FP16", "FP64", "issue", WHOLE_SM)
 checked by other candidates."""
 _WORD = 4
 """Bytes that a bank of shared memory delivers at a time."""
-_LOADS = ("LDS", "LDG")
+LOADS = ("LDS", "LDG")
 _TENSOR = ("HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "OMMA", "HGMMA", "IGMMA", "QGMMA", "BGMMA")
 _LOADS_AND_STORES = ("LD", "ST", "ATOM", "RED")
 _OPCODES = {
@@ -83,40 +83,41 @@ def saturated(view: LaunchView, model: TimeModel) -> SaturatedUnit | None:
     if ceiling is None or not certainty:
         return None
     is_l1 = unit in ("L1", "LSU")
-    is_reload = is_l1 and _mostly_hits(view)
+    is_reload = is_l1 and mostly_hits(view)
     work: Work = "reloads" if is_reload else "special functions" if unit == "XU" else "other"
     rank = "the busiest unit" if unit == model.busiest else "among the busiest units"
     name, reached = capitalized(ceiling.spoken), ceiling.reached
     text = "{unit} is {rank}: it is busy for {busy:.0f} of the time"
     shown = Sentence(text, unit=name, rank=rank, busy=reached)
-    left = _loads_left(view) if is_l1 else None
+    left = loads_left(view) if is_l1 else None
     removed = (1 - (PIPE_WORK if left is None else left)) * certainty
     units = {
         other: 1 - removed * _above(RELIEVED_TOO, load, model) for other, load in loads.items()
     }
     units |= dict.fromkeys(("L1", "LSU") if is_l1 else (unit,), 1 - removed)
     if left is not None:  # loads that are not executed take no issue slots
-        units["issue"] = 1 - removed * part_of(view, *_LOADS)
+        units["issue"] = 1 - removed * part_of(view, *LOADS)
     if unit == "XU":  # it executes only a part of each division and conversion
         units |= dict.fromkeys(("issue", "ALU", "FMA"), 1 - removed * INDIRECT)
     effect = Effect(units, less_queueing(model, unit, removed))
     return SaturatedUnit(unit, work, reached, shown, effect, partial(unit_places, view, unit))
 
 
-def _loads_left(view: LaunchView) -> float | None:
+def loads_left(view: LaunchView) -> float | None:
     """Share of the loads that is left if each thread computes a tile of results: by loads per
     arithmetic instruction before and after. None: values are not used by several threads, or what
     the instructions are for is not known."""
     if view.code is None or part_of(view, *_TENSOR):
         return None
-    loads, stores = part_of(view, *_LOADS), part_of(view, "STS")
+    loads, stores = part_of(view, *LOADS), part_of(view, "STS")
     value = {purpose.value: share for purpose, share in view.code.mix}.get("value", 0.0)
     shared = part_of(view, "LDS")
-    is_reused = _mostly_hits(view) or (shared > loads / 2 and shared >= REUSED * stores > 0)
+    is_reused = mostly_hits(view) or (shared > loads / 2 and shared >= REUSED * stores > 0)
     if not is_reused or not value or not loads:
         return None
-    tiled = max(LOADS_OF_TILES * value / loads, stores / loads)
-    return min(1.0, tiled * min(1.0, _shared_width(view) / _WORD))
+    # Narrow loads can be merged; a wide one takes a pass through L1 for each of its words.
+    words = _shared_width(view) / _WORD
+    return min(1.0, max(LOADS_OF_TILES * value, stores) / loads * min(words, 1 / words))
 
 
 def _shared_width(view: LaunchView) -> float:
@@ -137,7 +138,7 @@ def _above(part: float, load: float, model: TimeModel) -> float:
     return min(1.0, max(0.0, FADE_IN * beyond))
 
 
-def _mostly_hits(view: LaunchView) -> bool:
+def mostly_hits(view: LaunchView) -> bool:
     """Whether L1 mostly serves global loads that hit."""
     hits, misses = view.value("global_load_sectors_hit"), view.value("global_load_sectors_missed")
     if hits is None or misses is None or hits <= 0 or misses < 0:

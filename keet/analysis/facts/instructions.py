@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from keet.analysis.expanded_names import INTEGER_DIVISIONS, POWER
+from keet.analysis.expanded_names import INTEGER_DIVISIONS, LARGE_ANGLES, POWER
 from keet.analysis.facts.fact import Answer, Fact, RaisedFinding, fact, if_most_run
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, NOTABLE_PART
@@ -106,8 +106,7 @@ def computes_long_integers(code: MachineCode) -> Answer:
 
 @Fact.of_code("words are taken apart into bytes for integer arithmetic")
 def takes_bytes_apart(code: MachineCode) -> Answer:
-    extractions, arithmetic = code.packed_bytes
-    return if_most_run(code, sorted(extractions | arithmetic), code.program.ran, NOTABLE_PART)
+    return if_most_run(code, sorted(code.packed_bytes.gone), code.program.ran, NOTABLE_PART)
 
 
 @fact(
@@ -136,6 +135,27 @@ _DIVIDES = regex(r"(?<!\*)/(?!\*)|%")
 @Fact.of_code("powers are computed by the general function")
 def computes_powers(code: MachineCode) -> Answer:
     return if_most_run(code, code.expanded(POWER), code.program.ran, NOTABLE_PART)
+
+
+@Fact.of_code("large angles take the slow path of sines and cosines")
+def reduces_large_angles(code: MachineCode) -> Answer:
+    return if_most_run(code, code.expanded(LARGE_ANGLES), code.program.ran, NOTABLE_PART)
+
+
+@Fact.of_code("special functions of multiples of one value are computed one by one")
+def functions_of_multiples(code: MachineCode) -> Answer:
+    return if_most_run(code, sorted(code.multiples.gone), code.program.ran, NOTABLE_PART)
+
+
+@fact(
+    "several threads load the same values, and each arithmetic instruction has loads of its own",
+    metrics=("inst_executed",),
+)
+def loads_shared_values(view: LaunchView) -> Answer:
+    from keet.analysis.decisions.saturated import loads_left
+
+    left = loads_left(view)
+    return left is not None and left <= 1 - NOTABLE_PART
 
 
 @fact(

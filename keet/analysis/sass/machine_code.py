@@ -12,6 +12,7 @@ from keet.analysis.sass.analyses.distinct_bytes import SECTOR
 from keet.analysis.sass.analyses.expansions import Expansion, expansions
 from keet.analysis.sass.analyses.loop_chains import LoopChains, loop_chains
 from keet.analysis.sass.analyses.loop_invariants import Invariant, invariants
+from keet.analysis.sass.analyses.multiples import Multiples, multiples
 from keet.analysis.sass.analyses.packed_bytes import PackedBytes, packed_bytes
 from keet.analysis.sass.analyses.purpose import Purpose, mix, purposes
 from keet.analysis.sass.analyses.retry_loops import RetryLoop, retry_loops
@@ -77,6 +78,12 @@ class MachineCode:
             if each.name in names
             for position in each.positions
         )
+
+    @cached_property
+    def multiples(self) -> Multiples:
+        """Special functions that follow from another call by products."""
+        names = {each.name for each in self.expansions}
+        return multiples(self.program, set(self.expanded(*names)))
 
     @cached_property
     def wide_integers(self) -> frozenset[int]:

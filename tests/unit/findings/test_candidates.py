@@ -29,6 +29,8 @@ BY_CODE = (
     "integer_overhead",
     "uncoalesced_global",
     "narrow_access",
+    "pipe_saturated",
+    "sfu_bound",
 )
 """Kinds that the machine code shows in part. Analysing it takes most of the time."""
 
@@ -44,6 +46,7 @@ KINDS = [
     ("integer_overhead", "stencil2d/remainders", "stencil2d/one_division"),
     ("integer_overhead", "record_parse/dates_in_64_bits", "block_sad/unpacked_at_rest"),
     ("integer_overhead", "block_sad/bytes_of_words", "block_sad/unpacked_at_rest"),
+    ("integer_overhead", "halo_filter/soft_pixel_by_pixel", "halo_filter/rows_loaded_three_times"),
     ("l2_partition_imbalance", "table_lookup/cancel_word", "status_flags/cancel_word_now_and_then"),
     ("latency_bound", "spmv_ell/few_rows_both", "spmv_ell/waiting_for_dram"),
     ("launch_bound", "batched_gemm/groups", "gemm_f32/few_tiles"),
@@ -57,8 +60,11 @@ KINDS = [
     ("occupancy_limited_shared", "stencil2d/tall_tiles", "triton_matmul/one_program_a_processor"),
     ("pcie_or_nvlink_traffic", "table_lookup/table_in_host_memory", "host_stream/sums_to_the_host"),
     ("pipe_saturated", "tap_filter:slow", "token_mix:fast"),
+    ("pipe_saturated", "halo_filter/one_pixel_per_thread", "halo_filter/rows_loaded_three_times"),
     ("redundant_traffic", "spmv_ell/few_rows_passes", "nbody/sources_from_global"),
     ("redundant_traffic", "gather_scatter/records_passes", "triton_matmul/middle_tiles"),
+    ("sfu_bound", "gamma_curve/exponential_per_band", "gamma_curve/near_angles"),
+    ("sfu_bound", "gamma_curve/far_angles", "gamma_curve/near_angles"),
     ("sfu_bound", "quant_elementwise/silu_special_functions", "quant_elementwise/gelu_exponentials"),
     ("shared_bank_conflict", "sort_passes/lists_pitch_16", "transpose/padded_by_two"),
     ("small_grid", "histogram/few_blocks", "reduce_rows/most_sms_suffice"),
@@ -108,6 +114,18 @@ def test_every_candidate_kind_occurs_in_a_report() -> None:
 
 def test_without_metrics_there_is_no_candidate() -> None:
     assert gains(LaunchView(changed(launch_of("matrix_flip"), lambda name, value: None))) == {}
+
+
+def test_counted_overhead_is_measured_and_general_overhead_assumed() -> None:
+    """Divisions are counted in the machine code; how many addresses a kernel needs is not."""
+    assert basis_of("calendar_map/three_divisions") == "measured"
+    assert basis_of("halo_filter/soft_pixel_by_pixel") == "assumed"
+
+
+def basis_of(name: str) -> str:
+    view = LaunchView(launch_of(name), reads_code=True)
+    (found,) = findings()["integer_overhead"].candidates(view, TimeModel(view))
+    return found.basis
 
 
 # --- smoothness at the edge of a kind

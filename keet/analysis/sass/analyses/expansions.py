@@ -8,10 +8,10 @@ conversion that rounds up before a reciprocal, or the constants of a polynomial.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 
-from keet.analysis.expanded_names import DIVISION, LONG_DIVISION, POWER
+from keet.analysis.expanded_names import DIVISION, LARGE_ANGLES, LONG_DIVISION, POWER
 from keet.analysis.sass.analyses.readers import Readers
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.instructions.instruction import Instruction
@@ -31,6 +31,10 @@ _BEFORE, _AFTER = 30, 60
 """Instructions around the constant that may belong to the same function."""
 _SLICE = 40
 """Most instructions from the quotient's product to the end of an integer division."""
+_LARGE_ANGLE = " 105615,"
+"""The angle from which sinf, cosf and tanf take the slow path."""
+_LONGEST_PATH = 150
+"""Most instructions of this path; 60 to 80 were seen."""
 _NOT_OF_FUNCTIONS = (Role.LOAD, Role.STORE, Role.ATOMIC, Role.COPY, Role.TENSOR)
 
 Locate = Callable[[int], Location | None]
@@ -41,16 +45,21 @@ class Expansion(NamedTuple):
 
     name: str
     positions: frozenset[int]
+    calls: int = 0
+    """Executions by warps; 0: not known."""
 
 
 def expansions(program: SassProgram, locate: Locate) -> list[Expansion]:
     """By executed instructions, the most first. `locate`: the source line of a position."""
     found: dict[str, set[int]] = defaultdict(set)
     _integer_divisions(program, found)
+    _slow_paths(program, found)
     taken = set().union(*found.values()) if found else set[int]()
-    _functions(program, locate, taken, found)
+    calls = _functions(program, locate, taken, found)
     ran = set(program.ran)
-    kinds = [Expansion(name, frozenset(found[name] & ran)) for name in found]
+    kinds = [
+        Expansion(name, frozenset(found[name] & ran), calls.get(name, 0)) for name in list(found)
+    ]
     return sorted(
         (each for each in kinds if each.positions),
         key=lambda each: -sum(program.counts[position] for position in each.positions),
@@ -166,12 +175,28 @@ def _leaves(each: Instruction) -> bool:
 # --- functions of floating-point numbers
 
 
+def _slow_paths(program: SassProgram, found: dict[str, set[int]]) -> None:
+    """What the branch after the comparison of an angle skips: the product with many digits of
+    2 / pi, with an array in local memory."""
+    code = program.code
+    for position in program.ran:
+        if code[position].opcode != "FSETP" or _LARGE_ANGLE not in code[position].text:
+            continue
+        near = range(position + 1, min(len(code), position + _SLICE))
+        branch = next((each for each in near if code[each].opcode == "BRA"), None)
+        end = program.positions.get(code[branch].target or 0) if branch is not None else None
+        if branch is not None and end is not None and branch < end <= branch + _LONGEST_PATH:
+            found[LARGE_ANGLES].update(range(branch + 1, end))
+
+
 def _functions(
     program: SassProgram, locate: Locate, taken: Iterable[int], found: dict[str, set[int]]
-) -> None:
+) -> Counter[str]:
+    """How often each function was called."""
     anchors = {each: name for each in program.ran if (name := _function(program.code[each]))}
-    if not anchors:
-        return
+    calls = Counter[str]()
+    for each, name in anchors.items():
+        calls[name] += program.counts[each]
     lines = {each: locate(each) for each in anchors}
     nearest: dict[int, tuple[int, int]] = {}
     spent = set(taken)
@@ -188,6 +213,7 @@ def _functions(
             nearest[each] = min(nearest.get(each, here), here)
     for each, (_, anchor) in nearest.items():
         found[anchors[anchor]].add(each)
+    return calls
 
 
 def _function(each: Instruction) -> str:

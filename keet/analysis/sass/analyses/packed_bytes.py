@@ -5,6 +5,8 @@ A shift and a mask take one byte out of a word. The GPU has instructions for fou
 which most bytes are taken out for integer arithmetic, the extractions would go, and the arithmetic
 on single bytes would serve four at a time.
 
+The same holds for words whose bytes are rearranged at length for such an instruction.
+
 Bytes that are needed one by one are left out: those that become addresses (tables, histograms) or
 floats (quantised weights), or that are stored or exchanged on their own.
 """
@@ -12,7 +14,7 @@ floats (quantised weights), or that are stored or exchanged on their own.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from keet.analysis.expanded_names import BYTES
 from keet.analysis.sass.analyses.purpose import Purpose
@@ -40,6 +42,15 @@ class PackedBytes(NamedTuple):
     products of bytes that are summed, which a packed instruction includes: none would be left."""
     arithmetic: frozenset[int]
     """Positions of other integer arithmetic on single bytes: a quarter would be left."""
+    repacked: Mapping[int, float] = {}
+    """By position: the share that would go of shifts, masks and permutations that rearrange bytes
+    for packed instructions."""
+
+    @property
+    def gone(self) -> dict[int, float]:
+        """By position: the share that would go."""
+        single = dict.fromkeys(self.arithmetic, 1 - 1 / BYTES)
+        return {**self.repacked, **single, **dict.fromkeys(self.extractions, 1.0)}
 
 
 NONE = PackedBytes(frozenset(), frozenset())
@@ -47,7 +58,42 @@ NONE = PackedBytes(frozenset(), frozenset())
 
 def packed_bytes(program: SassProgram, purposes: Sequence[Purpose]) -> PackedBytes:
     found = _Bytes(program, purposes)
-    return found.result() if found.taken else NONE
+    return (found.result() if found.taken else NONE)._replace(repacked=_repacked(program))
+
+
+_PACKED = ("IDP", "VABSDIFF4")
+_REARRANGES = ("SHF", "LOP3", "PRMT", "LEA", "VIADD")
+_USUAL = 2
+"""Instructions that often prepare an operand: a funnel shift, or a shift and a mask."""
+
+
+def _repacked(program: SassProgram) -> dict[int, float]:
+    """The compiler finds packed instructions for products of single bytes, but takes words apart
+    and puts them together again: whole words would be operands as they are."""
+    values = program.values
+    packed = [each for each in program.ran if program.code[each].opcode in _PACKED]
+    waiting = [
+        values.read[each][operand.name]
+        for each in packed
+        for operand in program.code[each].sources[:2]
+        if operand.name in values.read[each]
+    ]
+    found, seen = set[int](), set(waiting)
+    while waiting:
+        value = values.all[waiting.pop()]
+        follow: Sequence[int] = value.inputs
+        if value.kind is Kind.DEFINITION:
+            each = program.code[value.position]
+            is_shift = each.opcode == "IMAD" and (each.has("SHL") or is_move(each))
+            if each.opcode not in _REARRANGES and not is_shift:
+                continue
+            found.add(value.position)
+            follow = list(values.read[value.position].values())
+        waiting += [one for one in follow if one not in seen]
+        seen.update(follow)
+    executed = sum(program.counts[each] for each in found)
+    usual = _USUAL * sum(program.counts[each] for each in packed)
+    return dict.fromkeys(found, 1 - usual / executed) if executed > usual else {}
 
 
 class _Bytes:

@@ -1,0 +1,89 @@
+"""Special functions of multiples of one value are found, and others are left alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from keet.analysis.sass.analyses.multiples import multiples
+from tests.unit.sass.assembled import program
+
+EXPONENTIALS = """
+    LDG.E R9, desc[UR4][R2.64]
+    FMUL R4, R9, -1.4426950216293334961
+    FMUL R5, R9, {factor}
+    FMUL R5, R5, 1.4426950216293334961
+    FSETP.GEU.AND P0, PT, R5, -126, PT
+    @!P0 FMUL R5, R5, 0.5
+    MUFU.EX2 R6, R4
+    MUFU.EX2 R7, R5
+    @!P0 FMUL R7, R7, R7
+    FADD R6, R6, R7
+    STG.E desc[UR4][R2.64], R6
+    EXIT
+"""
+LOOP = """
+    LDG.E R9, desc[UR4][R2.64]
+    MOV R0, RZ
+    {start}
+loop: {argument}
+    MUFU.SIN R5, R4
+    FADD R8, R8, R5
+    {step}
+    IADD3 R0, R0, 0x1, RZ
+    ISETP.NE.AND P0, PT, R0, 0x10, PT
+    @P0 BRA loop
+    STG.E desc[UR4][R2.64], R8
+    EXIT
+"""
+ONCE, OFTEN = 10, 160
+TRIPS = [ONCE, ONCE, ONCE, *[OFTEN] * 7, ONCE, ONCE]
+
+
+@pytest.mark.parametrize("factor", ["-2", "-3"])
+def test_exponentials_of_multiples_are_powers_of_the_first(factor: str) -> None:
+    """The second one goes with its scaling: the comparison, and the square of the result."""
+    found = multiples(program(EXPONENTIALS.format(factor=factor), [ONCE] * 12), ())
+    assert sorted(found.gone) == [2, 3, 4, 5, 7, 8]
+    assert set(found.gone.values()) == {1.0}
+    assert found.products == ONCE
+
+
+@pytest.mark.parametrize("factor", ["-1.5", "2", "c[0x0][0x220]"])
+def test_other_factors_need_a_call_of_their_own(factor: str) -> None:
+    """1.5 is no whole multiple, 2 is of the other sign, a parameter may be anything."""
+    assert not multiples(program(EXPONENTIALS.format(factor=factor), [ONCE] * 12), ()).gone
+
+
+@pytest.mark.parametrize(
+    ("start", "argument", "step"),
+    [
+        ("FMUL R4, R9, R9", "NOP", "FADD R4, R4, R9"),
+        ("NOP", "I2FP.F32.S32 R4, R0", "NOP"),
+    ],
+    ids=["a step is added", "the counter is converted"],
+)
+def test_each_iteration_follows_from_the_one_before(start: str, argument: str, step: str) -> None:
+    texts = LOOP.format(start=start, argument=argument, step=step)
+    found = multiples(program(texts, TRIPS), ())
+    assert found.gone == {4: 1 - ONCE / OFTEN}
+
+
+@pytest.mark.parametrize(
+    ("start", "argument", "step"),
+    [
+        ("FMUL R4, R9, R9", "NOP", "FMUL R4, R4, R9"),
+        ("NOP", "LDG.E R4, desc[UR4][R6.64]", "NOP"),
+        ("I2FP.F32.S32 R7, R0", "FMUL R4, R7, R7", "FADD R7, R7, R9"),
+    ],
+    ids=["a factor", "loaded values", "a square"],
+)
+def test_arguments_without_a_fixed_step_are_left_alone(
+    start: str, argument: str, step: str
+) -> None:
+    texts = LOOP.format(start=start, argument=argument, step=step)
+    assert not multiples(program(texts, TRIPS), ()).gone
+
+
+def test_functions_with_another_name_are_left_alone() -> None:
+    found = multiples(program(EXPONENTIALS.format(factor="-2"), [ONCE] * 12), (6, 7))
+    assert not found.gone
