@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from keet.analysis.candidate import (
     HIDEABLE,
-    MAX_GAIN,
     Basis,
     Candidate,
     is_matrix_product,
@@ -128,7 +127,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if shape.spread >= 1 and waves >= 1:
         return
     part = working_part(view)  # more blocks need work that can be done at the same time
-    idle = Effect(longest_sm=max(shape.spread, 1 / MAX_GAIN) ** part, least=chain_share(view))
+    idle = Effect(longest_sm=shape.spread**part, least=chain_share(view))
     variant = ""
     if empty is not None and shape.spread < 1:  # idle lanes and idle SMs are one cause
         variant = "few_threads"
