@@ -34,6 +34,7 @@ FINDING = FindingSpec(
     credited_rules=("SOLFPRoofline", "HighPipeUtilization", "FPInstructions"),
     parameters=(PROMOTED, PER_DOUBLE, INDIRECT, MOST_REMOVED),
     claims=("precision", "bytes", "instructions"),
+    is_shown=True,
     labels={"lower_precision": "lower precision may be enough"},
     unlike={
         "fp64_promotion": "If values are converted between float and double and nothing in the "

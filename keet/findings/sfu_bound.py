@@ -35,6 +35,7 @@ FINDING = FindingSpec(
     credited_rules=("HighPipeUtilization", "CPIStall"),
     parameters=(PIPE_WORK, SHARPNESS, INDIRECT),
     claims=("instructions",),
+    is_shown=True,
     unlike={
         "integer_overhead": "Integer divisions and conversions use the XU pipe, too; they count "
         "as overhead.",
