@@ -113,7 +113,7 @@ def single_over_double(view: LaunchView) -> float:
 
 
 def in_single_precision(view: LaunchView, model: TimeModel, *, is_unintended: bool) -> Effect:
-    """Effect of doing the FP64 work in FP32. Where FP64 is unintended, conversions disappear too."""
+    """Effect of doing the FP64 work in FP32. Where FP64 is unintended, conversions go, too."""
     doubles, converted = part_of(view, *DOUBLES), part_of(view, "F2F")
     most, indirect = MOST_REMOVED, INDIRECT
     removed = _removed(view, is_unintended=is_unintended)
@@ -143,10 +143,12 @@ def in_single_precision(view: LaunchView, model: TimeModel, *, is_unintended: bo
 
 
 def _removed(view: LaunchView, *, is_unintended: bool) -> float:
-    """Share of the instructions that single precision does not need, 0 to 1. An operation on doubles
-    becomes one on floats. What goes is the longer code of functions, and beside it the second half
-    of what moves doubles, or the conversions: the fewer of them there are per operation, the more of
-    it is functions."""
+    """Share of the instructions that single precision does not need, 0 to 1.
+
+    An operation on doubles becomes one on floats. What goes is the longer code of functions, and
+    beside it the second half of what moves doubles, or the conversions. The fewer conversions there
+    are per operation, the more of it is functions.
+    """
     doubles, converted = part_of(view, *DOUBLES), part_of(view, "F2F")
     if not is_unintended:
         functions = view.matching(r"MUFU\.\w*64H") / (view.all_executed or 1.0)
