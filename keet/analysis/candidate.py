@@ -52,6 +52,12 @@ def chance_by(amount: float, half: float) -> float:
     return size / (size + doubt)
 
 
+def chance_if_counted(view: LaunchView) -> float:
+    """1 if the report counts the instructions that a fix replaces: the cause is there, and only the
+    amount is assumed. Without counts, a busy pipe is all that shows them: 0."""
+    return 1.0 if view.all_executed else 0.0
+
+
 MEMORY_WAITS = ("long_scoreboard", "lg_throttle", "drain")
 MIO_WAITS = ("mio_throttle", "short_scoreboard")
 HIDEABLE = ("long_scoreboard", "lg_throttle", "drain", "short_scoreboard", "wait", "imc_miss")

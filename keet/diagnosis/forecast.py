@@ -72,10 +72,9 @@ def expected_gain(candidate: Candidate, possible: float) -> float:
 
 def chance(candidate: Candidate, possible: float) -> float:
     """Chance that the cause is real, 0 to 1: by its evidence or by its gain, whichever is more."""
-    spec = findings()[candidate.id]
-    if candidate.basis != "assumed" or spec.is_shown:
+    if candidate.basis != "assumed":
         return candidate.likelihood
-    half = DOUBTFUL if spec.is_general else DOUBTFUL_SPECIFIC
+    half = DOUBTFUL if findings()[candidate.id].is_general else DOUBTFUL_SPECIFIC
     by_gain = chance_by(math.log(possible), math.log(half))
     return candidate.likelihood * max(candidate.chance, by_gain)
 

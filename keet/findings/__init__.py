@@ -167,9 +167,6 @@ class FindingSpec(NamedTuple):
     is_general: bool = False
     """Whether it names a symptom (waiting, a busy unit, traffic, inactive threads) that good code
     has too, so that a small gain is doubtful unless the waste was measured."""
-    is_shown: bool = False
-    """Whether the instructions that a fix replaces are counted, so that only the amount is assumed
-    and not the cause."""
     is_last_resort: bool = False
     """Whether it is reported only where no more specific cause relieves the same unit."""
 

@@ -29,7 +29,6 @@ FINDING = FindingSpec(
     credited_rules=("HighPipeUtilization",),
     parameters=(TENSOR_WORK,),
     claims=("precision", "instructions"),
-    is_shown=True,
     unlike={
         "at_compute_roofline": "A matrix product of single precision on a busy FMA pipe is at its "
         "roofline.",

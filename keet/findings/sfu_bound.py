@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from keet.analysis.candidate import LEAST_PART, Candidate, part_of
+from keet.analysis.candidate import LEAST_PART, Candidate, chance_if_counted, part_of
 from keet.analysis.decisions.saturated import PIPE_WORK, saturated, unit_places
 from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
@@ -35,7 +35,6 @@ FINDING = FindingSpec(
     credited_rules=("HighPipeUtilization", "CPIStall"),
     parameters=(PIPE_WORK, SHARPNESS, INDIRECT),
     claims=("instructions",),
-    is_shown=True,
     unlike={
         "integer_overhead": "Integer divisions and conversions use the XU pipe, too; they count "
         "as overhead.",
@@ -92,10 +91,11 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             text = Sentence(more, text=text, share=expanded, what=expanded.label)
             shown.append(expanded)
         places = partial(unit_places, view, "XU")
-        yield Candidate(FINDING.id, text, effect, tuple(shown), places, "assumed")
+        found = Candidate(FINDING.id, text, effect, tuple(shown), places, "assumed")
+        yield found._replace(chance=chance_if_counted(view))
     pipe = saturated(view, model)
     if pipe is not None and pipe.work == "special functions":
-        yield pipe.candidate(FINDING.id)
+        yield pipe.candidate(FINDING.id)._replace(chance=chance_if_counted(view))
 
 
 def _expanded_names(code: MachineCode) -> set[str]:
