@@ -107,20 +107,29 @@ def chain_share(view: LaunchView) -> float:
     Spreading blocks over more SMs does not shorten it; other iterations can be given to more
     threads. 0 if the report does not say.
     """
+    return _share_of_steps(view, is_outside=True)
+
+
+def serial_share(view: LaunchView) -> float:
+    """The same for loops whose iterations need each other alone: what warps wait for in them, no
+    other work hides."""
+    return _share_of_steps(view, is_outside=False)
+
+
+def _share_of_steps(view: LaunchView, *, is_outside: bool) -> float:
     elapsed, code = view.value("elapsed_cycles"), view.code
     each = view.cycles_between(*_QUEUES)
     if not elapsed or code is None or not each:
         return 0.0
-    program = code.program
-    counts = program.counts
-    warps = max((counts[position] for position in program.ran[:1]), default=0)
-    if not warps:
-        return 0.0
+    program, flow = code.program, code.program.flow
+    warps = max((program.counts[position] for position in program.ran[:1]), default=0)
     trips = {chain.loop: chain.trips or 1.0 for chain in code.chains if chain.is_serial}
-    flow = program.flow
+    if not warps or not (is_outside or trips):
+        return 0.0
     once = 0.0
     for position in program.ran:
         around = flow.loops_around(flow.block_of[position]) if trips else []
-        repeated = math.prod(trips.get(loop.index, 1.0) for loop in around)
-        once += min(repeated, counts[position] / warps)
+        serial = [trips[loop.index] for loop in around if loop.index in trips]
+        if serial or is_outside:
+            once += min(math.prod(serial), program.counts[position] / warps)
     return min(1.0, once * each / elapsed)

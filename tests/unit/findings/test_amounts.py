@@ -61,6 +61,7 @@ def test_a_forecast_is_near_the_measured_gain(case: str, cause: str, measured: f
     [
         # A warp takes as long on an SM of its own.
         ("lone_block/half_of_the_sms", "small_grid"),
+        ("lone_block/half_of_the_sms", "latency_bound"),
         # One lane runs the loop, while other warps keep DRAM busy.
         ("particle_push/few_scattering_lanes", "warp_divergence"),
         # One slice of L2 has more to do, and no address is updated often.
