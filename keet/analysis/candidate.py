@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Literal
 
@@ -34,11 +35,28 @@ class Candidate(NamedTuple):
     variant: str = ""
     likelihood: float = 1.0
     """Likelihood that the cause is real: below 1 for suspicions."""
+    chance: float = 0.0
+    """Chance that an assumed cause is real, 0 to 1, by its evidence; see `chance` of a forecast."""
     is_open: bool = False
     """Whether nothing in the report limits the gain: the range has no upper end."""
 
 
 MAX_GAIN = Parameter(30, "times faster: the largest gain measured in the casebook", "fit")
+
+DOUBT_STEEPNESS = Parameter(3, "exponent: how fast doubt decreases with evidence", "judgement")
+
+
+def chance_by(amount: float, half: float) -> float:
+    """Chance that a cause is real, 0 to 1, which grows with an amount; a half at `half`."""
+    size, doubt = math.pow(amount, DOUBT_STEEPNESS), math.pow(half, DOUBT_STEEPNESS)
+    return size / (size + doubt)
+
+
+def chance_if_counted(view: LaunchView) -> float:
+    """1 if the report counts the instructions that a fix replaces: the cause is there, and only the
+    amount is assumed. Without counts, a busy pipe is all that shows them: 0."""
+    return 1.0 if view.all_executed else 0.0
+
 
 MEMORY_WAITS = ("long_scoreboard", "lg_throttle", "drain")
 MIO_WAITS = ("mio_throttle", "short_scoreboard")

@@ -26,9 +26,23 @@ _SECTORS_PER_PASS = 4
 
 @cached_per_view
 def global_addresses(view: LaunchView) -> list[int]:
-    """Addresses of the instructions that load from or store to global memory."""
+    """Addresses of the instructions that load from or store to global memory. Atomics are left
+    out: data scatters them, not the layout."""
+    atomics = set(global_atomics(view))
     kinds = view.by_address("memory_type")
-    return [address for address, kind in kinds.items() if kind == _GLOBAL]
+    return [each for each, kind in kinds.items() if kind == _GLOBAL and each not in atomics]
+
+
+@cached_per_view
+def global_atomics(view: LaunchView) -> list[int]:
+    """Addresses of atomics and reductions on global memory; the latter have no kind of access.
+    None if the report does not have the kinds."""
+    operations = view.by_address("memory_access_type")
+    return [
+        address
+        for address, kind in view.by_address("memory_type").items()
+        if operations and kind == _GLOBAL and operations.get(address) not in _LOADS_AND_STORES
+    ]
 
 
 @cached_per_view

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from keet.analysis.candidate import MAX_GAIN, Candidate
+from keet.analysis.candidate import MAX_GAIN, Candidate, chance_by
 from keet.analysis.limits import LEAST_KERNEL_NS
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import LEADS, LEAST_TIME, Effect, TimeModel
@@ -62,7 +62,6 @@ def _largest_gain(candidate: Candidate, model: TimeModel) -> float:
 
 DOUBTFUL = Parameter(1.35, "gain at which half of the general causes are real", "fit")
 DOUBTFUL_SPECIFIC = Parameter(1.2, "the same for causes that name what is wasted", "fit")
-DOUBT_STEEPNESS = Parameter(3, "exponent: how fast doubt decreases with the gain", "judgement")
 
 
 def expected_gain(candidate: Candidate, possible: float) -> float:
@@ -72,13 +71,12 @@ def expected_gain(candidate: Candidate, possible: float) -> float:
 
 
 def chance(candidate: Candidate, possible: float) -> float:
-    """Chance that the cause is real, 0 to 1."""
+    """Chance that the cause is real, 0 to 1: by its evidence or by its gain, whichever is more."""
     if candidate.basis != "assumed":
         return candidate.likelihood
     half = DOUBTFUL if findings()[candidate.id].is_general else DOUBTFUL_SPECIFIC
-    size = math.pow(math.log(possible), DOUBT_STEEPNESS)
-    doubt = math.pow(math.log(half), DOUBT_STEEPNESS)
-    return candidate.likelihood * size / (size + doubt)
+    by_gain = chance_by(math.log(possible), math.log(half))
+    return candidate.likelihood * max(candidate.chance, by_gain)
 
 
 FITTED_ON = (9, 0)

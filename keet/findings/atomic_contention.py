@@ -14,8 +14,9 @@ from keet.analysis.limits import LIKELY, MAJORITY, NOTABLE_PART
 from keet.analysis.memory_work import UNRELATED_WAITS, less_shared
 from keet.analysis.place import Place
 from keet.analysis.time_model import (
+    ATOMIC_RATE,
+    FLOAT_ATOMIC_RATE,
     HOT_LINE,
-    HOT_LINE_RATE,
     INDIRECT,
     MOST_REMOVED,
     Effect,
@@ -40,7 +41,7 @@ FINDING = FindingSpec(
     "address is served by one slice at a limited rate. Also: atomics whose threads each make a "
     "request of their own, while warps wait for them and no level of memory is busy.",
     rule_titles=("L2 Slices Workload Imbalance",),
-    parameters=(HOT_LINE_RATE, MOST_REMOVED, UNRELATED_WAITS, INDIRECT),
+    parameters=(FLOAT_ATOMIC_RATE, ATOMIC_RATE, MOST_REMOVED, UNRELATED_WAITS, INDIRECT),
     claims=("instructions", "bytes", "waiting"),
     memory="global",
     headline="hot line",

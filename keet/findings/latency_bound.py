@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from keet.analysis.candidate import HIDEABLE, Candidate, a_unit_explains, kept_waits
 from keet.analysis.facts import global_memory, grid, on_chip, origin, waits
 from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE_SM
+from keet.analysis.kernel.work_per_warp import serial_share
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LIKELY
 from keet.analysis.parameters import Parameter
@@ -254,7 +255,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     yield Candidate(
         FINDING.id,
         text,
-        Effect(waits=covered),
+        Effect(waits=covered, least=serial_share(view)),
         tuple(piece for piece in evidence if piece is not None),
         lambda: view.led_places(partial(_awaited, longest), view.waiting_places(longest)),
         "assumed",

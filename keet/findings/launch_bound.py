@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from keet.analysis.candidate import Candidate
 from keet.analysis.facts import grid, origin
-from keet.analysis.kernel.grid_use import shortness, start_ns
+from keet.analysis.kernel.grid_use import grid_shape, shortness, start_ns
 from keet.analysis.kernel.work_per_warp import FEW_INSTRUCTIONS, instructions_per_warp
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import LEAST_KERNEL_NS, SHORT_KERNEL_NS
+from keet.analysis.limits import LEAST_KERNEL_NS, NOTABLE_PART, SHORT_KERNEL_NS
 from keet.analysis.parameters import Parameter
-from keet.analysis.time_model import TimeModel
+from keet.analysis.time_model import Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
@@ -76,7 +76,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         return
     taken, gap = float(duration.value), LAUNCH_GAP_NS
     # In one long kernel, a step costs only its work, not start, end and the gap to the next launch.
-    times = (taken + gap) / max(taken - start_ns(view, model), STEP_WORK * taken)
+    work = max(taken - start_ns(view, model), STEP_WORK * taken)
+    times = (taken + gap) / min(work, _beside_others(view, model) * taken)
     if (view.value("grid_size") or 0) <= 1:  # a marker or a last step: nothing to merge
         times = 1 + gap / taken
     text = Sentence("The kernel takes {time}: about as long as launching it.", time=duration)
@@ -92,6 +93,17 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             warp = Sentence("A warp executes {n:.0f} instructions on average.", n=per_warp)
             text, evidence = Sentence(" ").join((text, warp)), (*evidence, per_warp)
     yield Candidate(FINDING.id, text, times**short, evidence, view.launch_places, "assumed")
+
+
+def _beside_others(view: LaunchView, model: TimeModel) -> float:
+    """Share of the launch's time that its work takes if the blocks of other launches fill the SMs
+    beside it, 0 to 1: idle SMs and warps that wait do not count."""
+    shape = grid_shape(view)
+    if shape is None or shape.waves is None:
+        return 1.0
+    waves = min(1.0, float(shape.waves.value))
+    filled = Effect(longest_sm=shape.spread, every_wait=min(1.0, waves / shape.spread))
+    return max(model.time(filled) - model.fixed, NOTABLE_PART)
 
 
 def absent(view: LaunchView, model: TimeModel) -> Absence | None:

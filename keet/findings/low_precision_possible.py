@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from keet.analysis.candidate import Candidate
+from keet.analysis.candidate import Candidate, chance_if_counted
 from keet.analysis.decisions.double_precision import (
-    PER_DOUBLE,
+    PER_FUNCTION,
     PROMOTED,
     double_precision,
     in_single_precision,
@@ -32,7 +32,7 @@ FINDING = FindingSpec(
     "double data on a GPU with a high FP64 rate.",
     rules=("SOLFPRoofline",),
     credited_rules=("SOLFPRoofline", "HighPipeUtilization", "FPInstructions"),
-    parameters=(PROMOTED, PER_DOUBLE, INDIRECT, MOST_REMOVED),
+    parameters=(PROMOTED, PER_FUNCTION, INDIRECT, MOST_REMOVED),
     claims=("precision", "bytes", "instructions"),
     labels={"lower_precision": "lower precision may be enough"},
     unlike={
@@ -79,6 +79,6 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if measured and (double_precision(view) == "questionable" or not view.opcodes):
         effect = in_single_precision(view, model, is_unintended=False)
         text, evidence = measured
-        yield Candidate(
-            FINDING.id, text, effect, evidence, partial(unit_places, view, "FP64"), "assumed"
-        )
+        places = partial(unit_places, view, "FP64")
+        found = Candidate(FINDING.id, text, effect, evidence, places, "assumed")
+        yield found._replace(chance=chance_if_counted(view))

@@ -30,6 +30,7 @@ FINDING = FindingSpec(
     ),
     parameters=(MOST_OCCUPANCY, INDIRECT, LEADS),
     claims=("parallelism",),
+    is_general=True,
     labels={"registers_and_shared": "occupancy limited by registers and shared memory"},
     unlike={
         "occupancy_limited_shared": "The limiter is shared memory per block.",

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.facts import global_memory, origin
 from keet.analysis.hardware.ceilings import HOST_LINK
-from keet.analysis.hardware.host_link import from_host
+from keet.analysis.hardware.host_link import from_host, host_traffic
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import SIMILAR
+from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import ATTAINABLE_LINK, HOT_LINE, MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+
+ATTAINABLE_COPY = Parameter(
+    0.82, "share of the host link's peak that a copy in bulk reaches", "fit"
+)
+USED_AGAIN = Parameter(
+    2, "times that data in host memory is used at least, by this launch or others", "judgement"
+)
 
 FINDING = FindingSpec(
     id="pcie_or_nvlink_traffic",
@@ -20,8 +30,9 @@ FINDING = FindingSpec(
     meaning="The kernel works on memory of the host or of another GPU, over a link that is far "
     "slower than its own DRAM.",
     how="The bytes per second between the GPU and the host's memory are compared with what "
-    "accesses of single sectors reach of the link's peak.",
-    parameters=(ATTAINABLE_LINK, MOST_REMOVED),
+    "accesses of single sectors reach of the link's peak. After the fix, each byte crosses the "
+    "link once, in a copy.",
+    parameters=(ATTAINABLE_LINK, ATTAINABLE_COPY, USED_AGAIN, MOST_REMOVED),
     claims=("bytes",),
     memory="global",
     unlike={
@@ -58,7 +69,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     load, rate = model.loads.get(HOST_LINK, 0.0), view.ceilings.rate(HOST_LINK)
     if not load or rate is None:
         return
-    units, hot = {HOST_LINK: 1 - MOST_REMOVED}, model.hot_line
+    units, hot = {HOST_LINK: min(1.0, _copied(view) / load)}, model.hot_line
     if hot is not None and hot.is_in_host:
         # L2 would serve such a line at once if it were in the GPU's memory.
         units[HOT_LINE], load = 1 - MOST_REMOVED, max(load, hot.load)
@@ -73,6 +84,28 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         tuple(filter(None, (rate, view.ceilings.reached(HOST_LINK), part))),
         view.sampled_places,
     )
+
+
+def _copied(view: LaunchView) -> float:
+    """Load of the link after the fix: one copy of the data in bulk. How often the kernel reads each
+    byte, its addresses show. If data chooses them, it is the (geometric) middle of what it may be.
+    """
+    bulk = (view.ceilings.share(HOST_LINK) or 0.0) / ATTAINABLE_COPY
+    times = _times_read(view)
+    return bulk * math.sqrt(1 - MOST_REMOVED) if times is None else bulk / times
+
+
+def _times_read(view: LaunchView) -> float | None:
+    """Bytes that cross the link over the distinct ones; None if the addresses do not show it."""
+    read, duration = host_traffic(view.ledger).read, view.value("duration")
+    if read is None or not duration or view.code is None:
+        return None
+    moved = float(read.value) * duration * 1e-9
+    for each in view.code.reuse:  # the array in host memory: its loads move as many bytes
+        known = each.sector_bytes_at_most
+        if known and each.l2_bytes and 1 / SIMILAR <= moved / each.l2_bytes <= SIMILAR:
+            return max(float(USED_AGAIN), moved / known)
+    return None
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from keet.analysis.candidate import LEAST_PART, Candidate, part_of
+from keet.analysis.candidate import LEAST_PART, Candidate, chance_if_counted, part_of
 from keet.analysis.decisions.saturated import PIPE_WORK, saturated, unit_places
 from keet.analysis.expanded_names import INTEGER_DIVISIONS, LARGE_ANGLES, POWER
 from keet.analysis.facts import instructions, origin
@@ -104,10 +104,11 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
                 shown.append(part)
         effect = _effect(view, model, functions)
         places = partial(unit_places, view, "XU")
-        yield Candidate(FINDING.id, text, effect, tuple(shown), places, "assumed")
+        found = Candidate(FINDING.id, text, effect, tuple(shown), places, "assumed")
+        yield found._replace(chance=chance_if_counted(view))
     pipe = saturated(view, model)
     if pipe is not None and pipe.work == "special functions":
-        yield pipe.candidate(FINDING.id)
+        yield pipe.candidate(FINDING.id)._replace(chance=chance_if_counted(view))
 
 
 def _effect(view: LaunchView, model: TimeModel, functions: float) -> Effect:

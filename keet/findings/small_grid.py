@@ -128,7 +128,9 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if shape.spread >= 1 and waves >= 1:
         return
     part = working_part(view)  # more blocks need work that can be done at the same time
-    idle = Effect(longest_sm=max(shape.spread, 1 / MAX_GAIN) ** part, least=chain_share(view))
+    # How much more the GPU can do than one SM, memory decides, if the report has it.
+    least = 0.0 if "DRAM" in model.loads else 1 / MAX_GAIN
+    idle = Effect(longest_sm=max(shape.spread, least) ** part, least=chain_share(view))
     variant = ""
     if empty is not None and shape.spread < 1:  # idle lanes and idle SMs are one cause
         variant = "few_threads"

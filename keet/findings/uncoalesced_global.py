@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.decisions.replays import COALESCED_WAITS, REPLAYED, replays
@@ -10,7 +10,12 @@ from keet.analysis.facts import global_memory, instructions, on_chip, origin
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, WIDEST
-from keet.analysis.memory_work import global_accesses, global_addresses, global_part
+from keet.analysis.memory_work import (
+    global_accesses,
+    global_addresses,
+    global_atomics,
+    global_part,
+)
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.source_lines.array_accesses import is_gather
@@ -189,21 +194,27 @@ def _fewer_sectors(view: LaunchView, kept: float) -> dict[str, float]:
 
 def _gathers(view: LaunchView) -> bool:
     """Whether most excess sectors come from accesses whose addresses depend on data."""
-    excess = view.table.column("src_l2_sectors_global_excess") or {}
+    excess = _excess(view)
     if view.code is not None and excess:
         code = view.code.program.code
         data = {code[a.position].address for a in view.code.accesses if a.is_gather}
         part = sum(count for address, count in excess.items() if address in data)
         return part > MAJORITY * sum(excess.values())
-    places = view.column_places("excess sectors", "src_l2_sectors_global_excess")
-    return is_gather(view.accesses(FINDING.memory, places))
+    return is_gather(view.accesses(FINDING.memory, view.places_by("excess sectors", excess)))
+
+
+def _excess(view: LaunchView) -> Mapping[int, int]:
+    """Excess sectors by address, without those of atomics."""
+    column = view.table.column("src_l2_sectors_global_excess") or {}
+    atomics = set(global_atomics(view))
+    return {at: n for at, n in column.items() if at not in atomics} if atomics else column
 
 
 def _places(view: LaunchView) -> tuple[Place, ...]:
     """Lines by excess sectors. A line of a store is first if most of the excess is of stores, one
     of a load if it is of loads: advice about stores is not placed at a load."""
-    every = view.column_places("excess sectors", "src_l2_sectors_global_excess")
-    excess = view.table.column("src_l2_sectors_global_excess") or {}
+    excess = _excess(view)
+    every = view.places_by("excess sectors", excess)
     for operation in (global_memory.STORE, global_memory.LOAD):
         own = {at: excess.get(at, 0) for at in global_memory.addresses_of(view, operation)}
         if sum(own.values()) > MAJORITY * sum(excess.values()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from keet.analysis.candidate import MEMORY_WAITS, Candidate
+from keet.analysis.candidate import MEMORY_WAITS, Basis, Candidate, chance_by
 from keet.analysis.decisions.retries import beside_retries, retried
 from keet.analysis.facts import grid, origin, waits, warps
 from keet.analysis.facts.warps import IDLE_WARPS
@@ -27,6 +27,9 @@ from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 CONVERGED = Parameter(
     0.85, "exponent of the active threads' share: how much divergence can be removed", "fit"
 )
+DIVERGED = Parameter(
+    0.4, "share of inactive threads at which half of the divergent kernels can be mended", "fit"
+)
 
 FINDING = FindingSpec(
     id="warp_divergence",
@@ -41,7 +44,7 @@ FINDING = FindingSpec(
     rules=("ThreadDivergence",),
     rule_titles=("Block Size",),
     credited_rules=("CPIStall", "LaunchConfiguration", "ThreadDivergence"),
-    parameters=(CONVERGED, INDIRECT),
+    parameters=(CONVERGED, DIVERGED, INDIRECT),
     claims=("instructions", "redundant"),
     is_general=True,
     labels={"idle_warps": "warps without work"},
@@ -135,7 +138,10 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     waits = 1 - shorter * (1 - kept) * (1 - model.waiting_for(*MEMORY_WAITS))
     effect = Effect(dict.fromkeys(WITHIN_SM, kept), every_wait=waits)
     places = partial(_places, view, inactive)
-    yield Candidate(FINDING.id, text, effect, evidence, places, "assumed", cause)
+    # Threads differ a little in most code. Warps that are nearly empty run a path of few threads.
+    chance = 0.0 if cause == "outside" else chance_by(share * (1 - active / WARP), DIVERGED)
+    basis: Basis = "assumed"
+    yield Candidate(FINDING.id, text, effect, evidence, places, basis, cause, chance=chance)
 
 
 def _idle_warps(view: LaunchView) -> Iterator[Candidate]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from keet.analysis.candidate import LEAST_PART, MEMORY_WAITS, part_of
+from keet.analysis.candidate import LEAST_PART, MEMORY_WAITS, MIO_WAITS, kept_waits, part_of
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import global_accesses
 from keet.analysis.parameters import Parameter
@@ -23,6 +23,9 @@ from keet.units import Quantity
 
 PER_DOUBLE = Parameter(
     2.1, "instructions removed per double-precision instruction or conversion", "fit"
+)
+PER_FUNCTION = Parameter(
+    12, "instructions of a division or root of doubles beyond those of floats", "fit"
 )
 PROMOTED = Parameter(
     0.02,
@@ -110,15 +113,17 @@ def single_over_double(view: LaunchView) -> float:
 
 
 def in_single_precision(view: LaunchView, model: TimeModel, *, is_unintended: bool) -> Effect:
-    """Effect of doing the FP64 work in FP32. Where FP64 is unintended, conversions and longer code
-    disappear too."""
+    """Effect of doing the FP64 work in FP32. Where FP64 is unintended, conversions go, too."""
     doubles, converted = part_of(view, *DOUBLES), part_of(view, "F2F")
     most, indirect = MOST_REMOVED, INDIRECT
-    own = doubles + converted
-    removed = min(most, PER_DOUBLE * own, own + (1 - own) * indirect)
+    removed = _removed(view, is_unintended=is_unintended)
     units = {"FP64": 1 - most, **dict.fromkeys(("issue", "ALU"), 1 - removed)}
+    waits: dict[str, float] = {}
     if on_xu := converted + part_of(view, "MUFU"):
         units["XU"] = max(1 - most, 1 - converted / on_xu)
+        # Conversions queue for the XU pipe as far as it is busy.
+        queue = model.loads.get("XU", 0.0) * (1 - units["XU"])
+        waits = kept_waits(model, MIO_WAITS, queue)
     if not is_unintended:  # values in shared memory are double, too
         units |= dict.fromkeys(("L1", "LSU"), 1 - min(indirect, doubles))
     shorter = removed if is_unintended else doubles * indirect
@@ -131,6 +136,24 @@ def in_single_precision(view: LaunchView, model: TimeModel, *, is_unintended: bo
     fma, fp64 = view.ceilings.share("FMA") or 0.0, view.ceilings.share("FP64") or 0.0
     return Effect(
         units,
+        waits,
         every_wait=(1 - shorter * other_waits) * faster,
         moved={"FMA": model.load("FMA", (fma + fp64 / ratio) * (1 - removed * indirect))},
     )
+
+
+def _removed(view: LaunchView, *, is_unintended: bool) -> float:
+    """Share of the instructions that single precision does not need, 0 to 1.
+
+    An operation on doubles becomes one on floats. What goes is the longer code of functions, and
+    beside it the second half of what moves doubles, or the conversions. The fewer conversions there
+    are per operation, the more of it is functions.
+    """
+    doubles, converted = part_of(view, *DOUBLES), part_of(view, "F2F")
+    if not is_unintended:
+        functions = view.matching(r"MUFU\.\w*64H") / (view.all_executed or 1.0)
+        return min(MOST_REMOVED, doubles * (1 - doubles) + PER_FUNCTION * functions)
+    alone = 1 - min(1.0, converted / doubles) ** 2 if doubles else 0.0
+    own = doubles + converted
+    each = 1 + (PER_DOUBLE - 1) * alone
+    return min(MOST_REMOVED, each * own, own + (1 - own) * INDIRECT)

@@ -25,6 +25,7 @@ def hot_slice(model: TimeModel) -> HotSlice | None:
     if hot.requests and blocks:
         rounds = max(1.0, model.view.value("waves_per_sm") or 1.0)
         kept = min(1.0, blocks / rounds / hot.requests)
+    kept = max(kept, hot.left)
     how = "atomics" if hot.is_atomic else "plain loads or stores"
     text = (
         "One slice of L2 is active {skew:.1f} times as long as an average one: {how} access the "
@@ -35,6 +36,6 @@ def hot_slice(model: TimeModel) -> HotSlice | None:
     )
     # While the line is at its limit, every access queues behind it, up to the LSU pipe.
     waits = kept_waits(model, (*MEMORY_WAITS, "mio_throttle"), (1 - kept) * hot.load)
-    effect = Effect({HOT_LINE: kept}, waits)
+    effect = Effect({HOT_LINE: kept, "L2": 1 - (1 - kept) * (1 - hot.spread)}, waits)
     sentence, evidence = Sentence(text, skew=hot.skew, how=how), (hot.skew, hot.most, hot.usual)
     return HotSlice(hot.is_atomic, (sentence, effect, evidence))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from keet.analysis.hardware.stages import SCHEDULERS
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
@@ -99,16 +101,35 @@ _QUEUES = (
 
 
 def chain_share(view: LaunchView) -> float:
-    """Share of the elapsed cycles that one warp needs for its code outside of loops, 0 to 1.
+    """Share of the elapsed cycles that one warp needs for its code outside of loops, and for loops
+    whose iterations need each other, 0 to 1.
 
-    Spreading blocks over more SMs does not shorten it; iterations of loops can be given to more
+    Spreading blocks over more SMs does not shorten it; other iterations can be given to more
     threads. 0 if the report does not say.
     """
+    return _share_of_steps(view, is_outside=True)
+
+
+def serial_share(view: LaunchView) -> float:
+    """The same for loops whose iterations need each other alone: what warps wait for in them, no
+    other work hides."""
+    return _share_of_steps(view, is_outside=False)
+
+
+def _share_of_steps(view: LaunchView, *, is_outside: bool) -> float:
     elapsed, code = view.value("elapsed_cycles"), view.code
     each = view.cycles_between(*_QUEUES)
     if not elapsed or code is None or not each:
         return 0.0
-    counts = [code.program.counts[position] for position in code.program.ran]
-    warps = max(counts[:1], default=0)
-    once = sum(min(1.0, count / warps) for count in counts) if warps else 0.0
+    program, flow = code.program, code.program.flow
+    warps = max((program.counts[position] for position in program.ran[:1]), default=0)
+    trips = {chain.loop: chain.trips or 1.0 for chain in code.chains if chain.is_serial}
+    if not warps or not (is_outside or trips):
+        return 0.0
+    once = 0.0
+    for position in program.ran:
+        around = flow.loops_around(flow.block_of[position]) if trips else []
+        serial = [trips[loop.index] for loop in around if loop.index in trips]
+        if serial or is_outside:
+            once += min(math.prod(serial), program.counts[position] / warps)
     return min(1.0, once * each / elapsed)

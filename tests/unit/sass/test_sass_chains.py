@@ -267,3 +267,21 @@ def test_invariant_work_counts_for_the_outermost_possible_loop() -> None:
         )
     )
     assert {each.positions for each in found} == {(2,), (3,)}
+
+
+@each_row(
+    ("body", "is_serial"),
+    [
+        ("FADD R2, R2, R4", False),  # a sum
+        ("FFMA R2, R3, R4, R2", False),  # a sum of products
+        ("FMNMX R2, R2, R4, PT", False),
+        ("FFMA R2, R2, R3, R4", True),  # a state times a factor
+        ("FMUL R3, R2, R4 \n FADD R2, R2, R3", True),
+        ("LDG.E R4, [R6] \n FFMA R2, R2, R3, R4", False),  # a part of the data per thread
+        ("LDG.E R6, [R6]", True),  # each load needs the one before
+    ],
+)
+def test_a_loop_is_serial_if_it_computes_with_what_it_returned(body: str, is_serial: bool) -> None:
+    found = only(body)
+    assert found.recurrence is not None
+    assert found.is_serial is is_serial

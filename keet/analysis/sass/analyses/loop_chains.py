@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from keet.analysis.sass.flow.control_flow import Loop
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.flow.values import Kind
+from keet.analysis.sass.instructions.instruction import Instruction
 from keet.analysis.sass.instructions.opcodes import Role, words
 from keet.records import dataclass
 
@@ -48,6 +49,10 @@ class LoopChains:
     is_through_shared: bool = False
     """Whether the loop stores to shared memory and loads from it: an iteration may need what was
     stored in the one before, which `recurrence` does not follow."""
+    is_serial: bool = False
+    """Whether its iterations can't be given to other threads: each computes with what the one
+    before returned, and not only adds to it or compares with it. A loop that loads new data may be
+    split in spite of that, unless what it loads from depends on the load before."""
 
     @property
     def independent_loads(self) -> float:
@@ -112,27 +117,58 @@ def _own_positions(program: SassProgram, loop: Loop) -> list[int]:
 def _chains(program: SassProgram, loop: Loop, total: int, heads: list[int]) -> LoopChains:
     own = _own_positions(program, loop)
     depth, chain = _load_depth(program, loop)
+    recurrence = _recurrence(program, loop, heads)
     return LoopChains(
         loop.index,
         loop.trips,
         len(own),
         sum(program.code[each].opcode in FAR for each in own),
         sum(program.counts[each] for each in own) / total,
-        _recurrence(program, loop, heads),
+        recurrence,
         depth,
         chain,
         _is_through_shared(program, loop),
+        recurrence is not None and _is_serial(program, loop, recurrence),
     )
 
 
 _SHARED_LOADS, _SHARED_STORES = words("LDS LDSM"), words("STS STSM ATOMS")
 
 
-def _is_through_shared(program: SassProgram, loop: Loop) -> bool:
+def _opcodes(program: SassProgram, loop: Loop) -> set[str]:
+    """Opcodes that ran, inner loops included."""
     blocks = (program.flow.blocks[each] for each in loop.blocks)
     ran = (each for block in blocks for each in range(block.start, block.end))
-    opcodes = {program.code[each].opcode for each in ran if program.counts[each]}
+    return {program.code[each].opcode for each in ran if program.counts[each]}
+
+
+def _is_through_shared(program: SassProgram, loop: Loop) -> bool:
+    opcodes = _opcodes(program, loop)
     return bool(opcodes & _SHARED_LOADS) and bool(opcodes & _SHARED_STORES)
+
+
+_PRODUCTS, _SUMS_OF_PRODUCTS = words("FMUL DMUL HMUL2 MUFU"), words("FFMA DFMA HFMA2")
+
+
+def _is_serial(program: SassProgram, loop: Loop, recurrence: Chain) -> bool:
+    """A sum, a minimum or a search adds to the value before or compares with it, so that parts of
+    it can be combined. A state that is multiplied by itself or by a result of it can't."""
+    if recurrence.loads:
+        return True
+    if _opcodes(program, loop) & FAR:
+        return False
+    chain = [program.code[each] for each in recurrence.positions]
+    return any(
+        this.opcode in _PRODUCTS
+        or (this.opcode in _SUMS_OF_PRODUCTS and _is_multiplied(before, this))
+        for before, this in zip([chain[-1], *chain], chain)
+    )
+
+
+def _is_multiplied(before: Instruction, this: Instruction) -> bool:
+    """Whether a fused multiply-add multiplies what the instruction before it returned."""
+    factors = {operand.name for operand in this.sources[:2] if operand.is_register}
+    return not factors.isdisjoint(before.writes)
 
 
 class _Graph:

@@ -1,0 +1,83 @@
+"""How much a fix gains, on kernels of the casebook whose gain was measured."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.memory_work import global_addresses, global_atomics
+from keet.analysis.time_model import TimeModel
+from keet.diagnosis.diagnosis import is_worth, ranked_candidates
+from keet.diagnosis.forecast import RankedCandidate
+from tests.rows import each_row
+from tests.unit.analysis.real_launches import launch_of
+
+
+def ranked(name: str) -> list[RankedCandidate]:
+    view = LaunchView(launch_of(name), reads_code=True)
+    return ranked_candidates(view, TimeModel(view))
+
+
+# The case, its cause, and the measured gain.
+MEASURED = [
+    # One address: a slice of L2 adds a float or a double every third cycle.
+    ("vote_grid/source_cell", "atomic_contention", 15.9),
+    ("vote_grid/sum_of_each_warp_at_once", "atomic_contention", 11.7),
+    ("fem_assembly/totals_of_a_few", "atomic_contention", 6.9),
+    # Without the atomics, L2 does as little as its idlest slice.
+    ("vote_grid/peaks_cas_in_blocks", "atomic_contention", 154.0),
+    # Several words fill one slice: the others could take a part.
+    ("vote_grid/gently_falling_words", "atomic_contention", 1.35),
+    # One SM works: memory limits what all of them can do.
+    ("lone_block/one_block_searches", "small_grid", 69.7),
+    # The steps of a thread need each other, so that a warp alone takes a third of the time.
+    ("lone_block/members_in_17_blocks", "small_grid", 3.47),
+    # A copy crosses the link, too.
+    ("embedding_bag/table_on_host", "pcie_or_nvlink_traffic", 4.1),
+    ("gather_scatter/table_on_host", "pcie_or_nvlink_traffic", 3.4),
+    ("host_stream/recording_read_twice", "pcie_or_nvlink_traffic", 2.0),
+    # Blocks of other launches fill the SMs.
+    ("batched_gemm/groups", "launch_bound", 7.5),
+    # A double becomes a float, which is still an instruction.
+    ("ode_batch/states_in_double", "low_precision_possible", 1.74),
+    ("nbody/double_sums", "fp64_promotion", 1.71),
+    # A path of a single lane.
+    ("particle_push/scattering_lanes", "warp_divergence", 1.24),
+]
+
+
+@each_row(("case", "cause", "measured"), MEASURED, few=4)
+def test_a_forecast_is_near_the_measured_gain(case: str, cause: str, measured: float) -> None:
+    first = ranked(case)[0]
+    assert first.candidate.id == cause
+    assert is_worth(first)
+    assert abs(math.log2(first.possible / measured)) < 0.7
+
+
+@pytest.mark.parametrize(
+    ("case", "cause"),
+    [
+        # A warp takes as long on an SM of its own.
+        ("lone_block/half_of_the_sms", "small_grid"),
+        ("lone_block/half_of_the_sms", "latency_bound"),
+        # One lane runs the loop, while other warps keep DRAM busy.
+        ("particle_push/few_scattering_lanes", "warp_divergence"),
+        # One slice of L2 has more to do, and no address is updated often.
+        ("graph_bfs/rare_pushes", "atomic_contention"),
+        # Data scatters the atomics, not the layout.
+        ("vote_grid/gently_falling_words", "uncoalesced_global"),
+    ],
+)
+def test_what_only_looks_like_a_cause_is_no_finding(case: str, cause: str) -> None:
+    assert cause not in [each.candidate.id for each in ranked(case) if is_worth(each)]
+
+
+def test_atomics_are_no_loads_and_stores() -> None:
+    """Reductions have the memory of loads, and no kind of access."""
+    view = LaunchView(launch_of("vote_grid/gently_falling_words"), reads_code=True)
+    assert view.code is not None
+    opcodes = {each.address: each.opcode for each in view.code.program.code}
+    assert [opcodes[at] for at in global_atomics(view)] == ["REDG"]
+    assert {opcodes[at] for at in global_addresses(view)} == {"LDG"}
