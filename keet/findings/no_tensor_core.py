@@ -118,7 +118,7 @@ def _effect(view: LaunchView, model: TimeModel, factors: FactorType) -> Effect:
     """The arithmetic goes to the tensor cores, and a warp reads fragments from shared memory
     instead of values for each thread. Triton's tiles are larger than those of a warp."""
     product, kept = view.code.outer_products if view.code else None, float(TENSOR_WORK)
-    units = dict.fromkeys(("FMA", "issue", "LSU", "L1", "ALU", "XU"), kept)
+    units = dict.fromkeys(("FMA", "issue", "LSU", "L1", "ALU"), kept)
     fronts = view.value("shared_load_wavefronts")
     if product is not None and fronts and not origin.triton.test(view):
         needed = product.amount * _BYTES[factors] * 2 / WARP_TILE * _LANES / _WAVEFRONT

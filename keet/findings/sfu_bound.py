@@ -26,8 +26,8 @@ FINDING = FindingSpec(
     id="sfu_bound",
     family="instructions",
     label="special functions",
-    meaning="Special functions or conversions keep the XU pipe busy, which runs at an eighth of "
-    "the FP32 rate or less.",
+    meaning="Special functions keep the XU pipe busy, which runs at an eighth of the FP32 rate or "
+    "less.",
     how="The XU pipe executes special functions, or is the busiest unit. A fixed part of its work "
     "is assumed to be left after a rewrite, and the instructions that go with each function are "
     "saved.",
@@ -40,7 +40,8 @@ FINDING = FindingSpec(
         "as overhead.",
         "fp64_promotion": "Conversions between float and double use the XU pipe; they count as "
         "double precision.",
-        "pipe_saturated": "Any other pipe of the SM that is the busiest unit.",
+        "pipe_saturated": "Any other pipe of the SM that is the busiest unit, and the XU pipe if "
+        "most of its work is conversions between types.",
     },
     remedies={
         when(origin.library): "Choose a cheaper function or a lower-precision variant of this "
@@ -49,10 +50,6 @@ FINDING = FindingSpec(
         "function takes many instructions{here}: multiply for small integer exponents, use sqrtf, "
         "rsqrtf or cbrtf for fractions, or exp2f(y * log2f(x)) (__powf) where the accuracy allows "
         "it.",
-        when(instructions.mostly_conversions, name="conversions"): "Most of this pipe's work is "
-        "conversions between types{here}: keep counters and values in one type, convert once "
-        "outside of the loop, and convert several small values at a time with bit operations "
-        "(__byte_perm, half2).",
         when(instructions.mostly_sines, name="sines"): "Replace sines and cosines by a recurrence "
         "(rotate by a fixed angle), a table, or sincospif for both at once{here}, and move those "
         "that repeat out of the loop.",
@@ -77,6 +74,8 @@ FINDING = FindingSpec(
 
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    if instructions.mostly_conversions.test(view):
+        return
     busy, functions = view.ceilings.reached("XU"), part_of(view, "MUFU")
     if busy is not None and functions >= LEAST_PART:
         words = "The XU pipe (special functions, conversions) is busy for {busy:.0f} of the time."
