@@ -34,6 +34,9 @@ class Candidate(NamedTuple):
     variant: str = ""
     likelihood: float = 1.0
     """Likelihood that the cause is real: below 1 for suspicions."""
+    shown: float = 0.0
+    """0 to 1: how far other evidence than waiting shows a cause that good code has too. At 1, it is
+    doubted no more than one that names what is wasted."""
     is_open: bool = False
     """Whether nothing in the report limits the gain: the range has no upper end."""
 

@@ -75,7 +75,8 @@ def chance(candidate: Candidate, possible: float) -> float:
     """Chance that the cause is real, 0 to 1."""
     if candidate.basis != "assumed":
         return candidate.likelihood
-    half = DOUBTFUL if findings()[candidate.id].is_general else DOUBTFUL_SPECIFIC
+    shown = candidate.shown if findings()[candidate.id].is_general else 1.0
+    half = shown * DOUBTFUL_SPECIFIC + (1 - shown) * DOUBTFUL
     size = math.pow(math.log(possible), DOUBT_STEEPNESS)
     doubt = math.pow(math.log(half), DOUBT_STEEPNESS)
     return candidate.likelihood * size / (size + doubt)
