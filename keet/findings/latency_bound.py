@@ -300,8 +300,8 @@ def _shown(model: TimeModel, flight: BytesInFlight | None) -> float:
 
 def _little(flight: BytesInFlight) -> Sentence:
     return Sentence(
-        "Loads have requested about {held:.1f} per SM at a time; a DRAM that is always busy needs "
-        "about {needed:.1f}.",
+        "Loads have requested about {held:.0f}s per SM at a time; a DRAM that is always busy needs "
+        "about {needed:.0f}s.",
         held=flight.held,
         needed=flight.needed,
     )

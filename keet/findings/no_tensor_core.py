@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import (
@@ -16,6 +17,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LIKELY
 from keet.analysis.memory_work import less_shared
 from keet.analysis.parameters import Parameter
+from keet.analysis.place import Place
 from keet.analysis.time_model import Effect, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
@@ -88,7 +90,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     variant = "hopper" if view.capability == (9, 0) else ""  # wgmma is its own
     # The other factor of a quantised one is a float, which has to be rounded.
     chance = LIKELY if factors == "quantised" else 1.0
-    effect, places = _effect(view, model, factors), view.sampled_places
+    effect, places = _effect(view, model, factors), partial(_places, view)
     yield Candidate(FINDING.id, text, effect, (busy,), places, "assumed", variant, chance)
 
 
@@ -124,6 +126,23 @@ def _effect(view: LaunchView, model: TimeModel, factors: FactorType) -> Effect:
         needed = product.amount * _BYTES[factors] * 2 / WARP_TILE * _LANES / _WAVEFRONT
         units |= less_shared(model, 1 - min(1.0, needed / fronts), fronts).units
     return Effect(units, every_wait=kept)
+
+
+def _places(view: LaunchView) -> tuple[Place, ...]:
+    """Lines by executed multiply-adds of the product, those outside of CUDA's headers if there are
+    any (__dp4a is in one); without the machine code, by samples."""
+    code = view.code
+    if code is None or code.outer_products is None:
+        return view.sampled_places()
+    from keet.analysis.sass.inlined import is_of_toolkit
+
+    lines = {each: code.location(each) for each in code.outer_products.products}
+    own = [each for each, line in lines.items() if line and not is_of_toolkit(line.file)]
+    program = code.program
+    executed = {program.code[each].address: program.counts[each] for each in own or lines}
+    where = " outside of CUDA's headers" if 0 < len(own) < len(lines) else ""
+    of = f"multiply-adds of the product{where}"
+    return view.places_by(of, executed) or view.sampled_places()
 
 
 _BYTES: dict[FactorType, int] = {"bytes": 1, "halves": 2, "quantised": 2}
