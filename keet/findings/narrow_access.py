@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
-from keet.analysis.facts import global_memory, origin
+from keet.analysis.facts import global_memory, origin, waits
 from keet.analysis.facts.global_memory import TINY_ACCESS, WIDEST_ACCESS
 from keet.analysis.kernel.bytes_in_flight import bytes_in_flight
 from keet.analysis.launch_view import LaunchView
@@ -136,14 +136,25 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
 
 def _left_of_waits(view: LaunchView, kept: float) -> float:
     """Share of the waiting for memory that is left if accesses are so wide that enough bytes for a
-    busy DRAM are on their way, 0 to 1; 1 if they are, or if it is not known. A thread that waits
-    several times could have as many bytes on their way with loads that it issues together."""
+    busy DRAM are on their way, 0 to 1; 1 if they are, if it is not known, or if addresses are data.
+    A thread that waits several times could have as many bytes on their way with loads that it
+    issues together."""
     flight = bytes_in_flight(view)
-    if flight is None:
+    if flight is None or waits.dependent_loads.test(view):
         return 1.0
     # Narrow accesses leave time in which a warp has nothing on its way.
-    left = max(kept, flight.covered(view.stalls.get("long_scoreboard", 0.0)))
-    return 1 - (1 - left) / max(1.0, flight.waits)
+    covered = flight.covered(view.stalls.get("long_scoreboard", 0.0))
+    left = max(kept, min(1.0, flight.per_thread / WIDEST_ACCESS), covered)
+    return 1 - (1 - left) * _coalesced(view) * flight.unqueued / max(1.0, flight.waits)
+
+
+def _coalesced(view: LaunchView) -> float:
+    """The part of the sectors of global accesses that they use, 0 to 1; 1 if it is not known."""
+    every, excess = (
+        sum((view.table.column(f"src_l2_sectors_global{of}") or {}).values())
+        for of in ("", "_excess")
+    )
+    return max(0.0, 1 - excess / every) if every else 1.0
 
 
 def _access_share(view: LaunchView, below_line: float) -> float:

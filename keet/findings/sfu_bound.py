@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import LEAST_PART, Candidate, part_of
+from keet.analysis.decisions.conversions import conversions
 from keet.analysis.decisions.saturated import PIPE_WORK, saturated, unit_places
 from keet.analysis.facts import instructions, origin
 from keet.analysis.launch_view import LaunchView
@@ -74,7 +75,7 @@ FINDING = FindingSpec(
 
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    if instructions.mostly_conversions.test(view):
+    if conversions(view) is not None:
         return
     busy, functions = view.ceilings.reached("XU"), part_of(view, "MUFU")
     if busy is not None and functions >= LEAST_PART:

@@ -6,7 +6,7 @@ it is read. Converted before it is stored, once per value would do.
 
 from __future__ import annotations
 
-from keet.analysis.facts.instructions import XU, mostly_conversions
+from keet.analysis.facts.instructions import XU, computes_powers, mostly_conversions
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.sass.flow.program import SassProgram
 from keet.evidence import Evidence, Sentence
@@ -43,8 +43,9 @@ class Conversions(NamedTuple):
 
 
 def conversions(view: LaunchView) -> Conversions | None:
-    """None if the XU pipe mostly computes special functions."""
-    if not mostly_conversions.test(view):
+    """None if the XU pipe mostly computes special functions, or conversions that are a part of
+    them (powers)."""
+    if not mostly_conversions.test(view) or computes_powers.test(view):
         return None
     ran = {name: view.count(name) for name in _CONVERSIONS if view.count(name)}
     named = " and ".join(sorted(ran, key=lambda name: -ran[name])[:_SEVERAL])

@@ -25,6 +25,14 @@ LOAD_NS = Parameter(
     "judgement",
 )
 
+QUEUED = Parameter(
+    2,
+    "times the time of a load without a queue up to which a wait is no matter of one",
+    "judgement",
+)
+
+_LOADS = ("LDG", "LD", "LDGSTS")
+
 
 class BytesInFlight(NamedTuple):
     held: Evidence
@@ -32,7 +40,12 @@ class BytesInFlight(NamedTuple):
     needed: Evidence
     """Per SM, for a DRAM that is always busy."""
     waits: float
-    """Waits for loads per warp, one after the other: those of a loop could be issued together."""
+    """Waits for loads per warp, one after the other: these loads could be issued together."""
+    per_thread: float
+    """Bytes that the loads of a thread request per wait; other threads may request the same."""
+    unqueued: float
+    """1 if a wait takes about as long as a load from DRAM without a queue, less if longer, down to
+    0: scattered stores, atomics or one hot address can hold up loads."""
 
     def covered(self, part: float = 1.0) -> float:
         """The part of the needed bytes that is on its way, 0 to 1. `part`: of the time in which
@@ -40,9 +53,9 @@ class BytesInFlight(NamedTuple):
         return min(1.0, part * float(self.held.value) / float(self.needed.value))
 
     def shortage(self, part: float = 1.0) -> float:
-        """0 with enough bytes, 1 with half of them or fewer."""
+        """0 with enough bytes or in a long queue, 1 with half of the bytes or fewer."""
         covered = self.covered(part)
-        return min(1.0, 1 / covered - 1) if covered else 1.0
+        return (min(1.0, 1 / covered - 1) if covered else 1.0) * self.unqueued
 
 
 @cached_per_view
@@ -54,16 +67,40 @@ def bytes_in_flight(view: LaunchView) -> BytesInFlight | None:
         return None
     counts = code.program.counts
     # The bytes that an instruction waits for are those of the launch, by its share of the samples.
-    per_wait = (code.l2_read_bytes or 0) * sum(
-        part**2 / counts[position] for position, part in parts.items()
-    )
+    average = sum(part**2 / counts[position] for position, part in parts.items())
+    per_wait = (code.l2_read_bytes or 0) * average
     if not per_wait:
         return None
-    waits = sum(part * counts[position] for position, part in parts.items()) / max(1, counts[0])
+    # Samples that are spread over several instructions are of several waits per execution.
+    spread = 1 / sum(part**2 for part in parts.values())
+    executed = sum(part * counts[position] for position, part in parts.items())
+    waits = spread * executed / max(1, counts[0])
     label = "bytes per SM that loads have requested at a time"
-    amount = Quantity(per_wait * float(warps.value), "byte")
+    amount = Quantity(max(per_wait * float(warps.value), _least(view)), "byte")
     held = view.ledger.derived("bytes_in_flight", amount, label, warps, read)
-    return BytesInFlight(held, needed, waits)
+    per_thread = average * sum(
+        counts[position] * code.program.code[position].width
+        for position in code.program.ran
+        if code.program.code[position].opcode in _LOADS
+    )
+    unqueued = _unqueued(view, average * float(warps.value))
+    return BytesInFlight(held, needed, waits, per_thread, unqueued)
+
+
+def _least(view: LaunchView) -> float:
+    """As many bytes arrive in the time of a load: loads whose results are waited for one by one may
+    have been issued together."""
+    read = (view.code.l2_read_bytes or 0) if view.code else 0
+    duration, sms = view.value("duration"), view.launch.device.sm_count
+    return read / duration / sms * LOAD_NS if duration and sms else 0.0
+
+
+def _unqueued(view: LaunchView, warps_per_wait: float) -> float:
+    """By the time of a wait: the warps of all SMs wait for a share of the launch's time."""
+    duration, sms = view.value("duration"), view.launch.device.sm_count or 1
+    share = view.stalls.get("long_scoreboard", 0.0)
+    wait = share * (duration or 0.0) * sms * warps_per_wait
+    return min(1.0, QUEUED * LOAD_NS / wait) if wait else 1.0
 
 
 def _waiting(view: LaunchView) -> dict[int, float]:
