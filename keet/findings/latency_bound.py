@@ -251,8 +251,11 @@ def _covered(
     times = float(MORE_IN_FLIGHT)
     if trips is not None:  # issued together, they take one round trip
         times = max(times, min(float(trips.value), MOST_ROUND_TRIPS))
-    # With enough bytes on their way, loads wait in a queue, and more of them lengthen it.
-    removed = (1 - 1 / times) * (1 - queued) * (flight.shortage() if flight else 1.0)
+    # With enough bytes on their way to keep a busy memory busy, loads wait in a queue, and more of
+    # them lengthen it. A memory that is not busy is idle between the waits.
+    busy = max(model.loads.get(unit, 0.0) for unit in ("DRAM", "L2"))
+    needless = (1 - flight.shortage()) * busy if flight else 0.0
+    removed = (1 - 1 / times) * (1 - queued) * (1 - needless)
     return covered | kept_waits(model, ("long_scoreboard",), removed)
 
 
