@@ -37,6 +37,9 @@ class Candidate(NamedTuple):
     """Likelihood that the cause is real: below 1 for suspicions."""
     chance: float = 0.0
     """Chance that an assumed cause is real, 0 to 1, by its evidence; see `chance` of a forecast."""
+    shown: float = 0.0
+    """0 to 1: how far other evidence than waiting shows a cause that good code has too. At 1, it is
+    doubted no more than one that names what is wasted."""
     is_open: bool = False
     """Whether nothing in the report limits the gain: the range has no upper end."""
 

@@ -74,7 +74,8 @@ def chance(candidate: Candidate, possible: float) -> float:
     """Chance that the cause is real, 0 to 1: by its evidence or by its gain, whichever is more."""
     if candidate.basis != "assumed":
         return candidate.likelihood
-    half = DOUBTFUL if findings()[candidate.id].is_general else DOUBTFUL_SPECIFIC
+    shown = candidate.shown if findings()[candidate.id].is_general else 1.0
+    half = shown * DOUBTFUL_SPECIFIC + (1 - shown) * DOUBTFUL
     by_gain = chance_by(math.log(possible), math.log(half))
     return candidate.likelihood * max(candidate.chance, by_gain)
 

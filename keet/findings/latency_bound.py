@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import HIDEABLE, Candidate, a_unit_explains, kept_waits
 from keet.analysis.facts import global_memory, grid, on_chip, origin, waits
-from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE_SM
+from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE_SM, Ceiling
+from keet.analysis.kernel.bytes_in_flight import BytesInFlight, bytes_in_flight
 from keet.analysis.kernel.work_per_warp import serial_share
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LIKELY
@@ -47,8 +48,9 @@ FINDING = FindingSpec(
     meaning="Too few independent operations are in flight to hide the latency of each.",
     how="Exposed latency is the waiting that no busy unit explains and that other warps do not "
     "hide. The gain is computed for a fixed factor more independent operations in flight. Waiting "
-    "in the queue of a slow link or of one hot cache line is left out. Without warp states, it is "
-    "not reported where a unit limits the kernel.",
+    "in the queue of a slow link or of one hot cache line is left out, and waiting for loads while "
+    "as many bytes are on their way as keep DRAM busy. Without warp states, it is not reported "
+    "where a unit limits the kernel.",
     rules=("CPIStall", "IssueSlotUtilization"),
     credited_rules=(
         "SOLBottleneck",
@@ -199,49 +201,23 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     states = [state for state in view.stalls if stalls()[state].counts_as_stall]
     if (top is None and not states) or a_unit_explains(view, model):
         return
-    # More loads in flight do not hide the queue for a slow link or for one hot line.
-    queued = max(model.loads.get(HOST_LINK, 0.0), model.loads.get(HOT_LINE, 0.0))
-    covered = kept_waits(model, HIDEABLE, (1 - 1 / MORE_IN_FLIGHT) * (1 - queued))
     sleeps = bool(waits.warps_sleep.test(view))
+    trips = None if sleeps else _round_trips(view)
+    flight = None if sleeps else bytes_in_flight(view)
     if sleeps:  # nothing else shortens it
         covered = kept_waits(model, (ASLEEP,), 1 - 1 / MORE_IN_FLIGHT)
-    trips = None if sleeps else _round_trips(view)
-    if trips is not None:  # issued together, they take one round trip
-        times = max(MORE_IN_FLIGHT, min(float(trips.value), MOST_ROUND_TRIPS))
-        covered |= kept_waits(model, ("long_scoreboard",), (1 - 1 / times) * (1 - queued))
-    longest = max(covered, key=lambda state: model.waiting[state], default="long_scoreboard")
-    if top is None:
-        busy = Sentence("The report does not say how busy the units were")
-    elif top.name == "issue":
-        used = Sentence("{busy:.0f} of which are used", busy=top.reached)
-        none = "None of the measured units" if view.ceilings.unmeasured else "No unit"
-        busy = Sentence("{none} is busier than the issue slots, {used}", none=none, used=used)
     else:
-        text = "The busiest unit is {unit} at {busy:.0f} of its peak"
-        if top.name == WHOLE_SM:
-            text = "No unit is busier than {unit}, at {busy:.0f} of its peak"
-        busy = Sentence(text, unit=top.spoken, busy=top.reached)
-        if issue is not None and top.name != WHOLE_SM:
-            busy = Sentence(
-                "{busy}; {issue:.0f} of the issue slots are used", busy=busy, issue=issue
-            )
-    awaited: str = "the report has no warp states that show what warps wait for"
-    cited = None
-    if states:
-        leads = max(states, key=lambda state: view.stalls[state]) == longest
-        awaited = f"a warp {'mostly' if leads else 'also'} waits for {stalls()[longest].waits_for}"
-        # A warp that waits after EXIT has no next instruction.
-        awaited += "" if longest == "drain" else " before its next instruction"
-        if trips is not None and trips.value >= SEVERAL_TRIPS:
-            cited = trips
-            awaited = Sentence(
-                "{waits}; waits for loads are spread over about {trips:.0f} of them in a row",
-                waits=awaited,
-                trips=trips,
-            )
+        covered = _covered(model, trips, flight)
+    longest = max(covered, key=lambda state: model.waiting[state], default="long_scoreboard")
+    cited = trips if states and trips is not None and trips.value >= SEVERAL_TRIPS else None
     busiest, possible = top.reached if top else None, view.get("theoretical_occupancy_pct")
     evidence = [issue, busiest, possible, view.stall(longest), cited]
-    text = Sentence("{busy}, and {waits}.", busy=busy, waits=awaited)
+    waited = _what_is_awaited(view, states, longest, cited)
+    text = Sentence("{busy}, and {waits}.", busy=_busiest(view, top), waits=waited)
+    shown = _shown(model, flight)
+    if flight is not None and shown:
+        text = Sentence(" ").join((text, _little(flight)))
+        evidence += [flight.held, flight.needed]
     variant = "ampere" if view.capability >= (8, 0) else ""  # cp.async came with it
     held = view.get("achieved_occupancy_pct")
     is_serial = bool(grid.blocks_may_wait.test(view))
@@ -261,7 +237,77 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         "assumed",
         variant=variant,
         likelihood=1.0 if view.stalls and not is_serial else LIKELY,
+        shown=shown,
         is_open=is_serial,
+    )
+
+
+def _covered(
+    model: TimeModel, trips: Evidence | None, flight: BytesInFlight | None
+) -> dict[str, float]:
+    """What more independent operations in flight leave of the waiting."""
+    # They do not hide the queue for a slow link or for one hot line.
+    queued = max(model.loads.get(HOST_LINK, 0.0), model.loads.get(HOT_LINE, 0.0))
+    covered = kept_waits(model, HIDEABLE, (1 - 1 / MORE_IN_FLIGHT) * (1 - queued))
+    times = float(MORE_IN_FLIGHT)
+    if trips is not None:  # issued together, they take one round trip
+        times = max(times, min(float(trips.value), MOST_ROUND_TRIPS))
+    # With enough bytes on their way to keep a busy memory busy, loads wait in a queue, and more of
+    # them lengthen it. A memory that is not busy is idle between the waits.
+    busy = max(model.loads.get(unit, 0.0) for unit in ("DRAM", "L2"))
+    needless = (1 - flight.shortage()) * busy if flight else 0.0
+    removed = (1 - 1 / times) * (1 - queued) * (1 - needless)
+    return covered | kept_waits(model, ("long_scoreboard",), removed)
+
+
+def _busiest(view: LaunchView, top: Ceiling | None) -> Sentence:
+    """How busy the units are, as the first part of a sentence."""
+    if top is None:
+        return Sentence("The report does not say how busy the units were")
+    if top.name == "issue":
+        used = Sentence("{busy:.0f} of which are used", busy=top.reached)
+        none = "None of the measured units" if view.ceilings.unmeasured else "No unit"
+        return Sentence("{none} is busier than the issue slots, {used}", none=none, used=used)
+    if top.name == WHOLE_SM:
+        text = "No unit is busier than {unit}, at {busy:.0f} of its peak"
+        return Sentence(text, unit=top.spoken, busy=top.reached)
+    text = "The busiest unit is {unit} at {busy:.0f} of its peak"
+    busy = Sentence(text, unit=top.spoken, busy=top.reached)
+    issue = view.ceilings.reached("issue")
+    if issue is None:
+        return busy
+    return Sentence("{busy}; {issue:.0f} of the issue slots are used", busy=busy, issue=issue)
+
+
+def _what_is_awaited(
+    view: LaunchView, states: Sequence[str], longest: str, trips: Evidence | None
+) -> Sentence:
+    """What warps wait for, as the second part of a sentence."""
+    if not states:
+        return Sentence("the report has no warp states that show what warps wait for")
+    leads = max(states, key=lambda state: view.stalls[state]) == longest
+    awaited = f"a warp {'mostly' if leads else 'also'} waits for {stalls()[longest].waits_for}"
+    # A warp that waits after EXIT has no next instruction.
+    awaited += "" if longest == "drain" else " before its next instruction"
+    if trips is None:
+        return Sentence(awaited)
+    more = "{waits}; waits for loads are spread over about {trips:.0f} of them in a row"
+    return Sentence(more, waits=awaited, trips=trips)
+
+
+def _shown(model: TimeModel, flight: BytesInFlight | None) -> float:
+    """How far too few bytes on their way explain the waiting, 0 to 1; 0 up to half of it."""
+    if flight is None:
+        return 0.0
+    return max(0.0, 2 * flight.shortage() * model.waiting.get("long_scoreboard", 0.0) - 1)
+
+
+def _little(flight: BytesInFlight) -> Sentence:
+    return Sentence(
+        "Loads have requested about {held:.0f}s per SM at a time; a DRAM that is always busy needs "
+        "about {needed:.0f}s.",
+        held=flight.held,
+        needed=flight.needed,
     )
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.expanded_names import INTEGER_DIVISIONS
-from keet.analysis.facts import global_memory, origin
+from keet.analysis.facts import global_memory, origin, waits
 from keet.analysis.facts.global_memory import TINY_ACCESS, WIDEST_ACCESS
+from keet.analysis.kernel.bytes_in_flight import bytes_in_flight
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import access_width, global_accesses_part
 from keet.analysis.parameters import Parameter
@@ -25,6 +26,10 @@ NARROW_INSTRUCTIONS = Parameter(
     1.0, "share of access and address instructions that wide accesses save", "fit"
 )
 
+NARROW_REQUESTS = Parameter(
+    0.4, "share of L2's load that goes with the waiting which wide accesses save", "fit"
+)
+
 FINDING = FindingSpec(
     id="narrow_access",
     family="memory",
@@ -34,7 +39,8 @@ FINDING = FindingSpec(
     how="The average width of global accesses (bytes per thread and instruction) is compared with "
     "the 16 bytes that one instruction can move. Wider accesses need fewer instructions for "
     "accesses and addresses. Below 4 bytes per thread, a warp's request is also smaller than a "
-    "cache line, so that fewer bytes are in flight while warps wait.",
+    "cache line, so that fewer bytes are in flight while warps wait; above, this counts if fewer "
+    "bytes are on their way than keep DRAM busy.",
     rules=("UncoalescedGlobalAccess",),
     credited_rules=(
         "CPIStall",
@@ -42,7 +48,7 @@ FINDING = FindingSpec(
         "UncoalescedSharedAccess",
         "MemoryCacheAccessPattern",
     ),
-    parameters=(NARROW_INSTRUCTIONS, INDIRECT),
+    parameters=(NARROW_INSTRUCTIONS, NARROW_REQUESTS, INDIRECT),
     claims=("bytes", "instructions", "waiting"),
     memory="global",
     unlike={
@@ -107,15 +113,15 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if width is None or executed is None or not 0 < width < WIDEST_ACCESS:
         return
     kept = width / WIDEST_ACCESS
-    # A request below a cache line also keeps fewer bytes in flight; above it, more loads have the
-    # same effect.
+    # A request below a cache line also keeps fewer bytes in flight.
     below_line = min(1.0, max(0.0, (_WORD - width) / (_WORD - TINY_ACCESS)))
     saved = _access_share(view, below_line) * (1 - kept) * NARROW_INSTRUCTIONS
+    held = _left_of_waits(view, kept)
     shown = view.ledger.derived("access_width", Quantity(width, "byte"), _WIDTH, executed)
     most = Quantity(float(WIDEST_ACCESS), "byte")
     label = "bytes that one access of a thread can move"
     widest = view.ledger.derived("widest_access", most, label, executed)
-    other = 1 - model.waiting_for(*MEMORY_WAITS)
+    other, of_global = 1 - model.waiting_for(*MEMORY_WAITS), global_accesses_part(view)
     text = (
         "A global access moves {width:.1f}s per thread on average; one instruction can move up to "
         "{widest:.0f}s."
@@ -124,14 +130,38 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         FINDING.id,
         Sentence(text, width=shown, widest=widest),
         Effect(
-            dict.fromkeys(("issue", "LSU", "FMA", "ALU", "ADU", "XU"), 1 - saved),
-            kept_waits(model, MEMORY_WAITS, (1 - kept**below_line) * global_accesses_part(view)),
+            dict.fromkeys(("issue", "LSU", "FMA", "ALU", "ADU", "XU"), 1 - saved)
+            | {"L2": 1 - NARROW_REQUESTS * (1 - held)},
+            kept_waits(model, MEMORY_WAITS, (1 - min(held, kept**below_line)) * of_global),
             every_wait=1 - INDIRECT * saved * other,
         ),
         (shown, widest, executed),
         lambda: view.column_places("global sectors", "src_l2_sectors_global"),
         "assumed",
     )
+
+
+def _left_of_waits(view: LaunchView, kept: float) -> float:
+    """Share of the waiting for memory that is left if accesses are so wide that enough bytes for a
+    busy DRAM are on their way, 0 to 1; 1 if they are, if it is not known, or if addresses are data.
+    A thread that waits several times could have as many bytes on their way with loads that it
+    issues together."""
+    flight = bytes_in_flight(view)
+    if flight is None or waits.dependent_loads.test(view):
+        return 1.0
+    # Narrow accesses leave time in which a warp has nothing on its way.
+    covered = flight.covered(view.stalls.get("long_scoreboard", 0.0))
+    left = max(kept, min(1.0, flight.per_thread / WIDEST_ACCESS), covered)
+    return 1 - (1 - left) * _coalesced(view) * flight.unqueued / max(1.0, flight.waits)
+
+
+def _coalesced(view: LaunchView) -> float:
+    """The part of the sectors of global accesses that they use, 0 to 1; 1 if it is not known."""
+    every, excess = (
+        sum((view.table.column(f"src_l2_sectors_global{of}") or {}).values())
+        for of in ("", "_excess")
+    )
+    return max(0.0, 1 - excess / every) if every else 1.0
 
 
 def _access_share(view: LaunchView, below_line: float) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from keet.analysis.candidate import Candidate
+from keet.analysis.decisions.conversions import conversions
 from keet.analysis.decisions.double_precision import double_precision
 from keet.analysis.decisions.issue_slots import issue_candidate
 from keet.analysis.decisions.pipe_work import pipe_work
@@ -53,6 +54,7 @@ FINDING = FindingSpec(
         "LSU/local": "local memory keeps the LSU pipe busy",
         "LSU/atomics": "atomics keep the LSU pipe busy",
         "ALU": "integer and logic instructions keep the ALU pipe busy",
+        "XU": "conversions between types keep the XU pipe busy",
         "ADU": "barriers and indexed constants keep the ADU pipe busy",
         "FP64": "double precision keeps the FP64 pipe busy",
     },
@@ -146,6 +148,11 @@ FINDING = FindingSpec(
         when(instructions.pipe_alu, name="alu"): "Execute fewer integer additions, comparisons, "
         "selections, shifts and logic{here}: move what repeats out of the loop, simplify indices "
         "and conditions, and unroll, so that they serve several items.",
+        when(
+            instructions.pipe_xu, instructions.mostly_conversions, name="conversions"
+        ): "Convert less often{here}: once where a value is loaded or staged in shared memory, "
+        "not at every use; keep counters and values in one type, and convert several small values "
+        "at a time with bit operations (__byte_perm, half2).",
         when(instructions.pipe_xu, name="xu"): "Execute fewer special functions and "
         "conversions{here}: polynomials or recurrences on the FMA pipe, one reciprocal for "
         "several divisions, and one type for counters and values.",
@@ -195,7 +202,14 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if (issue := issue_candidate(FINDING.id, view, model)) is not None:
         yield issue
     pipe = saturated(view, model)
-    if pipe is None or pipe.work != "other":
+    if pipe is None or pipe.work not in ("other", "conversions"):
+        return
+    if pipe.work == "conversions" and (converted := conversions(view)) is not None:
+        found = pipe.candidate(FINDING.id, converted.why)
+        if converted.times is not None:  # the repeats are counted
+            evidence = (*found.evidence, converted.times)
+            found = found._replace(evidence=evidence, basis="measured")
+        yield found
         return
     work = pipe_work(view, model, pipe.unit)
     variant = f"{pipe.unit}/{work.kind}" if work.kind else pipe.unit

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import LEAST_PART, Candidate, chance_if_counted, part_of
+from keet.analysis.decisions.conversions import conversions
 from keet.analysis.decisions.saturated import PIPE_WORK, saturated, unit_places
 from keet.analysis.expanded_names import INTEGER_DIVISIONS, LARGE_ANGLES, POWER
 from keet.analysis.facts import instructions, origin
@@ -30,8 +31,8 @@ FINDING = FindingSpec(
     id="sfu_bound",
     family="instructions",
     label="special functions",
-    meaning="Special functions or conversions keep the XU pipe busy, which runs at an eighth of "
-    "the FP32 rate or less.",
+    meaning="Special functions keep the XU pipe busy, which runs at an eighth of the FP32 rate or "
+    "less.",
     how="The XU pipe executes special functions, or is the busiest unit. A fixed part of its work "
     "is assumed to be left after a rewrite, and the instructions that go with each function are "
     "saved. The machine code shows the instructions of powf, of the slow path of sines and cosines "
@@ -46,7 +47,8 @@ FINDING = FindingSpec(
         "as overhead.",
         "fp64_promotion": "Conversions between float and double use the XU pipe; they count as "
         "double precision.",
-        "pipe_saturated": "Any other pipe of the SM that is the busiest unit.",
+        "pipe_saturated": "Any other pipe of the SM that is the busiest unit, and the XU pipe if "
+        "most of its work is conversions between types.",
     },
     remedies={
         when(origin.library): "Choose a cheaper function or a lower-precision variant of this "
@@ -63,10 +65,6 @@ FINDING = FindingSpec(
         "get those of multiples of its argument by products{here}: powers of one exponential, "
         "rotations of one sine and cosine, or a recurrence from one iteration of a loop to the "
         "next.",
-        when(instructions.mostly_conversions, name="conversions"): "Most of this pipe's work is "
-        "conversions between types{here}: keep counters and values in one type, convert once "
-        "outside of the loop, and convert several small values at a time with bit operations "
-        "(__byte_perm, half2).",
         when(instructions.mostly_sines, name="sines"): "Replace sines and cosines by a recurrence "
         "(rotate by a fixed angle), a table, or sincospif for both at once{here}, and move those "
         "that repeat out of the loop.",
@@ -91,6 +89,8 @@ FINDING = FindingSpec(
 
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+    if conversions(view) is not None:
+        return
     busy, functions = view.ceilings.reached("XU"), part_of(view, "MUFU")
     expanded, related = _expanded(view), _related(view)
     is_slow = view.code is not None and bool(view.code.expanded(LARGE_ANGLES))

@@ -1,4 +1,5 @@
-"""The unit of the SM that is the busiest, and what its work is: reloads, special functions, other.
+"""The unit of the SM that is the busiest, and what its work is: reloads, special functions,
+conversions, other.
 
 No other candidate calls this work waste; less of it helps.
 """
@@ -10,6 +11,7 @@ from functools import partial
 from typing import Literal
 
 from keet.analysis.candidate import Candidate, kept_waits, part_of
+from keet.analysis.decisions.conversions import conversions
 from keet.analysis.hardware.ceilings import WHOLE_SM
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
@@ -33,7 +35,7 @@ REUSED = Parameter(
 )
 MOSTLY_HITS = Parameter(0.8, "share of global loads that hit L1: they are reloads", "judgement")
 
-Work = Literal["reloads", "special functions", "other"]
+Work = Literal["reloads", "special functions", "conversions", "other"]
 _LEFT_OUT = (*DEVICE_WIDE, "FMA", "tensor", "FP16", "FP64", "issue", WHOLE_SM)
 """Near the peak of an arithmetic pipe, a kernel is at a roofline. Whether the work is needed is
 checked by other candidates."""
@@ -84,20 +86,24 @@ def saturated(view: LaunchView, model: TimeModel) -> SaturatedUnit | None:
         return None
     is_l1 = unit in ("L1", "LSU")
     is_reload = is_l1 and mostly_hits(view)
-    work: Work = "reloads" if is_reload else "special functions" if unit == "XU" else "other"
+    converted = conversions(view) if unit == "XU" else None
+    functions: Work = "conversions" if converted else "special functions"
+    work: Work = "reloads" if is_reload else functions if unit == "XU" else "other"
     rank = "the busiest unit" if unit == model.busiest else "among the busiest units"
     name, reached = capitalized(ceiling.spoken), ceiling.reached
     text = "{unit} is {rank}: it is busy for {busy:.0f} of the time"
     shown = Sentence(text, unit=name, rank=rank, busy=reached)
-    left = loads_left(view) if is_l1 else None
+    left = loads_left(view) if is_l1 else converted.left if converted else None
     removed = (1 - (PIPE_WORK if left is None else left)) * certainty
     units = {
         other: 1 - removed * _above(RELIEVED_TOO, load, model) for other, load in loads.items()
     }
     units |= dict.fromkeys(("L1", "LSU") if is_l1 else (unit,), 1 - removed)
-    if left is not None:  # loads that are not executed take no issue slots
-        units["issue"] = 1 - removed * part_of(view, *LOADS)
-    if unit == "XU":  # it executes only a part of each division and conversion
+    if left is not None:  # instructions that are not executed take no issue slots
+        units["issue"] = 1 - (
+            certainty * converted.gone if converted else removed * part_of(view, *LOADS)
+        )
+    if work == "special functions":  # the pipe executes only a part of each division
         units |= dict.fromkeys(("issue", "ALU", "FMA"), 1 - removed * INDIRECT)
     effect = Effect(units, less_queueing(model, unit, removed))
     return SaturatedUnit(unit, work, reached, shown, effect, partial(unit_places, view, unit))

@@ -13,6 +13,7 @@ from keet.analysis.sass.analyses.expansions import Expansion, expansions
 from keet.analysis.sass.analyses.loop_chains import LoopChains, loop_chains
 from keet.analysis.sass.analyses.loop_invariants import Invariant, invariants
 from keet.analysis.sass.analyses.multiples import Multiples, multiples
+from keet.analysis.sass.analyses.outer_products import OuterProducts, outer_products
 from keet.analysis.sass.analyses.packed_bytes import PackedBytes, packed_bytes
 from keet.analysis.sass.analyses.purpose import Purpose, mix, purposes
 from keet.analysis.sass.analyses.retry_loops import RetryLoop, retry_loops
@@ -94,6 +95,11 @@ class MachineCode:
     def packed_bytes(self) -> PackedBytes:
         """Positions of integer arithmetic on bytes that are taken out of words one by one."""
         return packed_bytes(self.program, self.purposes)
+
+    @cached_property
+    def outer_products(self) -> OuterProducts | None:
+        """Tiles of matrix products that the arithmetic pipes compute; None if there are none."""
+        return outer_products(self.program)
 
     def share(self, positions: Iterable[int]) -> float:
         """Share of the executed warp instructions, 0 to 1."""

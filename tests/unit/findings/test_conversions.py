@@ -1,0 +1,33 @@
+"""The XU pipe busy with conversions: what they are, and which are repeated."""
+
+from __future__ import annotations
+
+from keet.analysis.decisions.conversions import conversions
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.time_model import TimeModel
+from keet.diagnosis.diagnosis import ranked_candidates
+from tests.unit.analysis.real_launches import launch_of
+
+
+def test_repeated_conversions_are_counted_and_named() -> None:
+    view = LaunchView(launch_of("quant_dense/conversion_inside"), reads_code=True)
+    ranked = {each.candidate.id: each for each in ranked_candidates(view, TimeModel(view))}
+    assert "sfu_bound" not in ranked  # a conversion is no special function
+    pipe = ranked["pipe_saturated"]
+    assert pipe.candidate.variant == "XU"
+    assert pipe.candidate.basis == "measured"
+    assert "conversions (I2F)" in pipe.candidate.text
+    assert "converted 16 times each" in pipe.candidate.text
+    assert 1.2 < pipe.possible < 1.4
+
+
+def test_each_value_may_need_its_own_conversion() -> None:
+    found = conversions(LaunchView(launch_of("layernorm/formula_after_add"), reads_code=True))
+    assert found is not None
+    assert found.names == "F2F"
+    assert found.left is None
+    assert found.times is None
+
+
+def test_special_functions_are_no_conversions() -> None:
+    assert conversions(LaunchView(launch_of("nbody/sine_of_every_harmonic"))) is None
