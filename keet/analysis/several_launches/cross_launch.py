@@ -22,6 +22,7 @@ from keet.analysis.limits import (
     SHORT_KERNEL_NS,
 )
 from keet.analysis.parameters import Parameter
+from keet.analysis.several_launches.clocks import different_clocks
 from keet.analysis.several_launches.round_trips import Link, RoundTrip, find_links, round_trips
 from keet.analysis.several_launches.traffic import (
     Traffic,
@@ -38,7 +39,7 @@ from keet.units import Quantity
 
 __all__ = ["CrossLaunch", "Kind", "find_cross_launch", "written_and_read"]
 
-Kind = Literal["hand_over", "repeated_passes", "same_input", "tiny_launches", "sweep"]
+Kind = Literal["hand_over", "repeated_passes", "same_input", "tiny_launches", "clocks", "sweep"]
 
 SAVED_ACROSS = Parameter(0.02, "least saving across launches, of their time", "judgement")
 TINY_COUNT = Parameter(8, "number of launches from which tiny ones matter", "judgement")
@@ -65,7 +66,8 @@ class CrossLaunch(NamedTuple):
 
 
 def find_cross_launch(launches: Sequence[Launch], ledger: Ledger) -> tuple[CrossLaunch, ...]:
-    """Sorted by the time that would be saved; sweeps save nothing and come last."""
+    """Different clocks, which all times depend on; then sorted by the time that would be saved;
+    sweeps save nothing and come last."""
     kernels = [each for each in launches if each.workload is Workload.KERNEL]
     traffic = list(_traffic(launches))
     total_us = sum(each.us for each in traffic)
@@ -84,7 +86,7 @@ def find_cross_launch(launches: Sequence[Launch], ledger: Ledger) -> tuple[Cross
     found.sort(key=lambda each: -float(each.saved_us.value if each.saved_us else 0.0))
     times_us = {each.launch.id: each.us for each in traffic}
     timed = (x._replace(total_us=sum(times_us[id_] for id_ in x.launches)) for x in found)
-    return (*timed, *_sweeps(kernels, writer))
+    return (*_clocks(traffic, writer), *timed, *_sweeps(kernels, writer))
 
 
 def shared_traffic(found: Sequence[CrossLaunch]) -> dict[int, CrossLaunch]:
@@ -390,6 +392,36 @@ def _sweeps(launches: Sequence[Launch], writer: _Writer) -> Iterator[CrossLaunch
         smallest, largest = min(group, key=_threads), max(group, key=_threads)
         if len(shapes) >= SEVERAL and _threads(largest) >= SWEEP_RANGE * _threads(smallest):
             yield _sweep_text(group, len(shapes), (smallest, largest), writer)
+
+
+def _clocks(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunch]:
+    """Launches whose times can't be compared, because a clock differs."""
+    found = different_clocks(launches)
+    if not found:
+        return
+    pieces: list[Evidence] = []
+    said = []
+    for each in found:
+        ends = []
+        for end, launch, hertz in (
+            ("lowest", each.slow.launch, each.lowest),
+            ("highest", each.fast.launch, each.highest),
+        ):
+            label = f"{each.label} clock of #{launch.id}"
+            clock = writer.amount(f"{each.label.lower()}_clock_{end}", hertz, "hz", label)
+            ends.append(Sentence("{clock} (#{id})", clock=clock, id=str(launch.id)))
+            pieces.append(clock)
+        text = "the {unit} clock is {low} to {high}"
+        said.append(Sentence(text, unit=each.label, low=ends[0], high=ends[1]))
+    first = found[0]
+    whole = Sentence(
+        "Launches were measured at different clocks: {clocks}. Their times, shares of the time and "
+        "ratios can't be compared directly. Lock the clocks (nvidia-smi --lock-gpu-clocks), let no "
+        "other program use the GPU, and profile again.",
+        clocks=said[0] if len(said) == 1 else Sentence("{a}, and {b}", a=said[0], b=said[1]),
+    )
+    ids = _ids([first.slow, first.fast])
+    yield CrossLaunch("clocks", whole, ids, None, tuple(pieces), "high")
 
 
 def _threads(launch: Launch) -> int:

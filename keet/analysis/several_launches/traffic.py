@@ -27,15 +27,16 @@ def written_and_read(launch: Launch) -> tuple[float | None, float | None]:
 
     From DRAM's counters if L2's were not collected; None if neither were.
     """
-    written = _bytes(launch, ("l2_l1_write_sectors", SECTOR), ("l1_write_bytes", 1))
-    read = _bytes(launch, ("l2_l1_read_sectors", SECTOR), ("l1_read_bytes", 1))
+    written = _number(launch, ("l2_l1_write_sectors", SECTOR), ("l1_write_bytes", 1))
+    read = _number(launch, ("l2_l1_read_sectors", SECTOR), ("l1_read_bytes", 1))
     return (
-        _bytes(launch, ("dram_bytes_written", 1)) if written is None else written,
-        _bytes(launch, ("dram_bytes_read", 1)) if read is None else read,
+        _number(launch, ("dram_bytes_written", 1)) if written is None else written,
+        _number(launch, ("dram_bytes_read", 1)) if read is None else read,
     )
 
 
-def _bytes(launch: Launch, *sources: tuple[str, int]) -> float | None:
+def _number(launch: Launch, *sources: tuple[str, int]) -> float | None:
+    """The first of the metrics that was collected, times its size."""
     for metric_id, size in sources:
         found = launch.get(metric_id)
         if found is not None:
@@ -67,10 +68,14 @@ class Traffic:
         self.launch = launch
         self.us = launch.rank_time / 1000
         self.written, self.read = written_and_read(launch)
-        self.dram_read = _bytes(launch, ("dram_bytes_read", 1))
-        self.dram_written = _bytes(launch, ("dram_bytes_written", 1))
-        self.dram_pct = _bytes(launch, ("dram_throughput_pct", 1))
+        self.dram_read = _number(launch, ("dram_bytes_read", 1))
+        self.dram_written = _number(launch, ("dram_bytes_written", 1))
+        self.dram_pct = _number(launch, ("dram_throughput_pct", 1))
         """Percent of DRAM's peak bandwidth."""
+        self.sm_clock = _number(launch, ("sm_frequency", 1))
+        """Hertz."""
+        self.dram_clock = _number(launch, ("dram_frequency", 1))
+        """Hertz."""
 
     @cached_property
     def stored(self) -> float | None:

@@ -111,6 +111,37 @@ def _one_read(number: int, function: str, **metrics: float) -> Launch:
     return other
 
 
+CLOCK = {"sm_frequency": 1.5e9, "duration": 1e6}
+
+
+@each_row(
+    "clocks, said",
+    [
+        ({"sm_frequency": 1.0e9}, "the SM clock is 1 GHz (#1) to 1.50 GHz (#0)."),
+        ({"dram_frequency": 5e9}, "the DRAM clock is 5 GHz (#1) to 7 GHz (#0)."),
+        ({"sm_frequency": 1.4e9}, ""),
+        ({"sm_frequency": 1.0e9, "duration": 8e3}, ""),  # cycles over duration is not exact
+        ({"sm_frequency": 1.0e9, "duration": 8e4}, ""),  # little of the time
+    ],
+)
+def test_launches_at_different_clocks_can_not_be_compared(
+    clocks: dict[str, float], said: str
+) -> None:
+    known = CLOCK | {"dram_frequency": 7e9}
+    pair = [_one_read(0, "add", **known), _one_read(1, "sort", **(known | clocks))]
+    texts = [each.text for each in found_in(pair) if each.kind == "clocks"]
+    assert bool(texts) == bool(said)
+    assert all(said in text for text in texts)
+
+
+def test_drams_clock_matters_where_dram_is_busy() -> None:
+    pair = [
+        _one_read(n, name, **CLOCK, dram_frequency=clock, dram_throughput_pct=30.0)
+        for n, (name, clock) in enumerate([("add", 7e9), ("sort", 5e9)])
+    ]
+    assert not [each for each in found_in(pair) if each.kind == "clocks"]
+
+
 @each_row("added, kinds", [(260.0, []), (500.0, ["same_input"])])
 def test_two_ways_to_compute_one_result_share_no_input(added: float, kinds: list[str]) -> None:
     """Made up: equal bytes, and as many additions or twice as many."""
@@ -223,7 +254,9 @@ def test_merge_passes_of_a_sort_without_byte_counters() -> None:
 
 
 def test_a_benchmark_of_versions_has_no_cross_launch_finding() -> None:
-    assert found_in(read_profile(read_by_hand("Lashi0812")).launches) == ()
+    """Except that one of the versions ran at another clock."""
+    found = found_in(read_profile(read_by_hand("Lashi0812")).launches)
+    assert [each.kind for each in found] == ["clocks"]
 
 
 def test_equal_launches_are_not_a_finding_of_a_launch(profile_of: ProfileOf) -> None:
