@@ -25,6 +25,7 @@ from keet.analysis.parameters import Parameter
 from keet.analysis.several_launches.clocks import different_clocks
 from keet.analysis.several_launches.round_trips import Link, RoundTrip, find_links, round_trips
 from keet.analysis.several_launches.traffic import (
+    Benchmark,
     Traffic,
     are_alternatives,
     are_variants,
@@ -75,8 +76,10 @@ def find_cross_launch(launches: Sequence[Launch], ledger: Ledger) -> tuple[Cross
         return ()
     writer = _Writer(ledger, total_us)
     links = find_links(traffic)
-    linked = {(link.writer.launch.id, link.reader.launch.id) for link in links}
     trips = [each for each in round_trips(links) if writer.is_reported(each)]
+    told = [link for trip in trips for link in trip.links]
+    told += [link for link in links if not link.is_shared]
+    linked = {(link.writer.launch.id, link.reader.launch.id) for link in told}
     found = [
         *map(writer.round_trip, trips),
         *_repeated(traffic, writer),
@@ -146,7 +149,7 @@ class _Writer:
         written = self.amount(f"{name}_written", first.written, "byte", f"written by #{one.id}")
         read = self.amount(f"{name}_read", first.read, "byte", f"read by #{other.id}")
         saved = self.saved(name, found.saved_us, written, read)
-        likely = "Likely" if first.inputs == 1 else "Possible"
+        likely = "Likely" if first.inputs == 1 and not first.same_input else "Possible"
         text = Sentence(
             "{likely} round trip through memory: {one} writes {written}, and then {other} reads "
             "{read}{relation}. If that is the same data, fusing them {saves}{cached}.",
@@ -169,23 +172,33 @@ class _Writer:
     def _chain(self, found: RoundTrip) -> CrossLaunch:
         first = found.chain[0]
         name = f"{first.launch.id}_chain"
-        moved = self.amount(f"{name}_bytes", found.links[0].written, "byte", "written by each")
+        moved = self.amount(f"{name}_bytes", found.links[0].written, "byte", "moved by each")
         count = self.amount(f"{name}_count", len(found.chain), "", "launches in a row")
         saved = self.saved(name, found.saved_us, moved)
         cached = _cached(found.links[0].written, first.launch)
+        is_plain = all(link.same_input for link in found.links)
+        how = "each read and write {moved}" if is_plain else "move the same amount, {moved}"
         text = Sentence(
-            "Possible round trips through memory: {count} launches in a row ({names}) each read "
-            "and write {moved}. If they are steps of one computation, each reads what the previous "
-            "one wrote, and fusing them {saves}{cached}. If they are versions of one kernel, "
-            "ignore this.",
+            "Possible round trips through memory: {count} launches in a row ({names}) {how}. If "
+            "they are steps of one computation, each reads what the previous one {what}, and "
+            "fusing them {saves}{cached}.{results} If they are versions of one kernel, ignore "
+            "this.",
             count=count,
             names=_names(found.chain),
-            moved=moved,
+            how=Sentence(how, moved=moved),
+            what="wrote" if is_plain else "wrote or read",
             saves=_saves(saved, ()),
             cached=cached,
+            results="" if is_plain else _RESULTS,
         )
         pieces = tuple(piece for piece in (count, moved, saved) if piece)
         return CrossLaunch("hand_over", text, _ids(found.chain), saved, pieces, "low")
+
+
+_RESULTS = (
+    " Where a step needs a maximum or a sum first, keep the rows on chip, or compute it in the same "
+    "pass, as an online softmax does."
+)
 
 
 def _named(launch: Launch) -> str:
@@ -195,7 +208,9 @@ def _named(launch: Launch) -> str:
 def _relation(link: Link) -> str:
     if link.inputs == 2:
         return " (twice as much: perhaps this and another input)"
-    return "; both read the same amount, so they may share their input" if link.same_input else ""
+    if link.same_input:
+        return ", and both read and write as much, as versions of one kernel would"
+    return ""
 
 
 def _saves(saved: Evidence | None, others: Sequence[Link]) -> Sentence:
@@ -312,6 +327,7 @@ def _same_input(
 ) -> Iterator[CrossLaunch]:
     """Different kernels in a row that read the same amount from DRAM."""
     big = [each for each in launches if (each.dram_read or 0) >= PASS_BYTES]
+    timed = Benchmark(launches)
     seen: set[tuple[str, str]] = set()
     for one, other in pairwise(big):
         pair = (one.launch.name.full, other.launch.name.full)
@@ -319,6 +335,7 @@ def _same_input(
             continue
         alike = _spread([one.dram_read or 0, other.dram_read or 0]) <= SAME_BYTES
         versions = are_variants(one.launch, other.launch)
+        versions = versions or timed.has_both(one, other)
         if not alike or versions or are_alternatives(one, other):
             continue
         seen.add(pair)
