@@ -196,8 +196,8 @@ class _Writer:
 
 
 _RESULTS = (
-    " Where a step needs a maximum or a sum first, keep the rows on chip, or compute it in the same "
-    "pass, as an online softmax does."
+    " Where a step needs a maximum or a sum first, keep the rows on chip, or compute it in the "
+    "same pass, as an online softmax does."
 )
 
 
