@@ -46,6 +46,8 @@ def of_the_basic_set(sent: float, per_warp: float) -> Launch:
     busy = 100 * sent * WARPS / device_cycles
     return made_up(
         {"issue_slots": 15.0, "fp64": 43.0},
+        None,
+        None,
         l1_to_crossbar_pct=busy,
         elapsed_cycles=ELAPSED,
         duration=1e6,
