@@ -12,7 +12,7 @@ from keet.analysis.hardware.stages import SCHEDULERS
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.kernel.random_setup import skipped_ahead_share
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import MAJORITY, NAMED_PART
+from keet.analysis.limits import MAJORITY, NAMED_PART, NOTABLE_PART
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import HOT_LINE, LEADS, WORTH, Effect
 from keet.diagnosis.diagnosis import Diagnosis
@@ -162,7 +162,7 @@ def _idle(diagnosis: Diagnosis, first: Finding) -> Sentence:
     idle, few = (diagnosis.account.part(name) for name in ("idle", "idle.small_grid"))
     # A grid with a block for every SM does not explain idle SMs.
     cause = few if first.id == "small_grid" else idle
-    if idle is None or cause is None or cause.share.value < NAMED_PART:
+    if idle is None or cause is None or cause.share.value < 100 * NOTABLE_PART:
         return Sentence()
     own = Sentence(" ({part:.0f} of the time because they have no block)", part=cause.share)
     return Sentence(
