@@ -170,7 +170,7 @@ def test_few_warps_on_each_sm_are_a_small_grid() -> None:
     first = diagnosis.findings[0]
     assert (first.id, first.cause_certainty) == ("small_grid", "possible")
     assert 1.5 < first.forecast.likely < 5
-    assert verdict_of(diagnosis).headline.startswith("No unit is above 9% of its peak")
+    assert "above 9% of its peak" in verdict_of(diagnosis).headline
 
 
 @pytest.mark.parametrize(
