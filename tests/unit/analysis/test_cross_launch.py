@@ -322,6 +322,20 @@ def test_merge_passes_of_a_sort_without_byte_counters() -> None:
     assert "DRAM at 91% of its peak" in found[0].text
 
 
+@each_row("shorter, found", [(1.2, True), (1.0, False), (2.0, False)])
+def test_passes_without_byte_counters_move_as_much_each(shorter: float, found: bool) -> None:
+    """Made-up launches of the basic set. In every other one, DRAM is 1.2 times as busy."""
+    launches = []
+    for number in range(12):
+        is_odd = number % 2
+        duration = 5e4 / (shorter if is_odd else 1.0)
+        busy = {"dram": 72.0 if is_odd else 60.0}
+        launch = made_up(busy, None, None, duration=duration, elapsed_cycles=1e5)
+        launches.append(copied(launch, number))
+    kinds = [each.kind for each in found_in(launches)]
+    assert ("repeated_passes" in kinds) == found
+
+
 def test_a_benchmark_of_versions_has_no_cross_launch_finding() -> None:
     """Except that one of the versions ran at another clock."""
     found = found_in(read_profile(read_by_hand("Lashi0812")).launches)
