@@ -182,3 +182,24 @@ def test_few_warps_on_each_sm_are_a_small_grid() -> None:
 )
 def test_a_grid_that_fills_the_sms_or_a_busy_unit_is_none(launch: Launch) -> None:
     assert "small_grid" not in [each.id for each in diagnose(launch).findings]
+
+
+@each_row(
+    "block, advised",
+    [
+        ((3, 3, 1), True),
+        ((1, 16, 1), True),
+        ((4, 8, 8), True),
+        ((16, 16, 1), False),
+        ((4, 1, 1), False),
+    ],
+)
+def test_a_narrow_block_is_why_accesses_are_scattered(
+    block: tuple[int, int, int], advised: bool
+) -> None:
+    """A report of ours, as if its blocks had another shape."""
+    launch = launch_of("transpose/column_stores")
+    launch = changed(launch, lambda _, value: value)
+    launch.block = block
+    found = next(f for f in diagnose(launch).findings if f.id == "uncoalesced_global")
+    assert ("as wide as a warp" in found.action) == advised
