@@ -76,6 +76,21 @@ def access_width(view: LaunchView) -> float | None:
     return sum(size * count for size, count in accesses) / threads if threads else None
 
 
+def accesses_saved(view: LaunchView, widest: float) -> dict[int, int]:
+    """By address: executions of a load or store on global memory that accesses of `widest` bytes
+    per thread would save, times threads."""
+    sizes = view.by_address("memory_access_size_type")
+    threads = view.by_address("thread_inst_executed_true")
+    width_of = {
+        each: ACCESS_BYTES.get(sizes[each], 0) for each in global_addresses(view) if each in sizes
+    }
+    return {
+        each: int(threads.get(each, 0) * (1 - width / widest))
+        for each, width in width_of.items()
+        if 0 < width < widest
+    }
+
+
 def global_part(view: LaunchView) -> float:
     """Share of L1's work that is global memory, 0 to 1."""
     world = sum(view.value(i) or 0.0 for i in ("global_load_sectors", "global_store_sectors"))

@@ -33,6 +33,9 @@ def order_reason(
         return None
     part = max(saved[most], key=lambda each: saved[most][each])
     other = next(each for each in worth if each.candidate.id == most)
+    own, their = (f"{each.possible:.1f}" for each in (worth[0], other))
+    if own == their:
+        return None  # neither saves more
     derived = model.view.ledger.derived
     gains = [
         derived(
@@ -42,13 +45,15 @@ def order_reason(
     ]
     return Sentence(
         "Ranked before {other}, which takes a larger part of the time ({share:.0f} {part}), "
-        "because fixing it saves more: {own:.1f}x against {their:.1f}x{doubt}.",
+        "because {reason}: {own:.1f}x against {their:.1f}x.",
         other=findings()[most].label,
         share=part.share,
         part=part.label,
         own=gains[0],
         their=gains[1],
-        doubt=" with less doubt" if other.possible > worth[0].possible else "",
+        reason="its gain is less doubtful"
+        if other.possible > worth[0].possible
+        else "fixing it saves more",
     )
 
 

@@ -11,7 +11,12 @@ from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.analysis.limits import NEARLY_ALL, NOTABLE_PART
-from keet.diagnosis.diagnosis import CrossLaunchFindings, cross_launch_findings, diagnose
+from keet.diagnosis.diagnosis import (
+    CrossLaunchFindings,
+    Diagnosis,
+    cross_launch_findings,
+    diagnose,
+)
 from keet.diagnosis.finding import Skipped
 from keet.evidence import Evidence
 from keet.explanation.account_notes import Note
@@ -191,13 +196,22 @@ def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
             *_without_code(view),
             *(_skipped(g, coverage) for g in coverage.gaps if g.is_lacked_by(launch.id)),
         ),
-        second_opinion(launch, diagnosis.findings, diagnosis.minor, diagnosis.account.unknown),
+        _second_opinion(diagnosis),
         view,
         diagnosis.minor,
         diagnosis.judged_by,
         all_fixed=diagnosis.all_fixed,
         order_reason=diagnosis.order_reason,
         unlisted=diagnosis.findings[top:],
+    )
+
+
+def _second_opinion(diagnosis: Diagnosis) -> str | None:
+    """None for a debug build: keet estimates no gains there, so it can't judge those of a rule."""
+    if is_debug_build(diagnosis.view):
+        return None
+    return second_opinion(
+        diagnosis.view.launch, diagnosis.findings, diagnosis.minor, diagnosis.account.unknown
     )
 
 

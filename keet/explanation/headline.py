@@ -12,13 +12,13 @@ from keet.analysis.hardware.stages import SCHEDULERS
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.kernel.random_setup import skipped_ahead_share
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import MAJORITY, NAMED_PART
+from keet.analysis.limits import MAJORITY, NAMED_PART, NOTABLE_PART
 from keet.analysis.parameters import Parameter
-from keet.analysis.time_model import HOT_LINE, WORTH, Effect
+from keet.analysis.time_model import HOT_LINE, LEADS, WORTH, Effect
 from keet.diagnosis.diagnosis import Diagnosis
 from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 from keet.evidence import Evidence, Sentence
-from keet.explanation.busy_units import leading_units, nearest_units
+from keet.explanation.busy_units import distinct_units, leading_units, nearest_units
 from keet.records import NamedTuple
 from keet.units import Quantity
 
@@ -126,14 +126,25 @@ def _where(diagnosis: Diagnosis, first: Finding, nearest: tuple[Ceiling, ...]) -
     names_line = first.spec.headline == "hot line" and diagnosis.model.busiest == HOT_LINE
     if names_line and hot is not None:
         return Sentence(
-            "one slice of L2 is active {skew:.1f} times as long as an average one"
+            "one slice of L2 is active {skew:.1f} times as long as an average one{limit}"
             if hot.is_in_host
-            else "one slice of L2 looks up {skew:.1f} times the sectors of an average one",
+            else "one slice of L2 looks up {skew:.1f} times the sectors of an average one{limit}",
             skew=hot.skew,
+            limit=_next_limit(diagnosis),
         )
     if nearest:
         return _at_peak(nearest)
     return _not_near(diagnosis)
+
+
+def _next_limit(diagnosis: Diagnosis) -> Sentence:
+    """The unit that limits the gain of a fix that relieves one slice of L2."""
+    loads = diagnosis.model.loads
+    others = [c for c in distinct_units(diagnosis.view.ceilings.ranked) if c.name != "L2"]
+    busiest = max(others, key=lambda each: loads.get(each.name, 0.0), default=None)
+    if busiest is None or loads.get(busiest.name, 0.0) < LEADS:
+        return Sentence()
+    return Sentence(" ({peak}, which limits the gain)", peak=_at_peak((busiest,)))
 
 
 def _asleep(diagnosis: Diagnosis) -> Sentence:
@@ -151,7 +162,7 @@ def _idle(diagnosis: Diagnosis, first: Finding) -> Sentence:
     idle, few = (diagnosis.account.part(name) for name in ("idle", "idle.small_grid"))
     # A grid with a block for every SM does not explain idle SMs.
     cause = few if first.id == "small_grid" else idle
-    if idle is None or cause is None or cause.share.value < NAMED_PART:
+    if idle is None or cause is None or cause.share.value < 100 * NOTABLE_PART:
         return Sentence()
     own = Sentence(" ({part:.0f} of the time because they have no block)", part=cause.share)
     return Sentence(

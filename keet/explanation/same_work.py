@@ -74,7 +74,7 @@ def same_work_texts(groups: Sequence[LaunchGroup], book: Ledger) -> Iterator[Sen
 def _is_slower(slow: _Kernel, fast: _Kernel, total_ns: float) -> bool:
     """Whether it does the same work, and it matters that it takes longer."""
     one, other = slow.work, fast.work
-    factor = one.ns / other.ns
+    factor = one.ns / other.ns * min(1.0, _clocks(slow, fast))
     saved_ns = slow.group.time_ns * (1 - 1 / factor)
     return (
         one.kind == other.kind
@@ -82,6 +82,13 @@ def _is_slower(slow: _Kernel, fast: _Kernel, total_ns: float) -> bool:
         and saved_ns >= SAVED_ACROSS * total_ns
         and all(map(_is_equal, one.amounts, other.amounts))
     )
+
+
+def _clocks(slow: _Kernel, fast: _Kernel) -> float:
+    """The slower kernel's clock over that of the faster one, which may be faster only because of
+    its clock. 1: not known."""
+    one, other = (each.group.first.launch.number("sm_frequency") for each in (slow, fast))
+    return one / other if one and other else 1.0
 
 
 def _is_equal(one: Quantity, other: Quantity) -> bool:

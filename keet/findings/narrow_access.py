@@ -11,7 +11,7 @@ from keet.analysis.facts import global_memory, origin, waits
 from keet.analysis.facts.global_memory import TINY_ACCESS, WIDEST_ACCESS
 from keet.analysis.kernel.bytes_in_flight import bytes_in_flight
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.memory_work import access_width, global_accesses_part
+from keet.analysis.memory_work import access_width, accesses_saved, global_accesses_part
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import INDIRECT, Effect, TimeModel
 from keet.evidence import Sentence
@@ -136,7 +136,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             every_wait=1 - INDIRECT * saved * other,
         ),
         (shown, widest, executed),
-        lambda: view.column_places("global sectors", "src_l2_sectors_global"),
+        lambda: view.places_by("narrow accesses", accesses_saved(view, WIDEST_ACCESS)),
         "assumed",
     )
 

@@ -74,8 +74,12 @@ FINDING = FindingSpec(
         when(instructions.mostly_reciprocals, name="reciprocals"): "Compute fewer reciprocals and "
         "roots{here}: divide once and multiply by the reciprocal, combine several divisions into "
         "one, and use rsqrtf instead of a root and a division.",
-        otherwise: "Replace special functions, divisions and conversions{here} by recurrences, "
-        "polynomials, multiplications or a table, and move those that repeat out of the loop.",
+        when(instructions.mostly_bit_counts, name="bits"): "Most of this pipe's work counts or "
+        "searches bits{here} (__popc, __ffs, __clz, __brev): look up bytes in a table in shared "
+        "memory, test several bits at a time with a mask, or count once and keep the result.",
+        otherwise: "Replace special functions, divisions, conversions and searches for bits{here} "
+        "(__ffs, __clz, __popc) by recurrences, polynomials, multiplications or a table, and move "
+        "those that repeat out of the loop.",
     },
     edit=Edit(
         "Replace sines, exponentials and divisions by recurrences or a cheaper formula",

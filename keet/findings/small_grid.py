@@ -10,6 +10,7 @@ from keet.analysis.candidate import (
     MAX_GAIN,
     Basis,
     Candidate,
+    a_unit_explains,
     is_matrix_product,
     kept_waits,
 )
@@ -18,7 +19,7 @@ from keet.analysis.kernel.grid_use import GridShape, grid_shape, least_kept, sho
 from keet.analysis.kernel.inactive_threads import empty_lanes
 from keet.analysis.kernel.work_per_warp import WARP, chain_share, working_part
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import LEAST_KERNEL_NS, SHORT_KERNEL_NS
+from keet.analysis.limits import LEAST_KERNEL_NS, LIKELY, MAJORITY, SHORT_KERNEL_NS
 from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WITHIN_SM, Effect, TimeModel
 from keet.evidence import Sentence
@@ -141,7 +142,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if variant != "one_thread" and _is_tiny(view, shape):
         variant = "tiny"
     filled = idle._replace(
-        waits=kept_waits(model, HIDEABLE, 1 - _unhidden(view, shape, waves) ** part)
+        waits=kept_waits(model, HIDEABLE, 1 - _unhidden(model, shape, waves) ** part)
     )
     sms = view.ledger.derived("sm_count", Quantity(shape.sms, ""), "SMs of the GPU")
     if shape.spread < 1:
@@ -169,7 +170,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             view.launch_places,
             basis,
             variant,
-            likelihood,
+            likelihood if is_measured or view.stalls else likelihood * LIKELY,
         )
 
 
@@ -183,10 +184,14 @@ def _is_tiny(view: LaunchView, shape: GridShape) -> bool:
     return duration <= LOOP_FREE_NS and not waits.loops_dominate.test(view)
 
 
-def _unhidden(view: LaunchView, shape: GridShape, waves: float) -> float:
-    """Share of the waiting that stays if SMs hold as many blocks as fit; 1 if nothing shows what
-    warps wait for."""
-    if not view.stalls or is_matrix_product(view):  # its smaller tiles would reuse less
+def _unhidden(model: TimeModel, shape: GridShape, waves: float) -> float:
+    """Share of the waiting that stays if SMs hold as many blocks as fit; 1 if a unit may explain
+    it. Without warp states, only where most SMs have a block: else their idleness is what the
+    report shows."""
+    view = model.view
+    if is_matrix_product(view):  # its smaller tiles would reuse less
+        return 1.0
+    if not view.stalls and (shape.spread <= MAJORITY or a_unit_explains(view, model)):
         return 1.0
     return max(math.pow(min(1.0, waves / shape.spread), hiding_exponent(shape)), least_kept())
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.decisions.replays import COALESCED_WAITS, REPLAYED, replays
-from keet.analysis.facts import global_memory, instructions, on_chip, origin
+from keet.analysis.facts import global_memory, grid, instructions, on_chip, origin
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, WIDEST
@@ -94,6 +94,9 @@ FINDING = FindingSpec(
         when(global_memory.strided_records, name="records"): "Neighbouring threads access the "
         "same field of neighbouring records{here}: store each field in an array of its own "
         "(structure of arrays), or move whole records with vector types or through shared memory.",
+        when(grid.narrow_rows, name="narrow_block"): "A block is only a few threads wide in "
+        "x{here}: make it as wide as a warp, and let threadIdx.x run along the fastest axis of "
+        "the array, so that the threads of a warp access neighbouring elements.",
         when(
             global_memory.excess_in_loads,
             instructions.tensor_cores_used,

@@ -150,10 +150,12 @@ def _idle_warps(view: LaunchView) -> Iterator[Candidate]:
     if idle is None:
         return
     kept = 1 - min(MOST_REMOVED, idle.wasted)
-    busy = [unit for unit in WITHIN_SM if unit not in ("LSU", "L1")]
+    # They neither access memory nor compute on data.
+    busy = [unit for unit in WITHIN_SM if unit not in ("LSU", "L1", "FP64")]
     effect = Effect(dict.fromkeys(busy, kept), every_wait=kept)
-    words = "{share:.0f} of the warps access no memory: they have no element to work on."
-    text, shown = Sentence(words, share=idle.share), (idle.share,)
+    words = "{share:.0f} {what}: they have no element to work on."
+    text = Sentence(words, share=idle.share, what=idle.share.label)
+    shown = (idle.share,)
     yield Candidate(FINDING.id, text, effect, shown, view.launch_places, "assumed", IDLE_WARPS)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from keet.analysis.decisions.occupancy import tightest_limits
 from keet.analysis.facts.fact import Answer, Fact, fact
 from keet.analysis.kernel.work_per_warp import FEW_INSTRUCTIONS, PER_WARP, WARP
@@ -36,6 +38,20 @@ small_blocks = Fact.measured(
 )
 one_thread_blocks = Fact.measured("a block is one thread", lambda size: size == 1, "block_size")
 warp_sized_blocks = Fact.measured("a block is one warp", lambda size: size <= WARP, "block_size")
+
+
+SECTOR_THREADS = 8
+"""Threads that access neighbouring words of one sector of 32 bytes."""
+
+
+@fact(
+    "a block is only a few threads wide, so that a warp covers short pieces of several rows",
+    metrics=("block_size",),
+)
+def narrow_rows(view: LaunchView) -> Answer:
+    """By the first dimension of the block, which the threads of a warp follow first."""
+    width, *others = view.launch.block or (WARP,)
+    return width < SECTOR_THREADS and math.prod(others) > 1
 
 
 @fact(

@@ -69,6 +69,10 @@ double_functions = Fact(
 mostly_conversions = Fact.mostly_executes(
     "most of the XU pipe's instructions convert between types", _CONVERSIONS, XU
 )
+_BIT_COUNTS = ("POPC", "FLO", "BREV")
+mostly_bit_counts = Fact.mostly_executes(
+    "most of the XU pipe's instructions count or search bits", _BIT_COUNTS, (*XU, *_BIT_COUNTS)
+)
 
 
 def _mostly_functions(functions: str, modifiers: str) -> Fact:

@@ -2,7 +2,8 @@
 
 A warp that loads and stores nothing has no result. Two things look alike: warps that compute much
 and leave the only store to another one (their instructions are arithmetic on data), and reports
-that do not count the accesses.
+that do not count the accesses. Those of the basic set tell for how many cycles L1 sends requests to
+L2: every store is one, so that fewer cycles than warps mean the same.
 """
 
 from __future__ import annotations
@@ -38,6 +39,11 @@ def idle_warps(view: LaunchView) -> IdleWarps | None:
     """None if every warp may access memory, or the report does not say."""
     grid, block = view.get("grid_size"), view.get("block_size")
     accesses = _accesses(view)
+    counted = view.get("inst_by_opcode") or view.get("global_store_requests")
+    label = "of the warps access no memory"
+    if accesses is None:
+        accesses, counted = _sent_to_l2(view), view.get("l1_to_crossbar_pct")
+        label = "of the warps send nothing to L2, neither a store nor a load"
     if grid is None or block is None or not grid.value or not block.value or accesses is None:
         return None
     warps = float(grid.value) * -(-float(block.value) // WARP)
@@ -45,9 +51,7 @@ def idle_warps(view: LaunchView) -> IdleWarps | None:
     no_result = _no_result(view)
     if idle <= 0 or no_result <= 0:
         return None
-    counted = view.get("inst_by_opcode") or view.get("global_store_requests")
     sources = [each for each in (grid, block, counted) if each is not None]
-    label = "of the warps access no memory"
     share = view.ledger.derived("idle_warps", Quantity(100 * idle, "%"), label, *sources)
     return IdleWarps(share, idle * no_result)
 
@@ -59,6 +63,15 @@ def _accesses(view: LaunchView) -> float | None:
     if view.opcodes:
         counted.append(view.executed(*_ACCESSES) - view.executed(*_NO_ACCESSES))
     return min((count for count in counted if count is not None), default=None)
+
+
+def _sent_to_l2(view: LaunchView) -> float | None:
+    """Cycles in which L1 sends to L2, over all SMs: no more requests than that."""
+    busy, elapsed = view.value("l1_to_crossbar_pct"), view.value("elapsed_cycles")
+    sms = view.launch.device.sm_count
+    if busy is None or elapsed is None or not sms:
+        return None
+    return busy / 100 * elapsed * sms
 
 
 def _requests(view: LaunchView) -> float | None:

@@ -22,8 +22,10 @@ from keet.analysis.limits import (
     SHORT_KERNEL_NS,
 )
 from keet.analysis.parameters import Parameter
+from keet.analysis.several_launches.clocks import different_clocks
 from keet.analysis.several_launches.round_trips import Link, RoundTrip, find_links, round_trips
 from keet.analysis.several_launches.traffic import (
+    Benchmark,
     Traffic,
     are_alternatives,
     are_variants,
@@ -38,7 +40,7 @@ from keet.units import Quantity
 
 __all__ = ["CrossLaunch", "Kind", "find_cross_launch", "written_and_read"]
 
-Kind = Literal["hand_over", "repeated_passes", "same_input", "tiny_launches", "sweep"]
+Kind = Literal["hand_over", "repeated_passes", "same_input", "tiny_launches", "clocks", "sweep"]
 
 SAVED_ACROSS = Parameter(0.02, "least saving across launches, of their time", "judgement")
 TINY_COUNT = Parameter(8, "number of launches from which tiny ones matter", "judgement")
@@ -65,7 +67,8 @@ class CrossLaunch(NamedTuple):
 
 
 def find_cross_launch(launches: Sequence[Launch], ledger: Ledger) -> tuple[CrossLaunch, ...]:
-    """Sorted by the time that would be saved; sweeps save nothing and come last."""
+    """Different clocks, which all times depend on; then sorted by the time that would be saved;
+    sweeps save nothing and come last."""
     kernels = [each for each in launches if each.workload is Workload.KERNEL]
     traffic = list(_traffic(launches))
     total_us = sum(each.us for each in traffic)
@@ -73,8 +76,10 @@ def find_cross_launch(launches: Sequence[Launch], ledger: Ledger) -> tuple[Cross
         return ()
     writer = _Writer(ledger, total_us)
     links = find_links(traffic)
-    linked = {(link.writer.launch.id, link.reader.launch.id) for link in links}
     trips = [each for each in round_trips(links) if writer.is_reported(each)]
+    told = [link for trip in trips for link in trip.links]
+    told += [link for link in links if not link.is_shared]
+    linked = {(link.writer.launch.id, link.reader.launch.id) for link in told}
     found = [
         *map(writer.round_trip, trips),
         *_repeated(traffic, writer),
@@ -84,7 +89,7 @@ def find_cross_launch(launches: Sequence[Launch], ledger: Ledger) -> tuple[Cross
     found.sort(key=lambda each: -float(each.saved_us.value if each.saved_us else 0.0))
     times_us = {each.launch.id: each.us for each in traffic}
     timed = (x._replace(total_us=sum(times_us[id_] for id_ in x.launches)) for x in found)
-    return (*timed, *_sweeps(kernels, writer))
+    return (*_clocks(traffic, writer), *timed, *_sweeps(kernels, writer))
 
 
 def shared_traffic(found: Sequence[CrossLaunch]) -> dict[int, CrossLaunch]:
@@ -144,7 +149,7 @@ class _Writer:
         written = self.amount(f"{name}_written", first.written, "byte", f"written by #{one.id}")
         read = self.amount(f"{name}_read", first.read, "byte", f"read by #{other.id}")
         saved = self.saved(name, found.saved_us, written, read)
-        likely = "Likely" if first.inputs == 1 else "Possible"
+        likely = "Likely" if first.inputs == 1 and not first.same_input else "Possible"
         text = Sentence(
             "{likely} round trip through memory: {one} writes {written}, and then {other} reads "
             "{read}{relation}. If that is the same data, fusing them {saves}{cached}.",
@@ -167,23 +172,33 @@ class _Writer:
     def _chain(self, found: RoundTrip) -> CrossLaunch:
         first = found.chain[0]
         name = f"{first.launch.id}_chain"
-        moved = self.amount(f"{name}_bytes", found.links[0].written, "byte", "written by each")
+        moved = self.amount(f"{name}_bytes", found.links[0].written, "byte", "moved by each")
         count = self.amount(f"{name}_count", len(found.chain), "", "launches in a row")
         saved = self.saved(name, found.saved_us, moved)
         cached = _cached(found.links[0].written, first.launch)
+        is_plain = all(link.same_input for link in found.links)
+        how = "each read and write {moved}" if is_plain else "move the same amount, {moved}"
         text = Sentence(
-            "Possible round trips through memory: {count} launches in a row ({names}) each read "
-            "and write {moved}. If they are steps of one computation, each reads what the previous "
-            "one wrote, and fusing them {saves}{cached}. If they are versions of one kernel, "
-            "ignore this.",
+            "Possible round trips through memory: {count} launches in a row ({names}) {how}. If "
+            "they are steps of one computation, each reads what the previous one {what}, and "
+            "fusing them {saves}{cached}.{results} If they are versions of one kernel, ignore "
+            "this.",
             count=count,
             names=_names(found.chain),
-            moved=moved,
+            how=Sentence(how, moved=moved),
+            what="wrote" if is_plain else "wrote or read",
             saves=_saves(saved, ()),
             cached=cached,
+            results="" if is_plain else _RESULTS,
         )
         pieces = tuple(piece for piece in (count, moved, saved) if piece)
         return CrossLaunch("hand_over", text, _ids(found.chain), saved, pieces, "low")
+
+
+_RESULTS = (
+    " Where a step needs a maximum or a sum first, keep the rows on chip, or compute it in the "
+    "same pass, as an online softmax does."
+)
 
 
 def _named(launch: Launch) -> str:
@@ -193,7 +208,9 @@ def _named(launch: Launch) -> str:
 def _relation(link: Link) -> str:
     if link.inputs == 2:
         return " (twice as much: perhaps this and another input)"
-    return "; both read the same amount, so they may share their input" if link.same_input else ""
+    if link.same_input:
+        return ", and both read and write as much, as versions of one kernel would"
+    return ""
 
 
 def _saves(saved: Evidence | None, others: Sequence[Link]) -> Sentence:
@@ -265,7 +282,7 @@ def _passes(passes: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunch]
         worth = sum(parts) * (1 - 1 / len(passes))
         read = writer.amount(f"{name}_read", median(known), "byte", "read from DRAM by each launch")
         moves, sources = Sentence("reads {read} from DRAM", read=read), [read]
-    elif not known and len(passes) >= SEVERAL and _spread([p.us for p in passes]) <= SAME_BYTES:
+    elif not known and len(passes) >= SEVERAL and _spread(_usual(passes)) <= SAME_BYTES:
         reached = median(each.dram_pct or 0.0 for each in passes)
         if reached < 100 * MAJORITY:
             return
@@ -301,6 +318,14 @@ def _passes_text(
     return CrossLaunch("repeated_passes", text, _ids(passes), None, (count, took, *sources))
 
 
+def _usual(passes: Sequence[Traffic]) -> list[float]:
+    """What each moves through DRAM (time at its bandwidth), without the extremes of many: ncu
+    measures both in passes of its own."""
+    ordered = sorted(each.us * (each.dram_pct or 0.0) for each in passes)
+    cut = int(NOTABLE_PART * len(ordered))
+    return ordered[cut : len(ordered) - cut]
+
+
 def _spread(values: Sequence[float]) -> float:
     return math.log(max(values) / min(values)) if min(values) > 0 else math.inf
 
@@ -310,6 +335,7 @@ def _same_input(
 ) -> Iterator[CrossLaunch]:
     """Different kernels in a row that read the same amount from DRAM."""
     big = [each for each in launches if (each.dram_read or 0) >= PASS_BYTES]
+    timed = Benchmark(launches)
     seen: set[tuple[str, str]] = set()
     for one, other in pairwise(big):
         pair = (one.launch.name.full, other.launch.name.full)
@@ -317,6 +343,7 @@ def _same_input(
             continue
         alike = _spread([one.dram_read or 0, other.dram_read or 0]) <= SAME_BYTES
         versions = are_variants(one.launch, other.launch)
+        versions = versions or timed.has_both(one, other)
         if not alike or versions or are_alternatives(one, other):
             continue
         seen.add(pair)
@@ -390,6 +417,36 @@ def _sweeps(launches: Sequence[Launch], writer: _Writer) -> Iterator[CrossLaunch
         smallest, largest = min(group, key=_threads), max(group, key=_threads)
         if len(shapes) >= SEVERAL and _threads(largest) >= SWEEP_RANGE * _threads(smallest):
             yield _sweep_text(group, len(shapes), (smallest, largest), writer)
+
+
+def _clocks(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunch]:
+    """Launches whose times can't be compared, because a clock differs."""
+    found = different_clocks(launches)
+    if not found:
+        return
+    pieces: list[Evidence] = []
+    said = []
+    for each in found:
+        ends = []
+        for end, launch, hertz in (
+            ("lowest", each.slow.launch, each.lowest),
+            ("highest", each.fast.launch, each.highest),
+        ):
+            label = f"{each.label} clock of #{launch.id}"
+            clock = writer.amount(f"{each.label.lower()}_clock_{end}", hertz, "hz", label)
+            ends.append(Sentence("{clock} (#{id})", clock=clock, id=str(launch.id)))
+            pieces.append(clock)
+        text = "the {unit} clock is {low} to {high}"
+        said.append(Sentence(text, unit=each.label, low=ends[0], high=ends[1]))
+    first = found[0]
+    whole = Sentence(
+        "Launches were measured at different clocks: {clocks}. Their times, shares of the time and "
+        "ratios can't be compared directly. Lock the clocks (nvidia-smi --lock-gpu-clocks), let no "
+        "other program use the GPU, and profile again.",
+        clocks=said[0] if len(said) == 1 else Sentence("{a}, and {b}", a=said[0], b=said[1]),
+    )
+    ids = _ids([first.slow, first.fast])
+    yield CrossLaunch("clocks", whole, ids, None, tuple(pieces), "high")
 
 
 def _threads(launch: Launch) -> int:

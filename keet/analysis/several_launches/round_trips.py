@@ -10,9 +10,9 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from keet.analysis.limits import FEW_BYTES, SAME_BYTES, SEVERAL
+from keet.analysis.limits import FEW_BYTES, NOTABLE_PART, SAME_BYTES, SEVERAL
 from keet.analysis.parameters import Parameter
-from keet.analysis.several_launches.traffic import Traffic, are_twins, are_variants
+from keet.analysis.several_launches.traffic import Benchmark, Traffic, are_twins, are_variants
 from keet.records import NamedTuple
 
 READERS_AFTER = Parameter(3, "launches after the writing one that may read its output", "judgement")
@@ -22,12 +22,13 @@ takes a millisecond per launch."""
 
 
 class Link(NamedTuple):
-    """A launch that reads as many bytes as an earlier one writes."""
+    """A launch that reads as many bytes as an earlier one writes, or as it reads."""
 
     writer: Traffic
     reader: Traffic
     written: float
-    """Bytes, as the stores of `writer` count them."""
+    """Bytes that both move: as the stores of `writer` count them, or what it reads if
+    `is_shared`."""
     read: float
     """Bytes, at the level (L2 or DRAM) where they are nearest to `written`."""
     inputs: int
@@ -35,6 +36,10 @@ class Link(NamedTuple):
     inputs."""
     same_input: bool
     """Both launches read and write the same amount, so they may instead share their input."""
+    is_shared: bool = False
+    """`reader` reads as much as `writer` reads, and also what that writes, if it is not little: the
+    maximum and then the exponentials of one array. Only a part of a chain: alone, it says less
+    than `same_input` of `find_cross_launch`."""
 
     @property
     def saved_us(self) -> float | None:
@@ -47,11 +52,14 @@ def find_links(launches: Sequence[Traffic]) -> list[Link]:
     """Each launch and the first later one that may read its output."""
     long_us = _READ_BY_INSTRUCTION * sum(each.us for each in launches)
     moving = [each for each in launches if (each.written or 0) + (each.read or 0) >= FEW_BYTES]
-    return [
-        link
-        for at, writer in enumerate(moving)
-        if (link := _first_reader(writer, moving[at + 1 :][: int(READERS_AFTER)], long_us))
-    ]
+    timed = Benchmark(launches)
+    found = []
+    for at, writer in enumerate(moving):
+        later = moving[at + 1 :][: int(READERS_AFTER)]
+        link = _first_reader(writer, later, long_us) or _shared_input(writer, later, long_us)
+        if link and not timed.has_both(writer, link.reader):
+            found.append(link)
+    return found
 
 
 def _first_reader(writer: Traffic, later: Sequence[Traffic], long_us: float) -> Link | None:
@@ -60,6 +68,23 @@ def _first_reader(writer: Traffic, later: Sequence[Traffic], long_us: float) -> 
     candidates = [(reader, 1) for reader in later] + [(reader, 2) for reader in later[:1]]
     found = (_link(writer, reader, inputs, long_us) for reader, inputs in candidates)
     return next((link for link in found if link), None)
+
+
+def _shared_input(one: Traffic, later: Sequence[Traffic], long_us: float) -> Link | None:
+    """The next launch, if it reads what this one reads (and writes)."""
+    if not later or not _may_link(one, later[0]):
+        return None
+    other = later[0]
+    inputs, written = _read(one), _written(one, long_us) or [0.0]
+    for mine in inputs:
+        if mine < FEW_BYTES:
+            continue
+        needed = mine + (min(written) if min(written) > NOTABLE_PART * mine else 0.0)
+        near = [read for read in _read(other) if _distance(needed, read, 1) <= SAME_BYTES]
+        if near and min(written) <= mine * math.exp(-SAME_BYTES):
+            read = min(near, key=lambda amount: _distance(needed, amount, 1))
+            return Link(one, other, mine, read, 1, same_input=False, is_shared=True)
+    return None
 
 
 GENERATES = Parameter(
@@ -72,8 +97,7 @@ def _generates(writer: Traffic) -> bool:
 
 
 def _link(writer: Traffic, reader: Traffic, inputs: int, long_us: float) -> Link | None:
-    one, other = writer.launch, reader.launch
-    if one.name.full == other.name.full or one.device != other.device:
+    if not _may_link(writer, reader):
         return None
     written, read = _written(writer, long_us), _read(reader)
     pairs = [(w, r) for w in written for r in read if _distance(w, r, inputs) <= SAME_BYTES]
@@ -86,6 +110,11 @@ def _link(writer: Traffic, reader: Traffic, inputs: int, long_us: float) -> Link
     same = inputs == 1 and _is_same(*inputs_read)
     same = same and _is_same(min(written), min(_written(reader, long_us), default=None))
     return Link(writer, reader, *nearest, inputs, same)
+
+
+def _may_link(writer: Traffic, reader: Traffic) -> bool:
+    one, other = writer.launch, reader.launch
+    return one.name.full != other.name.full and one.device == other.device
 
 
 def _written(writer: Traffic, long_us: float) -> list[float]:
@@ -120,7 +149,7 @@ class RoundTrip(NamedTuple):
     links: tuple[Link, ...]
     """Sorted by the time that would be saved."""
     chain: tuple[Traffic, ...] = ()
-    """Launches in a row that all read and write the same amount; empty for a single pair."""
+    """Launches in a row that all pass on the same amount; empty for a single pair."""
 
     @property
     def saved_us(self) -> float | None:
@@ -153,14 +182,17 @@ def _chains(links: Sequence[Link]) -> tuple[list[list[Link]], list[Link]]:
     neither, and a chain that contains one is dropped: it compares versions."""
     chains: list[list[Link]] = []
     for link in links:
-        joined = link.same_input and chains and chains[-1][-1].reader is link.writer
-        if joined and chains[-1][-1].same_input:
+        last = chains[-1][-1] if chains else None
+        if last and last.reader is link.writer and _is_same(last.written, link.written):
             chains[-1].append(link)
         else:
             chains.append([link])
-    real = [chain for chain in chains if not any(map(_of_variants, chain))]
+    # Launches that only share their input may as well be versions: nothing is handed over.
+    handing = [chain for chain in chains if not all(link.is_shared for link in chain)]
+    real = [chain for chain in handing if not any(map(_of_variants, chain))]
     long = [chain for chain in real if _kernels(chain) >= SEVERAL]
-    return long, [link for chain in real if _kernels(chain) < SEVERAL for link in chain]
+    short = [link for chain in real if _kernels(chain) < SEVERAL for link in chain]
+    return long, [link for link in short if not link.is_shared]
 
 
 def _kernels(chain: Sequence[Link]) -> int:
@@ -173,4 +205,6 @@ def _of_variants(link: Link) -> bool:
     a filter, are often alike."""
     if link.inputs == 2:
         return are_twins(link.writer, link.reader)
-    return link.same_input and are_variants(link.writer.launch, link.reader.launch)
+    return (link.same_input or link.is_shared) and are_variants(
+        link.writer.launch, link.reader.launch
+    )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 
 from keet.analysis.hardware.ceilings import NEAR_PEAK
 from keet.analysis.limits import NOTABLE_PART, SAME_BYTES
@@ -19,6 +21,10 @@ EQUAL_WORK = Parameter(
     0.02, "relative difference of counts of equal work: they are of different passes", "judgement"
 )
 _OPERATIONS = ("fadd", "fmul", "ffma", "dadd", "dmul", "dfma")
+_NUMBER = regex(r"(?<=[a-z])\d{1,2}$")
+"""The number at the end of a word at the end of a name."""
+_NUMBERED_STEPS = ("kernel", "step", "stage", "phase", "pass", "part", "layer", "conv", "level")
+"""Words that people number where they mean steps of one computation, not versions."""
 _WORDS = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -27,15 +33,16 @@ def written_and_read(launch: Launch) -> tuple[float | None, float | None]:
 
     From DRAM's counters if L2's were not collected; None if neither were.
     """
-    written = _bytes(launch, ("l2_l1_write_sectors", SECTOR), ("l1_write_bytes", 1))
-    read = _bytes(launch, ("l2_l1_read_sectors", SECTOR), ("l1_read_bytes", 1))
+    written = _number(launch, ("l2_l1_write_sectors", SECTOR), ("l1_write_bytes", 1))
+    read = _number(launch, ("l2_l1_read_sectors", SECTOR), ("l1_read_bytes", 1))
     return (
-        _bytes(launch, ("dram_bytes_written", 1)) if written is None else written,
-        _bytes(launch, ("dram_bytes_read", 1)) if read is None else read,
+        _number(launch, ("dram_bytes_written", 1)) if written is None else written,
+        _number(launch, ("dram_bytes_read", 1)) if read is None else read,
     )
 
 
-def _bytes(launch: Launch, *sources: tuple[str, int]) -> float | None:
+def _number(launch: Launch, *sources: tuple[str, int]) -> float | None:
+    """The first of the metrics that was collected, times its size."""
     for metric_id, size in sources:
         found = launch.get(metric_id)
         if found is not None:
@@ -67,10 +74,14 @@ class Traffic:
         self.launch = launch
         self.us = launch.rank_time / 1000
         self.written, self.read = written_and_read(launch)
-        self.dram_read = _bytes(launch, ("dram_bytes_read", 1))
-        self.dram_written = _bytes(launch, ("dram_bytes_written", 1))
-        self.dram_pct = _bytes(launch, ("dram_throughput_pct", 1))
+        self.dram_read = _number(launch, ("dram_bytes_read", 1))
+        self.dram_written = _number(launch, ("dram_bytes_written", 1))
+        self.dram_pct = _number(launch, ("dram_throughput_pct", 1))
         """Percent of DRAM's peak bandwidth."""
+        self.sm_clock = _number(launch, ("sm_frequency", 1))
+        """Hertz."""
+        self.dram_clock = _number(launch, ("dram_frequency", 1))
+        """Hertz."""
 
     @cached_property
     def stored(self) -> float | None:
@@ -114,6 +125,18 @@ class Traffic:
         return self.dram_us * read / (read + written)
 
 
+class Benchmark:
+    """Kernels that run several times in a row, as in a program that times several versions. Steps
+    of one computation take turns."""
+
+    def __init__(self, launches: Sequence[Traffic]) -> None:
+        names = [each.launch.name.full for each in launches]
+        self._repeated = {one for one, other in pairwise(names) if one == other}
+
+    def has_both(self, one: Traffic, other: Traffic) -> bool:
+        return {each.launch.name.full for each in (one, other)} <= self._repeated
+
+
 def are_twins(one: Traffic, other: Traffic) -> bool:
     """Whether two kernels read and write the same amounts and execute as many operations of each
     type: two versions of one computation, or two steps that are alike."""
@@ -143,8 +166,11 @@ def are_variants(one: Launch, other: Launch) -> bool:
     """Whether two kernels are probably two versions of one kernel, by their names.
 
     Names that differ in numbers only are parts of one function: compilers of OpenACC and Julia
-    number them.
+    number them. People number versions, without an underscore: `reduce0`, `reduce1`.
     """
+    plain = [_NUMBER.sub("", launch.name.function) for launch in (one, other)]
+    if plain[0] == plain[1] and one.name.function != other.name.function:
+        return not plain[0].lower().endswith(_NUMBERED_STEPS)
     words, others = _words(one), _words(other)
     if words == others or not words or not others:
         return words == others

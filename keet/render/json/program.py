@@ -60,6 +60,7 @@ class CrossLaunchDocument(Document):
         description="`hand_over`: one kernel writes as much as a later one reads. "
         "`repeated_passes`: identical launches at DRAM's bandwidth. `same_input`: "
         "kernels that read the same amount. `tiny_launches`: many very short launches. "
+        "`clocks`: launches that were measured at different clocks. "
         "`sweep`: one kernel at several sizes."
     )
     confidence: Confidence

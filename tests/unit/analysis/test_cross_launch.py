@@ -80,9 +80,11 @@ def test_passes_over_the_same_data(name: str) -> None:
 
 
 def test_steps_that_keep_the_size_are_one_chain(profile_of: ProfileOf) -> None:
+    """A sum that reads the array before the next step belongs to it."""
     chain, passes = found_in(profile_of("pipeline_before.ncu-repz").launches)
-    assert (chain.kind, chain.launches, chain.confidence) == ("hand_over", (0, 1, 2, 3), "low")
-    assert "4 launches in a row (#0 scale, #1 add_bias, #2 clamp, #3 turn" in chain.text
+    assert (chain.kind, chain.launches, chain.confidence) == ("hand_over", tuple(range(6)), "low")
+    assert "6 launches in a row (#0 scale, #1 add_bias, #2 clamp, #3 turn" in chain.text
+    assert "each reads what the previous one wrote or read" in chain.text
     assert (passes.kind, passes.launches) == ("repeated_passes", (5, 6, 7))
 
 
@@ -109,6 +111,104 @@ def _one_read(number: int, function: str, **metrics: float) -> Launch:
     other = copied(launch, number)
     other.name = launch.name._replace(demangled=f"{function}(float *)", function=function)
     return other
+
+
+def _step(number: int, function: str, reads: float, writes: float, **metrics: float) -> Launch:
+    """A made-up launch at DRAM's peak; amounts in MB."""
+    amounts = {"l1_read_bytes": 1e6 * reads, "l1_write_bytes": 1e6 * writes}
+    amounts |= {"dram_bytes_read": 1e6 * reads, "dram_bytes_written": 1e6 * writes}
+    counts = {"elapsed_cycles": 1e5} | amounts | metrics
+    launch = made_up({"dram": 90.0}, None, None, duration=1e3 * (reads + writes), **counts)
+    other = copied(launch, number)
+    other.name = launch.name._replace(demangled=f"{function}(float *)", function=function)
+    return other
+
+
+SOFTMAX = [("row_max", 400, 0.1), ("exponentials", 400, 400), ("row_sum", 400, 0.1)]
+LATTICE = [("moments", 300, 100), ("collide", 400, 300), ("stream", 300, 300)]
+
+
+@each_row(
+    "steps, saved",
+    [
+        ([*SOFTMAX, ("normalise", 400, 400)], 1600),  # all but the first read and the last write
+        ([("row_max", 400, 0.1), ("exponentials", 400, 400), ("normalise", 400, 400)], 1200),
+        (LATTICE, 1100),
+    ],
+)
+def test_a_step_that_reads_its_predecessors_input_again_belongs_to_the_chain(
+    steps: list[tuple[str, float, float]], saved: float
+) -> None:
+    launches = [_step(number, *step) for number, step in enumerate(steps)]
+    (chain,) = found_in(launches)
+    assert (chain.kind, chain.launches) == ("hand_over", tuple(range(len(steps))))
+    assert chain.saved_us is not None
+    assert abs(float(chain.saved_us.value) / saved - 1) < 0.05
+
+
+@each_row(
+    "one, other, versions",
+    [
+        ("reduce0", "reduce1", True),
+        ("sgemm_v1", "sgemm_v2", True),
+        ("mm2_kernel1", "mm2_kernel2", False),
+        ("filter_pass1", "filter_pass2", False),
+        ("main_24_gpu", "main_31_gpu", False),
+        ("reduce0", "reduce0", True),
+    ],
+)
+def test_numbers_of_versions_and_of_steps(one: str, other: str, versions: bool) -> None:
+    assert are_variants(_step(0, one, 1, 1), _step(1, other, 1, 1)) == versions
+
+
+def _timed(order: str) -> list[Launch]:
+    """Two kernels that read and write the same amounts."""
+    names = {"a": "copy_rows", "b": "flip_tiles"}
+    return [_step(number, names[each], 400, 400) for number, each in enumerate(order)]
+
+
+@each_row("order, found", [("ab", True), ("abab", True), ("aabb", False), ("aaabbb", False)])
+def test_kernels_that_are_repeated_one_by_one_are_timed(order: str, found: bool) -> None:
+    """Steps take turns. Nothing tells two steps from two versions that run once."""
+    kinds = [each.kind for each in found_in(_timed(order)) if each.kind != "repeated_passes"]
+    assert bool(kinds) == found
+
+
+def test_equal_steps_may_be_versions() -> None:
+    (pair,) = found_in(_timed("ab"))
+    assert pair.text.startswith("Possible round trip")
+    assert "as versions of one kernel would" in pair.text
+
+
+CLOCK = {"sm_frequency": 1.5e9, "duration": 1e6}
+
+
+@each_row(
+    "clocks, said",
+    [
+        ({"sm_frequency": 1.0e9}, "the SM clock is 1 GHz (#1) to 1.50 GHz (#0)."),
+        ({"dram_frequency": 5e9}, "the DRAM clock is 5 GHz (#1) to 7 GHz (#0)."),
+        ({"sm_frequency": 1.4e9}, ""),
+        ({"sm_frequency": 1.0e9, "duration": 8e3}, ""),  # cycles over duration is not exact
+        ({"sm_frequency": 1.0e9, "duration": 8e4}, ""),  # little of the time
+    ],
+)
+def test_launches_at_different_clocks_can_not_be_compared(
+    clocks: dict[str, float], said: str
+) -> None:
+    known = CLOCK | {"dram_frequency": 7e9}
+    pair = [_one_read(0, "add", **known), _one_read(1, "sort", **(known | clocks))]
+    texts = [each.text for each in found_in(pair) if each.kind == "clocks"]
+    assert bool(texts) == bool(said)
+    assert all(said in text for text in texts)
+
+
+def test_drams_clock_matters_where_dram_is_busy() -> None:
+    pair = [
+        _one_read(n, name, **CLOCK, dram_frequency=clock, dram_throughput_pct=30.0)
+        for n, (name, clock) in enumerate([("add", 7e9), ("sort", 5e9)])
+    ]
+    assert not [each for each in found_in(pair) if each.kind == "clocks"]
 
 
 @each_row("added, kinds", [(260.0, []), (500.0, ["same_input"])])
@@ -222,8 +322,24 @@ def test_merge_passes_of_a_sort_without_byte_counters() -> None:
     assert "DRAM at 91% of its peak" in found[0].text
 
 
+@each_row("shorter, found", [(1.2, True), (1.0, False), (2.0, False)])
+def test_passes_without_byte_counters_move_as_much_each(shorter: float, found: bool) -> None:
+    """Made-up launches of the basic set. In every other one, DRAM is 1.2 times as busy."""
+    launches = []
+    for number in range(12):
+        is_odd = number % 2
+        duration = 5e4 / (shorter if is_odd else 1.0)
+        busy = {"dram": 72.0 if is_odd else 60.0}
+        launch = made_up(busy, None, None, duration=duration, elapsed_cycles=1e5)
+        launches.append(copied(launch, number))
+    kinds = [each.kind for each in found_in(launches)]
+    assert ("repeated_passes" in kinds) == found
+
+
 def test_a_benchmark_of_versions_has_no_cross_launch_finding() -> None:
-    assert found_in(read_profile(read_by_hand("Lashi0812")).launches) == ()
+    """Except that one of the versions ran at another clock."""
+    found = found_in(read_profile(read_by_hand("Lashi0812")).launches)
+    assert [each.kind for each in found] == ["clocks"]
 
 
 def test_equal_launches_are_not_a_finding_of_a_launch(profile_of: ProfileOf) -> None:

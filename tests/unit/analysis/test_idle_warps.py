@@ -8,7 +8,7 @@ from keet.analysis.kernel.idle_warps import idle_warps
 from keet.analysis.launch_view import LaunchView
 from keet.diagnosis.diagnosis import diagnose
 from keet.profile import Launch
-from tests.unit.analysis.made_up_launch import made_up
+from tests.unit.analysis.made_up_launch import ELAPSED, H200, made_up
 
 WARPS = 1_000_000
 BUSY = {"issue_slots": 75.0, "dram": 1.0}
@@ -37,3 +37,36 @@ def test_warps_without_an_access_are_waste() -> None:
 def test_warps_that_store_or_compute_have_work(accesses: int, per_warp: int) -> None:
     """The look-alike: warps that compute much, of which one stores the result of all."""
     assert idle_warps(LaunchView(with_accesses(accesses, per_warp))) is None
+
+
+def of_the_basic_set(sent: float, per_warp: float) -> Launch:
+    """`sent`: cycles per warp in which L1 sends to L2."""
+    device_cycles = ELAPSED * (H200.sm_count or 1)
+    shape = {"grid_size": WARPS / 8, "block_size": 256.0, "inst_executed": per_warp * WARPS}
+    busy = 100 * sent * WARPS / device_cycles
+    return made_up(
+        {"issue_slots": 15.0, "fp64": 43.0},
+        None,
+        None,
+        l1_to_crossbar_pct=busy,
+        elapsed_cycles=ELAPSED,
+        duration=1e6,
+        **shape,
+    )
+
+
+def test_the_basic_set_shows_warps_that_store_nothing() -> None:
+    """Their exit costs time, but they do not compute in double precision."""
+    launch = of_the_basic_set(0.1, 12)
+    found = idle_warps(LaunchView(launch))
+    assert found is not None
+    assert found.share.value == pytest.approx(90)
+    first = diagnose(launch).findings[0]
+    assert first.label == "warps without work"
+    assert 1.5 < first.forecast.likely < 1 / 0.43
+
+
+@pytest.mark.parametrize(("sent", "per_warp"), [(1.0, 12), (1.9, 16), (0.1, 100)])
+def test_the_basic_set_shows_that_warps_may_have_work(sent: float, per_warp: float) -> None:
+    """The look-alikes: each warp loads or stores once; few results of much work."""
+    assert idle_warps(LaunchView(of_the_basic_set(sent, per_warp))) is None

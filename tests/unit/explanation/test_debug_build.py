@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from keet.diagnosis.diagnosis import diagnose
 from keet.explanation.analyst import explain
 from keet.explanation.launch_groups import answer_label
 from keet.explanation.program import ProgramExplanation, program_of
-from keet.profile import Launch, Profile, Provenance
+from keet.ingest.in_memory_launch import InMemoryLaunch
+from keet.ingest.printed.details_page import rule_result
+from keet.profile import Launch, Profile, Provenance, SpeedupEstimate, SpeedupScope
 from keet.render.common.program import answer_text, figures, gain_text
 from tests.unit.analysis.made_up_launch import made_up
 
@@ -43,6 +49,18 @@ def test_a_program_says_first_that_it_is_a_debug_build() -> None:
     assert (answer_text(row), gain_text(row)) == ("debug build", "")
     assert program.shown[0].verdict.headline.startswith("This looks like a debug build (-G)")
     assert "gain 10%" not in program.shown[0].verdict.headline
+
+
+@pytest.mark.parametrize("opcodes", [OPTIMISED, DEBUG])
+def test_keet_does_not_judge_a_rules_estimate_of_debug_code(opcodes: dict[str, int]) -> None:
+    launch = latency_bound(opcodes)
+    assert isinstance(launch.data, InMemoryLaunch)
+    estimate = SpeedupEstimate(SpeedupScope.GLOBAL, 80.0)
+    rule = rule_result("Source", "OPT", "Few.", rule="UncoalescedGlobalAccess", gain=estimate)
+    launch.data = replace(launch.data, stored_rules=(rule,))
+    profile = Profile((launch,), Provenance("made", "ncu-rep", 0, "0", "a test"))
+    (each,) = explain(profile, [launch], 5).launches
+    assert (each.second_opinion is None) == (opcodes is DEBUG)
 
 
 def test_a_launch_without_a_measurement_has_no_time() -> None:

@@ -9,12 +9,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
+from keet.catalog import hardware_units
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.diagnosis.finding import Finding
 from keet.explanation.headline import Verdict, verdict_of
 from keet.profile import Launch, Profile
 from keet.verification.grounding import check_grounding
 from tests.conftest import REPORTS
+from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, launches, made_up
 from tests.unit.analysis.real_launches import SAMPLES, changed, launch_of
 from tests.unit.analysis.real_launches import profile_of as read_once
@@ -237,3 +239,18 @@ def test_warps_that_sleep_are_named() -> None:
         states = {"sleeping": asleep, "long_scoreboard": 20.0, "selected": 1.0}
         _, verdict = judged(made_up({"l2": 1.0, "issue_slots": 0.1}, states, duration=1e6))
         assert verdict.headline.startswith("Warps sleep for most of their waiting") == is_named
+
+
+DRAM_SHARE = hardware_units()["dram"].share_of_peak[0]
+
+
+@each_row("dram, said", [(30.0, False), (72.0, True)])
+def test_the_unit_behind_a_busy_slice_of_l2_is_named(dram: float, said: bool) -> None:
+    """A report of ours, as if DRAM were as busy as that."""
+    launch = changed(
+        launch_of("vote_grid/peaks_in_one_line"),
+        lambda name, value: dram if name == DRAM_SHARE else value,
+    )
+    _, verdict = judged(launch)
+    assert verdict.headline.startswith("One slice of L2")
+    assert (f"(DRAM is at {dram:.0f}% of peak, which limits the gain)" in verdict.headline) == said

@@ -10,7 +10,9 @@ from keet.analysis.candidate import MAX_GAIN
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import Effect, TimeModel
 from keet.diagnosis.diagnosis import diagnose
+from keet.explanation.headline import verdict_of
 from keet.findings import findings
+from keet.profile import Launch
 from keet.profile.metric import Value
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, made_up
@@ -153,3 +155,51 @@ def test_full_warps_relieve_l2_and_dram_too() -> None:
     (effect,) = (each.effect for each in candidates if each.variant == "block_size")
     assert isinstance(effect, Effect)
     assert 0.5 < effect.units["L2"] <= effect.units["DRAM"] < 0.6
+
+
+def without_warp_states(grid: int, waves: float, **units: float) -> Launch:
+    """A made-up launch of the basic set: blocks of four warps."""
+    shape = {"grid_size": float(grid), "block_size": 128.0, "waves_per_sm": waves}
+    busy = {"issue_slots": 3.0, "dram": 9.0} | units
+    return made_up(busy, None, None, duration=8e6, elapsed_cycles=1e7, **shape)
+
+
+def test_few_warps_on_each_sm_are_a_small_grid() -> None:
+    """Nothing is busy, and an SM holds one block of twelve that it could."""
+    diagnosis = diagnose(without_warp_states(130, 0.08))
+    first = diagnosis.findings[0]
+    assert (first.id, first.cause_certainty) == ("small_grid", "possible")
+    assert 1.5 < first.forecast.likely < 5
+    assert "above 9% of its peak" in verdict_of(diagnosis).headline
+
+
+@pytest.mark.parametrize(
+    "launch",
+    [
+        without_warp_states(1600, 1.0),
+        without_warp_states(130, 0.08, dram=80.0),  # memory may be what warps wait for
+    ],
+)
+def test_a_grid_that_fills_the_sms_or_a_busy_unit_is_none(launch: Launch) -> None:
+    assert "small_grid" not in [each.id for each in diagnose(launch).findings]
+
+
+@each_row(
+    "block, advised",
+    [
+        ((3, 3, 1), True),
+        ((1, 16, 1), True),
+        ((4, 8, 8), True),
+        ((16, 16, 1), False),
+        ((4, 1, 1), False),
+    ],
+)
+def test_a_narrow_block_is_why_accesses_are_scattered(
+    block: tuple[int, int, int], advised: bool
+) -> None:
+    """A report of ours, as if its blocks had another shape."""
+    launch = launch_of("transpose/column_stores")
+    launch = changed(launch, lambda _, value: value)
+    launch.block = block
+    found = next(f for f in diagnose(launch).findings if f.id == "uncoalesced_global")
+    assert ("as wide as a warp" in found.action) == advised
