@@ -17,7 +17,7 @@ from keet.findings import findings
 from keet.profile.metric import Value
 from tests.conftest import needs_corpus
 from tests.rows import each_row
-from tests.unit.analysis.made_up_launch import ELAPSED, made_up
+from tests.unit.analysis.made_up_launch import ELAPSED, GEFORCE, made_up
 from tests.unit.analysis.real_launches import changed, launch_of, public_launch
 
 CLEAR = 1.15
@@ -178,6 +178,14 @@ def test_the_rate_of_fp64_is_that_of_the_gpu() -> None:
     )
     assert (single_over_double(h200), single_over_double(slow)) == (2, 64)
     assert gains(slow)["low_precision_possible"] > 3 * gains(h200)["low_precision_possible"]
+
+
+def test_the_driver_counts_half_of_the_lanes_of_some_gpus() -> None:
+    """With 128 FP32 and 2 FP64 lanes per SM, the driver says 32."""
+    view = LaunchView(made_up({"fp64": 85.0}, device=GEFORCE, device_fp32_fp64_ratio=32))
+    assert single_over_double(view) == 64
+    (found,) = findings()["low_precision_possible"].candidates(view, TimeModel(view))
+    assert "computes FP32 64 times as fast" in found.text
 
 
 def of_fp64(busy: float, ratio: float, **counted: object) -> float:
