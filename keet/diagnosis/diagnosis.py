@@ -50,6 +50,9 @@ class Diagnosis(NamedTuple):
     limits the launch by needed work; else None."""
     judged_by: frozenset[str]
     """Metrics that the candidates used, by ncu's names."""
+    in_any_build: Finding | None = None
+    """Of a debug build: the cause that the launch shape alone shows. It does not depend on the
+    code."""
 
 
 def diagnose(
@@ -72,6 +75,7 @@ def diagnose(
     account = account_of(view, model)
     unknown = account.unknown_while_active
     # What a build without -G would take, the time of debug code does not say.
+    by_shape = next((each for each in ranked if is_worth(each) and _is_shape(each)), None)
     ranked = [] if is_debug_build(view) else ranked
     worth = [each for each in ranked if is_worth(each)]
     reported, worth = _reported(worth, model, unknown)
@@ -93,7 +97,14 @@ def diagnose(
         minor,
         healthy,
         measured,
+        _finding(by_shape, model, unknown) if by_shape and is_debug_build(view) else None,
     )
+
+
+def _is_shape(each: RankedCandidate) -> bool:
+    """Whether the launch shape shows the cause: SMs without a block, lanes without a thread."""
+    is_shape = each.candidate.id in ("small_grid", "warp_divergence")
+    return is_shape and each.candidate.basis == "measured"
 
 
 def _reported(

@@ -61,13 +61,21 @@ def verdict_of(diagnosis: Diagnosis, line_note: str = "") -> Verdict:
     headline = _headline(diagnosis, leading, line_note)
     if is_debug_build(view):
         headline = Sentence(
-            "{debug} What follows describes the debug code. {where}.{setup}",
+            "{debug}{shape} What follows describes the debug code. {where}.{setup}",
             debug=DEBUG_BUILD_TEXT,
+            shape=_in_any_build(diagnosis),
             setup=_random_setup(view),
             where=(_at_peak(leading) or _not_near(diagnosis)).capitalized(),
         )
     blind = not diagnosis.findings and not model.is_measured
     return Verdict(limiter, reached, headline, diagnosis.healthy, blind)
+
+
+def _in_any_build(diagnosis: Diagnosis) -> Sentence:
+    found = diagnosis.in_any_build
+    if found is None:
+        return Sentence()
+    return Sentence(" In any build: {text} {action}", text=found.text, action=found.action)
 
 
 def _random_setup(view: LaunchView) -> Sentence:
