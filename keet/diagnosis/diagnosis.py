@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.account import Account, account_of
 from keet.analysis.candidate import Candidate
+from keet.analysis.facts.grid import cold_start
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
@@ -184,7 +185,7 @@ def ranked_candidates(view: LaunchView, model: TimeModel) -> list[RankedCandidat
         best.values(),
         key=lambda each: (-each.gain, _longest_left(each), usual[each.candidate.id]),
     )
-    ranked = _said_once(_idle_sms_first(ranked))
+    ranked = _said_once(_idle_sms_first(ranked), view)
     return [each for each in ranked if not _is_explained(each, ranked, model)]
 
 
@@ -208,12 +209,14 @@ _TOO_LITTLE_WORK = ("small_grid", "launch_bound", "latency_bound")
 """What a launch of a few threads shows: all of them say that it has too little work."""
 
 
-def _said_once(ranked: list[RankedCandidate]) -> list[RankedCandidate]:
-    """Of a launch of a few threads, only the first cause that says so."""
+def _said_once(ranked: list[RankedCandidate], view: LaunchView) -> list[RankedCandidate]:
+    """Of a launch of a few threads, only the first cause that says so. Where a kernel is too short,
+    its latencies are those of its start."""
     of_all = [each for each in ranked if each.candidate.id in _TOO_LITTLE_WORK]
-    if not any(each.candidate.variant == "tiny" for each in of_all):
-        return ranked
-    return [each for each in ranked if each not in of_all[1:]]
+    again = of_all[1:] if any(each.candidate.variant == "tiny" for each in of_all) else []
+    if of_all and of_all[0].candidate.id == "launch_bound" and cold_start.test(view):
+        again += [each for each in of_all if each.candidate.id == "latency_bound"]
+    return [each for each in ranked if each not in again]
 
 
 def _uses_idle_sms(each: RankedCandidate) -> bool:

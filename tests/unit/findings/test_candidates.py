@@ -12,6 +12,7 @@ from keet.analysis.decisions.double_precision import single_over_double
 from keet.analysis.kernel.work_per_warp import working_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import LEAST_TIME, Effect, TimeModel
+from keet.diagnosis.diagnosis import diagnose
 from keet.diagnosis.forecast import possible_gain
 from keet.findings import findings
 from keet.profile.metric import Value
@@ -153,6 +154,32 @@ def test_blocks_that_end_as_fast_as_they_start_are_named() -> None:
         found = gains(LaunchView(made_up({"dram": 20.0}, states, **held)))
         gain = found.get("occupancy_limited_block", 1.0)
         assert gain >= 1.5 if is_cause else gain < 1.1
+
+
+def test_short_blocks_are_not_called_a_limit_of_the_block_size() -> None:
+    held = {"theoretical_occupancy_pct": 100.0, "waves_per_sm": 20.0, "grid_size": 40_000}
+    held |= {"achieved_occupancy_pct": 25.0, "inst_executed": 8e6, "block_size": 64}
+    states = {"long_scoreboard": 20.0, "wait": 2.0, "selected": 1.0}
+    first = diagnose(made_up({"dram": 20.0}, states, duration=1e6, **held)).findings[0]
+    assert (first.id, first.label) == (
+        "occupancy_limited_block",
+        "occupancy limited by short blocks",
+    )
+    assert first.action.startswith("Start fewer blocks, with several items per thread")
+
+
+def test_what_a_very_short_kernel_shows_beside_its_start_is_no_cause() -> None:
+    """Two waves that end in 5 us: SMs differ, and are still being filled when it ends."""
+    shape = {"waves_per_sm": 2.08, "grid_size": 1700, "block_size": 256, "inst_executed": 2e5}
+    shape |= {"sm_active_cycles": 0.5 * ELAPSED, "sm_active_cycles_max": 0.6 * ELAPSED}
+    shape |= {"theoretical_occupancy_pct": 100.0, "achieved_occupancy_pct": 33.0}
+    shape |= {"elapsed_cycles": ELAPSED}
+    long, short = (
+        made_up({"dram": 16.0, "issue_slots": 8.0}, duration=duration, **shape)
+        for duration in (5e6, 5e3)
+    )
+    assert {"tail_effect", "occupancy_limited_block"} <= gains(LaunchView(long)).keys()
+    assert [each.id for each in diagnose(short).findings] == ["launch_bound"]
 
 
 def test_a_warp_that_has_ended_has_no_next_instruction() -> None:
