@@ -33,6 +33,19 @@ def finding_name(number: int, finding: Finding, each: LaunchExplanation) -> Text
     )  # fmt: skip
 
 
+def title_view(
+    number: int, finding: Finding, each: LaunchExplanation, width: int
+) -> Iterator[Renderable]:
+    """The name, with the certainty of the cause on a line of its own where it does not fit."""
+    name = finding_name(number, finding, each)
+    if name.cell_len <= width:
+        yield name
+        return
+    certainty = f"cause: {certainty_of(each, finding)}"
+    name.right_crop(len(certainty) + 2)
+    yield from (name, indented(Text(certainty, "dim")))
+
+
 def _objection(finding: Finding, each: LaunchExplanation) -> str:
     return "  (the model objects)" if is_disputed(finding, each) else ""
 
