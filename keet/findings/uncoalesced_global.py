@@ -10,7 +10,12 @@ from keet.analysis.facts import global_memory, instructions, on_chip, origin
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, WIDEST
-from keet.analysis.memory_work import global_accesses, global_addresses, global_part
+from keet.analysis.memory_work import (
+    global_accesses,
+    global_addresses,
+    global_part,
+    global_requests_part,
+)
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.source_lines.array_accesses import is_gather
@@ -183,7 +188,7 @@ def _fewer_sectors(view: LaunchView, kept: float) -> dict[str, float]:
         "L1": within,
         "L2": 1 - (1 - behind) * part,
         "DRAM": 1 - (1 - after(behind, dram)) * part,
-        "LSU": max(within, INDIRECT),
+        "LSU": max(within, 1 - (1 - kept) * global_requests_part(view), INDIRECT),
     }
 
 

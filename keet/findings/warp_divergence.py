@@ -17,12 +17,14 @@ from keet.analysis.kernel.inactive_threads import (
     empty_lanes,
     inactive_threads,
 )
+from keet.analysis.kernel.lone_thread import lone_thread
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WITHIN_SM, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.units import Quantity
 
 CONVERGED = Parameter(
     0.85, "exponent of the active threads' share: how much divergence can be removed", "fit"
@@ -129,6 +131,14 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             shown=shown,
         )
         evidence, active = (threads, shown), float(shown.value)
+    elif (lone := lone_thread(view)) and lone.executed < 1:  # barriers are its finding
+        share = 1 - lone.executed
+        active = min(WARP, (active - lone.executed) / share)
+        label = "threads active where not one of the block works alone"
+        shown = view.ledger.derived("threads_beside_lone", Quantity(active, "thread"), label)
+        words = "{text} Without the part in which one thread works while its block waits at a "
+        words += "barrier, {shown:.1f}s are active."
+        text, evidence = Sentence(words, text=text, shown=shown), (threads, shown)
     kept = 1 - share * (1 - (active / WARP) ** CONVERGED)
     # Divergent paths run one after the other and make warps wait longer. Empty lanes do not.
     shorter = 0.0 if cause == "outside" else INDIRECT
