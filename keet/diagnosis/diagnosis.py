@@ -147,7 +147,11 @@ def _all_fixed(
 def _explains(other: RankedCandidate, pipe: RankedCandidate) -> bool:
     """Whether the other cause is measured, or removes nearly as much time as a relieved pipe."""
     is_measured = other.candidate.basis == "measured" and other.gain >= WORTH
-    return is_measured or math.log(other.possible) >= EXPLAINS_PIPE * math.log(pipe.possible)
+    return is_measured or _nearly_as_much(other, pipe)
+
+
+def _nearly_as_much(each: RankedCandidate, other: RankedCandidate) -> bool:
+    return math.log(each.possible) >= EXPLAINS * math.log(other.possible)
 
 
 class CrossLaunchFindings(NamedTuple):
@@ -185,13 +189,32 @@ def ranked_candidates(view: LaunchView, model: TimeModel) -> list[RankedCandidat
         best.values(),
         key=lambda each: (-each.gain, _longest_left(each), usual[each.candidate.id]),
     )
-    ranked = _said_once(_idle_sms_first(ranked), view)
+    ranked = _said_once(_idle_sms_first(_empty_lanes_first(ranked)), view)
     return [each for each in ranked if not _is_explained(each, ranked, model)]
 
 
 def _longest_left(each: RankedCandidate) -> float:
     effect = each.candidate.effect
     return effect.longest_sm if isinstance(effect, Effect) else 1.0
+
+
+def _empty_lanes_first(ranked: list[RankedCandidate]) -> list[RankedCandidate]:
+    """Where blocks leave most lanes of their warps empty, how warps access memory follows from it:
+    that comes after it, unless it gains clearly more."""
+    empty = next((each for each in ranked if _leaves_lanes_empty(each)), None)
+    if empty is None:
+        return ranked
+    place = next(at for at, each in enumerate(ranked) if _nearly_as_much(empty, each))
+    others = [each for each in ranked if each is not empty]
+    return [*others[:place], empty, *others[place:]]
+
+
+def _leaves_lanes_empty(each: RankedCandidate) -> bool:
+    candidate, effect = each.candidate, each.candidate.effect
+    is_measured = candidate.id == "warp_divergence" and candidate.basis == "measured"
+    if not is_measured or not isinstance(effect, Effect) or each.gain < WORTH:
+        return False
+    return effect.units.get("issue", 1.0) <= MAJORITY
 
 
 def _idle_sms_first(ranked: list[RankedCandidate]) -> list[RankedCandidate]:
@@ -245,7 +268,7 @@ def _wastes_the_busiest(each: RankedCandidate, model: TimeModel) -> bool:
     return effect.units.get(model.busiest or "", 1.0) <= WASTEFUL
 
 
-EXPLAINS_PIPE = Parameter(0.7, "ln(gain) of a cause over that of the pipe it explains", "judgement")
+EXPLAINS = Parameter(0.7, "ln(gain) of a cause over that of a symptom it explains", "judgement")
 
 
 def _is_explained(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from keet.analysis.candidate import MEMORY_WAITS, Candidate
+from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, Candidate, kept_waits
 from keet.analysis.decisions.retries import beside_retries, retried
 from keet.analysis.facts import grid, origin, waits, warps
 from keet.analysis.facts.warps import IDLE_WARPS
@@ -21,7 +21,14 @@ from keet.analysis.kernel.lone_thread import lone_thread
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
-from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WITHIN_SM, Effect, TimeModel
+from keet.analysis.time_model import (
+    INDIRECT,
+    MOST_REMOVED,
+    SHARPNESS,
+    WITHIN_SM,
+    Effect,
+    TimeModel,
+)
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 from keet.units import Quantity
@@ -173,7 +180,10 @@ def _empty_lanes(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     # Full warps are fewer, and so are their rounds if not all of them fit at a time.
     rounds = max(1.0, view.value("waves_per_sm") or 1.0)
     units = {**dict.fromkeys(WITHIN_SM, kept), **_fewer_requests(kept)}
-    effect = Effect(units, every_wait=max(1.0, rounds * kept) / rounds)
+    # Warps wait for the SM's units as far as these are busy, and full warps load them less.
+    busy = max((model.loads.get(unit, 0.0) for unit in WITHIN_SM), default=0.0)
+    queues = kept_waits(model, (*MEMORY_WAITS, *MIO_WAITS), (1 - kept) * busy**SHARPNESS)
+    effect = Effect(units, queues, every_wait=max(1.0, rounds * kept) / rounds)
     if block.value == 1:
         # Serial code: with more threads, each has a part of its steps.
         effect = Effect(_fewer_requests(kept), longest_sm=kept)
