@@ -12,9 +12,10 @@ from keet.analysis.hardware.stages import SCHEDULERS
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.kernel.random_setup import skipped_ahead_share
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import MAJORITY, NAMED_PART
+from keet.analysis.limits import MAJORITY, NAMED_PART, NOTABLE_PART
 from keet.analysis.parameters import Parameter
-from keet.analysis.time_model import HOT_LINE, WORTH, Effect
+from keet.analysis.time_model import HOT_LINE, WORTH
+from keet.catalog import stalls
 from keet.diagnosis.diagnosis import Diagnosis
 from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 from keet.evidence import Evidence, Sentence
@@ -114,7 +115,8 @@ def _headline(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...], line_note: str
     cause = cause_and_line(first, line_note)
     if first.variant == "sleep":  # said already
         return Sentence("{where}.", where=where)
-    return Sentence("{where}; main cause: {cause}.", where=where, cause=cause)
+    rank = "possible" if first.cause_certainty == "possible" else "main"
+    return Sentence("{where}; {rank} cause: {cause}.", where=where, rank=rank, cause=cause)
 
 
 def cause_and_line(finding: Finding, line_note: str = "") -> Sentence:
@@ -243,6 +245,7 @@ def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sen
     parts = (
         said,
         _bound(diagnosis),
+        _hottest(view),
         _rarely_issuing(view) or _nearest_cause(diagnosis),
         _few_warps(view) if lacking else Sentence(),
         _tells_more(lacking),
@@ -289,15 +292,34 @@ def _direction(view: LaunchView) -> Sentence:
 def _bound(diagnosis: Diagnosis) -> Sentence:
     """How much could be left at most if the units did the same work, and the unit that bounds
     it."""
-    view, model = diagnosis.view, diagnosis.model
-    busiest = view.ceilings.get(model.busiest or "")
+    view = diagnosis.view
+    busiest = next(iter(view.ceilings.ranked), None)
     if busiest is None or view.ceilings.unmeasured == MEMORY_UNITS:  # memory may be the limit
         return Sentence()
-    times, what = Quantity(model.most(Effect()), ""), spoken_unit(busiest.name)
-    label = f"times faster at most with the same work of {what}"
-    most = view.ledger.derived("left.same_work", times, label, busiest.reached)
+    unit, left = spoken_unit(busiest.name), _left(view, busiest)
+    return Sentence("With the same work of {unit}, {left}.", unit=unit, left=left)
+
+
+def _hottest(view: LaunchView) -> Sentence:
+    """The line with most samples and what warps wait for there; empty where no line stands out."""
+    first = next(iter(view.sampled_places()), None)
+    if first is None or first.share < NOTABLE_PART:
+        return Sentence()
+    share = Quantity(100 * first.share, "%")
+    part = view.ledger.derived("hottest_line", share, "samples at the line with most of them")
+    waits = {
+        reason: place.share * sum(samples.values())
+        for reason, samples in view.table.stall_samples.items()
+        if stalls()[reason].counts_as_stall
+        for place in view.places_by(reason, samples)
+        if (place.file, place.line) == (first.file, first.line)
+    }
+    longest = max(waits, key=lambda reason: waits[reason], default=None)
     return Sentence(
-        "With the same work of {unit}, at most {most:.1f}x is left.", unit=what, most=most
+        "The line with most samples is {line} ({part:.0f}){why}.",
+        line=first.where,
+        part=part,
+        why=f": warps mostly wait for {stalls()[longest].waits_for} there" if longest else "",
     )
 
 
@@ -321,12 +343,11 @@ def _rarely_issuing(view: LaunchView) -> Sentence:
 
 
 def _nearest_cause(diagnosis: Diagnosis) -> Sentence:
-    """The largest possible cause, what shows it, and how much it would gain if it is there."""
-    if not diagnosis.minor:
+    """The largest possible cause, what shows it, and how much it would gain if it is there; empty
+    where it would gain less than 10 %."""
+    first = next(iter(diagnosis.minor), None)
+    if first is None or first.forecast.likely < WORTH:
         return Sentence()
-    first = diagnosis.minor[0]
-    if first.forecast.likely < WORTH:
-        return Sentence("Nearest to a cause: {cause}.", cause=first.label)
     label = f"times faster if it is {first.label}"
     times = Quantity(first.forecast.likely, "")
     gain = diagnosis.view.ledger.derived(f"if_there.{first.id}", times, label)

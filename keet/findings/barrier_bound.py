@@ -52,15 +52,14 @@ FINDING = FindingSpec(
         "(num_warps).",
         when(grid.warp_sized_blocks, name="one_warp"): "A block is one warp: replace "
         "__syncthreads by __syncwarp, and exchange values by shuffles{here}.",
-        when(
-            warps.one_thread_works, name="one_thread", unless=(warps.waits_for_other_blocks,)
-        ): "One thread works{here} while the rest of its block waits at a barrier: spread its "
-        "loop over all threads, and combine their partial results by shuffles "
-        "(cub::BlockReduce, or cub::BlockScan where each step needs the one before).",
         when(warps.few_warps_work, warps.waits_for_other_blocks, name="look_back"): "A few warps "
         "of each block wait for results of other blocks, and the rest of the block waits for "
         "these warps{here}: let each thread handle several items, so that there are fewer blocks "
         "and fewer such waits. Smaller blocks would increase them.",
+        when(warps.one_thread_works, name="one_thread"): "One thread works{here} while the rest of "
+        "its block waits at a barrier: spread its loop over all threads, and combine their partial "
+        "results by shuffles (cub::BlockReduce, or cub::BlockScan where each step needs the one "
+        "before).",
         when(warps.few_warps_work, name="few_warps"): "Only a few warps of each block work before "
         "the barrier, and the others wait for them{here}: spread that step over all warps, let "
         "each thread handle several items so that it is done less often, or start no more warps "
