@@ -43,9 +43,11 @@ class Verdict(NamedTuple):
     """Whose cause the headline names."""
 
 
+DEBUG_BUILD_STARTS = "This looks like a debug build (-G)"
+"""How the headline of a debug build begins: a store has no other sign of it."""
 DEBUG_BUILD_TEXT = Sentence(
-    "This looks like a debug build (-G): build without -G and profile again. keet does not "
-    "estimate gains of debug code."
+    f"{DEBUG_BUILD_STARTS}: build without -G and profile again. keet does not estimate gains of "
+    "debug code."
 )
 
 
