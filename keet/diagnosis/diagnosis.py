@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from keet.analysis.account import Account, account_of
 from keet.analysis.candidate import Candidate
 from keet.analysis.facts.grid import cold_start
+from keet.analysis.facts.waits import waits_for_queue
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
@@ -234,10 +235,13 @@ _TOO_LITTLE_WORK = ("small_grid", "launch_bound", "latency_bound")
 
 def _said_once(ranked: list[RankedCandidate], view: LaunchView) -> list[RankedCandidate]:
     """Of a launch of a few threads, only the first cause that says so. Where a kernel is too short,
-    its latencies are those of its start."""
+    its latencies are those of its start; where contended atomics fill the queue of memory
+    instructions, those of the atomics."""
     of_all = [each for each in ranked if each.candidate.id in _TOO_LITTLE_WORK]
     again = of_all[1:] if any(each.candidate.variant == "tiny" for each in of_all) else []
-    if of_all and of_all[0].candidate.id == "launch_bound" and cold_start.test(view):
+    is_start = of_all and of_all[0].candidate.id == "launch_bound" and cold_start.test(view)
+    is_atomic = ranked and ranked[0].candidate.id == "atomic_contention"
+    if is_start or (is_atomic and waits_for_queue.test(view)):
         again += [each for each in of_all if each.candidate.id == "latency_bound"]
     return [each for each in ranked if each not in again]
 

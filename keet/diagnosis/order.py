@@ -41,8 +41,9 @@ def order_reason(
         for each in (worth[0], other)
     ]
     return Sentence(
-        "Ranked before {other}, which takes a larger part of the time ({share:.0f} {part}), "
-        "because fixing it saves more: {own:.1f}x against {their:.1f}x{doubt}.",
+        "Ranked before {other}, although fixing that would relieve more of one part of the time "
+        "({share:.0f} {part}): this is expected to save more, {own:.1f}x{doubt} against "
+        "{their:.1f}x.",
         other=findings()[most].label,
         share=part.share,
         part=part.label,

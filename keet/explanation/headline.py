@@ -345,10 +345,10 @@ def _rarely_issuing(view: LaunchView) -> Sentence:
 
 
 def _nearest_cause(diagnosis: Diagnosis) -> Sentence:
-    """The largest possible cause, what shows it, and how much it would gain if it is there; empty
-    where it would gain less than 10 %."""
-    first = next(iter(diagnosis.minor), None)
-    if first is None or first.forecast.likely < WORTH:
+    """The likeliest cause that would gain 10 % if it is there, what shows it, and how much; empty
+    where there is none."""
+    first = next((each for each in diagnosis.minor if each.forecast.likely >= WORTH), None)
+    if first is None:
         return Sentence()
     label = f"times faster if it is {first.label}"
     times = Quantity(first.forecast.likely, "")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from keet.analysis.candidate import LEAST_PART, Candidate, part_of
 from keet.analysis.decisions.saturated import PIPE_WORK, saturated, unit_places
 from keet.analysis.facts import instructions, origin
+from keet.analysis.instruction_removal import kept_waits_by
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import NOTABLE_PART
 from keet.analysis.place import LeadingLines
@@ -77,14 +78,15 @@ FINDING = FindingSpec(
 
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    busy, functions = view.ceilings.reached("XU"), part_of(view, "MUFU")
+    busy, functions = view.ceilings.reached("XU"), part_of(view, *instructions.XU)
     if busy is not None and functions >= LEAST_PART:
         words = "The XU pipe (special functions, conversions) is busy for {busy:.0f} of the time."
         # Range reduction and scaling go with a function; of powers, the code shows all.
         expanded = _expanded(view)
         with_function = max(functions, expanded.value / 100) if expanded else functions
         left = 1 - (1 - PIPE_WORK) * with_function
-        effect = Effect({"XU": PIPE_WORK, **dict.fromkeys(("issue", "FMA", "ALU"), left)})
+        units = {"XU": float(PIPE_WORK), **dict.fromkeys(("issue", "FMA", "ALU"), left)}
+        effect = Effect(units, _kept_waits(view, model))
         text, shown = Sentence(words, busy=busy), [busy]
         if expanded is not None and expanded.value / 100 >= NOTABLE_PART:
             more = "{text} {share:.0f} {what}."
@@ -95,6 +97,19 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     pipe = saturated(view, model)
     if pipe is not None and pipe.work == "special functions":
         yield pipe.candidate(FINDING.id)
+
+
+def _kept_waits(view: LaunchView, model: TimeModel) -> dict[str, float]:
+    """Without samples, waits stay: which of them are for this pipe is not known."""
+    if view.code is None or not view.code.stalls:
+        return {}
+    gone = dict.fromkeys(_on_xu(view.code), 1 - PIPE_WORK)
+    return kept_waits_by(view, model, gone, 0.0)
+
+
+def _on_xu(code: MachineCode) -> list[int]:
+    program = code.program
+    return [each for each in program.ran if program.code[each].opcode in instructions.XU]
 
 
 def _expanded_names(code: MachineCode) -> set[str]:
@@ -129,6 +144,5 @@ def leading_lines(code: MachineCode) -> LeadingLines:
     if code.share(functions) >= NOTABLE_PART:
         of, positions = "instructions of expanded functions", functions
     else:
-        of, program = "special functions and conversions", code.program
-        positions = [each for each in program.ran if program.code[each].opcode in instructions.XU]
+        of, positions = "special functions and conversions", _on_xu(code)
     return LeadingLines(of, [(each, code.program.counts[each]) for each in positions])

@@ -15,6 +15,7 @@ from keet.analysis.time_model import LEAST_TIME, Effect, TimeModel
 from keet.diagnosis.diagnosis import diagnose
 from keet.diagnosis.forecast import possible_gain
 from keet.findings import findings
+from keet.profile import Launch
 from keet.profile.metric import Value
 from tests.conftest import needs_corpus
 from tests.rows import each_row
@@ -262,14 +263,24 @@ def test_sleep_is_shortened_by_no_other_fix() -> None:
     assert max(asleep_most.values()) < 1.1
 
 
-def of_atomics(sectors: float, l2: float = 6.0, loads: float = 12.5e6) -> float:
-    """Gain of a made-up launch with 1.57 million atomics, whose warps wait in the queue."""
+def with_atomics(sectors: float, l2: float = 6.0, loads: float = 12.5e6) -> Launch:
+    """A made-up launch with 1.57 million atomics, whose warps wait in the queue."""
     states = {"lg_throttle": 1866.0, "long_scoreboard": 600.0, "wait": 20.0, "selected": 1.0}
     counted = {"global_reduction_inst": 1.57e6, "global_reduction_sectors": sectors}
     counted |= {"global_load_sectors": loads, "global_store_sectors": 0.0}
     units = {"l1": 6.0, "l2": l2, "dram": 2.0, "issue_slots": 0.3}
-    launch = made_up(units, states, None, **counted)
+    return made_up(units, states, None, **counted)
+
+
+def of_atomics(sectors: float, l2: float = 6.0, loads: float = 12.5e6) -> float:
+    launch = with_atomics(sectors, l2, loads)
     return gains(LaunchView(launch)).get("atomic_contention", 1.0)
+
+
+def test_the_queue_of_contended_atomics_is_no_latency_of_its_own() -> None:
+    launch = with_atomics(32 * 1.57e6)
+    assert "latency_bound" in {each.id for each in diagnose(with_atomics(1.57e6)).findings}
+    assert [each.id for each in diagnose(launch).findings] == ["atomic_contention"]
 
 
 def test_atomics_of_one_request_per_thread_are_contended_if_nothing_is_busy() -> None:
