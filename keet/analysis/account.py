@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from keet.analysis.decisions.double_precision import FULL_RATE, single_over_double
 from keet.analysis.hardware.ceilings import HOST_LINK, spoken_unit, verb_of
 from keet.analysis.hardware.stages import sm_elapsed_cycles
 from keet.analysis.kernel.inactive_threads import filled_lanes
@@ -164,6 +165,10 @@ _BUSY_UNITS: Mapping[str, tuple[str, ...]] = {
     "warpgroup_arrive": ("tensor",),
 }
 """Units that warps wait for in each warp state."""
+_WITH_FEW_LANES = ("mio_throttle", "short_scoreboard", "tex_throttle")
+"""Warp states in which warps also wait for the FP64 pipe on GPUs with few FP64 lanes: there it is
+fed by the queues of memory instructions."""
+_DOUBLE = ("double", "latency of double-precision instructions")
 _SHORT_OPERATIONS = "latency of short operations (shared memory, constants, special functions)"
 _LATENCIES = {
     "long_scoreboard": ("memory", "latency of global or local memory"),
@@ -350,8 +355,8 @@ class _AccountBuilder:
             name, label = _OTHERS[state]
             yield _Draft(name, f"{label}", share, (stall,))
             return
-        units = [unit for unit in _BUSY_UNITS.get(state, ()) if unit in self.model.loads]
-        busy = 0.0
+        units = [unit for unit in self._units(state) if unit in self.model.loads]
+        busy, unit = 0.0, ""
         if units:
             unit = max(units, key=lambda name: self.model.loads[name])
             busy = 1.0 if self._is_full(state, unit) else self.model.loads[unit] ** SHARPNESS
@@ -359,11 +364,17 @@ class _AccountBuilder:
             reached = self._reached(unit)
             yield _Draft(f"busy.{slug(unit)}", label, busy * share, (stall, reached))
         if state in _LATENCIES:
-            kind, label = _LATENCIES[state]
+            queued = unit == "FP64" and state in _WITH_FEW_LANES
+            kind, label = _DOUBLE if queued else _LATENCIES[state]
             yield _Draft(f"latency.{kind}", label, (1 - busy) * share, (stall,))
         else:
             label = "not attributable (other warp states)"
             yield _Draft(UNKNOWN, label, (1 - busy) * share, (stall,))
+
+    def _units(self, state: str) -> tuple[str, ...]:
+        units = _BUSY_UNITS.get(state, ())
+        slow = state in _WITH_FEW_LANES and single_over_double(self.view) > FULL_RATE
+        return (*units, "FP64") if slow else units
 
     def _is_full(self, state: str, unit: str) -> bool:
         """Warps mostly wait for a math pipe, and the tensor cores are the busiest one: they are

@@ -111,6 +111,14 @@ def global_loads_part(view: LaunchView) -> float:
     return loads / every if loads else 1.0
 
 
+def global_requests_part(view: LaunchView) -> float:
+    """Share of the LSU pipe's instructions that access global memory, 0 to 1; 1 if they were not
+    counted. The pipe takes an instruction once, however many passes through L1 it needs."""
+    world = view.count("LDG", "STG", "LD", "ST", "LDGSTS")
+    others = view.count("LDS", "STS", "LDSM", "STSM", "ATOMS", "LDL", "STL")
+    return world / (world + others) if world else 1.0
+
+
 def global_accesses_part(view: LaunchView) -> float:
     """Share of the loads and stores on global and local memory that is global, 0 to 1; 1 if they
     were not counted. Warps wait for both in the same warp states."""

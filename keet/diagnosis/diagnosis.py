@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.account import Account, account_of
 from keet.analysis.candidate import Candidate
+from keet.analysis.facts.grid import cold_start
+from keet.analysis.facts.waits import waits_for_queue
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
@@ -50,6 +52,9 @@ class Diagnosis(NamedTuple):
     limits the launch by needed work; else None."""
     judged_by: frozenset[str]
     """Metrics that the candidates used, by ncu's names."""
+    in_any_build: Finding | None = None
+    """Of a debug build: the cause that the launch shape alone shows. It does not depend on the
+    code."""
 
 
 def diagnose(
@@ -72,6 +77,7 @@ def diagnose(
     account = account_of(view, model)
     unknown = account.unknown_while_active
     # What a build without -G would take, the time of debug code does not say.
+    by_shape = next((each for each in ranked if is_worth(each) and _is_shape(each)), None)
     ranked = [] if is_debug_build(view) else ranked
     worth = [each for each in ranked if is_worth(each)]
     reported, worth = _reported(worth, model, unknown)
@@ -93,7 +99,14 @@ def diagnose(
         minor,
         healthy,
         measured,
+        _finding(by_shape, model, unknown) if by_shape and is_debug_build(view) else None,
     )
+
+
+def _is_shape(each: RankedCandidate) -> bool:
+    """Whether the launch shape shows the cause: SMs without a block, lanes without a thread."""
+    is_shape = each.candidate.id in ("small_grid", "warp_divergence")
+    return is_shape and each.candidate.basis == "measured"
 
 
 def _reported(
@@ -135,7 +148,11 @@ def _all_fixed(
 def _explains(other: RankedCandidate, pipe: RankedCandidate) -> bool:
     """Whether the other cause is measured, or removes nearly as much time as a relieved pipe."""
     is_measured = other.candidate.basis == "measured" and other.gain >= WORTH
-    return is_measured or math.log(other.possible) >= EXPLAINS_PIPE * math.log(pipe.possible)
+    return is_measured or _nearly_as_much(other, pipe)
+
+
+def _nearly_as_much(each: RankedCandidate, other: RankedCandidate) -> bool:
+    return math.log(each.possible) >= EXPLAINS * math.log(other.possible)
 
 
 class CrossLaunchFindings(NamedTuple):
@@ -173,13 +190,32 @@ def ranked_candidates(view: LaunchView, model: TimeModel) -> list[RankedCandidat
         best.values(),
         key=lambda each: (-each.gain, _longest_left(each), usual[each.candidate.id]),
     )
-    ranked = _said_once(_idle_sms_first(ranked))
+    ranked = _said_once(_idle_sms_first(_empty_lanes_first(ranked)), view)
     return [each for each in ranked if not _is_explained(each, ranked, model)]
 
 
 def _longest_left(each: RankedCandidate) -> float:
     effect = each.candidate.effect
     return effect.longest_sm if isinstance(effect, Effect) else 1.0
+
+
+def _empty_lanes_first(ranked: list[RankedCandidate]) -> list[RankedCandidate]:
+    """Where blocks leave most lanes of their warps empty, how warps access memory follows from it:
+    that comes after it, unless it gains clearly more."""
+    empty = next((each for each in ranked if _leaves_lanes_empty(each)), None)
+    if empty is None:
+        return ranked
+    place = next(at for at, each in enumerate(ranked) if _nearly_as_much(empty, each))
+    others = [each for each in ranked if each is not empty]
+    return [*others[:place], empty, *others[place:]]
+
+
+def _leaves_lanes_empty(each: RankedCandidate) -> bool:
+    candidate, effect = each.candidate, each.candidate.effect
+    is_measured = candidate.id == "warp_divergence" and candidate.basis == "measured"
+    if not is_measured or not isinstance(effect, Effect) or each.gain < WORTH:
+        return False
+    return effect.units.get("issue", 1.0) <= MAJORITY
 
 
 def _idle_sms_first(ranked: list[RankedCandidate]) -> list[RankedCandidate]:
@@ -197,12 +233,17 @@ _TOO_LITTLE_WORK = ("small_grid", "launch_bound", "latency_bound")
 """What a launch of a few threads shows: all of them say that it has too little work."""
 
 
-def _said_once(ranked: list[RankedCandidate]) -> list[RankedCandidate]:
-    """Of a launch of a few threads, only the first cause that says so."""
+def _said_once(ranked: list[RankedCandidate], view: LaunchView) -> list[RankedCandidate]:
+    """Of a launch of a few threads, only the first cause that says so. Where a kernel is too short,
+    its latencies are those of its start; where contended atomics fill the queue of memory
+    instructions, those of the atomics."""
     of_all = [each for each in ranked if each.candidate.id in _TOO_LITTLE_WORK]
-    if not any(each.candidate.variant == "tiny" for each in of_all):
-        return ranked
-    return [each for each in ranked if each not in of_all[1:]]
+    again = of_all[1:] if any(each.candidate.variant == "tiny" for each in of_all) else []
+    is_start = of_all and of_all[0].candidate.id == "launch_bound" and cold_start.test(view)
+    is_atomic = ranked and ranked[0].candidate.id == "atomic_contention"
+    if is_start or (is_atomic and waits_for_queue.test(view)):
+        again += [each for each in of_all if each.candidate.id == "latency_bound"]
+    return [each for each in ranked if each not in again]
 
 
 def _uses_idle_sms(each: RankedCandidate) -> bool:
@@ -231,7 +272,7 @@ def _wastes_the_busiest(each: RankedCandidate, model: TimeModel) -> bool:
     return effect.units.get(model.busiest or "", 1.0) <= WASTEFUL
 
 
-EXPLAINS_PIPE = Parameter(0.7, "ln(gain) of a cause over that of the pipe it explains", "judgement")
+EXPLAINS = Parameter(0.7, "ln(gain) of a cause over that of a symptom it explains", "judgement")
 
 
 def _is_explained(

@@ -78,4 +78,4 @@ def _kept(part: str, share: float, effect: Effect, model: TimeModel) -> float:
     waits = [(time, state) for state, time in model.waiting.items() if KINDS.get(state) == kind]
     every = sum(time for time, _ in waits)
     left = sum(time * effect.waits.get(state, 1.0) for time, state in waits)
-    return effect.every_wait * left / every if every else 1.0
+    return effect.every_wait * (left / every if every else 1.0)

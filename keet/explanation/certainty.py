@@ -22,11 +22,11 @@ def _reason(finding: Finding, view: LaunchView, account: Account) -> str:
         return "a build without -G may have other causes and other gains"
     if finding.variant in BETWEEN_LAUNCHES:  # they rest on equal amounts of bytes
         return "a report holds no pointers, so equal amounts of bytes are only a hint"
+    if not view.ceilings.ranked:
+        return "the report does not have the load of any unit, so keet assumes one"
     unknown = _largest_unknown(account)
     if unknown is not None and unknown.share.value >= 100 * MOSTLY_UNKNOWN:
         return f"{unknown.share:.0f} of the time is {unknown.label}"
-    if not view.ceilings.ranked:
-        return "the report does not have the load of any unit, so keet assumes one"
     if finding.expected < WORTH:
         return "good kernels often have as much of it"
     return "the report does not show whether a change can remove it"

@@ -14,7 +14,8 @@ from keet.analysis.kernel.random_setup import skipped_ahead_share
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, NAMED_PART, NOTABLE_PART
 from keet.analysis.parameters import Parameter
-from keet.analysis.time_model import HOT_LINE, LEADS, WORTH, Effect
+from keet.analysis.time_model import HOT_LINE, LEADS, WORTH
+from keet.catalog import stalls
 from keet.diagnosis.diagnosis import Diagnosis
 from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 from keet.evidence import Evidence, Sentence
@@ -42,9 +43,11 @@ class Verdict(NamedTuple):
     """Whose cause the headline names."""
 
 
+DEBUG_BUILD_STARTS = "This looks like a debug build (-G)"
+"""How the headline of a debug build begins: a store has no other sign of it."""
 DEBUG_BUILD_TEXT = Sentence(
-    "This looks like a debug build (-G): build without -G and profile again. keet does not "
-    "estimate gains of debug code."
+    f"{DEBUG_BUILD_STARTS}: build without -G and profile again. keet does not estimate gains of "
+    "debug code."
 )
 
 
@@ -61,13 +64,21 @@ def verdict_of(diagnosis: Diagnosis, line_note: str = "") -> Verdict:
     headline = _headline(diagnosis, leading, line_note)
     if is_debug_build(view):
         headline = Sentence(
-            "{debug} What follows describes the debug code. {where}.{setup}",
+            "{debug}{shape} What follows describes the debug code. {where}.{setup}",
             debug=DEBUG_BUILD_TEXT,
+            shape=_in_any_build(diagnosis),
             setup=_random_setup(view),
             where=(_at_peak(leading) or _not_near(diagnosis)).capitalized(),
         )
     blind = not diagnosis.findings and not model.is_measured
     return Verdict(limiter, reached, headline, diagnosis.healthy, blind)
+
+
+def _in_any_build(diagnosis: Diagnosis) -> Sentence:
+    found = diagnosis.in_any_build
+    if found is None:
+        return Sentence()
+    return Sentence(" In any build: {text} {action}", text=found.text, action=found.action)
 
 
 def _random_setup(view: LaunchView) -> Sentence:
@@ -106,7 +117,8 @@ def _headline(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...], line_note: str
     cause = cause_and_line(first, line_note)
     if first.variant == "sleep":  # said already
         return Sentence("{where}.", where=where)
-    return Sentence("{where}; main cause: {cause}.", where=where, cause=cause)
+    rank = "possible" if first.cause_certainty == "possible" else "main"
+    return Sentence("{where}; {rank} cause: {cause}.", where=where, rank=rank, cause=cause)
 
 
 def cause_and_line(finding: Finding, line_note: str = "") -> Sentence:
@@ -246,6 +258,7 @@ def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> Sen
     parts = (
         said,
         _bound(diagnosis),
+        _hottest(view),
         _rarely_issuing(view) or _nearest_cause(diagnosis),
         _few_warps(view) if lacking else Sentence(),
         _tells_more(lacking),
@@ -292,15 +305,34 @@ def _direction(view: LaunchView) -> Sentence:
 def _bound(diagnosis: Diagnosis) -> Sentence:
     """How much could be left at most if the units did the same work, and the unit that bounds
     it."""
-    view, model = diagnosis.view, diagnosis.model
-    busiest = view.ceilings.get(model.busiest or "")
+    view = diagnosis.view
+    busiest = next(iter(view.ceilings.ranked), None)
     if busiest is None or view.ceilings.unmeasured == MEMORY_UNITS:  # memory may be the limit
         return Sentence()
-    times, what = Quantity(model.most(Effect()), ""), spoken_unit(busiest.name)
-    label = f"times faster at most with the same work of {what}"
-    most = view.ledger.derived("left.same_work", times, label, busiest.reached)
+    unit, left = spoken_unit(busiest.name), _left(view, busiest)
+    return Sentence("With the same work of {unit}, {left}.", unit=unit, left=left)
+
+
+def _hottest(view: LaunchView) -> Sentence:
+    """The line with most samples and what warps wait for there; empty where no line stands out."""
+    first = next(iter(view.sampled_places()), None)
+    if first is None or first.share < NOTABLE_PART:
+        return Sentence()
+    share = Quantity(100 * first.share, "%")
+    part = view.ledger.derived("hottest_line", share, "samples at the line with most of them")
+    waits = {
+        reason: place.share * sum(samples.values())
+        for reason, samples in view.table.stall_samples.items()
+        if stalls()[reason].counts_as_stall
+        for place in view.places_by(reason, samples)
+        if (place.file, place.line) == (first.file, first.line)
+    }
+    longest = max(waits, key=lambda reason: waits[reason], default=None)
     return Sentence(
-        "With the same work of {unit}, at most {most:.1f}x is left.", unit=what, most=most
+        "The line with most samples is {line} ({part:.0f}){why}.",
+        line=first.where,
+        part=part,
+        why=f": warps mostly wait for {stalls()[longest].waits_for} there" if longest else "",
     )
 
 
@@ -324,12 +356,11 @@ def _rarely_issuing(view: LaunchView) -> Sentence:
 
 
 def _nearest_cause(diagnosis: Diagnosis) -> Sentence:
-    """The largest possible cause, what shows it, and how much it would gain if it is there."""
-    if not diagnosis.minor:
+    """The likeliest cause that would gain 10 % if it is there, what shows it, and how much; empty
+    where there is none."""
+    first = next((each for each in diagnosis.minor if each.forecast.likely >= WORTH), None)
+    if first is None:
         return Sentence()
-    first = diagnosis.minor[0]
-    if first.forecast.likely < WORTH:
-        return Sentence("Nearest to a cause: {cause}.", cause=first.label)
     label = f"times faster if it is {first.label}"
     times = Quantity(first.forecast.likely, "")
     gain = diagnosis.view.ledger.derived(f"if_there.{first.id}", times, label)

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from keet.analysis.candidate import MIO_WAITS, Candidate, kept_waits, part_of
 from keet.analysis.facts import grid, instructions, on_chip, origin, waits, warps
+from keet.analysis.instruction_removal import kept_waits_by
 from keet.analysis.kernel.grid_use import least_kept
+from keet.analysis.kernel.lone_thread import LoneThread, lone_thread
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
-from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
-from keet.evidence import Sentence
+from keet.analysis.place import Place
+from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WITHIN_SM, Effect, TimeModel
+from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.units import Quantity
 
 PER_STEP = Parameter(
     5, "instructions of a step of a tree: barrier, store, two loads, sum", "judgement"
 )
 MOSTLY = Parameter(0.75, "accesses of such a step over their usual number", "judgement")
 BARRIER_WAITS = Parameter(0.75, "share of the waiting at barriers that a fix removes", "fit")
+
+ONE_THREAD = "one_thread"
 
 FINDING = FindingSpec(
     id="barrier_bound",
@@ -30,6 +37,7 @@ FINDING = FindingSpec(
     credited_rules=("IssueSlotUtilization", "CPIStall", "LaunchConfiguration"),
     parameters=(BARRIER_WAITS, INDIRECT),
     claims=("waiting", "instructions"),
+    labels={ONE_THREAD: "one thread works while its block waits"},
     unlike={
         "latency_bound": "If all warps of a block wait for loads in front of the barrier, the "
         "loads are the cause; both findings may then be reported.",
@@ -48,6 +56,10 @@ FINDING = FindingSpec(
         "of each block wait for results of other blocks, and the rest of the block waits for "
         "these warps{here}: let each thread handle several items, so that there are fewer blocks "
         "and fewer such waits. Smaller blocks would increase them.",
+        when(warps.one_thread_works, name="one_thread"): "One thread works{here} while the rest of "
+        "its block waits at a barrier: spread its loop over all threads, and combine their partial "
+        "results by shuffles (cub::BlockReduce, or cub::BlockScan where each step needs the one "
+        "before).",
         when(warps.few_warps_work, name="few_warps"): "Only a few warps of each block work before "
         "the barrier, and the others wait for them{here}: spread that step over all warps, let "
         "each thread handle several items so that it is done less often, or start no more warps "
@@ -91,11 +103,38 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if barrier is not None and barrier.value > 0:
         text = Sentence("Warps spend {at:.0f} of their time at block-wide barriers.", at=barrier)
         waits = kept_waits(model, ("barrier",), BARRIER_WAITS)
-        effect = Effect({"ADU": INDIRECT}, waits)
+        variant, effect = "", Effect({"ADU": INDIRECT}, waits)
         if steps := _tree_steps(view):  # shuffles need neither the barriers nor shared memory
             units = dict.fromkeys(("issue", "ALU", "L1", "LSU", "ADU"), 1 - steps)
             effect = Effect(units, waits | kept_waits(model, MIO_WAITS, steps))
-        yield Candidate(FINDING.id, text, effect, (barrier,), view.barrier_places, "assumed")
+        evidence: tuple[Evidence, ...] = (barrier,)
+        if lone := lone_thread(view):
+            variant, effect = ONE_THREAD, _shared_out(view, model, lone)
+            part, label = Quantity(100 * lone.executed, "%"), "executed by one thread per block"
+            share = view.ledger.derived("lone_thread_share", part, label)
+            words = "Warps spend {at:.0f} of their time at block-wide barriers, mostly while one "
+            words += "thread of their block executes {share:.0f} of all instructions."
+            text, evidence = Sentence(words, at=barrier, share=share), (barrier, share)
+        places = partial(_lone_places, view, lone) if lone else view.barrier_places
+        yield Candidate(FINDING.id, text, effect, evidence, places, "assumed", variant)
+
+
+def _lone_places(view: LaunchView, lone: LoneThread) -> tuple[Place, ...]:
+    """Lines by the instructions that one thread executes; without lines, the barrier."""
+    if view.code is None:
+        return view.barrier_places()
+    program = view.code.program
+    runs = {program.code[each].address: program.counts[each] for each in lone.positions}
+    return view.places_by("instructions of one thread", runs) or view.barrier_places()
+
+
+def _shared_out(view: LaunchView, model: TimeModel, lone: LoneThread) -> Effect:
+    """All threads of the block do a part of what one of them does now."""
+    kept = 1 - MOST_REMOVED * lone.executed
+    gone = dict.fromkeys(lone.positions, float(MOST_REMOVED))
+    waits = kept_waits_by(view, model, gone, 1 - kept)
+    waits["barrier"] = 1 - MOST_REMOVED * lone.waiting
+    return Effect(dict.fromkeys(WITHIN_SM, kept), waits)
 
 
 def _tree_steps(view: LaunchView) -> float:

@@ -57,8 +57,9 @@ FINDING = FindingSpec(
         "where the accuracy allows it{here}, with compensated sums (two floats) where it does not.",
         when(instructions.pipe_fp64, origin.slow_double, name="slow_pipe"): "This GPU computes "
         "doubles at a small part of its single-precision rate: use single precision where the "
-        "accuracy allows it{here}, and look for unintended doubles: constants without an f, and "
-        "functions such as pow and sqrt instead of powf and sqrtf.",
+        "accuracy allows it{here}, 64-bit integers for whole numbers, and look for unintended "
+        "doubles: constants without an f, and functions such as pow and sqrt instead of powf and "
+        "sqrtf.",
         when(instructions.computes_in_single, name="single"): "Use half2 or bfloat162 arithmetic "
         "where the accuracy allows it{here}, with sums in single precision.",
         otherwise: "Use single precision where the accuracy allows it{here}, at least for the "

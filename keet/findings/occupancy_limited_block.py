@@ -12,6 +12,7 @@ from keet.analysis.decisions.occupancy import (
     not_limited_by,
 )
 from keet.analysis.facts import grid, origin
+from keet.analysis.kernel.grid_use import shortness
 from keet.analysis.kernel.work_per_warp import instructions_per_warp
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
@@ -43,6 +44,7 @@ FINDING = FindingSpec(
     ),
     parameters=(MOST_OCCUPANCY, INDIRECT, LEADS),
     claims=("parallelism",),
+    labels={grid.SHORT_BLOCKS: "occupancy limited by short blocks"},
     unlike={
         "small_grid": "There are not enough blocks in the grid at all.",
         "load_imbalance": "Achieved occupancy is also low if few SMs work longer than the others.",
@@ -53,6 +55,8 @@ FINDING = FindingSpec(
         "size of {library} for this call: its block size can't be changed.",
         when(origin.triton): "Raise num_warps, so that each program brings more warps to its SM, "
         "and let a program handle more elements.",
+        when(grid.short_blocks): "Start fewer blocks{here}, with several items per thread (a "
+        "grid-stride loop) or more threads per block: these end about as fast as new ones start.",
         when(grid.warps_limit, name="uneven"): "Use smaller blocks: blocks of this size do not "
         "divide the SM's warps evenly, so some stay unused.",
         when(grid.small_blocks, name="small"): "Use larger blocks, of four to eight warps: the "
@@ -83,7 +87,9 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     # Uneven SMs have low occupancy for another reason.
     even = model.balance.evenness if model.balance.longest else 1.0
     times = even * USUAL_ACHIEVED * float(possible.value) / float(reached.value)
-    effect = Effect(waits=covered_waits(model, min(max(times, 1.0), MOST_OCCUPANCY)))
+    # In a very short kernel, SMs are still being filled when it ends, whatever its blocks do.
+    times = min(max(times, 1.0), MOST_OCCUPANCY) ** (1 - shortness(view, model))
+    effect = Effect(waits=covered_waits(model, times))
     text = (
         "Achieved occupancy is {reached:.0f}, and {possible:.0f} is possible. There are enough "
         "blocks (waves per SM: {waves:.1f}), but a warp ends after {per_warp:.0f} instructions, "
@@ -91,7 +97,9 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     )
     said = Sentence(text, reached=reached, possible=possible, waves=waves, per_warp=per_warp)
     evidence = (reached, possible, waves, per_warp)
-    yield Candidate(FINDING.id, said, effect, evidence, view.launch_places, "assumed")
+    yield Candidate(
+        FINDING.id, said, effect, evidence, view.launch_places, "assumed", grid.SHORT_BLOCKS
+    )
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:

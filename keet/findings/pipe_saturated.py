@@ -43,12 +43,14 @@ FINDING = FindingSpec(
         "L1/sent": "scattered stores keep L1 busy",
         "L1/passes": "accesses that take many passes through L1",
         "L1/shared": "shared-memory accesses keep L1 busy",
+        "L1/unread": "needless stores to shared memory",
         "L1/loads": "global loads keep L1 busy",
         "L1/stores": "global stores keep L1 busy",
         "L1/local": "local memory keeps L1 busy",
         "L1/atomics": "atomics keep L1 busy",
         "LSU": "memory accesses keep the LSU pipe busy",
         "LSU/shared": "shared-memory accesses keep the LSU pipe busy",
+        "LSU/unread": "needless stores to shared memory",
         "LSU/loads": "global loads keep the LSU pipe busy",
         "LSU/stores": "global stores keep the LSU pipe busy",
         "LSU/local": "local memory keeps the LSU pipe busy",
@@ -95,6 +97,9 @@ FINDING = FindingSpec(
         when(instructions.pipe_lsu, global_memory.replays, name="replays"): "Each memory "
         "instruction takes many wavefronts{here}: let neighbouring threads access neighbouring "
         "words of global memory and different banks of shared memory.",
+        when(instructions.unread_stores, name="unread"): "Store to shared memory only what is read "
+        "from it{here}: let one thread or warp write what all of them need (under a condition on "
+        "threadIdx.x), and clear nothing that is overwritten.",
         when(
             instructions.pipe_lsu,
             origin.looks_like_gemm,

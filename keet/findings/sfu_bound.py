@@ -129,7 +129,10 @@ def _effect(view: LaunchView, model: TimeModel, functions: float) -> Effect:
         units["FMA"] = 1 - removed_part(view, gone, "FMA") + added / on_fma
     if code is not None and code.expanded(LARGE_ANGLES):
         units |= without_local(view)
-    waits = kept_waits_by(view, model, gone, 1 - units["issue"]) if gone else {}
+    waits: dict[str, float] = {}
+    if gone or (code is not None and code.stalls):  # without samples, waits for this pipe stay
+        on_pipe = dict.fromkeys(_on_xu(code) if code else (), 1 - PIPE_WORK)
+        waits = kept_waits_by(view, model, {**on_pipe, **gone}, 1 - units["issue"])
     more = {
         unit: min(MOST_LOAD, part * model.loads.get(unit, 0.0))
         for unit, part in units.items()
@@ -159,11 +162,15 @@ def _gone(view: LaunchView) -> dict[int, float]:
 def _removed_on_xu(view: LaunchView, gone: Mapping[int, float]) -> float:
     if view.code is None:
         return 0.0
-    program = view.code.program
-    own = [each for each in program.ran if program.code[each].opcode in instructions.XU]
+    program, own = view.code.program, _on_xu(view.code)
     every = sum(program.counts[each] for each in own)
     removed = sum(program.counts[each] * gone.get(each, 0.0) for each in own)
     return removed / every if every else 0.0
+
+
+def _on_xu(code: MachineCode) -> list[int]:
+    program = code.program
+    return [each for each in program.ran if program.code[each].opcode in instructions.XU]
 
 
 def _expanded_names(code: MachineCode) -> set[str]:
@@ -211,6 +218,5 @@ def leading_lines(code: MachineCode) -> LeadingLines:
     if code.share(functions) >= NOTABLE_PART:
         of, positions = "instructions of expanded functions", functions
     else:
-        of, program = "special functions and conversions", code.program
-        positions = [each for each in program.ran if program.code[each].opcode in instructions.XU]
+        of, positions = "special functions and conversions", _on_xu(code)
     return LeadingLines(of, [(each, code.program.counts[each]) for each in positions])

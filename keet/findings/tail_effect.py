@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from keet.analysis.candidate import Candidate
 from keet.analysis.decisions.uneven import evenness
 from keet.analysis.facts import grid, origin
-from keet.analysis.kernel.grid_use import BALANCED, grid_shape
+from keet.analysis.kernel.grid_use import BALANCED, grid_shape, shortness
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import Effect, TimeModel
 from keet.evidence import Sentence
@@ -57,7 +57,7 @@ FINDING = FindingSpec(
 )
 
 
-def candidates(view: LaunchView, _: TimeModel) -> Iterator[Candidate]:
+def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     shape, even = grid_shape(view), evenness(view)
     if even is None or shape is None or shape.spread < 1:
         return
@@ -66,7 +66,9 @@ def candidates(view: LaunchView, _: TimeModel) -> Iterator[Candidate]:
         text = "Waves per SM: {waves:.2f}. The last wave leaves SMs idle: {even}."
         said = Sentence(text, waves=waves, even=even.text)
         left = max(float(even.ratio.value), shape.expected) / BALANCED
-        effect, evidence = Effect(longest_sm=min(1.0, left)), (waves, even.share, even.ratio)
+        # In a very short kernel, SMs differ because blocks start one after the other.
+        kept = min(1.0, left) ** (1 - shortness(view, model))
+        effect, evidence = Effect(longest_sm=kept), (waves, even.share, even.ratio)
         yield Candidate(FINDING.id, said, effect, evidence, view.launch_places)
 
 

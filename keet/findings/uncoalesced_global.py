@@ -15,6 +15,7 @@ from keet.analysis.memory_work import (
     global_addresses,
     global_atomics,
     global_part,
+    global_requests_part,
 )
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
@@ -191,7 +192,7 @@ def _fewer_sectors(view: LaunchView, kept: float) -> dict[str, float]:
         "L1": within,
         "L2": 1 - (1 - behind) * part,
         "DRAM": 1 - (1 - after(behind, dram)) * part,
-        "LSU": max(within, INDIRECT),
+        "LSU": max(within, 1 - (1 - kept) * global_requests_part(view), INDIRECT),
     }
 
 

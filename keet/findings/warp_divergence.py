@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from keet.analysis.candidate import MEMORY_WAITS, Basis, Candidate, chance_by
+from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, Basis, Candidate, chance_by, kept_waits
 from keet.analysis.decisions.retries import beside_retries, retried
 from keet.analysis.facts import grid, origin, waits, warps
 from keet.analysis.facts.warps import IDLE_WARPS
@@ -17,12 +17,21 @@ from keet.analysis.kernel.inactive_threads import (
     empty_lanes,
     inactive_threads,
 )
+from keet.analysis.kernel.lone_thread import lone_thread
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
-from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WITHIN_SM, Effect, TimeModel
+from keet.analysis.time_model import (
+    INDIRECT,
+    MOST_REMOVED,
+    SHARPNESS,
+    WITHIN_SM,
+    Effect,
+    TimeModel,
+)
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.units import Quantity
 
 CONVERGED = Parameter(
     0.85, "exponent of the active threads' share: how much divergence can be removed", "fit"
@@ -132,6 +141,14 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             shown=shown,
         )
         evidence, active = (threads, shown), float(shown.value)
+    elif (lone := lone_thread(view)) and lone.executed < 1:  # barriers are its finding
+        share = 1 - lone.executed
+        active = min(WARP, (active - lone.executed) / share)
+        label = "threads active where not one of the block works alone"
+        shown = view.ledger.derived("threads_beside_lone", Quantity(active, "thread"), label)
+        words = "{text} Without the part in which one thread works while its block waits at a "
+        words += "barrier, {shown:.1f}s are active."
+        text, evidence = Sentence(words, text=text, shown=shown), (threads, shown)
     kept = 1 - share * (1 - (active / WARP) ** CONVERGED)
     # Divergent paths run one after the other and make warps wait longer. Empty lanes do not.
     shorter = 0.0 if cause == "outside" else INDIRECT
@@ -171,7 +188,10 @@ def _empty_lanes(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     # Full warps are fewer, and so are their rounds if not all of them fit at a time.
     rounds = max(1.0, view.value("waves_per_sm") or 1.0)
     units = {**dict.fromkeys(WITHIN_SM, kept), **_fewer_requests(kept)}
-    effect = Effect(units, every_wait=max(1.0, rounds * kept) / rounds)
+    # Warps wait for the SM's units as far as these are busy, and full warps load them less.
+    busy = max((model.loads.get(unit, 0.0) for unit in WITHIN_SM), default=0.0)
+    queues = kept_waits(model, (*MEMORY_WAITS, *MIO_WAITS), (1 - kept) * busy**SHARPNESS)
+    effect = Effect(units, queues, every_wait=max(1.0, rounds * kept) / rounds)
     if block.value == 1:
         # Serial code: with more threads, each has a part of its steps.
         effect = Effect(_fewer_requests(kept), longest_sm=kept)

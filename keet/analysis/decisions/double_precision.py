@@ -70,8 +70,10 @@ def measured_doubles(
     sentence and its evidence. None: there is none, or the report does not say."""
     pipe, shown = _busy_pipe(view, model)
     if not view.opcodes:
-        ratio, rate = view.get("device_fp32_fp64_ratio"), Sentence("")
-        if ratio is not None and ratio.value > FULL_RATE:
+        rate = Sentence("")
+        if (times := single_over_double(view)) > FULL_RATE:
+            label = "FP32 over FP64 rate of this GPU"
+            ratio = view.ledger.derived("fp32_fp64_ratio", Quantity(times, ""), label)
             rate = Sentence(", and this GPU computes FP32 {ratio:.0f} times as fast", ratio=ratio)
             shown = (*shown, ratio)
         return (Sentence("The {pipe}{rate}.", pipe=pipe, rate=rate), shown) if pipe else None
@@ -105,11 +107,12 @@ def _busy_pipe(view: LaunchView, model: TimeModel) -> tuple[Sentence | None, tup
 
 
 def single_over_double(view: LaunchView) -> float:
-    """The GPU's FP32 over FP64 rate: from the report, else from NVIDIA's documentation."""
-    told = view.value("device_fp32_fp64_ratio")
+    """The GPU's FP32 over FP64 rate by the driver and by NVIDIA's documentation: the larger one,
+    because the driver counts half of the FP32 lanes where an SM has 128 of them."""
+    told = view.value("device_fp32_fp64_ratio") or 0.0
     known = throughputs().get(view.launch.device.compute_capability or "")
     rates = known.per_cycle if known else {}
-    return told or rates.get("fp32", 0.0) / (rates.get("fp64") or math.inf) or FULL_RATE
+    return max(told, rates.get("fp32", 0.0) / (rates.get("fp64") or math.inf)) or FULL_RATE
 
 
 def in_single_precision(view: LaunchView, model: TimeModel, *, is_unintended: bool) -> Effect:

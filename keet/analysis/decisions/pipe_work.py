@@ -8,17 +8,19 @@ from __future__ import annotations
 from typing import Literal
 
 from keet.analysis.decisions.replays import replays
+from keet.analysis.decisions.saturated import PIPE_WORK
 from keet.analysis.facts.global_memory import sends_to_l2
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, WIDEST
+from keet.analysis.sass.instructions.opcodes import Role
 from keet.analysis.time_model import TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.records import NamedTuple
 from keet.units import Quantity
 
-Kind = Literal["shared", "loads", "stores", "local", "atomics", "sent", "passes", ""]
-"""`sent`: stores that take many passes through L1. `passes`: other accesses that do. Empty: not
-known, or of several kinds."""
+Kind = Literal["shared", "unread", "loads", "stores", "local", "atomics", "sent", "passes", ""]
+"""`unread`: stores to shared memory of far more than is read from it. `sent`: stores that take many
+passes through L1. `passes`: other accesses that do. Empty: not known, or of several kinds."""
 _WORDS: dict[Kind, str] = {
     "shared": "access shared memory",
     "loads": "load from global memory",
@@ -33,6 +35,8 @@ _OPCODES: dict[Kind, tuple[str, ...]] = {
     "local": ("LDL", "STL"),
     "atomics": ("RED", "REDG", "ATOM", "ATOMG"),
 }
+_FROM_REGISTERS = ("HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "OMMA")
+"""Matrix instructions that read no shared memory."""
 _METRICS: dict[Kind, tuple[str, ...]] = {
     "shared": ("shared_load_inst", "shared_store_inst"),
     "loads": ("global_load_requests",),
@@ -65,7 +69,40 @@ def pipe_work(view: LaunchView, model: TimeModel, unit: str) -> PipeWork:
     part = Quantity(100 * counts[kind] / every, "%")
     share = view.ledger.derived("accesses_of_a_kind", part, "share of the memory instructions")
     why = "; {share:.0f} of the memory instructions {kind}"
-    return PipeWork(kind, Sentence(why, share=share, kind=_WORDS[kind]), (share,))
+    found = PipeWork(kind, Sentence(why, share=share, kind=_WORDS[kind]), (share,))
+    return _unread(view, found) or found if kind == "shared" else found
+
+
+_READ_OTHERWISE = ("LDSM", "ATOMS", "LD", "ATOM", "UTMASTG", "UBLKCP", "UBLKRED", "UTMAREDG")
+"""Opcodes that read shared memory in amounts that are not counted here."""
+
+
+def _unread(view: LaunchView, found: PipeWork) -> PipeWork | None:
+    """Threads store more bytes to shared memory than they read: at least the rest is stored in
+    vain. None: they do not, or something else may read it."""
+    threads = view.table.column("thread_inst_executed") or view.table.threads
+    if view.code is None or threads is None or view.count(*_READ_OTHERWISE):
+        return None
+    program, moved, stores = view.code.program, {"LDS": 0.0, "STS": 0.0}, 0.0
+    for position in program.ran:
+        each = program.code[position]
+        if each.opcode in moved:
+            moved[each.opcode] += each.width * threads.get(each.address, 0)
+        elif each.role is Role.TENSOR and each.opcode not in _FROM_REGISTERS:
+            return None
+        stores += program.counts[position] if each.opcode == "STS" else 0
+    every = sum(_counts(view).values()) + view.count("SHFL")
+    if not moved["STS"] or not every:
+        return None
+    left = 1 - max(0.0, 1 - moved["LDS"] / moved["STS"]) * stores / every
+    if left >= PIPE_WORK:
+        return None
+    label = "bytes stored to shared memory over bytes read from it"
+    ratio = Quantity(moved["STS"] / max(moved["LDS"], 1.0), "")
+    times = view.ledger.derived("shared_stores_per_read", ratio, label)
+    words = "{why}, and threads store {times:.1f} times the bytes there that they read"
+    why = Sentence(words, why=found.why, times=times)
+    return PipeWork("unread", why, (*found.evidence, times), left)
 
 
 def _counts(view: LaunchView) -> dict[Kind, float]:

@@ -64,6 +64,11 @@ def short_lived_warps(view: LaunchView) -> Answer:
     return executed is not None and executed.value <= FEW_INSTRUCTIONS and (waves or 0) > 1
 
 
+SHORT_BLOCKS = "short_blocks"
+short_blocks = Fact(
+    "blocks end about as fast as new ones start",
+    of_finding=lambda _, finding: finding.variant == SHORT_BLOCKS,
+)
 waves_just_over = Fact.measured(
     "the last wave holds a few blocks",
     lambda waves: waves > 1 and 0 < waves % 1 <= FEW,

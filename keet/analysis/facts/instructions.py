@@ -255,9 +255,12 @@ pipe_issue = _limited_by("the schedulers' issue slots are the limit", "issue")
 pipe_l2 = _limited_by(f"{_AT_LIMIT} L2", "L2")
 
 
-def _busy_with(words: str, variant: str) -> Fact:
-    return Fact(words, of_finding=lambda _, finding: finding.variant == variant)
+def _busy_with(words: str, *variants: str) -> Fact:
+    return Fact(words, of_finding=lambda _, finding: finding.variant in variants)
 
 
 scattered_stores = _busy_with("stores take several passes through L1", "L1/sent")
 many_passes = _busy_with("accesses take several passes through L1", "L1/passes")
+unread_stores = _busy_with(
+    "threads store far more to shared memory than they read from it", "LSU/unread", "L1/unread"
+)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from keet.analysis.facts.fact import Answer, Fact, fact
 from keet.analysis.kernel.inactive_threads import WARP, Cause, inactive_threads
+from keet.analysis.kernel.lone_thread import few_work, lone_thread, waits_at_barriers
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY
-from keet.analysis.view_cache import cached_per_view
-
-if TYPE_CHECKING:
-    from keet.analysis.sass.analyses.barriers import BarrierWait
 
 
 def _inactive(words: str, cause: Cause, metric: str = "active_threads_per_warp") -> Fact:
@@ -66,16 +61,13 @@ def inactive_in_routines(view: LaunchView) -> Answer:
 # --- barriers
 
 
-@cached_per_view
-def _barrier_waits(view: LaunchView) -> list[BarrierWait]:
-    """Sorted by samples; none if the report does not show them."""
-    code, block = view.code, view.launch.block
-    if code is None or block is None:
-        return []
-    from keet.analysis.sass.analyses.barriers import barrier_waits
-
-    warps = -(-block[0] * block[1] * block[2] // WARP)
-    return barrier_waits(code.program, code.stalls, warps)
+@fact(
+    "one thread works while the other warps of its block wait at the barrier",
+    metrics=("stall_barrier",),
+)
+def one_thread_works(view: LaunchView) -> Answer:
+    lone = lone_thread(view)
+    return view.code.addresses(lone.positions) if view.code and lone else False
 
 
 @fact(
@@ -83,11 +75,9 @@ def _barrier_waits(view: LaunchView) -> list[BarrierWait]:
     metrics=("stall_barrier",),
 )
 def few_warps_work(view: LaunchView) -> Answer:
-    waits = _barrier_waits(view)
-    if view.code is None or sum(wait.by_few for wait in waits) < MAJORITY * sum(
-        wait.samples for wait in waits
-    ):
+    if view.code is None or not few_work(view):
         return False
+    waits = waits_at_barriers(view)
     few = [wait.position for wait in waits if wait.by_few >= MAJORITY * wait.samples]
     return view.code.addresses(few)
 
@@ -95,7 +85,7 @@ def few_warps_work(view: LaunchView) -> Answer:
 @fact("the warps that work meanwhile repeatedly read what other blocks write (polling)")
 def waits_for_other_blocks(view: LaunchView) -> Answer:
     """Looks at the few warps that work while others wait at the barrier with most samples."""
-    waits = _barrier_waits(view)
+    waits = waits_at_barriers(view)
     if not waits or view.code is None:
         return False
     from keet.analysis.sass.analyses.barriers import polls_memory

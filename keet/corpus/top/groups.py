@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from keet.corpus.store.reader import Store
 from keet.corpus.top.launch_filter import TIME_BASE, LaunchFilter
+from keet.explanation.headline import DEBUG_BUILD_STARTS
 from keet.records import NamedTuple
 
 By = Literal["kernel", "finding", "file"]
@@ -139,6 +140,8 @@ class GroupMember(NamedTuple):
     """Launches of a group with one kernel, finding and limiter. `path`, `launch`: the longest."""
 
     finding: str | None
+    variant: str | None
+    debug_builds: int
     kernel: str
     limiter: str | None
     time_us: float | None
@@ -150,11 +153,14 @@ class GroupMember(NamedTuple):
 Members = dict[tuple[Any, ...], list[GroupMember]]
 
 _MEMBERS = """
-SELECT {keys}, top_finding, kernel, limiter, sum(spent_us), max(spent_us),
+SELECT {keys}, top_finding, variant, count(*) FILTER (starts_with(headline, '{debug}')),
+    kernel, limiter, sum(spent_us), max(spent_us),
     unnest(arg_max(struct_pack(path := path, launch := launch_id), coalesce(spent_us, -1)))
-FROM {source}
+FROM {source} LEFT JOIN (
+    SELECT report_sha256, launch_id, variant FROM findings WHERE rank = 1
+) USING (report_sha256, launch_id)
 WHERE named AND coalesce({first}, '') IN (SELECT unnest($firsts))
-GROUP BY {keys}, top_finding, kernel, limiter
+GROUP BY {keys}, top_finding, variant, kernel, limiter
 """
 
 
@@ -163,7 +169,9 @@ def find_members(
 ) -> Members:
     """The launches of the leading groups, by key."""
     keys = _keys(by)
-    sql = _MEMBERS.format(keys=", ".join(keys), first=keys[0], source=chosen.source)
+    sql = _MEMBERS.format(
+        keys=", ".join(keys), first=keys[0], source=chosen.source, debug=DEBUG_BUILD_STARTS
+    )
     firsts = list({leader.key[0] or "" for leader in leaders})
     members: Members = defaultdict(list)
     for row in store.query(sql, {**chosen.parameters, "firsts": firsts}).rows:

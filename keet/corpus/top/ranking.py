@@ -92,6 +92,10 @@ class Opportunity(NamedTuple):
     """Part of `time_us` with an unknown saving; None: basis `reports`."""
     unlike_us: float | None = None
     """Part of `unknown_us` in launches of other lengths."""
+    variant: str | None = None
+    """Of the finding, if all launches that have it have the same."""
+    debug_builds: int = 0
+    """Launches of debug code, which has no findings."""
 
 
 class GapExample(NamedTuple):
@@ -275,6 +279,8 @@ def _opportunity(leader: TopGroup, members: Sequence[GroupMember], gpu: GpuTotal
         saved_of_us=_rounded(leader.forecast_of_us),
         unknown_us=_rounded(leader.unknown_us),
         unlike_us=_rounded(leader.unlike_us),
+        variant=lead.variant if len({member.variant for member in affected}) == 1 else None,
+        debug_builds=sum(member.debug_builds for member in members),
     )
 
 

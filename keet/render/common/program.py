@@ -137,11 +137,18 @@ def shown_launches(
     explanation: Explanation, program: ProgramExplanation | None, *, everything: bool
 ) -> Sequence[LaunchExplanation]:
     """The launches that are printed: all, those that a model explains, or the most important
-    ones."""
-    by_model = [each for each in explanation.launches if each.model_explanation]
-    if everything or program is None:
+    ones. In the order of the program's table, except in reports that are too large for memory."""
+    if program is None:
         return explanation.launches
-    return by_model or program.shown
+    if not everything:
+        by_model = [each for each in explanation.launches if each.model_explanation]
+        return by_model or program.shown
+    if not isinstance(explanation.launches, tuple):
+        return explanation.launches
+    ranks = {
+        launch.id: rank for rank, group in enumerate(program.groups) for launch in group.launches
+    }
+    return sorted(explanation.launches, key=lambda each: ranks.get(each.launch.id, len(ranks)))
 
 
 def finding_text(finding: Finding, program: ProgramExplanation | None) -> str:

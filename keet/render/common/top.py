@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from keet.errors import one_line
+from keet.explanation.gain_texts import range_text
 from keet.findings import findings
-from keet.formatting import capitalized, count_noun, shape_text, times_text
+from keet.formatting import capitalized, count_noun, shape_text
 from keet.render.common.top_times import (
     about_no_runs,
     about_runs,
@@ -28,7 +29,7 @@ from keet.render.common.top_times import (
 )
 
 if TYPE_CHECKING:
-    from keet.render.json.top import GainDocument, GpuDocument, OpportunityDocument, TopDocument
+    from keet.render.json.top import GpuDocument, OpportunityDocument, TopDocument
 
 _MOST_GPUS = 5
 """Maximum number of GPUs with a line above the list."""
@@ -125,14 +126,21 @@ def group_finding(each: OpportunityDocument) -> str:
     if each.finding is None:
         return _no_finding(each)
     spec = findings().get(each.finding)
-    label = spec.label if spec else one_line(each.finding)  # a store that was not written by keet
+    label = one_line(each.finding)  # a store that was not written by keet
+    if spec:
+        label = spec.labels.get(each.variant or "", spec.label)
     if not _is_partial(each):
         return label
     return f"{label} (in {each.finding_launches:,} of {each.launches:,} launches)"
 
 
 def _no_finding(each: OpportunityDocument) -> str:
-    """A launch without metrics was not checked, which is different from having no finding."""
+    """A launch without metrics was not checked, nor was debug code, which is different from having
+    no finding."""
+    if each.debug_builds == each.launches:
+        return "debug build"
+    if each.debug_builds:
+        return f"no finding ({each.debug_builds:,} of {each.launches:,} launches: debug build)"
     if not each.not_judged:
         return "no finding"
     lacks = "no metric shows where the time goes"
@@ -160,11 +168,18 @@ def _is_partial(each: OpportunityDocument) -> bool:
     return each.finding is not None and each.finding_launches != each.launches
 
 
-def forecast_text(forecast: GainDocument | None) -> str:
+def forecast_text(each: OpportunityDocument) -> str:
+    """For a column, in which only what is not a speed-up is said."""
+    forecast = each.forecast
     if forecast is None:
         return "-"
-    low, likely, high = map(times_text, (forecast.low, forecast.likely, forecast.high))
-    return f"{likely} ({low} to {high})"
+    return (
+        range_text(
+            each.finding, forecast.low, forecast.likely, forecast.high, variant=each.variant or ""
+        )
+        .replace(" faster", "")
+        .replace(" in the same time", "")
+    )
 
 
 def device_names(

@@ -101,6 +101,14 @@ class OpportunityDocument(Document):
         "than twice as long as the profiled one. Null with basis `reports`, or if all "
         "have a replay gap."
     )
+    variant: str | None = field(
+        description="Which of several causes of the finding; null if it has one, or launches "
+        "differ."
+    )
+    debug_builds: int = field(
+        description="Launches of debug code (-G), which has no findings: keet estimates no gains "
+        "of it."
+    )
 
 
 class GapExampleDocument(Document):

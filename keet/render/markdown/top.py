@@ -75,6 +75,6 @@ def _row(top: TopDocument, each: OpportunityDocument, device: str) -> list[str]:
     return [
         *(what[top.by], saving_text(top, each), percent(each.share), duration(each.time_us)),
         *(launches_cell(each), on, prose(each.limiter or "-")),
-        forecast_text(each.forecast),
+        forecast_text(each),
         code(example_command(each)) + (" (this file was moved or deleted)" if each.gone else ""),
     ]

@@ -27,12 +27,12 @@ from keet.render.terminal.account import account_line, account_view
 from keet.render.terminal.console import to_text
 from keet.render.terminal.finding import (
     action_view,
-    finding_name,
     indented,
     nearest_view,
     only_possible_view,
     places_view,
     remarks_view,
+    title_view,
 )
 from keet.render.terminal.layout import Group, Renderable, Text
 from keet.render.terminal.line_count import line_count
@@ -164,7 +164,7 @@ def _launch(
     printed: set[str] = set()
     for number, finding in enumerate(each.findings[:in_full], 1):
         yield ""
-        yield finding_name(number, finding, each)
+        yield from title_view(number, finding, each, width)
         yield indented(Text(finding_text(finding, program)))
         yield from places_view(finding, each, PLACES[detail], width)
         yield action_view(finding)
@@ -178,7 +178,7 @@ def _launch(
 
             yield from why_view(each, finding.id)
     for number, finding in enumerate(each.findings[in_full:][:NAMED], in_full + 1):
-        yield finding_name(number, finding, each)
+        yield from title_view(number, finding, each, width)
     if every := all_fixed_text(each):
         yield indented(Text(every))
     if each.model_explanation:

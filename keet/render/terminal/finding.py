@@ -26,11 +26,28 @@ _STYLE = {"certain": "bold green", "likely": "bold yellow", "possible": "bold"}
 
 
 def finding_name(number: int, finding: Finding, each: LaunchExplanation) -> Text:
-    return Text.assemble(
-        f"{number}. ", (finding.title, _STYLE[finding.cause_certainty]),
-        f"  {forecast_of(each, finding)}", (_objection(finding, each), "yellow"),
-        (f"  cause: {certainty_of(each, finding)}", "dim"),
-    )  # fmt: skip
+    return Text.assemble(*(part for part in _name(number, finding, each)))
+
+
+def _name(number: int, finding: Finding, each: LaunchExplanation) -> tuple[Text, Text, Text]:
+    """Its title, its gain, and the certainty of the cause."""
+    title = Text.assemble(f"{number}. ", (finding.title, _STYLE[finding.cause_certainty]))
+    gain = Text.assemble(f"  {forecast_of(each, finding)}", (_objection(finding, each), "yellow"))
+    return title, gain, Text(f"  cause: {certainty_of(each, finding)}", "dim")
+
+
+def title_view(
+    number: int, finding: Finding, each: LaunchExplanation, width: int
+) -> Iterator[Renderable]:
+    """The name; what does not fit beside the title is below it."""
+    title, gain, cause = _name(number, finding, each)
+    beside = title.cell_len + gain.cell_len
+    if beside + cause.cell_len <= width:
+        yield Text.assemble(title, gain, cause)
+    elif beside <= width:
+        yield from (Text.assemble(title, gain), Indented(cause, INDENT - 2))
+    else:
+        yield from (title, Indented(Text.assemble(gain, cause), INDENT - 2))
 
 
 def _objection(finding: Finding, each: LaunchExplanation) -> str:

@@ -36,7 +36,14 @@ from keet.render.common.program import finding_text
 from keet.render.common.short_diff import short_diff
 from keet.render.terminal.account import account_line
 from keet.render.terminal.code_block import code_block
-from keet.render.terminal.finding import INDENT, action_view, finding_name, indented, places_view
+from keet.render.terminal.finding import (
+    INDENT,
+    action_view,
+    finding_name,
+    indented,
+    places_view,
+    title_view,
+)
 from keet.render.terminal.layout import Renderable, Text
 from keet.render.terminal.line_count import line_count
 from keet.render.terminal.model_explanation import (
@@ -161,7 +168,7 @@ class _Screen:
     def _leading(self) -> Iterator[Renderable]:
         each, room = self._each, self._room
         for finding in each.findings[:1]:
-            yield finding_name(1, finding, each)
+            yield from title_view(1, finding, each, self._width)
             if room.measured:
                 limiter = next_limiter_text(each) if room.limiter else ""
                 yield indented(Text(f"{finding_text(finding, self._program)} {limiter}".rstrip()))

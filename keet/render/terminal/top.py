@@ -92,7 +92,7 @@ def _grid(top: TopDocument, some: Sequence[OpportunityDocument]) -> Table:
             Text(saving_text(top, each), style="bold green" if each.saved_us else ""),
             *(percent(each.share), duration(each.time_us), launches_cell(each)),
             *(what, device, each.limiter or "-"),
-            *(group_finding(each) + remarks(each), forecast_text(each.forecast)),
+            *(group_finding(each) + remarks(each), forecast_text(each)),
         )
     return grid
 
@@ -111,7 +111,10 @@ def _block(top: TopDocument, each: OpportunityDocument, device: str) -> list[Ren
     saves = f"could save {saving_text(top, each)}" if each.saved_us else no_saving_text(each)
     gain = each.forecast
     forecast = (
-        f": {range_text(each.finding, *_bounds(gain))}{forecast_launches(each)}" if gain else ""
+        f": {range_text(each.finding, *_bounds(gain), variant=each.variant or '')}"
+        f"{forecast_launches(each)}"
+        if gain
+        else ""
     )
     first = Table.grid()
     first.add_column(min_width=4)

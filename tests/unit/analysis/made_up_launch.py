@@ -18,12 +18,14 @@ STATES = ("long_scoreboard", "short_scoreboard", "wait", "barrier", "math_pipe_t
 READY = ("selected", "not_selected")
 ELAPSED = 1_000_000
 H200 = Device("NVIDIA H200", "9.0", 132)
+GEFORCE = Device("NVIDIA GeForce RTX 3080", "8.6", 68)
 
 
 def made_up(
     units: Mapping[str, float],
     states: Mapping[str, float] | None = None,
     opcodes: Mapping[str, int] | None = None,
+    device: Device = H200,
     **metrics: float,
 ) -> Launch:
     """`units`: per cent of peak. `states`: cycles per instruction. `metrics`: by catalog id."""
@@ -44,7 +46,7 @@ def made_up(
         workload=Workload.KERNEL,
         grid=(1000, 1, 1),
         block=(256, 1, 1),
-        data=InMemoryLaunch(H200, {n: RawMetric(v) for n, v in named.items()}, instances),
+        data=InMemoryLaunch(device, {n: RawMetric(v) for n, v in named.items()}, instances),
     )
 
 

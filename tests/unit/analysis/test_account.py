@@ -16,7 +16,7 @@ from kernels_samples.casebook.cases import Case, load_cases
 from kernels_samples.samples import Sample, load_samples
 from tests.conftest import REPORTS, corpus_files, needs_corpus
 from tests.rows import each_row
-from tests.unit.analysis.made_up_launch import ELAPSED, OPCODES, launches, made_up
+from tests.unit.analysis.made_up_launch import ELAPSED, GEFORCE, H200, OPCODES, launches, made_up
 from tests.unit.analysis.real_launches import profile_of
 
 WORK = [case for case in load_cases() if case.split == "work"]
@@ -45,6 +45,20 @@ def check(found: Account, view: LaunchView) -> None:
     assert found.unknown == pytest.approx(sum(part.share.value for part in unknown))
     for part in unknown:
         assert _is_missing(part.label, view), part
+
+
+def test_where_fp64_lanes_are_few_warps_wait_for_them_in_the_queues_of_memory() -> None:
+    """On GPUs with full-rate FP64, these states have other reasons."""
+    states = {"tex_throttle": 60.0, "short_scoreboard": 40.0, "selected": 1.0}
+    for device, double in ((GEFORCE, 1.0), (H200, 0.0)):
+        launch = made_up({"fp64": 84.0, "issue_slots": 1.0}, states, device=device)
+        found, view = account(launch)
+        check(found, view)
+        parts = {part.id: part.share.value for part in found.all()}
+        waiting = parts["waiting"]
+        own = parts.get("waiting.busy.fp64", 0.0) + parts.get("waiting.latency.double", 0.0)
+        assert own == pytest.approx(double * waiting, abs=1)
+        assert ("waiting.latency.textures" in parts) is (not double)
 
 
 def _check_children(part: TimePart) -> None:

@@ -14,7 +14,10 @@ from keet.corpus.store.reader import open_store
 from keet.corpus.store.report_rows import FileRows
 from keet.corpus.top.ranking import Gain, GpuTotals, Opportunity, Selection, Top, find_top
 from keet.errors import UsageError
-from tests.unit.corpus.store_rows import launch_row, record
+from keet.explanation.headline import DEBUG_BUILD_TEXT
+from keet.render.common.top import forecast_text, group_finding
+from keet.render.json.top import GainDocument, OpportunityDocument
+from tests.unit.corpus.store_rows import finding_row, launch_row, record
 
 PLAIN = {
     "kernel": "k", "kernel_full": "void ns::k()", "grid": "8x1x1", "block": "32x1x1", "device": "GPU",
@@ -244,3 +247,39 @@ def test_times_are_those_of_a_plain_loop(tmp_path: Path) -> None:
     assert {(each.kernel, each.device): each.saved_us for each in top.opportunities} == {
         key: pytest.approx(max(savings.values())) for key, savings in expected.items()
     }
+
+
+def shown(top: Top) -> list[tuple[str, str]]:
+    """Finding and forecast of each group, as in the table."""
+    documents = (
+        OpportunityDocument(
+            **{
+                **each._asdict(),
+                "rank": 1,
+                "gone": False,
+                "forecast": GainDocument(**each.forecast._asdict()) if each.forecast else None,
+            }
+        )
+        for each in top.opportunities
+    )
+    return [(group_finding(each), forecast_text(each)) for each in documents]
+
+
+def test_debug_code_has_no_finding_because_it_is_debug_code(tmp_path: Path) -> None:
+    nothing = {"top_finding": None, "top_low": None, "top_forecast": None, "top_high": None}
+    debug = {**nothing, "headline": f"{DEBUG_BUILD_TEXT} What follows describes the debug code."}
+    assert shown(top_of(tmp_path / "all", debug, debug)) == [("debug build", "-")]
+    assert shown(top_of(tmp_path / "some", debug, nothing)) == [
+        ("no finding (1 of 2 launches: debug build)", "-")
+    ]
+
+
+def test_a_launch_of_a_few_threads_does_more_work_and_not_the_same_faster(tmp_path: Path) -> None:
+    keys = {"report_sha256": "a" * 64, "launch_id": 0}
+    cells = {**PLAIN, **keys, "path": "p", "top_finding": "small_grid"}
+    tiny = finding_row(**keys, rank=1, id="small_grid", variant="tiny")
+    rows = FileRows((launch_row(**cells),), (tiny,))
+    write_part(tmp_path, [record("p", "a" * 64)], [rows])
+    with open_store(tmp_path) as store:
+        top = find_top(store, Selection())
+    assert shown(top) == [("too few threads", "2.0x the work (1.0x to 4.0x)")]

@@ -304,3 +304,18 @@ def test_spilled_registers_and_indexed_arrays_are_distinguished(name: str, varia
     found = diagnosis_of(name).findings
     (finding,) = (each for each in found if each.id == "local_memory_spill")
     assert finding.variant == variant
+
+
+def test_how_nearly_empty_warps_access_memory_follows_from_their_blocks() -> None:
+    """Blocks of 3x3 threads touch three rows with one access. Full blocks touch too many sectors
+    for a reason of their own."""
+    sectors = {"src_l2_sectors_global": 1e8, "src_l2_sectors_global_ideal": 2.5e7}
+    states = {"long_scoreboard": 30.0, "wait": 2.0, "selected": 1.0}
+    ranks = {}
+    for block in (9, 256):
+        shape = {"block_size": block, "grid_size": 10_000, "waves_per_sm": 5.0, "duration": 1e7}
+        view = LaunchView(made_up({"l1": 85.0, "issue_slots": 20.0}, states, **shape, **sectors))
+        ranked = ranked_candidates(view, TimeModel(view))
+        ranks[block] = [each.candidate.id for each in ranked if each.gain >= WORTH][:2]
+    assert ranks[9] == ["warp_divergence", "uncoalesced_global"]
+    assert ranks[256][0] == "uncoalesced_global"

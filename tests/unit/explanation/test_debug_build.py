@@ -8,6 +8,7 @@ import pytest
 
 from keet.diagnosis.diagnosis import diagnose
 from keet.explanation.analyst import explain
+from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.launch_groups import answer_label
 from keet.explanation.program import ProgramExplanation, program_of
 from keet.ingest.in_memory_launch import InMemoryLaunch
@@ -61,6 +62,24 @@ def test_keet_does_not_judge_a_rules_estimate_of_debug_code(opcodes: dict[str, i
     profile = Profile((launch,), Provenance("made", "ncu-rep", 0, "0", "a test"))
     (each,) = explain(profile, [launch], 5).launches
     assert (each.second_opinion is None) == (opcodes is DEBUG)
+
+
+def test_a_debug_build_is_told_what_its_launch_shape_shows() -> None:
+    """SMs without a block do not depend on the code. Waits do, so nothing is said of them."""
+    shapes = {8: "In any build: A grid of 8 blocks does not fill", 1000: ""}
+    for grid, said in shapes.items():
+        active = {"sm_active_cycles": 1e6 * min(1, grid / 132), "sm_active_cycles_max": 1e6}
+        launch = latency_bound(DEBUG, grid_size=grid, elapsed_cycles=1e6, **active)
+        headline = explained(launch).verdict.headline
+        assert said in headline
+        assert ("In any build" in headline) is bool(said)
+        assert not diagnose(launch).findings
+
+
+def explained(launch: Launch) -> LaunchExplanation:
+    profile = Profile((launch,), Provenance("made", "ncu-rep", 0, "0", "a test"))
+    (found,) = explain(profile, (launch,), 5).launches
+    return found
 
 
 def test_a_launch_without_a_measurement_has_no_time() -> None:

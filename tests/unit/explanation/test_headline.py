@@ -254,3 +254,32 @@ def test_the_unit_behind_a_busy_slice_of_l2_is_named(dram: float, said: bool) ->
     _, verdict = judged(launch)
     assert verdict.headline.startswith("One slice of L2")
     assert (f"(DRAM is at {dram:.0f}% of peak, which limits the gain)" in verdict.headline) == said
+
+
+def test_without_a_finding_the_bound_is_that_of_the_peak() -> None:
+    """What good kernels reach of a peak is less: more could be left."""
+    diagnosis = diagnose(launch_of("quant_dense/row_by_row"), reads_code=False)
+    assert not diagnosis.findings
+    (first, *_) = diagnosis.view.ceilings.ranked
+    said = f"With the same work of {first.spoken}, a speed-up of at most {1 / first.share:.1f}x is "
+    assert said in verdict_of(diagnosis).headline
+
+
+def test_the_line_with_most_samples_is_named_where_there_is_no_finding() -> None:
+    launch = launch_of("quant_dense/row_by_row")
+    diagnosis = diagnose(launch)
+    assert not diagnosis.findings
+    (first, *_) = diagnosis.view.sampled_places()
+    said = re.search(
+        r"The line with most samples is (\S+) \((\d+)%\): warps mostly wait for ",
+        verdict_of(diagnosis).headline,
+    )
+    assert said is not None
+    assert (said[1], int(said[2])) == (first.where, round(100 * first.share))
+
+
+def test_a_cause_that_is_only_possible_is_not_called_the_main_one() -> None:
+    for launch in real_launches():
+        diagnosis, verdict = judged(launch)
+        if diagnosis.findings and diagnosis.findings[0].cause_certainty == "possible":
+            assert "main cause" not in verdict.headline

@@ -23,6 +23,7 @@ from keet.profile import (
     Workload,
 )
 from tests.conftest import REPORTS, needs_corpus
+from tests.unit.analysis.made_up_launch import made_up
 from tests.unit.analysis.real_launches import launch_of, profile_of, public_launch, public_profile
 
 FLIP, PHYSICS = launch_of("matrix_flip"), launch_of("column_physics")
@@ -177,3 +178,6 @@ def test_why_a_cause_is_only_possible() -> None:
         f"Only possible: {unknown:.0f}% of the time is not attributable (the report has no warp "
         "states)."
     )
+    blind = diagnose(made_up({}, {"barrier": 9.0, "selected": 1.0}), reads_code=False)
+    told = why_only_possible(low, blind.view, blind.account)
+    assert told.startswith("Only possible: the report does not have the load of any unit")

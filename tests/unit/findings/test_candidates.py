@@ -12,12 +12,14 @@ from keet.analysis.decisions.double_precision import single_over_double
 from keet.analysis.kernel.work_per_warp import working_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import LEAST_TIME, Effect, TimeModel
+from keet.diagnosis.diagnosis import diagnose
 from keet.diagnosis.forecast import possible_gain
 from keet.findings import findings
+from keet.profile import Launch
 from keet.profile.metric import Value
 from tests.conftest import needs_corpus
 from tests.rows import each_row
-from tests.unit.analysis.made_up_launch import ELAPSED, made_up
+from tests.unit.analysis.made_up_launch import ELAPSED, GEFORCE, made_up
 from tests.unit.analysis.real_launches import changed, launch_of, public_launch
 
 CLEAR = 1.15
@@ -176,6 +178,32 @@ def test_blocks_that_end_as_fast_as_they_start_are_named() -> None:
         assert gain >= 1.5 if is_cause else gain < 1.1
 
 
+def test_short_blocks_are_not_called_a_limit_of_the_block_size() -> None:
+    held = {"theoretical_occupancy_pct": 100.0, "waves_per_sm": 20.0, "grid_size": 40_000}
+    held |= {"achieved_occupancy_pct": 25.0, "inst_executed": 8e6, "block_size": 64}
+    states = {"long_scoreboard": 20.0, "wait": 2.0, "selected": 1.0}
+    first = diagnose(made_up({"dram": 20.0}, states, duration=1e6, **held)).findings[0]
+    assert (first.id, first.label) == (
+        "occupancy_limited_block",
+        "occupancy limited by short blocks",
+    )
+    assert first.action.startswith("Start fewer blocks, with several items per thread")
+
+
+def test_what_a_very_short_kernel_shows_beside_its_start_is_no_cause() -> None:
+    """Two waves that end in 5 us: SMs differ, and are still being filled when it ends."""
+    shape = {"waves_per_sm": 2.08, "grid_size": 1700, "block_size": 256, "inst_executed": 2e5}
+    shape |= {"sm_active_cycles": 0.5 * ELAPSED, "sm_active_cycles_max": 0.6 * ELAPSED}
+    shape |= {"theoretical_occupancy_pct": 100.0, "achieved_occupancy_pct": 33.0}
+    shape |= {"elapsed_cycles": ELAPSED}
+    long, short = (
+        made_up({"dram": 16.0, "issue_slots": 8.0}, duration=duration, **shape)
+        for duration in (5e6, 5e3)
+    )
+    assert {"tail_effect", "occupancy_limited_block"} <= gains(LaunchView(long)).keys()
+    assert [each.id for each in diagnose(short).findings] == ["launch_bound"]
+
+
 def test_a_warp_that_has_ended_has_no_next_instruction() -> None:
     said = {}
     for state in ("drain", "long_scoreboard"):
@@ -199,6 +227,14 @@ def test_the_rate_of_fp64_is_that_of_the_gpu() -> None:
     )
     assert (single_over_double(h200), single_over_double(slow)) == (2, 64)
     assert gains(slow)["low_precision_possible"] > 3 * gains(h200)["low_precision_possible"]
+
+
+def test_the_driver_counts_half_of_the_lanes_of_some_gpus() -> None:
+    """With 128 FP32 and 2 FP64 lanes per SM, the driver says 32."""
+    view = LaunchView(made_up({"fp64": 85.0}, device=GEFORCE, device_fp32_fp64_ratio=32))
+    assert single_over_double(view) == 64
+    (found,) = findings()["low_precision_possible"].candidates(view, TimeModel(view))
+    assert "computes FP32 64 times as fast" in found.text
 
 
 def of_fp64(busy: float, ratio: float, **counted: object) -> float:
@@ -248,14 +284,24 @@ def test_sleep_is_shortened_by_no_other_fix() -> None:
     assert max(asleep_most.values()) < 1.1
 
 
-def of_atomics(sectors: float, l2: float = 6.0, loads: float = 12.5e6) -> float:
-    """Gain of a made-up launch with 1.57 million atomics, whose warps wait in the queue."""
+def with_atomics(sectors: float, l2: float = 6.0, loads: float = 12.5e6) -> Launch:
+    """A made-up launch with 1.57 million atomics, whose warps wait in the queue."""
     states = {"lg_throttle": 1866.0, "long_scoreboard": 600.0, "wait": 20.0, "selected": 1.0}
     counted = {"global_reduction_inst": 1.57e6, "global_reduction_sectors": sectors}
     counted |= {"global_load_sectors": loads, "global_store_sectors": 0.0}
     units = {"l1": 6.0, "l2": l2, "dram": 2.0, "issue_slots": 0.3}
-    launch = made_up(units, states, None, **counted)
+    return made_up(units, states, None, **counted)
+
+
+def of_atomics(sectors: float, l2: float = 6.0, loads: float = 12.5e6) -> float:
+    launch = with_atomics(sectors, l2, loads)
     return gains(LaunchView(launch)).get("atomic_contention", 1.0)
+
+
+def test_the_queue_of_contended_atomics_is_no_latency_of_its_own() -> None:
+    launch = with_atomics(32 * 1.57e6)
+    assert "latency_bound" in {each.id for each in diagnose(with_atomics(1.57e6)).findings}
+    assert [each.id for each in diagnose(launch).findings] == ["atomic_contention"]
 
 
 def test_atomics_of_one_request_per_thread_are_contended_if_nothing_is_busy() -> None:

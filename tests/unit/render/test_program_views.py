@@ -54,6 +54,27 @@ def printed(explanation: Explanation, width: int, *, everything: bool = False) -
     return to_text(explain_view(explanation, width, everything=everything), width)
 
 
+def test_all_launches_are_in_the_order_of_the_table(profile_of: ProfileOf) -> None:
+    profile = profile_of("tour_full.ncu-rep")
+    explanation = explain(profile, profile.launches, 5, sass=False)
+    program = program_of(explanation)
+    assert program is not None
+    ranked = [launch.id for group in program.groups for launch in group.launches]
+    assert ranked != sorted(ranked)
+    shown = re.findall(r"^#(\d+) ", printed(explanation, 80, everything=True), re.MULTILINE)
+    assert [*map(int, shown)] == ranked
+    listed = re.findall(r"^### Launch (\d+)", explain_markdown(explanation, everything=True), re.M)
+    assert [*map(int, listed)] == ranked
+
+
+def test_what_does_not_fit_behind_a_finding_is_indented(profile_of: ProfileOf) -> None:
+    profile = profile_of("tour_full.ncu-rep")
+    explanation = explain(profile, profile.launches, 5, sass=False)
+    text = printed(explanation, 60, everything=True)
+    assert re.search(r"^   cause: (certain|likely|possible)$", text, re.MULTILINE)
+    assert not re.search(r"^(cause: )?(certain|likely|possible)$", text, re.MULTILINE)
+
+
 @pytest.mark.parametrize("width", [80, 100, 160])
 @pytest.mark.slow
 def test_many_launches_fit_on_sixty_lines(width: int, many: Explanation) -> None:

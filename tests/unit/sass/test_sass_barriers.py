@@ -67,6 +67,49 @@ def test_what_runs_once_before_a_loop_is_not_the_work_of_few_warps() -> None:
     assert (wait.by_few, wait.alone) == (0, ())
 
 
+SERIAL = """
+    S2R R0, SR_TID.X
+    ISETP.NE.AND P0, PT, R0, RZ, PT
+    @P0 BRA join
+    MOV R1, RZ
+    again: LDS R2, [R4]
+    FADD R3, R3, R2
+    ISETP.LT.AND P1, PT, R1, 0x80, PT
+    @P1 BRA again
+    join: BAR.SYNC 0x0
+    EXIT
+"""
+
+
+def test_iterations_of_a_loop_are_not_warps() -> None:
+    """One thread of each of ten blocks runs a loop of 128 iterations before the barrier."""
+    code = program(SERIAL, [160, 160, 160, 10, *([1280] * 4), 160, 160])
+    samples = {"barrier": {16 * 9: 300}, "short_scoreboard": {16 * 5: 24}}
+    (wait,) = barrier_waits(code, samples, WARPS)
+    assert wait.by_few == 300
+    assert set(wait.alone) == {3, 4, 5, 6, 7}
+
+
+def test_code_that_every_warp_runs_once_is_not_the_work_of_few() -> None:
+    """The barrier is in a routine that is called four times."""
+    code = program("S2R R0, SR_TID.X\nLDS R2, [R4]\nBAR.SYNC 0x0\nEXIT", [160, 160, 640, 160])
+    samples = {"barrier": {16 * 3: 300}, "short_scoreboard": {16: 100}}
+    (wait,) = barrier_waits(code, samples, WARPS)
+    assert (wait.by_few, wait.alone) == (0, ())
+
+
+def test_a_serial_step_is_one_finding_of_barriers_and_inactive_threads() -> None:
+    """The first thread of a block adds a tile's values while the others wait: measured 2.1x."""
+    diagnosis = diagnose(launch_of("scan/tiles_one_thread"))
+    assert [each.label for each in diagnosis.findings] == ["one thread works while its block waits"]
+    (finding,) = diagnosis.findings
+    assert (finding.id, finding.variant) == ("barrier_bound", "one_thread")
+    assert "executes 72% of all instructions" in finding.text
+    assert finding.action.startswith("One thread works")
+    assert "cub::BlockScan" in finding.action
+    assert 1.8 < finding.forecast.likely < 3
+
+
 def test_code_without_barriers_has_no_waits() -> None:
     assert barrier_waits(program("EXIT"), {"barrier": {0: 3}}, WARPS) == []
 

@@ -56,13 +56,23 @@ def _wait(
     rounds = program.counts[barrier] / warps
     explained, alone = 0.0, []
     for each in _before(program, barrier):
-        # In a loop, each iteration counts: more warps seem to run it, so less is explained.
-        running = max(1.0, program.counts[each] / rounds) if rounds else warps
-        if running < warps / 2:
+        running = max(1.0, _entered(program, each, barrier) / rounds) if rounds else warps
+        # What every warp runs once is not the work of few, however often the barrier is reached.
+        if running < warps / 2 and _entered(program, each) < program.counts[0] / 2:
             explained += work.get(program.code[each].address, 0) * (warps / running - 1)
             alone.append(each)
     alone.sort(key=lambda each: -work.get(program.code[each].address, 0))
     return BarrierWait(barrier, samples, min(explained, samples), tuple(alone))
+
+
+def _entered(program: SassProgram, position: int, barrier: int | None = None) -> float:
+    """Executions, of which all iterations of a loop count as one; of a loop around the barrier,
+    each one counts."""
+    flow, count = program.flow, float(program.counts[position])
+    at = None if barrier is None else flow.block_of[barrier]
+    for loop in flow.loops_around(flow.block_of[position]):
+        count /= 1.0 if at in loop.blocks else loop.trips or 1.0
+    return count
 
 
 def _before(program: SassProgram, barrier: int) -> list[int]:
