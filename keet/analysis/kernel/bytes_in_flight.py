@@ -25,7 +25,7 @@ LOAD_NS = Parameter(
     "judgement",
 )
 
-QUEUED = Parameter(
+LONG_WAIT = Parameter(
     2,
     "times the time of a load without a queue up to which a wait is no matter of one",
     "judgement",
@@ -100,7 +100,7 @@ def _unqueued(view: LaunchView, warps_per_wait: float) -> float:
     duration, sms = view.value("duration"), view.launch.device.sm_count or 1
     share = view.stalls.get("long_scoreboard", 0.0)
     wait = share * (duration or 0.0) * sms * warps_per_wait
-    return min(1.0, QUEUED * LOAD_NS / wait) if wait else 1.0
+    return min(1.0, LONG_WAIT * LOAD_NS / wait) if wait else 1.0
 
 
 def _waiting(view: LaunchView) -> dict[int, float]:
