@@ -43,6 +43,10 @@ MEASURED = [
     # A double becomes a float, which is still an instruction.
     ("ode_batch/states_in_double", "low_precision_possible", 1.74),
     ("nbody/double_sums", "fp64_promotion", 1.71),
+    # Single sectors take lookups and packets of L2, lines its fabric.
+    ("transpose/column_stores", "uncoalesced_global", 7.0),
+    ("stencil2d/threads_along_y", "uncoalesced_global", 6.7),
+    ("host_stream/sixteen_columns_a_thread", "uncoalesced_global", 4.8),
     # A path of a single lane.
     ("particle_push/scattering_lanes", "warp_divergence", 1.24),
 ]
