@@ -13,7 +13,7 @@ from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE_SM, Ceiling
 from keet.analysis.kernel.bytes_in_flight import BytesInFlight, bytes_in_flight
 from keet.analysis.kernel.work_per_warp import serial_share
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import LIKELY
+from keet.analysis.limits import LIKELY, MAJORITY
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines
 from keet.analysis.time_model import (
@@ -313,9 +313,14 @@ def _little(flight: BytesInFlight) -> Sentence:
 
 def _round_trips(view: LaunchView) -> Evidence | None:
     """How many loads a thread waits for one after the other: over how many instructions the waits
-    for loads are spread. None: not known, or each needs what the one before it returned."""
-    chained = (waits.chases_pointers, waits.dependent_loads)
-    if view.code is None or any(fact.test(view) for fact in chained):
+    for loads are spread; the iterations of a loop that a load ends. None: not known, or each needs
+    what the one before it returned."""
+    if view.code is None or waits.chases_pointers.test(view):
+        return None
+    label = "loads that are waited for one after the other"
+    if ended := _ended_by_loads(view.code):
+        return view.ledger.derived("round_trips", Quantity(ended, ""), label)
+    if waits.dependent_loads.test(view):
         return None
     samples = Counter(
         {
@@ -328,8 +333,27 @@ def _round_trips(view: LaunchView) -> Evidence | None:
     if not every:
         return None
     spread = 1 / sum((part / every) ** 2 for part in samples.values())
-    label = "loads that are waited for one after the other"
     return view.ledger.derived("round_trips", Quantity(spread, ""), label)
+
+
+def _ended_by_loads(code: MachineCode) -> float:
+    """Iterations per entry of loops that a load ends, by their waits for loads; 0 if most waits are
+    elsewhere."""
+    from keet.analysis.sass.analyses.exit_loads import exit_loads
+
+    flow, samples = code.program.flow, Counter[int]()
+    for wait in code.waits:
+        if wait.reason == "long_scoreboard":
+            samples[flow.loop_of.get(flow.block_of[wait.position], -1)] += wait.samples
+    chains = {each.loop for each in code.chains if each.recurrence and each.recurrence.loads}
+    loops = (flow.loops[index] for index in samples if index >= 0 and index not in chains)
+    ended = {
+        each.index: each.trips for each in loops if each.trips and exit_loads(code.program, each)
+    }
+    own = sum(samples[index] for index in ended)
+    if own <= MAJORITY * samples.total():
+        return 0.0
+    return sum(trips * samples[index] for index, trips in ended.items()) / own
 
 
 def absent(view: LaunchView, model: TimeModel) -> Absence | None:
