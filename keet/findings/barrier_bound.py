@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from keet.analysis.candidate import MIO_WAITS, Candidate, kept_waits, part_of
+from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits, part_of
 from keet.analysis.facts import grid, instructions, on_chip, origin, waits, warps
 from keet.analysis.instruction_removal import kept_waits_by
 from keet.analysis.kernel.grid_use import least_kept
@@ -106,7 +106,9 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         variant, effect = "", Effect({"ADU": INDIRECT}, waits)
         if steps := _tree_steps(view):  # shuffles need neither the barriers nor shared memory
             units = dict.fromkeys(("issue", "ALU", "L1", "LSU", "ADU"), 1 - steps)
-            effect = Effect(units, waits | kept_waits(model, MIO_WAITS, steps))
+            others = tuple(state for state in model.waiting if state not in MEMORY_WAITS)
+            waits = kept_waits(model, others, steps) | kept_waits(model, ("barrier",), MOST_REMOVED)
+            effect = Effect(units, waits)
         evidence: tuple[Evidence, ...] = (barrier,)
         if lone := lone_thread(view):
             variant, effect = ONE_THREAD, _shared_out(view, model, lone)
