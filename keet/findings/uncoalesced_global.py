@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
+from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, Candidate, kept_waits
 from keet.analysis.decisions.replays import COALESCED_WAITS, REPLAYED, replays
 from keet.analysis.facts import global_memory, grid, instructions, on_chip, origin
 from keet.analysis.hardware.rates import SECTOR
@@ -168,7 +168,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     yield Candidate(
         FINDING.id,
         Sentence(text, share=share, every=every),
-        Effect(units, kept_waits(model, (*MEMORY_WAITS, "mio_throttle"), removed)),
+        Effect(units, kept_waits(model, (*MEMORY_WAITS, *MIO_WAITS), removed)),
         (share, every, sectors, ideal),
         lambda: _places(view),
         "assumed" if gathers else "measured",
