@@ -47,6 +47,18 @@ MEASURED = [
     ("transpose/column_stores", "uncoalesced_global", 7.0),
     ("stencil2d/threads_along_y", "uncoalesced_global", 6.7),
     ("host_stream/sixteen_columns_a_thread", "uncoalesced_global", 4.8),
+    # Loops over an array in registers are unrolled: their indices go, too.
+    ("monte_carlo/any_number_of_assets", "local_memory_spill", 3.6),
+    ("fft/array_of_points", "local_memory_spill", 3.5),
+    # Without the barriers of a tree, nobody waits at them.
+    ("layernorm/tree_over_512", "barrier_bound", 4.3),
+    # Bytes that are loaded as words can be computed on as words.
+    ("block_sad/byte_loads", "pipe_saturated", 4.1),
+    # Warps load the same operands of tensor cores again.
+    ("wmma_product/fragments_from_global", "redundant_traffic", 5.2),
+    # The next iteration starts when the load that may end the loop has returned.
+    ("spmv_ell/few_rows_both", "latency_bound", 4.7),
+    ("spmv_ell/stop_at_sentinel", "latency_bound", 1.72),
     # A path of a single lane.
     ("particle_push/scattering_lanes", "warp_divergence", 1.24),
 ]
