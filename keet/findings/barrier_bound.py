@@ -11,6 +11,7 @@ from keet.analysis.instruction_removal import kept_waits_by
 from keet.analysis.kernel.grid_use import least_kept
 from keet.analysis.kernel.lone_thread import LoneThread, lone_thread
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import MAJORITY
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WITHIN_SM, Effect, TimeModel
@@ -141,15 +142,31 @@ def _shared_out(view: LaunchView, model: TimeModel, lone: LoneThread) -> Effect:
 
 def _tree_steps(view: LaunchView) -> float:
     """Share of the instructions that are steps of a reduction tree in shared memory: between two
-    barriers, a value is stored and two are loaded. 0 if it is no such tree."""
+    barriers, a value is stored and two are loaded, by fewer and fewer threads. 0 if it is no such
+    tree."""
     barriers, stores, loads = (part_of(view, opcode) for opcode in ("BAR", "STS", "LDS"))
     is_tree = (
         MOSTLY * barriers <= stores <= barriers / MOSTLY
         and 2 * MOSTLY * stores <= loads <= 2 * stores / MOSTLY
     )
-    if not is_tree or part_of(view, "SHFL"):
+    if not is_tree or part_of(view, "SHFL") or _working(view) > MAJORITY:
         return 0.0
     return min(MOST_REMOVED, PER_STEP * barriers)
+
+
+def _working(view: LaunchView) -> float:
+    """Share of the threads at a barrier that load two values after it, 0 to 1; 0 if it is not
+    known. A step of a tree has work for half of them at most; each point of a stencil has two
+    neighbours."""
+    threads = view.by_address("thread_inst_executed_true")
+    if view.code is None or not threads:
+        return 0.0
+    program, count = view.code.program, {"LDS": 0.0, "BAR": 0.0}
+    for position in program.ran:
+        each = program.code[position]
+        if each.opcode in count:
+            count[each.opcode] += float(threads.get(each.address, 0.0))
+    return min(1.0, count["LDS"] / 2 / count["BAR"]) if count["BAR"] else 0.0
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:
