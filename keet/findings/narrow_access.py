@@ -102,7 +102,7 @@ FINDING = FindingSpec(
 )
 
 _WIDTH = "bytes per thread and access"
-_PER_ELEMENT = ("memory", "address", "control", "move")
+_PER_ELEMENT = ("memory", "address", "control")
 """Purposes of instructions that are executed for each element."""
 _WORD = 4
 """Bytes per thread for which a warp's request is one cache line of 128 bytes."""
