@@ -13,7 +13,7 @@ from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE_SM, Ceiling
 from keet.analysis.kernel.bytes_in_flight import BytesInFlight, bytes_in_flight
 from keet.analysis.kernel.work_per_warp import serial_share
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import LIKELY, MAJORITY
+from keet.analysis.limits import LIKELY
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import LeadingLines
 from keet.analysis.time_model import (
@@ -141,6 +141,10 @@ FINDING = FindingSpec(
         "the address that the previous one returned{here}: follow several chains per thread at a "
         "time, store side by side what is visited together, or replace links by indices that are "
         "known in advance.",
+        when(waits.waits_for_global_loads, waits.load_ends_loop, name="marker"): "A load decides "
+        "whether the loop goes on{here}, so that each iteration waits for the one before: store "
+        "the number of iterations, or load the values of several iterations first and then test "
+        "them.",
         when(waits.waits_for_global_loads, waits.dependent_loads, name="dependent"): "These loads "
         "use indices that other loads return{here}, and wait for them: load the indices of "
         "several items, or of the next iteration, first, and then all of their values.",
@@ -318,8 +322,9 @@ def _round_trips(view: LaunchView) -> Evidence | None:
     if view.code is None or waits.chases_pointers.test(view):
         return None
     label = "loads that are waited for one after the other"
-    if ended := _ended_by_loads(view.code):
-        return view.ledger.derived("round_trips", Quantity(ended, ""), label)
+    iterations, _ = waits.awaited_iterations(view.code)
+    if iterations:
+        return view.ledger.derived("round_trips", Quantity(iterations, ""), label)
     if waits.dependent_loads.test(view):
         return None
     samples = Counter(
@@ -334,26 +339,6 @@ def _round_trips(view: LaunchView) -> Evidence | None:
         return None
     spread = 1 / sum((part / every) ** 2 for part in samples.values())
     return view.ledger.derived("round_trips", Quantity(spread, ""), label)
-
-
-def _ended_by_loads(code: MachineCode) -> float:
-    """Iterations per entry of loops that a load ends, by their waits for loads; 0 if most waits are
-    elsewhere."""
-    from keet.analysis.sass.analyses.exit_loads import exit_loads
-
-    flow, samples = code.program.flow, Counter[int]()
-    for wait in code.waits:
-        if wait.reason == "long_scoreboard":
-            samples[flow.loop_of.get(flow.block_of[wait.position], -1)] += wait.samples
-    chains = {each.loop for each in code.chains if each.recurrence and each.recurrence.loads}
-    loops = (flow.loops[index] for index in samples if index >= 0 and index not in chains)
-    ended = {
-        each.index: each.trips for each in loops if each.trips and exit_loads(code.program, each)
-    }
-    own = sum(samples[index] for index in ended)
-    if own <= MAJORITY * samples.total():
-        return 0.0
-    return sum(trips * samples[index] for index, trips in ended.items()) / own
 
 
 def absent(view: LaunchView, model: TimeModel) -> Absence | None:

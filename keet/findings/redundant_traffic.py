@@ -27,6 +27,11 @@ REUSE = Parameter(0.5, "exponent: how many of the L2 reads beyond DRAM's can be 
 L2_READS_KEPT = Parameter(0.2, "least share of L2's reads that a rewrite leaves", "judgement")
 PASSES_OVER_DATA = Parameter(8, "most iterations of a loop of passes over the data", "judgement")
 
+_FRAGMENTS = (
+    "Load tiles of both operands into shared memory, once for several warps of a block, "
+    "and let each warp compute several fragments from them{here}; or call cuBLAS."
+)
+
 FINDING = FindingSpec(
     id="redundant_traffic",
     family="memory",
@@ -77,13 +82,13 @@ FINDING = FindingSpec(
         when(global_memory.repeated_launches): "If these launches work on the same data, make "
         "fewer passes over it: fuse the kernels, or do several steps per pass on tiles that stay "
         "in shared memory.",
+        when(global_memory.loads_operands, name="fragments"): _FRAGMENTS,
         when(
             origin.looks_like_gemm,
             instructions.tensor_cores_used,
             name="product_fragments",
             unless=(on_chip.uses_shared,),
-        ): "Load tiles of both operands into shared memory, once for several warps of a block, "
-        "and let each warp compute several fragments from them{here}; or call cuBLAS.",
+        ): _FRAGMENTS,
         when(
             origin.looks_like_gemm, name="product_untiled", unless=(on_chip.uses_shared,)
         ): "Load tiles of both operands into shared memory, and let each thread compute a block "
@@ -134,13 +139,14 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     yield from _from_l2(view, model, queue)
     pipe = saturated(view, model)
     if pipe is not None and pipe.work == "reloads":
-        why = Sentence(", mostly with global loads of bytes that L1 holds already")
+        why, variant = Sentence(", mostly with global loads of bytes that L1 holds already"), "l1"
         if loads_fragments(view):  # tiles in shared memory are loaded from L2 once per block
             why = Sentence(", with operands of the tensor cores that other warps load, too")
+            variant = "fragments"
             units = {**pipe.effect.units, "L2": _l2_left(view)}
             waits = kept_waits(model, MEMORY_WAITS, 1 - units["L1"])
             pipe = pipe._replace(effect=Effect(units, {**pipe.effect.waits, **waits}))
-        yield pipe.candidate(FINDING.id, why)._replace(variant="l1")
+        yield pipe.candidate(FINDING.id, why)._replace(variant=variant)
     yield from _between_launches(view, model)
 
 
