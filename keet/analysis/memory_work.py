@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from keet.analysis.candidate import MIO_WAITS, kept_waits
+from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.source_lines.array_accesses import ACCESS_BYTES
@@ -164,13 +165,16 @@ def without_local(view: LaunchView) -> dict[str, float]:
     if not local:
         return {}
     wasted = local / (local + world)
-    behind_l1 = 1 - wasted
+    behind_l1 = behind_l2 = 1 - wasted
     moved = view.value("l2_l1_sectors")
     loads, stores = view.value("global_load_sectors_missed"), view.value("global_store_sectors")
     if moved and loads is not None and stores is not None:
-        # L1 absorbs most of local memory while it fits.
+        # L1 absorbs most of local memory while it fits, and L2 a part of the rest.
         behind_l1 = min(1.0, max(behind_l1, (loads + stores) / moved))
-    return {"L1": 1 - wasted, "L2": behind_l1, "DRAM": behind_l1, "LSU": 1 - INDIRECT * wasted}
+        dram = (view.value("dram_bytes_read") or 0.0) + (view.value("dram_bytes_written") or 0.0)
+        at_dram = SECTOR * (loads + stores) / dram if dram else 1.0
+        behind_l2 = min(1.0, max(behind_l1, at_dram))
+    return {"L1": 1 - wasted, "L2": behind_l1, "DRAM": behind_l2, "LSU": 1 - INDIRECT * wasted}
 
 
 def local_cause(view: LaunchView) -> Literal["spill", "array", ""]:

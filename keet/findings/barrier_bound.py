@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from keet.analysis.candidate import MIO_WAITS, Candidate, kept_waits, part_of
+from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits, part_of
 from keet.analysis.facts import grid, instructions, on_chip, origin, waits, warps
 from keet.analysis.instruction_removal import kept_waits_by
 from keet.analysis.kernel.grid_use import least_kept
 from keet.analysis.kernel.lone_thread import LoneThread, lone_thread
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import MAJORITY
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WITHIN_SM, Effect, TimeModel
@@ -106,7 +107,9 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         variant, effect = "", Effect({"ADU": INDIRECT}, waits)
         if steps := _tree_steps(view):  # shuffles need neither the barriers nor shared memory
             units = dict.fromkeys(("issue", "ALU", "L1", "LSU", "ADU"), 1 - steps)
-            effect = Effect(units, waits | kept_waits(model, MIO_WAITS, steps))
+            others = tuple(state for state in model.waiting if state not in MEMORY_WAITS)
+            waits = kept_waits(model, others, steps) | kept_waits(model, ("barrier",), MOST_REMOVED)
+            effect = Effect(units, waits)
         evidence: tuple[Evidence, ...] = (barrier,)
         if lone := lone_thread(view):
             variant, effect = ONE_THREAD, _shared_out(view, model, lone)
@@ -139,15 +142,31 @@ def _shared_out(view: LaunchView, model: TimeModel, lone: LoneThread) -> Effect:
 
 def _tree_steps(view: LaunchView) -> float:
     """Share of the instructions that are steps of a reduction tree in shared memory: between two
-    barriers, a value is stored and two are loaded. 0 if it is no such tree."""
+    barriers, a value is stored and two are loaded, by fewer and fewer threads. 0 if it is no such
+    tree."""
     barriers, stores, loads = (part_of(view, opcode) for opcode in ("BAR", "STS", "LDS"))
     is_tree = (
         MOSTLY * barriers <= stores <= barriers / MOSTLY
         and 2 * MOSTLY * stores <= loads <= 2 * stores / MOSTLY
     )
-    if not is_tree or part_of(view, "SHFL"):
+    if not is_tree or part_of(view, "SHFL") or _working(view) > MAJORITY:
         return 0.0
     return min(MOST_REMOVED, PER_STEP * barriers)
+
+
+def _working(view: LaunchView) -> float:
+    """Share of the threads at a barrier that load two values after it, 0 to 1; 0 if it is not
+    known. A step of a tree has work for half of them at most; each point of a stencil has two
+    neighbours."""
+    threads = view.by_address("thread_inst_executed_true")
+    if view.code is None or not threads:
+        return 0.0
+    program, count = view.code.program, {"LDS": 0.0, "BAR": 0.0}
+    for position in program.ran:
+        each = program.code[position]
+        if each.opcode in count:
+            count[each.opcode] += float(threads.get(each.address, 0.0))
+    return min(1.0, count["LDS"] / 2 / count["BAR"]) if count["BAR"] else 0.0
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:

@@ -141,6 +141,10 @@ FINDING = FindingSpec(
         "the address that the previous one returned{here}: follow several chains per thread at a "
         "time, store side by side what is visited together, or replace links by indices that are "
         "known in advance.",
+        when(waits.waits_for_global_loads, waits.load_ends_loop, name="marker"): "A load decides "
+        "whether the loop goes on{here}, so that each iteration waits for the one before: store "
+        "the number of iterations, or load the values of several iterations first and then test "
+        "them.",
         when(waits.waits_for_global_loads, waits.dependent_loads, name="dependent"): "These loads "
         "use indices that other loads return{here}, and wait for them: load the indices of "
         "several items, or of the next iteration, first, and then all of their values.",
@@ -313,9 +317,15 @@ def _little(flight: BytesInFlight) -> Sentence:
 
 def _round_trips(view: LaunchView) -> Evidence | None:
     """How many loads a thread waits for one after the other: over how many instructions the waits
-    for loads are spread. None: not known, or each needs what the one before it returned."""
-    chained = (waits.chases_pointers, waits.dependent_loads)
-    if view.code is None or any(fact.test(view) for fact in chained):
+    for loads are spread; the iterations of a loop that a load ends. None: not known, or each needs
+    what the one before it returned."""
+    if view.code is None or waits.chases_pointers.test(view):
+        return None
+    label = "loads that are waited for one after the other"
+    iterations, _ = waits.awaited_iterations(view.code)
+    if iterations:
+        return view.ledger.derived("round_trips", Quantity(iterations, ""), label)
+    if waits.dependent_loads.test(view):
         return None
     samples = Counter(
         {
@@ -328,7 +338,6 @@ def _round_trips(view: LaunchView) -> Evidence | None:
     if not every:
         return None
     spread = 1 / sum((part / every) ** 2 for part in samples.values())
-    label = "loads that are waited for one after the other"
     return view.ledger.derived("round_trips", Quantity(spread, ""), label)
 
 

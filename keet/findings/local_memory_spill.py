@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.facts import on_chip, origin
+from keet.analysis.instruction_removal import removed_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import local_cause, without_local
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
@@ -70,15 +71,38 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         return
     wasted, units = share.value / 100, without_local(view)
     cause = local_cause(view)
+    waits = kept_waits(model, MEMORY_WAITS, wasted)
+    if cause == "array" and (loops := _index_work(view)):
+        gone = dict.fromkeys(loops, float(MOST_REMOVED))
+        units |= {unit: 1 - removed_part(view, gone, unit) for unit in ("issue", "ALU", "FMA")}
     text = "{share:.0f} of the sectors that L1 serves belong to local memory: {cause}."
     yield Candidate(
         FINDING.id,
         Sentence(text, share=share, cause=_CAUSES[cause]),
-        Effect(units, kept_waits(model, MEMORY_WAITS, wasted)),
+        Effect(units, waits),
         (share, local, every),
         lambda: view.column_places("local sectors", "src_l2_sectors_local"),
         variant=cause,
     )
+
+
+_OF_INDICES = ("address", "control", "move")
+
+
+def _index_work(view: LaunchView) -> list[int]:
+    """Positions of the addresses, conditions and moves of loops that access local memory: with
+    indices known at compile time, the loops are unrolled."""
+    if view.code is None:
+        return []
+    program, purposes = view.code.program, view.code.purposes
+    flow = program.flow
+    local = (each for each in program.ran if program.code[each].opcode in ("LDL", "STL"))
+    loops = {flow.loop_of.get(flow.block_of[each]) for each in local} - {None}
+    return [
+        each
+        for each in program.ran
+        if flow.loop_of.get(flow.block_of[each]) in loops and purposes[each].value in _OF_INDICES
+    ]
 
 
 def _sectors(view: LaunchView) -> tuple[Evidence | None, Evidence | None, Evidence | None]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
-from keet.analysis.decisions.saturated import PIPE_WORK, saturated
+from keet.analysis.decisions.saturated import PIPE_WORK, loads_fragments, saturated
 from keet.analysis.facts import global_memory, instructions, on_chip, origin
 from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.kernel.library import library_of_launch
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 REUSE = Parameter(0.5, "exponent: how many of the L2 reads beyond DRAM's can be saved", "fit")
 L2_READS_KEPT = Parameter(0.2, "least share of L2's reads that a rewrite leaves", "judgement")
 PASSES_OVER_DATA = Parameter(8, "most iterations of a loop of passes over the data", "judgement")
+
+_FRAGMENTS = (
+    "Load tiles of both operands into shared memory, once for several warps of a block, "
+    "and let each warp compute several fragments from them{here}; or call cuBLAS."
+)
 
 FINDING = FindingSpec(
     id="redundant_traffic",
@@ -77,13 +82,13 @@ FINDING = FindingSpec(
         when(global_memory.repeated_launches): "If these launches work on the same data, make "
         "fewer passes over it: fuse the kernels, or do several steps per pass on tiles that stay "
         "in shared memory.",
+        when(global_memory.loads_operands, name="fragments"): _FRAGMENTS,
         when(
             origin.looks_like_gemm,
             instructions.tensor_cores_used,
             name="product_fragments",
             unless=(on_chip.uses_shared,),
-        ): "Load tiles of both operands into shared memory, once for several warps of a block, "
-        "and let each warp compute several fragments from them{here}; or call cuBLAS.",
+        ): _FRAGMENTS,
         when(
             origin.looks_like_gemm, name="product_untiled", unless=(on_chip.uses_shared,)
         ): "Load tiles of both operands into shared memory, and let each thread compute a block "
@@ -134,8 +139,14 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     yield from _from_l2(view, model, queue)
     pipe = saturated(view, model)
     if pipe is not None and pipe.work == "reloads":
-        why = Sentence(", mostly with global loads of bytes that L1 holds already")
-        yield pipe.candidate(FINDING.id, why)._replace(variant="l1")
+        why, variant = Sentence(", mostly with global loads of bytes that L1 holds already"), "l1"
+        if loads_fragments(view):  # tiles in shared memory are loaded from L2 once per block
+            why = Sentence(", with operands of the tensor cores that other warps load, too")
+            variant = "fragments"
+            units = {**pipe.effect.units, "L2": _l2_left(view)}
+            waits = kept_waits(model, MEMORY_WAITS, 1 - units["L1"])
+            pipe = pipe._replace(effect=Effect(units, {**pipe.effect.waits, **waits}))
+        yield pipe.candidate(FINDING.id, why)._replace(variant=variant)
     yield from _between_launches(view, model)
 
 
@@ -228,9 +239,7 @@ def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candi
     delivered = float(SECTOR * sectors.value)
     if not FEW_BYTES <= read.value < delivered:
         return
-    written = SECTOR * (view.value("l2_l1_write_sectors") or 0.0)
-    needed = max((read.value + written) / (delivered + written), L2_READS_KEPT)
-    kept = 1 - (1 - needed**REUSE) * (1 - _gathered_share(view))
+    kept = 1 - (1 - _l2_left(view)) * (1 - _gathered_share(view))
     amount, label = Quantity(delivered, "byte"), "read from L2 by L1"
     asked = view.ledger.derived("l2_bytes_delivered", amount, label, sectors)
     per_byte, label = Quantity(delivered / read.value, ""), "L2 reads over DRAM reads"
@@ -248,6 +257,16 @@ def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candi
         "assumed",
         variant="l2",
     )
+
+
+def _l2_left(view: LaunchView) -> float:
+    """Share of the bytes between L1 and L2 that is left if blocks load them once per tile."""
+    read = view.value("dram_bytes_read") or 0.0
+    reads, written = (
+        SECTOR * (view.value(f"l2_l1_{of}_sectors") or 0.0) for of in ("read", "write")
+    )
+    needed = (read + written) / (reads + written) if reads else 1.0
+    return float(min(1.0, max(needed, L2_READS_KEPT)) ** REUSE)
 
 
 def _gathered_share(view: LaunchView) -> float:

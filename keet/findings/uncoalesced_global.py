@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
+from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, Candidate, kept_waits
 from keet.analysis.decisions.replays import COALESCED_WAITS, REPLAYED, replays
 from keet.analysis.facts import global_memory, grid, instructions, on_chip, origin
 from keet.analysis.hardware.rates import SECTOR
+from keet.analysis.hardware.stages import FABRIC_PER_SECTOR, l2_share_by_sectors
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, WIDEST
 from keet.analysis.memory_work import (
@@ -49,7 +50,7 @@ FINDING = FindingSpec(
         "UncoalescedGlobalAccess",
         "MemoryCacheAccessPattern",
     ),
-    parameters=(COALESCED_WAITS, GATHERED, REPLAYED, WIDEST, INDIRECT),
+    parameters=(COALESCED_WAITS, GATHERED, REPLAYED, WIDEST, INDIRECT, FABRIC_PER_SECTOR),
     claims=("bytes",),
     memory="scattered global",
     repeats="global",
@@ -156,7 +157,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     gathers = _gathers(view)
     if gathers:  # indices decide: only a part can be sorted, grouped or kept close
         kept **= GATHERED
-    units = _fewer_sectors(view, kept)
+    units = _fewer_sectors(view, kept, 0.0 if gathers else _lone_sectors(view))
     # Requests with many sectors take longer if the units that serve them have queues.
     relief = max(model.loads.get(unit, 0.0) * (1 - left) for unit, left in units.items())
     removed = min(1.0, relief * COALESCED_WAITS)
@@ -167,7 +168,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     yield Candidate(
         FINDING.id,
         Sentence(text, share=share, every=every),
-        Effect(units, kept_waits(model, (*MEMORY_WAITS, "mio_throttle"), removed)),
+        Effect(units, kept_waits(model, (*MEMORY_WAITS, *MIO_WAITS), removed)),
         (share, every, sectors, ideal),
         lambda: _places(view),
         "assumed" if gathers else "measured",
@@ -175,8 +176,9 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     )
 
 
-def _fewer_sectors(view: LaunchView, kept: float) -> dict[str, float]:
-    """Work that units keep if global accesses keep the share `kept` of their sectors."""
+def _fewer_sectors(view: LaunchView, kept: float, lone: float) -> dict[str, float]:
+    """Work that units keep if global accesses keep the share `kept` of their sectors, and requests
+    for single sectors (the share `lone`) become requests for lines."""
     requested = sum(size * threads for size, threads in global_accesses(view))
 
     def after(left: float, moved: float) -> float:
@@ -190,10 +192,29 @@ def _fewer_sectors(view: LaunchView, kept: float) -> dict[str, float]:
     within = 1 - (1 - kept) * part
     return {
         "L1": within,
-        "L2": 1 - (1 - behind) * part,
+        "L2": 1 - (1 - behind * (1 - lone * _requests_share(view))) * part,
         "DRAM": 1 - (1 - after(behind, dram)) * part,
         "LSU": max(within, 1 - (1 - kept) * global_requests_part(view), INDIRECT),
     }
+
+
+def _requests_share(view: LaunchView) -> float:
+    """Share of L2's time, 0 to 1, that single sectors take beyond sectors of whole lines: lookups
+    and the crossbar take a request at a time, however many sectors it has."""
+    leading = view.ceilings.stage("L2")
+    if leading is None or not leading.share:
+        return 0.0
+    by_sectors = l2_share_by_sectors(view.ledger, (*view.ceilings.stages("L2"), leading))
+    return max(0.0, 1 - by_sectors / leading.share) if by_sectors is not None else 0.0
+
+
+def _lone_sectors(view: LaunchView) -> float:
+    """Share of the sectors of global accesses whose requests are for single sectors, 0 to 1. Where
+    half of the sectors of an access would do, each thread has a sector of its own."""
+    sectors = view.table.column("src_l2_sectors_global") or {}
+    excess, every = _excess(view), sum(sectors.values())
+    lone = sum(min(count, excess.get(at, 0) / MAJORITY) for at, count in sectors.items())
+    return lone / every if every else 0.0
 
 
 def _gathers(view: LaunchView) -> bool:

@@ -13,6 +13,7 @@ from typing import Literal
 from keet.analysis.candidate import Candidate, kept_waits, part_of
 from keet.analysis.decisions.conversions import conversions
 from keet.analysis.hardware.ceilings import WHOLE_SM
+from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
@@ -31,7 +32,7 @@ LOADS_OF_TILES = Parameter(
     0.25, "loads per arithmetic instruction of tiles in registers: 8 values for 32 products", "fit"
 )
 REUSED = Parameter(
-    4, "loads from shared memory per store from which values are reused", "judgement"
+    4, "loads of a value, from shared or global memory, from which it is reused", "judgement"
 )
 MOSTLY_HITS = Parameter(0.8, "share of global loads that hit L1: they are reloads", "judgement")
 
@@ -42,7 +43,9 @@ checked by other candidates."""
 _WORD = 4
 """Bytes that a bank of shared memory delivers at a time."""
 LOADS = ("LDS", "LDG")
-_TENSOR = ("HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "OMMA", "HGMMA", "IGMMA", "QGMMA", "BGMMA")
+_FLOATS = ("FFMA", "FADD", "FMUL", "FMNMX", "HFMA2", "HADD2", "HMUL2", "DFMA", "DADD", "DMUL")
+_FROM_SHARED = ("HGMMA", "IGMMA", "QGMMA", "BGMMA")
+_TENSOR = ("HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "OMMA", *_FROM_SHARED)
 _LOADS_AND_STORES = ("LD", "ST", "ATOM", "RED")
 _OPCODES = {
     "ALU": (
@@ -85,7 +88,7 @@ def saturated(view: LaunchView, model: TimeModel) -> SaturatedUnit | None:
     if ceiling is None or not certainty:
         return None
     is_l1 = unit in ("L1", "LSU")
-    is_reload = is_l1 and mostly_hits(view)
+    is_reload = is_l1 and (mostly_hits(view) or loads_fragments(view))
     converted = conversions(view) if unit == "XU" else None
     functions: Work = "conversions" if converted else "special functions"
     work: Work = "reloads" if is_reload else functions if unit == "XU" else "other"
@@ -103,6 +106,10 @@ def saturated(view: LaunchView, model: TimeModel) -> SaturatedUnit | None:
         units["issue"] = 1 - (
             certainty * converted.gone if converted else removed * part_of(view, *LOADS)
         )
+        if is_l1:  # one instruction works on several packed values
+            packed = INDIRECT * removed * _packable(view)
+            for other in ("issue", "ALU", "FMA"):
+                units[other] = units.get(other, 1.0) * (1 - packed)
     if work == "special functions":  # the pipe executes only a part of each division
         units |= dict.fromkeys(("issue", "ALU", "FMA"), 1 - removed * INDIRECT)
     effect = Effect(units, less_queueing(model, unit, removed))
@@ -113,9 +120,11 @@ def loads_left(view: LaunchView) -> float | None:
     """Share of the loads that is left if each thread computes a tile of results: by loads per
     arithmetic instruction before and after. None: values are not used by several threads, or what
     the instructions are for is not known."""
+    loads, stores = part_of(view, *LOADS), part_of(view, "STS")
+    if loads_fragments(view):
+        return min(1.0, LOADS_OF_TILES * part_of(view, *_TENSOR) / loads)
     if view.code is None or part_of(view, *_TENSOR):
         return None
-    loads, stores = part_of(view, *LOADS), part_of(view, "STS")
     value = {purpose.value: share for purpose, share in view.code.mix}.get("value", 0.0)
     shared = part_of(view, "LDS")
     is_reused = mostly_hits(view) or (shared > loads / 2 and shared >= REUSED * stores > 0)
@@ -124,6 +133,27 @@ def loads_left(view: LaunchView) -> float | None:
     # Narrow loads can be merged; a wide one takes a pass through L1 for each of its words.
     words = _shared_width(view) / _WORD
     return min(1.0, max(LOADS_OF_TILES * value, stores) / loads * min(words, 1 / words))
+
+
+_TILED = ("LDS", "LDSM", "LDGSTS", "UTMALDG", "UBLKCP", *_FROM_SHARED)
+"""Opcodes of kernels that have their operands in shared memory."""
+
+
+def loads_fragments(view: LaunchView) -> bool:
+    """Whether warps load the operands of the tensor cores straight from global memory, and each of
+    them several times, because other warps need the same."""
+    loaded, read = view.value("global_load_sectors"), view.value("dram_bytes_read")
+    if not loaded or not read or not part_of(view, *_TENSOR) or part_of(view, *_TILED):
+        return False
+    return SECTOR * loaded >= REUSED * read and part_of(view, "LDG") > 0
+
+
+def _packable(view: LaunchView) -> float:
+    """Share of the values, 0 to 1, that would share a word with others: integers that are loaded
+    byte by byte."""
+    if view.executed(*_FLOATS) > view.executed("LDS"):
+        return 0.0
+    return max(0.0, 1 - _shared_width(view) / _WORD)
 
 
 def _shared_width(view: LaunchView) -> float:

@@ -206,7 +206,7 @@ replays = Fact.measured(
 
 
 def _rereads(view: LaunchView, finding: RaisedFinding) -> Answer:
-    if finding.variant in ("l1", "l2"):  # the candidate is about another level
+    if finding.variant in ("l1", "l2", "fragments"):  # the candidate is about another level
         return False
     if any(piece.metric == "dram_reads_per_byte" for piece in finding.evidence):
         return True
@@ -237,6 +237,9 @@ handed_over = _is_variant(
 )
 repeated_launches = _is_variant(
     "same_input", "other launches of the report move the same amount of data"
+)
+loads_operands = _is_variant(
+    "fragments", "warps load operands of the tensor cores that other warps load, too"
 )
 passes_in_kernel = _is_variant("passes", "several loops of the kernel load from the same addresses")
 

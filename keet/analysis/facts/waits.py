@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -81,6 +82,32 @@ def dependent_loads(code: MachineCode) -> Answer:
     ]
     # Each gathered value has a load of its index before it.
     return if_most_run(code, gathered, (each.position for each in loads), FEW)
+
+
+def awaited_iterations(code: MachineCode) -> tuple[float, list[int]]:
+    """Iterations per entry of loops that a load ends, by their waits for loads, and the positions
+    of these loads; 0 if most waits are elsewhere."""
+    from keet.analysis.sass.analyses.exit_loads import exit_loads
+
+    flow, samples = code.program.flow, Counter[int]()
+    for wait in code.waits:
+        if wait.reason in _LONG:
+            samples[flow.loop_of.get(flow.block_of[wait.position], -1)] += wait.samples
+    chains = {each.loop for each in code.chains if each.recurrence and each.recurrence.loads}
+    trips, loads = 0.0, list[int]()
+    own = 0
+    for index, count in samples.items():
+        loop = flow.loops[index] if index >= 0 and index not in chains else None
+        found = exit_loads(code.program, loop) if loop is not None and loop.trips else []
+        if loop is not None and found:
+            own, trips = own + count, trips + count * (loop.trips or 0.0)
+            loads += found
+    return (trips / own, loads) if own > MAJORITY * samples.total() else (0.0, [])
+
+
+@Fact.of_code("a load decides whether the loop with most waits for loads goes on")
+def load_ends_loop(code: MachineCode) -> Answer:
+    return code.addresses(awaited_iterations(code)[1])
 
 
 # --- waits

@@ -220,6 +220,28 @@ _FABRIC = "lts__t_sectors_srcunit_ltcfabric"
 """A counter that only GPUs with two L2 partitions have."""
 
 
+FABRIC_PER_SECTOR = Parameter(
+    2.16,
+    "share of the peak of L2's fabric over that of its sector lookups, where the fabric leads",
+    "fit",
+)
+"""Half of the launches of the casebook whose L2 is above 70 % of peak are within 2.09 to 2.24."""
+_BY_REQUEST = ("l2_tags", "sm_to_l2")
+"""Stages of L2 whose work is requests; that of the others is sectors."""
+
+
+def l2_share_by_sectors(ledger: LaunchLedger, stages: Iterable[UnitStage]) -> float | None:
+    """Share of its peak, 0 to 1, that L2 would reach if requests took it no time, but only the
+    sectors that it moves; None: not measured. `stages` include the leading one, which may be
+    inferred."""
+    shares = {stage.id: stage.share for stage in stages if stage.id not in _BY_REQUEST}
+    sectors = shares.get("l2_sectors")
+    if sectors is None:
+        return None
+    has_fabric = exists_on(_FABRIC, ledger.launch.device.compute_capability)
+    return max(*shares.values(), FABRIC_PER_SECTOR * sectors if has_fabric else 0.0)
+
+
 def leading_stage(
     ledger: LaunchLedger, name: str, whole: UnitStage | None, stages: tuple[UnitStage, ...]
 ) -> UnitStage | None:

@@ -43,6 +43,22 @@ MEASURED = [
     # A double becomes a float, which is still an instruction.
     ("ode_batch/states_in_double", "low_precision_possible", 1.74),
     ("nbody/double_sums", "fp64_promotion", 1.71),
+    # Single sectors take lookups and packets of L2, lines its fabric.
+    ("transpose/column_stores", "uncoalesced_global", 7.0),
+    ("stencil2d/threads_along_y", "uncoalesced_global", 6.7),
+    ("host_stream/sixteen_columns_a_thread", "uncoalesced_global", 4.8),
+    # Loops over an array in registers are unrolled: their indices go, too.
+    ("monte_carlo/any_number_of_assets", "local_memory_spill", 3.6),
+    ("fft/array_of_points", "local_memory_spill", 3.5),
+    # Without the barriers of a tree, nobody waits at them.
+    ("layernorm/tree_over_512", "barrier_bound", 4.3),
+    # Bytes that are loaded as words can be computed on as words.
+    ("block_sad/byte_loads", "pipe_saturated", 4.1),
+    # Warps load the same operands of tensor cores again.
+    ("wmma_product/fragments_from_global", "redundant_traffic", 5.2),
+    # The next iteration starts when the load that may end the loop has returned.
+    ("spmv_ell/few_rows_both", "latency_bound", 4.7),
+    ("spmv_ell/stop_at_sentinel", "latency_bound", 1.72),
     # A path of a single lane.
     ("particle_push/scattering_lanes", "warp_divergence", 1.24),
 ]
@@ -64,6 +80,8 @@ def test_a_forecast_is_near_the_measured_gain(case: str, cause: str, measured: f
         ("lone_block/half_of_the_sms", "latency_bound"),
         # One lane runs the loop, while other warps keep DRAM busy.
         ("particle_push/few_scattering_lanes", "warp_divergence"),
+        # Points of a stencil load two neighbours, as the steps of a tree do.
+        ("heat_steps/doubles_for_floats", "barrier_bound"),
         # One slice of L2 has more to do, and no address is updated often.
         ("graph_bfs/rare_pushes", "atomic_contention"),
         # Data scatters the atomics, not the layout.

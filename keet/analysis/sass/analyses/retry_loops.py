@@ -64,7 +64,7 @@ def _retries(program: SassProgram, loop: Loop, swap: int) -> bool:
     """
     words = address_registers(program.code[swap])
     read = program.values.read[swap]
-    if not all(_stays(program, loop, read[name]) for name in words if name in read):
+    if not all(stays(program, loop, read[name]) for name in words if name in read):
         return False
     exits = (
         program.flow.blocks[block].end - 1
@@ -74,7 +74,7 @@ def _retries(program: SassProgram, loop: Loop, swap: int) -> bool:
     return any(_depends(program, loop, position, swap) for position in exits)
 
 
-def _stays(program: SassProgram, loop: Loop, value: int, depth: int = 8) -> bool:
+def stays(program: SassProgram, loop: Loop, value: int, depth: int = 8) -> bool:
     """Whether a value is the same in all rounds."""
     found = program.values.all[value]
     if found.block not in loop.blocks:
@@ -84,7 +84,7 @@ def _stays(program: SassProgram, loop: Loop, value: int, depth: int = 8) -> bool
     if program.code[found.position].role in (Role.LOAD, Role.ATOMIC, Role.UNKNOWN):
         return False
     reads = program.values.read[found.position].values()
-    return all(_stays(program, loop, each, depth - 1) for each in reads)
+    return all(stays(program, loop, each, depth - 1) for each in reads)
 
 
 def _depends(program: SassProgram, loop: Loop, branch: int, swap: int) -> bool:
