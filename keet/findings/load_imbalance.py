@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import MAX_GAIN, Candidate
 from keet.analysis.decisions.occupancy import USUAL_ACHIEVED
-from keet.analysis.decisions.uneven import evenness
+from keet.analysis.decisions.uneven import UNEVEN_INSTRUCTIONS, evenness, unequal_work
 from keet.analysis.facts import grid, origin, waits
 from keet.analysis.kernel.grid_use import BALANCED, grid_shape, least_kept, resident
 from keet.analysis.launch_view import LaunchView
@@ -28,11 +28,13 @@ FINDING = FindingSpec(
     "them.",
     how="The active cycles of the average SM are compared with those of the SM that is active "
     "longest. What the number of waves explains is subtracted, because it is a tail effect. "
+    "SMs that execute as many instructions as others have the same work, and only their speed "
+    "differs. "
     "Without a value for each SM, it is assumed where the average SM is active for only a part of "
     "a long launch.",
     rules=("WorkloadImbalance",),
     credited_rules=("IssueSlotUtilization", "CPIStall", "AchievedOccupancy", "WorkloadImbalance"),
-    parameters=(BALANCED, SHORT_KERNEL_NS, MOST_REMOVED),
+    parameters=(BALANCED, UNEVEN_INSTRUCTIONS, SHORT_KERNEL_NS, MOST_REMOVED),
     claims=("parallelism", "waiting"),
     has_long_blocks=True,
     headline="idle",
@@ -72,7 +74,7 @@ def candidates(view: LaunchView, _: TimeModel) -> Iterator[Candidate]:
     even, shape = evenness(view), grid_shape(view)
     expected = shape.expected if shape else 1.0
     if even is not None:
-        left = min(1.0, float(even.ratio.value) / expected / BALANCED)
+        left = min(1.0, float(even.ratio.value) / expected / BALANCED) ** unequal_work(view, even)
         effect = Effect(longest_sm=max(left, 1 / MAX_GAIN), every_wait=resident(view) ** (1 - left))
         evidence = (even.share, even.ratio, *((shape.waves,) if shape and shape.waves else ()))
         text = Sentence("SMs have unequal work: {even}.", even=even.text)
