@@ -45,6 +45,9 @@ MEASURED = [
     ("nbody/double_sums", "fp64_promotion", 1.71),
     # Most lanes wait for a path of a hundred instructions; pairs that are queued for it cost some.
     ("cell_list/liquid_pairs", "warp_divergence", 1.51),
+    # Waves explain little of the idle time; blocks that are cut into pieces leave nothing of it.
+    ("cell_list/droplets_cells", "load_imbalance", 4.16),
+    ("cell_list/clumps_cells", "load_imbalance", 1.32),
     # A path of a single lane.
     ("particle_push/scattering_lanes", "warp_divergence", 1.24),
 ]
