@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from keet.analysis.candidate import MAX_GAIN, Candidate
+from keet.analysis.candidate import DOUBT_STEEPNESS, MAX_GAIN, Candidate
 from keet.analysis.decisions.occupancy import USUAL_ACHIEVED
-from keet.analysis.decisions.uneven import evenness
+from keet.analysis.decisions.uneven import UNEVEN_INSTRUCTIONS, evenness, unequal_work
 from keet.analysis.facts import grid, origin, waits
 from keet.analysis.kernel.grid_use import BALANCED, grid_shape, least_kept, resident
 from keet.analysis.launch_view import LaunchView
@@ -27,12 +28,14 @@ FINDING = FindingSpec(
     meaning="Some blocks, warps or SMs have far more work than others, and the others wait for "
     "them.",
     how="The active cycles of the average SM are compared with those of the SM that is active "
-    "longest. What the number of waves explains is subtracted, because it is a tail effect. "
+    "longest. If the number of waves explains the difference, it is a tail effect. "
+    "SMs that execute as many instructions as others have the same work, and only their speed "
+    "differs. "
     "Without a value for each SM, it is assumed where the average SM is active for only a part of "
     "a long launch.",
     rules=("WorkloadImbalance",),
     credited_rules=("IssueSlotUtilization", "CPIStall", "AchievedOccupancy", "WorkloadImbalance"),
-    parameters=(BALANCED, SHORT_KERNEL_NS, MOST_REMOVED),
+    parameters=(BALANCED, UNEVEN_INSTRUCTIONS, SHORT_KERNEL_NS, MOST_REMOVED),
     claims=("parallelism", "waiting"),
     has_long_blocks=True,
     headline="idle",
@@ -72,7 +75,7 @@ def candidates(view: LaunchView, _: TimeModel) -> Iterator[Candidate]:
     even, shape = evenness(view), grid_shape(view)
     expected = shape.expected if shape else 1.0
     if even is not None:
-        left = min(1.0, float(even.ratio.value) / expected / BALANCED)
+        left = _left(float(even.ratio.value) / BALANCED, expected) ** unequal_work(view, even)
         effect = Effect(longest_sm=max(left, 1 / MAX_GAIN), every_wait=resident(view) ** (1 - left))
         evidence = (even.share, even.ratio, *((shape.waves,) if shape and shape.waves else ()))
         text = Sentence("SMs have unequal work: {even}.", even=even.text)
@@ -94,6 +97,15 @@ def candidates(view: LaunchView, _: TimeModel) -> Iterator[Candidate]:
         )
         text, evidence = Sentence(words, share=share), (share, active, elapsed)
         yield Candidate(FINDING.id, text, effect, evidence, view.sampled_places, "assumed")
+
+
+def _left(even: float, expected: float) -> float:
+    """What is left of the longest SM's work. Blocks that are cut into pieces fill all SMs, so that
+    the waves of today do not limit it; but where these explain the unevenness, blocks are equal."""
+    if even >= 1:
+        return 1.0
+    explained = min(1.0, math.log(expected) / math.log(even))
+    return math.pow(even, 1 - explained**DOUBT_STEEPNESS)
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:

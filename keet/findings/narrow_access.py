@@ -179,10 +179,14 @@ def _access_share(view: LaunchView, below_line: float) -> float:
 
 
 def _index_share(code: MachineCode) -> float:
+    """Of conditions, no more go than there are instructions for addresses: the rest decides by what
+    was loaded, as in an interpreter."""
     purposes = code.purposes
     repeated = {each for each in code.program.ran if purposes[each].value in _PER_ELEMENT}
     divisions = repeated & set(code.expanded(*INTEGER_DIVISIONS))
-    return code.share(repeated) - INDIRECT * code.share(divisions)
+    by_purpose = {purpose.value: share for purpose, share in code.mix}
+    decides = by_purpose.get("control", 0.0) - by_purpose.get("address", 0.0)
+    return code.share(repeated) - max(0.0, decides) - INDIRECT * code.share(divisions)
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:

@@ -14,7 +14,9 @@ from keet.analysis.decisions.rooflines import AT_CEILING
 from keet.analysis.decisions.saturated import (
     NEAR_BUSIEST,
     PIPE_WORK,
+    UNSHARED,
     less_queueing,
+    less_work_likelihood,
     saturated,
     unit_places,
 )
@@ -67,7 +69,7 @@ FINDING = FindingSpec(
     "of the same unit. The setup of cuRAND's generators is counted by the samples at its lines.",
     rules=("HighPipeUtilization", "SOLBottleneck"),
     credited_rules=("SOLBottleneck", "HighPipeUtilization", "CPIStall", "FPInstructions"),
-    parameters=(PIPE_WORK, SHARPNESS, INDIRECT, AT_CEILING),
+    parameters=(PIPE_WORK, UNSHARED, SHARPNESS, INDIRECT, AT_CEILING),
     claims=("instructions", "bytes", "redundant"),
     is_last_resort=True,
     is_general=True,
@@ -223,6 +225,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         removed = 1 - work.left
         units = {**pipe.effect.units, pipe.unit: work.left}
         found = found._replace(effect=Effect(units, less_queueing(model, pipe.unit, removed)))
+    if work.left is None:
+        found = found._replace(likelihood=less_work_likelihood(view))
     yield found
 
 

@@ -18,6 +18,7 @@ from keet.analysis.kernel.inactive_threads import (
     inactive_threads,
 )
 from keet.analysis.kernel.lone_thread import lone_thread
+from keet.analysis.kernel.short_paths import JOINED, REGROUPING, short_path_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import Parameter
 from keet.analysis.place import Place
@@ -48,12 +49,13 @@ FINDING = FindingSpec(
     "have an index outside of the data, or the block does not fill its warps.",
     how="The average number of active threads per executed instruction is compared with the 32 of "
     "a warp. The cause is found from the machine code: threads outside of the data, blocks that "
-    "do not fill a warp, or paths that differ within a warp. Warps that execute no memory access "
+    "do not fill a warp, or paths that differ within a warp. Of paths of few instructions, what it "
+    "costs to hand their items to other threads is left. Warps that execute no memory access "
     "are counted by the executed instructions.",
     rules=("ThreadDivergence",),
     rule_titles=("Block Size",),
     credited_rules=("CPIStall", "LaunchConfiguration", "ThreadDivergence"),
-    parameters=(CONVERGED, DIVERGED, INDIRECT),
+    parameters=(CONVERGED, DIVERGED, REGROUPING, JOINED, INDIRECT),
     claims=("instructions", "redundant"),
     is_general=True,
     labels={"idle_warps": "warps without work"},
@@ -149,6 +151,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         words = "{text} Without the part in which one thread works while its block waits at a "
         words += "barrier, {shown:.1f}s are active."
         text, evidence = Sentence(words, text=text, shown=shown), (threads, shown)
+    if cause != "outside":  # regrouping the items of short paths costs as much as it saves
+        active += (WARP - active) * short_path_part(view)
     kept = 1 - share * (1 - (active / WARP) ** CONVERGED)
     # Divergent paths run one after the other and make warps wait longer. Empty lanes do not.
     shorter = 0.0 if cause == "outside" else INDIRECT

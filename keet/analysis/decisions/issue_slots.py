@@ -12,7 +12,12 @@ from functools import partial
 
 from keet.analysis.candidate import Candidate, part_of
 from keet.analysis.decisions.rooflines import issue_limited
-from keet.analysis.decisions.saturated import LOADS, PIPE_WORK, loads_left
+from keet.analysis.decisions.saturated import (
+    LOADS,
+    PIPE_WORK,
+    less_work_likelihood,
+    loads_left,
+)
 from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.instruction_removal import kept_waits_without
 from keet.analysis.kernel.opcode_mix import PURPOSES, opcode_mix
@@ -65,7 +70,14 @@ def issue_candidate(finding: str, view: LaunchView, model: TimeModel) -> Candida
     shown = [slots.reached, *(each for _, each in mix)]
     shown += [each for each in (pipe.reached if pipe else None, whole) if each is not None]
     return Candidate(
-        finding, text, effect, tuple(shown), partial(_places, view), "assumed", "issue"
+        finding,
+        text,
+        effect,
+        tuple(shown),
+        partial(_places, view),
+        "assumed",
+        "issue",
+        less_work_likelihood(view),
     )
 
 

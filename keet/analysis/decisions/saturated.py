@@ -36,6 +36,13 @@ REUSED = Parameter(
 )
 MOSTLY_HITS = Parameter(0.8, "share of global loads that hit L1: they are reloads", "judgement")
 
+UNSHARED = Parameter(
+    0.25,
+    "likelihood that a busy unit can have less work where the code shows no values that several "
+    "threads load",
+    "judgement",
+)
+
 Work = Literal["reloads", "special functions", "conversions", "other"]
 _LEFT_OUT = (*DEVICE_WIDE, "FMA", "tensor", "FP16", "FP64", "issue", WHOLE_SM)
 """Near the peak of an arithmetic pipe, a kernel is at a roofline. Whether the work is needed is
@@ -154,6 +161,14 @@ def _packable(view: LaunchView) -> float:
     if view.executed(*_FLOATS) > view.executed("LDS"):
         return 0.0
     return max(0.0, 1 - _shared_width(view) / _WORD)
+
+
+def less_work_likelihood(view: LaunchView) -> float:
+    """Likelihood that results in registers, or anything else that keet does not name, save a busy
+    unit work. No case is known in which they did without values that several threads load. Tiles of
+    tensor cores share theirs."""
+    is_known = view.code is not None and not part_of(view, *_TENSOR)
+    return UNSHARED if is_known and loads_left(view) is None else 1.0
 
 
 def _shared_width(view: LaunchView) -> float:

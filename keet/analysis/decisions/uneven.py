@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from keet.analysis.kernel.grid_use import BALANCED
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import Parameter
 from keet.evidence import Evidence, Sentence
 from keet.records import NamedTuple
 from keet.units import Quantity
@@ -35,3 +36,27 @@ def evenness(view: LaunchView) -> Evenness | None:
         return None
     percent, label = Quantity(100 * float(ratio.value), "%"), "average of the longest active SM"
     return Evenness(ratio, view.ledger.derived("sm_evenness_pct", percent, label, ratio))
+
+
+UNEVEN_INSTRUCTIONS = Parameter(
+    0.4,
+    "unevenness of executed instructions over that of active cycles, from which work is unequal",
+    "judgement",
+)
+_INSTRUCTIONS = ("smsp__inst_executed.avg", "smsp__inst_executed.max")
+
+
+def unequal_work(view: LaunchView, even: Evenness) -> float:
+    """0 to 1: how far unequal work, not unequal speed, makes SMs active for different times; 1 if
+    it is not known.
+
+    SMs that execute as many instructions have the same work: those that are farther from memory,
+    or share its bandwidth with more others, take longer, and other blocks would not change that.
+    Long items may execute few instructions while they wait, so a part of the unevenness is enough.
+    """
+    counted = [view.ledger.named(name, "instructions of a scheduler") for name in _INSTRUCTIONS]
+    average, most = counted
+    if average is None or most is None or not most.value or even.ratio.value >= 1:
+        return 1.0
+    uneven = 1 - min(1.0, float(average.value) / float(most.value))
+    return min(1.0, uneven / (1 - float(even.ratio.value)) / UNEVEN_INSTRUCTIONS)

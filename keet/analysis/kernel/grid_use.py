@@ -31,11 +31,13 @@ class GridShape(NamedTuple):
 
     @property
     def expected(self) -> float:
-        """Average over longest active SM, if all blocks took equally long."""
+        """Average over longest active SM, if all blocks took equally long. In less than a wave,
+        some SMs get one block more than others."""
         if self.spread < 1:
             return self.spread
         waves = float(self.waves.value) if self.waves else 0.0
-        return waves / math.ceil(waves) if 1 < waves < math.inf else 1.0
+        rounds = waves if 1 < waves < math.inf else float(self.grid.value) / self.sms
+        return rounds / math.ceil(rounds) if waves else 1.0
 
 
 def grid_shape(view: LaunchView) -> GridShape | None:

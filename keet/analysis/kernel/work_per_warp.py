@@ -124,12 +124,17 @@ def _share_of_steps(view: LaunchView, *, is_outside: bool) -> float:
     program, flow = code.program, code.program.flow
     warps = max((program.counts[position] for position in program.ran[:1]), default=0)
     trips = {chain.loop: chain.trips or 1.0 for chain in code.chains if chain.is_serial}
+    together = {chain.loop for chain in code.chains if chain.is_exchange}
     if not warps or not (is_outside or trips):
         return 0.0
-    once = 0.0
+    # A block whose threads exchange results stays on its SM, and so do its queues.
+    whole = (view.cycles_between() or each) if is_outside else each
+    cycles = 0.0
     for position in program.ran:
         around = flow.loops_around(flow.block_of[position]) if trips else []
         serial = [trips[loop.index] for loop in around if loop.index in trips]
         if serial or is_outside:
-            once += min(math.prod(serial), program.counts[position] / warps)
-    return min(1.0, once * each / elapsed)
+            once = min(math.prod(serial), program.counts[position] / warps)
+            is_whole = any(loop.index in together for loop in around)
+            cycles += once * (whole if is_whole else each)
+    return min(1.0, cycles / elapsed)

@@ -8,7 +8,7 @@ from keet.analysis.kernel.work_per_warp import chain_share, instructions_per_war
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import Effect, TimeModel
 from keet.findings import uncoalesced_global
-from tests.unit.analysis.real_launches import launch_of
+from tests.unit.analysis.real_launches import CASES, launch_of, profile_of
 
 
 def test_a_loop_can_be_shared_and_code_outside_of_it_can_not() -> None:
@@ -39,3 +39,12 @@ def test_scattered_accesses_relieve_a_unit_by_their_part_of_its_work(
     assert units or least
     assert all(least <= kept <= 1 for each in units for kept in each.values())
     assert least or any(kept < 0.5 for each in units for kept in each.values())
+
+
+def test_a_block_whose_threads_exchange_results_can_not_be_spread() -> None:
+    """One block does all sweeps: a sweep reads from shared memory what the one before stored. The
+    block of a scan loads new data in each iteration."""
+    case = CASES["spmv_ell/sweep_a_launch"]
+    sweeps = case.launch(profile_of(case.profile_path(case.spec.after)))
+    assert chain_share(LaunchView(sweeps, reads_code=True)) > 0.8
+    assert chain_share(LaunchView(launch_of("scan/long_rows"), reads_code=True)) < 0.1

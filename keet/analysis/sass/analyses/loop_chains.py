@@ -51,8 +51,12 @@ class LoopChains:
     stored in the one before, which `recurrence` does not follow."""
     is_serial: bool = False
     """Whether its iterations can't be given to other threads: each computes with what the one
-    before returned, and not only adds to it or compares with it. A loop that loads new data may be
-    split in spite of that, unless what it loads from depends on the load before."""
+    before returned, and not only adds to it or compares with it, or threads pass on what they
+    computed in shared memory. A loop that loads new data may be split in spite of that, unless what
+    it loads from depends on the load before."""
+    is_exchange: bool = False
+    """Whether threads pass on what they computed: the loop can't be given to other blocks, either.
+    """
 
     @property
     def independent_loads(self) -> float:
@@ -117,7 +121,7 @@ def _own_positions(program: SassProgram, loop: Loop) -> list[int]:
 def _chains(program: SassProgram, loop: Loop, total: int, heads: list[int]) -> LoopChains:
     own = _own_positions(program, loop)
     depth, chain = _load_depth(program, loop)
-    recurrence = _recurrence(program, loop, heads)
+    recurrence, exchanges = _recurrence(program, loop, heads), _exchanges(program, loop)
     return LoopChains(
         loop.index,
         loop.trips,
@@ -128,7 +132,8 @@ def _chains(program: SassProgram, loop: Loop, total: int, heads: list[int]) -> L
         depth,
         chain,
         _is_through_shared(program, loop),
-        recurrence is not None and _is_serial(program, loop, recurrence),
+        exchanges or (recurrence is not None and _is_serial(program, loop, recurrence)),
+        exchanges,
     )
 
 
@@ -145,6 +150,16 @@ def _opcodes(program: SassProgram, loop: Loop) -> set[str]:
 def _is_through_shared(program: SassProgram, loop: Loop) -> bool:
     opcodes = _opcodes(program, loop)
     return bool(opcodes & _SHARED_LOADS) and bool(opcodes & _SHARED_STORES)
+
+
+_FROM_AFAR = FAR | words("LDGSTS UTMALDG UBLKCP")
+
+
+def _exchanges(program: SassProgram, loop: Loop) -> bool:
+    """Whether the threads of a block pass on their results in shared memory from one iteration to
+    the next, behind a barrier: the loop loads no new data."""
+    opcodes = _opcodes(program, loop)
+    return _is_through_shared(program, loop) and "BAR" in opcodes and not opcodes & _FROM_AFAR
 
 
 _PRODUCTS, _SUMS_OF_PRODUCTS = words("FMUL DMUL HMUL2 MUFU"), words("FFMA DFMA HFMA2")
