@@ -235,13 +235,16 @@ _TOO_LITTLE_WORK = ("small_grid", "launch_bound", "latency_bound")
 
 def _said_once(ranked: list[RankedCandidate], view: LaunchView) -> list[RankedCandidate]:
     """Of a launch of a few threads, only the first cause that says so. Where a kernel is too short,
-    its latencies are those of its start; where contended atomics fill the queue of memory
-    instructions, those of the atomics."""
+    its waiting is that of its start, so that what was not measured to be waste saves nothing; where
+    contended atomics fill the queue of memory instructions, the waiting is that of the atomics."""
     of_all = [each for each in ranked if each.candidate.id in _TOO_LITTLE_WORK]
     again = of_all[1:] if any(each.candidate.variant == "tiny" for each in of_all) else []
     is_start = of_all and of_all[0].candidate.id == "launch_bound" and cold_start.test(view)
     is_atomic = ranked and ranked[0].candidate.id == "atomic_contention"
-    if is_start or (is_atomic and waits_for_queue.test(view)):
+    if is_start:
+        behind = ranked[ranked.index(of_all[0]) + 1 :]
+        again += [each for each in behind if each.candidate.basis == "assumed"]
+    elif is_atomic and waits_for_queue.test(view):
         again += [each for each in of_all if each.candidate.id == "latency_bound"]
     return [each for each in ranked if each not in again]
 

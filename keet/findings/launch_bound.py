@@ -78,8 +78,6 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     # In one long kernel, a step costs only its work, not start, end and the gap to the next launch.
     work = max(taken - start_ns(view, model), STEP_WORK * taken)
     times = (taken + gap) / min(work, _beside_others(view, model) * taken)
-    if (view.value("grid_size") or 0) <= 1:  # a marker or a last step: nothing to merge
-        times = 1 + gap / taken
     text = Sentence("The kernel takes {time}: about as long as launching it.", time=duration)
     evidence: tuple[Evidence, ...] = (duration,)
     longest, elapsed = view.get("sm_active_cycles_max"), view.get("elapsed_cycles")

@@ -137,3 +137,23 @@ def test_excess_sectors_do_not_relieve_a_pipe_that_serves_shared_memory() -> Non
     assert global_loads_part(LaunchView(launch)) < 0.06
     alone = made_up({"l1": 96.0, "lsu": 95.0}, **counted)
     assert global_part(LaunchView(alone)) == global_loads_part(LaunchView(alone)) == 1.0
+
+
+def test_a_short_kernel_has_no_other_cause_that_is_assumed() -> None:
+    """An edited snapshot: the kernel ends after 3 us, so that its waiting is that of its start."""
+    launch = launch_of("bit_unpack/nibbles_narrow")
+    assert any(each.cause_certainty != "certain" for each in diagnose(launch).findings)
+    short = changed(
+        launch, lambda name, value: 3000.0 if name.startswith("gpu__time_duration") else value
+    )
+    first, *others = diagnose(short).findings
+    assert first.id == "launch_bound"
+    assert all(each.cause_certainty == "certain" for each in others)
+
+
+def test_more_short_blocks_fit_beside_one_than_beside_many() -> None:
+    """One block leaves more of the GPU free than 16 do: launching them together gains more."""
+    launches = [made_up({}, duration=2000.0, grid_size=blocks) for blocks in (1, 16, 100)]
+    gains = [gain_of(diagnose(each), "launch_bound") for each in launches]
+    assert gains == sorted(gains, reverse=True)
+    assert gains[-1] > 1
