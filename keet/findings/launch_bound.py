@@ -48,6 +48,9 @@ FINDING = FindingSpec(
         when(origin.library_elementwise): "Fuse small operations (torch.compile), or capture the "
         'sequence in a CUDA graph (torch.cuda.graph, mode="reduce-overhead"); use larger '
         "batches.",
+        when(origin.library_directives): "The runtime starts it for a directive: create arrays on "
+        "the device once, outside of loops (a data region, or enter data), and initialise several "
+        "arrays in one parallel loop of yours.",
         when(origin.library): "Batch several calls of {library} into one, or put the sequence of "
         "calls into a CUDA graph.",
         when(grid.one_block): "If this is a small step between other kernels, do it within one of "
