@@ -96,6 +96,11 @@ def _not_measured(diagnosis: Diagnosis) -> str:
         return "This launch failed: its grid has no blocks, so nothing ran."
     measured = diagnosis.view.get("duration") is not None or diagnosis.model.is_measured
     if not measured and not diagnosis.findings:  # the launch shape alone shows some causes
+        if launch.rank_cycles:
+            return (
+                "Only the launch's shape and its cycles were collected: they do not show what "
+                "limits the kernel."
+            )
         return "Nothing was measured for this launch: the launch or its profiling failed."
     return ""
 
