@@ -11,6 +11,7 @@ from keet.analysis.candidate import Candidate
 from keet.analysis.facts.grid import cold_start
 from keet.analysis.facts.waits import waits_for_queue
 from keet.analysis.kernel.debug_build import is_debug_build
+from keet.analysis.kernel.work_per_warp import does_nothing
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.analysis.limits import MAJORITY, SAVED_PART
@@ -78,7 +79,7 @@ def diagnose(
     unknown = account.unknown_while_active
     # What a build without -G would take, the time of debug code does not say.
     by_shape = next((each for each in ranked if is_worth(each) and _is_shape(each)), None)
-    ranked = [] if is_debug_build(view) else ranked
+    ranked = [] if is_debug_build(view) or does_nothing(view) else ranked
     worth = [each for each in ranked if is_worth(each)]
     reported, worth = _reported(worth, model, unknown)
     rest = [each for each in ranked if not is_worth(each)]

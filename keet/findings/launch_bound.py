@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from keet.analysis.candidate import Candidate
 from keet.analysis.facts import grid, origin
 from keet.analysis.kernel.grid_use import grid_shape, shortness, start_ns
-from keet.analysis.kernel.work_per_warp import FEW_INSTRUCTIONS, instructions_per_warp
+from keet.analysis.kernel.work_per_warp import FEW_INSTRUCTIONS, NO_WORK, instructions_per_warp
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LEAST_KERNEL_NS, NOTABLE_PART, SHORT_KERNEL_NS
 from keet.analysis.parameters import Parameter
@@ -19,7 +19,6 @@ from keet.units import Quantity
 LAUNCH_GAP_NS = Parameter(
     1500.0, "nanoseconds from the end of one kernel to the start of the next in a stream", "fit"
 )
-NO_WORK = Parameter(4, "instructions per warp below which a kernel does no work", "judgement")
 STEP_WORK = Parameter(0.2, "least share of a short kernel's time that is its work", "judgement")
 
 FINDING = FindingSpec(

@@ -196,3 +196,11 @@ def test_old_gpus_count_issue_slots_over_active_cycles() -> None:
     device = Device("GeForce GTX 1080", "6.1", 20)
     launch = made_up({"dram": 2.0}, device=device, one_or_more_eligible_pct=14.0, grid_size=79)
     assert LaunchView(launch).ceilings.share("issue") == pytest.approx(0.14)
+
+
+def test_an_empty_kernel_needs_no_advice() -> None:
+    """Made up: two instructions per warp, one of which ends it."""
+    shape = {"grid_size": 1000, "block_size": 256, "waves_per_sm": 5.0, "duration": 18e3}
+    diagnosis = diagnose(made_up({"issue_slots": 4.0}, inst_executed=16_000, **shape))
+    assert diagnosis.findings == ()
+    assert verdict_of(diagnosis).headline.startswith("The kernel does nothing: a warp executes 2 ")
