@@ -8,5 +8,6 @@ LONG_DIVISION = "64-bit integer division or remainder"
 INTEGER_DIVISIONS = (DIVISION, LONG_DIVISION)
 POWER = "powf"
 LARGE_ANGLES = "the slow path of sinf, cosf or tanf for large angles"
+SLOW_DIVISION = "the slow path of divisions of floats"
 BYTES = 4
 """Bytes in a word: packed instructions compute with all of them at a time."""

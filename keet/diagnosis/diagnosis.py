@@ -11,6 +11,7 @@ from keet.analysis.candidate import Candidate
 from keet.analysis.facts.grid import cold_start
 from keet.analysis.facts.waits import waits_for_queue
 from keet.analysis.kernel.debug_build import is_debug_build
+from keet.analysis.kernel.work_per_warp import does_nothing
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.analysis.limits import MAJORITY, SAVED_PART
@@ -78,7 +79,7 @@ def diagnose(
     unknown = account.unknown_while_active
     # What a build without -G would take, the time of debug code does not say.
     by_shape = next((each for each in ranked if is_worth(each) and _is_shape(each)), None)
-    ranked = [] if is_debug_build(view) else ranked
+    ranked = [] if is_debug_build(view) or does_nothing(view) else ranked
     worth = [each for each in ranked if is_worth(each)]
     reported, worth = _reported(worth, model, unknown)
     rest = [each for each in ranked if not is_worth(each)]
@@ -235,13 +236,16 @@ _TOO_LITTLE_WORK = ("small_grid", "launch_bound", "latency_bound")
 
 def _said_once(ranked: list[RankedCandidate], view: LaunchView) -> list[RankedCandidate]:
     """Of a launch of a few threads, only the first cause that says so. Where a kernel is too short,
-    its latencies are those of its start; where contended atomics fill the queue of memory
-    instructions, those of the atomics."""
+    its waiting is that of its start, so that what was not measured to be waste saves nothing; where
+    contended atomics fill the queue of memory instructions, the waiting is that of the atomics."""
     of_all = [each for each in ranked if each.candidate.id in _TOO_LITTLE_WORK]
     again = of_all[1:] if any(each.candidate.variant == "tiny" for each in of_all) else []
     is_start = of_all and of_all[0].candidate.id == "launch_bound" and cold_start.test(view)
     is_atomic = ranked and ranked[0].candidate.id == "atomic_contention"
-    if is_start or (is_atomic and waits_for_queue.test(view)):
+    if is_start:
+        behind = ranked[ranked.index(of_all[0]) + 1 :]
+        again += [each for each in behind if each.candidate.basis == "assumed"]
+    elif is_atomic and waits_for_queue.test(view):
         again += [each for each in of_all if each.candidate.id == "latency_bound"]
     return [each for each in ranked if each not in again]
 

@@ -14,9 +14,10 @@ from __future__ import annotations
 import math
 
 from keet.analysis.candidate import MAX_GAIN, Candidate, chance_by
+from keet.analysis.kernel.called_code import called_part
 from keet.analysis.limits import LEAST_KERNEL_NS
 from keet.analysis.parameters import Parameter
-from keet.analysis.time_model import LEADS, LEAST_TIME, Effect, TimeModel
+from keet.analysis.time_model import DEVICE_WIDE, LEADS, LEAST_TIME, Effect, TimeModel
 from keet.diagnosis.finding import Forecast
 from keet.findings import findings
 from keet.records import NamedTuple
@@ -43,7 +44,12 @@ def possible_gain(candidate: Candidate, model: TimeModel) -> float:
         return min(MAX_GAIN, max(1.0, effect), 1 / max(busy, 1 / MAX_GAIN))
     duration = model.view.value("duration")
     most = max(1.0, duration / LEAST_KERNEL_NS) if duration else MAX_GAIN
-    return min(_largest_gain(candidate, model), most, model.gain(effect))
+    gain = min(_largest_gain(candidate, model), most, model.gain(effect))
+    if candidate.variant == "calls" or effect.longest_sm < 1 or DEVICE_WIDE & effect.units.keys():
+        return gain
+    # What a change of the kernel's code saves, it saves outside of the routines that it calls.
+    called = called_part(model.view)
+    return 1 / (called + (1 - called) / gain)
 
 
 def _largest_gain(candidate: Candidate, model: TimeModel) -> float:

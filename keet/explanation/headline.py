@@ -11,6 +11,7 @@ from keet.analysis.hardware.ceilings import MEMORY_UNITS, Ceiling, spoken_unit
 from keet.analysis.hardware.stages import SCHEDULERS
 from keet.analysis.kernel.debug_build import is_debug_build
 from keet.analysis.kernel.random_setup import skipped_ahead_share
+from keet.analysis.kernel.work_per_warp import does_nothing, instructions_per_warp
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, NAMED_PART, NOTABLE_PART
 from keet.analysis.parameters import Parameter
@@ -54,6 +55,9 @@ DEBUG_BUILD_TEXT = Sentence(
 def verdict_of(diagnosis: Diagnosis, line_note: str = "") -> Verdict:
     """`line_note`: words after the source line of the first finding."""
     view, model = diagnosis.view, diagnosis.model
+    if does_nothing(view) and model.is_measured and (each := instructions_per_warp(view)):
+        words = "The kernel does nothing: a warp executes {n:.0f} instructions and ends."
+        return Verdict("unknown", None, Sentence(words, n=each))
     failed = _not_measured(diagnosis)
     if failed:
         return Verdict("unknown", None, Sentence(failed), not_judged=True)
@@ -96,6 +100,11 @@ def _not_measured(diagnosis: Diagnosis) -> str:
         return "This launch failed: its grid has no blocks, so nothing ran."
     measured = diagnosis.view.get("duration") is not None or diagnosis.model.is_measured
     if not measured and not diagnosis.findings:  # the launch shape alone shows some causes
+        if launch.rank_cycles:
+            return (
+                "Only the launch's shape and its cycles were collected: they do not show what "
+                "limits the kernel."
+            )
         return "Nothing was measured for this launch: the launch or its profiling failed."
     return ""
 

@@ -73,6 +73,11 @@ class LaunchGroup:
         return sum(launch.rank_time for launch in self.launches)
 
     @cached_property
+    def cycles(self) -> float:
+        """Total GPU cycles of launches without a duration; 0 if they are not known."""
+        return sum(launch.rank_cycles for launch in self.launches)
+
+    @cached_property
     def durations(self) -> tuple[float, float]:
         """Nanoseconds of the shortest and the longest launch; zeros if the report has no
         durations."""

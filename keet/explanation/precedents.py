@@ -22,9 +22,9 @@ def precedents_of(finding: Finding) -> Precedents | None:
     return None if finding.variant in _NOT_MEASURED else precedents().get(finding.id)
 
 
-_NOT_MEASURED = ("block_size", "outside")
-"""Reasons for inactive threads that no case has: in the measured cases, threads take different
-branches."""
+_NOT_MEASURED = ("block_size", "outside", "calls")
+"""Reasons that no case has: in the measured cases with inactive threads, threads take different
+branches, and those with exposed latency call no routines."""
 
 
 def precedents_text(finding: Finding) -> str:

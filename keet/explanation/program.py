@@ -115,7 +115,12 @@ class ProgramCollector:
         total = float(run.busy.value) if run else sum(group.time_ns for group in groups)
         ranked = sorted(
             groups,
-            key=lambda g: (-notable_saving(g.saved_ns(LIKELY), total), -g.time_ns, -g.report_ns),
+            key=lambda g: (
+                -notable_saving(g.saved_ns(LIKELY), total),
+                -g.time_ns,
+                -g.report_ns,
+                -g.cycles,
+            ),
         )
         return ranked, left_out
 
@@ -316,8 +321,20 @@ class _ProgramMaker:
         told = self._book.derived("program_launches", launches, "launches")
         of = self._book.derived("program_kernels", Quantity(kernels, ""), "kernels")
         plural = "" if kernels == 1 else "s"
-        taking = f" take {total}" if total.value else "; the report has no durations"
+        taking = (
+            f" take {total}" if total.value else f"; the report has no durations{self._cycles()}"
+        )
         return f"{launches_text(told)} of {of} kernel{plural}{taking}."
+
+    def _cycles(self) -> str:
+        """Of a report without durations: the part of the GPU cycles that the first kernel takes."""
+        if not all(group.cycles for group in self._groups) or len(self._groups) < 2:
+            return ""
+        first, every = self._groups[0], sum(group.cycles for group in self._groups)
+        label = f"share of {first.first.launch.kernel}"
+        percent = Quantity(100 * first.cycles / every, "%")
+        part = self._book.derived("program_cycles", percent, label)
+        return f", and by GPU cycles, {first.first.launch.kernel} takes {part:.0f}"
 
     def _of_all_shapes(self, total: Evidence) -> Iterator[str]:
         """The time of a kernel with so many shapes that the table shows only a part of it."""

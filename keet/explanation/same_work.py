@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from keet.analysis.ledger import Ledger
-from keet.analysis.limits import FEW_BYTES, SAME_BYTES
+from keet.analysis.limits import FEW_BYTES, SAME_BYTES, SIMILAR
 from keet.analysis.parameters import Parameter
 from keet.analysis.roofline.compute import compute_ceilings, loads_constants
 from keet.analysis.roofline.launch_roofline import lead_of
@@ -143,8 +143,12 @@ _BYTES = (
 
 
 def _factor(fast: _Kernel, slow: _Kernel, key: str, book: Ledger) -> Sentence:
-    factor = Quantity(slow.work.ns / fast.work.ns, "x")
-    label = f"time of {slow.name} over that of {fast.name}"
+    """In cycles where the clocks differ, since another clock is not another code."""
+    clocks = _clocks(slow, fast)
+    is_other = max(clocks, 1 / clocks) > SIMILAR
+    factor = Quantity(slow.work.ns / fast.work.ns * (clocks if is_other else 1.0), "x")
+    label = f"{'cycles' if is_other else 'time'} of {slow.name} over that of {fast.name}"
     shown = book.derived(f"{key}_{slow.group.first.launch.id}", factor, label)
     times = Reference(speedup_text(float(shown.value)), (shown.id,))
-    return Sentence.of([times, f" faster than {slow.name}"])
+    by = " by cycles, since the clocks differ" if is_other else ""
+    return Sentence.of([times, f" faster than {slow.name}{by}"])

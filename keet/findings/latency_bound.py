@@ -11,6 +11,7 @@ from keet.analysis.candidate import HIDEABLE, Candidate, a_unit_explains, kept_w
 from keet.analysis.facts import global_memory, grid, on_chip, origin, waits
 from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE_SM, Ceiling
 from keet.analysis.kernel.bytes_in_flight import BytesInFlight, bytes_in_flight
+from keet.analysis.kernel.called_code import called_share
 from keet.analysis.kernel.work_per_warp import serial_share
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LIKELY
@@ -61,7 +62,11 @@ FINDING = FindingSpec(
     ),
     parameters=(MORE_IN_FLIGHT, LEADS),
     claims=("waiting", "instructions", "parallelism", "redundant"),
-    labels={"blocks": "blocks may wait for each other", "sleep": "warps sleep"},
+    labels={
+        "blocks": "blocks may wait for each other",
+        "sleep": "warps sleep",
+        "calls": "time in called routines",
+    },
     is_general=True,
     unlike={
         "occupancy_limited_registers": "If registers limit the number of warps, more warps cover "
@@ -73,6 +78,12 @@ FINDING = FindingSpec(
     },
     remedies={
         when(origin.initialises_curand, name="curand"): origin.SKIPS_AHEAD,
+        when(
+            waits.calls_dominate, name="calls"
+        ): "Find out which routines the kernel calls: malloc, "
+        "free, new and delete in device code take a lock on the heap, and printf and assert are "
+        "slow. Use arrays of a fixed size, or memory that is allocated before the launch, and take "
+        "output out of the kernel.",
         when(origin.library_elementwise): "Fuse this operation with its neighbours "
         "(torch.compile), or give it more elements per call: what happens inside the kernel of "
         "{library} can't be changed.",
@@ -232,6 +243,12 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         more += "or for something outside the kernel."
         text = Sentence(" ").join((text, Sentence(more, held=held)))
         variant, evidence = "blocks", [*evidence, held]
+    called = called_share(view)
+    if called is not None and waits.calls_dominate.test(view):
+        more = "{part:.0f} of the samples are in routines that the kernel calls and that are not "
+        more += "part of its code."
+        text = Sentence(" ").join((Sentence(more, part=called), text))
+        is_serial, variant, evidence = True, "calls", [called, *evidence]
     yield Candidate(
         FINDING.id,
         text,

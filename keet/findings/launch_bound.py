@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from keet.analysis.candidate import Candidate
 from keet.analysis.facts import grid, origin
 from keet.analysis.kernel.grid_use import grid_shape, shortness, start_ns
-from keet.analysis.kernel.work_per_warp import FEW_INSTRUCTIONS, instructions_per_warp
+from keet.analysis.kernel.work_per_warp import FEW_INSTRUCTIONS, NO_WORK, instructions_per_warp
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LEAST_KERNEL_NS, NOTABLE_PART, SHORT_KERNEL_NS
 from keet.analysis.parameters import Parameter
@@ -19,7 +19,6 @@ from keet.units import Quantity
 LAUNCH_GAP_NS = Parameter(
     1500.0, "nanoseconds from the end of one kernel to the start of the next in a stream", "fit"
 )
-NO_WORK = Parameter(4, "instructions per warp below which a kernel does no work", "judgement")
 STEP_WORK = Parameter(0.2, "least share of a short kernel's time that is its work", "judgement")
 
 FINDING = FindingSpec(
@@ -48,6 +47,9 @@ FINDING = FindingSpec(
         when(origin.library_elementwise): "Fuse small operations (torch.compile), or capture the "
         'sequence in a CUDA graph (torch.cuda.graph, mode="reduce-overhead"); use larger '
         "batches.",
+        when(origin.library_directives): "The runtime starts it for a directive: create arrays on "
+        "the device once, outside of loops (a data region, or enter data), and initialise several "
+        "arrays in one parallel loop of yours.",
         when(origin.library): "Batch several calls of {library} into one, or put the sequence of "
         "calls into a CUDA graph.",
         when(grid.one_block): "If this is a small step between other kernels, do it within one of "
@@ -78,8 +80,6 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     # In one long kernel, a step costs only its work, not start, end and the gap to the next launch.
     work = max(taken - start_ns(view, model), STEP_WORK * taken)
     times = (taken + gap) / min(work, _beside_others(view, model) * taken)
-    if (view.value("grid_size") or 0) <= 1:  # a marker or a last step: nothing to merge
-        times = 1 + gap / taken
     text = Sentence("The kernel takes {time}: about as long as launching it.", time=duration)
     evidence: tuple[Evidence, ...] = (duration,)
     longest, elapsed = view.get("sm_active_cycles_max"), view.get("elapsed_cycles")

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 from keet.analysis.candidate import LEAST_PART, Candidate, chance_if_counted, part_of
 from keet.analysis.decisions.conversions import conversions
 from keet.analysis.decisions.saturated import PIPE_WORK, saturated, unit_places
-from keet.analysis.expanded_names import INTEGER_DIVISIONS, LARGE_ANGLES, POWER
+from keet.analysis.expanded_names import (
+    INTEGER_DIVISIONS,
+    LARGE_ANGLES,
+    POWER,
+    SLOW_DIVISION,
+)
 from keet.analysis.facts import instructions, origin
 from keet.analysis.instruction_removal import kept_waits_by, removed_part
 from keet.analysis.launch_view import LaunchView
@@ -27,6 +32,9 @@ if TYPE_CHECKING:
 
 FAST_POWER = Parameter(9, "instructions of __powf, with scaling of denormals", "judgement")
 
+SLOW = "slow_division"
+_SLOW_PATHS = (LARGE_ANGLES, SLOW_DIVISION)
+
 FINDING = FindingSpec(
     id="sfu_bound",
     family="instructions",
@@ -35,9 +43,9 @@ FINDING = FindingSpec(
     "less.",
     how="The XU pipe executes special functions, or is the busiest unit. A fixed part of its work "
     "is assumed to be left after a rewrite, and the instructions that go with each function are "
-    "saved. The machine code shows the instructions of powf, of the slow path of sines and cosines "
-    "for large angles, and of functions of multiples of one value, which follow from each other by "
-    "products.",
+    "saved. The machine code shows the instructions of powf, of the slow paths of divisions and of "
+    "sines and cosines for large angles, and of functions of multiples of one value, which follow "
+    "from each other by products.",
     rules=("HighPipeUtilization",),
     credited_rules=("HighPipeUtilization", "CPIStall"),
     parameters=(PIPE_WORK, FAST_POWER, SHARPNESS, INDIRECT),
@@ -57,6 +65,10 @@ FINDING = FindingSpec(
         "function takes many instructions{here}: multiply for small integer exponents, use sqrtf, "
         "rsqrtf or cbrtf for fractions, or exp2f(y * log2f(x)) (__powf) where the accuracy allows "
         "it.",
+        when(instructions.divides_slowly, name=SLOW): "Divisions take their slow path{here}, which "
+        "only operands that are infinite, not a number, or of extreme size need: check that these "
+        "values are right. If they are, scale them, or use __fdividef or __frcp_rn where the "
+        "accuracy allows it.",
         when(instructions.reduces_large_angles, name="large_angles"): "Large angles take the slow "
         "path of sinf and cosf{here}, a product with many digits and an array in local memory: "
         "subtract whole turns before the call (rintf and fused multiply-adds), or keep the phase "
@@ -81,6 +93,7 @@ FINDING = FindingSpec(
         "(__ffs, __clz, __popc) by recurrences, polynomials, multiplications or a table, and move "
         "those that repeat out of the loop.",
     },
+    labels={SLOW: "slow path of divisions"},
     edit=Edit(
         "Replace sines, exponentials and divisions by recurrences or a cheaper formula",
         below=("the XU pipe's percentage of peak", 15),
@@ -97,7 +110,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         return
     busy, functions = view.ceilings.reached("XU"), part_of(view, "MUFU")
     expanded, related = _expanded(view), _related(view)
-    is_slow = view.code is not None and bool(view.code.expanded(LARGE_ANGLES))
+    is_slow = view.code is not None and bool(view.code.expanded(*_SLOW_PATHS))
     if busy is not None and (functions >= LEAST_PART or is_slow):
         words = "The XU pipe (special functions, conversions) is busy for {busy:.0f} of the time."
         text, shown = Sentence(words, busy=busy), [busy]
@@ -108,7 +121,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
                 shown.append(part)
         effect = _effect(view, model, functions)
         places = partial(unit_places, view, "XU")
-        found = Candidate(FINDING.id, text, effect, tuple(shown), places, "assumed")
+        variant = SLOW if instructions.divides_slowly.test(view) else ""
+        found = Candidate(FINDING.id, text, effect, tuple(shown), places, "assumed", variant)
         yield found._replace(chance=chance_if_counted(view))
     pipe = saturated(view, model)
     if pipe is not None and pipe.work == "special functions":
@@ -149,7 +163,7 @@ def _gone(view: LaunchView) -> dict[int, float]:
     gone: dict[int, float] = {}
     for each in view.code.expansions:
         part = 1 - PIPE_WORK
-        if each.name == LARGE_ANGLES:
+        if each.name in _SLOW_PATHS:
             part = 1.0
         elif each.name == POWER:
             executed = sum(view.code.program.counts[position] for position in each.positions)
@@ -212,10 +226,14 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
 
 
 def leading_lines(code: MachineCode) -> LeadingLines:
-    """Lines of functions that the compiler expands if these are a notable part; else lines by
-    instructions of the XU pipe."""
+    """Lines of slow divisions, or of functions that the compiler expands, if these are a notable
+    part; else lines by instructions of the XU pipe."""
     functions = code.expanded(*_expanded_names(code))
-    if code.share(functions) >= NOTABLE_PART:
+    slow = code.expanded(SLOW_DIVISION)
+    if code.share(slow) >= NOTABLE_PART:  # the routine has no line of its own
+        of = "slow divisions"
+        positions = [each for each in slow if code.program.code[each].opcode == "CALL"]
+    elif code.share(functions) >= NOTABLE_PART:
         of, positions = "instructions of expanded functions", functions
     else:
         of, positions = "special functions and conversions", _on_xu(code)

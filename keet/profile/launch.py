@@ -294,6 +294,13 @@ class Launch:
         return float(duration.value) if duration and duration.value > 0 else 0.0
 
     @cached_property
+    def rank_cycles(self) -> float:
+        """GPU cycles of a launch without a duration, for sorting only: 0 if they are not known, or
+        not needed. The clock is not known, so that they are no time."""
+        found = () if self.rank_time else map(self.metric, _ELAPSED)
+        return next((float(each.number) for each in found if each and each.number), 0.0)
+
+    @cached_property
     def markers(self) -> tuple[SourceMarker, ...]:
         return self.data.markers()
 
@@ -343,7 +350,7 @@ class Launch:
 
     def keep_summary(self) -> None:
         """Compute what `release` keeps, so that a list of all launches need not decode them."""
-        self.rank_time, self.device, self.nvtx  # noqa: B018 - cached properties
+        self.rank_time, self.rank_cycles, self.device, self.nvtx  # noqa: B018 - cached properties
 
     def release(self) -> None:
         """Free the decoded data; it is decoded again on the next use.
@@ -382,6 +389,7 @@ def _shared(device: Device) -> Device:
 
 
 _HALF_A_HUNDREDTH = 0.005
+_ELAPSED = ("gpu__cycles_elapsed.max", "gpu__cycles_elapsed.avg", "gpc__cycles_elapsed.max")
 MOST_CODES = 8
 """Most launches of a report whose machine code is analysed. A large one takes half a second, and a
 few kernels usually take most of the time."""

@@ -1,6 +1,7 @@
 """Launches by the time that they took: the definition of "longest" for all commands.
 
-Ties keep the order of the report. A launch without a known duration counts as 0. With a run table,
+Ties keep the order of the report. A launch without a known duration counts as 0; of two such
+launches, the one with more GPU cycles comes first. With a run table,
 `Profile.by_run_time` sorts by the time in the run instead.
 """
 
@@ -20,5 +21,5 @@ def longest(launches: Iterable[Launch]) -> Launch:
     return min(launches, key=_descending_time)
 
 
-def _descending_time(launch: Launch) -> float:
-    return -launch.rank_time
+def _descending_time(launch: Launch) -> tuple[float, float]:
+    return -launch.rank_time, -launch.rank_cycles

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from keet.analysis.capture.ncu_options import ncu_arguments, split_options
+from keet.analysis.kernel.library import fills_or_draws
 from keet.catalog import capabilities
 from keet.profile import Profile, Workload
 
@@ -29,7 +30,7 @@ def recapture_command(profile: Profile, extra_flags: Iterable[str]) -> str:
 def kernel_command(profile: Profile) -> str:
     """An ncu command for a kernel of the recorded program that the report does not have."""
     program = keet_program(profile) or split_options(ncu_arguments(profile) or "")[1]
-    return f"ncu --set full -k regex:YOUR_KERNEL -o report {_quoted(program) or _ANY_PROGRAM}"
+    return f"ncu --set full -k {_ANY_KERNEL} -o report {_quoted(program) or _ANY_PROGRAM}"
 
 
 def _rest_of(recorded: str, replaced: Iterable[str]) -> list[str] | None:
@@ -42,6 +43,7 @@ def _rest_of(recorded: str, replaced: Iterable[str]) -> list[str] | None:
 
 
 _ANY_PROGRAM = "./your_program"
+_ANY_KERNEL = "regex:YOUR_KERNEL"
 _WORD = r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|\\.|[^\s"'\\])+"""
 _SAFE_WORD = r"""(?:[\w@%+=:,./-]|\\(?=[\w.])|"(?:[^"$`!\\]|\\(?=[\w .]))*"|'[^']*')+"""
 """Words that need no quoting in a shell. Windows paths contain backslashes."""
@@ -127,11 +129,15 @@ _BY_KEET = r"(?s)\s--export\s+\S*\.keet-profile-\w+/\S+\s+(?P<program>.+)$"
 
 
 def _kernel_filter(profile: Profile) -> str:
-    names = dict.fromkeys(
-        launch.name.function
+    """Without kernels that fill memory for a library: the next report should have the user's."""
+    kernels = [
+        launch.name
         for launch in profile.launches
         if launch.workload is Workload.KERNEL and launch.name.function
-    )
+    ]
+    names = dict.fromkeys(name.function for name in kernels if not fills_or_draws(name.full))
+    if kernels and not names:
+        return _ANY_KERNEL
     if len(names) > 3:
         return "regex:."
     import shlex

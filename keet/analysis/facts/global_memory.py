@@ -58,18 +58,26 @@ def stores_only(view: LaunchView) -> Answer:
 
 @cached_per_view
 def _worst_access(view: LaunchView) -> Access | None:
-    """The global load or store that wastes most sectors, from the machine code."""
+    """The global load or store that wastes most sectors, from the machine code. If its addresses
+    are not known, such as at the border of a domain, one that wastes as many."""
     column = view.table.column("src_l2_sectors_global_excess")
     if view.code is None or not column:
         return None
     code = view.code.program.code
-    wasting = (
+    wasting = [
         (column.get(code[access.position].address, 0), access)
         for access in view.code.accesses
         if access.kind in ("load", "store", "copy")
-    )
+    ]
     wasted, worst = max(wasting, key=lambda item: item[0], default=(0, None))
-    return worst if wasted > 0 else None
+    if worst is None or wasted <= 0:
+        return None
+    from keet.analysis.sass.analyses.widths import lane_stride
+
+    if worst.is_gather or lane_stride(worst.offset) is not None:
+        return worst
+    equal = (access for amount, access in wasting if amount * SIMILAR >= wasted)
+    return next((each for each in equal if lane_stride(each.offset) is not None), worst)
 
 
 def _gathers(view: LaunchView, finding: RaisedFinding) -> Answer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from keet.analysis.expanded_names import INTEGER_DIVISIONS, LARGE_ANGLES, POWER
+from keet.analysis.expanded_names import INTEGER_DIVISIONS, LARGE_ANGLES, POWER, SLOW_DIVISION
 from keet.analysis.facts.fact import Answer, Fact, RaisedFinding, fact, if_most_run
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY, NOTABLE_PART
@@ -144,6 +144,11 @@ def computes_powers(code: MachineCode) -> Answer:
 @Fact.of_code("large angles take the slow path of sines and cosines")
 def reduces_large_angles(code: MachineCode) -> Answer:
     return if_most_run(code, code.expanded(LARGE_ANGLES), code.program.ran, NOTABLE_PART)
+
+
+@Fact.of_code("warps take the slow path of divisions of floats")
+def divides_slowly(code: MachineCode) -> Answer:
+    return if_most_run(code, code.expanded(SLOW_DIVISION), code.program.ran, NOTABLE_PART)
 
 
 @Fact.of_code("special functions of multiples of one value are computed one by one")

@@ -9,7 +9,12 @@ from keet.analysis.decisions.double_precision import FULL_RATE
 from keet.analysis.facts.fact import Answer, Fact, total
 from keet.analysis.kernel.archetype import archetype_of
 from keet.analysis.kernel.language import language_of
-from keet.analysis.kernel.library import launched_by, library_of_launch, users_function
+from keet.analysis.kernel.library import (
+    OPENACC_RUNTIME,
+    launched_by,
+    library_of_launch,
+    users_function,
+)
 from keet.analysis.kernel.random_setup import skipped_ahead
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import MAJORITY
@@ -57,6 +62,9 @@ library_elementwise = _library(
 )
 library_merge_sort = _library(
     "the kernel is a merge sort of {library}", *("CUB", "Thrust"), pattern="merge_?sort"
+)
+library_directives = _library(
+    "the kernel is a helper of {library}: a directive of the program starts it", OPENACC_RUNTIME
 )
 library_communication = _library("the kernel exchanges data between GPUs", *("NCCL", "NVSHMEM"))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.facts.fact import Answer, Fact, fact, if_most_run, total
 from keet.analysis.facts.global_memory import LOADS
+from keet.analysis.kernel.called_code import called_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import FEW, MAJORITY
 from keet.analysis.parameters import Parameter
@@ -111,6 +112,15 @@ def load_ends_loop(code: MachineCode) -> Answer:
 
 
 # --- waits
+
+
+@fact(
+    "most samples are in routines outside of the kernel's code, such as malloc or printf",
+    metrics=("samples_total",),
+)
+def calls_dominate(view: LaunchView) -> Answer:
+    return called_part(view) > MAJORITY
+
 
 _LONG = ("long_scoreboard", "long_scoreboard_pipe_l1tex")
 _SHORT = ("short_scoreboard", "mio_throttle", "mio_throttle_pipe_mio")

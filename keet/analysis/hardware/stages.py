@@ -80,7 +80,7 @@ def _issue_slots(ledger: LaunchLedger, unit: HardwareUnit) -> UnitStage | None:
             or _issued_while_active(ledger)
         )
     else:
-        found = _issuing_while_active(ledger)
+        found = _issuing_while_active(ledger) or _issued_while_active(ledger)
     if found is None:
         return None
     share, sources = found

@@ -69,6 +69,7 @@ _NESTED = {
 }
 """By the first two namespaces, if the first one is not specific enough."""
 
+OPENACC_RUNTIME = "NVIDIA's OpenACC runtime"
 _GPU = r"(?:kepler|maxwell|pascal|volta|turing|ampere|ada|hopper|blackwell|sm\d{2,3})"
 _GEMM = rf"{_GPU}_\w*?(?:gemm|gemv)\w*_(?:[nt]{{2}}|[nt]{{2}}_\w+|[nt]{{3}}\w*|tilesize\w+)"
 _PATTERNS = (
@@ -91,6 +92,7 @@ _PATTERNS = (
     ("cutlass", r"cutlass_\d{2,3}_\w+|cutlass3x_sm\d+\w*", "CUTLASS"),
     ("cupy_", r"cupy_\w+", "CuPy"),
     ("eigenmetakernel", r"eigenmetakernel", "Eigen"),
+    ("__pgi_", r"__pgi_(?:uacc|dev)_\w+", OPENACC_RUNTIME),
 )
 """Full names of kernels, in lower case. GEMM kernels of cuBLAS name their GPU and the layouts of
 both operands; a user's `sgemm_128x128x8_kernel` does not. A pattern is compiled only if its first
@@ -168,7 +170,8 @@ def launched_by(name: str) -> str | None:
 
 _FILLS_OR_DRAWS = (
     r"FillFunctor|fill_kernel|distribution_(?:elementwise|nullary)|uninitialized_fill|"
-    r"cupy_(?:fill|random)|FillPhiloxRandom|gen_sequenced|generate_seed_pseudo"
+    r"cupy_(?:fill|random)|FillPhiloxRandom|gen_sequenced|generate_seed_pseudo|"
+    r"__pgi_uacc_cuda_fill|__pgi_dev_cumemset"
 )
 
 

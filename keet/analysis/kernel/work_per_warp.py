@@ -16,6 +16,7 @@ PER_WARP = "instructions_per_warp"
 FEW_INSTRUCTIONS = Parameter(
     32.0, "instructions per warp: a check, an address, a load or two", "judgement"
 )
+NO_WORK = Parameter(4, "instructions per warp below which a kernel does no work", "judgement")
 _ACCESSES = ("LD", "ST", "ATOM", "RED")
 _NOT_DATA = ("LDC", "LDGDEPBAR", "LDTM", "REDUX")
 
@@ -31,6 +32,13 @@ def instructions_per_warp(view: LaunchView) -> Evidence | None:
     warps = float(grid.value) * -(-float(block.value) // WARP)
     each = Quantity(float(executed.value) / warps, "")
     return view.ledger.derived(PER_WARP, each, "instructions per warp", executed, grid, block)
+
+
+def does_nothing(view: LaunchView) -> bool:
+    """Whether warps end at once, as in an empty kernel that warms up the GPU. A share of the issue
+    slots is too inexact for that."""
+    each = instructions_per_warp(view) if view.get("inst_executed") else None
+    return each is not None and each.value < NO_WORK
 
 
 def _issued(view: LaunchView) -> Evidence | None:

@@ -38,6 +38,7 @@ KNOWN = {
     "_ZN2at6native29vectorized_elementwise_kernelILi4EEEviT0_T1_": "PyTorch ATen",
     "void flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128>>(Flash_fwd_params)": "FlashAttention",
     "void cudf::detail::gather_kernel<int>(int)": "RAPIDS cuDF",
+    "__pgi_uacc_cuda_fill": "NVIDIA's OpenACC runtime",
 }
 OWN = (
     "gemm_kernel(float*, float*, float*, int)",

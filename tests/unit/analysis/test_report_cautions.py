@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from keet.analysis.capture.recapture import recapture_command
 from keet.analysis.capture.report_cautions import report_cautions
 from keet.ingest import read_profile
 from keet.profile import KernelName, Launch, Profile
@@ -25,6 +26,8 @@ THRUST = (
     "thrust::cuda_cub::__uninitialized_fill::functor<thrust::device_ptr<float>, float>>>(T2)"
 )
 
+OPENACC = "__pgi_uacc_cuda_fill"
+
 
 def edited(names: list[str]) -> Profile:
     """A report of ours, as if its first launches were of these kernels."""
@@ -43,13 +46,23 @@ def edited(names: list[str]) -> Profile:
     return replace(profile, launches=launches)
 
 
-@each_row("names", [[FILL], [FILL, RANDOM], [RANDOM, RANDOM], [THRUST]])
+@each_row("names", [[FILL], [FILL, RANDOM], [RANDOM, RANDOM], [THRUST], [OPENACC]])
 def test_only_fills_and_random_numbers(names: list[str]) -> None:
     (said,) = report_cautions(edited(names))
     assert said.startswith("Every launch" if len(names) > 1 else "The only launch")
     assert "the kernel that was meant is probably not in it" in said
     assert "ncu --set full -k regex:YOUR_KERNEL -o report" in said
     assert f"--launch-skip {len(names)})." in said
+
+
+@each_row(
+    ("names", "pattern"),
+    [([OPENACC], "regex:YOUR_KERNEL"), ([FILL, "scale(float *)"], "'regex:^(scale)$'")],
+)
+def test_the_next_report_leaves_out_kernels_that_fill(names: list[str], pattern: str) -> None:
+    profile = edited([name.partition("(float")[0] for name in names])
+    unrecorded = replace(profile, provenance=profile.provenance._replace(command_line=None))
+    assert f"-k {pattern} -o" in recapture_command(unrecorded, ())
 
 
 @each_row("names", [[FILL, COPY], [FILL, "my_fill_kernel(float *)"], ["fill_kernel(float *)"], []])

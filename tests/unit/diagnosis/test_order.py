@@ -11,7 +11,7 @@ from tests.unit.analysis.real_launches import launch_of
     "name, said",
     [
         ("halo_filter/edges_of_single_bytes", "because fixing it saves more: "),
-        ("ode_batch/triangle_in_registers", "because its gain is less doubtful: "),
+        ("table_lookup/gather_from_l1", "because its gain is less doubtful: "),
     ],
 )
 def test_the_reason_fits_the_gains(name: str, said: str) -> None:

@@ -19,3 +19,8 @@ from tests.rows import each_row
 def test_forecasts(finding: str | None, forecast: tuple[float, float, float], text: str) -> None:
     """A range that ends at the largest gain that keet computes has no upper end."""
     assert range_text(finding, *forecast) == text
+
+
+def test_the_gain_of_several_launches_is_not_that_of_one() -> None:
+    said = range_text("redundant_traffic", 1.0, 2.8, 4.6, variant="hand_over")
+    assert said == "2.8x faster together (1.0x to 4.6x)"

@@ -283,3 +283,14 @@ def test_a_cause_that_is_only_possible_is_not_called_the_main_one() -> None:
         diagnosis, verdict = judged(launch)
         if diagnosis.findings and diagnosis.findings[0].cause_certainty == "possible":
             assert "main cause" not in verdict.headline
+
+
+def test_a_launch_with_its_cycles_alone_did_not_fail() -> None:
+    """An edited snapshot: of what ncu measured, only the elapsed cycles are left."""
+    kept = ("gpc__cycles_elapsed.max", "launch__")
+    launch = changed(
+        launch_of("matrix_flip"), lambda name, value: value if name.startswith(kept) else None
+    )
+    _, verdict = judged(launch)
+    assert "failed" not in verdict.headline
+    assert verdict.headline.startswith("Only the launch's shape and its cycles were collected")

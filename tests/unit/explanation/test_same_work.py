@@ -11,10 +11,11 @@ from keet.explanation.analyst import explain
 from keet.explanation.launch_groups import LaunchGroup
 from keet.explanation.program import program_of
 from keet.explanation.same_work import same_work_texts
+from keet.profile.metric import Value
 from keet.verification.explanation_check import check_program
 from tests.conftest import REPORTS
 from tests.rows import each_row
-from tests.unit.analysis.real_launches import SAMPLES, profile_of
+from tests.unit.analysis.real_launches import SAMPLES, changed, profile_of
 
 
 def group_of(path: Path) -> LaunchGroup:
@@ -35,6 +36,25 @@ def test_two_versions_of_a_product() -> None:
     assert "x faster than score (#0). If the results are the same" in text
     assert texts_of(fast, slow) == [text]
     assert texts_of(slow, slow) == []
+
+
+def test_other_clocks_are_compared_by_cycles() -> None:
+    """An edited snapshot: the slower kernel ran at 80 % of its clock."""
+    slow, fast = (group_of(SAMPLES["score_tiles"].report(side)) for side in ("slow", "fast"))
+    (before,) = texts_of(slow, fast)
+
+    def change(name: str, value: Value) -> Value:
+        slower = name == "gpc__cycles_elapsed.avg.per_second" and isinstance(value, int | float)
+        return 0.8 * float(value or 0) if slower else value
+
+    told = slow.first._replace(launch=changed(slow.first.launch, change))
+    (after,) = texts_of(LaunchGroup([told.launch], told, []), fast)
+    factors = [
+        float(text.partition("less time: ")[2].partition("x")[0]) for text in (before, after)
+    ]
+    assert factors[1] == pytest.approx(0.8 * factors[0], rel=0.01)
+    assert "by cycles, since the clocks differ" in after
+    assert "by cycles" not in before
 
 
 def test_other_work_is_not_compared() -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import global_loads_part, global_part
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.explanation.analyst import _healthy
 from keet.explanation.headline import verdict_of
-from keet.profile import KernelName, Launch
+from keet.profile import Device, Instances, KernelName, Launch, RawMetric
 from keet.profile.metric import Value
 from tests.unit.analysis.made_up_launch import made_up
-from tests.unit.analysis.real_launches import changed, launch_of
+from tests.unit.analysis.real_launches import ChangedData, changed, launch_of
 
 
 def gain_of(diagnosis: Diagnosis, finding: str) -> float:
@@ -137,3 +139,68 @@ def test_excess_sectors_do_not_relieve_a_pipe_that_serves_shared_memory() -> Non
     assert global_loads_part(LaunchView(launch)) < 0.06
     alone = made_up({"l1": 96.0, "lsu": 95.0}, **counted)
     assert global_part(LaunchView(alone)) == global_loads_part(LaunchView(alone)) == 1.0
+
+
+def test_a_short_kernel_has_no_other_cause_that_is_assumed() -> None:
+    """An edited snapshot: the kernel ends after 3 us, so that its waiting is that of its start."""
+    launch = launch_of("bit_unpack/nibbles_narrow")
+    assert any(each.cause_certainty != "certain" for each in diagnose(launch).findings)
+    short = changed(
+        launch, lambda name, value: 3000.0 if name.startswith("gpu__time_duration") else value
+    )
+    first, *others = diagnose(short).findings
+    assert first.id == "launch_bound"
+    assert all(each.cause_certainty == "certain" for each in others)
+
+
+def test_more_short_blocks_fit_beside_one_than_beside_many() -> None:
+    """One block leaves more of the GPU free than 16 do: launching them together gains more."""
+    launches = [made_up({}, duration=2000.0, grid_size=blocks) for blocks in (1, 16, 100)]
+    gains = [gain_of(diagnose(each), "launch_bound") for each in launches]
+    assert gains == sorted(gains, reverse=True)
+    assert gains[-1] > 1
+
+
+class WithCalls(ChangedData):
+    """An edited snapshot: 20 times as many samples as in the kernel's code are at an address outside
+    of it, and the SMs count 20 times as many instructions."""
+
+    def metric(self, name: str) -> RawMetric | None:
+        found = super().metric(name)
+        if name != "smsp__inst_executed.sum" or found is None:
+            return found
+        return found._replace(value=20 * float(found.value or 0))
+
+    def instances(self, name: str) -> Instances | None:
+        found = super().instances(name)
+        if found is None or not name.startswith("smsp__pcsamp_sample"):
+            return found
+        outside = 20 * sum(each for each in found.values if isinstance(each, int | float))
+        return Instances((*found.values, outside), (*(found.ids or ()), 16))
+
+
+def test_time_outside_of_the_kernels_code_is_no_fault_of_that_code() -> None:
+    launch = launch_of("sound_chain/one_load_at_a_time")
+    before = diagnose(launch)
+    edited = changed(launch, lambda _, value: value)
+    edited.data = WithCalls(launch.data, lambda _, value: value)  # type: ignore[assignment]
+    after = diagnose(edited)
+    assert before.findings[0].label == "exposed latency"
+    assert [each.label for each in after.findings] == ["time in called routines"]
+    assert after.findings[0].text.startswith("95% of the samples are in routines that the kernel")
+    assert "malloc" in after.findings[0].action
+
+
+def test_old_gpus_count_issue_slots_over_active_cycles() -> None:
+    """Made up: of an old GPU's counters, this one says how often schedulers issue."""
+    device = Device("GeForce GTX 1080", "6.1", 20)
+    launch = made_up({"dram": 2.0}, device=device, one_or_more_eligible_pct=14.0, grid_size=79)
+    assert LaunchView(launch).ceilings.share("issue") == pytest.approx(0.14)
+
+
+def test_an_empty_kernel_needs_no_advice() -> None:
+    """Made up: two instructions per warp, one of which ends it."""
+    shape = {"grid_size": 1000, "block_size": 256, "waves_per_sm": 5.0, "duration": 18e3}
+    diagnosis = diagnose(made_up({"issue_slots": 4.0}, inst_executed=16_000, **shape))
+    assert diagnosis.findings == ()
+    assert verdict_of(diagnosis).headline.startswith("The kernel does nothing: a warp executes 2 ")

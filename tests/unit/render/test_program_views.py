@@ -148,7 +148,7 @@ def test_launches_by_number_are_all_printed(keet: Keet) -> None:
 
 def test_cross_launch_findings_are_printed_once(keet: Keet) -> None:
     out = keet("explain", PIPELINE, "--no-model", "--no-sass", "--all", width=400).out
-    assert out.count("4 launches in a row") == 1
+    assert out.count("launches in a row") == 1
 
 
 @given(

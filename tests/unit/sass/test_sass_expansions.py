@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from keet.analysis.expanded_names import DIVISION, INTEGER_DIVISIONS, POWER
+from keet.analysis.expanded_names import DIVISION, INTEGER_DIVISIONS, POWER, SLOW_DIVISION
+from keet.analysis.sass.analyses.expansions import expansions
+from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.machine_code import MachineCode, machine_code
 from keet.profile import Absent
 from tests.unit.analysis.real_launches import launch_of
@@ -53,3 +55,17 @@ def test_powers_are_named_at_the_lines_that_compute_them() -> None:
 def test_kernels_without_such_functions_have_none() -> None:
     assert code_of("matrix_flip:slow").expansions == []
     assert code_of("score_tiles:fast").expanded(*INTEGER_DIVISIONS) == []
+
+
+def test_the_slow_path_of_divisions_counts_where_it_runs() -> None:
+    """An edited snapshot: all instructions run, that of the slow path included."""
+    code = code_of("cell_list/droplets_pairs")
+    opcodes = [each.opcode for each in code.program.code]
+    assert "FCHK" in opcodes
+    assert code.expanded(SLOW_DIVISION) == []
+    texts = {each.address: each.text for each in code.program.code}
+    every = SassProgram.of(texts, dict.fromkeys(texts, 100))
+    (slow,) = (each for each in expansions(every, lambda _: None) if each.name == SLOW_DIVISION)
+    assert 20 <= len(slow.positions) <= 120
+    assert {opcodes[each] for each in slow.positions} >= {"CALL", "SHF"}
+    assert "FCHK" not in {opcodes[each] for each in slow.positions}

@@ -11,7 +11,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 
-from keet.analysis.expanded_names import DIVISION, LARGE_ANGLES, LONG_DIVISION, POWER
+from keet.analysis.expanded_names import (
+    DIVISION,
+    LARGE_ANGLES,
+    LONG_DIVISION,
+    POWER,
+    SLOW_DIVISION,
+)
 from keet.analysis.sass.analyses.readers import Readers
 from keet.analysis.sass.flow.program import SassProgram
 from keet.analysis.sass.instructions.instruction import Instruction
@@ -35,6 +41,8 @@ _LARGE_ANGLE = " 105615,"
 """The angle from which sinf, cosf and tanf take the slow path."""
 _LONGEST_PATH = 150
 """Most instructions of this path; 60 to 80 were seen."""
+_EXPONENT, _FIRST = ", 0x17, ", 8
+"""The routine of a division first shifts out the exponents of its operands."""
 _NOT_OF_FUNCTIONS = (Role.LOAD, Role.STORE, Role.ATOMIC, Role.COPY, Role.TENSOR)
 
 Locate = Callable[[int], Location | None]
@@ -54,6 +62,7 @@ def expansions(program: SassProgram, locate: Locate) -> list[Expansion]:
     found: dict[str, set[int]] = defaultdict(set)
     _integer_divisions(program, found)
     _slow_paths(program, found)
+    _slow_divisions(program, found)
     taken = set().union(*found.values()) if found else set[int]()
     calls = _functions(program, locate, taken, found)
     ran = set(program.ran)
@@ -187,6 +196,20 @@ def _slow_paths(program: SassProgram, found: dict[str, set[int]]) -> None:
         end = program.positions.get(code[branch].target or 0) if branch is not None else None
         if branch is not None and end is not None and branch < end <= branch + _LONGEST_PATH:
             found[LARGE_ANGLES].update(range(branch + 1, end))
+
+
+def _slow_divisions(program: SassProgram, found: dict[str, set[int]]) -> None:
+    """The routine that is called after FCHK, which tests whether the fast code of a division is
+    exact for these operands: it is not for infinities, NaN, denormals and extreme exponents."""
+    code, flow = program.code, program.flow
+    checks = [each for each in program.ran if code[each].opcode == "FCHK"]
+    for entry, blocks in flow.routines.items() if checks else ():
+        calls = [flow.blocks[each].end - 1 for each in flow.callers[entry]]
+        start = flow.blocks[entry].start
+        shifts = any(_EXPONENT in each.text for each in code[start : start + _FIRST])
+        if shifts and all(any(0 < call - check <= _SLICE for check in checks) for call in calls):
+            spans = (range(flow.blocks[each].start, flow.blocks[each].end) for each in blocks)
+            found[SLOW_DIVISION].update(calls, *spans)
 
 
 def _functions(

@@ -1,0 +1,48 @@
+"""How much of a launch is in routines outside of the kernel's own code.
+
+Device malloc and free, printf and assert are routines of the driver that a kernel calls. Their
+instructions are not in the kernel's machine code, but warps are sampled in them.
+"""
+
+from __future__ import annotations
+
+from keet.analysis.capture.sampling import LEAST_SAMPLES
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.limits import NOTABLE_PART
+from keet.analysis.view_cache import cached_per_view
+from keet.evidence import Evidence
+from keet.units import Quantity
+
+_EVERY = ("smsp__inst_executed.sum", "sm__inst_executed.sum", "smsp__inst_executed_sum")
+"""Counters of the SMs, which also count called routines."""
+
+
+@cached_per_view
+def called_part(view: LaunchView) -> float:
+    """Share of the samples outside of the kernel's code, 0 to 1; 0 if the report does not show
+    it."""
+    samples = view.table.samples or {}
+    every = sum(samples.values())
+    if every < LEAST_SAMPLES or not _runs_more(view) or view.code is None:
+        return 0.0
+    own = {each.address for each in view.code.program.code if each.text}
+    inside = sum(count for address, count in samples.items() if address in own)
+    return 1 - inside / every
+
+
+def called_share(view: LaunchView) -> Evidence | None:
+    """The same as evidence; None if there is no such code."""
+    part = called_part(view)
+    if not part:
+        return None
+    label = "of the samples are in routines outside of the kernel's code"
+    return view.ledger.derived("called_code", Quantity(100 * part, "%"), label)
+
+
+def _runs_more(view: LaunchView) -> bool:
+    """Whether the SMs executed notably more instructions than the kernel's code has. Most kernels
+    call nothing, so that their code need not be read."""
+    own = view.value("inst_executed")
+    counts = (view.launch.metric(name) for name in _EVERY)
+    every = max((float(each.number or 0) for each in counts if each), default=0.0)
+    return own is not None and own < (1 - NOTABLE_PART) * every
