@@ -88,6 +88,7 @@ def diagnose(
     gains = any(each.gain >= WORTH and each.candidate.basis != "suspected" for each in worth)
     limits = (spec.id for spec in findings().values() if spec.is_reached(model))
     is_open = gains or wasteful or is_debug_build(view)
+    is_doubtful = bool(reported) and reported[0].cause_certainty == "possible"
     healthy = None if is_open else next(limits, None)
     return Diagnosis(
         view,
@@ -95,7 +96,7 @@ def diagnose(
         account,
         reported,
         _all_fixed(worth, model, unknown),
-        order_reason(worth, model, account),
+        order_reason(worth, model, account, is_doubtful=is_doubtful),
         minor,
         healthy,
         measured,

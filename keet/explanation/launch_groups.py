@@ -146,12 +146,15 @@ class LaunchGroup:
 
     @cached_property
     def different(self) -> tuple[LaunchResult, ...]:
-        """Members whose first finding differs from the usual one. Machine code changes findings, so
-        only members explained without it are compared."""
+        """Members whose first finding differs from that of the representative, which tables show.
+        Machine code changes findings, so only members explained without it are compared; if none
+        of them has the representative's finding, with the usual one."""
         compared = [each for each in self.members if each.without_code] or self.members
         if len(compared) < SEVERAL:
             return ()
-        usual = Counter(each.id for each in compared).most_common(1)[0][0]
+        found = Counter(each.id for each in compared)
+        shown = first_answer(self.first)
+        usual = shown if shown in found else found.most_common(1)[0][0]
         return tuple(each for each in compared if each.id != usual)
 
 
