@@ -136,6 +136,7 @@ def _all_fixed(
         each.candidate
         for each in worth
         if cause_certainty(each.candidate, model.view, unknown, each.gain) != "possible"
+        and each.candidate.variant not in findings()[each.candidate.id].open_gains
     ]
     effects = [each.effect for each in known if isinstance(each.effect, Effect)]
     if len(effects) < 2:
@@ -323,7 +324,16 @@ def _outline(
         candidate.variant,
         here,
         expected=each.gain,
+        relieves=_relieved(candidate, model),
     )
+
+
+def _relieved(candidate: Candidate, model: TimeModel) -> frozenset[str] | None:
+    """Units that have less work after the fix; None where that is not modelled."""
+    if not isinstance(candidate.effect, Effect):
+        return None
+    left = model.loads_after(candidate.effect)
+    return frozenset(unit for unit, load in model.loads.items() if left[unit] < load)
 
 
 MOSTLY_UNKNOWN = Parameter(

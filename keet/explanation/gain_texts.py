@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from keet.diagnosis.finding import Finding
 
 
+OPEN_GAIN = "gain not known"
+
+
 def forecast_text(finding: Finding) -> str:
     """`2.1x faster (1.6x to 3.9x)`, `27x faster (21x or more)`."""
     return range_text(finding.id, *finding.forecast, variant=finding.variant)
@@ -22,6 +25,8 @@ def range_text(
 ) -> str:
     """A launch that is too short does not become faster by batching: it does more in its time."""
     spec = findings().get(finding or "")
+    if spec is not None and variant in spec.open_gains:
+        return OPEN_GAIN
     does_more = spec is not None and (spec.of_launches or variant in spec.more_work)
     what = "the work in the same time" if does_more else "faster"
     highest = "or more" if high >= MAX_GAIN else f"to {times_text(high)}"

@@ -130,7 +130,8 @@ class LaunchGroup:
         launches are merged into one, which remains.
         """
         found = self.finding
-        if found is None or self.first.replay or not all(map(math.isfinite, found.forecast)):
+        is_open = found is None or found.has_open_gain or self.first.replay
+        if found is None or is_open or not all(map(math.isfinite, found.forecast)):
             return 0.0
         forecast = self.first.all_fixed if every and self.first.all_fixed else found.forecast
         part = 1 - 1 / max(1.0, forecast[bound])
@@ -142,7 +143,8 @@ class LaunchGroup:
         """Whether this group is the whole time, so that the gain of its first finding is that of
         the total."""
         found = self.finding
-        return found is not None and not found.does_more_work and self.time_ns == total_ns
+        is_own = found is not None and not found.does_more_work and not found.has_open_gain
+        return is_own and self.time_ns == total_ns
 
     @cached_property
     def different(self) -> tuple[LaunchResult, ...]:

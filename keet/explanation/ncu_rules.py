@@ -20,12 +20,11 @@ _SYMPTOMS = frozenset(
         "CPIStall",
         "HighPipeUtilization",
         "IssueSlotUtilization",
-        "MemoryCacheAccessPattern",
         "SOLBottleneck",
         "SOLFPRoofline",
     )
 )
-"""Rules about symptoms: waiting, busy units, cache misses."""
+"""Rules about symptoms: waiting and busy units. Others name a cause."""
 
 
 def second_opinion(

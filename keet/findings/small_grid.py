@@ -56,6 +56,7 @@ FINDING = FindingSpec(
     ),
     parameters=(PARTIAL_WAVE, INDIRECT, MOST_REMOVED, LEAST_KERNEL_NS, SHORT_KERNEL_NS),
     claims=("parallelism",),
+    without_cases=("few_threads", "tiny"),
     labels={
         "one_thread": "one thread does all the work",
         "few_threads": "too few threads: few blocks of partial warps",
