@@ -11,6 +11,7 @@ from keet.analysis.candidate import HIDEABLE, Candidate, a_unit_explains, kept_w
 from keet.analysis.facts import global_memory, grid, on_chip, origin, waits
 from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE_SM, Ceiling, spoken_unit
 from keet.analysis.kernel.bytes_in_flight import BytesInFlight, bytes_in_flight
+from keet.analysis.kernel.resident_warps import few_warps
 from keet.analysis.kernel.work_per_warp import serial_share
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.limits import LIKELY, MAJORITY
@@ -230,6 +231,9 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if flight is not None and shown:
         text = Sentence(" ").join((text, _little(flight)))
         evidence += [flight.held, flight.needed]
+    if not sleeps and (few := few_warps(view)) is not None:
+        text = Sentence(" ").join((text, few[0]))
+        evidence += few[1]
     variant = "ampere" if view.capability >= (8, 0) else ""  # cp.async came with it
     held = view.get("achieved_occupancy_pct")
     is_serial = bool(grid.blocks_may_wait.test(view))
