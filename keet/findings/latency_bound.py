@@ -8,8 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import HIDEABLE, Candidate, a_unit_explains, kept_waits
+from keet.analysis.decisions.saturated import mostly_hits
 from keet.analysis.facts import global_memory, grid, on_chip, origin, waits
 from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE_SM, Ceiling, spoken_unit
+from keet.analysis.hardware.rates import SECTOR
 from keet.analysis.kernel.bytes_in_flight import BytesInFlight, bytes_in_flight
 from keet.analysis.kernel.resident_warps import few_warps
 from keet.analysis.kernel.work_per_warp import serial_share
@@ -227,7 +229,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     evidence = [issue, busiest, of_active, possible, view.stall(longest), cited]
     waited = _what_is_awaited(view, states, longest, cited)
     text = Sentence("{busy}, and {waits}.", busy=_busiest(view, model, top), waits=waited)
-    shown = _shown(model, flight)
+    shown = _shown(model, flight) if _come_from_dram(view) else 0.0
     if flight is not None and shown:
         text = Sentence(" ").join((text, _little(flight)))
         evidence += [flight.held, flight.needed]
@@ -331,6 +333,14 @@ def _shown(model: TimeModel, flight: BytesInFlight | None) -> float:
     if flight is None:
         return 0.0
     return max(0.0, 2 * flight.shortage() * model.waiting.get("long_scoreboard", 0.0) - 1)
+
+
+def _come_from_dram(view: LaunchView) -> bool:
+    """Whether most bytes that L1 reads come from DRAM, and few of the loads hit L1; also if that is
+    not known. Loads that a cache serves wait for the cache: how much DRAM needs does not matter."""
+    read, sectors = view.value("dram_bytes_read"), view.value("l2_l1_read_sectors")
+    is_in_l2 = read is not None and sectors is not None and read < MAJORITY * sectors * SECTOR
+    return not is_in_l2 and not mostly_hits(view)
 
 
 def _little(flight: BytesInFlight) -> Sentence:
