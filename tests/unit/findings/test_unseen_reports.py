@@ -7,9 +7,11 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import global_loads_part, global_part
 from keet.analysis.time_model import TimeModel
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
+from keet.diagnosis.finding import Forecast
 from keet.explanation.analyst import _healthy
 from keet.explanation.gain_texts import forecast_text
 from keet.explanation.headline import _headline, verdict_of
+from keet.explanation.minor_defects import minor_defect
 from keet.explanation.precedents import precedents_of
 from keet.profile import KernelName, Launch
 from keet.profile.metric import Value
@@ -193,3 +195,27 @@ def test_a_sleep_has_no_gain_and_no_cases_of_other_causes() -> None:
     assert found.has_open_gain
     assert forecast_text(found) == "gain not known"
     assert precedents_of(found) is None
+
+
+def test_a_large_defect_that_gains_little_is_said_with_the_reason() -> None:
+    """An edited snapshot: the same conflicts, while another unit of the SM is nearly always
+    busy."""
+    diagnosis = diagnose(launch_of("wmma_product/flat_tiles"))
+    first = diagnosis.findings[0]
+    assert first.id == "shared_bank_conflict"
+    minor = replace(first, forecast=Forecast(1.0, 1.03, 1.05))
+    said = minor_defect(diagnosis.view, (minor,))
+    assert said is not None
+    assert said.startswith(first.text)
+    assert "Fixing only that would gain less than 10%: " in said
+    assert minor_defect(diagnosis.view, ()) is None
+    assert minor_defect(diagnosis.view, (replace(minor, cause_certainty="likely"),)) is None
+
+
+def test_a_product_from_tiles_gains_by_its_loads_per_fma_without_counts() -> None:
+    """Made up after a public report: one result per thread, the LSU pipe is full, FMA is idle."""
+    units = {"lsu": 83.0, "l1": 50.0, "issue_slots": 20.4, "fma": 8.5, "alu": 2.4}
+    launch = made_up(units, shared_memory_static=8192.0)
+    plain = gain_of(diagnose(launch), "pipe_saturated")
+    launch.name = KernelName("matmul_tiled", "matmul_tiled()", "_Z1kv")
+    assert gain_of(diagnose(launch), "pipe_saturated") > 1.3 * plain > 1.3
